@@ -34,6 +34,7 @@ class Box:
         spec = SimpleNamespace(resources=Resources((0,), MIB), space=SimpleNamespace(data=data))
         address = Address(None, 0, 0, ping=None)
         self.instance = SimpleNamespace(spec=spec, address=address)
+        self.no_direct_io = ""
 
     def cpu_ns(self):
         """Seven for each command, whatever it was."""

@@ -28,3 +28,34 @@ def test_this_process_has_some_and_one_that_is_gone_has_none():
     held = bytearray(32 << 20)
     held[::4096] = b"x" * len(held[::4096])
     assert memory.pss_bytes([os.getpid(), 2**22 + 1]) - own > 24 << 20
+
+
+#: Of QEMU's smaps (7.2 with ``-m 512M``, Linux 6.18): a guest's memory between two other mappings; some lines left out.
+SMAPS = """\
+7ff4e4021000-7ff4e8000000 ---p 00000000 00:00 0
+Size:              65404 kB
+Rss:                   0 kB
+Pss:                   0 kB
+VmFlags: mr mw me nr sd
+7ff4e9e00000-7ff509e00000 rw-p 00000000 00:00 0
+Size:             524288 kB
+KernelPageSize:        4 kB
+Rss:              163840 kB
+Pss:              163840 kB
+Pss_Dirty:        163840 kB
+VmFlags: rd wr mr mw me dc ac hg mg
+7ff50a000000-7ff50ffff000 rwxp 00000000 00:00 0
+Size:              98300 kB
+Rss:                2048 kB
+Pss:                2048 kB
+VmFlags: rd wr ex mr mw me dc ac
+"""
+
+
+def test_a_guests_memory_is_the_mapping_that_is_as_large():
+    assert memory.parse_mappings(SMAPS, 512 << 20) == [160 << 20]
+    assert memory.parse_mappings(SMAPS, 256 << 20) == []
+
+
+def test_a_process_without_such_a_mapping_has_no_guest():
+    assert memory.mapping_bytes([os.getpid(), 2**22 + 1], 3 << 50) is None

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from tare.platforms.parts.disks import DiskIo
 from tare.platforms.parts.machine import Machine, Plug, tap
 
 MACHINE = Machine(
@@ -11,8 +12,9 @@ MACHINE = Machine(
     memory_bytes=768 << 20,
     kernel=Path("/k"),
     initramfs=Path("/i"),
-    root=Path("/root.ext4"),
+    root=Path("/root.qcow2"),
     data=Path("/data.ext4"),
+    disks=DiskIo("none", "io_uring"),
     control=Path("/control"),
     plug=Plug(tap("tareab1x2"), "02:7a:0a:4d:00:0a", "10.77.0.10/24", "10.77.0.1"),
     agent=("serve", "--token", "00ff"),

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tare.host import processes
+from tare.platforms.parts.disks import DiskIo
 from tare.platforms.parts.domain import AGENT_ON_STREAM, Container, Link, Machine, container_xml, machine_xml
 
 GOLDEN = Path(__file__).parent / "data"
@@ -38,6 +39,7 @@ MACHINE = Machine(
     link=Link("tareab1x2", "02:7a:0a:4d:00:0a", None),
     control=Path("/control"),
     emulator=Path("/entrance"),
+    disks=DiskIo("none", "io_uring"),
 )
 #: By a daemon of the user's, with hardware.
 FOREIGN = replace(MACHINE, kind="kvm", emulator=None, security=("apparmor", "dac"))
@@ -50,6 +52,7 @@ XEN = replace(
     link=Link("tareab1x2", "02:7a:0a:4d:00:0a", "tare0"),
     control=None,
     emulator=None,
+    disks=None,
 )
 ALL = {
     "container": container_xml(CONTAINER),

@@ -4,7 +4,8 @@ import itertools
 from dataclasses import replace
 
 from platforms.guests import MACHINE
-from tare.platforms.parts.machine import Plug, command, user
+from tare.platforms.parts.disks import DiskIo
+from tare.platforms.parts.machine import Plug, command, tap, user
 
 
 def _value(argv, option, having=""):
@@ -19,12 +20,32 @@ def test_what_the_agent_is_to_do_comes_after_the_kernels_own_words():
     assert "tare.gw=10.77.0.1" in before
 
 
-def test_the_image_is_never_written_and_the_data_volume_is():
-    root, data = _value(command(MACHINE), "-drive")
-    assert "file=/root.ext4" in root
-    assert "snapshot=on" in root
-    assert "file=/data.ext4" in data
-    assert "snapshot" not in data
+def test_the_guest_is_quiet_as_every_byte_of_its_console_costs_its_start():
+    [append] = _value(command(MACHINE), "-append")
+    assert "console=ttyS0 quiet" in append.partition(" -- ")[0]
+
+
+def test_disks_pass_the_hosts_page_cache_and_carry_flushes_out():
+    argv = command(MACHINE)
+    root, data = _value(argv, "-drive")
+    assert root == "if=none,id=root,file=/root.qcow2,format=qcow2,cache=none,aio=io_uring"
+    assert data == "if=none,id=data,file=/data.ext4,format=raw,cache=none,aio=io_uring"
+    assert _value(argv, "-object") == ["iothread,id=disks"]
+    assert _value(argv, "-device", "virtio-blk") == [
+        "virtio-blk-pci,drive=root,iothread=disks",
+        "virtio-blk-pci,drive=data,iothread=disks",
+    ]
+
+
+def test_disks_may_be_written_back_and_have_no_thread_of_their_own():
+    argv = command(replace(MACHINE, disks=DiskIo("writeback", "threads", io_thread=False)))
+    assert all("cache=writeback,aio=threads" in drive for drive in _value(argv, "-drive"))
+    assert _value(argv, "-object") == []
+    assert "iothread" not in " ".join(argv)
+
+
+def test_packets_are_moved_by_the_hosts_kernel_where_it_does_that():
+    assert tap("tareab1x2", vhost=True) == "tap,id=net,ifname=tareab1x2,script=no,downscript=no,vhost=on"
 
 
 def test_resources_and_address_are_those_of_the_instance():

@@ -35,7 +35,16 @@ def test_the_figures_are_mebibytes_before_and_after():
     before, after = Weight(3 * MIB, 2 * MIB, 400 * MIB), Weight(70 * MIB, 5 * MIB, 400 * MIB)
     figures = FOOTPRINT.measure_memory(before, after)
     assert figures == {"idle-pss": 2, "idle-group": 3, "used-pss": 5, "used-group": 70, "idle-share": 0.5}
-    assert list(figures) == [metric.name for metric in FOOTPRINT.metrics]
+    assert list(figures) == [metric.name for metric in FOOTPRINT.metrics[:5]]
+
+
+def test_a_machines_memory_and_what_its_monitor_takes_beside_it_are_two_figures():
+    before = Weight(300 * MIB, 260 * MIB, 1000 * MIB, guest=200 * MIB)
+    after = Weight(500 * MIB, 430 * MIB, 1000 * MIB, guest=350 * MIB)
+    figures = FOOTPRINT.measure_memory(before, after)
+    assert set(figures) == {metric.name for metric in FOOTPRINT.metrics}
+    names = ("idle-guest", "idle-monitor", "used-guest", "used-monitor")
+    assert [figures[name] for name in names] == [200, 60, 350, 80]
 
 
 def test_an_instance_without_memory_is_no_figure():

@@ -20,12 +20,14 @@ from tare.host import distribution, processes, state
 from tare.image import vmlinux
 
 METAPACKAGE = "linux-image-cloud-amd64"
-#: By kind of guest, in the order in which they need each other; ext4 is built into this kernel.
+#: Of kinds of guests, in the order in which they need each other; ext4 is built into this kernel.
+_VIRTIO = (
+    "virtio_ring", "virtio", "virtio_mmio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci",
+    "virtio_blk", "failover", "net_failover", "virtio_net", "virtio_console",
+)  # fmt: skip
 MODULES: Mapping[str, Sequence[str]] = {
-    "virtio": (
-        "virtio_ring", "virtio", "virtio_mmio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci",
-        "virtio_blk", "failover", "net_failover", "virtio_net", "virtio_console",
-    ),
+    "virtio": _VIRTIO,
+    "virtiofs": (*_VIRTIO, "fuse", "virtiofs"),
     "firecracker": (
         "virtio_ring", "virtio", "virtio_mmio", "virtio_blk", "failover", "net_failover", "virtio_net",
         "vsock", "vmw_vsock_virtio_transport_common", "vmw_vsock_virtio_transport",
@@ -38,6 +40,8 @@ MODULES: Mapping[str, Sequence[str]] = {
     "network-firecracker": ("virtio_ring", "virtio", "virtio_mmio", "failover", "net_failover", "virtio_net"),
     "network-xen": ("xen-netfront",),
 }  # fmt: skip
+#: What the boot script runs that its shell cannot do itself; busybox does what it is called by.
+APPLETS = ("insmod", "ip", "mkfifo", "mount", "poweroff", "reboot", "switch_root", "usleep")
 DOWNLOAD_LIMIT_S = 300.0
 UNPACKED_CAP = 256 << 20
 
@@ -98,7 +102,7 @@ def _initramfs(folder: Path, place: Path, release: str, modules: Sequence[str], 
     shell = busybox_path()  # which raises when cpio is missing
     busybox = shell if program is None else None
     init = program or resources.files("tare.image").joinpath("init.sh").read_bytes()
-    named = " ".join((release, *modules)).encode()
+    named = " ".join((release, *modules, *(APPLETS if busybox else ()))).encode()
     digest = hashlib.sha256(init + (busybox.read_bytes() if busybox else b"") + named).hexdigest()[:16]
     made = folder / f"initramfs-{digest}.gz"
     if not made.exists():
@@ -155,6 +159,8 @@ def pack(init: bytes, busybox: Path | None, modules: Sequence[Path]) -> bytes:
             (tree / name).mkdir(parents=True)
         if busybox is not None:
             shutil.copy(busybox, tree / "bin" / "busybox")
+            for name in APPLETS:
+                (tree / "bin" / name).symlink_to("busybox")
         (tree / "init").write_bytes(init)
         (tree / "init").chmod(0o755)
         for module in modules:

@@ -1,74 +1,92 @@
 #!/bin/busybox sh
 # PID 1 of a guest until the image is mounted; the agent takes its place. What the agent is to do comes after "--" on
 # the kernel's command line, as arguments: where the host is too, if not at the virtio port named tare.0.
-bb=/bin/busybox
+# All of this is in the measured start: what the shell can do itself is not a process, and nothing sleeps for long.
+export PATH=/bin
 channel=port disk=/dev/vd last=b outer=
-$bb mount -t proc proc /proc
-$bb mount -t sysfs sysfs /sys
-$bb mount -t devtmpfs devtmpfs /dev
+data="-t ext4 ${disk}b"
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs devtmpfs /dev
 read -r began _ </proc/uptime
+read -r words </proc/cmdline
 
-for word in $($bb cat /proc/cmdline); do
+for word in $words; do
     case $word in
     tare.ip=*) address=${word#tare.ip=} ;;
     tare.gw=*) gateway=${word#tare.gw=} ;;
     tare.channel=*) channel=${word#tare.channel=} ;;
-    tare.disk=*) disk=/dev/${word#tare.disk=} ;;
+    tare.disk=*) disk=/dev/${word#tare.disk=} data="-t ext4 ${disk}b" ;;
+    tare.data=virtiofs) last=a data="-t virtiofs data" ;; # a folder of the host's
     tare.outer) outer=/init last=d ;; # a host of its own on the third disk runs the image; the fourth says how
-    tare.probe) echo tare-guest-runs >/dev/console; $bb usleep 100000; $bb reboot -f ;;
+    tare.probe) echo tare-guest-runs >/dev/console; usleep 100000; reboot -f ;;
+    --) break ;;
     esac
 done
 
-for module in $($bb cat /modules/order); do
-    $bb insmod "/modules/$module.ko" || echo "no module $module" >/dev/console
-done
+while read -r module; do
+    insmod "/modules/$module.ko" || echo "no module $module" >/dev/console
+done </modules/order
 
 # Says why it goes no further, and ends the machine. Where a machine has no power switch it restarts, which ends it too.
 give_up() {
     echo "tare: $1" >/dev/console
-    $bb usleep 100000 # the line is slow
-    [ "$channel" = vsock ] && $bb reboot -f
-    $bb poweroff -f
+    usleep 100000 # the line is slow
+    [ "$channel" = vsock ] && reboot -f
+    poweroff -f
 }
 
 # Whether the way to the host is there.
 reachable() {
     case $channel in
     port)
-        for name in /sys/class/virtio-ports/*/name; do
-            [ "$($bb cat "$name" 2>/dev/null)" = tare.0 ] && port=$($bb basename "$($bb dirname "$name")")
+        for file in /sys/class/virtio-ports/*/name; do
+            name=
+            { read -r name <"$file"; } 2>/dev/null
+            [ "$name" = tare.0 ] && file=${file%/name} port=${file##*/} && return
         done
-        [ -n "$port" ]
+        return 1
         ;;
-    vsock) [ -n "$($bb find /sys/bus/virtio/drivers/vmw_vsock_virtio_transport -name 'virtio*')" ] ;;
+    vsock)
+        for device in /sys/bus/virtio/drivers/vmw_vsock_virtio_transport/virtio*; do
+            [ -e "$device" ] && return
+        done
+        return 1
+        ;;
     network) [ -d /sys/class/net/eth0 ] ;;
     esac
 }
+
+# A millisecond without a process of its own: nobody writes to this pipe.
+mkfifo /never
+exec 9<>/never
+pause() { read -r -t 0.001 -u 9 _; }
 
 # The devices come up in the background.
 tries=0
 until [ -b "${disk}a" ] && [ -b "$disk$last" ] && [ -d /sys/class/net/eth0 ] && reachable; do
     tries=$((tries + 1))
-    [ $tries -lt 1000 ] || give_up "the guest's devices do not come up"
-    $bb usleep 10000
+    [ $tries -lt 10000 ] || give_up "the guest's devices do not come up"
+    pause
 done
 
 image=/root
 if [ -n "$outer" ]; then
-    $bb mount -t ext4 "${disk}c" /root || give_up "the outer system cannot be mounted"
+    mount -t ext4 "${disk}c" /root || give_up "the outer system cannot be mounted"
     image=/root/image
 fi
-$bb mount -t ext4 "${disk}a" $image || give_up "the image cannot be mounted"
-$bb mount -t ext4 "${disk}b" /root/data || echo "tare: the data volume cannot be mounted" >/dev/console
-$bb ip link set lo up
-$bb ip addr add "$address" dev eth0
-$bb ip link set eth0 up
-$bb ip route add default via "$gateway"
+mount -t ext4 "${disk}a" $image || give_up "the image cannot be mounted"
+mount $data /root/data || echo "tare: the data volume cannot be mounted" >/dev/console
+ip link set lo up
+ip addr add "$address" dev eth0
+ip link set eth0 up
+ip route add default via "$gateway"
 if [ "$channel" = network ]; then
     # What is sent before the other side is there is lost, and sent again after a second only.
-    until [ "$($bb cat /sys/class/net/eth0/carrier)" = 1 ]; do $bb usleep 1000; done
+    until read -r carrier </sys/class/net/eth0/carrier && [ "$carrier" = 1 ]; do pause; done
 fi
-for folder in proc sys dev; do $bb mount --move /$folder /root/$folder; done
+exec 9>&-
+for folder in proc sys dev; do mount --move /$folder /root/$folder; done
 [ "$channel" = port ] && exec <>"/root/dev/$port" >&0
-[ -n "$outer" ] && exec $bb switch_root /root $outer "${disk}d" "$began" 2>/root/dev/console
-exec $bb switch_root /root /usr/local/bin/tare-agent "$@" --init --userspace-at "$began" 2>/root/dev/console
+[ -n "$outer" ] && exec switch_root /root $outer "${disk}d" "$began" 2>/root/dev/console
+exec switch_root /root /usr/local/bin/tare-agent "$@" --init --userspace-at "$began" 2>/root/dev/console

@@ -186,6 +186,9 @@ class Instance:
     ping: Ping | None = None  # pings the address, when the start is measured and the address can be pinged
     daemons: Sequence[Group] = ()  # groups of shared daemons; read only
     accounted: bool = True  # whether the instance's group has all of its work: not so on another machine
+    guest_bytes: int = 0  # the guest's memory, which is one mapping of its monitor's; 0: there is no such thing
+    #: facts of the running thing for the manifest, read once it is up
+    facts: Callable[[], Mapping[str, str]] = dict
     answer: FirstAnswer | None = None  # watches the services of an instance that has no agent
     #: called once, when the start has been measured: moves processes that a daemon started for this instance alone into
     #: the instance's group (`helpers`)
@@ -233,6 +236,11 @@ class Platform(ABC):
     #: whether /data is the workspace's folder on the host; a machine's own disk is a file in that folder
     shares_data: bool = True
     disk_cache: str = "the host's page cache"  # what stands between the data volume and the disk
+    #: why direct I/O on the data volume goes through the host's page cache, which sees only a disk's file; "": it does
+    #: not, or its files are the host's own, where it shows (`caches.require_uncached`)
+    no_direct_io: str = ""
+    #: what a monitor may take of the host's memory beside its guest, which has all of the memory limit
+    monitor_bytes: int = 0
     elsewhere: bool = False  # whether it is on another machine: its figures are that machine's
     same_bits: bool = True  # whether it runs the image; figures of other bits are not compared
     own_kernel: bool = False  # whether a kernel is booted for each instance, whose uptime the agent then sees

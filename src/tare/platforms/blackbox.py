@@ -24,7 +24,7 @@ from tare.host.resources.journal import CleanupStack
 from tare.image import blackbox, forms
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Family, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.parts import vm
+from tare.platforms.parts import microvm, vm
 from tare.platforms.parts.answers import CONSOLE, HTTP, PING, TCP_ECHO, UDP_ECHO, FirstAnswer, Service
 from tare.platforms.parts.machine import tap
 from tare.platforms.parts.marks import FirstByte, Ping
@@ -41,9 +41,7 @@ NO_PING = "QEMU's user-mode network answers no echo requests from outside"
 USER_NETWORK = ("10.0.2.15", "24", "10.0.2.2")
 #: Where the host's ports for HTTP are, above those of instances: a guest may serve echo and HTTP both by TCP.
 HTTP_ABOVE = 2_000
-OWN_CMDLINE = (
-    "console={console} quiet panic=-1 reboot={way} box_ip={{ip}} box_prefix={{prefix}} box_gateway={{gateway}}"
-)
+OWN_CMDLINE = "{words} box_ip={{ip}} box_prefix={{prefix}} box_gateway={{gateway}}"
 WAYS = {
     "qemu": "bridge, TAP",
     "firecracker": "bridge, TAP, virtio-net",
@@ -53,8 +51,12 @@ WAYS = {
 }
 #: What the file calls the ports of these services, below [answers].
 ANSWERS = {UDP_ECHO: "udp", TCP_ECHO: "tcp", HTTP: "http"}
-#: By monitor: the guest's console, and how it restarts, which ends the machine.
-ENDS = {"qemu": ("ttyS0", "t"), "firecracker": ("ttyS0", "k"), "xen": ("hvc0", "t")}
+#: By monitor: what the guest's kernel is told.
+KERNEL_WORDS = {
+    "qemu": vm.KERNEL_WORDS,
+    "firecracker": microvm.KERNEL_WORDS,
+    "xen": ("console=hvc0", "quiet", "panic=-1", "reboot=t"),
+}
 
 
 class SilentStream:
@@ -251,8 +253,8 @@ def own_box(vmm: str) -> Box:
     """The guest of tare's own, for a monitor. Raises `ImageError` and `HostError` where it cannot be built."""
     made = blackbox.ensure(vmm)
     answers = boxfile.Answers(udp=blackbox.ECHO_PORT, tcp=blackbox.ECHO_PORT, http=blackbox.HTTP_PORT)
-    console, way = ENDS[vmm]
-    fields = {"vmm": vmm, "cmdline": OWN_CMDLINE.format(console=console, way=way), "memory": 128, "answers": answers}
+    cmdline = OWN_CMDLINE.format(words=" ".join(KERNEL_WORDS[vmm]))
+    fields = {"vmm": vmm, "cmdline": cmdline, "memory": 128, "answers": answers}
     return boxfile.Box.model_validate({**fields, "kernel": made.kernel, "initrd": made.initramfs})
 
 

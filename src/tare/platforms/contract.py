@@ -75,6 +75,11 @@ def _values(platform: Platform) -> Iterator[str]:
     for name in _SWITCHES:
         if not isinstance(getattr(platform, name, None), bool):
             yield f"has a {name} that is neither True nor False"
+    if not isinstance(getattr(platform, "no_direct_io", None), str):
+        yield "has a no_direct_io that is no text"
+    beside = getattr(platform, "monitor_bytes", None)
+    if not isinstance(beside, int) or beside < 0:
+        yield "has monitor_bytes that are no number of bytes"
     patience = getattr(platform, "start_patience", None)
     if not isinstance(patience, int | float) or not (isfinite(patience) and patience > 0):
         yield "has a start_patience that is no number above 0"

@@ -36,7 +36,7 @@ from tare.timeouts import stretched, until
 
 PROGRAM, JAILER = "firecracker", "jailer"
 KIND = "firecracker"
-#: Of the instance's memory limit, for the monitor itself.
+#: What the monitor itself may take beside the guest's memory.
 MONITOR_BYTES = 64 << 20
 #: The user that a jailed Firecracker becomes: Linux's "nobody", who owns nothing.
 JAILED_USER = 65534
@@ -76,15 +76,13 @@ class Firecracker(Platform):
 
     shares_data = False
     disk_cache = vm.DISK_CACHE
+    no_direct_io = f"{vm.NO_DIRECT_IO}: Firecracker has no other way"
+    monitor_bytes = MONITOR_BYTES
     own_kernel = True
     by_default = False
     network_path = "client, bridge, TAP, virtio-net"
     open_by_design = left_open.BY_BRIDGE
-    not_honoured = (
-        "the data volume is an ext4 of its own, on a raw file on the host's disk",
-        f"the memory limit holds for guest and monitor together: the guest has {MONITOR_BYTES >> 20} MiB less",
-        "dropping cached data drops the host's pages, not the guest's",
-    )
+    not_honoured = (vm.OWN_VOLUME, vm.beside(MONITOR_BYTES))
 
     def __init__(self, name: str, title: str, *, api: bool = False, jailed: bool = False) -> None:
         self.name = name
@@ -123,7 +121,7 @@ class Firecracker(Platform):
         made = guest.ensure(KIND)
         machine = MicroVm(
             cpus=len(spec.resources.cpus),
-            memory_bytes=spec.resources.memory_bytes - MONITOR_BYTES,
+            memory_bytes=spec.resources.memory_bytes,
             kernel=place.bring(made.kernel),
             initramfs=place.bring(made.initramfs),
             root=place.seen(_root(spec, place)),
@@ -153,7 +151,8 @@ class Firecracker(Platform):
                 raise
         stream = CallbackStream(connection, process)
         address = Address(endpoint.address, spec.port, spec.port, endpoint.address)
-        return Instance(spec, stream, started, address, FirstByte(stream.fileno()), ping)
+        first_byte = FirstByte(stream.fileno())
+        return Instance(spec, stream, started, address, first_byte, ping, guest_bytes=machine.memory_bytes)
 
     def _place(self, spec: LaunchSpec) -> Place:
         if not self._jailed:

@@ -24,6 +24,7 @@ from tare.image import forms, guest
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import domain, left_open, libvirtd, rights, virsh, vm
+from tare.platforms.parts.disks import disk_io, overlay
 from tare.platforms.parts.marks import FirstByte, Ping
 from tare.platforms.parts.virsh import Creation, DomainStream
 
@@ -209,18 +210,17 @@ class LibvirtQemu(Libvirt):
     package = "libvirt-daemon-driver-qemu qemu-system-x86 qemu-utils"
     network_path = "client, bridge, TAP, virtio-net"
     shares_data = False
-    disk_cache = vm.DISK_CACHE
     own_kernel = True
+    monitor_bytes = vm.MONITOR_BYTES
     open_by_design = left_open.BY_BRIDGE
-    not_honoured = (
-        "the data volume is an ext4 of its own, on a raw file on the host's disk",
-        f"the memory limit holds for guest and monitor together: the guest has {vm.MONITOR_BYTES >> 20} MiB less",
-        "dropping cached data drops the host's pages, not the guest's",
-    )
+    not_honoured = (vm.OWN_VOLUME, vm.beside(vm.MONITOR_BYTES))
 
-    def __init__(self, name: str, title: str, accel: str = "kvm") -> None:
-        super().__init__(name, f"{title}, {vm.BY[accel]}")
+    def __init__(self, name: str, title: str, accel: str = "kvm", cache: str = "none") -> None:
+        super().__init__(name, f"{title}, {vm.BY[accel]}{', disks written back' if cache != 'none' else ''}")
         self._accel = accel
+        self._cache = cache
+        self.disk_cache = vm.DIRECT_DISK_CACHE if cache == "none" else vm.DISK_CACHE
+        self.no_direct_io = "" if cache == "none" else vm.NO_DIRECT_IO
         self.stand_in = vm.emulated_name(name) if accel == "kvm" else ""
 
     def prepare(self, image: Image) -> Prepared:
@@ -239,8 +239,18 @@ class LibvirtQemu(Libvirt):
         made = guest.ensure()
         why = "as it is called" if self._accel == "tcg" else vm.need_kvm(made, self.stand_in)
         self._learn(daemon)
-        details = {"accelerator": f"{self._accel}: {why}", "guest kernel": made.release}
+        details = {
+            "accelerator": f"{self._accel}: {why}",
+            "guest kernel": made.release,
+            "disks": disk_io(self._cache).described(),
+            "network back end": self._back_end(),
+        }
         return Availability(True, version=f"{daemon.connection.version()}, {self._accel}", details=details)
+
+    def _back_end(self) -> str:
+        """What moves the packets: libvirt takes vhost-net for guests of KVM by itself, where it is there."""
+        why = vm.vhost() if self._accel == "kvm" else "libvirt takes it for guests of KVM alone"
+        return "vhost-net, in the host's kernel" if why is None else f"QEMU, without vhost-net: {why}"
 
     def _learn(self, daemon: libvirtd.LibvirtDaemon) -> None:
         """Let libvirt probe what QEMU can do before the first start, which would else have that in its time."""
@@ -254,18 +264,19 @@ class LibvirtQemu(Libvirt):
         endpoint, tap = spec.network.new_tap(cleanup, spec.id)
         made = guest.ensure()
         name, control = f"tare-{spec.id}", spec.space.folder / "control"
-        words = ["console=ttyS0 panic=-1 reboot=t", f"tare.ip={endpoint.address}/{spec.network.prefix}"]
+        words = [*vm.KERNEL_WORDS, f"tare.ip={endpoint.address}/{spec.network.prefix}"]
         machine = domain.Machine(
             kind=_kind(self._accel),
             name=name,
             cpus=spec.resources.cpus,
-            memory_bytes=spec.resources.memory_bytes - vm.MONITOR_BYTES,
+            memory_bytes=spec.resources.memory_bytes,
             kernel=made.kernel,
             initramfs=made.initramfs,
             command_line=" ".join([*words, f"tare.gw={spec.network.host}", "--", *spec.agent_argv()[1:]]),
-            root=_overlay(spec),
+            root=overlay(vm.root_disk(spec.image), spec.space.folder),
             root_format="qcow2",
             data=vm.data_volume(spec.space.data),
+            disks=disk_io(self._cache),
             console=spec.space.log,
             link=domain.Link(tap, endpoint.mac, None),
             control=control,
@@ -284,7 +295,11 @@ class LibvirtQemu(Libvirt):
             connection = self._connected(listener, creation, daemon)
         stream = DomainStream(connection, spec.group)
         first_byte = FirstByte(stream.fileno())
-        return self._up(creation, spec, daemon, PendingDomain(name, started, endpoint.address, stream, first_byte))
+        pending = PendingDomain(name, started, endpoint.address, stream, first_byte)
+        instance = self._up(creation, spec, daemon, pending)
+        instance.guest_bytes = machine.memory_bytes
+        instance.facts = lambda: vm.facts(spec.group.pids(), machine.data)
+        return instance
 
     def _connected(self, listener: socket.socket, creation: Creation, daemon: libvirtd.LibvirtDaemon) -> socket.socket:
         try:
@@ -300,17 +315,10 @@ def _kind(accel: str) -> str:
     return "kvm" if accel == "kvm" else "qemu"
 
 
-def _overlay(spec: LaunchSpec) -> Path:
-    """A qcow2 overlay over the image's disk, in the instance's folder."""
-    place = spec.space.folder / "root.qcow2"
-    base = vm.root_disk(spec.image)
-    argv = ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", str(base), str(place)]
-    processes.run(argv).require(fix=distribution.install("qemu-utils"))
-    return place
-
-
 PLATFORMS = (
     LibvirtQemu("libvirt-qemu", "libvirt: a machine of QEMU's"),
     LibvirtQemu("libvirt-qemu-tcg", "libvirt: a machine of QEMU's", "tcg"),
+    LibvirtQemu("libvirt-qemu-writeback", "libvirt: a machine of QEMU's", "kvm", "writeback"),
+    LibvirtQemu("libvirt-qemu-writeback-tcg", "libvirt: a machine of QEMU's", "tcg", "writeback"),
     LibvirtLxc("libvirt-lxc", "libvirt: a container of its own (lxc:///)"),
 )

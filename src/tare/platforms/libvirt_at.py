@@ -169,6 +169,7 @@ class XenAt(Named):
     network_path = xen.Xen.network_path
     shares_data = False
     disk_cache = xen.Xen.disk_cache
+    no_direct_io = xen.Xen.no_direct_io
     own_kernel = True
     open_by_design = xen.Xen.open_by_design
     not_honoured = xen.Xen.not_honoured
@@ -197,7 +198,7 @@ class XenAt(Named):
         made = guest.ensure(xen.KIND)
         name = f"tare-{spec.id}"
         with spec.network.listener() as listener:
-            words = ["console=hvc0", "panic=-1", "tare.channel=network", "tare.disk=xvd"]
+            words = ["console=hvc0", "quiet", "panic=-1", "tare.channel=network", "tare.disk=xvd"]
             words += [f"tare.ip={endpoint.address}/{spec.network.prefix}", f"tare.gw={spec.network.host}", "--"]
             words += [*spec.agent_argv()[1:], "--host", f"tcp:{spec.network.host}:{listener.getsockname()[1]}"]
             machine = domain.Machine(

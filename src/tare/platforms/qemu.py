@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +20,8 @@ from tare.host.resources.journal import CleanupStack
 from tare.image import guest
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
-from tare.platforms.parts import left_open, vm
+from tare.platforms.parts import left_open, virtiofs, vm
+from tare.platforms.parts.disks import DiskIo, disk_io, overlay
 from tare.platforms.parts.machine import Machine, Plug, command, tap, user
 from tare.platforms.parts.marks import FirstByte, Ping
 
@@ -37,27 +37,32 @@ class Kind:
     machine: str = "q35"
     accel: str = "kvm"  # or "tcg", emulation; never the one in place of the other
     user: bool = False  # QEMU's own network stack in place of a TAP
+    cache: str = "none"  # how disks are opened; or "writeback", through the host's page cache
+    shared: bool = False  # whether /data is a folder of the host's (virtiofs), and no disk
 
 
 class Qemu(Platform):
     """A virtual machine of its own kernel; what it writes goes to raw files on the host's disk."""
 
     shares_data = False
-    disk_cache = vm.DISK_CACHE
     own_kernel = True
+    monitor_bytes = vm.MONITOR_BYTES
     by_default = False  # a start takes seconds by emulation
-    not_honoured: tuple[str, ...] = (
-        "the data volume is an ext4 of its own, on a raw file on the host's disk",
-        f"the memory limit holds for guest and monitor together: the guest has {vm.MONITOR_BYTES >> 20} MiB less",
-        "dropping cached data drops the host's pages, not the guest's",
-    )
+    not_honoured: tuple[str, ...] = (vm.OWN_VOLUME, vm.beside(vm.MONITOR_BYTES))
 
     def __init__(self, name: str, kind: Kind) -> None:
         self.name = name
-        self.title = f"QEMU, machine {kind.machine}, {vm.BY[kind.accel]}{', user-mode network' if kind.user else ''}"
+        varied = (", user-mode network" if kind.user else "") + (", disks written back" if kind.cache != "none" else "")
+        varied += ", /data by virtiofs" if kind.shared else ""
+        self.title = f"QEMU, machine {kind.machine}, {vm.BY[kind.accel]}{varied}"
+        self.disk_cache = vm.DIRECT_DISK_CACHE if kind.cache == "none" else vm.DISK_CACHE
+        self.no_direct_io = "" if kind.cache == "none" else vm.NO_DIRECT_IO
         way = "host stack, QEMU's user-mode network" if kind.user else "bridge, TAP"
         self.network_path = f"client, {way}, virtio-net"
         self.open_by_design = left_open.BY_NETWORK["bridge"] if kind.user else left_open.BY_BRIDGE
+        if kind.shared:
+            self.shares_data, self.disk_cache = True, virtiofs.CACHE
+            self.not_honoured = tuple(each for each in self.not_honoured if each != vm.OWN_VOLUME)
         self._kind = kind
         self.stand_in = vm.emulated_name(name) if kind.accel == "kvm" else ""
 
@@ -65,39 +70,76 @@ class Qemu(Platform):
         """Look for QEMU, get the guest's kernel, and find out whether KVM runs it where that is to."""
         if processes.find(vm.PROGRAM) is None:
             return Availability(False, reason="QEMU is not installed", fix=distribution.install("qemu-system-x86"))
+        if processes.find("qemu-img") is None:
+            return Availability(False, reason="qemu-img is not installed", fix=distribution.install("qemu-utils"))
         if os.geteuid() != 0:
             return Availability(False, reason="control groups and TAPs need root", fix="run tare as root (sudo)")
         lacking = None if self._kind.user else bridge.no_tun()
         if lacking is not None:
             return Availability(False, reason=lacking.what, fix=lacking.fix or "")
         try:
-            made = guest.ensure()
+            made = self._guest()
+            shared = {"virtiofsd": virtiofs.located().version} if self._kind.shared else {}
             why = "as it is called" if self._kind.accel == "tcg" else vm.need_kvm(made, self.stand_in)
+            disks = self._disks()
         except (ImageError, HostError) as error:
             return Availability(False, reason=error.what, fix=error.fix or "")
         version = processes.run([vm.PROGRAM, "--version"], time_limit_s=10).text.split("\n")[0]
-        details = {"accelerator": f"{self._kind.accel}: {why}", "guest kernel": made.release}
+        details = {
+            "accelerator": f"{self._kind.accel}: {why}",
+            "guest kernel": made.release,
+            "disks": disks.described(),
+            "network back end": self._back_end(),
+            **shared,
+        }
         shown = version.removeprefix("QEMU emulator version ").split()[0]
         return Availability(True, version=f"{shown}, {self._kind.accel}", details=details)
 
     def prepare(self, image: Image) -> Prepared:
         """The image as an ext4 filesystem; guests write to a copy that is thrown away."""
-        return vm.prepared(self._root(image), guest.ensure(), vm.PROGRAM)
+        return vm.prepared(self._root(image), self._guest(), vm.PROGRAM)
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Make network, data volume and control socket, and start the machine."""
         plug, address = self._plug(spec, cleanup)
-        made = guest.ensure()
-        machine = self._machine(spec, made, plug)
+        machine = self._machine(spec, self._guest(), plug)
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(machine.control))
             listener.listen(1)
-            started, process = _start(spec, command(machine))
+            started, process = _start(spec, machine)
             connection = _connected(listener, process)
         stream = vm.MachineStream(connection, process)
         first_byte = FirstByte(stream.fileno())
         ping = Ping(address.ping) if spec.measured and address.ping else None
-        return Instance(spec, stream, started, address, first_byte, ping)
+        return Instance(
+            spec,
+            stream,
+            started,
+            address,
+            first_byte,
+            ping,
+            # What is shared with a daemon is mapped by both, in pieces.
+            guest_bytes=0 if machine.shared else machine.memory_bytes,
+            facts=lambda: vm.facts(spec.group.pids(), machine.data),
+        )
+
+    def _guest(self) -> guest.Guest:
+        return guest.ensure("virtiofs" if self._kind.shared else "virtio")
+
+    def _vhost(self) -> str | None:
+        """Why the host's kernel does not move the guest's packets; None: it does."""
+        if self._kind.user:
+            return "its network is QEMU's own"
+        return "it is KVM's, and this machine is emulated" if self._kind.accel == "tcg" else vm.vhost()
+
+    def _back_end(self) -> str:
+        why = self._vhost()
+        return "vhost-net, in the host's kernel" if why is None else f"QEMU, without vhost-net: {why}"
+
+    def _disks(self) -> DiskIo:
+        # An emulated microvm's bus has no notifier that another thread could wait for.
+        threaded = not (self._kind.machine == "microvm" and self._kind.accel == "tcg")
+        return disk_io(self._kind.cache, io_thread=threaded)
 
     def _plug(self, spec: LaunchSpec, cleanup: CleanupStack) -> tuple[Plug, Address]:
         if self._kind.user:
@@ -106,7 +148,7 @@ class Qemu(Platform):
         endpoint, name = spec.network.new_tap(cleanup, spec.id)
         inside = f"{endpoint.address}/{spec.network.prefix}"
         address = Address(endpoint.address, spec.port, spec.port, endpoint.address)
-        return Plug(tap(name), endpoint.mac, inside, spec.network.host), address
+        return Plug(tap(name, vhost=self._vhost() is None), endpoint.mac, inside, spec.network.host), address
 
     def _root(self, image: Image) -> Path:
         return vm.root_disk(image)
@@ -119,11 +161,13 @@ class Qemu(Platform):
             kind=self._kind.machine,
             accel=self._kind.accel,
             cpus=len(spec.resources.cpus),
-            memory_bytes=spec.resources.memory_bytes - vm.MONITOR_BYTES,
+            memory_bytes=spec.resources.memory_bytes,
             kernel=made.kernel,
             initramfs=made.initramfs,
-            root=self._root(spec.image),
-            data=vm.data_volume(spec.space.data),
+            root=overlay(self._root(spec.image), spec.space.folder),
+            data=None if self._kind.shared else vm.data_volume(spec.space.data),
+            shared=spec.space.folder / "shared" if self._kind.shared else None,
+            disks=self._disks(),
             control=spec.space.folder / "control",
             plug=plug,
             agent=spec.agent_argv()[1:],
@@ -140,9 +184,17 @@ def _connected(listener: socket.socket, process: subprocess.Popen[bytes]) -> soc
         raise
 
 
-def _start(spec: LaunchSpec, argv: Sequence[str]) -> tuple[Instant, subprocess.Popen[bytes]]:
-    # What the guest writes to its root goes to a temporary file there.
-    return vm.begin(spec, ["env", f"TMPDIR={spec.space.folder}", *argv])
+def _start(spec: LaunchSpec, machine: Machine) -> tuple[Instant, subprocess.Popen[bytes]]:
+    # What the guest writes to further disks goes to a temporary file there.
+    argv = ["env", f"TMPDIR={spec.space.folder}", *command(machine)]
+    if machine.shared is None:
+        return vm.begin(spec, argv)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(machine.shared))
+        listener.listen(1)
+        daemon = virtiofs.command(virtiofs.located(), spec.space.data, listener.fileno())
+        both = virtiofs.beside(daemon, argv, listener.fileno())
+        return vm.begin(spec, both, pass_fds=[listener.fileno()])
 
 
 PLATFORMS = (
@@ -153,4 +205,8 @@ PLATFORMS = (
     Qemu("qemu-tcg", Kind(accel="tcg")),
     Qemu("qemu-user", Kind(user=True)),
     Qemu("qemu-user-tcg", Kind(accel="tcg", user=True)),
+    Qemu("qemu-virtiofs", Kind(shared=True)),
+    Qemu("qemu-virtiofs-tcg", Kind(accel="tcg", shared=True)),
+    Qemu("qemu-writeback", Kind(cache="writeback")),
+    Qemu("qemu-writeback-tcg", Kind(accel="tcg", cache="writeback")),
 )

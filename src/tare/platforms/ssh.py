@@ -154,7 +154,7 @@ class Ssh(Platform):
         "it is another machine: its processor, disk and clock are not this host's",
         "its CPU time is not seen from here: no cpu-cost",
         "the CPU set is an affinity to the remote host's last CPUs, as many as here",
-        "dropping cached data drops this host's pages, not the remote's",
+        "where the host's cache alone is dropped, that is this host's; what begins cold for both is cold there",
     )
 
     def __init__(self, target: str) -> None:

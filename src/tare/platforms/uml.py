@@ -36,7 +36,7 @@ from tare.platforms.parts.marks import FirstByte, Ping
 from tare.timeouts import stretched, until
 
 PROGRAM = "linux.uml"
-#: Of the instance's memory limit, for the processes on the host that the guest's are.
+#: What the processes on the host that the guest's are may take beside the guest's memory.
 KERNEL_BYTES = 64 << 20
 FIX = distribution.install("user-mode-linux", lean=True)
 #: Printed by a kernel that saves less of the processor's state than the host's kernel expects (xstateregs_set).
@@ -113,6 +113,7 @@ class Uml(Platform):
     """A kernel that is a program: the guest's processes are processes of the host, traced by it."""
 
     own_kernel = True
+    monitor_bytes = KERNEL_BYTES
     by_default = False  # a start takes seconds
     network_path = "client, bridge, TAP, UML's vector device"
 
@@ -124,11 +125,11 @@ class Uml(Platform):
         self.open_by_design = left_open.BY_BRIDGE
         self.not_honoured = (
             "one virtual processor, however many CPUs the instance has",
-            f"the memory limit holds for guest and kernel together: the guest has {KERNEL_BYTES >> 20} MiB less",
-            "dropping cached data drops the host's pages, not the guest's",
+            vm.beside(KERNEL_BYTES),
         )
         if ubd:
-            self.not_honoured += ("the data volume is an ext4 of its own, on a raw file on the host's disk",)
+            self.not_honoured += (vm.OWN_VOLUME,)
+            self.no_direct_io = vm.NO_DIRECT_IO
         self._ubd = ubd
 
     def detect(self) -> Availability:
@@ -159,7 +160,7 @@ class Uml(Platform):
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Make TAP, root and first script, start the kernel, and wait until the guest connects."""
         endpoint, tap = spec.network.new_tap(cleanup, spec.id, userns.FIRST)
-        memory = spec.resources.memory_bytes - KERNEL_BYTES
+        memory = spec.resources.memory_bytes
         held = confined(cleanup, spec.space, spec.image, ubd=self._ubd)
         argv = command(held, words(Machine(spec.id, memory, tap, endpoint.mac, self._ubd)))
         mount = "-t ext4 /dev/ubdb" if self._ubd else "-t hostfs none -o /data"

@@ -88,6 +88,7 @@ class Xen(Platform):
 
     shares_data = False
     disk_cache = vm.DISK_CACHE
+    no_direct_io = "the disk is a loop device over a file on the host, which goes through the host's page cache"
     own_kernel = True
     by_default = False
     network_path = "client, bridge, vif (netback, netfront)"
@@ -96,8 +97,7 @@ class Xen(Platform):
         "its CPU time is not counted: Xen runs the guest beside the host, which sees the tools and back ends alone",
         "the memory limit is the guest's own size, held by Xen; what the host does for it comes on top",
         "its CPUs are Xen's, which are the host's when dom0 has all of them, in order",
-        "the data volume is an ext4 of its own, on a raw file on the host's disk",
-        "dropping cached data drops the host's pages, not the guest's",
+        vm.OWN_VOLUME,
     )
 
     def __init__(self, name: str, title: str) -> None:
@@ -133,7 +133,7 @@ class Xen(Platform):
         files = (root(spec), vm.data_volume(spec.space.data))
         name = f"tare-{spec.id}"
         with spec.network.listener() as listener:
-            words = ["console=hvc0", "panic=-1", "tare.channel=network", "tare.disk=xvd"]
+            words = ["console=hvc0", "quiet", "panic=-1", "tare.channel=network", "tare.disk=xvd"]
             words += [f"tare.ip={endpoint.address}/{spec.network.prefix}", f"tare.gw={spec.network.host}", "--"]
             words += [*spec.agent_argv()[1:], "--host", f"tcp:{spec.network.host}:{listener.getsockname()[1]}"]
             domain = Domain(

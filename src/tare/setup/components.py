@@ -39,6 +39,7 @@ class Component:
 
 _RUNC = Need("runc", "starts containers", ("runc",))
 _QEMU = Need("qemu-system-x86", "runs virtual machines", ("qemu-system-x86_64",))
+_QEMU_IMG = Need("qemu-utils", "makes virtual machines' disks", ("qemu-img",))
 _BUSYBOX = Need("busybox-static", "is the userland of a guest's first seconds", ("busybox",))
 _CPIO = Need("cpio", "packs a guest's first file system", ("cpio",))
 _BUBBLEWRAP = Need("bubblewrap", "starts sandboxes, and is the jail of other monitors", ("bwrap",))
@@ -137,12 +138,12 @@ COMPONENTS: Mapping[str, Component] = {
                 ("/usr/lib/x86_64-linux-gnu/libvirt/connection-driver/libvirt_driver_qemu.so",),
             ),
             _QEMU,
-            Need("qemu-utils", "their disks", ("qemu-img",)),
+            _QEMU_IMG,
             _BUSYBOX,
             _CPIO,
         ),
     ),
-    "qemu": Component("QEMU's virtual machines", (_QEMU, _BUSYBOX, _CPIO), ("qemu-system-x86_64",)),
+    "qemu": Component("QEMU's virtual machines", (_QEMU, _QEMU_IMG, _BUSYBOX, _CPIO), ("qemu-system-x86_64",)),
     "firecracker": Component(
         "Firecracker's virtual machines; the program itself is its project's, put it on PATH",
         (_BUSYBOX, _CPIO, Need("lz4", "unpacks the guest's kernel", ("lz4",))),

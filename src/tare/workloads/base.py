@@ -196,6 +196,7 @@ class Weight:
     group: int  # charged to its control group: pages in use, page cache and the kernel's own for it
     pss: int  # proportional set size, summed over its host processes: a shared page counts in part
     host: int  # all memory that the host has
+    guest: int | None = None  # part of ``pss``: a machine's own memory; None: it is none, or does not show
 
 
 class WeighWorkload(RunWorkload):

@@ -64,11 +64,17 @@ def require_fetched(undropped: UnsupportedError | None, plan: RunPlan, running: 
             raise undropped
 
 
+def require_direct(plan: RunPlan, running: RunningInstance) -> None:
+    """Raise `UnsupportedError` where the plan goes past all caches and the platform's disk is known not to."""
+    if plan.uncached and running.no_direct_io:
+        raise UnsupportedError(f"no direct I/O: {running.no_direct_io}")
+
+
 def require_uncached(plan: RunPlan, running: RunningInstance) -> None:
     """Raise `UnsupportedError` for a file of the plan's ``uncached`` that went through the host's page cache.
 
-    Only files on the host's own filesystems can be checked: a virtual machine with a disk of its own declares how that
-    disk is cached (`Platform.disk_cache`).
+    Only files on the host's own filesystems can be checked: a virtual machine with a disk of its own declares that its
+    disk goes that way (`Platform.no_direct_io`, see `require_direct`).
     """
     for name in plan.uncached:
         share = roots.cached_share(running.instance.spec.space.data, name)

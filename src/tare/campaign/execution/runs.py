@@ -193,6 +193,7 @@ def ready(workload: RunWorkload, params: Params, running: RunningInstance, clien
     """
     plan = workload.plan(params, surroundings(running))
     _require_tools(workload, plan, running)
+    caches.require_direct(plan, running)
     try:
         looked_at = _of_a_full_volume(running)
         looked_at(_all)(plan.prepare, running, client)

@@ -61,6 +61,7 @@ class RunningInstance:
     cleanup: CleanupStack
     marks: StartMarks | None
     command_ns: int  # from the start command until its first command returned; without an agent: until it answered
+    no_direct_io: str = ""  # the platform's own
     dirty: list[Failed] = field(default_factory=list)  # clean-ups after trials in it that failed
 
     @property
@@ -77,8 +78,9 @@ class RunningInstance:
         if not self.instance.accounted:
             raise HostError("its memory cannot be read: it is another machine's, or in no control group")
         group = self.instance.spec.group
-        pss = memory.pss_bytes(self.instance.host_processes())
-        return Weight(group=group.memory_bytes(), pss=pss, host=memory.host_bytes())
+        pids = self.instance.host_processes()
+        guest = memory.mapping_bytes(pids, self.instance.guest_bytes) if self.instance.guest_bytes else None
+        return Weight(group.memory_bytes(), memory.pss_bytes(pids), memory.host_bytes(), guest)
 
     def daemon_cpu_ns(self) -> int | None:
         """CPU time of the platform's shared daemons so far, in ns; None where there are none that can be read."""
@@ -191,7 +193,7 @@ class InstanceLauncher:
         resources = replace(self.resources, memory_bytes=terms.memory_bytes or self.resources.memory_bytes)
         group = cgroup.Group(self.group(number))
         cleanup.own(removers.control_group(group.path))
-        group.create(resources)
+        group.create(replace(resources, memory_bytes=resources.memory_bytes + platform.monitor_bytes))
         space = roots.new_workspace(cleanup, folder, resources.data_bytes)
         tenant = self.disk.add(space, group, resources.data_bytes)
         token = secrets.token_bytes(16)
@@ -228,7 +230,7 @@ class InstanceLauncher:
         except BaseException:
             instance.abandon()
             raise
-        return RunningInstance(arm, instance, session, cleanup, seen, command_ns)
+        return RunningInstance(arm, instance, session, cleanup, seen, command_ns, platform.no_direct_io)
 
     def _start_without_agent(
         self, platform: Platform, arm: Arm, instance: Instance, cleanup: CleanupStack, tenant: Tenant, *, measured: bool

@@ -27,6 +27,32 @@ def parse_rollup(text: str) -> int:
     return 0
 
 
+def mapping_bytes(pids: Iterable[int], size: int) -> int | None:
+    """The PSS in bytes of the mappings of exactly this size, in bytes, of these processes; None where there is none.
+
+    A monitor maps its guest's memory as one piece.
+    """
+    parts: list[int] = []
+    for pid in pids:
+        try:
+            parts += parse_mappings(Path(f"/proc/{pid}/smaps").read_text(), size)
+        except OSError:
+            continue  # it has ended
+    return sum(parts) if parts else None
+
+
+def parse_mappings(text: str, size: int) -> list[int]:
+    """The PSS in bytes of each mapping of this size, from ``/proc/PID/smaps``."""
+    pieces: list[int] = []
+    of_size = False
+    for line in text.splitlines():
+        if line.startswith("Size:"):
+            of_size = int(line.split()[1]) * 1024 == size
+        elif of_size and line.startswith("Pss:"):
+            pieces.append(int(line.split()[1]) * 1024)
+    return pieces
+
+
 def host_bytes() -> int:
     """All memory that this host has, as its kernel counts it."""
     return parse_meminfo(Path("/proc/meminfo").read_text(), "MemTotal")

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tare.platforms.parts.disks import DiskIo
 from tare.platforms.parts.rights import CAPABILITIES
 from tare.platforms.parts.vm import TRANSLATED_MIB
 
@@ -43,6 +44,7 @@ class Machine:
     link: Link
     control: Path | None  # socket on which the host listens for the agent; None: the agent comes over the network
     emulator: Path | None = None
+    disks: DiskIo | None = None  # None: what is no QEMU's
     security: Sequence[str] = ()  # the daemon's security models
 
 
@@ -111,6 +113,8 @@ def machine_xml(machine: Machine) -> str:
     """The domain of a virtual machine."""
     xen = machine.kind == "xen"
     domain = _domain(machine.kind, machine.name, machine.memory_bytes, machine.cpus)
+    if machine.disks is not None and machine.disks.io_thread:
+        _element(domain, "iothreads", "1")
     system = Xml.SubElement(domain, "os")
     _element(system, "type", "linux" if xen else "hvm", **({"machine": "xenpv"} if xen else {"machine": "q35"}))
     _element(system, "kernel", str(machine.kernel))
@@ -123,8 +127,9 @@ def machine_xml(machine: Machine) -> str:
     if machine.emulator is not None:
         _element(devices, "emulator", str(machine.emulator))
     bus, prefix = ("xen", "xvd") if xen else ("virtio", "vd")
-    _disk(devices, machine.root, machine.root_format, f"{prefix}a", bus)
-    _disk(devices, machine.data, "phy" if machine.root_format == "phy" else "raw", f"{prefix}b", bus)
+    _disk(devices, machine.root, machine.root_format, f"{prefix}a", bus, machine.disks)
+    data_format = "phy" if machine.root_format == "phy" else "raw"
+    _disk(devices, machine.data, data_format, f"{prefix}b", bus, machine.disks)
     link = _interface(devices, machine.link)
     if xen:
         _element(devices, "console", type="pty").append(Xml.Element("target", type="xen", port="0"))
@@ -163,10 +168,14 @@ def _endings(domain: Xml.Element) -> None:
         _element(domain, f"on_{event}", "destroy")
 
 
-def _disk(devices: Xml.Element, place: Path, form: str, target: str, bus: str) -> None:
+def _disk(devices: Xml.Element, place: Path, form: str, target: str, bus: str, how: DiskIo | None) -> None:
     block = form == "phy"
     disk = Xml.SubElement(devices, "disk", type="block" if block else "file", device="disk")
-    Xml.SubElement(disk, "driver", {"name": "phy"} if block else {"name": "qemu", "type": form})
+    driver = {"name": "phy"} if block else {"name": "qemu", "type": form}
+    if how is not None:
+        driver |= {"cache": how.cache, "io": how.aio}
+        driver |= {"iothread": "1"} if how.io_thread else {}
+    Xml.SubElement(disk, "driver", driver)
     Xml.SubElement(disk, "source", {"dev" if block else "file": str(place)})
     Xml.SubElement(disk, "target", dev=target, bus=bus)
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tare.platforms.parts.vm import PROGRAM, accelerator
+from tare.platforms.parts.disks import DiskIo
+from tare.platforms.parts.vm import KERNEL_WORDS, PROGRAM, accelerator
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,23 +30,25 @@ class Machine:
     memory_bytes: int
     kernel: Path
     initramfs: Path
-    root: Path
-    data: Path
+    root: Path  # qcow2, over the image
+    data: Path | None  # None: /data is a folder of the host's
+    disks: DiskIo
     control: Path  # socket of the agent's port
     plug: Plug
     agent: Sequence[str]  # the agent's arguments
     tsc_khz: int | None = None  # the guest's time stamp counter, given by its command line; None: it finds out
     further: Sequence[Path] = ()  # disks after the data volume; like the root, never written
     words: Sequence[str] = ()  # further words of the kernel's command line, for the boot script
+    shared: Path | None = None  # socket of the daemon that shares that folder (virtiofs)
 
 
 #: The guest's console goes to QEMU's stdout, a pipe, where QEMU's own messages go too.
 SERIAL = ("-chardev", "file,id=console,path=/proc/self/fd/1,append=on", "-serial", "chardev:console")
 
 
-def tap(name: str) -> str:
-    """A network card on a TAP."""
-    return f"tap,id=net,ifname={name},script=no,downscript=no"
+def tap(name: str, *, vhost: bool = False) -> str:
+    """A network card on a TAP. ``vhost``: its packets are moved by the host's kernel, and not by QEMU."""
+    return f"tap,id=net,ifname={name},script=no,downscript=no{',vhost=on' if vhost else ''}"
 
 
 def user(host: str, port: int) -> str:
@@ -64,14 +67,30 @@ def command(machine: Machine) -> list[str]:
         *("-nodefaults", "-display", "none", "-no-reboot"),
         *SERIAL,
         *("-kernel", str(machine.kernel), "-initrd", str(machine.initramfs)),
-        *("-drive", f"if=none,id=root,file={machine.root},format=raw,snapshot=on"),
-        *("-drive", f"if=none,id=data,file={machine.data},format=raw"),
-        *("-device", f"virtio-blk-{bus},drive=root", "-device", f"virtio-blk-{bus},drive=data"),
+        *(("-object", "iothread,id=disks") if machine.disks.io_thread else ()),
+        *_disk("root", machine.root, "qcow2", machine.disks, bus),
+        *(_disk("data", machine.data, "raw", machine.disks, bus) if machine.data is not None else ()),
+        *(_share(machine.shared, machine.memory_bytes, bus) if machine.shared is not None else ()),
         *_further(machine.further, bus),
         *("-netdev", machine.plug.netdev, "-device", f"virtio-net-{bus},netdev=net,mac={machine.plug.mac}{rom}"),
         *("-chardev", f"socket,id=agent,path={machine.control}"),
         *("-device", f"virtio-serial-{bus}", "-device", "virtserialport,chardev=agent,name=tare.0"),
         *("-append", _words(machine)),
+    ]
+
+
+def _disk(name: str, file: Path, form: str, disks: DiskIo, bus: str) -> list[str]:
+    thread = ",iothread=disks" if disks.io_thread else ""
+    drive = f"if=none,id={name},file={file},format={form},{disks.options()}"
+    return ["-drive", drive, "-device", f"virtio-blk-{bus},drive={name}{thread}"]
+
+
+def _share(shared: Path, memory_bytes: int, bus: str) -> list[str]:
+    """The folder's daemon reads and writes the guest's memory, which therefore is one that both have."""
+    return [
+        *("-object", f"memory-backend-memfd,id=memory,size={memory_bytes >> 20}M,share=on"),
+        *("-machine", "memory-backend=memory"),
+        *("-chardev", f"socket,id=data,path={shared}", "-device", f"vhost-user-fs-{bus},chardev=data,tag=data"),
     ]
 
 
@@ -85,12 +104,11 @@ def _further(disks: Sequence[Path], bus: str) -> list[str]:
 
 def _words(machine: Machine) -> str:
     words = [
-        "console=ttyS0",
-        "panic=-1",
-        "reboot=t",
+        *KERNEL_WORDS,
         f"tare.ip={machine.plug.address}",
         f"tare.gw={machine.plug.gateway}",
         *machine.words,
+        *(["tare.data=virtiofs"] if machine.shared is not None else []),
     ]
     if machine.tsc_khz is not None:
         # Reliable: else a watchdog doubts it on a busy host, where ticks come late, and takes a coarser clock.

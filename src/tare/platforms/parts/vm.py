@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -22,20 +23,27 @@ from tare.session.streams import SocketStream
 from tare.timeouts import stretched, until
 
 PROGRAM = "qemu-system-x86_64"
+VHOST = "/dev/vhost-net"
 #: The image's filesystem, with room for what the guest writes beside /data.
 ROOT_BYTES = 1200 << 20
 #: The same where the image has layers, such as a kernel's source; sparse, so it takes what is in it.
 LAYERED_BYTES = 4 << 30
 #: At most; sparse, so it takes what is written to it.
 DATA_BYTES = 16 << 30
-#: Of the instance's memory limit, for the monitor itself and, under TCG, its translated code.
+#: What the monitor itself and, under TCG, its translated code may take beside the guest's memory.
 MONITOR_BYTES = 256 << 20
-#: A disk that is a file on the host's, written back by the monitor.
+#: A disk that is a file on the host's: written back by the monitor, or read and written past the host's page cache.
 DISK_CACHE = "the guest's page cache over the host's, written back"
-#: QEMU's own default is 1 GiB, which would have the monitor killed at the instance's memory limit.
+DIRECT_DISK_CACHE = "the guest's page cache alone: the monitor passes the host's (cache=none)"
+#: Of a disk that is written back.
+NO_DIRECT_IO = "the disk is a file on the host, which its monitor reads and writes through the host's page cache"
+OWN_VOLUME = "the data volume is an ext4 of its own, on a raw file on the host's disk"
+#: QEMU's own default is 1 GiB, which would have the monitor killed at its group's limit.
 TRANSLATED_MIB = 96
 #: What runs the guest's instructions, in words.
 BY = {"kvm": "KVM", "tcg": "emulation"}
+#: The guest's kernel: its console is for its last words, as every byte of an emulated serial line leaves the guest.
+KERNEL_WORDS = ("console=ttyS0", "quiet", "panic=-1", "reboot=t")
 #: A guest that has printed nothing by then does not run on this host.
 KVM_LIMIT_S = 5.0
 CONNECT_LIMIT_S = 10.0
@@ -123,22 +131,68 @@ def _try_kvm(made: guest.Guest) -> str | None:
     return f"a guest does not start: {last_line}"
 
 
+def beside(monitor_bytes: int) -> str:
+    """What a machine does not honour of the memory limit, as half a sentence."""
+    return f"the memory limit is the guest's memory; its monitor may take {monitor_bytes >> 20} MiB beside it"
+
+
+def vhost() -> str | None:
+    """Why the host's kernel cannot move the packets of a guest's virtio card (vhost-net); None: it can."""
+    try:
+        os.close(os.open(VHOST, os.O_RDWR | os.O_CLOEXEC))
+    except OSError as error:
+        return f"{VHOST} cannot be opened: {error.strerror}"
+    return None
+
+
+def facts(pids: Sequence[int], disk: Path | None) -> dict[str, str]:
+    """Which back ends a running machine has, by what its monitor has open. ``disk``: the data volume's file, if any."""
+    links: dict[str, Path] = {}
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+                with contextlib.suppress(OSError):
+                    links[str(descriptor.readlink())] = descriptor
+    moved = {"packets moved by": "vhost-net, in the host's kernel" if VHOST in links else "the monitor"}
+    opened = links.get(str(disk.resolve())) if disk is not None else None
+    if opened is None:
+        return moved
+    direct = _flags(opened) & os.O_DIRECT
+    how = "past the host's page cache (O_DIRECT)" if direct else "through the host's page cache"
+    return {**moved, "data volume opened": how}
+
+
+def _flags(descriptor: Path) -> int:
+    """The open flags of a descriptor of any process, given as its /proc/PID/fd/N."""
+    text = (descriptor.parent.parent / "fdinfo" / descriptor.name).read_text()
+    return next(int(line.split()[1], 8) for line in text.splitlines() if line.startswith("flags:"))
+
+
 def prepared(disk: Path, made: guest.Guest, monitor: str) -> Prepared:
     """What guests boot from, with its size on the host's disk; and the program that boots them."""
     files = (disk, made.kernel, made.initramfs)
     return Prepared("ext4 file, kernel and initramfs", sum(map(forms.disk_bytes, files)), files, (monitor,))
 
 
-def begin(spec: LaunchSpec, argv: Sequence[str], within: Sequence[str] = ()) -> tuple[Instant, subprocess.Popen[bytes]]:
+def begin(
+    spec: LaunchSpec, argv: Sequence[str], within: Sequence[str] = (), pass_fds: Sequence[int] = ()
+) -> tuple[Instant, subprocess.Popen[bytes]]:
     """Start a monitor inside the instance's control group; its output goes to the instance's log.
 
     The start instant is that of the command itself: by then the process is in its groups. ``within``: the command
-    prefix that sets up namespaces and mounts before that instant (see `processes.start_held`).
+    prefix that sets up namespaces and mounts before that instant; ``pass_fds``: see `processes.start_held`.
     """
     nothing, procs = subprocess.DEVNULL, spec.group.leaf("tool")
     with console.opened(spec.space.log) as log:
         held = processes.start_held(
-            argv, stdin=nothing, stdout=log, stderr=log, cgroup_procs=procs, within=within, rest=spec.timed
+            argv,
+            stdin=nothing,
+            stdout=log,
+            stderr=log,
+            cgroup_procs=procs,
+            within=within,
+            pass_fds=pass_fds,
+            rest=spec.timed,
         )
     try:
         started = spec.begin()

@@ -5,6 +5,9 @@ that afterwards (page cache, a guest's memory that is never given back) is its c
 figures each: what the host charges to the instance's control group, and the proportional set size (PSS) of its host
 processes (proc(5), ``smaps_rollup``). Memory of shared daemons is in neither. The share of the machine's memory is
 that of the idle instance's PSS.
+
+A virtual machine's PSS is two figures more: its own memory, which the memory limit bounds, and the rest, which is what
+its monitor takes beside it (the monitor's own, emulated devices, translated code).
 """
 
 from __future__ import annotations
@@ -37,6 +40,10 @@ class MemoryFootprint(WeighWorkload):
         Metric("used-pss", "MiB", Direction.LOWER, "PSS after some work"),
         Metric("used-group", "MiB", Direction.LOWER, "charged to its control group after some work"),
         Metric("idle-share", "%", Direction.LOWER, "PSS of its host processes when idle, of all memory of the host"),
+        Metric("idle-guest", "MiB", Direction.LOWER, "the part of the idle PSS that is a machine's own memory"),
+        Metric("idle-monitor", "MiB", Direction.LOWER, "the rest of it, where there is such: the monitor's overhead"),
+        Metric("used-guest", "MiB", Direction.LOWER, "the part of the PSS after some work that is a machine's memory"),
+        Metric("used-monitor", "MiB", Direction.LOWER, "the rest of it, where there is such"),
     )
     work_unit = "run"
     packages = ("coreutils",)
@@ -63,8 +70,11 @@ class MemoryFootprint(WeighWorkload):
         for name, value in figures.items():
             if value <= 0:
                 raise ParseError(f"{name} is {value} bytes")
-        shown = {name: value / MIB for name, value in figures.items()}
-        return shown | {"idle-share": 100 * before.pss / before.host}
+        taken = {name: value / MIB for name, value in figures.items()} | {"idle-share": 100 * before.pss / before.host}
+        for name, weight in (("idle", before), ("used", after)):
+            if weight.guest is not None:
+                taken |= {f"{name}-guest": weight.guest / MIB, f"{name}-monitor": (weight.pss - weight.guest) / MIB}
+        return taken
 
 
 WORKLOAD = MemoryFootprint()

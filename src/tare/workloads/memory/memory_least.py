@@ -2,9 +2,8 @@
 
 Plauth 2017, 5.1: "we identified the least amount of memory that did not degrade performance by testing different
 values in steps of 8 MiB", for machines whose memory is fixed when they start. Here the same is measured for every
-platform, with the same definition: the limit is that of the whole platform (``Resources.memory_bytes``), which a
-container has from its control group, and of which a guest gets what its monitor leaves (docs/platforms.md: 256 MiB
-less for QEMU).
+platform, with the same definition: the limit (``Resources.memory_bytes``) is what a container has from its control
+group, and what a guest has as its memory. What the guest's monitor takes beside that is `memory-footprint`'s figure.
 
 Each try starts an instance anew. It has to come up, to run a first command, and to do at least 95 % of the prime
 searches a second that instances with the campaign's limit do (the middle one of three). Neighbours only make slower:
