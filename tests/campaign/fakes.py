@@ -106,7 +106,8 @@ class FakeLauncher:
         if terms.gate is not None:
             terms.gate()
         memory = f" with {terms.memory_bytes >> 20} MiB" if terms.memory_bytes else ""
-        self.log.append(f"start {arm}{' measured' if measured else ''}{memory}")
+        ports = " with its port" if platform.publishes and terms.published else ""
+        self.log.append(f"start {arm}{' measured' if measured else ''}{memory}{ports}")
         if terms.memory_bytes and terms.memory_bytes < self.least:
             raise PlatformError(f"{arm} does not come up with {terms.memory_bytes >> 20} MiB", console=b"oom")
         if str(arm) in self.refuse:
@@ -115,7 +116,9 @@ class FakeLauncher:
         self.numbers += 1
         self.most = max(self.most, self.numbers)
         marks = StartMarks(1, 2_000_000, None, None, {"ping_ns": "no address"}) if measured else None
-        return FakeLive(self, arm, marks, terms)
+        live = FakeLive(self, arm, marks, terms)
+        live.reachable = terms.published or not platform.publishes
+        return live
 
 
 class FakeLive(RunningInstance):
@@ -126,6 +129,7 @@ class FakeLive(RunningInstance):
         self.arm = arm
         self.marks = marks
         self.dirty = []
+        self.reachable = True
         self.session = SimpleNamespace(execute=self._execute, dead=None, hello=SimpleNamespace(image="0" * 64))
         spec = SimpleNamespace(
             resources=Resources((0,), 1 << 30),

@@ -135,13 +135,14 @@ def begin(spec: LaunchSpec, argv: Sequence[str], within: Sequence[str] = ()) -> 
     The start instant is that of the command itself: by then the process is in its groups. ``within``: the command
     prefix that sets up namespaces and mounts before that instant (see `processes.start_held`).
     """
+    made_ns = spec.made()
     nothing, procs = subprocess.DEVNULL, spec.group.leaf("tool")
     with console.opened(spec.space.log) as log:
         held = processes.start_held(
             argv, stdin=nothing, stdout=log, stderr=log, cgroup_procs=procs, within=within, rest=spec.timed
         )
     try:
-        started = spec.begin()
+        started = spec.begin(made_ns)
     except BaseException:
         held.give_up()
         raise
