@@ -132,6 +132,7 @@ class FakeLive(RunningInstance):
         self.reachable = True
         self.session = SimpleNamespace(execute=self._execute, dead=None, hello=SimpleNamespace(image="0" * 64))
         spec = SimpleNamespace(
+            id="0x0",
             resources=Resources((0,), 1 << 30),
             space=SimpleNamespace(data="/"),
             group=SimpleNamespace(close=lambda: None),
@@ -139,6 +140,7 @@ class FakeLive(RunningInstance):
         address = Address(None, 0, 0, ping=None, no_ping="no network")
         started = SimpleNamespace(monotonic_ns=launcher.most)
         self.instance = SimpleNamespace(spec=spec, address=address, started=started, accounted=True)
+        self.instance.host_processes = list
         self.ran = 0
 
     def cpu_ns(self):
@@ -156,6 +158,8 @@ class FakeLive(RunningInstance):
         self.launcher.numbers -= 1
 
     def _execute(self, argv, **_):
+        if argv[0] == "sh":  # what it is kept in by
+            return SimpleNamespace(code=0, stdout=b"== /proc/self/uid_map\n0 0 4294967295\n")
         self.ran += 1
         self.launcher.log.append(f"{argv[1]} on {self.arm}")
         if self.launcher.die.get(str(self.arm)) == self.ran:

@@ -56,6 +56,8 @@ def test_each_is_started_and_ended(examined):
     assert rows["docker"]["reason"] == "it is not installed"
     assert sorted(launcher.log) == sorted(["start native", "stop native", "start runc", "stop runc"] * 2)
     assert "an instance came up" in text
+    assert rows["runc"]["details"]["security inside"].endswith("users: not mapped; label: none")
+    assert "What keeps their instances in" in text
 
 
 @pytest.mark.parametrize(
