@@ -80,8 +80,8 @@ def of_process(pid: int, instance: str = "", root: Path | None = None) -> dict[s
             files[name] = (folder / name).read_text()
         except OSError:  # no label where no module is
             files[name] = ""
-    name = re.search(r"^Name:\s*(.*)$", files[STATUS], re.MULTILINE)
-    return {"process": name[1], **of_files(files, instance)} if name else {}
+    named = re.search(r"^Name:\s*(.*)$", files[STATUS], re.MULTILINE)
+    return {"process": named[1], **of_files(files, instance)} if named else {}
 
 
 def foremost(pids: Iterable[int], agent: str, root: Path | None = None) -> int | None:
