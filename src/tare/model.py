@@ -80,6 +80,7 @@ class Metric:
     direction: Direction
     title: str
     resolution: float | None = None  # the steps that its figures move in, in ``unit``; None: the figures show it
+    headline: bool = False  # whether tables show it beside the workload's first
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,7 +106,8 @@ class FakeLauncher:
         if terms.gate is not None:
             terms.gate()
         memory = f" with {terms.memory_bytes >> 20} MiB" if terms.memory_bytes else ""
-        self.log.append(f"start {arm}{' measured' if measured else ''}{memory}")
+        ports = " with its port" if platform.publishes and terms.published else ""
+        self.log.append(f"start {arm}{' measured' if measured else ''}{memory}{ports}")
         if terms.memory_bytes and terms.memory_bytes < self.least:
             raise PlatformError(f"{arm} does not come up with {terms.memory_bytes >> 20} MiB", console=b"oom")
         if str(arm) in self.refuse:
@@ -115,7 +116,9 @@ class FakeLauncher:
         self.numbers += 1
         self.most = max(self.most, self.numbers)
         marks = StartMarks(1, 2_000_000, None, None, {"ping_ns": "no address"}) if measured else None
-        return FakeLive(self, arm, marks, terms)
+        live = FakeLive(self, arm, marks, terms)
+        live.reachable = terms.published or not platform.publishes
+        return live
 
 
 class FakeLive(RunningInstance):
@@ -126,8 +129,10 @@ class FakeLive(RunningInstance):
         self.arm = arm
         self.marks = marks
         self.dirty = []
+        self.reachable = True
         self.session = SimpleNamespace(execute=self._execute, dead=None, hello=SimpleNamespace(image="0" * 64))
         spec = SimpleNamespace(
+            id="0x0",
             resources=Resources((0,), 1 << 30),
             space=SimpleNamespace(data="/"),
             group=SimpleNamespace(close=lambda: None),
@@ -135,6 +140,7 @@ class FakeLive(RunningInstance):
         address = Address(None, 0, 0, ping=None, no_ping="no network")
         started = SimpleNamespace(monotonic_ns=launcher.most)
         self.instance = SimpleNamespace(spec=spec, address=address, started=started, accounted=True)
+        self.instance.host_processes = list
         self.ran = 0
 
     def cpu_ns(self):
@@ -152,6 +158,8 @@ class FakeLive(RunningInstance):
         self.launcher.numbers -= 1
 
     def _execute(self, argv, **_):
+        if argv[0] == "sh":  # what it is kept in by
+            return SimpleNamespace(code=0, stdout=b"== /proc/self/uid_map\n0 0 4294967295\n")
         self.ran += 1
         self.launcher.log.append(f"{argv[1]} on {self.arm}")
         if self.launcher.die.get(str(self.arm)) == self.ran:

@@ -80,3 +80,9 @@ def test_what_is_no_margin_is_said_with_the_fix(text):
 def test_a_margin_for_what_is_not_there_is_an_error_and_not_lost():
     with pytest.raises(UsageError, match="no margin can be given for 'cup'"):
         make_jobs([workloads.get("primes")], "quick", margins=parse_margins(["cup=1%"]))
+
+
+def test_which_workloads_have_a_client_is_seen_by_their_plans():
+    names = ("tcp-rr", "http-get", "udp-rtt", "iperf3-tcp", "density-network", "ping-rtt", "sysbench-cpu", "startup")
+    jobs = make_jobs([workloads.get(name) for name in names], "quick")
+    assert [job.workload.name for job in jobs if job.has_client] == list(names[:5])

@@ -3,15 +3,17 @@
 from collections import Counter
 from dataclasses import replace
 
+import polars as pl
 import pytest
 
-from campaign.fakes import FakeFresh, FakeLauncher, FakeRun, Quiet, a_plan, a_record
+from campaign.fakes import FakeFresh, FakeLauncher, FakeRun, FakeStart, Quiet, a_plan, a_record
 from tare.campaign.execution.runner import Runner
 from tare.campaign.plan.plan import Job
 from tare.campaign.plan.schedule import schedule_block
 from tare.errors import ParseError, PlatformError, UnsupportedError
-from tare.model import Arm, Design, Status, TrialKey
+from tare.model import Arm, Design, Direction, Metric, Status, TrialKey
 from tare.store import create_store, open_store
+from tare.workloads.base import Command
 
 
 def _runner(plan, store, launcher=None, watcher=None):
@@ -204,3 +206,47 @@ def test_one_after_the_other_shares_the_time(store):
     _runner(plan, store, watcher=Blocks()).run()
     assert [number for number, _ in offers] == [0, 0, 0, 0], "one block each, however short the time is"
     assert [round(left * 1e9, 2) for _, left in offers] == [1.0, 0.75, 0.5, 0.25]
+
+
+class Called(FakeRun):
+    """A client calls it at its port."""
+
+    def plan(self, params, around):
+        return replace(super().plan(params, around), prepare=(Command(("call", f"{around.address}:{around.port}")),))
+
+
+def test_a_port_is_published_for_a_client_alone_and_not_in_a_start_that_is_measured(tmp_path):
+    plan = a_plan(1, others=("docker",), more=(Called("called"), FakeFresh("gamma")))
+    plan.platforms[1].publishes = True
+    launcher = FakeLauncher()
+    with create_store(tmp_path / "x.tare", a_record(plan)) as store:
+        _runner(plan, store, launcher).run()
+        assert store.done() == _all_keys(plan)
+    starts = [line for line in launcher.log if line.startswith("start docker")]
+    assert starts == ["start docker measured", "start docker with its port", "start docker"], launcher.log
+    called = launcher.log.index("called on docker")
+    assert "start docker with its port" in launcher.log[:called]
+    assert launcher.log.index("start docker") < launcher.log.index("gamma on docker")
+
+
+def test_where_no_start_is_measured_the_port_is_there_from_the_first(tmp_path):
+    plan = a_plan(1, others=("docker",))
+    plan = replace(plan, jobs=(Job(FakeRun("alpha"), {}), Job(Called("called"), {})))
+    plan.platforms[1].publishes = True
+    launcher = FakeLauncher()
+    with create_store(tmp_path / "x.tare", a_record(plan)) as store:
+        _runner(plan, store, launcher).run()
+    assert [line for line in launcher.log if line.startswith("start docker")] == ["start docker with its port"]
+
+
+def test_marks_that_an_older_tares_record_does_not_name_are_left_out(tmp_path, monkeypatch):
+    plan = a_plan(1)
+    record = a_record(plan)
+    both = {"command": 2.0, "from-nothing": 3.0}
+    monkeypatch.setattr(FakeStart, "read", lambda *_: both)
+    monkeypatch.setattr(FakeStart, "metrics", (*FakeStart.metrics, Metric("from-nothing", "ms", Direction.LOWER, "-")))
+    with create_store(tmp_path / "x.tare", record) as store:
+        _runner(plan, store).run()
+        assert set(store.trials()["status"]) == {"ok"}
+        names = set(store.samples().filter(pl.col("workload") == "start")["metric"])
+    assert names == {"command"}

@@ -56,6 +56,17 @@ def test_each_is_started_and_ended(examined):
     assert rows["docker"]["reason"] == "it is not installed"
     assert sorted(launcher.log) == sorted(["start native", "stop native", "start runc", "stop runc"] * 2)
     assert "an instance came up" in text
+    assert rows["runc"]["details"]["security inside"].endswith("users: not mapped; label: none")
+
+
+def test_named_platforms_are_printed_with_what_keeps_them_in(capsys):
+    both = {"security inside": "seccomp: none", "security outside": "process: tare-agent; seccomp: none"}
+    guest = {"security inside": "seccomp: none", "security outside": "process: qemu; seccomp: filter (1)"}
+    doctor._print_security([{"name": "runc", "details": both}, {"name": "qemu", "details": guest}])
+    lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()]
+    assert lines[0] == "What keeps their instances in".split()
+    assert ["runc", "on", "the", "host", "the", "same,", "process:", "tare-agent"] in lines
+    assert ["qemu", "on", "the", "host", "process:", "qemu;", "seccomp:", "filter", "(1)"] in lines
 
 
 @pytest.mark.parametrize(

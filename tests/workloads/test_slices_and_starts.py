@@ -55,6 +55,16 @@ def test_startup_is_milliseconds_from_the_one_instant():
     assert figures == {"first-byte": 2.0, "command": 3.5, "first-datagram": 1.0, "ping": 0.9}
 
 
+def test_from_nothing_is_what_was_made_beforehand_and_the_start():
+    workload = registry.get("startup")
+    figures = workload.read(StartMarks(2_000_000, 3_500_000, None, None, made_ns=40_000_000))
+    assert figures == {"first-byte": 2.0, "command": 3.5, "from-nothing": 43.5}
+    box = workload.read(StartMarks(None, None, None, None, answer_ns=250_000_000, made_ns=50_000_000))
+    assert box == {"answer": 250.0, "answer-from-nothing": 300.0}
+    shown = [metric.name for metric in workload.metrics[:1]] + [m.name for m in workload.metrics[1:] if m.headline]
+    assert shown == ["command", "from-nothing"], "tables show both marks"
+
+
 def test_what_a_platform_cannot_show_is_left_out():
     marks = StartMarks(2_000_000, 3_000_000, None, None, {"ping_ns": "no address of its own"})
     assert registry.get("startup").read(marks) == {"first-byte": 2.0, "command": 3.0}

@@ -11,8 +11,10 @@ import contextlib
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from tare.campaign.host_session import HostSession, default_cpus
+from tare.campaign.instances import posture
 from tare.campaign.instances.launcher import InstanceLauncher, Terms
 from tare.host import state
 from tare.host.resources import removers
@@ -34,8 +36,8 @@ class Trial:
     launcher: InstanceLauncher
     cleanup: CleanupStack  # of what platforms keep of the root
 
-    def run(self, platform: Platform) -> None:
-        """Start an instance until its first command has run, and remove it.
+    def run(self, platform: Platform) -> dict[str, Any]:
+        """Start an instance until its first command has run, and remove it; returns what keeps it in (`posture`).
 
         Raises what the platform raises, and `HostError` for what cannot be removed. Several threads may do so at once.
         """
@@ -44,7 +46,10 @@ class Trial:
         contract.prepared(platform, image)
         terms = Terms(start_limit_s=START_LIMIT_S * platform.start_patience)
         running = self.launcher.start(platform, Arm(platform.name), measured=False, terms=terms)
-        running.stop()
+        try:
+            return posture.facts(platform, running)
+        finally:
+            running.stop()
 
 
 def why_not(platform: Platform) -> str:

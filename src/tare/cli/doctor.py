@@ -11,11 +11,14 @@ from functools import partial
 from typing import Any
 
 import typer
+from rich.markup import escape
 from rich.status import Status
 from rich.table import Table
 
 from tare.campaign import trial
 from tare.campaign.host_session import default_cpus
+from tare.campaign.instances import posture
+from tare.clean import clean
 from tare.cli.console import Console, emit
 from tare.errors import Failed, TareError, attempt
 from tare.footprint import checks as footprint_checks
@@ -27,6 +30,7 @@ from tare.lab import checks as lab_checks
 from tare.platforms import contract
 from tare.platforms import registry as platforms
 from tare.platforms.base import Availability, Platform
+from tare.report.sentences.fairness import fact_text
 
 #: The fact of a platform that says what was tried of it.
 TRIED = "tried"
@@ -68,6 +72,8 @@ def examine(names: Sequence[str], *, as_json: bool) -> None:
         emit(json.dumps(answer, indent=2))
     else:
         _print(host, kernel, results, [] if names else platforms.offers())
+        if names:
+            _print_security(results)
     if not usable:
         raise typer.Exit(1)
 
@@ -97,7 +103,7 @@ def _started(answers: Sequence[tuple[Platform, Availability]], status: Status) -
     ]
 
 
-def _try_each(platforms: Sequence[Platform], status: Status) -> dict[str, Failed | None]:
+def _try_each(platforms: Sequence[Platform], status: Status) -> dict[str, dict[str, Any] | Failed]:
     status.update(f"starting {', '.join(platform.name for platform in platforms)}")
     with trial.ready() as ready, ThreadPoolExecutor(AT_ONCE) as pool:
         outcomes = list(pool.map(lambda platform: attempt(partial(ready.run, platform)), platforms))
@@ -106,12 +112,13 @@ def _try_each(platforms: Sequence[Platform], status: Status) -> dict[str, Failed
     return {platform.name: outcome for platform, outcome in zip(platforms, outcomes, strict=True)}
 
 
-def _after_trial(answer: Availability, outcome: Failed | None) -> Availability:
+def _after_trial(answer: Availability, outcome: dict[str, Any] | Failed) -> Availability:
     if isinstance(outcome, Failed):
         error = outcome.error
         what, fix = (error.what, error.fix or "") if isinstance(error, TareError) else (outcome.reason, "")
         return Availability(False, reason=f"an instance does not start: {what}", fix=fix)
-    return replace(answer, details={**answer.details, TRIED: "an instance came up"})
+    security = {side: fact_text(facts) for side, facts in outcome.items()}
+    return replace(answer, details={**answer.details, TRIED: "an instance came up", **security})
 
 
 def _untried(platform: Platform, answer: Availability, why: str = "") -> tuple[Platform, Availability]:
@@ -132,6 +139,23 @@ def _row(platform: Platform, answer: Availability) -> dict[str, Any]:
         "fix": answer.fix,
         "details": dict(answer.details),
     }
+
+
+def _print_security(results: list[dict[str, Any]]) -> None:
+    """What keeps the instances of the platforms in, where one was started."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for row in results:
+        inside, outside = (row["details"].get(side, "") for side in (posture.INSIDE, posture.OUTSIDE))
+        process, _, same = outside.partition("; ")
+        if inside and same == inside:
+            outside = f"the same, {process}"
+        for side, text in (("inside", inside), ("on the host", outside)):
+            if text:
+                table.add_row(row["name"], side, escape(clean(text)))
+    if table.row_count:
+        console = Console()
+        console.print("\n[bold]What keeps their instances in[/]")
+        console.print(table)
 
 
 def _print(

@@ -76,11 +76,13 @@ class Instant:
 
     monotonic_ns: int
     realtime_ns: int
+    #: of a start: how long it took to make what is there by then (root, network, a container's record); None: not known
+    made_ns: int | None = None
 
     @classmethod
-    def now(cls) -> Instant:
+    def now(cls, made_ns: int | None = None) -> Instant:
         """The present moment; the two readings are well below a microsecond apart."""
-        return cls(time.monotonic_ns(), time.time_ns())
+        return cls(time.monotonic_ns(), time.time_ns(), made_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +108,26 @@ class LaunchSpec:
     beacon: Beacon | None = None
     start_limit_s: float = 60.0  # a sandbox that has sent no byte by then has failed to start
     gate: Callable[[], None] | None = None  # blocks until the instant at which several instances start together
+    published: bool = True  # whether a client will call: a platform that publishes ports does so only then
+    making_ns: Callable[[], int] | None = None  # how long what the start needs has been in the making, in ns
 
-    def begin(self) -> Instant:
-        """The start instant: called just before the platform's own start command. Waits at the ``gate`` first."""
+    def made(self) -> int | None:
+        """How long it took to make all that can be made without a process of the sandbox's, in ns; None: not timed.
+
+        Called when that is done, where tare has more to do of its own before `begin`.
+        """
+        return None if self.making_ns is None else self.making_ns()
+
+    def begin(self, made_ns: int | None = None) -> Instant:
+        """The start instant: called just before the platform's own start command. Waits at the ``gate`` first.
+
+        ``made_ns``: what `made` gave, where it was called before.
+        """
+        if made_ns is None:
+            made_ns = self.made()
         if self.gate is not None:
             self.gate()
-        return Instant.now()
+        return Instant.now(made_ns)
 
     @property
     def timed(self) -> bool:
@@ -249,6 +265,7 @@ class Platform(ABC):
     start_patience: float = 1.0  # how many times longer than others' its start may take before it is given up
     #: whether it runs by a user's own rights: as root of a user namespace (`own_namespaces`)
     without_root: bool = False
+    publishes: bool = False  # whether clients reach it by a port that it publishes, where `LaunchSpec.published`
     by_default: bool = True  # whether it takes part when the user names no platforms
     stand_in: str = ""  # the platform that a profile takes in its place where it does not run; "": none
 

@@ -32,6 +32,7 @@ _SWITCHES = (
     "own_kernel",
     "has_agent",
     "by_default",
+    "publishes",
     "without_root",
 )
 

@@ -62,7 +62,7 @@ _STDOUT, _LAST_KIND = 1, 3
 
 
 class Docker(Platform):
-    """A container with Docker's own defaults: bridge with NAT and a published port, seccomp filter, overlay2.
+    """A container with Docker's own defaults: bridge with NAT, a published port where a client calls, seccomp filter.
 
     ``program``: the runtime, with ``options`` of runsc's (`engine.RUNSC_DEFAULTS`), whatever the daemon calls it.
     ``network``: ``bridge``, ``host`` or ``none``, as ``docker run --network`` has it.
@@ -78,6 +78,7 @@ class Docker(Platform):
         if gvisors:
             self.disk_cache = DISK_CACHE
         self.by_default = (program, network) == ("runc", "bridge")
+        self.publishes = network == "bridge"
         self.open_by_design = left_open.BY_NETWORK[network]
         if network == "bridge" and not gvisors:
             self.open_by_design = {**self.open_by_design, **left_open.BY_DOCKERS_BRIDGE}
@@ -138,7 +139,7 @@ class Docker(Platform):
         return [removers.docker_image(_tag(image))]
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
-        """Create, attach and start: what ``docker run`` does."""
+        """Create; then attach and start, from the start instant on: together what ``docker run`` does."""
         api = self._client_api()
         container = removers.docker_container(f"tare-{spec.id}")
         cleanup.own(container)
@@ -147,17 +148,17 @@ class Docker(Platform):
         if mapped is not None:
             os.chown(spec.space.data, *mapped)
         with _sdk_errors():
-            started = spec.begin()
             made = api.create_container(
                 _tag(spec.image),
                 spec.agent_argv(),
                 name=f"tare-{spec.id}",
                 stdin_open=True,
                 labels={LABEL: spec.id},
-                ports=[(spec.port, "tcp"), (spec.port, "udp")] if self._network == "bridge" else None,
+                ports=[(spec.port, "tcp"), (spec.port, "udp")] if self.publishes and spec.published else None,
                 host_config=config,
                 use_config_proxy=False,  # a proxy of the user's is not for sandboxes
             )
+            started = spec.begin()
             stream = AttachedStream(api.attach_socket(made["Id"], {"stdin": 1, "stdout": 1, "stream": 1}))
             first_byte = FirstByte(stream.fileno())
             with contextlib.ExitStack() as on_failure:
@@ -215,7 +216,7 @@ class Docker(Platform):
             memswap_limit=spec.resources.memory_bytes,
             binds=[f"{spec.space.data}:/data:{security.writable_bind()}"],
             network_mode=self._network,
-            port_bindings=published if self._network == "bridge" else {},
+            port_bindings=published if self.publishes and spec.published else {},
             log_config=self._log_config,
         )
 

@@ -6,6 +6,7 @@ import functools
 import json
 import os
 import resource
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -58,6 +59,7 @@ class Podman(Platform):
             self.open_by_design = {**self.open_by_design, **left_open.BY_PODMANS_FILTER}
         if runtime == "crun":
             self.not_honoured = (crun.WRAPPED,)
+        self.publishes = not shares_network
         self._runtime = runtime
         self._shares_network = shares_network
 
@@ -89,7 +91,7 @@ class Podman(Platform):
         root.mkdir()
         site.cleanup.own(removers.mount(state / NULL_NETNS), removers.podman_container(name, site.group.inner))
         binds = [f"--volume={path.resolve()}:{path}:ro" for path in map(Path, SYSTEM) if path.exists()]
-        argv = self._run(name, site.group, state)
+        argv = [*self._podman(state), "run", *_options(name, site.group)]
         return [*argv, "--network=none", *security.binds_of_hosts_own(), *binds, "--rootfs", str(root), "/bin/true"]
 
     def prepare(self, image: Image) -> Prepared:
@@ -106,12 +108,20 @@ class Podman(Platform):
         return [removers.podman_image(image_tag(image))]
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
-        """``podman run -i``: its stdin and stdout are the agent's."""
+        """``podman create``; then, from the start instant on, ``podman start``, whose stdin and stdout are the agent's.
+
+        Together it is what ``podman run`` does, by two commands.
+        """
         name = f"tare-{spec.id}"
         state = spec.space.folder / STATE
         cleanup.own(removers.mount(state / NULL_NETNS), removers.podman_container(name, spec.group.inner))
-        argv = [
-            *self._run(name, spec.group, state),
+        podman = self._podman(state)
+        # conmon notes that memory ran out in a file `oom` in the folder that podman was called in.
+        within = ("env", f"--chdir={spec.space.folder}")
+        create = [
+            *podman,
+            "create",
+            *_options(name, spec.group),
             f"--cpuset-cpus={','.join(map(str, spec.resources.cpus))}",
             f"--memory={spec.resources.memory_bytes}b",
             f"--memory-swap={spec.resources.memory_bytes}b",
@@ -121,8 +131,8 @@ class Podman(Platform):
             image_tag(spec.image),
             *spec.agent_argv(),
         ]
-        # conmon notes that memory ran out in a file `oom` in the folder that podman was called in.
-        began = start(spec, argv, ("env", f"--chdir={spec.space.folder}"))
+        _output(create, spec.group.leaf("tool"))
+        began = start(spec, [*podman, "start", "--attach", "--interactive", name], within)
         if self._shares_network:
             return Instance(spec, began.stream, began.at, Address.on_host(spec), began.first_byte)
         why = "its network namespace answers before the sandbox starts"
@@ -138,22 +148,28 @@ class Podman(Platform):
     def _network(self, spec: LaunchSpec) -> list[str]:
         if self._shares_network:
             return ["--network=host"]
+        if not spec.published:
+            return []
         where = f"{spec.network.host}:{spec.port}:{spec.port}"
         return [f"--publish={where}/tcp", f"--publish={where}/udp"]
 
-    def _run(self, name: str, group: Group, state: Path) -> list[str]:
+    def _podman(self, state: Path) -> list[str]:
         # The runtime's own notes are the instance's, and nothing of them stays below /run.
-        podman = [*runtimes.podman(), f"--runtime={_path(self._runtime)}", f"--runtime-flag=root={state}"]
+        return [*runtimes.podman(), f"--runtime={_path(self._runtime)}", f"--runtime-flag=root={state}"]
+
+
+def _options(name: str, group: Group) -> list[str]:
+    """Of ``podman run`` and ``podman create``."""
+    return [
+        "--interactive",
+        "--rm",
+        f"--name={name}",
+        f"--cgroup-parent={group.parent_for(cgroup_manager())}",
         # No log: the stream is tare's protocol, and journald would keep it for good.
-        options = [
-            "--interactive",
-            "--rm",
-            f"--name={name}",
-            f"--cgroup-parent={group.parent_for(cgroup_manager())}",
-            "--log-driver=none",
-            "--http-proxy=false",  # podman would hand on the user's
-        ]
-        return [*podman, "run", *options, *ulimits()]
+        "--log-driver=none",
+        "--http-proxy=false",  # podman would hand on the user's
+        *ulimits(),
+    ]
 
 
 @functools.cache
@@ -191,8 +207,8 @@ def image_tag(image: Image) -> str:
     return f"{LABEL}:{image.hash[:12]}"
 
 
-def _output(argv: list[str]) -> str:
-    done = processes.run(argv, time_limit_s=IMPORT_LIMIT_S)
+def _output(argv: list[str], procs: Sequence[Path] = ()) -> str:
+    done = processes.run(argv, time_limit_s=IMPORT_LIMIT_S, cgroup_procs=procs)
     if done.code != 0:
         message = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
         raise PlatformError(f"podman refuses: {message}", fix="see what `podman info` says")

@@ -74,6 +74,8 @@ class PodmanRootless(Platform):
 
     network_path = "client, bridge, published port (rootlessport), slirp4netns, TAP"
     by_default = False
+    publishes = True
+    not_honoured = ("it makes its container within its start: from prepared, that is in it too",)
     open_by_design: Mapping[str, str] = {**left_open.BY_NETWORK["bridge"], **left_open.BY_PODMANS_FILTER}
 
     def __init__(self, name: str, runtime: str, user: str = "") -> None:
@@ -153,12 +155,12 @@ class PodmanRootless(Platform):
         _make_home(home, account, reads_images=True)
         os.chown(spec.space.data, account.uid, account.gid)
         where = f"{spec.network.host}:{spec.port}:{spec.port}"
+        ports = [f"--publish={where}/tcp", f"--publish={where}/udp"] if spec.published else []
         argv = [
             *self._run(f"tare-{spec.id}"),
             "--network=slirp4netns",
             f"--volume={room.inside('data')}:/data:{security.writable_bind()}",
-            f"--publish={where}/tcp",
-            f"--publish={where}/udp",
+            *ports,
             "--pull=never",
             image_tag(spec.image),
             *spec.agent_argv(),

@@ -39,13 +39,14 @@ class PlatformRecord(_Frozen):
 
 
 class MetricRecord(_Frozen):
-    """A metric's facts; the first of a workload is its headline."""
+    """A metric's facts; the first of a workload is a headline, whatever it says of itself."""
 
     name: Name
     unit: Text
     direction: Direction
     title: Text
     resolution: Finite | None = Field(default=None, gt=0)  # the steps that its figures move in, where that is known
+    headline: bool = False  # whether tables show it beside the first
 
 
 class WorkloadRecord(_Frozen):

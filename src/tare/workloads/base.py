@@ -270,6 +270,8 @@ class StartMarks:
     #: the parts of the time to the first byte in ns: runtime, kernel, userspace, agent; those that are known
     parts: Mapping[str, int] = field(default_factory=dict)
     answer_ns: int | None = None
+    #: what making took, in ns, of all that the start instant finds made: root, network, a container's record
+    made_ns: int | None = None
 
 
 class StartWorkload(Workload):

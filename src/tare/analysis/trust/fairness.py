@@ -18,6 +18,10 @@ OWN = (
     "data filesystem inside",
     "disk cache",
     "network path",
+    "security inside",
+    "security outside",
+    "mitigations inside",
+    "daemons' cpus",
 )
 
 

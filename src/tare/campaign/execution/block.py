@@ -16,7 +16,7 @@ from tare.campaign.execution.faults import Faults
 from tare.campaign.execution.outages import Outages
 from tare.campaign.execution.runs import Client, Measured, Run, Together, ready, together
 from tare.campaign.execution.slices import Sliced, run_slices
-from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance, stop_all
+from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance, Terms, stop_all
 from tare.campaign.instances.pool import InstancePool
 from tare.campaign.plan.interim import Interim
 from tare.campaign.plan.plan import Job, Plan
@@ -106,17 +106,25 @@ class BlockRunner:
             keys = [key for key in keys if key in missing]
             self.watcher.doing(f"starting {arm}")
             clock = self._clock()
-            running = attempt(partial(self._start, arm, measured=bool(keys)))
+            # A start that is measured publishes no ports; who needs one later gets an instance with them.
+            published = not keys and self._has_clients
+            running = attempt(partial(self._start, arm, measured=bool(keys), published=published))
             if isinstance(running, Failed):
                 self._commit([self._not_started(clock, key, running) for key in keys])
             else:
                 self._commit([self._started(key, running, clock) for key in keys])
 
-    def _start(self, arm: Arm, *, measured: bool) -> RunningInstance:
+    @property
+    def _has_clients(self) -> bool:
+        """Whether some workload has a client that calls the instances of a block."""
+        jobs = (job for job in self.plan.jobs if job.workload.mode is Mode.RUN)
+        return any(job.has_client for job in jobs)
+
+    def _start(self, arm: Arm, *, measured: bool, published: bool) -> RunningInstance:
         platform = self._platform(arm)
         self.outages.require(platform)
         try:
-            running = self.launcher.start(platform, arm, measured=measured)
+            running = self.launcher.start(platform, arm, measured=measured, terms=Terms(published=published))
         except Exception as error:
             if isinstance(error, PlatformError):
                 self._keep_console(arm, error.console)
@@ -131,9 +139,7 @@ class BlockRunner:
         assert isinstance(workload, StartWorkload)
         assert running.marks is not None, "the start was measured"
         marks = running.marks
-        figures = attempt(
-            lambda: (checked(workload, [Sample(*pair) for pair in workload.read(marks).items()]), running.cpu_ns())
-        )
+        figures = attempt(lambda: (checked(workload, self._known(key, workload.read(marks))), running.cpu_ns()))
         if isinstance(figures, Failed):
             return self._failed(clock, key, figures)
         samples, cpu_ns = figures
@@ -141,16 +147,31 @@ class BlockRunner:
         outputs = {"not seen": unseen.encode()} if unseen else {}
         return clock.ended(key, self._seq[key], samples, cpu_ns=cpu_ns, daemon_cpu_ns=None, outputs=outputs)
 
-    def _alive(self, arm: Arm) -> RunningInstance:
-        """The arm's instance of this block; a fresh one when it was lost. Raises `TareError` when it does not start."""
-        self._drop_unusable(arm)  # without an agent, only looking at an instance shows that it has ended
-        running = self.running_instances.get(arm)
-        return running if running is not None else self._start(arm, measured=False)
+    def _known(self, key: TrialKey, figures: Mapping[str, float]) -> list[Sample]:
+        """The figures of a start as samples: those that its record names, which an older tare may have begun."""
+        workload = next(entry for entry in self.store.record.workloads if entry.name == key.workload)
+        names = {metric.name for metric in workload.metrics}
+        return [Sample(name, value) for name, value in figures.items() if name in names]
 
-    def _drop_unusable(self, arm: Arm) -> None:
-        """End the arm's instance if it is lost or dirty, so that the next trial gets a fresh one."""
+    def _alive(self, arm: Arm, job: Job) -> RunningInstance:
+        """The arm's instance of this block; a fresh one when it was lost, or has no port where a client calls.
+
+        Raises `TareError` when it does not start.
+        """
+        # Without an agent, only looking at an instance shows that it has ended.
+        self._drop_unusable(arm, published=job.has_client)
         running = self.running_instances.get(arm)
-        if running is None or running.usable:
+        fresh = job.workload.mode is Mode.RUN and getattr(job.workload, "fresh", False)
+        published = job.has_client if fresh else self._has_clients
+        return running if running is not None else self._start(arm, measured=False, published=published)
+
+    def _drop_unusable(self, arm: Arm, *, published: bool = False) -> None:
+        """End the arm's instance if it is lost or dirty, so that the next trial gets a fresh one.
+
+        ``published``: the next trial's has to publish its port.
+        """
+        running = self.running_instances.get(arm)
+        if running is None or (running.usable and (running.reachable or not published)):
             return
         del self.running_instances[arm]
         if running.session.dead is not None:
@@ -217,7 +238,7 @@ class BlockRunner:
         clock = self._clock()
         running_instances: dict[Arm, RunningInstance] = {}
         for arm, key in keys.items():
-            running = attempt(partial(self._alive, arm))
+            running = attempt(partial(self._alive, arm, job))
             if isinstance(running, Failed):
                 ended[arm] = self._not_started(clock, key, running)
             else:
@@ -261,7 +282,7 @@ class BlockRunner:
         if isinstance(dropped, Failed):
             return self._failed(clock, key, dropped)
         clock = self._clock()
-        running = attempt(partial(self._start, key.arm, measured=True))
+        running = attempt(partial(self._start, key.arm, measured=True, published=False))
         return (
             self._not_started(clock, key, running)
             if isinstance(running, Failed)
@@ -273,7 +294,7 @@ class BlockRunner:
         assert isinstance(workload, ApartWorkload)
         clock, keep = self._clock(), partial(self._keep_console, key.arm)
         warn = partial(self.faults.keep, f"the end of an instance of {key.arm}")
-        pool = InstancePool(self._platform(key.arm), key.arm, self.launcher, warn, keep)
+        pool = InstancePool(self._platform(key.arm), key.arm, self.launcher, warn, keep, published=job.has_client)
         result = attempt(partial(run_apart, workload, job.params, pool, self.client))
         if isinstance(result, Failed):
             if isinstance(result.error, PlatformError):
@@ -293,7 +314,7 @@ class BlockRunner:
         trials: list[Trial] = []
         running_instances: dict[Arm, RunningInstance] = {}
         for arm in arms:
-            running = attempt(partial(self._alive, arm))
+            running = attempt(partial(self._alive, arm, job))
             if isinstance(running, Failed):
                 trials.append(self._not_started(clock, TrialKey(block, stage.workload, arm), running))
             else:

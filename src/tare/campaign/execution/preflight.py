@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tare.campaign.instances import posture
 from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance
 from tare.errors import Failed, HostError, PlatformError, TareError, attempt
+from tare.host.cgroup import Group
 from tare.host.facts import security
 from tare.host.filesystems import volumes
 from tare.image.build import Image
@@ -19,6 +22,8 @@ from tare.platforms.base import Availability, Platform
 from tare.store import LeftOut, PlatformRecord
 
 CLOCK_SOURCE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+#: Of a platform that publishes ports.
+PUBLISHED = "in instances that a workload's client calls, and not in a start that is measured"
 #: Called with where a platform's code failed, and the failure: for the campaign's file.
 Keep = Callable[[str, Failed], None]
 
@@ -144,6 +149,9 @@ def _fairness(platform: Platform, running: RunningInstance) -> dict[str, Any]:
         **_seen_inside(platform, running),
         "clock source": _clock_source(),
         "security labels": security.labels(running.instance.host_processes()),
+        **posture.facts(platform, running),
+        "daemons' cpus": _cpus_of(running.instance.daemons),
+        **({"published ports": PUBLISHED} if platform.publishes else {}),
         "disk cache": platform.disk_cache,
         **({"no direct I/O": platform.no_direct_io} if platform.no_direct_io else {}),
         **running.instance.facts(),
@@ -152,6 +160,16 @@ def _fairness(platform: Platform, running: RunningInstance) -> dict[str, Any]:
         "not honoured": list(platform.not_honoured),
         "open to the host by design": dict(platform.open_by_design),
     }
+
+
+def _cpus_of(daemons: Sequence[Group]) -> str:
+    """The CPUs that a platform's shared daemons may use, as the kernel lists them."""
+    lists = set()
+    for pid in (pid for daemon in daemons for pid in daemon.pids()):
+        with contextlib.suppress(OSError):  # it has ended
+            status = Path(f"/proc/{pid}/status").read_text()
+            lists |= {line.split()[1] for line in status.splitlines() if line.startswith("Cpus_allowed_list:")}
+    return ", ".join(sorted(lists)) or "it has none"
 
 
 def _seen_inside(platform: Platform, running: RunningInstance) -> dict[str, Any]:

@@ -45,6 +45,7 @@ class Terms:
     start_limit_s: float | None = None
     gate: Callable[[], None] | None = None  # called just before the start command; the start waits until it returns
     number: int | None = None  # that `InstanceLauncher.number` gave beforehand
+    published: bool = True  # whether a client will call it (`LaunchSpec.published`)
 
 
 #: No difference from the campaign's other instances.
@@ -61,6 +62,7 @@ class RunningInstance:
     cleanup: CleanupStack
     marks: StartMarks | None
     command_ns: int  # from the start command until its first command returned; without an agent: until it answered
+    reachable: bool = True  # whether it has published its port, if that is how clients reach it
     no_direct_io: str = ""  # the platform's own
     dirty: list[Failed] = field(default_factory=list)  # clean-ups after trials in it that failed
 
@@ -208,6 +210,8 @@ class InstanceLauncher:
             beacon=Beacon(self.datagram.host, self.datagram.port, token) if measured else None,
             start_limit_s=terms.start_limit_s or self.start_limit_s * platform.start_patience,
             gate=terms.gate,
+            published=terms.published,
+            making_ns=_stopwatch(cleanup),
         )
         instance = contract.launched(platform, spec, cleanup)
         instance.accounted = instance.accounted and group.accounts
@@ -230,7 +234,10 @@ class InstanceLauncher:
         except BaseException:
             instance.abandon()
             raise
-        return RunningInstance(arm, instance, session, cleanup, seen, command_ns, platform.no_direct_io)
+        reachable = spec.published or not platform.publishes
+        return RunningInstance(
+            arm, instance, session, cleanup, seen, command_ns, reachable=reachable, no_direct_io=platform.no_direct_io
+        )
 
     def _start_without_agent(
         self, platform: Platform, arm: Arm, instance: Instance, cleanup: CleanupStack, tenant: Tenant, *, measured: bool
@@ -259,6 +266,12 @@ class InstanceLauncher:
         seen = (session.hello.image or "").strip()
         if platform.same_bits and seen != self.image.hash:
             raise PlatformError(f"{platform.name} runs other bits: image {seen or 'unknown'}, not {self.image.hash}")
+
+
+def _stopwatch(cleanup: CleanupStack) -> Callable[[], int]:
+    """A function that gives the time since now, in ns, without that which goes into the journal."""
+    began, noted = time.monotonic_ns(), cleanup.noting_ns
+    return lambda: time.monotonic_ns() - began - (cleanup.noting_ns - noted)
 
 
 def stop_all(running_instances: Iterable[RunningInstance]) -> list[Failed]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tare.campaign.instances.gate import Gate, at_once
 from tare.campaign.instances.launcher import USUAL, InstanceLauncher, RunningInstance, Terms, stop_all
@@ -22,6 +22,7 @@ class InstancePool:
     launcher: InstanceLauncher
     warn: Callable[[Failed], None]  # called with each failure to end an instance or to remove what was made for it
     keep: Callable[[bytes], None]  # called with the console's output of each instance that was lost
+    published: bool = True  # whether a client calls them
     running_instances: list[RunningInstance] = field(default_factory=list)
 
     def grow(self, count: int, terms: Terms = USUAL) -> list[RunningInstance]:
@@ -69,6 +70,7 @@ class InstancePool:
 
     def _start(self, terms: Terms) -> RunningInstance:
         try:
+            terms = replace(terms, published=self.published)
             running = self.launcher.start(self.platform, self.arm, measured=False, terms=terms)
         except HostError as error:
             raise PlatformError(error.what, fix=error.fix) from error

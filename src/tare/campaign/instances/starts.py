@@ -55,6 +55,7 @@ def marks(
         ping_ns=pinged,
         reasons=reasons,
         parts=made_of,
+        made_ns=began.made_ns,
     )
 
 
@@ -63,7 +64,7 @@ def marks_from_outside(instance: Instance, answered_ns: int) -> StartMarks:
     reasons = dict.fromkeys(("first_byte_ns", "command_ns", "datagram_ns", "parts"), NO_AGENT)
     pinged = _pinged(instance, reasons)
     answer = answered_ns - instance.started.monotonic_ns
-    return StartMarks(None, None, None, pinged, answer_ns=answer, reasons=reasons)
+    return StartMarks(None, None, None, pinged, reasons, answer_ns=answer, made_ns=instance.started.made_ns)
 
 
 def _pinged(instance: Instance, reasons: dict[str, str]) -> int | None:

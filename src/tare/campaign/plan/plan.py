@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tare import literature
-from tare.errors import UsageError
+from tare.errors import Failed, UsageError, attempt
 from tare.model import Arm, Design, Family, Resources
-from tare.workloads.base import Params, RunWorkload, SliceWorkload, Workload
+from tare.workloads.apart import RunDensity
+from tare.workloads.base import Params, RunWorkload, SliceWorkload, Surroundings, Workload
 from tare.workloads.contract import require_params
 
 if TYPE_CHECKING:
@@ -58,6 +60,25 @@ class Job:
             return int(self.params["rounds"])
         runs = int(self.params.get("rounds", 1)) if isinstance(self.workload, RunWorkload) else 1
         return runs if runs > 1 else 0
+
+    @property
+    def has_client(self) -> bool:
+        """Whether a client calls the instance: whether its plan is another one where the address and port are.
+
+        What cannot be planned beforehand is taken to have one.
+        """
+        inner = self.workload.inner if isinstance(self.workload, RunDensity) else self.workload
+        if not isinstance(inner, RunWorkload):
+            return False
+        params = self.workload.inner_params(self.params) if isinstance(self.workload, RunDensity) else self.params
+        plans = []
+        for address, port in (("192.0.2.1", 1), ("192.0.2.2", 2)):  # RFC 5737's, for examples
+            around = Surroundings(1 << 30, 1, 1 << 40, address, port, 3, ping="192.0.2.3")
+            planned = attempt(partial(inner.plan, params, around))
+            if isinstance(planned, Failed):
+                return True
+            plans.append(planned)
+        return plans[0] != plans[1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,7 @@ def start(
     that becomes the command, before it does, to note what the command will leave under that id
     (`tare.host.resources.kinds.files`).
     """
+    made_ns = spec.made()
     procs = spec.group.leaf("tool", everywhere=in_every_hierarchy)
     within = [*spec.group.surroundings(), *within]
     pipe = subprocess.PIPE
@@ -80,7 +81,7 @@ def start(
     try:
         if own is not None:
             own(held.process.pid)
-        at = spec.begin()
+        at = spec.begin(made_ns)
     except BaseException:
         held.give_up()
         first_byte.wait(0)

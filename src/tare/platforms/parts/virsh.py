@@ -70,6 +70,7 @@ class Creation:
         self, spec: LaunchSpec, connection: Connection, xml: str, handed: Sequence[int] = (), *more: str
     ) -> None:
         self._spec = spec
+        self._made_ns = spec.made()
         place = spec.space.folder / "domain.xml"
         place.write_text(xml)
         fds = ["--pass-fds", ",".join(map(str, handed))] if handed else []
@@ -91,7 +92,7 @@ class Creation:
     def go(self) -> Instant:
         """Let it begin; returns the start instant, just before."""
         try:
-            at = self._spec.begin()
+            at = self._spec.begin(self._made_ns)
         except BaseException:
             self._held.give_up()
             raise

@@ -182,6 +182,7 @@ def begin(
     The start instant is that of the command itself: by then the process is in its groups. ``within``: the command
     prefix that sets up namespaces and mounts before that instant; ``pass_fds``: see `processes.start_held`.
     """
+    made_ns = spec.made()
     nothing, procs = subprocess.DEVNULL, spec.group.leaf("tool")
     with console.opened(spec.space.log) as log:
         held = processes.start_held(
@@ -195,7 +196,7 @@ def begin(
             rest=spec.timed,
         )
     try:
-        started = spec.begin()
+        started = spec.begin(made_ns)
     except BaseException:
         held.give_up()
         raise

@@ -220,6 +220,7 @@ def _with_headline(result: ResultReport, instead: Mapping[str, str]) -> ResultRe
 
 def _result(workload: WorkloadRecord, result: MetricResult) -> ResultReport:
     titles = {metric.name: metric.title for metric in workload.metrics}
+    headlines = {workload.metrics[0].name, *(metric.name for metric in workload.metrics if metric.headline)}
     subject = Subject(result.metric, result.unit, result.direction, result.margin, workload.family)
     return ResultReport(
         workload=workload.name,
@@ -228,7 +229,7 @@ def _result(workload: WorkloadRecord, result: MetricResult) -> ResultReport:
         mode=workload.mode,
         metric=result.metric,
         metric_title=titles[result.metric],
-        headline=result.metric == workload.metrics[0].name,
+        headline=result.metric in headlines,
         unit=result.unit,
         direction=result.direction,
         margin_percent=100 * result.margin,

@@ -26,4 +26,6 @@ def fact_text(value: Any) -> str:
     """A fact of the manifest as text."""
     if isinstance(value, list):
         return ",".join(map(str, value))
+    if isinstance(value, dict):
+        return "; ".join(f"{name}: {fact_text(entry)}" for name, entry in value.items())
     return "unknown" if value is None else str(value)

@@ -19,7 +19,7 @@ class StartupCold(Startup):
     """No parameters; the metrics are those of `startup`."""
 
     name = "startup-cold"
-    title = "start of an instance from the disk, by four definitions"
+    title = "start of an instance from the disk, from prepared and from nothing, by four definitions"
     by_default = False
     cold: ClassVar[bool] = True
 

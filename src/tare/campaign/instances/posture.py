@@ -1,0 +1,39 @@
+"""What keeps a running instance in: read inside, by the agent, and outside, of its process on this host."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tare.campaign.instances.launcher import RunningInstance
+from tare.host.facts import posture
+from tare.platforms.base import AGENT, Platform
+
+INSIDE, OUTSIDE, MITIGATIONS = "security inside", "security outside", "mitigations inside"
+LIMIT_S = 10.0
+
+
+def facts(platform: Platform, running: RunningInstance) -> dict[str, Any]:
+    """For the manifest: `INSIDE` and `OUTSIDE` as `posture.of_files` has them, and a guest's kernel's `MITIGATIONS`.
+
+    What cannot be had is left out: inside a black box there is no agent, and of another machine nothing is outside.
+    """
+    name = f"tare-{running.instance.spec.id}"
+    known: dict[str, Any] = {}
+    if platform.has_agent:
+        argv = posture.show_argv(mitigations=platform.own_kernel)
+        done = running.session.execute(argv, time_limit_s=LIMIT_S)
+        shown = posture.parse_shown(done.stdout.decode(errors="replace"))
+        own = {path.removeprefix("/proc/self/"): text for path, text in shown.items()}
+        known[INSIDE] = posture.of_files(own, name)
+        mitigations = {
+            Path(path).name: text for path, text in shown.items() if path.startswith(f"{posture.MITIGATIONS}/") and text
+        }
+        if mitigations:
+            known[MITIGATIONS] = mitigations
+    if not platform.elsewhere:
+        pid = posture.foremost(running.instance.host_processes(), Path(AGENT).name)
+        outside = {} if pid is None else posture.of_process(pid, name)
+        if outside:
+            known[OUTSIDE] = outside
+    return known

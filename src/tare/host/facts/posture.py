@@ -1,0 +1,130 @@
+"""What keeps a process in, as the kernel shows it in /proc: filter, rights, users and label; read, never changed.
+
+Pure readings of text (proc(5), capabilities(7), user_namespaces(7)): the same of a process of this host's and, in a
+sandbox, of the agent's. What a kernel does not show, as gVisor's some of it, is "unknown".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from tare.host.facts import security
+
+#: Files of a process, below its folder in /proc.
+STATUS, UIDS, LABEL = "status", "uid_map", "attr/current"
+FILES = (STATUS, UIDS, LABEL)
+MITIGATIONS = "/sys/devices/system/cpu/vulnerabilities"
+UNKNOWN = "unknown"
+#: By number (linux/capability.h).
+CAPABILITIES = (
+    "chown", "dac_override", "dac_read_search", "fowner", "fsetid", "kill", "setgid", "setuid", "setpcap",
+    "linux_immutable", "net_bind_service", "net_broadcast", "net_admin", "net_raw", "ipc_lock", "ipc_owner",
+    "sys_module", "sys_rawio", "sys_chroot", "sys_ptrace", "sys_pacct", "sys_admin", "sys_boot", "sys_nice",
+    "sys_resource", "sys_time", "sys_tty_config", "mknod", "lease", "audit_write", "audit_control", "setfcap",
+    "mac_override", "mac_admin", "syslog", "wake_alarm", "block_suspend", "audit_read", "perfmon", "bpf",
+    "checkpoint_restore",
+)  # fmt: skip
+_FILTERS = {"0": "none", "1": "strict", "2": "filter"}
+#: Every id is itself.
+_ALL_IDS = ("0", "0", "4294967295")
+#: SELinux's categories are another pair in every container.
+_CATEGORIES = re.compile(r":c\d+(,c\d+)*$")
+#: Prints the files that are named after it, each below a line with its name; one that cannot be read is empty.
+_SHOW = """\
+for file; do
+    echo "== $file"
+    while read -r line || [ -n "$line" ]; do echo "$line"; line=; done 2>/dev/null <"$file"
+done 2>/dev/null
+:"""
+
+
+def show_argv(*, mitigations: bool) -> list[str]:
+    """The command that shows a sandbox's own posture, for `parse_shown`; sh is all that it needs."""
+    files = [f"/proc/self/{name}" for name in FILES]
+    script = f"set -- {MITIGATIONS}/* {' '.join(files)}\n{_SHOW}" if mitigations else _SHOW
+    return ["sh", "-c", script, "sh", *files]
+
+
+def parse_shown(text: str) -> dict[str, str]:
+    """The files' contents by path, from the output of `show_argv`."""
+    pieces = re.split(r"^== (/\S+)\n", text, flags=re.MULTILINE)[1:]
+    return {path: contents.strip("\0\n ") for path, contents in zip(pieces[::2], pieces[1::2], strict=True)}
+
+
+def of_files(files: Mapping[str, str], instance: str = "") -> dict[str, str]:
+    """What keeps a process in, in words, from its `FILES` by name.
+
+    ``instance``: the name of the instance, which some labels have in them; left out, so that starts can be compared.
+    """
+    facts = dict(re.findall(r"^(\w+):\s*(.*?)\s*$", files.get(STATUS, ""), re.MULTILINE))
+    label = _CATEGORIES.sub("", files.get(LABEL, "").strip("\0\n "))
+    effective, bounding = (capabilities(facts.get(name, "")) for name in ("CapEff", "CapBnd"))
+    return {
+        "seccomp": _filter(facts),
+        "no new privileges": {"0": "no", "1": "yes"}.get(facts.get("NoNewPrivs", ""), UNKNOWN),
+        "capabilities": effective,
+        "bounding set": "the same" if bounding == effective else bounding,
+        "users": users(files.get(UIDS, "")),
+        "label": (label.replace(instance, "NAME") if instance else label) or "none",
+    }
+
+
+def of_process(pid: int, instance: str = "", root: Path | None = None) -> dict[str, str]:
+    """What keeps a process of this host's in, and its name (``process``); {} where it has ended."""
+    folder = Path(root or security.ROOT, f"proc/{pid}")
+    files = {}
+    for name in FILES:
+        try:
+            files[name] = (folder / name).read_text()
+        except OSError:  # no label where no module is
+            files[name] = ""
+    named = re.search(r"^Name:\s*(.*)$", files[STATUS], re.MULTILINE)
+    return {"process": named[1], **of_files(files, instance)} if named else {}
+
+
+def foremost(pids: Iterable[int], agent: str, root: Path | None = None) -> int | None:
+    """The process of an instance's that its programs are like: the agent's, else the largest (a monitor); or None."""
+    sizes: dict[int, tuple[bool, int]] = {}
+    for pid in pids:
+        try:
+            text = Path(root or security.ROOT, f"proc/{pid}/status").read_text()
+        except OSError:  # it has ended
+            continue
+        facts = dict(re.findall(r"^(\w+):\s*(.*?)\s*$", text, re.MULTILINE))
+        sizes[pid] = (facts.get("Name") == agent[:15], int(facts.get("VmRSS", "0").split()[0]))
+    return max(sizes, key=lambda pid: sizes[pid], default=None)
+
+
+def capabilities(mask: str) -> str:
+    """A set of capabilities in words, from its mask in hexadecimal: how many, and which, or which not."""
+    if not re.fullmatch(r"[0-9a-f]{1,16}", mask):
+        return UNKNOWN
+    bits = int(mask, 16)
+    names = [name for number, name in enumerate(CAPABILITIES) if bits >> number & 1]
+    if not names:
+        return "none"
+    if len(names) <= len(CAPABILITIES) // 2:
+        return f"{len(names)}: {', '.join(names)}"
+    # A kernel has the first so many.
+    lacking = [name for name in CAPABILITIES[: bits.bit_length()] if name not in names]
+    return f"{len(names)}, all but {', '.join(lacking)}" if lacking else f"all {len(names)}"
+
+
+def users(uid_map: str) -> str:
+    """Whose user root inside is, from a ``uid_map``."""
+    rows = [tuple(line.split()) for line in uid_map.splitlines() if line.split()]
+    if not rows:
+        return UNKNOWN
+    if rows == [_ALL_IDS]:
+        return "not mapped"
+    root = next((row[1] for row in rows if row[0] == "0"), None)
+    count = sum(int(row[2]) for row in rows)
+    return f"root is user {root} outside, of {count:,}" if root is not None else f"no root, {count:,} users"
+
+
+def _filter(facts: Mapping[str, str]) -> str:
+    mode = _FILTERS.get(facts.get("Seccomp", ""), UNKNOWN)
+    count = facts.get("Seccomp_filters", "")
+    return f"{mode} ({count})" if mode == "filter" and count.isdigit() else mode
