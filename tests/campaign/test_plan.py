@@ -1,6 +1,8 @@
 import pytest
 
+from tare.campaign.plan import request
 from tare.campaign.plan.plan import Plan, arms_of, how_long, make_jobs, parse_margins, parse_time
+from tare.campaign.plan.request import CampaignRequest
 from tare.errors import UsageError
 from tare.model import Arm, Resources
 from tare.platforms import registry
@@ -80,3 +82,12 @@ def test_what_is_no_margin_is_said_with_the_fix(text):
 def test_a_margin_for_what_is_not_there_is_an_error_and_not_lost():
     with pytest.raises(UsageError, match="no margin can be given for 'cup'"):
         make_jobs([workloads.get("primes")], "quick", margins=parse_margins(["cup=1%"]))
+
+
+@pytest.mark.parametrize("quota", [0.0, -1.0, 0.001, 3.5, float("nan"), float("inf")])
+def test_a_quota_beyond_the_cpus_is_refused(quota, monkeypatch):
+    monkeypatch.setattr(request, "usable_cpus", lambda: [0, 1, 2])
+    with pytest.raises(UsageError, match="CPUs' worth of time") as refused:
+        CampaignRequest(cpu_quota=quota, memory_bytes=1 << 29).check()
+    assert refused.value.fix == "give --cpu-quota between 0.01 and 3"
+    CampaignRequest(cpu_quota=1.5, memory_bytes=1 << 29).check()

@@ -169,6 +169,7 @@ class XenAt(Named):
     network_path = xen.Xen.network_path
     shares_data = False
     disk_cache = xen.Xen.disk_cache
+    keeps_quota = False
     own_kernel = True
     open_by_design = xen.Xen.open_by_design
     not_honoured = xen.Xen.not_honoured

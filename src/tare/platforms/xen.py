@@ -88,6 +88,7 @@ class Xen(Platform):
 
     shares_data = False
     disk_cache = vm.DISK_CACHE
+    keeps_quota = False
     own_kernel = True
     by_default = False
     network_path = "client, bridge, vif (netback, netfront)"
