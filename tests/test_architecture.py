@@ -206,7 +206,7 @@ def test_one_place_prints():
 NO_SENTENCES = {
     # keys of a campaign's fairness manifest
     "fairness.py": {
-        "cpus pinned", "cpus seen inside", "memory limit", "memory seen inside", "kernel seen inside",
+        "cpus pinned", "cpu quota", "cpus seen inside", "memory limit", "memory seen inside", "kernel seen inside",
         "clock source inside", "tcp congestion control", "data filesystem inside", "disk cache", "network path",
     },
     # the terms of the studies' files, against which they are held

@@ -82,6 +82,8 @@ pub struct Probe {
     pub name: String,
     pub params: BTreeMap<String, Scalar>,
     pub warmup_ns: u64,
+    /// Whether its thread is kept on one CPU: the last that it may use.
+    pub pinned: bool,
 }
 
 /// The turns of a probe that was asked for before.

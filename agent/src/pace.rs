@@ -8,6 +8,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
 use crate::clock::now_ns;
 use crate::message::{self, Code, Probed, Ready, Slice, Turn};
 use crate::probes::{self, Hindrance, Probe};
@@ -133,7 +135,9 @@ fn run(request: &message::Probe, control: &Control, mailbox: &Mailbox) -> Event 
         Ok(probe) => probe,
         Err(text) => return Event::Failed { id, code: Code::BadRequest, text },
     };
-    if let Err(hindrance) = probe.prepare() {
+    // Before anything is made: what the probe starts inherits its CPU.
+    let placed = if request.pinned { keep_on_one_cpu() } else { Ok(()) };
+    if let Err(hindrance) = placed.and_then(|()| probe.prepare()) {
         let (code, text) = match hindrance {
             Hindrance::Unsupported(text) => (Code::Unsupported, text),
             Hindrance::Failed(text) => (Code::Io, text),
@@ -156,6 +160,16 @@ fn run(request: &message::Probe, control: &Control, mailbox: &Mailbox) -> Event 
         }
         Err(text) => Event::Failed { id, code: Code::ProbeFailed, text },
     }
+}
+
+/// Keeps this thread on the last of the CPUs that it may use; the first are where a kernel's own work mostly is.
+fn keep_on_one_cpu() -> Result<(), Hindrance> {
+    let failed = |error: rustix::io::Errno| Hindrance::of("keeping the probe on one CPU", &error.into());
+    let usable = sched_getaffinity(None).map_err(failed)?;
+    let Some(last) = (0..CpuSet::MAX_CPU).rev().find(|&cpu| usable.is_set(cpu)) else { return Ok(()) };
+    let mut only = CpuSet::new();
+    only.set(last);
+    sched_setaffinity(None, &only).map_err(failed)
 }
 
 /// Works for `warmup_ns`, at least one round, and finds how many units make a chunk. The fastest round decides: the
@@ -215,7 +229,7 @@ mod tests {
         let (queue, events) = channel();
         let wake = rustix::event::eventfd(0, rustix::event::EventfdFlags::empty()).unwrap();
         let params = params.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
-        let request = message::Probe { id: 4, name: name.to_owned(), params, warmup_ns: 1_000_000 };
+        let request = message::Probe { id: 4, name: name.to_owned(), params, warmup_ns: 1_000_000, pinned: false };
         (Pacer::start(request, Mailbox::new(queue, Arc::new(wake))).unwrap(), events)
     }
 
@@ -271,6 +285,22 @@ mod tests {
             panic!("not unsupported");
         };
         assert!(text.starts_with("stat: No such file"), "{text}");
+    }
+
+    #[test]
+    fn a_pinned_thread_stays_on_the_last_cpu_that_it_may_use_and_others_are_left_alone() {
+        let whole = sched_getaffinity(None).unwrap();
+        let last = (0..CpuSet::MAX_CPU).rev().find(|&cpu| whole.is_set(cpu)).unwrap();
+        let pinned = thread::spawn(|| {
+            assert_eq!(keep_on_one_cpu(), Ok(()));
+            // What it starts later is kept there too.
+            let child = thread::spawn(|| sched_getaffinity(None).unwrap()).join().unwrap();
+            (sched_getaffinity(None).unwrap(), child)
+        });
+        for set in <[CpuSet; 2]>::from(pinned.join().unwrap()) {
+            assert!(set.count() == 1 && set.is_set(last));
+        }
+        assert_eq!(sched_getaffinity(None).unwrap(), whole);
     }
 
     #[test]

@@ -103,8 +103,9 @@ fn request() -> impl Strategy<Value = Request> {
             size
         })),
         (any::<u32>(), path(), 0..1_u64 << 40).prop_map(|(id, path, cap)| Request::Get(Get { id, path, cap })),
-        (any::<u32>(), "[a-z]{0,64}", params, 0..86_400_000_000_000_u64)
-            .prop_map(|(id, name, params, warmup_ns)| Request::Probe(Probe { id, name, params, warmup_ns })),
+        (any::<u32>(), "[a-z]{0,64}", params, 0..86_400_000_000_000_u64, any::<bool>()).prop_map(
+            |(id, name, params, warmup_ns, pinned)| Request::Probe(Probe { id, name, params, warmup_ns, pinned })
+        ),
     ]
 }
 

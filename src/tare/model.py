@@ -114,6 +114,12 @@ class Resources:
     cpus: tuple[int, ...]  # host CPU numbers, pinned
     memory_bytes: int
     data_bytes: int | None = None  # a filesystem of its own of this size; None: the host's, watched
+    cpu_quota: float | None = None  # CPUs' worth of time that it may use; None: all of its CPUs'
+
+    @property
+    def probe_cpu(self) -> int:
+        """The host CPU that probes work on in their slices, the last; tare's own threads and the client keep off it."""
+        return max(self.cpus)
 
 
 @dataclass(frozen=True, slots=True)

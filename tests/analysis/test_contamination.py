@@ -16,7 +16,7 @@ from tare.analysis import Kind, MetricResult, PlatformResult, analyse
 from tare.analysis.comparisons.verdicts import Reason
 from tare.analysis.trust import contamination
 from tare.analysis.trust.findings import Finding, FindingKind
-from tare.model import Arm
+from tare.model import Arm, Design, Mode
 from tare.store import CampaignRecord, Telemetry, read_store
 
 #: Trials of one second each (10 rounds), one after the other: block b, arm a of 6 begins at second 6 b + a.
@@ -97,6 +97,30 @@ def test_the_campaigns_own_client_is_nobody_else_on_the_other_thread(tmp_path: P
     by_cpu = telemetry.cpus.with_columns(pl.lit(None, dtype=pl.Int64).alias("tare_ns"))
     there = replace(telemetry, cpus=by_cpu, host=host)
     assert contamination.marks(trials, there, CPUS, siblings=[0]).is_empty()
+
+
+def test_slices_are_judged_by_the_cpu_that_they_are_on_and_runs_by_all_of_the_instances(tmp_path: Path) -> None:
+    """Between the measured CPUs of an instance a neighbour's share is halved; on the probes' CPU it is whole."""
+    record, _, trials, telemetry = frames(tmp_path, Disturbance("foreign-cpu", AT, AT + 1, 0.09))
+    both = record.resources.model_copy(update={"cpus": [0, 1], "probe_cpu": 1})
+    wider = record.model_copy(update={"resources": both})
+    assert [row[:5] for row in contamination.of_campaign(wider, trials, telemetry).iter_rows()] == [
+        (*HIT, "foreign-cpu")
+    ]
+    before = wider.model_copy(update={"resources": both.model_copy(update={"probe_cpu": None})})
+    assert contamination.of_campaign(before, trials, telemetry).is_empty()  # a file of an older tare: on any of them
+    apart = wider.model_copy(update={"design": Design.DUET})
+    assert contamination.of_campaign(apart, trials, telemetry).is_empty()  # each arm is on a CPU of its own
+    runs = [workload.model_copy(update={"mode": Mode.RUN}) for workload in record.workloads]
+    assert contamination.of_campaign(wider.model_copy(update={"workloads": runs}), trials, telemetry).is_empty()
+
+
+def test_a_quota_that_the_campaign_gave_disturbs_nobody_when_it_is_used_up(tmp_path: Path) -> None:
+    record, _, trials, telemetry = frames(tmp_path, Disturbance("throttled", AT, AT + 1, 6.0, Arm("runc")))
+    assert [row[4] for row in contamination.of_campaign(record, trials, telemetry).iter_rows()] == ["throttled"]
+    given = record.resources.model_copy(update={"cpu_quota": 0.5})
+    limited = record.model_copy(update={"resources": given})
+    assert contamination.of_campaign(limited, trials, telemetry).is_empty()
 
 
 @pytest.mark.parametrize(("cpus", "others"), [([1], (5,)), ([1, 5], ()), ([1, 2], (5, 6)), ([9], ())])

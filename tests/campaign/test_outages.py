@@ -54,7 +54,7 @@ def begun(tmp_path, monkeypatch):
     monkeypatch.setattr(HostSession, "__enter__", lambda self: self)
     monkeypatch.setattr(HostSession, "image", lambda self, workloads: SimpleNamespace())
     monkeypatch.setattr(HostSession, "prepare", lambda self, image, resources, subnet=None: (launcher, None))
-    monkeypatch.setattr("tare.campaign.execution.preflight._fairness", lambda platform, running: {})
+    monkeypatch.setattr("tare.campaign.execution.preflight._fairness", lambda *_: {})
     ran = []
     monkeypatch.setattr(conduct, "_run", lambda runner: ran.extend(arm.platform for arm in runner.plan.arms))
     monkeypatch.setattr(conduct, "Runner", lambda plan, *_: SimpleNamespace(plan=plan))

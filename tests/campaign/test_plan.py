@@ -1,6 +1,8 @@
 import pytest
 
+from tare.campaign.plan import request
 from tare.campaign.plan.plan import Plan, arms_of, how_long, make_jobs, parse_margins, parse_time
+from tare.campaign.plan.request import CampaignRequest
 from tare.errors import UsageError
 from tare.model import Arm, Resources
 from tare.platforms import registry
@@ -86,3 +88,12 @@ def test_which_workloads_have_a_client_is_seen_by_their_plans():
     names = ("tcp-rr", "http-get", "udp-rtt", "iperf3-tcp", "density-network", "ping-rtt", "sysbench-cpu", "startup")
     jobs = make_jobs([workloads.get(name) for name in names], "quick")
     assert [job.workload.name for job in jobs if job.has_client] == list(names[:5])
+
+
+@pytest.mark.parametrize("quota", [0.0, -1.0, 0.001, 3.5, float("nan"), float("inf")])
+def test_a_quota_beyond_the_cpus_is_refused(quota, monkeypatch):
+    monkeypatch.setattr(request, "usable_cpus", lambda: [0, 1, 2])
+    with pytest.raises(UsageError, match="CPUs' worth of time") as refused:
+        CampaignRequest(cpu_quota=quota, memory_bytes=1 << 29).check()
+    assert refused.value.fix == "give --cpu-quota between 0.01 and 3"
+    CampaignRequest(cpu_quota=1.5, memory_bytes=1 << 29).check()

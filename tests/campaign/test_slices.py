@@ -24,8 +24,10 @@ class Listening:
 
     plan: list[tuple[int, int]] = field(default_factory=list)  # start and duration in ns
     dead = None
+    pinned = None  # as the probe was asked for
 
-    def probe(self, name, params, warmup_ns):
+    def probe(self, name, params, warmup_ns, *, pinned):
+        self.pinned = pinned
         return SimpleNamespace(
             wait_ready=lambda time_limit_s: None,
             begin=self.plan.extend,
@@ -83,3 +85,10 @@ def test_where_the_kernel_refuses_that_it_goes_on_all_the_same(monkeypatch):
     monkeypatch.setattr(slices.os, "sched_setscheduler", refused)
     with slices.promptly():
         pass
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_probes_that_take_turns_are_kept_on_one_cpu_and_those_that_work_together_are_not(running_instances, at_once):
+    stage = Stage("primes", Mode.SLICES, ARMS, (ARMS, ARMS), at_once=at_once, own_cpus=False)
+    slices.run_slices(registry.get("primes"), PARAMS, stage, running_instances)
+    assert {running.session.pinned for running in running_instances.values()} == {not at_once}

@@ -1,9 +1,11 @@
+import os
+import time
 from pathlib import Path
 
 import pytest
 
 from tare.errors import HostError
-from tare.host import cgroup
+from tare.host import cgroup, processes
 from tare.model import Resources
 
 HYBRID = """\
@@ -53,3 +55,29 @@ def test_v2_groups_are_written_as_the_kernel_wants_them(tmp_path, monkeypatch):
     assert (tmp_path / "tare/a1x1/cpuset.cpus").read_text() == "2-3"
     assert (tmp_path / "tare/a1x1/memory.max").read_text() == str(1 << 30)
     assert group.leaf("tool") == [tmp_path / "tare/a1x1/tool/cgroup.procs"]
+
+
+def test_a_quota_is_a_time_in_each_period(tmp_path, monkeypatch):
+    monkeypatch.setattr(cgroup, "hierarchies", lambda: cgroup.Hierarchies({}, tmp_path, (tmp_path,)))
+    cgroup.Group("tare/a1x1").create(Resources((2, 3), 1 << 30, cpu_quota=1.5))
+    assert (tmp_path / "tare/a1x1/cpu.max").read_text() == "150000 100000"
+
+
+@pytest.mark.host
+def test_what_works_in_a_group_with_a_quota_gets_no_more_time():
+    """Two loops on whichever CPUs there are, and together 0.3 CPUs' worth of time."""
+    group = cgroup.named("tare-quota")
+    try:
+        group.create(Resources(tuple(sorted(os.sched_getaffinity(0))), 256 << 20, cpu_quota=0.3))
+        loop = ["timeout", "1.5", "sh", "-c", "while :; do :; done"]
+        busy = [processes.start(loop, cgroup_procs=group.leaf("tool")) for _ in range(2)]
+        began, before = time.monotonic(), group.cpu_ns()
+        for process in busy:
+            process.wait()
+        share = (group.cpu_ns() - before) / 1e9 / (time.monotonic() - began)
+        periods, _ = group.throttled()
+    finally:
+        group.close()
+        cgroup.destroy(group.path)
+    assert share < 0.3 * 1.2
+    assert periods > 0

@@ -76,12 +76,17 @@ def test_an_engine_of_systemds_has_no_place_beside_v1(monkeypatch):
 
 def test_cpus_are_told_as_a_bit_mask_in_octets():
     assert systemd.limits(Resources((0, 3, 9), 1 << 30)) == [
-        *("AllowedCPUs", "ay", "2", "9", "2"),
-        *("MemoryMax", "t", "1073741824"),
-        *("CPUWeight", "t", "100"),
+        ["AllowedCPUs", "ay", "2", "9", "2"],
+        ["MemoryMax", "t", "1073741824"],
+        ["CPUWeight", "t", "100"],
     ]
-    assert systemd.limits(Resources((16,), 1 << 30))[:6] == ["AllowedCPUs", "ay", "3", "0", "0", "1"]
-    assert systemd.limits(Resources((7,), 1 << 30))[:4] == ["AllowedCPUs", "ay", "1", "128"]
+    assert systemd.limits(Resources((16,), 1 << 30))[0] == ["AllowedCPUs", "ay", "3", "0", "0", "1"]
+    assert systemd.limits(Resources((7,), 1 << 30))[0] == ["AllowedCPUs", "ay", "1", "128"]
+
+
+def test_a_quota_is_told_as_the_time_of_a_second():
+    *_, quota = systemd.limits(Resources((0, 1), 1 << 30, cpu_quota=1.5))
+    assert quota == ["CPUQuotaPerSecUSec", "t", "1500000"]
 
 
 def test_the_scope_is_delegated_and_below_the_slice():

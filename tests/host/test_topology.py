@@ -53,15 +53,24 @@ def test_threads_that_are_offline_are_nobodys():
 
 def test_on_two_sockets_the_other_thread_of_the_measured_core_is_left_idle(machine):
     machine(machines.TWO_SOCKETS, range(16))
-    assert default_cpus() == (15,)
+    assert default_cpus(1) == (15,)
     assert 7 not in harness_cpus((15,))
     assert set(harness_cpus((15,))) == set(range(16)) - {7, 15}
 
 
 def test_where_the_topology_is_hidden_it_is_the_last_cpu_and_all_others_are_for_the_harness(machine):
     machine(machines.HIDDEN, range(2), lambda _cpu, _other: 0.65)
-    assert default_cpus() == (1,)
+    assert default_cpus(1) == (1,)
     assert harness_cpus((1,)) == (0,)
+
+
+def test_instances_get_all_cpus_but_the_first_and_of_two_both(machine):
+    machine(machines.TWO_SOCKETS, range(16))
+    assert default_cpus() == tuple(range(1, 16))
+    assert harness_cpus(default_cpus()) == (0,)
+    machine(machines.HIDDEN, range(2), lambda _cpu, _other: 0.65)
+    assert default_cpus() == (0, 1)
+    assert harness_cpus(default_cpus()) == (0,)  # the probes' CPU is left to them
 
 
 @pytest.mark.parametrize(
@@ -70,6 +79,10 @@ def test_where_the_topology_is_hidden_it_is_the_last_cpu_and_all_others_are_for_
         (range(16), R710, 1, (15,)),
         (range(16), R710, 2, (14, 15)),
         (range(16), R710, 9, (7, *range(8, 16))),
+        (range(16), R710, None, tuple(range(1, 16))),
+        (range(3), None, None, (1, 2)),
+        (range(2), None, None, (0, 1)),
+        ((5,), None, None, (5,)),
         (range(8), R710, 1, (7,)),  # the second threads belong to somebody else
         (range(4), ((0, 1), (2, 3)), 2, (1, 3)),  # and not the two threads of one core
         (range(2), ((0, 1),), 1, (1,)),
@@ -87,7 +100,8 @@ def test_each_cpu_is_of_another_core_while_there_are_any(usable, cores, count, c
     [
         (range(4), (3,), ((0, 1), (2, 3)), (0, 1)),
         (range(2), (1,), ((0, 1),), (0,)),  # one core: its other thread is better than the measured one
-        (range(2), (0, 1), None, (0, 1)),
+        (range(2), (0, 1), None, (0,)),  # none is left: all but the one that probes are on
+        ((5,), (5,), None, (5,)),
         (range(4), (1, 3), ((0, 1), (2, 3)), (0, 2)),
         (range(4), (3,), None, (0, 1, 2)),
     ],

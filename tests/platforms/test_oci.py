@@ -28,3 +28,9 @@ def test_a_bundle_has_the_limits_the_group_and_no_rlimits():
 def test_without_a_namespace_to_join_a_bundle_gets_an_empty_one():
     config = bundle_config(["true"], Path("/root"), Path("/data"), Resources((0,), 1 << 30), "tare/x/box", None)
     assert {"type": "network"} in config["linux"]["namespaces"]
+
+
+def test_a_bundle_has_the_quota_that_instances_are_given():
+    given = Resources((0, 1), 1 << 30, cpu_quota=1.5)
+    config = bundle_config(["true"], Path("/root"), Path("/data"), given, "tare/x/box", None)
+    assert config["linux"]["resources"]["cpu"] == {"cpus": "0,1", "quota": 150_000, "period": 100_000}

@@ -1,11 +1,14 @@
 """What every platform keeps to, and what becomes of one that gives something else than the contract says."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from campaign.fakes import FakePlatform
 from tare.errors import PlatformError
+from tare.model import Resources
 from tare.platforms import contract, registry
-from tare.platforms.base import Availability, Prepared
+from tare.platforms.base import Availability, Observed, Prepared
 
 
 @pytest.mark.parametrize("name", registry.all_platforms())
@@ -59,7 +62,7 @@ def test_a_launch_that_starts_nothing_is_an_error_with_words():
     platform = FakePlatform("odd")
     platform.launch = lambda spec, cleanup: None
     with pytest.raises(TypeError, match="the launch of odd gave NoneType, and not Instance"):
-        contract.launched(platform, None, None)
+        contract.launched(platform, SimpleNamespace(resources=Resources((0,), 1 << 30)), None)
 
 
 def test_what_a_family_makes_is_held_to_the_contract_too(monkeypatch):
@@ -73,3 +76,34 @@ def test_what_a_family_makes_is_held_to_the_contract_too(monkeypatch):
         registry.choose(["odd:none"])
     with pytest.raises(PlatformError, match="odd:other cannot be made: KeyError: 'other'"):
         registry.choose(["odd:other"])
+
+
+@pytest.mark.parametrize("given", [None, Observed("cache", 5), Observed("cache", "path", {"kernels": "x"})])
+def test_what_a_platform_shows_of_an_instance_is_texts_by_families(given):
+    platform = FakePlatform("odd")
+    platform.observed = lambda instance, read: given
+    with pytest.raises(TypeError, match="the observed of odd"):
+        contract.observed(platform, None, str)
+
+
+@pytest.mark.parametrize(
+    ("keeps", "accounts", "why"),
+    [(False, True, "its work is in no group here"), (True, False, "no control groups are delegated to this user")],
+)
+def test_a_quota_that_cannot_be_kept_is_said_before_anything_starts(keeps, accounts, why):
+    platform = FakePlatform("odd")
+    platform.keeps_quota, platform.launch = keeps, pytest.fail
+    resources = Resources((0, 1), 1 << 30, cpu_quota=1.5)
+    spec = SimpleNamespace(resources=resources, group=SimpleNamespace(accounts=accounts))
+    with pytest.raises(PlatformError, match=f"odd keeps no CPU quota: {why}") as refused:
+        contract.launched(platform, spec, None)
+    assert "--cpu-quota" in refused.value.fix
+
+
+def test_those_whose_work_is_elsewhere_keep_no_quota():
+    platforms = [*registry.all_platforms().values(), *registry.choose(["ssh:far.example"])]
+    assert {platform.name for platform in platforms if not platform.keeps_quota} == {
+        "ssh:far.example",
+        "libvirt-xen",
+        "xen-pv",
+    }

@@ -11,11 +11,12 @@ from types import ModuleType
 import pytest
 
 import fake_campaign
+from tare.analysis import analyse
 from tare.analysis.comparisons.verdicts import Kind, Reason
 from tare.analysis.trust.contamination import Disturbance
 from tare.analysis.trust.findings import FindingKind
 from tare.errors import StoreError
-from tare.report.campaign.build import _with_headlines, build, build_all
+from tare.report.campaign.build import _with_headlines, build, build_all, results_of
 from tare.report.campaign.cells import cell
 from tare.report.campaign.model import (
     ManyReports,
@@ -23,7 +24,7 @@ from tare.report.campaign.model import (
     Report,
     to_json,
 )
-from tare.store import create_store
+from tare.store import create_store, read_store
 
 DOCS = Path(__file__).parents[2] / "docs" / "report-schema.md"
 
@@ -237,3 +238,17 @@ def test_codes_stand_beside_their_words(campaign: Path) -> None:
 def test_the_documented_example_is_of_the_schema() -> None:
     (example,) = re.findall(r"```json\n(.*?)```", DOCS.read_text(), flags=re.DOTALL)
     Report.model_validate(json.loads(example))
+
+
+def test_a_platforms_remark_stands_beside_all_figures_of_its_family(tmp_path: Path) -> None:
+    path = fake_campaign.write(tmp_path / "a.tare", fake_campaign.Shape(blocks=3))
+    with read_store(path) as store:
+        remarked = [
+            platform.model_copy(update={"remarks": {"cpu": "one CPU"}} if platform.name == "runc" else {})
+            for platform in store.record.platforms
+        ]
+        record = store.record.model_copy(update={"platforms": remarked})
+        results = results_of(record, analyse(record, store.samples(), store.trials()))
+    for result in results:
+        told = {entry.platform for entry in result.platforms if entry.remark == "one CPU" and "one CPU" in entry.notes}
+        assert told == ({"runc"} if result.family == "cpu" else set())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -36,7 +37,7 @@ from tare.estimates.overhead import overhead
 from tare.model import CPU_COST, Direction, Family
 from tare.report.sentences.comparisons import PROCEDURES, no_comparison, no_parts
 from tare.report.sentences.fairness import UNFAIR, fact_text
-from tare.report.sentences.notes import DISTURBANCES, NO_FLOOR, Place, dependence_note, sentence
+from tare.report.sentences.notes import DISTURBANCES, NO_FLOOR, Place, cpus_note, cpus_text, dependence_note, sentence
 from tare.report.sentences.published import statement_text
 from tare.report.sentences.stacks import entry_text
 from tare.report.sentences.verdicts import Subject, verdict_text
@@ -406,3 +407,27 @@ def test_every_code_of_a_table_has_words() -> None:
 @pytest.mark.parametrize(("value", "text"), [([0, 1], "0,1"), (None, "unknown"), (1 << 30, "1073741824")])
 def test_facts_of_the_manifest_in_words(value: object, text: str) -> None:
     assert fact_text(value) == text
+
+
+@pytest.mark.parametrize(
+    ("resources", "had", "note"),
+    [
+        ({"cpus": [1]}, "CPU 1", None),  # of a file from before all this was recorded
+        ({"cpus": [1], "probe_cpu": 1, "harness_cpus": [0]}, "CPU 1", None),
+        ({"cpus": [1, 2, 3], "probe_cpu": 3, "harness_cpus": [0]}, "CPU 1, 2, 3, probes on CPU 3", None),
+        (
+            {"cpus": [0, 1], "probe_cpu": 1, "harness_cpus": [0], "cpu_quota": 1.5},
+            "CPU 0, 1, of their time 1.5 CPUs' worth, probes on CPU 1",
+            "tare and the client ran on CPU 0, which instances had too;"
+            " CPU 1 was left to them and to the probes' slices",
+        ),
+        (
+            {"cpus": [0], "probe_cpu": 0, "harness_cpus": [0]},
+            "CPU 0",
+            "tare and the client ran on CPU 0, which instances had too",
+        ),
+    ],
+)
+def test_who_was_on_which_cpu(resources: dict[str, Any], had: str, note: str | None) -> None:
+    assert cpus_text(resources) == had
+    assert cpus_note(resources) == note

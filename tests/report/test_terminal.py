@@ -130,3 +130,23 @@ The host was tuned for the campaign
   interrupt 24, 25: 0, and 0-1 again after it
   not changed: turbo: there is none
 """)
+
+
+def test_what_a_platform_says_of_a_familys_figures_is_said_once_and_the_shared_cpus_too(report: Report) -> None:
+    remark = "systrap's fast path is off with one CPU"
+    results = [
+        result.model_copy(
+            update={
+                "platforms": [
+                    entry.model_copy(update={"remark": remark if entry.platform == "gvisor-systrap" else None})
+                    for entry in result.platforms
+                ]
+            }
+        )
+        for result in report.results
+        if result.family == "cpu"
+    ]
+    shared = {"cpus": [0, 1], "memory_bytes": 1 << 30, "probe_cpu": 1, "harness_cpus": [0]}
+    shown = " ".join(printed(report.model_copy(update={"results": results, "resources": shared})).split())
+    assert shown.count(f"cpu on gvisor-systrap: {remark}") == 1
+    assert "tare and the client ran on CPU 0, which instances had too; CPU 1 was left" in shown

@@ -143,12 +143,12 @@ def image_for(workloads: Iterable[Workload], progress: Progress) -> Image:
 
 
 def harness_cpus(measured: Collection[int]) -> tuple[int, ...]:
-    """The CPUs for the harness and the client: off the measured cores where the host has enough cores."""
+    """The CPUs for the harness and the client: off the measured cores, or at least off the probes' CPU (`topology`)."""
     return topology.elsewhere(pinning.usable(), measured, siblings.cores(tuple(measured)))
 
 
-def default_cpus(count: int = 1) -> tuple[int, ...]:
-    """The CPUs for the instances, each on a core of its own where the host has enough cores."""
+def default_cpus(count: int | None = None) -> tuple[int, ...]:
+    """The CPUs for the instances: all but one of three and more, both of two; or ``count``, each of another core."""
     return topology.choose(pinning.usable(), machine.cores_of_machine(), count)
 
 

@@ -32,6 +32,8 @@ from tare.timeouts import until
 DELEGATE = "log in to a session of systemd's (or `loginctl enable-linger`), which delegates groups, or run tare as root"
 #: The controllers that tare sets or reads.
 CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory")
+#: A CPU quota is a time in each such period: the kernel's own default, and Docker's.
+PERIOD_US = 100_000
 #: Of an engine that asks systemd for groups, on a host with v1's.
 NOT_SYSTEMDS = "it has its control groups made by systemd, which tare can join on a host with cgroup v2 alone"
 NOT_SYSTEMDS_FIX = "boot with systemd.unified_cgroup_hierarchy=1, or set the engine's cgroup driver to cgroupfs"
@@ -67,6 +69,11 @@ class Hierarchies:
         assert self.v2 is not None
         offered = (self.v2 / "cgroup.controllers").read_text().split()
         return [name for name in CONTROLLERS if name in offered]
+
+
+def quota_us(cpus: float) -> int:
+    """The CPU time that so many CPUs' worth are in each `PERIOD_US`."""
+    return round(cpus * PERIOD_US)
 
 
 def parse_mounts(text: str) -> Hierarchies:
@@ -287,6 +294,10 @@ class Group:
         (cpuset / "cgroup.clone_children").write_text("1")
         memory = self._tree.v1["memory"] / self.path / "memory.limit_in_bytes"
         memory.write_text(str(resources.memory_bytes))
+        if resources.cpu_quota is not None:
+            cpu = self._tree.v1["cpu"] / self.path
+            (cpu / "cpu.cfs_period_us").write_text(str(PERIOD_US))
+            (cpu / "cpu.cfs_quota_us").write_text(str(quota_us(resources.cpu_quota)))
 
     def _create_units(self, resources: Resources) -> None:
         assert self._tree.v2 is not None
@@ -304,6 +315,8 @@ class Group:
         if self._tree.pins:
             (folder / "cpuset.cpus").write_text(cpulist.written(resources.cpus))
         (folder / "memory.max").write_text(str(resources.memory_bytes))
+        if resources.cpu_quota is not None:
+            (folder / "cpu.max").write_text(f"{quota_us(resources.cpu_quota)} {PERIOD_US}")
 
     def _pass_on(self, folder: Path) -> None:
         """Switch the controllers on for the groups below a v2 one."""

@@ -55,16 +55,19 @@ def scope_of(path: str) -> str:
     return path if unit is None else f"{path}/{unit.removesuffix('.slice')}.scope"
 
 
-def limits(resources: Resources) -> list[str]:
-    """The three properties of a slice with these limits, as `busctl` takes them: name, type and value of each."""
+def limits(resources: Resources) -> list[list[str]]:
+    """The properties of a slice with these limits, as `busctl` takes them: name, type and value of each."""
     mask = sum(1 << cpu for cpu in resources.cpus)
     octets = mask.to_bytes(mask.bit_length() // 8 + 1, "little").rstrip(b"\0")
-    return [
-        *("AllowedCPUs", "ay", str(len(octets)), *map(str, octets)),
-        *("MemoryMax", "t", str(resources.memory_bytes)),
+    given = [
+        ["AllowedCPUs", "ay", str(len(octets)), *map(str, octets)],
+        ["MemoryMax", "t", str(resources.memory_bytes)],
         # The default, said so that the controller is on: without it nobody's share is weighed.
-        *("CPUWeight", "t", "100"),
+        ["CPUWeight", "t", "100"],
     ]
+    if resources.cpu_quota is not None:  # of each second; systemd's period is the kernel's own, 100 ms
+        given.append(["CPUQuotaPerSecUSec", "t", str(round(resources.cpu_quota * 1e6))])
+    return given
 
 
 def delegated(unit: str, keeper: int) -> list[str]:
@@ -83,11 +86,13 @@ def make_slice(root: Path, path: str, resources: Resources | None = None) -> Non
     """Make a group's slice, or limit one that is there. ``resources``: None for no limits. Raises `HostError`."""
     unit = slice_of(path)
     assert unit is not None, f"{path} is no slice of tare's"
-    count, *properties = ["3", *limits(resources)] if resources is not None else ["0"]
+    properties = [] if resources is None else limits(resources)
+    count = str(len(properties))
+    words = [word for prop in properties for word in prop]
     if (root / path).is_dir():
-        _call("SetUnitProperties", "sba(sv)", unit, "true", count, *properties)
+        _call("SetUnitProperties", "sba(sv)", unit, "true", count, *words)
     else:
-        _call("StartTransientUnit", "ssa(sv)a(sa(sv))", unit, "fail", count, *properties, "0")
+        _call("StartTransientUnit", "ssa(sv)a(sa(sv))", unit, "fail", count, *words, "0")
         _await(root / path, unit)
 
 

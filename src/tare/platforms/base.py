@@ -224,6 +224,16 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True)
+class Observed:
+    """What a running instance shows of how it is made: facts of the fairness manifest."""
+
+    disk_cache: str
+    network_path: str
+    #: what its figures are to be read with, by the family of workloads that it is about
+    remarks: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Family:
     """Makes platforms from the argument in ``FAMILY:ARGUMENT``."""
 
@@ -259,6 +269,7 @@ class Platform(ABC):
     monitor_bytes: int = 0
     elsewhere: bool = False  # whether it is on another machine: its figures are that machine's
     same_bits: bool = True  # whether it runs the image; figures of other bits are not compared
+    keeps_quota: bool = True  # whether a CPU quota of the instance's control group holds for all of its work
     own_kernel: bool = False  # whether a kernel is booted for each instance, whose uptime the agent then sees
     alone: str = ""  # why only one instance of it can run at a time; "": several can
     has_agent: bool = True  # else the stream has no bytes, and ends when the instance does
@@ -280,6 +291,13 @@ class Platform(ABC):
     @abstractmethod
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Start an instance whose agent speaks on ``Instance.stream``. Raises `PlatformError`."""
+
+    def observed(self, instance: Instance, read: Callable[[str], str]) -> Observed:  # noqa: ARG002
+        """What an instance that runs shows; called once a campaign. By default what the platform declares.
+
+        ``read``: the contents of a text file inside, "unknown" where there is none or no agent.
+        """
+        return Observed(self.disk_cache, self.network_path)
 
     def kept(self, image: Image) -> Sequence[HostResource]:  # noqa: ARG002
         """What `prepare` keeps of this image outside of ``TARE_HOME``; removed where the image is for a trial alone."""

@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 from typing import TypeVar
 
+from tare.errors import PlatformError
 from tare.host import cgroup, own_namespaces
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
-from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
+from tare.model import Family
+from tare.platforms.base import Availability, Instance, LaunchSpec, Observed, Platform, Prepared
 
 #: Names of platforms and of families: lower case words and digits, joined by single dashes.
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -28,6 +30,7 @@ _SWITCHES = (
     "baseline",
     "shares_data",
     "elsewhere",
+    "keeps_quota",
     "same_bits",
     "own_kernel",
     "has_agent",
@@ -117,8 +120,23 @@ def prepared(platform: Platform, image: Image) -> Prepared:
 
 
 def launched(platform: Platform, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
-    """The result of `Platform.launch`. Raises `TypeError` where it is no `Instance`, and what the method raises."""
+    """The result of `Platform.launch`. Raises `TypeError` where it is no `Instance`, and what the method raises.
+
+    `PlatformError` where a CPU quota was asked for that could not be kept.
+    """
+    if spec.resources.cpu_quota is not None and not (platform.keeps_quota and spec.group.accounts):
+        why = "no control groups are delegated to this user" if platform.keeps_quota else "its work is in no group here"
+        raise PlatformError(f"{platform.name} keeps no CPU quota: {why}", fix="leave --cpu-quota out, or this platform")
     return _require(platform, platform.launch(spec, cleanup), Instance, "launch")
+
+
+def observed(platform: Platform, instance: Instance, read: Callable[[str], str]) -> Observed:
+    """The result of `Platform.observed`. Raises `TypeError` where it is none, and what the method raises."""
+    seen = _require(platform, platform.observed(instance, read), Observed, "observed")
+    texts = [seen.disk_cache, seen.network_path, *seen.remarks.values()]
+    if not _all_texts(texts) or not set(seen.remarks) <= set(Family):
+        raise TypeError(f"the observed of {platform.name} gave something else than texts, by families of workloads")
+    return seen
 
 
 def _require(platform: Platform, given: object, kind: type[T], method: str) -> T:

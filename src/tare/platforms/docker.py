@@ -7,7 +7,7 @@ import functools
 import itertools
 import os
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,17 +21,18 @@ from tare.host.resources.journal import CleanupStack
 from tare.host.resources.resource import HostResource
 from tare.image.build import Image
 from tare.image.forms import oci_tar
-from tare.platforms import crun
+from tare.platforms import crun, gvisor
 from tare.platforms.base import (
     NO_NETWORK,
     Address,
     Availability,
     Instance,
     LaunchSpec,
+    Observed,
     Platform,
     Prepared,
 )
-from tare.platforms.gvisor import DISK_CACHE, NETSTACK
+from tare.platforms.gvisor import NETSTACK
 from tare.platforms.parts import engine, helpers, left_open
 from tare.platforms.parts.layers import stored
 from tare.platforms.parts.marks import FirstByte, Ping
@@ -75,8 +76,6 @@ class Docker(Platform):
         self.title = title
         gvisors = program == "runsc"
         self.network_path = _PATHS[network] + (NETSTACK if gvisors and (options or {}).get("network") != "host" else "")
-        if gvisors:
-            self.disk_cache = DISK_CACHE
         self.by_default = (program, network) == ("runc", "bridge")
         self.publishes = network == "bridge"
         self.open_by_design = left_open.BY_NETWORK[network]
@@ -191,6 +190,10 @@ class Docker(Platform):
             self._client.ping()
             return self._client.api
 
+    def observed(self, instance: Instance, read: Callable[[str], str]) -> Observed:
+        """What a sandbox of gVisor's shows of itself; of other runtimes what is declared."""
+        return gvisor.seen(self, instance, read) if self._program == "runsc" else super().observed(instance, read)
+
     def _address(self, spec: LaunchSpec, own: str) -> Address:
         if self._network == "none":
             return Address.nowhere(spec)
@@ -212,6 +215,7 @@ class Docker(Platform):
             runtime=self._runtime().name,
             cgroup_parent=spec.group.parent_for(self._cgroup_driver),
             cpuset_cpus=",".join(map(str, spec.resources.cpus)),
+            nano_cpus=round(spec.resources.cpu_quota * 1e9) if spec.resources.cpu_quota is not None else None,
             mem_limit=spec.resources.memory_bytes,
             memswap_limit=spec.resources.memory_bytes,
             binds=[f"{spec.space.data}:/data:{security.writable_bind()}"],

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Sequence
 
 from tare.host import processes
 from tare.host.daemons import runtimes
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
-from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
+from tare.model import Family
+from tare.platforms.base import Availability, Instance, LaunchSpec, Observed, Platform, Prepared
+from tare.platforms.parts import helpers
 from tare.platforms.parts.attempt import TrialSite, complaint
 from tare.platforms.parts.oci import Net, launch_bundle
 
 #: The end of a packet's way, unless runsc uses Linux's own sockets (``--network=host``).
 NETSTACK = ", gVisor's netstack"
-#: The sentry caches pages of files that no other process has open for writing.
-DISK_CACHE = "gVisor's own cache over the host's"
+#: How runsc mounts a bind, by the option `cache` in the sandbox's own /proc/mounts (pkg/sentry/fsimpl/gofer): with
+#: these it keeps no data of files; the others, which are for files that nobody else has, do.
+UNCACHED = ("none", "remote_revalidating")
+#: Systrap answers a call without a switch of the host's while its sentry and the program are awake on two CPUs.
+SLOW_CALLS = "systrap's fast path is off with one CPU: each call costs more than with two"
 INSTALL = "tare setup --with gvisor"
 KVM_FIX = "use a host whose KVM runs guests, or a lab: tare lab run -- tare doctor"
 
@@ -31,8 +37,6 @@ class Gvisor(Platform):
 
     ``netstack``: else its programs use the sockets of the sandbox's network namespace (``--network=host``).
     """
-
-    disk_cache = DISK_CACHE
 
     def __init__(self, name: str, trap: str = "systrap", *, netstack: bool = True) -> None:
         self.name = name
@@ -76,6 +80,38 @@ class Gvisor(Platform):
         assert runsc is not None, "launch follows a successful detect"
         options = [f"--platform={self._trap}", f"--network={'sandbox' if self._netstack else 'host'}"]
         return launch_bundle(spec, cleanup, runsc, options, Net.OWN_STACK if self._netstack else Net.VETH)
+
+    def observed(self, instance: Instance, read: Callable[[str], str]) -> Observed:
+        """What its sandbox's mounts and its sentry show."""
+        return seen(self, instance, read)
+
+
+def seen(platform: Platform, instance: Instance, read: Callable[[str], str]) -> Observed:
+    """What a sandbox of runsc's shows, whoever started it (`Platform.observed`)."""
+    commands = [helpers.command_line(pid) for pid in instance.host_processes()]
+    return Observed(data_cache(read("/proc/mounts")), platform.network_path, remarks(commands))
+
+
+def data_cache(mounts: str) -> str:
+    """What stands between /data and the disk, from the sandbox's own ``/proc/mounts``."""
+    lines = [line.split() for line in mounts.splitlines()]
+    options = next((words[3].split(",") for words in lines if words[1:2] == ["/data"] and len(words) > 3), None)
+    if options is None:
+        return "unknown"
+    way = "directly (directfs)" if "directfs" in options else "by its gofer"
+    cache = next((option.removeprefix("cache=") for option in options if option.startswith("cache=")), "none")
+    if cache in UNCACHED:
+        return f"the host's page cache, which the sentry goes to {way}"
+    return f"gVisor's own cache ({cache}) over the host's, which the sentry goes to {way}"
+
+
+def remarks(commands: Iterable[Sequence[str]]) -> dict[str, str]:
+    """What figures are to be read with, from the command lines of the sandbox's processes on the host."""
+    for argv in commands:
+        if argv and argv[0].startswith("runsc-sandbox") and not {"--platform=ptrace", "--platform=kvm"} & set(argv):
+            # systrap.go, New: one CPU by the process's affinity, or by its Go runtime's limit, which this option sets.
+            return {Family.KERNEL: SLOW_CALLS} if "--cpu-num 1 " in " ".join(argv) + " " else {}
+    return {}
 
 
 PLATFORMS = (

@@ -170,6 +170,7 @@ class XenAt(Named):
     shares_data = False
     disk_cache = xen.Xen.disk_cache
     no_direct_io = xen.Xen.no_direct_io
+    keeps_quota = False
     own_kernel = True
     open_by_design = xen.Xen.open_by_design
     not_honoured = xen.Xen.not_honoured

@@ -6,7 +6,7 @@ import functools
 import json
 import os
 import resource
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,9 +21,9 @@ from tare.host.resources.removers import PODMAN_STATE as STATE
 from tare.host.resources.resource import HostResource
 from tare.image.build import Image
 from tare.image.forms import oci_tar
-from tare.platforms import crun
-from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.gvisor import DISK_CACHE, NETSTACK, find_runsc
+from tare.platforms import crun, gvisor
+from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Observed, Platform, Prepared
+from tare.platforms.gvisor import NETSTACK, find_runsc
 from tare.platforms.parts import left_open
 from tare.platforms.parts.attempt import TrialSite, complaint
 from tare.platforms.parts.layers import stored
@@ -53,7 +53,6 @@ class Podman(Platform):
         self.network_path = _SHARED_PATH if shares_network else _BRIDGE_PATH
         if runtime == "runsc":
             self.network_path += NETSTACK
-            self.disk_cache = DISK_CACHE
         self.open_by_design = left_open.BY_NETWORK["host" if shares_network else "bridge"]
         if runtime != "runsc":
             self.open_by_design = {**self.open_by_design, **left_open.BY_PODMANS_FILTER}
@@ -123,6 +122,7 @@ class Podman(Platform):
             "create",
             *_options(name, spec.group),
             f"--cpuset-cpus={','.join(map(str, spec.resources.cpus))}",
+            *([] if spec.resources.cpu_quota is None else [f"--cpus={spec.resources.cpu_quota}"]),
             f"--memory={spec.resources.memory_bytes}b",
             f"--memory-swap={spec.resources.memory_bytes}b",
             f"--volume={spec.space.data}:/data:{security.writable_bind()}",
@@ -144,6 +144,10 @@ class Podman(Platform):
 
         instance.settle = settle
         return instance
+
+    def observed(self, instance: Instance, read: Callable[[str], str]) -> Observed:
+        """What a sandbox of gVisor's shows of itself; of other runtimes what is declared."""
+        return gvisor.seen(self, instance, read) if self._runtime == "runsc" else super().observed(instance, read)
 
     def _network(self, spec: LaunchSpec) -> list[str]:
         if self._shares_network:

@@ -146,6 +146,7 @@ class Ssh(Platform):
 
     shares_data = False
     disk_cache = "the remote host's page cache"
+    keeps_quota = False
     elsewhere = True
     by_default = False
     open_by_design = left_open.every_door("on the remote host: a chroot there, and what runs in it is its root")

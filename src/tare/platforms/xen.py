@@ -89,6 +89,7 @@ class Xen(Platform):
     shares_data = False
     disk_cache = vm.DISK_CACHE
     no_direct_io = "the disk is a loop device over a file on the host, which goes through the host's page cache"
+    keeps_quota = False
     own_kernel = True
     by_default = False
     network_path = "client, bridge, vif (netback, netfront)"

@@ -91,6 +91,7 @@ class ProbeRequest(Message):
     name: Name
     params: Annotated[dict[Name, Scalar], Field(max_length=32)]
     warmup_ns: Span
+    pinned: bool
 
 
 class Slice(Message):

@@ -191,16 +191,22 @@ class Session:
         params: Mapping[str, int | float | str | bool],
         warmup_ns: int,
         slices: Sequence[tuple[int, int]] | None = None,
+        *,
+        pinned: bool = False,
     ) -> Probe:
         """Start a built-in probe, and do not wait for it.
 
         ``slices`` are (start, duration) in ns on the agent's clock (see `sync_clock`), ascending and not
         overlapping. Without them give them later by `Probe.begin`, say after `Probe.wait_ready`. A slice ends when
-        it was planned to end, however late it began.
+        it was planned to end, however late it began. ``pinned``: on the last of the CPUs that the agent may use.
         """
         request = messages.checked(
             lambda: messages.ProbeRequest(
-                id=self._next_id(), name=name, params=dict(sorted(params.items())), warmup_ns=warmup_ns
+                id=self._next_id(),
+                name=name,
+                params=dict(sorted(params.items())),
+                warmup_ns=warmup_ns,
+                pinned=pinned,
             )
         )
         probe = self._ask(Probe(self, request), request)

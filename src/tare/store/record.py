@@ -16,6 +16,8 @@ Name = Annotated[str, Field(min_length=1, max_length=200)]
 Text = Annotated[str, Field(max_length=10_000)]
 Bytes = Annotated[int, Field(ge=0, le=MAX)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
+#: A CPU of the host, by its number.
+Cpu = Annotated[int, Field(ge=0, lt=2**16)]
 #: The value of a workload's parameter.
 Value = Annotated[int, Field(strict=True, ge=-MAX, le=MAX)] | Finite | Name | bool
 
@@ -35,6 +37,7 @@ class PlatformRecord(_Frozen):
     not_honoured: list[Text] = []
     open_by_design: dict[Name, Text] = {}  # doors to the host that it leaves open: name (`*`: all), and why
     network_path: Text = ""
+    remarks: dict[Name, Text] = {}  # what its figures of a family are to be read with, by the family
     package: Text = ""  # of the plug-in that it comes from, with its version; "": it is tare's own
 
 
@@ -66,9 +69,13 @@ class WorkloadRecord(_Frozen):
 class ResourceRecord(_Frozen):
     """What every instance got alike: host CPU numbers, the limits of memory and of a filesystem of its own in bytes."""
 
-    cpus: list[Annotated[int, Field(ge=0, lt=2**16)]]
+    cpus: list[Cpu]
     memory_bytes: Bytes
     data_bytes: Bytes | None = None  # None: a folder of the host's
+    cpu_quota: Finite | None = Field(default=None, gt=0)  # CPUs' worth of time; None: all of their CPUs'
+    #: the one of ``cpus`` on which probes worked in their slices; None: on any (as in files of before it was so)
+    probe_cpu: Cpu | None = None
+    harness_cpus: list[Cpu] = []  # where tare and the client ran; instances had some of them too where none was left
 
 
 class LeftOut(_Frozen):

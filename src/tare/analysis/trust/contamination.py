@@ -18,7 +18,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tare.store import Telemetry
+from tare.model import Design, Mode
+from tare.store import CampaignRecord, Telemetry
 
 #: The hypervisor below took more of the pinned CPUs' time than this share: twice the margin of CPU workloads. What is
 #: stolen is lost to wall time one to one; the arms of a round suffer alike, a single run does not.
@@ -33,7 +34,7 @@ SIBLING_LIMIT = 0.05
 MEMORY_PRESSURE_LIMIT = 0.01
 #: Pages swapped in and out a second (1 MiB where a page has 4 KiB): above what a kernel writes back of idle programs.
 SWAP_LIMIT = 256
-#: Periods in which the instance's own CPU quota was used up: tare sets none, so any is one that others set.
+#: Periods in which the instance's own CPU quota was used up, where the campaign gave none: any is one that others set.
 THROTTLED_LIMIT = 0
 
 
@@ -73,12 +74,14 @@ def other_threads(host: Mapping[str, Any], cpus: Collection[int]) -> tuple[int, 
     return tuple(sorted({cpu for core in cores if set(core) & set(cpus) for cpu in core} - set(cpus)))
 
 
-def windows(telemetry: Telemetry, cpus: Collection[int], siblings: Collection[int] = ()) -> pl.DataFrame:
+def windows(
+    telemetry: Telemetry, cpus: Collection[int], siblings: Collection[int] = (), *, shared: bool = False
+) -> pl.DataFrame:
     """What happened between neighbouring ticks, a row each.
 
     Columns: tick (at its end), begin, end (UNIX s), seconds; steal and foreign-cpu (shares of the time of ``cpus``,
-    those that instances are pinned to), sibling (the same as foreign-cpu, of the other threads of their cores; null
-    without any), memory-pressure (share of the time), swap (pages a second).
+    those that instances are pinned to, or that probes are), sibling (the same as foreign-cpu, of the other threads of
+    their cores; null without any), memory-pressure (share of the time), swap (pages a second).
 
     Foreign is what ran on these CPUs and is none of the campaign's: neither in its control groups, nor the harness with
     its helpers, nor the platforms' shared daemons, nor the kernel's threads, which write back what instances wrote and
@@ -93,8 +96,8 @@ def windows(telemetry: Telemetry, cpus: Collection[int], siblings: Collection[in
     ticks = telemetry.host.sort("tick").join(measured, on="tick", how="left", maintain_order="left")
     ticks = ticks.with_columns(
         _foreign(telemetry, cpus, within).alias("foreign-cpu"),
-        # Of tare's groups only the client's may be there: instances are kept to the measured threads.
-        _foreign(telemetry, siblings, pl.col("client_ns")).alias("sibling"),
+        # Of tare's groups only the client's is there, unless the instances have these threads too.
+        _foreign(telemetry, siblings, pl.col("tare_ns" if shared else "client_ns")).alias("sibling"),
     )
     span_ns = pl.col("at_ns").diff()
     swapped = (pl.col("swapped_in") + pl.col("swapped_out")).diff()
@@ -140,17 +143,43 @@ def _foreign(telemetry: Telemetry, cpus: Collection[int], tare_so_far: pl.Expr) 
     return ticks.select(pl.when(known).then(share).alias("share"))["share"]
 
 
+def of_campaign(record: CampaignRecord, trials: pl.DataFrame, telemetry: Telemetry) -> pl.DataFrame:
+    """`marks` of a campaign: a workload's slices by the one CPU that they ran on, all else by all of the instances'.
+
+    A busy neighbour on that CPU takes from every slice, however many CPUs the instances have beside it.
+    """
+    cpus, probes = record.resources.cpus, record.resources.probe_cpu
+    in_turn = [workload.name for workload in record.workloads if workload.mode is Mode.SLICES]
+    if probes is None or record.design is Design.DUET:
+        in_turn = []
+    quota = record.resources.cpu_quota is not None  # using it up is then what instances are to do
+    known = pl.lit(value=True) if not quota else pl.col("reason") != Disturbance.THROTTLED.value
+    sliced = pl.col("workload").cast(pl.String).is_in(in_turn)
+    everywhere = marks(trials.filter(~sliced), telemetry, cpus, other_threads(record.host, cpus))
+    if not in_turn or probes is None:
+        return everywhere.filter(known)
+    siblings = other_threads(record.host, [probes])
+    on_one = marks(trials.filter(sliced), telemetry, [probes], siblings, shared=bool(set(siblings) & set(cpus)))
+    return pl.concat([everywhere, on_one]).filter(known)
+
+
 def marks(
-    trials: pl.DataFrame, telemetry: Telemetry | None, cpus: Collection[int], siblings: Collection[int] = ()
+    trials: pl.DataFrame,
+    telemetry: Telemetry | None,
+    cpus: Collection[int],
+    siblings: Collection[int] = (),
+    *,
+    shared: bool = False,
 ) -> pl.DataFrame:
     """The marked trials among those that ended ok: a row a trial and reason.
 
     Columns: block, workload, platform, replica, reason (of `Disturbance`), value (what was above the limit).
+    ``shared``: instances may run on the ``siblings`` too.
     """
     ended = trials.filter(pl.col("status") == "ok")
     figures = {"steal": ended["steal"].cast(pl.Float64)}
     if telemetry is not None and not telemetry.host.is_empty():
-        seen = windows(telemetry, cpus, siblings)
+        seen = windows(telemetry, cpus, siblings, shared=shared)
         spans = _Spans.of(ended)
         figures |= {name: spans.mean(seen, name) for name in ("foreign-cpu", "sibling", "swap", "memory-pressure")}
         # What the trial itself read of steal is exact; a trial too short to have read any has its window's.

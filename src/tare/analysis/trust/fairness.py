@@ -8,7 +8,7 @@ from typing import Any
 from tare.store import CampaignRecord
 
 #: Facts (keys of the manifest) that must be alike, or what is compared is not the platform.
-ALIKE = ("host", "image", "agent", "cpus pinned", "cpus seen inside", "memory limit")
+ALIKE = ("host", "image", "agent", "cpus pinned", "cpu quota", "cpus seen inside", "memory limit")
 #: Facts that a platform is made of, or that follow from it: listed, and left to the reader.
 OWN = (
     "memory seen inside",

@@ -310,7 +310,7 @@ class BlockRunner:
         job = self._job(stage.workload)
         assert isinstance(job.workload, SliceWorkload)
         self.watcher.doing(f"{stage.workload} on all in turn")
-        clock = self._clock()
+        clock = self._clock(stage)
         trials: list[Trial] = []
         running_instances: dict[Arm, RunningInstance] = {}
         for arm in arms:
@@ -319,7 +319,7 @@ class BlockRunner:
                 trials.append(self._not_started(clock, TrialKey(block, stage.workload, arm), running))
             else:
                 running_instances[arm] = running
-        clock = self._clock()
+        clock = self._clock(stage)
         ran = (
             attempt(partial(run_slices, job.workload, job.params, stage, running_instances, self.plan.extra))
             if running_instances
@@ -368,8 +368,11 @@ class BlockRunner:
             self.store.commit_trials((trial,))
         return trial
 
-    def _clock(self) -> TrialClock:
-        return TrialClock.begin(self.plan.resources.cpus)
+    def _clock(self, stage: Stage | None = None) -> TrialClock:
+        """A clock for the CPUs that the work is on: of slices in turn that is one."""
+        resources = self.plan.resources
+        in_turn = stage is not None and not stage.at_once
+        return TrialClock.begin((resources.probe_cpu,) if in_turn else resources.cpus)
 
     def _failed(self, clock: TrialClock, key: TrialKey, failed: Failed) -> Trial:
         """The row of a trial that failed; it is unsupported where the host or the platform lacks something for it."""

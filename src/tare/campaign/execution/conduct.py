@@ -19,7 +19,7 @@ from tare.campaign.execution.preflight import Ready, available, require_any, try
 from tare.campaign.execution.runner import Runner
 from tare.campaign.execution.slowed import extra_work, originals, slowed_copies
 from tare.campaign.execution.trust import jobs_of
-from tare.campaign.host_session import HostSession, default_cpus
+from tare.campaign.host_session import HostSession, default_cpus, harness_cpus
 from tare.campaign.plan.plan import Job, Plan, arms_of, make_jobs
 from tare.campaign.plan.request import ALL, DUET_CPUS, CampaignRequest
 from tare.campaign.plan.stopping import targets
@@ -169,7 +169,7 @@ def resume(
         image = host.image(job.workload for job in jobs)
         same.check_same(record, image, machine.gather())
         limits = record.resources
-        resources = Resources(tuple(limits.cpus), limits.memory_bytes, limits.data_bytes)
+        resources = Resources(tuple(limits.cpus), limits.memory_bytes, limits.data_bytes, limits.cpu_quota)
         volumes.check_size(limits.data_bytes, state.home())
         chosen = platforms.choose(originals(record))
         host.callback(keep_unremoved, store)
@@ -215,8 +215,9 @@ def _plan_of(record: CampaignRecord, ready: Sequence[Ready], jobs: tuple[Job, ..
 
 def resources_for(request: CampaignRequest) -> Resources:
     """The CPUs, memory and data volume of every instance."""
-    count = DUET_CPUS if request.design is Design.DUET else 1
-    return Resources(request.cpus or default_cpus(count), request.memory_bytes, request.data_bytes)
+    count = DUET_CPUS if request.design is Design.DUET else None
+    cpus = request.cpus or default_cpus(count)
+    return Resources(cpus, request.memory_bytes, request.data_bytes, request.cpu_quota)
 
 
 def _run(runner: Runner) -> None:
@@ -264,7 +265,7 @@ def record_of(
         arms=[(arm.platform, arm.replica) for arm in plan.arms],
         platforms=[entry.record for entry in ready],
         workloads=[_workload_record(job) for job in plan.jobs],
-        resources=ResourceRecord.model_validate(asdict(plan.resources)),
+        resources=_resource_record(plan.resources),
         host=siblings.completed(machine.gather(), plan.resources.cpus).model_dump(mode="json"),
         image={"hash": image.hash, **image.manifest.model_dump(mode="json")},
         agent_hash=image.agent_hash,
@@ -279,6 +280,13 @@ def record_of(
         scale=plan.scale,
         tuning=None if tuned is None else [_setting_record(setting) for setting in tuned],
         slowed=list(plan.slowed),
+    )
+
+
+def _resource_record(resources: Resources) -> ResourceRecord:
+    harness = harness_cpus(resources.cpus)
+    return ResourceRecord.model_validate(
+        {**asdict(resources), "probe_cpu": resources.probe_cpu, "harness_cpus": harness}
     )
 
 

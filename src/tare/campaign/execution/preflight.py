@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tare.campaign.host_session import harness_cpus
 from tare.campaign.instances import posture
 from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance
 from tare.errors import Failed, HostError, PlatformError, TareError, attempt
@@ -18,7 +19,7 @@ from tare.host.filesystems import volumes
 from tare.image.build import Image
 from tare.model import Arm, Progress
 from tare.platforms import contract, registry
-from tare.platforms.base import Availability, Platform
+from tare.platforms.base import Availability, Observed, Platform
 from tare.store import LeftOut, PlatformRecord
 
 CLOCK_SOURCE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
@@ -121,7 +122,8 @@ def _try(platform: Platform, answer: Availability, image: Image, launcher: Insta
     form = contract.prepared(platform, image)
     running = launcher.start(platform, Arm(platform.name), measured=False)
     try:
-        fairness = _fairness(platform, running)
+        observed = contract.observed(platform, running.instance, partial(_text_inside, platform, running))
+        fairness = _fairness(platform, running, observed)
     finally:
         running.stop()
     record = PlatformRecord(
@@ -132,18 +134,22 @@ def _try(platform: Platform, answer: Availability, image: Image, launcher: Insta
         image_bytes=form.disk_bytes,
         not_honoured=list(platform.not_honoured),
         open_by_design=dict(platform.open_by_design),
-        network_path=platform.network_path,
+        network_path=observed.network_path,
+        remarks=dict(observed.remarks),
         package=registry.package(platform.name),
     )
     return Ready(platform, record, fairness)
 
 
-def _fairness(platform: Platform, running: RunningInstance) -> dict[str, Any]:
+def _fairness(platform: Platform, running: RunningInstance, observed: Observed) -> dict[str, Any]:
     """What a platform's instance really got of the resources that should be alike for all platforms."""
     spec = running.instance.spec
     return {
         "host": "another" if platform.elsewhere else "this one",
         "cpus pinned": list(spec.resources.cpus),
+        "cpu quota": spec.resources.cpu_quota or "none",
+        "probes on cpu": spec.resources.probe_cpu if platform.has_agent else "none: no agent",
+        "harness and client on cpus": list(harness_cpus(spec.resources.cpus)),
         "memory limit": spec.resources.memory_bytes if spec.group.accounts else "none",
         **({"memory beside it, for the monitor": platform.monitor_bytes} if platform.monitor_bytes else {}),
         **_seen_inside(platform, running),
@@ -152,11 +158,12 @@ def _fairness(platform: Platform, running: RunningInstance) -> dict[str, Any]:
         **posture.facts(platform, running),
         "daemons' cpus": _cpus_of(running.instance.daemons),
         **({"published ports": PUBLISHED} if platform.publishes else {}),
-        "disk cache": platform.disk_cache,
         **({"no direct I/O": platform.no_direct_io} if platform.no_direct_io else {}),
+        "disk cache": observed.disk_cache,
         **running.instance.facts(),
         "data volume": volumes.described(spec.space.folder, spec.resources.data_bytes),
-        "network path": platform.network_path,
+        "network path": observed.network_path,
+        "remarks": list(observed.remarks.values()),
         "not honoured": list(platform.not_honoured),
         "open to the host by design": dict(platform.open_by_design),
     }
@@ -188,6 +195,10 @@ def _seen_inside(platform: Platform, running: RunningInstance) -> dict[str, Any]
         "image": hello.image,
         "agent": hello.agent,
     }
+
+
+def _text_inside(platform: Platform, running: RunningInstance, path: str) -> str:
+    return _output_of(running, ["cat", path]) if platform.has_agent else "unknown"
 
 
 def _output_of(running: RunningInstance, argv: list[str]) -> str:

@@ -1,4 +1,7 @@
-"""All running instances in turn: short self-paced slices on the same CPUs, in random order in each round.
+"""All running instances in turn: short self-paced slices on the same CPU, in random order in each round.
+
+Instances may have several CPUs; the probe's thread is kept on the last of them, so that slices are as quiet as with one
+CPU, and what the platform itself needs beside (a monitor's threads, a sentry) has the others.
 
 The host sends every agent the instants of its slices beforehand and then only wakes between slices to read the
 control groups' CPU time, so that neither the stream nor the harness is part of what is measured (METHOD, trap 3).
@@ -109,7 +112,9 @@ def run_slices(
         sound = {
             arm: running for arm, running in running_instances.items() if arm in arms and not _failed(sliced.get(arm))
         }
-        part = _run_part(_Phase(workload, params, sound, extra), stage, rounds)
+        # Where all of a round run together, whoever shares the CPUs is what is measured, or the host places them.
+        phase = _Phase(workload, params, sound, extra, pinned=not stage.at_once)
+        part = _run_part(phase, stage, rounds)
         sliced |= {arm: _joined(sliced.get(arm), arm_result, first) for arm, arm_result in part.items()}
         first += len(rounds)
     return {arm: sliced.get(arm, Sliced(error=ParseError("it had no slices"))) for arm in running_instances}
@@ -189,6 +194,7 @@ class _Phase:
     params: Params
     running_instances: Mapping[Arm, RunningInstance]
     extra: Mapping[str, Params]
+    pinned: bool  # whether each probe's thread is kept on one CPU, the same for all (`Resources.probe_cpu`)
     offsets: dict[Arm, ClockOffset] = field(default_factory=dict)
     probes: dict[Arm, Probe] = field(default_factory=dict)
     errors: dict[Arm, Exception] = field(default_factory=dict)  # the first of each arm
@@ -216,7 +222,8 @@ class _Phase:
         fitted = self.workload.fitted(self.params, running.instance.spec.resources.memory_bytes)
         probe_params = self.workload.probe_params(fitted)
         more = self.extra.get(arm.platform, {})
-        probe = running.session.probe(self.workload.probe, {**probe_params, **more}, self.warmup_ns)
+        sent = {**probe_params, **more}
+        probe = running.session.probe(self.workload.probe, sent, self.warmup_ns, pinned=self.pinned)
         probe.wait_ready(time_limit_s=WARM_LIMIT_S + self.warmup_ns / 1e9)
         # After the warm-up: the clock is read while nothing else runs on the instance's CPUs.
         self.offsets[arm] = running.session.sync_clock()

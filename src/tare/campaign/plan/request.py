@@ -22,6 +22,8 @@ MIN_MEMORY = 256 << 20
 #: In place of a platform's name: all platforms. Those that do not run here are left out, and the report says why.
 ALL = "all"
 DUET_CPUS = 2
+#: CPUs' worth of time below which the kernel takes no quota (1 ms of each period of 100).
+LEAST_QUOTA = 0.01
 #: The largest integer of SQLite; every random generator takes it as a seed.
 MAX_SEED = 2**63 - 1
 
@@ -39,6 +41,7 @@ class CampaignRequest:
     cpus: tuple[int, ...] = ()
     memory_bytes: int = DEFAULT_MEMORY
     data_bytes: int | None = None  # size of each instance's own data filesystem; None: a folder of the host's
+    cpu_quota: float | None = None  # CPUs' worth of time that each instance may use; None: all of its CPUs'
     subnet: str | None = None
     tune: bool = False
     design: Design = Design.BLOCKS
@@ -60,6 +63,7 @@ class CampaignRequest:
         if self.blocks is not None and self.budget_s is not None:
             raise UsageError("--blocks and --time both say how long", fix="give one of them")
         check_resources(self.cpus, self.memory_bytes)
+        check_quota(self.cpu_quota, len(self.cpus or usable_cpus()))
         check_seed(self.seed)
         if self.subnet is not None:
             subnets.parse(self.subnet)
@@ -88,6 +92,13 @@ def check_resources(cpus: Sequence[int], memory_bytes: int) -> None:
             fix=f"give --memory {MIN_MEMORY >> 20} or more",
         )
     check_memory(memory_bytes)
+
+
+def check_quota(quota: float | None, cpus: int) -> None:
+    """Raise `UsageError` for a quota that the kernel does not take, or that is more than the CPUs have."""
+    if quota is not None and not LEAST_QUOTA <= quota <= cpus:
+        what = f"instances cannot have {quota:g} CPUs' worth of time"
+        raise UsageError(what, fix=f"give --cpu-quota between {LEAST_QUOTA:g} and {cpus}")
 
 
 def check_memory(memory_bytes: int) -> None:

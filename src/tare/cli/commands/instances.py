@@ -16,7 +16,12 @@ PLATFORM = typer.Option(
     help="A platform, by name; may be given again. all: every one that runs here. native always takes part.",
 )
 SEED = typer.Option(None, "--seed", help="Seed of all random orders. Default: drawn, and recorded.")
-CPUS = typer.Option(None, "--cpus", help="Host CPUs for the instances: 1 or 2,3. Default: the last core's last thread.")
+CPUS = typer.Option(
+    None,
+    "--cpus",
+    help="Host CPUs for the instances, by number: 1 or 2,3. Default: all but the first; of two both. Probes are on the"
+    " last of them.",
+)
 MEMORY = typer.Option(DEFAULT_MEMORY >> 20, "--memory", help="Memory limit of an instance in MiB.")
 SUBNET = typer.Option(None, "--subnet", help="Subnet of tare's bridge. Default: a free one.")
 

@@ -48,6 +48,11 @@ _DATA_SIZE = typer.Option(
     help="Give every instance a filesystem of this size, such as 8G, which it cannot outgrow; slower than the host's."
     " Default: a folder of the host's, and what takes too much of the disk is ended.",
 )
+_CPU_QUOTA = typer.Option(
+    None,
+    "--cpu-quota",
+    help="CPUs' worth of time that an instance may use, such as 1.5, as Docker's --cpus. Default: all of its CPUs'.",
+)
 _PRECISION = typer.Option(
     None,
     "--precision",
@@ -92,6 +97,7 @@ def run(
     margin: list[str] = _MARGIN,
     seed: int | None = SEED,
     cpus: str | None = CPUS,
+    cpu_quota: float | None = _CPU_QUOTA,
     memory: int = MEMORY,
     data_size: str | None = _DATA_SIZE,
     subnet: str | None = SUBNET,
@@ -120,6 +126,7 @@ def run(
         budget_s=parse_time(budget) if budget is not None else None,
         seed=seed,
         cpus=parse_cpus(cpus),
+        cpu_quota=cpu_quota,
         memory_bytes=memory * 2**20,
         data_bytes=parse_size(data_size) if data_size is not None else None,
         subnet=subnet,

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+#: So many CPUs are all the instances'; of more, one is left for the harness and the client.
+ENOUGH = 2
 #: The CPUs of each core, each once.
 Cores = tuple[tuple[int, ...], ...]
 
@@ -29,11 +31,15 @@ def siblings_of(cpus: Collection[int], cores: Iterable[Sequence[int]] | None) ->
     return tuple(sorted({cpu for core in cores or () if set(core) & set(cpus) for cpu in core} - set(cpus)))
 
 
-def choose(usable: Collection[int], cores: Cores | None, count: int = 1) -> tuple[int, ...]:
+def choose(usable: Collection[int], cores: Cores | None, count: int | None = None) -> tuple[int, ...]:
     """``count`` CPUs for the instances, each of a core of its own while there are enough cores: the last ones.
 
-    The first CPUs are left for the harness, the client and interrupts.
+    The first CPUs are left for the harness, the client and interrupts. None: all CPUs but the first, of two CPUs both:
+    with one CPU, platforms that are threads themselves (gVisor's systrap, a machine with its monitor) are not what
+    their users have.
     """
+    if count is None:
+        count = len(usable) - 1 if len(usable) > ENOUGH else len(usable)
     own: dict[int, list[int]] = {}  # the usable CPUs of each core, the last first, by the last
     for cpu in sorted(usable, reverse=True):
         core = (cpu, *siblings_of((cpu,), cores))
@@ -47,7 +53,9 @@ def choose(usable: Collection[int], cores: Cores | None, count: int = 1) -> tupl
 def elsewhere(usable: Collection[int], measured: Collection[int], cores: Cores | None) -> tuple[int, ...]:
     """The CPUs that are left for the harness and the client.
 
-    Those of other cores than the measured; where there are none, other threads; where there are none either, all.
+    Those of other cores than the measured; where there are none, other threads; where there are none either, all but
+    the last measured one, on which probes work; and where that is the only one, that.
     """
     unmeasured = set(usable) - set(measured)
-    return tuple(sorted(unmeasured - set(siblings_of(measured, cores)) or unmeasured or set(usable)))
+    away = unmeasured - set(siblings_of(measured, cores)) or unmeasured or set(usable) - {max(measured)}
+    return tuple(sorted(away or set(usable)))

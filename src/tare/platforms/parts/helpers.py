@@ -32,9 +32,19 @@ def processes_by_pid() -> dict[int, ProcessInfo]:
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            argv = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
-            processes[int(folder.name)] = ProcessInfo(parent, argv)
+            processes[int(folder.name)] = ProcessInfo(parent, _argv(folder))
     return processes
+
+
+def command_line(pid: int) -> Sequence[str]:
+    """The words of a process's command line; none where it has ended."""
+    with contextlib.suppress(OSError):
+        return _argv(Path(f"/proc/{pid}"))
+    return []
+
+
+def _argv(folder: Path) -> Sequence[str]:
+    return (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
 
 
 def adopt(group: Group, helps: Callable[[Sequence[str]], bool], *, everywhere: bool = False) -> None:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tare.host import cgroup, userns
+from tare.host import cgroup as cgroups
+from tare.host import userns
 from tare.host.daemons import runtimes
 from tare.host.filesystems import roots
 from tare.host.network import bridge
@@ -54,6 +55,8 @@ def bundle_config(
     ids = [{"containerID": 0, "hostID": userns.FIRST, "size": userns.COUNT}]
     mapped = {} if users is None else {"uidMappings": ids, "gidMappings": ids}
     flags = ["nosuid", "noexec", "nodev"]
+    given = resources.cpu_quota
+    quota = {} if given is None else {"quota": cgroups.quota_us(given), "period": cgroups.PERIOD_US}
     return {
         "ociVersion": "1.0.2",
         "process": {
@@ -80,7 +83,7 @@ def bundle_config(
         "linux": {
             "cgroupsPath": f"/{cgroup}",
             "resources": {
-                "cpu": {"cpus": ",".join(map(str, resources.cpus))},
+                "cpu": {"cpus": ",".join(map(str, resources.cpus)), **quota},
                 "memory": {"limit": resources.memory_bytes},
             },
             "maskedPaths": list(MASKED),
@@ -114,7 +117,7 @@ def launch_bundle(
     namespace.
     """
     root, data, mapped = spec.space.folder / "root", spec.space.data, spec.space.folder / "users"
-    surroundings = runtimes.surroundings(cgroup.hierarchies()) if without_v2 else []
+    surroundings = runtimes.surroundings(cgroups.hierarchies()) if without_v2 else []
     surroundings += roots.privileged_within(root)
     if users:
         address = own_users(spec, cleanup, mapped)

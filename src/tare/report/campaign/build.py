@@ -67,8 +67,7 @@ def report_on(
 ) -> Report:
     """The report of an open store; the caller reads ``samples`` and ``footprints``, and may use them too."""
     record, trials, telemetry = store.record, store.trials(), store.telemetry()
-    cpus = record.resources.cpus
-    marked = contamination.marks(trials, telemetry, cpus, contamination.other_threads(record.host, cpus))
+    marked = contamination.of_campaign(record, trials, telemetry)
     analysed, together = corrected(analyse(record, samples, trials, marked, store.slices()))
     results = results_of(record, analysed)
     surfaces, segments = surfaces_of(store), store.segments()
@@ -188,7 +187,8 @@ def platform_names(record: CampaignRecord) -> list[str]:
 def results_of(record: CampaignRecord, results: list[MetricResult]) -> list[ResultReport]:
     """Results of the analysis as report models, with titles from the record."""
     workloads = {workload.name: workload for workload in record.workloads}
-    reports = [_result(workloads[result.workload], result) for result in results]
+    remarks = {(entry.name, family): text for entry in record.platforms for family, text in entry.remarks.items()}
+    reports = [_result(workloads[result.workload], result, remarks) for result in results]
     for workload in record.workloads:
         if workload.mode is Mode.START:
             reports = _with_headlines(workload, reports)
@@ -218,7 +218,7 @@ def _with_headline(result: ResultReport, instead: Mapping[str, str]) -> ResultRe
     return result.model_copy(update={"platforms": platforms})
 
 
-def _result(workload: WorkloadRecord, result: MetricResult) -> ResultReport:
+def _result(workload: WorkloadRecord, result: MetricResult, remarks: Mapping[tuple[str, str], str]) -> ResultReport:
     titles = {metric.name: metric.title for metric in workload.metrics}
     headlines = {workload.metrics[0].name, *(metric.name for metric in workload.metrics if metric.headline)}
     subject = Subject(result.metric, result.unit, result.direction, result.margin, workload.family)
@@ -234,7 +234,10 @@ def _result(workload: WorkloadRecord, result: MetricResult) -> ResultReport:
         direction=result.direction,
         margin_percent=100 * result.margin,
         noise_floor=_floor(result.noise_floor) if result.noise_floor else None,
-        platforms=[_platform(Place(subject, platform, result.noise_floor)) for platform in result.platforms],
+        platforms=[
+            _platform(Place(subject, platform, result.noise_floor), remarks.get((platform.platform, workload.family)))
+            for platform in result.platforms
+        ],
     )
 
 
@@ -252,7 +255,7 @@ def _floor(floor: NoiseFloor) -> NoiseFloorReport:
     )
 
 
-def _platform(place: Place) -> PlatformReport:
+def _platform(place: Place, remark: str | None) -> PlatformReport:
     result = place.platform
     op, op_low, op_high = _percents(result.overhead)
     totals, totals_low, totals_high = _percents(result.totals)
@@ -298,7 +301,8 @@ def _platform(place: Place) -> PlatformReport:
         certain=result.verdict.certain,
         verdict_reason=result.verdict.reason,
         cautions=cautions,
-        notes=[caution.text for caution in cautions],
+        notes=[*(caution.text for caution in cautions), *([remark] if remark else [])],
+        remark=remark,
         contaminated_by=dict(result.counts.reasons),
         unmarked=_unmarked(place),
         p_adjusted=result.p,

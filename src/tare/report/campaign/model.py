@@ -174,7 +174,9 @@ class PlatformReport(_Frozen):
     `floor-excludes-zero`, `unmarked`, `headline-differs`.
     """
     notes: list[str]
-    """The texts of the cautions, in the same order."""
+    """The texts of the cautions, in the same order, and then the remark."""
+    remark: str | None = None
+    """What the platform itself said of its figures of this family (`PlatformFacts.remarks`)."""
     contaminated_by: dict[str, int] = {}
     """Trials of `n_contaminated` by reason."""
     unmarked: UnmarkedReport | None = None
@@ -250,6 +252,8 @@ class PlatformFacts(_Frozen):
     """Doors to the host that it leaves open, `*` for all, each with the reason (docs/doors.md)."""
     network_path: str
     """How its packets go."""
+    remarks: dict[str, str] = {}
+    """What its figures of a family of workloads are to be read with, by the family, as its first instance showed."""
     daemons_share: float | None = None
     """CPU time of its shared daemons, such as dockerd, by its trials' time, as a share of a core; not in any figure.
     Null where there are none or it cannot be read.
@@ -480,7 +484,9 @@ class Report(_Frozen):
     time_budget_s: float | None
     """The plan in seconds; null where blocks decide."""
     resources: dict[str, Any]
-    """`cpus` (host CPU numbers) and `memory_bytes` of every instance."""
+    """Of every instance: `cpus` (host CPU numbers), `memory_bytes`, `data_bytes`, `cpu_quota` (CPUs' worth of time,
+    null for all); `probe_cpu`, the CPU on which probes worked, and `harness_cpus`, where tare and the client ran.
+    """
     host: dict[str, Any]
     """Facts as the campaign recorded them; nested, no fixed form."""
     image: dict[str, Any]

@@ -18,7 +18,7 @@ from tare.model import Design, Direction
 from tare.report.campaign.cells import EMPTY, MARKS, MEANINGS, Cell, Look, Open, baseline_cell, cell, look, together
 from tare.report.campaign.model import Report, ResultReport
 from tare.report.footprint.terminal import render as render_footprints
-from tare.report.sentences.notes import rights_note
+from tare.report.sentences.notes import cpus_note, rights_note
 from tare.report.sentences.numbers import percent, span
 from tare.report.study.beside import render as render_beside
 from tare.report.surface.terminal import part as render_surfaces
@@ -227,7 +227,21 @@ def _cautions(report: Report, results: list[ResultReport]) -> Iterator[Renderabl
     alike = [report.dependence.note] if report.dependence is not None and report.dependence.note is not None else []
     rights = rights_note(report.host)
     alike += [rights] if rights is not None else []
+    alike += [*_shared_cpus(report), *_remarks(results)]
     yield from _list("Cautions", [*alike, *_wide_floors(results), *lines, *_unmarked(results)])
+
+
+def _shared_cpus(report: Report) -> Iterator[str]:
+    note = cpus_note(report.resources)
+    if note is not None:
+        yield note
+
+
+def _remarks(results: list[ResultReport]) -> Iterator[str]:
+    """What platforms said of their figures of a family: once, and not with every workload."""
+    told = {(result.family, entry.platform, entry.remark) for result in results for entry in result.platforms}
+    for family, platform, remark in sorted(entry for entry in told if entry[2]):
+        yield f"{family} on {platform}: {remark}"
 
 
 def _unmarked(results: list[ResultReport]) -> Iterator[str]:

@@ -31,7 +31,7 @@ from tare.report.footprint import venn
 from tare.report.footprint import words as footprint_words
 from tare.report.footprint.build import Asked, Exposures, of_store
 from tare.report.footprint.page import FootprintView, footprint_view, tables
-from tare.report.sentences.notes import rights_note
+from tare.report.sentences.notes import cpus_note, cpus_text, rights_note
 from tare.report.sentences.numbers import percent, quantity, span
 from tare.report.study import beside
 from tare.report.surface import page as surface_page
@@ -135,6 +135,8 @@ def page(views: Sequence[CampaignView]) -> str:
     environment.filters |= {"percent": _percent, "number": _number, "when": _when, "size": _size, "span": span}
     environment.globals |= {
         "rights_note": rights_note,
+        "cpus_note": cpus_note,
+        "cpus_text": cpus_text,
         "cell": cells.cell,
         "baseline_cell": cells.baseline_cell,
         "noise": cells.noise,

@@ -11,6 +11,7 @@ UNFAIR: Mapping[str, str] = {
     "image": "other bits",
     "agent": "another agent",
     "cpus pinned": "other CPUs",
+    "cpu quota": "another CPU quota",
     "cpus seen inside": "another number of CPUs",
     "memory limit": "another memory limit",
 }

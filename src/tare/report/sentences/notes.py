@@ -77,6 +77,25 @@ def rights_note(host: Mapping[str, Any]) -> str | None:
     )
 
 
+def cpus_text(resources: Mapping[str, Any]) -> str:
+    """What CPUs instances had, from a report's `resources`."""
+    cpus = resources["cpus"]
+    text = f"CPU {', '.join(map(str, cpus))}"
+    quota, probes = resources.get("cpu_quota"), resources.get("probe_cpu")
+    text += f", of their time {quota:g} CPUs' worth" if quota is not None else ""
+    return text + (f", probes on CPU {probes}" if probes is not None and len(cpus) > 1 else "")
+
+
+def cpus_note(resources: Mapping[str, Any]) -> str | None:
+    """A caution where tare and the client had no CPU of their own; ``resources``: a report's."""
+    shared = sorted(set(resources.get("harness_cpus") or ()) & set(resources["cpus"]))
+    if not shared:
+        return None
+    beside = f"tare and the client ran on CPU {', '.join(map(str, shared))}, which instances had too"
+    probes = resources.get("probe_cpu")
+    return beside if probes in shared else f"{beside}; CPU {probes} was left to them and to the probes' slices"
+
+
 _Numbers = Mapping[str, float]
 
 

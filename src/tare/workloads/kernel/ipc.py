@@ -1,7 +1,7 @@
 """Two tasks that wake each other in turn: processes by pipes, threads by futexes.
 
-On one CPU, the default, each way is a switch from one to the other. On more, where both may be awake at once, it is
-another measure: of how the host's scheduler places the two.
+Both are kept on one CPU, so that each way is a switch from one to the other. gVisor keeps to no such wish: there the
+two may be awake at once, where an instance has several CPUs.
 """
 
 from __future__ import annotations
