@@ -77,6 +77,43 @@ def rights_note(host: Mapping[str, Any]) -> str | None:
     )
 
 
+#: What a caution is about, in a word or some; for counts of them.
+CAUTIONS: Mapping[FindingKind, str] = {
+    FindingKind.STALLS: "stalls",
+    FindingKind.UNSEEN: "rare slow runs not excluded",
+    FindingKind.FAILURES: "failed trials",
+    FindingKind.RESOLUTION: "coarse steps",
+    FindingKind.NO_SPREAD: "no spread",
+    FindingKind.CONTAMINATED: "contaminated trials, kept",
+    FindingKind.BLOCKS_LEFT_OUT: "blocks left out",
+    FindingKind.SINGLE_BASELINE: "one baseline arm",
+    FindingKind.BOOTSTRAP: "the bootstrap judges otherwise",
+    FindingKind.AFTER_EACH_OTHER: "platforms one after the other",
+    FindingKind.DRIFT: "drift",
+    FindingKind.ONE_BASELINE: "no A/A figure",
+    FindingKind.NO_FLOOR: "no A/A figure",
+    FindingKind.WIDE_FLOOR: "noise wider than the margin",
+    FindingKind.FLOOR_EXCLUDES_ZERO: "A/A without zero",
+    FindingKind.UNMARKED: "the figure without contaminated trials",
+    FindingKind.HEADLINE_DIFFERS: "headline and CPU cost differ",
+}
+
+
+def caution_counts(kinds: Mapping[FindingKind, int], *, changed: int, invalid: int) -> str:
+    """How many cautions there are, by what they are about.
+
+    ``changed``: verdicts that would be others without the marked trials; ``invalid``: figures with that verdict.
+    """
+    counts = {"invalid figures": invalid} if invalid else {}
+    for kind, number in kinds.items():
+        if kind is not FindingKind.UNMARKED:
+            counts[CAUTIONS[kind]] = counts.get(CAUTIONS[kind], 0) + number
+    parts = [f"{text} {number}" for text, number in sorted(counts.items(), key=lambda each: -each[1])]
+    if changed:
+        parts.append(f"without contaminated trials {_counted(changed, 'verdict')} would change")
+    return f"{', '.join(parts)} (all of them: --cautions)"
+
+
 _Numbers = Mapping[str, float]
 
 
