@@ -7,11 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from markupsafe import escape
 
 import fake_campaign
 import fake_surfaces
 from tare.model import CPU_COST
 from tare.report.campaign.build import build
+from tare.report.campaign.drawings import trade_off
 from tare.report.campaign.heat import heat
 from tare.report.campaign.model import AnswerReport, Report
 from tare.store import open_store
@@ -58,7 +60,7 @@ def test_many_differences_share_a_sentence(tmp_path: Path) -> None:
     assert [each.state for each in slow.dimensions] == ["worse"] * 5
     assert [line.partition(":")[0] for line in slow.sentences] == ["Compute", "Disk", "Also worse"]
     assert re.search(r"network 3[23](\.\d+)? % slower", slow.sentences[2])
-    assert "start +20" in slow.sentences[2]
+    assert re.search(r"start \+(19|20)", slow.sentences[2])
 
 
 def test_what_is_better_comes_after_what_is_alike(tmp_path: Path) -> None:
@@ -134,6 +136,11 @@ def test_surfaces_of_the_file_are_the_exposed_kernel(tmp_path: Path) -> None:
     [row] = [row for row in table.rows if row.platform == "docker"]
     assert row.cells[-1].text.startswith("▼ −")  # noqa: RUF001
     assert heat(report.model_copy(update={"answers": []})).rows == ()
+    planes = dict(trade_off(report))
+    assert list(planes) == ["compute", "CPU cost", "disk", "network", "start"]
+    for platform, calls in ((each.platform, each.calls) for each in report.answers if each.calls is not None):
+        assert re.search(rf"<title>{platform}: [^<]*, {calls} calls</title>", str(escape(planes["compute"])))
+    assert trade_off(report.model_copy(update={"answers": []})) == []
 
 
 @pytest.mark.parametrize("blocks", [1, 3])

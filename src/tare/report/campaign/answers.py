@@ -93,6 +93,7 @@ def _dimension(shown: Shown) -> DimensionReport:
         metric=standing.metric,
         n_figures=standing.n_figures,
         felt=standing.felt,
+        op_percent=shown.platform.op_percent,
         figure=figure(shown),
         text=clause(shown),
     )

@@ -45,11 +45,12 @@ class HeatCell:
 
 @dataclass(frozen=True, slots=True)
 class HeatRow:
-    """A platform."""
+    """A platform; ``cost``: its CPU cost in per cent, where it is known."""
 
     platform: str
     cells: tuple[HeatCell, ...]
     daemon: bool
+    cost: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,8 @@ def heat(report: Report) -> Heat:
 def _row(answer: AnswerReport, dimensions: Sequence[Dimension], *, exposure: bool) -> HeatRow:
     standings = {each.dimension: each for each in answer.dimensions}
     cells = [_cell(standings.get(dimension)) for dimension in dimensions]
-    return HeatRow(answer.platform, (*cells, *((_exposure(answer),) if exposure else ())), answer.daemon)
+    cost = standings[Dimension.CPU_COST].op_percent if Dimension.CPU_COST in standings else None
+    return HeatRow(answer.platform, (*cells, *((_exposure(answer),) if exposure else ())), answer.daemon, cost)
 
 
 def _cell(standing: DimensionReport | None) -> HeatCell:

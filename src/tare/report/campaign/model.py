@@ -230,6 +230,8 @@ class DimensionReport(_Frozen):
     """Of so many figures it is the worst."""
     felt: float
     """How much a user may feel of it: 1 is as much as a doubled time; below 0 it is better."""
+    op_percent: float | None
+    """Its overhead; null where there is no ratio."""
     figure: str
     """The difference in words: "+4.1 %", "+132 ms"."""
     text: str

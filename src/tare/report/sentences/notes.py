@@ -99,12 +99,16 @@ CAUTIONS: Mapping[FindingKind, str] = {
 }
 
 
+#: Figures with such a verdict are counted among the cautions.
+INVALID, REFUSED_FIGURES = "invalid figures", "refused figures"
+
+
 def caution_counts(kinds: Mapping[FindingKind, int], *, changed: int, invalid: int) -> str:
     """How many cautions there are, by what they are about.
 
     ``changed``: verdicts that would be others without the marked trials; ``invalid``: figures with that verdict.
     """
-    counts = {"invalid figures": invalid} if invalid else {}
+    counts = {INVALID: invalid} if invalid else {}
     for kind, number in kinds.items():
         if kind is not FindingKind.UNMARKED:
             counts[CAUTIONS[kind]] = counts.get(CAUTIONS[kind], 0) + number
