@@ -7,7 +7,7 @@ import pytest
 from tare.cli.commands import app
 
 #: What takes long to load, and what a short command has no use for.
-HEAVY = ("docker", "jinja2", "numpy", "plotly", "polars", "requests", "scipy", "zstandard")
+HEAVY = ("docker", "jinja2", "numpy", "polars", "requests", "scipy", "zstandard")
 
 
 @pytest.fixture

@@ -129,7 +129,7 @@ def test_a_figure_that_the_baseline_lacks_is_shown_without_a_ratio(report: Repor
 def test_failed_trials_stand_in_the_cell_and_take_the_verdict(report: Report) -> None:
     [result] = [result for result in report.results if (result.workload, result.metric) == ("iperf3-tcp", "throughput")]
     failing = entry(report, "iperf3-tcp", "throughput", "gvisor-ptrace")
-    assert cell(result, failing).below == ("4 of 12 failed",)
+    assert cell(result, failing).below == ("13.05 Gbit/s", "4 of 12 failed")
     assert failing.verdict == "inconclusive"  # 3.3 times slower, in the two thirds that did not fail
     [finding] = [finding for finding in failing.findings if finding.kind == "failures"]
     assert (finding.numbers["failed"], finding.numbers["trials"]) == (4, 12)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from markupsafe import escape
 from rich.console import Console
 from test_html import Page
 
@@ -17,10 +18,12 @@ from tare.analysis.exposure.footprints import Exposure, View
 from tare.errors import StoreError, UsageError
 from tare.footprint.model import EMPTY, IDLE, Footprint, Level, Phase, Scope
 from tare.report.campaign.build import build
+from tare.report.campaign.drawings import drawn
 from tare.report.campaign.model import to_json
 from tare.report.campaign.terminal import render
 from tare.report.footprint import words as footprint_words
 from tare.report.footprint.build import Asked, exposures, footprints_report, read_files
+from tare.report.footprint.figures import overlaps
 from tare.report.footprint.model import FootprintsReport, LevelReport
 from tare.report.formats.export import FOOTPRINT_COLUMNS, Format, export_footprints
 from tare.report.formats.html import write_html
@@ -276,20 +279,21 @@ def test_the_page_has_the_figures_of_the_report(page: Page, lines: Path) -> None
 
 
 def test_every_upset_plot_has_the_regions(page: Page, lines: Path) -> None:
-    drawn = [figure for figure in page.figures() if figure.get("kind") == "upset"]
-    assert len(drawn) == 6  # three phases at two levels
+    pictures = [label for tag, name, label in page.attributes if (tag, name) == ("svg", "aria-label")]
+    assert len([label for label in pictures if label.endswith("have in common")]) == 6  # three phases at two levels
+    bars = overlaps(level_of(lines))[0].bars
+    assert str(escape(drawn(bars))) in page.raw
     whole = next(
         overlap
         for overlap in level_of(lines).overlaps
         if (overlap.view, overlap.phase, overlap.workload) == ("beyond-idle", "both", None)
     )
-    sizes = {
-        tuple(figure["platforms"][at] for at in bar["in"]): bar["things"]
-        for figure in drawn[3:4]
-        for bar in figure["bars"]
-    }
+    sizes = {tuple(bars["platforms"][at] for at in bar["in"]): bar["things"] for bar in bars["bars"]}
     assert sizes == {tuple(region.platforms): region.things for region in whole.regions}
-    assert drawn[3]["hidden"] == 0
+    assert bars["hidden"] == 0
+    for region in whole.regions:
+        only = " only" if len(region.platforms) < len(bars["platforms"]) else ""
+        assert f"<title>{' and '.join(region.platforms)}{only}: {region.things:,}</title>" in page.raw
 
 
 def test_sources_have_hits_side_by_side(page: Page, lines: Path) -> None:

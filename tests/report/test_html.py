@@ -11,13 +11,17 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from markupsafe import escape
 
 import fake_campaign
 from tare.errors import UsageError
 from tare.report.campaign import figures
 from tare.report.campaign.build import build
+from tare.report.campaign.cautions import cautions_of
+from tare.report.campaign.drawings import drawn
 from tare.report.campaign.model import Report
 from tare.report.formats.html import write_html
+from tare.report.formats.svg import Axis, plain
 from tare.store import CampaignRecord, SettingRecord, create_store, read_store
 
 VOID = {"input", "meta", "br"}
@@ -28,6 +32,7 @@ class Page(HTMLParser):
 
     def __init__(self, text: str) -> None:
         super().__init__()
+        self.raw = text
         self.tags: list[str] = []
         self.attributes: list[tuple[str, str, str]] = []
         self.scripts: list[tuple[dict[str, str | None], str]] = []
@@ -94,39 +99,94 @@ def test_many_platforms_get_a_row_each(tmp_path: Path) -> None:
     )
     out = tmp_path / "many.html"
     (report,) = write_html([fake_campaign.write(tmp_path / "many.tare", shape)], out)
-    matrix = out.read_text().split('<table class="matrix">')[1].split("</table>")[0]
+    matrix = out.read_text().split('<table class="matrix stack">')[1].split("</table>")[0]
     assert re.findall(r'<th scope="row">([^<]+)<', matrix) == [platform.name for platform in report.platforms]
     assert matrix.count('<td class="cell') == 3 * len(names)
     assert "#c1-iperf3-tcp" in matrix.split("<tbody>")[0]
 
 
-def test_every_metric_has_a_plot_of_intervals_and_samples(page: Page, campaign: Path, report: Report) -> None:
-    plots = [figure for figure in page.figures() if figure["kind"] == "metric"]
-    assert len(plots) == len(report.results)
+def test_every_metric_has_a_drawing_of_intervals_and_samples(page: Page, campaign: Path, report: Report) -> None:
     with read_store(campaign) as store:
         samples = store.samples()
-    for plot, result in zip(plots, report.results, strict=True):
+    for result in report.results:
         part = samples.filter((samples["workload"] == result.workload) & (samples["metric"] == result.metric))
-        assert plot["shown"] == plot["total"] == part.height
-        drawn = sorted(value for strip in plot["strips"] for value in strip["value"])
-        assert drawn == pytest.approx(sorted(part["value"].to_list()), rel=1e-5)
-        assert [row["name"] for row in plot["intervals"]] == [p.platform for p in result.platforms[1:]]
-        assert [row["point"] for row in plot["intervals"]] == [p.op_percent for p in result.platforms[1:]]
+        figure = figures.metric_figure(report, result, part)
+        assert figure["shown"] == figure["total"] == part.height
+        values = sorted(value for strip in figure["strips"] for value in strip["value"])
+        assert values == pytest.approx(sorted(part["value"].to_list()), rel=1e-5)
+        assert [row["name"] for row in figure["intervals"]] == [p.platform for p in result.platforms[1:]]
+        assert [row["point"] for row in figure["intervals"]] == [p.op_percent for p in result.platforms[1:]]
+        pictures = str(escape(drawn(figure)))
+        assert pictures in page.raw
+        assert len(re.findall(r"M[\d.]+ [\d.]+h0", pictures)) == part.height
+        near = [row for row in figure["intervals"] if row["point"] is not None and abs(row["point"]) <= figure["limit"]]
+        symbols = re.findall(r'class="symbol (?!baseline)', pictures)
+        assert len(symbols) == len(near)
 
 
-def test_start_up_has_its_distributions_and_the_floor_its_panel(page: Page, campaign: Path) -> None:
-    (start,) = (figure for figure in page.figures() if figure["kind"] == "start")
-    assert [panel["label"] for panel in start["panels"]] == [
-        "The agent's first byte, ms",
-        "The address answers ping, ms",
+def test_intervals_lie_where_the_axis_says() -> None:
+    axis = Axis(-10, 10, 100, 500)
+    assert [axis.at(value) for value in (-10, 0, 5, 10, 99)] == [100, 300, 400, 500, 500]
+    log = Axis(1, 100, 0, 200, log=True)
+    assert [round(log.at(value)) for value in (1, 10, 100)] == [0, 100, 200]
+    assert Axis(0, 43, 0, 1).ticks() == [0, 10, 20, 30, 40]
+    assert Axis(0.8, 120, 0, 1, log=True).ticks() == [1, 2, 5, 10, 20, 50, 100]
+    assert [plain(value) for value in (0, 0.25, 12, 1_500, 20_000, 2.5e6)] == [
+        "0",
+        "0.25",
+        "12",
+        "1,500",
+        "20 k",
+        "2.5 M",
     ]
-    curve = start["panels"][0]["curves"][0]
-    assert curve["name"] == "native"
-    assert len(curve["x"]) == 24
-    assert curve["x"] == sorted(curve["x"])
-    assert curve["y"][-1] == 1
-    (floor,) = (figure for figure in page.figures() if figure["kind"] == "floor")
-    assert len(floor["rows"]) == len(build(campaign).results)
+
+
+def test_start_up_has_its_parts_and_distributions_and_the_floor_its_panel(page: Page, report: Report) -> None:
+    results = [result for result in report.results if result.mode == "start"]
+    bars = figures.start_bars(results)
+    assert [row["name"] for row in bars["rows"]] == [platform.platform for platform in results[0].platforms]
+    assert [row["mark"] for row in bars["rows"]] == [platform.mean for platform in results[0].platforms]
+    labels = [value for tag, name, value in page.attributes if (tag, name) == ("svg", "aria-label")]
+    assert "start-up in parts, ms" in labels
+    done = "share of the starts that were done: "
+    assert [label for label in labels if label.startswith(done)] == [
+        f"{done}The agent's first byte, ms",
+        f"{done}The address answers ping, ms",
+    ]
+    assert "native against itself, with the margin of each metric" in labels
+
+
+def test_parts_of_a_start_are_stacked_and_end_where_the_start_does(report: Report) -> None:
+    [first, *_] = [result for result in report.results if result.mode == "start"]
+    halves = [
+        first.model_copy(
+            update={
+                "metric": name,
+                "metric_title": f"of it: {name}",
+                "platforms": [each.model_copy(update={"mean": (each.mean or 0) * share}) for each in first.platforms],
+            }
+        )
+        for name, share in (("runtime", 0.75), ("agent", 0.25))
+    ]
+    bars = figures.start_bars([first, *halves])
+    assert bars["parts"] == ["runtime", "agent"]
+    for row in bars["rows"]:
+        assert sum(row["parts"]) == pytest.approx(row["mark"])
+        assert row["end"] == pytest.approx(row["mark"])
+
+
+def test_cautions_are_counted_and_lead_to_their_rows(page: Page, report: Report) -> None:
+    text = " ".join(" ".join(page.text).split())
+    number = sum(len(caution.rows) for caution in cautions_of(report))
+    assert f"{number} cautions: " in text
+    ids = {value: tag for tag, name, value in page.attributes if name == "id"}
+    rows = [value[1:] for tag, name, value in page.attributes if tag == "a" and value.startswith("#c1-r")]
+    assert len(rows) >= number > 10
+    assert {ids[row] for row in rows if re.match(r"c1-r\d", row)} == {"tr"}
+
+
+def test_a_page_of_a_campaign_is_small(page: Page) -> None:
+    assert len(page.raw) < 500_000
 
 
 def test_raw_data_comes_out_whole(page: Page, campaign: Path) -> None:
@@ -176,9 +236,9 @@ def test_text_of_a_hostile_store_stays_text(tmp_path: Path) -> None:
     assert "img" not in page.tags
     assert not [name for _, name, _ in page.attributes if name.startswith("on")]
     harmless = sum(attrs.get("type") == "application/json" for attrs, _ in page.scripts)
-    assert len(page.scripts) - harmless == 2  # plotly's and ours
+    assert len(page.scripts) - harmless == 1  # ours
     assert EVIL in " ".join(page.text)
-    assert any(EVIL in figure.get("label", "") for figure in page.figures())
+    assert any(EVIL in value for tag, name, value in page.attributes if (tag, name) == ("svg", "aria-label"))
 
 
 def test_several_campaigns_on_one_page(campaign: Path, tmp_path: Path) -> None:
@@ -201,8 +261,8 @@ def test_many_samples_are_thinned_evenly_and_that_is_said(tmp_path: Path) -> Non
     figure = figures.metric_figure(report, report.results[0], samples)
     assert figure["total"] == samples.height == 3 * 900 * 6
     assert figure["shown"] <= figures.POINT_LIMIT
-    assert {len(strip["value"]) for strip in figure["strips"]} == {675}
-    assert re.match(r"4,050 of 16,200 samples shown", figures.note_of(figure))
+    assert {len(strip["value"]) for strip in figure["strips"]} == {450}
+    assert re.match(r"2,700 of 16,200 samples shown", figures.note_of(figure))
 
 
 def test_a_campaign_without_a_sample_has_a_page(tmp_path: Path) -> None:

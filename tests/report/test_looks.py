@@ -14,9 +14,11 @@ import fake_campaign
 from tare.model import Arm
 from tare.report.campaign.build import build
 from tare.report.campaign.cells import MARKS, MEANINGS, added, cell, look
+from tare.report.campaign.drawings import SYMBOLS
 from tare.report.campaign.model import PlatformReport, Report, ResultReport, to_json
 from tare.report.campaign.terminal import STYLES, render
 from tare.report.formats.html import write_html
+from tare.report.sentences.numbers import quantity
 from tare.store import create_store
 
 QUIET = fake_campaign.Shape(stolen=False, failing=None, unsupported=None)
@@ -71,7 +73,7 @@ def test_no_two_looks_share_a_mark_or_a_meaning_and_the_page_draws_each(open_siz
     page = (tmp_path / "open.html").read_text()
     for at, (name, _) in MEANINGS.items():
         assert f'<span class="key {at}"><span class="mark">{MARKS[at]}</span> <b>{name}</b>' in page
-        assert f'"{at}": "' in page or f" {at}: " in page  # the plot's symbol of it
+    assert set(SYMBOLS) == set(MARKS)
     assert '<td class="cell surely-worse"' in page
     assert "smallest difference that this run can see" not in page
 
@@ -93,7 +95,8 @@ def test_start_up_tells_first_what_it_adds(tmp_path: Path) -> None:
     assert shown.figure.startswith("+9")
     assert shown.figure.endswith(" ms")
     assert shown.below[0].startswith("3.")
-    assert shown.in_line == f"▲ {shown.figure} ({shown.span}), {shown.below[0]}"
+    assert shown.below[1] == quantity(ptrace.mean, "ms")
+    assert shown.in_line == f"▲ {shown.figure} ({shown.span}), {shown.below[0]}, {shown.below[1]}"
     assert " … " in shown.span
     assert ptrace.verdict_text.startswith(f"{amount[0]} ({amount[1].replace(' … ', ' to ')}): 3.")
     lines = [line.split() for line in printed(report).splitlines()]
@@ -144,7 +147,8 @@ def test_a_baseline_of_nothing_leaves_the_amount(tmp_path: Path) -> None:
     assert docker.verdict_text.startswith("refused: 3 of 6 samples of the baseline")
     assert docker.amount is not None
     assert docker.amount_low is not None
-    assert cell(result, docker).below == ("no ratio",)
+    assert docker.mean is not None
+    assert cell(result, docker).below == ("no ratio", quantity(docker.mean, "ms"))
 
 
 def test_the_noise_floor_says_what_it_lets_be_found(tmp_path: Path) -> None:

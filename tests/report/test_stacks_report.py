@@ -99,7 +99,9 @@ def test_other_levels_stay_as_they_are_beside_them(tmp_path: Path) -> None:
     assert len(both.stacks) == 7
     out = tmp_path / "both.html"
     write_html([tmp_path / "both.tare"], out)
-    assert {"upset", "flame"} <= {figure.get("kind") for figure in Page(out.read_text()).figures()}
+    page = Page(out.read_text())
+    assert "flame" in {figure.get("kind") for figure in page.figures()}
+    assert any(value.endswith("have in common") for _, name, value in page.attributes if name == "aria-label")
 
 
 def test_the_page_has_a_graph_of_each_that_adds_up(page: Page, file: Path) -> None:

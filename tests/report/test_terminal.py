@@ -50,10 +50,10 @@ def test_many_platforms_get_a_row_each(tmp_path: Path) -> None:
     )
     lines = printed(build(fake_campaign.write(tmp_path / "many.tare", shape)), 120).splitlines()
     assert max(cell_len(line) for line in lines) <= 120
-    head = next(at for at, line in enumerate(lines) if line.startswith(" platform "))
+    head = next(at for at, line in enumerate(lines) if line.startswith(" platform ") and "throughput" in line)
     assert lines[head - 1].split() == ["iperf3-tcp", "iperf3-tcp", "startup"]
     assert lines[head].split() == ["platform", "throughput", "↑", "cpu-cost", "↓", "first-byte", "↓"]
-    rows = [line.split() for line in lines[head + 1 : head + 80]]
+    rows = [line.split() for line in lines[head + 1 : head + 101]]
     assert [row[0] for row in rows if row and row[0] in names] == names
     assert not any(line.startswith(" workload ") for line in lines)
 
@@ -109,6 +109,27 @@ def test_blocks_that_are_alike_are_the_first_caution(report: Report) -> None:
     assert note not in printed(report)
     alike = report.dependence.model_copy(update={"note": note})
     assert f"Cautions\n  {note}\n" in printed(report.model_copy(update={"dependence": alike}))
+
+
+def test_cautions_are_counted_and_printed_on_demand(report: Report) -> None:
+    each = "iperf3-tcp on docker (cpu-cost): the ratio drifts over the campaign"
+    counted = printed(report).split("\nCautions\n")[1].split("\n\n")[0]
+    assert "contaminated trials, kept 7, failed trials 2, blocks left out 2, drift 1" in counted
+    assert "without contaminated trials 1 verdict would change (all of them: --cautions)" in " ".join(counted.split())
+    assert len(counted.splitlines()) <= 2
+    assert each not in printed(report)
+    assert each in printed(report, cautions=True)
+    assert "--cautions" not in printed(report, cautions=True)
+
+
+def test_a_refused_figure_is_told_and_not_counted(report: Report) -> None:
+    why = "refused: 3 of 6 samples are zero"
+    first = report.results[0]
+    docker = first.platforms[2].model_copy(
+        update={"verdict": "no-data", "verdict_reason": "unfit", "verdict_text": why}
+    )
+    results = [first.model_copy(update={"platforms": [*first.platforms[:2], docker]})]
+    assert f"  prime-slices on docker (rate): {why}\n" in printed(report.model_copy(update={"results": results}))
 
 
 def test_what_was_tuned_and_what_could_not_be_is_told_in_a_line_each(report: Report) -> None:

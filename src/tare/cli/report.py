@@ -23,6 +23,7 @@ def show_report(
     html: Path | None,
     beside: str | None,
     every_metric: bool,
+    cautions: bool,
     weights: Path | None,
     functions: Path | None,
     sources: Path | None,
@@ -34,7 +35,7 @@ def show_report(
         files=read_files(functions) if functions else {},
         sources=sources,
     )
-    show(files, html=html, as_json=as_json, every_metric=every_metric, beside=beside, asked=asked)
+    show(files, html=html, as_json=as_json, every_metric=every_metric, cautions=cautions, beside=beside, asked=asked)
 
 
 def show(
@@ -43,6 +44,7 @@ def show(
     html: Path | None,
     as_json: bool,
     every_metric: bool = False,
+    cautions: bool = False,
     beside: str | None = None,
     asked: Asked | None = None,
 ) -> None:
@@ -56,7 +58,7 @@ def show(
         emit(to_json(reports))
     else:
         console = to_read()
-        console.print(render_all(reports, width=console.width, every_metric=every_metric))
+        console.print(render_all(reports, width=console.width, every_metric=every_metric, cautions=cautions))
         for file in files:
             console.print(f"campaign: {file}", markup=False)
     if html is not None:

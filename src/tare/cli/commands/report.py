@@ -26,6 +26,7 @@ def report(
         None, "--beside", help="Set the results beside a study's published figures. Default: the profile's study."
     ),
     every_metric: bool = typer.Option(False, "--all", help="Show every metric, not only the headlines."),
+    cautions: bool = typer.Option(False, "--cautions", help="Print every caution, not only how many there are."),
     weights: Path | None = typer.Option(
         None,
         "--weights",
@@ -73,6 +74,6 @@ def report(
     from tare.cli.report import show_report
 
     show_report(
-        files, html=html, beside=beside, every_metric=every_metric, weights=weights, functions=functions,
-        sources=sources, as_json=as_json,
+        files, html=html, beside=beside, every_metric=every_metric, cautions=cautions, weights=weights,
+        functions=functions, sources=sources, as_json=as_json,
     )  # fmt: skip

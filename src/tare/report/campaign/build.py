@@ -10,6 +10,7 @@ import polars as pl
 
 from tare import literature
 from tare.analysis import STEAL_LIMIT, Interval, MetricResult, NoiseFloor, analyse
+from tare.analysis.answers import answers
 from tare.analysis.comparisons.multiplicity import corrected
 from tare.analysis.results import Tails
 from tare.analysis.trust import contamination
@@ -18,6 +19,7 @@ from tare.analysis.trust.fairness import Difference, differences
 from tare.analysis.trust.findings import Finding
 from tare.literature import Scale
 from tare.model import Mode
+from tare.report.campaign.answers import answers_of
 from tare.report.campaign.model import (
     SCHEMA,
     BesideReport,
@@ -73,6 +75,7 @@ def report_on(
     surfaces, segments = surfaces_of(store), store.segments()
     if (footprints or surfaces) and trials.is_empty() and not store.schedule():
         results = []  # no trial was planned: leave out a table of "no data" alone
+    facts = _facts(record, trials)
     return Report(
         schema_=SCHEMA,
         id=record.id,
@@ -97,9 +100,12 @@ def report_on(
         beside=_beside(record, results, study),
         footprints=footprints_report(footprints, record.baseline, asked or Asked()),
         surfaces=surfaces,
-        platforms=_facts(record, trials),
+        platforms=facts,
         plugins=_plugins(record),
         workload_params={workload.name: workload.params for workload in record.workloads},
+        answers=answers_of(answers(record, analysed, trials), results, facts, surfaces, record.baseline)
+        if results
+        else [],
         results=results,
         failures=_failures(trials),
         left_out=[LeftOutReport.model_validate(entry.model_dump()) for entry in record.left_out],

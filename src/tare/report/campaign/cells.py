@@ -68,7 +68,7 @@ class Cell:
     mark: str
     figure: str  # "+4.1 %", a factor, an amount, or the baseline's value with its unit
     span: str  # "3.6 … 4.7", or a text in its place
-    below: tuple[str, ...] = ()  # the overhead where the figure is an amount; failed trials; stalls
+    below: tuple[str, ...] = ()  # the overhead where the figure is an amount; what was measured; failed trials; stalls
 
     @property
     def in_line(self) -> str:
@@ -95,7 +95,8 @@ def cell(result: ResultReport, platform: PlatformReport) -> Cell:
     size, span = _relative(result, platform)
     words = wording(result.metric, result.unit, result.direction, result.family)
     amount = added(platform) if words.amount_first and platform.amount_unit == result.unit else None
-    below = _warnings(platform)
+    value = () if platform.mean is None else (quantity(platform.mean, result.unit),)
+    below = (*value, *_warnings(platform))
     if amount is not None:
         figure, span = amount[0], amount[1] or _no_interval(platform)
         below = (size or "no ratio", *below)

@@ -1,4 +1,4 @@
-"""The page's figures as plain data for its script: intervals against the baseline, samples, start-up curves, A/A."""
+"""The page's figures as data, drawn by `drawings`: intervals against the baseline, samples, start-up curves, A/A."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tare.analysis import CPU_COST
-from tare.analysis.comparisons.verdicts import Kind
 from tare.report.campaign.cells import cell, look
 from tare.report.campaign.model import PlatformReport, Report, ResultReport
-from tare.report.sentences.numbers import percent
 
 #: Most points of one plot; more are thinned out evenly, and the plot says so.
-POINT_LIMIT = 5_000
+POINT_LIMIT = 3_000
 #: A platform with a larger overhead, in per cent, does not stretch the axis: an arrow stands for it.
 _FAR_PERCENT = 50.0
+
+#: The metrics that are parts of a start, in their order.
+PARTS = ("runtime", "kernel", "userspace", "agent")
 
 Figure = dict[str, Any]
 
@@ -47,7 +48,7 @@ def metric_figure(report: Report, result: ResultReport, samples: pl.DataFrame) -
 
 def start_figure(report: Report, results: Sequence[ResultReport], samples: Mapping[str, pl.DataFrame]) -> Figure:
     """Empirical distributions of a start-up metric, one step curve per platform; the baseline's arms together."""
-    panels = []
+    panels: list[Figure] = []
     for result in results:
         frame = samples[result.metric]
         curves = []
@@ -58,7 +59,34 @@ def start_figure(report: Report, results: Sequence[ResultReport], samples: Mappi
                 shares = np.arange(1, values.size + 1) / values.size
                 curves.append({"name": platform.platform, "x": _rounded(values), "y": _rounded(shares)})
         panels.append({"label": f"{result.metric_title}, {result.unit}", "curves": curves})
-    return {"kind": "start", "panels": panels, "baseline": report.baseline}
+    order = list(dict.fromkeys(str(curve["name"]) for panel in panels for curve in panel["curves"]))
+    return {
+        "kind": "start",
+        "panels": panels,
+        "baseline": report.baseline,
+        "order": order,
+        "bars": start_bars(results),
+    }
+
+
+def start_bars(results: Sequence[ResultReport]) -> Figure:
+    """Means of a start's parts by platform, one after the other, with its first mark; without parts the mark alone."""
+    by_name = {result.metric: result for result in results}
+    parts = [name for name in PARTS if name in by_name]
+    first = results[0]
+    rows = []
+    for name in [platform.platform for platform in first.platforms]:
+        means = [_mean(by_name[part], name) or 0.0 for part in parts]
+        mark = _mean(first, name)
+        end = max(sum(means), mark or 0.0)
+        if end:
+            rows.append({"name": name, "parts": means, "mark": mark, "end": end})
+    titles = [by_name[part].metric_title.rpartition(": ")[2] for part in parts]
+    return {"parts": titles, "rows": rows, "unit": first.unit, "mark": first.metric_title}
+
+
+def _mean(result: ResultReport, platform: str) -> float | None:
+    return next((each.mean for each in result.platforms if each.platform == platform), None)
 
 
 def floor_figure(report: Report) -> Figure:
@@ -163,19 +191,3 @@ def _rounded(values: NDArray[np.float64]) -> list[float | None]:
 def _wants_log(strips: Sequence[Figure]) -> bool:
     medians = [strip["median"] for strip in strips if strip["median"] is not None]
     return bool(medians) and min(medians) > 0 and max(medians) / min(medians) > 8
-
-
-def summary(report: Report, platform: str) -> list[tuple[str, str]]:
-    """Verdicts of the headline metrics on a platform: pairs of look and sentence, the worst first."""
-    lines: list[tuple[float, str, str]] = []
-    equal: list[str] = []
-    for result in report.headlines():
-        for entry in result.platforms:
-            if entry.platform != platform:
-                continue
-            if entry.verdict is Kind.EQUIVALENT:
-                equal.append(f"{result.workload} (within {percent(result.margin_percent / 100)})")
-            else:
-                lines.append((-(entry.op_percent or 0.0), look(entry), f"{result.workload}: {entry.verdict_text}"))
-    verdicts = [(kind, text) for _, kind, text in sorted(lines)]
-    return [*verdicts, (Kind.EQUIVALENT, f"equivalent in {', '.join(equal)}")] if equal else verdicts

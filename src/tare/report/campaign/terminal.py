@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from rich import box
 from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from tare.analysis import CPU_COST
+from tare.analysis.answers import State
 from tare.analysis.comparisons.verdicts import REFUSED, Kind
 from tare.analysis.trust.findings import FindingKind
 from tare.clean import clean
 from tare.model import Design, Direction
 from tare.report.campaign.cells import EMPTY, MARKS, MEANINGS, Cell, Look, Open, baseline_cell, cell, look, together
+from tare.report.campaign.heat import MARKS as HEAT_MARKS
+from tare.report.campaign.heat import WORDS as HEAT_WORDS
+from tare.report.campaign.heat import heat
 from tare.report.campaign.model import Report, ResultReport
 from tare.report.footprint.terminal import render as render_footprints
-from tare.report.sentences.notes import cpus_note, rights_note
+from tare.report.sentences.answers import heat_note
+from tare.report.sentences.notes import caution_counts, cpus_note, rights_note
 from tare.report.sentences.numbers import percent, span
 from tare.report.study.beside import render as render_beside
 from tare.report.surface.terminal import part as render_surfaces
@@ -36,14 +43,19 @@ STYLES: Mapping[Look, str] = {
     Kind.NO_DATA: "dim",
 }
 
+_HEAT_STYLES: Mapping[State, str] = {State.WORSE: "bold red", State.BETTER: "bold blue"}
+
 #: Characters between two columns of the table.
 _PADDING = 2
 
 
-def render(report: Report, *, width: int = 100, every_metric: bool = False) -> Group:
-    """The whole report for a console of this width in characters. ``every_metric``: not only headlines and CPU cost."""
+def render(report: Report, *, width: int = 100, every_metric: bool = False, cautions: bool = False) -> Group:
+    """The whole report for a console of this width in characters.
+
+    ``every_metric``: not only headlines and CPU cost. ``cautions``: each of them, and not their number.
+    """
     results = [r for r in report.results if every_metric or r.headline or r.metric == CPU_COST]
-    parts: list[RenderableType] = [_title(report)]
+    parts: list[RenderableType] = [_title(report), *_answers(report, width)]
     if report.alone() is None:
         names = [report.baseline, *(entry.name for entry in report.platforms if entry.name != report.baseline)]
         parts += [*_tables(names, results, width), _legend(report, results)]
@@ -53,7 +65,7 @@ def render(report: Report, *, width: int = 100, every_metric: bool = False) -> G
         *(render_footprints(report.footprints) if report.footprints is not None else ()),
         *_newer(report),
         *(_text(f"from {package}: {', '.join(names)}") for package, names in report.plugins.items()),
-        *_cautions(report, results),
+        *(_cautions(report, results) if cautions else _counted(report, results)),
         *_daemons(report),
         *_unfair(report),
         *_failures(report),
@@ -68,11 +80,11 @@ def headline(names: Sequence[str], results: Sequence[ResultReport], *, width: in
     return Group(*_tables(names, results, width))
 
 
-def render_all(reports: list[Report], *, width: int = 100, every_metric: bool = False) -> Group:
+def render_all(reports: list[Report], *, width: int = 100, every_metric: bool = False, cautions: bool = False) -> Group:
     """Several reports one below the other; nothing is pooled."""
     parts: list[RenderableType] = []
     for report in reports:
-        parts += [render(report, width=width, every_metric=every_metric), Text()]
+        parts += [render(report, width=width, every_metric=every_metric, cautions=cautions), Text()]
     if len(reports) > 1:
         parts.append(_text("Several campaigns are shown side by side: nothing is pooled over them.", "dim"))
     return Group(*parts)
@@ -90,6 +102,30 @@ def _title(report: Report) -> Text:
     plan = f"profile {report.profile}{how}, seed {report.seed}, {report.blocks_done}{planned} blocks{_worked(report)}"
     facts = f"{report.host_title()}, {when}, {_alone(report) or plan}, {report.status}"
     return Text.assemble(_text(f"tare {report.tare_version}", "bold"), "  ", _text(facts))
+
+
+def _answers(report: Report, width: int) -> Iterator[RenderableType]:
+    """The platforms by dimension, and some sentences on each."""
+    shown = heat(report)
+    if not shown.rows:
+        return
+    daemons = any(row.daemon for row in shown.rows)
+    heads = ["platform", *shown.columns, *(["daemon"] if daemons else [])]
+    lines = [[_text("\n".join(head.split(" ", 1))) for head in heads]]
+    for row in shown.rows:
+        cells = [_text(cell.text, _HEAT_STYLES[cell.state] if cell.shade else "") for cell in row.cells]
+        daemon = [_text("shared" if row.daemon else "none")] if daemons else []
+        lines.append([_text(row.platform, "bold"), *cells, *daemon])
+    for chosen in _groups(lines, 1, width):
+        yield _table(lines, chosen, set())
+    marks = "; ".join(f"{HEAT_MARKS[state]} {HEAT_WORDS[state]}" for state in shown.states)
+    yield _text(f"{heat_note(clean(report.baseline))} {marks}.", "dim")
+    for answer in report.answers:
+        yield Text.assemble("\n", _text(answer.platform, "bold"))
+        for sentence in answer.sentences:
+            yield Padding(_text(sentence), (0, 0, 0, 2))
+        if answer.settling is not None and answer.settling.command:
+            yield Text(f"  {clean(answer.settling.command)}", style="bold", no_wrap=True, overflow="ignore")
 
 
 def _worked(report: Report) -> str:
@@ -224,24 +260,42 @@ def _cautions(report: Report, results: list[ResultReport]) -> Iterator[Renderabl
             for text in texts:
                 metrics_of.setdefault((result.workload, platform.platform, text), []).append(result.metric)
     lines = [f"{where} on {who} ({', '.join(metrics)}): {text}" for (where, who, text), metrics in metrics_of.items()]
-    alike = [report.dependence.note] if report.dependence is not None and report.dependence.note is not None else []
-    rights = rights_note(report.host)
-    alike += [rights] if rights is not None else []
-    alike += [*_shared_cpus(report), *_remarks(results)]
-    yield from _list("Cautions", [*alike, *_wide_floors(results), *lines, *_unmarked(results)])
+    yield from _list("Cautions", [*_of_all(report, results), *_wide_floors(results), *lines, *_unmarked(results)])
 
 
-def _shared_cpus(report: Report) -> Iterator[str]:
-    note = cpus_note(report.resources)
-    if note is not None:
-        yield note
+def _of_all(report: Report, results: list[ResultReport]) -> list[str]:
+    """What a reader must know of the whole campaign, or of all of a platform's figures of a family."""
+    notes = [
+        report.dependence.note if report.dependence is not None else None,
+        rights_note(report.host),
+        cpus_note(report.resources),
+    ]
+    return [*(note for note in notes if note is not None), *_remarks(results)]
 
 
 def _remarks(results: list[ResultReport]) -> Iterator[str]:
     """What platforms said of their figures of a family: once, and not with every workload."""
-    told = {(result.family, entry.platform, entry.remark) for result in results for entry in result.platforms}
-    for family, platform, remark in sorted(entry for entry in told if entry[2]):
+    remarks = {(result.family, entry.platform, entry.remark) for result in results for entry in result.platforms}
+    for family, platform, remark in sorted(remarked for remarked in remarks if remarked[2]):
         yield f"{family} on {platform}: {remark}"
+
+
+def _counted(report: Report, results: list[ResultReport]) -> Iterator[RenderableType]:
+    """How many cautions there are of each kind, and how to see them."""
+    kinds: Counter[FindingKind] = Counter()
+    changed = invalid = 0
+    refused: dict[tuple[str, str, str], list[str]] = {}
+    for result in results:
+        for platform in result.platforms:
+            kinds.update(caution.kind for caution in platform.cautions)
+            changed += platform.unmarked is not None and platform.unmarked.verdict is not platform.verdict
+            invalid += platform.verdict is Kind.INVALID
+            if platform.verdict_reason in REFUSED:
+                place = result.workload, platform.platform, platform.verdict_text
+                refused.setdefault(place, []).append(result.metric)
+    lines = [f"{where} on {who} ({', '.join(metrics)}): {text}" for (where, who, text), metrics in refused.items()]
+    counts = [caution_counts(kinds, changed=changed, invalid=invalid)] if kinds or invalid else []
+    yield from _list("Cautions", [*_of_all(report, results), *lines, *counts])
 
 
 def _unmarked(results: list[ResultReport]) -> Iterator[str]:

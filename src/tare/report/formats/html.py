@@ -16,14 +16,17 @@ from pathlib import Path
 import jinja2
 import polars as pl
 from markupsafe import Markup
-from plotly.offline import get_plotlyjs
 
 from tare import outputs
 from tare.analysis import CPU_COST
 from tare.footprint.model import SAMPLES_A_SECOND
 from tare.model import Mode
-from tare.report.campaign import cells, figures
+from tare.report.campaign import cells, drawings, figures
 from tare.report.campaign.build import report_on
+from tare.report.campaign.cautions import Caution, cautions_of
+from tare.report.campaign.heat import MARKS as HEAT_MARKS
+from tare.report.campaign.heat import WORDS as HEAT_WORDS
+from tare.report.campaign.heat import Heat, heat
 from tare.report.campaign.model import Report, ResultReport, to_json
 from tare.report.footprint import figures as footprint_figures
 from tare.report.footprint import page as footprint_page
@@ -31,6 +34,8 @@ from tare.report.footprint import venn
 from tare.report.footprint import words as footprint_words
 from tare.report.footprint.build import Asked, Exposures, of_store
 from tare.report.footprint.page import FootprintView, footprint_view, tables
+from tare.report.formats.svg import Drawing
+from tare.report.sentences.answers import heat_note
 from tare.report.sentences.notes import cpus_note, cpus_text, rights_note
 from tare.report.sentences.numbers import percent, quantity, span
 from tare.report.study import beside
@@ -57,6 +62,7 @@ class MetricView:
     """One metric as the template shows it."""
 
     result: ResultReport
+    place: int  # among the report's results
     figure: figures.Figure
     points: str
 
@@ -77,6 +83,9 @@ class CampaignView:
     """One campaign as the template shows it."""
 
     report: Report
+    heat: Heat
+    planes: list[tuple[str, Drawing]]  # cost against exposure, by dimension
+    cautions: list[Caution]
     headlines: list[ResultReport]  # those of the first table
     workloads: list[WorkloadView]
     floor: figures.Figure
@@ -145,7 +154,10 @@ def page(views: Sequence[CampaignView]) -> str:
         "added": cells.added,
         "meanings": cells.MEANINGS,
         "together": cells.together,
-        "summary": figures.summary,
+        "drawn": drawings.drawn,
+        "heat_note": heat_note,
+        "heat_words": HEAT_WORDS,
+        "heat_marks": HEAT_MARKS,
         "beside_lines": beside.lines,
         "words": footprint_words,
         "surface_words": surface_words,
@@ -159,12 +171,11 @@ def page(views: Sequence[CampaignView]) -> str:
         "beside_legend": beside.legend,
         "samples_a_second": SAMPLES_A_SECOND,
     }
-    # Markup: our own style and script, and plotly's, go in as they are.
+    # Markup: our own style and script go in as they are.
     return environment.get_template("report.html").render(
         campaigns=views,
         style=Markup(_own("report.css")),  # noqa: S704
-        script=Markup(_own("footprint.js") + _own("flames.js") + _own("report.js")),  # noqa: S704
-        plotly=Markup(get_plotlyjs()),  # noqa: S704
+        script=Markup(_own("footprint.js") + _own("flames.js") + _own("tables.js")),  # noqa: S704
     )
 
 
@@ -189,14 +200,15 @@ def _view(of: Material) -> CampaignView:
     asked_of = surface_view(report)
     more = [*surface_page.tables(report), *tables(report, exposures)]
     downloads = _downloads(report, samples, of.trials) + [_packed(*table) for table in more]
-    return CampaignView(report, headlines, workloads, figures.floor_figure(report), seen, asked_of, downloads)
+    answer = heat(report), drawings.trade_off(report), cautions_of(report)
+    return CampaignView(report, *answer, headlines, workloads, figures.floor_figure(report), seen, asked_of, downloads)
 
 
 def _workload(report: Report, results: list[ResultReport], frames: Mapping[str, pl.DataFrame]) -> WorkloadView:
     views = []
     for result in results:
         figure = figures.metric_figure(report, result, frames[result.metric])
-        views.append(MetricView(result, figure, figures.note_of(figure)))
+        views.append(MetricView(result, report.results.index(result), figure, figures.note_of(figure)))
     first = results[0]
     start = figures.start_figure(report, results, frames) if first.mode is Mode.START else None
     return WorkloadView(first.workload, first.workload_title, report.workload_params[first.workload], views, start)

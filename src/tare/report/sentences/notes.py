@@ -96,6 +96,47 @@ def cpus_note(resources: Mapping[str, Any]) -> str | None:
     return beside if probes in shared else f"{beside}; CPU {probes} was left to them and to the probes' slices"
 
 
+#: What a caution is about, in a word or some; for counts of them.
+CAUTIONS: Mapping[FindingKind, str] = {
+    FindingKind.STALLS: "stalls",
+    FindingKind.UNSEEN: "rare slow runs not excluded",
+    FindingKind.FAILURES: "failed trials",
+    FindingKind.RESOLUTION: "coarse steps",
+    FindingKind.NO_SPREAD: "no spread",
+    FindingKind.CONTAMINATED: "contaminated trials, kept",
+    FindingKind.BLOCKS_LEFT_OUT: "blocks left out",
+    FindingKind.SINGLE_BASELINE: "one baseline arm",
+    FindingKind.BOOTSTRAP: "the bootstrap judges otherwise",
+    FindingKind.AFTER_EACH_OTHER: "platforms one after the other",
+    FindingKind.DRIFT: "drift",
+    FindingKind.ONE_BASELINE: "no A/A figure",
+    FindingKind.NO_FLOOR: "no A/A figure",
+    FindingKind.WIDE_FLOOR: "noise wider than the margin",
+    FindingKind.FLOOR_EXCLUDES_ZERO: "A/A without zero",
+    FindingKind.UNMARKED: "the figure without contaminated trials",
+    FindingKind.HEADLINE_DIFFERS: "headline and CPU cost differ",
+}
+
+
+#: Figures with such a verdict are counted among the cautions.
+INVALID, REFUSED_FIGURES = "invalid figures", "refused figures"
+
+
+def caution_counts(kinds: Mapping[FindingKind, int], *, changed: int, invalid: int) -> str:
+    """How many cautions there are, by what they are about.
+
+    ``changed``: verdicts that would be others without the marked trials; ``invalid``: figures with that verdict.
+    """
+    counts = {INVALID: invalid} if invalid else {}
+    for kind, number in kinds.items():
+        if kind is not FindingKind.UNMARKED:
+            counts[CAUTIONS[kind]] = counts.get(CAUTIONS[kind], 0) + number
+    parts = [f"{text} {number}" for text, number in sorted(counts.items(), key=lambda each: -each[1])]
+    if changed:
+        parts.append(f"without contaminated trials {_counted(changed, 'verdict')} would change")
+    return f"{', '.join(parts)} (all of them: --cautions)"
+
+
 _Numbers = Mapping[str, float]
 
 

@@ -1,6 +1,6 @@
 "use strict";
-// Flame graphs: each an icicle of plotly's, standing on its root. A search colours frames in all of them.
-const flames = (() => {
+// Flame graphs, standing on their root. A search colours frames in all of them.
+(() => {
   const LETTER = 6.4; // about as wide as one of the labels' is, in pixels
   const widened = new Map(); // by plot: the frame that fills its width
   let wanted = null;
@@ -66,48 +66,86 @@ const flames = (() => {
     return Math.max(...depths.slice(level, end < 0 ? undefined : end)) - depths[level] + 1;
   }
 
-  function flame({ names, frames: every, row }, { css, plain, layout }, id) {
+  const SVG = "http://www.w3.org/2000/svg";
+  const made = (parent, tag, attributes, text) => {
+    const element = parent.appendChild(document.createElementNS(SVG, tag));
+    Object.entries(attributes).forEach(([name, value]) => element.setAttribute(name, value));
+    if (text !== undefined) element.textContent = text;
+    return element;
+  };
+
+  // Where each frame stands: its depth, and its left side in samples; children stand side by side from their parent's.
+  function placed(frames) {
+    const depths = [];
+    const lefts = [];
+    const filled = [];
+    frames.forEach(([, parent, count], index) => {
+      depths.push(parent < 0 ? 0 : depths[parent] + 1);
+      lefts.push(parent < 0 ? 0 : lefts[parent] + filled[parent]);
+      filled.push(0);
+      if (parent >= 0) filled[parent] += count;
+    });
+    return { depths, lefts };
+  }
+
+  function draw({ names, frames: every, row }, id) {
+    const place = document.getElementById(id);
     const matches = every.map(([name, parent]) => wanted !== null && parent >= 0 && wanted.test(names[name]));
     const all = every[0][2];
     const said = document.getElementById(`${id}-found`);
     if (said) said.textContent = wanted === null ? "" : `matched: ${share(matched(every, matches), all)}`;
     const frames = narrow && wanted !== null ? above(every, names, matches) : every;
-    if (!frames[0][2]) return { data: [], layout: layout({ height: 2 * row, xaxis: { visible: false }, yaxis: { visible: false } }) };
+    place.textContent = "";
+    if (!frames[0][2]) return;
     const hit = frames === every ? matches : frames.map(() => false);
-    const depths = [];
-    frames.forEach(([, parent]) => depths.push(parent < 0 ? 0 : depths[parent] + 1));
+    const { depths, lefts } = placed(frames);
     const level = widened.get(id) || 0;
-    const width = document.getElementById(id).clientWidth;
+    const width = place.clientWidth || 900;
+    const height = row * rows(depths, level) + (level ? 24 : 0);
+    const picture = made(place, "svg", { width, height, role: "img", "aria-label": `flame graph of ${all.toLocaleString("en")} samples` });
     const root = (count) => (frames === every ? `all ${count} samples` : `${count} samples that match`);
-    const called = frames.map(([name, , count]) => (names[name] === "" ? root(count.toLocaleString("en")) : names[name]));
-    return {
-      data: [{
-        type: "icicle", branchvalues: "total", sort: false, leaf: { opacity: 1 }, maxdepth: -1, level: String(level),
-        ids: frames.map((_, index) => String(index)), parents: frames.map(([, parent]) => (parent < 0 ? "" : String(parent))),
-        labels: called.map(plain), values: frames.map(([, , count]) => count),
-        text: frames.map(([, , count], index) => plain(fitting(called[index], width * Math.min(1, count / frames[level][2])))),
-        hovertext: frames.map(([, , count], index) => `${plain(called[index])}<br>${share(count, all)} of the samples (${count.toLocaleString("en")})`),
-        tiling: { orientation: "v", flip: "y", pad: 0 }, pathbar: { visible: level > 0, side: "bottom", thickness: 20 },
-        marker: {
-          colors: frames.map(([name], index) => (hit[index] ? "#c77ee6" : shade(names[name], frames === every || !depths[index] ? depths[index] : 2))),
-          line: { width: 0.6, color: css("paper") },
-        },
-        textfont: { size: 11, color: "#1c2127" }, textinfo: "text", textposition: "middle left", hoverinfo: "text",
-      }],
-      layout: layout({
-        height: row * rows(depths, level) + (level ? 32 : 8), margin: { l: 0, r: 0, t: 4, b: level ? 28 : 4 },
-      }),
-      ready: (drawn, again) => {
-        drawn.removeAllListeners("plotly_icicleclick");
-        drawn.on("plotly_icicleclick", ({ points: [point] }) => {
-          const chosen = Number(point.id);
-          widened.set(id, chosen === (widened.get(id) || 0) ? Math.max(0, frames[chosen][1]) : chosen);
-          again();
-          return false; // the labels' places are another's to know
-        });
-      },
+    const scale = width / frames[level][2];
+    const floor = height - (level ? 24 : 0);
+    const frame = (index, x, wide, y) => {
+      const [name, , count] = frames[index];
+      const called = names[name] === "" ? root(count.toLocaleString("en")) : names[name];
+      const group = made(picture, "g", { class: "frame" });
+      made(group, "title", {}, `${called}\n${share(count, all)} of the samples (${count.toLocaleString("en")})`);
+      const box = made(group, "rect", { x, y, width: wide, height: row - 0.6 });
+      box.style.fill = hit[index] ? "#c77ee6" : shade(names[name], frames === every || !depths[index] ? depths[index] : 2);
+      const label = fitting(called, wide);
+      if (label) made(group, "text", { x: x + 4, y: y + row - 5.5 }, label);
+      group.addEventListener("click", () => {
+        widened.set(id, index === level ? Math.max(0, frames[index][1]) : index);
+        draw({ names, frames: every, row }, id);
+      });
     };
+    const end = depths.findIndex((depth, index) => index > level && depth <= depths[level]);
+    for (let index = level; index < (end < 0 ? frames.length : end); index += 1) {
+      const wide = frames[index][2] * scale;
+      if (wide >= 0.4) frame(index, (lefts[index] - lefts[level]) * scale, wide, floor - row * (depths[index] - depths[level] + 1));
+    }
+    if (level) frame(frames[level][1], 0, width, height - row);
   }
+
+  const sources = [...document.querySelectorAll("script[data-flame]")];
+  const drawn = new Set();
+  const show = (source) => {
+    drawn.add(source);
+    draw(JSON.parse(source.textContent), source.dataset.flame);
+  };
+  // What is in view first; what is folded away has no width, and is drawn when it is opened.
+  const watch = new IntersectionObserver((entries) => entries.filter((entry) => entry.isIntersecting).forEach((entry) => {
+    watch.unobserve(entry.target);
+    show(sources.find((source) => source.dataset.flame === entry.target.id));
+  }), { rootMargin: "300px" });
+  sources.forEach((source) => watch.observe(document.getElementById(source.dataset.flame)));
+  addEventListener("beforeprint", () => sources.forEach(show));
+  let waiting = 0;
+  addEventListener("resize", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => drawn.forEach(show), 150);
+  });
 
   function again(section) {
     const [search, only] = section.querySelectorAll("input");
@@ -118,8 +156,7 @@ const flames = (() => {
     }
     narrow = only.checked;
     widened.clear();
-    document.dispatchEvent(new CustomEvent("draw-again", { detail: "flame" }));
+    drawn.forEach(show);
   }
   document.querySelectorAll(".flame-search").forEach((section) => section.addEventListener("input", () => again(section)));
-  return { flame };
 })();

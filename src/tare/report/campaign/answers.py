@@ -1,0 +1,99 @@
+"""The answers of a campaign as report models: the analysis' codes, with the figures that they name and their words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tare.analysis.answers import Answer, Standing
+from tare.footprint.model import Call
+from tare.report.campaign.model import (
+    AnswerReport,
+    DimensionReport,
+    PlatformFacts,
+    PlatformReport,
+    ResultReport,
+    SettlingReport,
+)
+from tare.report.sentences.answers import Exposed, Shown, clause, command, figure, sentences
+from tare.report.surface.model import SurfacesReport
+
+
+def answers_of(
+    answers: Sequence[Answer],
+    results: Sequence[ResultReport],
+    facts: Sequence[PlatformFacts],
+    surfaces: SurfacesReport | None,
+    baseline: str,
+) -> list[AnswerReport]:
+    """The answers with their words. ``results``: those that the answers were made from."""
+    by_name = {(result.workload, result.metric): result for result in results}
+    daemons = {each.name: each.daemons_share is not None for each in facts}
+    return [
+        _answer(answer, by_name, exposed_of(surfaces, answer.platform, baseline), daemon=daemons[answer.platform])
+        for answer in answers
+    ]
+
+
+def exposed_of(surfaces: SurfacesReport | None, platform: str, baseline: str) -> Exposed | None:
+    """How many calls a platform's tenant may make; None where it was not read."""
+    read = {surface.platform: surface for surface in surfaces.surfaces} if surfaces is not None else {}
+    own, base = read.get(platform), read.get(baseline)
+    if own is None or own.counts is None:
+        return None
+    runs = (Call.ALLOWED, Call.CONDITIONAL)
+    calls = sum(own.counts.get(call, 0) for call in runs)
+    whole = own.of if base is None or base.counts is None else sum(base.counts.get(call, 0) for call in runs)
+    return Exposed(calls, whole, least=bool(own.unread))
+
+
+def _answer(
+    answer: Answer,
+    results: Mapping[tuple[str, str], ResultReport],
+    exposed: Exposed | None,
+    *,
+    daemon: bool,
+) -> AnswerReport:
+    shown = [_shown(each, results, answer.platform) for each in answer.standings]
+    settling = answer.settling
+    return AnswerReport(
+        platform=answer.platform,
+        sentences=sentences(answer, shown, exposed),
+        dimensions=[_dimension(each) for each in shown],
+        daemon=daemon,
+        calls=None if exposed is None else exposed.calls,
+        baseline_calls=None if exposed is None else exposed.baseline,
+        settling=None
+        if settling is None
+        else SettlingReport(
+            workloads=list(settling.workloads),
+            blocks=settling.blocks,
+            seconds=settling.seconds,
+            command=command(settling, answer.platform),
+            beyond=list(settling.beyond),
+            beyond_seconds=settling.beyond_seconds,
+        ),
+    )
+
+
+def _shown(standing: Standing, results: Mapping[tuple[str, str], ResultReport], platform: str) -> Shown:
+    result = results[standing.workload, standing.metric]
+    return Shown(standing, result, _of(result, platform), result.platforms[0])
+
+
+def _of(result: ResultReport, platform: str) -> PlatformReport:
+    return next(each for each in result.platforms if each.platform == platform)
+
+
+def _dimension(shown: Shown) -> DimensionReport:
+    standing = shown.standing
+    return DimensionReport(
+        dimension=standing.dimension,
+        state=standing.state,
+        workload=standing.workload,
+        metric=standing.metric,
+        n_figures=standing.n_figures,
+        felt=standing.felt,
+        op_percent=shown.platform.op_percent,
+        figure=figure(shown),
+        text=clause(shown),
+    )

@@ -1,0 +1,48 @@
+"""All cautions of a campaign by their kind, each with the row that it stands beside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tare.analysis.comparisons.verdicts import REFUSED, Kind
+from tare.report.campaign.model import Report
+from tare.report.sentences.notes import CAUTIONS, INVALID, REFUSED_FIGURES
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of the page's tables, by the places of its metric and platform in the report; and the caution in words."""
+
+    metric: int
+    platform: int
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Caution:
+    """What cautions of a kind are about, and where they stand."""
+
+    title: str
+    rows: tuple[Row, ...]
+
+
+def cautions_of(report: Report) -> list[Caution]:
+    """The kinds that there are, the most frequent first."""
+    rows: dict[str, list[Row]] = {}
+    for title, row in _rows(report):
+        rows.setdefault(title, []).append(row)
+    return [Caution(title, tuple(own)) for title, own in sorted(rows.items(), key=lambda each: -len(each[1]))]
+
+
+def _rows(report: Report) -> Iterator[tuple[str, Row]]:
+    for at, result in enumerate(report.results):
+        for number, platform in enumerate(result.platforms):
+            name = f"{result.workload} {result.metric} on {platform.platform}"
+            if platform.verdict is Kind.INVALID:
+                yield INVALID, Row(at, number, name, platform.verdict_text)
+            elif platform.verdict_reason in REFUSED:
+                yield REFUSED_FIGURES, Row(at, number, name, platform.verdict_text)
+            for caution in platform.cautions:
+                yield CAUTIONS[caution.kind], Row(at, number, name, caution.text)

@@ -1,0 +1,77 @@
+"use strict";
+// Tables that are sorted by a click on a column's head, and the filters of the table of platforms.
+(() => {
+  const collator = new Intl.Collator("en", { numeric: true });
+  // A cell's figure, or its text; nothing comes last whichever way.
+  const key = (cell) => {
+    if (!cell) return null;
+    if (cell.dataset.order !== undefined) return cell.dataset.order === "" ? null : Number(cell.dataset.order);
+    const text = cell.textContent.trim();
+    const number = Number(text.replace(/,/g, ""));
+    return text === "" ? null : Number.isNaN(number) ? text : number;
+  };
+  const before = (one, other) => (typeof one === "number" && typeof other === "number" ? one - other : collator.compare(one, other));
+
+  function sort(table, column, up) {
+    const rows = [...table.tBodies[0].rows];
+    const keyed = rows.map((row) => [key(row.cells[column]), row]);
+    keyed.sort(([one], [other]) => {
+      if (one === null || other === null) return (one === null) - (other === null);
+      return up ? before(one, other) : before(other, one);
+    });
+    table.tBodies[0].append(...keyed.map(([, row]) => row));
+    [...table.tHead.rows[0].cells].forEach((head, at) => {
+      if (at === column) head.setAttribute("aria-sort", up ? "ascending" : "descending");
+      else head.removeAttribute("aria-sort");
+    });
+  }
+
+  document.querySelectorAll("table.sortable").forEach((table) => {
+    [...table.tHead.rows[0].cells].forEach((head, column) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = "sort";
+      button.append(...head.childNodes);
+      head.append(button);
+      button.addEventListener("click", () => sort(table, column, head.getAttribute("aria-sort") !== "ascending"));
+    });
+  });
+
+  function filter(form) {
+    const table = document.getElementById(form.dataset.for);
+    const value = (name) => form.elements.namedItem(name);
+    let name = null;
+    try {
+      name = value("name").value ? new RegExp(value("name").value, "i") : null;
+    } catch {
+      return; // not yet a whole expression
+    }
+    const cost = value("cost") && value("cost").value !== "" ? Number(value("cost").value) : null;
+    const alone = Boolean(value("daemon") && value("daemon").checked);
+    const fits = (row) => (name === null || name.test(row.dataset.platform))
+      && (cost === null || (row.dataset.cost !== undefined && Number(row.dataset.cost) < cost))
+      && (!alone || row.dataset.daemon === "no");
+    const rows = [...table.tBodies[0].rows];
+    const shown = new Set(rows.filter(fits).map((row) => row.dataset.platform));
+    const all = new Set(rows.map((row) => row.dataset.platform));
+    form.closest("main").querySelectorAll("[data-platform]").forEach((entry) => {
+      entry.hidden = all.has(entry.dataset.platform) && !shown.has(entry.dataset.platform);
+    });
+    form.querySelector("output").textContent = shown.size === all.size ? "" : `${shown.size} of ${all.size} platforms`;
+  }
+  document.querySelectorAll("form.filters").forEach((form) => {
+    form.addEventListener("input", () => filter(form));
+    form.addEventListener("submit", (event) => event.preventDefault());
+  });
+
+  // A link to what is folded away opens it, and a print has all.
+  function unfold() {
+    let entry = location.hash.length > 1 ? document.getElementById(decodeURIComponent(location.hash.slice(1))) : null;
+    const target = entry;
+    for (; entry; entry = entry.parentElement) if (entry.tagName === "DETAILS") entry.open = true;
+    if (target) target.querySelectorAll("details.notes").forEach((notes) => { notes.open = true; });
+  }
+  addEventListener("hashchange", unfold);
+  unfold();
+  addEventListener("beforeprint", () => document.querySelectorAll("details:not([name])").forEach((entry) => { entry.open = true; }));
+})();

@@ -1,0 +1,314 @@
+"""The answer on a platform: some sentences, what matters most first, and the clauses that they are made of."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tare.analysis.answers import Answer, Dimension, Settling, Standing, State
+from tare.estimates.intervals import Interval
+from tare.model import Direction
+from tare.report.campaign.model import PlatformReport, ResultReport
+from tare.report.sentences.numbers import TO, amount_range, magnitude_range, percent, quantity, span, times_range
+from tare.report.sentences.verdicts import TIMES_FROM
+from tare.report.sentences.wording import Wording, wording
+
+DIMENSIONS: Mapping[Dimension, str] = {
+    Dimension.COMPUTE: "compute",
+    Dimension.CPU_COST: "CPU cost",
+    Dimension.MEMORY: "memory",
+    Dimension.DISK: "disk",
+    Dimension.NETWORK: "network",
+    Dimension.SYSTEM_CALLS: "system calls",
+    Dimension.START: "start",
+    Dimension.FOOTPRINT: "memory footprint",
+}
+#: What each dimension is, for the legend.
+MEANINGS: Mapping[Dimension, str] = {
+    Dimension.COMPUTE: "speed of programs that only compute",
+    Dimension.CPU_COST: "CPU time of the whole platform for the same computing",
+    Dimension.MEMORY: "speed of memory",
+    Dimension.DISK: "speed of files",
+    Dimension.NETWORK: "throughput and latency",
+    Dimension.SYSTEM_CALLS: "speed of single services of the kernel",
+    Dimension.START: "time until an instance answers",
+    Dimension.FOOTPRINT: "memory that an instance takes",
+}
+#: The last column: what a tenant may ask the host's kernel for.
+EXPOSURE = "exposed kernel"
+EXPOSURE_MEANING = "system calls of the host's kernel that the tenant may make"
+#: Said of the dimension CPU cost, which names what is more.
+_COST = Wording("{} more", "{} less", "{} times as much", "{} times less")
+#: How many differences get a sentence each.
+_APART = 3
+#: How many open figures are named.
+_NAMED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The figure that stands for a dimension, with the platform's result in it and the baseline's."""
+
+    standing: Standing
+    result: ResultReport
+    platform: PlatformReport
+    baseline: PlatformReport
+
+
+@dataclass(frozen=True, slots=True)
+class Exposed:
+    """System calls that a platform's tenant may make, and the baseline's; ``least``: some filters were not read."""
+
+    calls: int
+    baseline: int
+    least: bool = False
+
+
+def clause(shown: Shown) -> str:
+    """The difference with its interval and both values: "48 % slower (46 to 50; 22.1 MiB/s against 42.2 MiB/s)"."""
+    size, ends = _size(shown)
+    return f"{size} ({'; '.join(part for part in (ends, _values(shown)) if part)})" if size else _values(shown)
+
+
+def short(shown: Shown) -> str:
+    """The difference alone, in a phrase: "48 % slower", "+212 ms"; the value where there is no difference."""
+    return _size(shown)[0] or _values(shown)
+
+
+def figure(shown: Shown) -> str:
+    """The difference for a table: "+48 %", a factor, "+212 ms"; "" where there is none."""
+    added = _amount(shown)
+    if added is not None:
+        return added[0]
+    ratio, percents = shown.platform.ratio, shown.platform.op_percent
+    if ratio is None or percents is None:
+        return ""
+    times = ratio if shown.result.direction is Direction.LOWER else 1 / ratio
+    if times > TIMES_FROM:
+        return f"{times_range(Interval(times, times, times))[0]} ×"  # noqa: RUF001 (the sign of a factor)
+    digits = 0 if abs(percents) >= 10 else 1
+    text = f"{abs(percents):.{digits}f}"
+    sign = "" if not float(text) else "+" if percents > 0 else "\N{MINUS SIGN}"
+    return f"{sign}{text} %"
+
+
+def sentences(answer: Answer, shown: Sequence[Shown], exposed: Exposed | None) -> list[str]:
+    """Some sentences: what is worse, what is alike, what is better, the kernel, and last what is open.
+
+    ``shown``: of every standing, in the answer's order.
+    """
+    states = {each.standing.dimension: each.standing.state for each in shown}
+    twice = states.get(Dimension.CPU_COST) is states.get(Dimension.COMPUTE)
+    told = [each for each in shown if not (twice and each.standing.dimension is Dimension.CPU_COST)]
+    by_state = {state: [each for each in told if each.standing.state is state] for state in State}
+    return [
+        *_worse(by_state[State.WORSE]),
+        *_alike(by_state[State.ALIKE]),
+        *_better(by_state[State.BETTER]),
+        *([exposed_clause(exposed)] if exposed is not None else []),
+        *_once(by_state[State.ONCE]),
+        *_unsure(by_state[State.OPEN]),
+        *_missing(by_state[State.NONE]),
+        *_settling(answer.settling),
+    ]
+
+
+def exposed_clause(exposed: Exposed) -> str:
+    """How many system calls the tenant may make, as a sentence."""
+    least = "at least " if exposed.least else ""
+    both = f"{least}{exposed.calls} system calls of {exposed.baseline}"
+    change = 1 - exposed.calls / exposed.baseline if exposed.baseline else 0.0
+    fewer = f", {percent(change)} fewer" if change > 0 else ""
+    return f"Exposed kernel: {both}{fewer}."
+
+
+def command(settling: Settling, platform: str) -> str:
+    """The command that settles what is open of a platform; "" where none of less than an hour does."""
+    if not settling.workloads:
+        return ""
+    workloads = " ".join(f"-w {shlex.quote(name)}" for name in settling.workloads)
+    return f"tare run -p {shlex.quote(platform)} {workloads} --time {minutes(settling.seconds)}m"
+
+
+def heat_note(baseline: str) -> str:
+    """What the table of platforms by dimensions shows."""
+    return (
+        f"Against {baseline}, of each dimension the worst of its figures: + is worse; 3.3 × is 3.3 times worse;"  # noqa: RUF001
+        " with a unit: what is added."
+    )
+
+
+def minutes(seconds: float) -> int:
+    """Whole minutes, at least one."""
+    return max(1, math.ceil(seconds / 60))
+
+
+def _size(shown: Shown) -> tuple[str, str]:
+    """A difference and its interval in words; two empty texts where there is none."""
+    added = _amount(shown)
+    if added is not None:
+        return added
+    result, platform = shown.result, shown.platform
+    if platform.ratio is None or platform.op_percent is None:
+        return "", ""
+    words = _words(shown)
+    lower = result.direction is Direction.LOWER
+    ends = platform.ratio_low, platform.ratio_high
+    low, high = (platform.ratio, platform.ratio) if ends[0] is None or ends[1] is None else (ends[0], ends[1])
+    times = Interval(platform.ratio, low, high) if lower else Interval(1 / platform.ratio, 1 / high, 1 / low)
+    worse = times.point > 1
+    if not worse:
+        times = Interval(1 / times.point, 1 / times.high, 1 / times.low)
+    if times.point > TIMES_FROM:
+        size, span_text = times_range(times)
+        return (words.times_worse if worse else words.times_better).format(size), _ends(span_text, ends)
+    over = [platform.op_percent / 100, (platform.op_low_percent or 0) / 100, (platform.op_high_percent or 0) / 100]
+    size, span_text = magnitude_range(Interval(over[0], over[0], over[0]) if ends[0] is None else Interval(*over))
+    return (words.worse if worse else words.better).format(size), _ends(span_text, ends)
+
+
+def _words(shown: Shown) -> Wording:
+    if shown.standing.dimension is Dimension.CPU_COST:
+        return _COST
+    result = shown.result
+    return wording(result.metric, result.unit, result.direction, result.family)
+
+
+def _ends(text: str, ends: tuple[float | None, float | None]) -> str:
+    return "" if ends[0] is None else text
+
+
+def _amount(shown: Shown) -> tuple[str, str] | None:
+    """What is added and its interval, where the metric says that first."""
+    platform = shown.platform
+    words = _words(shown)
+    if not words.amount_first or platform.amount is None or platform.amount_unit is None:
+        return None
+    ends = None
+    if platform.amount_low is not None and platform.amount_high is not None:
+        ends = platform.amount_low, platform.amount_high
+    return amount_range(platform.amount, ends, platform.amount_unit, TO)
+
+
+def _values(shown: Shown) -> str:
+    unit = shown.result.unit
+    own, base = shown.platform.mean, shown.baseline.mean
+    if own is None:
+        return "no figure"
+    if base is None:
+        return quantity(own, unit)
+    return f"{quantity(own, unit)} against {quantity(base, unit)}"
+
+
+def _name(shown: Shown) -> str:
+    return DIMENSIONS[shown.standing.dimension]
+
+
+def _where(shown: Shown) -> str:
+    """The workload, where the dimension has several."""
+    n_figures = shown.standing.n_figures
+    return f", the worst of {n_figures}: {shown.standing.workload}" if n_figures > 1 else ""
+
+
+def _worse(shown: Sequence[Shown]) -> list[str]:
+    apart, rest = (shown, []) if len(shown) <= _APART else (shown[: _APART - 1], shown[_APART - 1 :])
+    lines = [_capital(f"{_name(each)}: {clause(each)}{_where(each)}{_chance(each)}.") for each in apart]
+    if rest:
+        lines.append(f"Also worse: {', '.join(f'{_name(each)} {short(each)}' for each in rest)}.")
+    return lines
+
+
+def _chance(shown: Shown) -> str:
+    return "; it may be chance" if shown.platform.survives_holm is False else ""
+
+
+def _alike(shown: Sequence[Shown]) -> list[str]:
+    if not shown:
+        return []
+    baseline = shown[0].baseline.platform
+    margins: dict[float, list[str]] = {}
+    for each in shown:
+        added = _amount(each)
+        name = _name(each) if added is None else f"{_name(each)} ({added[0]})"
+        margins.setdefault(each.result.margin_percent, []).append(name)
+    parts = [f"{_listed(names)} within {percent(margin / 100)}" for margin, names in margins.items()]
+    return [f"As {baseline}: {', '.join(parts)}."]
+
+
+def _better(shown: Sequence[Shown]) -> list[str]:
+    if not shown:
+        return []
+    return [f"Better: {', '.join(f'{_name(each)} {short(each)}' for each in reversed(shown))}."]
+
+
+def _once(shown: Sequence[Shown]) -> list[str]:
+    if not shown:
+        return []
+    parts = [f"{_name(each)} {short(each)} ({_values(each)})" for each in shown]
+    return [f"Seen once, without an interval: {', '.join(parts)}."]
+
+
+def _unsure(shown: Sequence[Shown]) -> list[str]:
+    if not shown:
+        return []
+    return [f"Seen, but not sure: {', '.join(f'{_name(each)} {short(each)}{_known(each)}' for each in shown)}."]
+
+
+def _missing(shown: Sequence[Shown]) -> list[str]:
+    if not shown:
+        return []
+    return [f"No figure: {_listed([f'{_name(each)} ({_why(each.platform)})' for each in shown])}."]
+
+
+def _settling(settling: Settling | None) -> list[str]:
+    """What would tell what is open; it ends with a colon where the command follows."""
+    if settling is None:
+        return []
+    far = ""
+    if settling.beyond:
+        far = (
+            f"{_few(settling.beyond)} would take {span(settling.beyond_seconds)} on a host as noisy as this one:"
+            " a quieter one (--tune), or wider margins (--margin)"
+        )
+    if not settling.workloads:
+        return [f"{far}."]
+    near = f"{minutes(settling.seconds)} min would tell {_few(settling.workloads)}:"
+    return [f"{far}. {near}" if far else near]
+
+
+def _few(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return _listed([*names[:_NAMED], f"{more} more"] if more > 0 else names)
+
+
+def _known(shown: Shown) -> str:
+    """How well an open figure is known."""
+    platform = shown.platform
+    if platform.n_failed:
+        return f" ({platform.n_failed} of {platform.n_failed + platform.n_ok} trials failed)"
+    added = _amount(shown)
+    if added is not None:
+        return f" ({added[1]})" if added[1] else ""
+    low, high = platform.op_low_percent, platform.op_high_percent
+    if low is None or high is None:
+        return ""
+    half = (high - low) / 200
+    return f" (±{percent(half)})" if half <= 1 else " (±100 % or more)"
+
+
+def _why(platform: PlatformReport) -> str:
+    if platform.n_unsupported and not platform.n_ok:
+        return "it cannot do this"
+    if platform.n_failed and not platform.n_ok:
+        return f"all {platform.n_failed} trials failed"
+    return platform.verdict_text
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]

@@ -1,0 +1,151 @@
+"""The answer on each platform: which figures stand for a dimension, in which order, and what would tell the rest."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from markupsafe import escape
+
+import fake_campaign
+import fake_surfaces
+from tare.model import CPU_COST
+from tare.report.campaign.build import build
+from tare.report.campaign.drawings import trade_off
+from tare.report.campaign.heat import heat
+from tare.report.campaign.model import AnswerReport, Report
+from tare.store import open_store
+
+QUIET = fake_campaign.Shape(stolen=False, failing=None, unsupported=None)
+
+
+def answer(report: Report, platform: str) -> AnswerReport:
+    [only] = [each for each in report.answers if each.platform == platform]
+    return only
+
+
+def test_a_dimension_is_shown_by_the_worst_of_its_figures(report: Report) -> None:
+    ptrace = {each.dimension: each for each in answer(report, "gvisor-ptrace").dimensions}
+    overheads = {
+        result.workload: platform.op_percent
+        for result in report.results
+        for platform in result.platforms
+        if result.family == "cpu" and result.metric != CPU_COST and platform.platform == "gvisor-ptrace"
+    }
+    assert len(overheads) == 2
+    assert ptrace["compute"].workload == max(overheads, key=lambda name: overheads[name] or 0)
+    assert (ptrace["compute"].n_figures, ptrace["compute"].state) == (2, "worse")
+    assert (ptrace["disk"].state, ptrace["network"].state) == ("none", "open")
+
+
+def test_sentences_begin_with_what_is_felt_most_and_give_both_values(report: Report) -> None:
+    sentences = answer(report, "gvisor-ptrace").sentences
+    assert re.fullmatch(
+        r"Compute: 3\.\d+ times slower \(3\.\d+ to 3\.\d+; [\d.]+ \S+ against 3,\d+ events/s\), the worst of 2: .*",
+        sentences[0],
+    )
+    assert sentences[1].startswith("Start: +92.2 ms (87.3 to 97.1; 132.4 ms against 40.24 ms)")
+    assert "Seen, but not sure: network 3.29 times slower (4 of 12 trials failed)." in sentences
+    assert "No figure: disk (it cannot do this)." in sentences
+    assert answer(report, "runc").sentences == [
+        "As native: disk, network and start (−0.03 ms) within 5 %, compute within 1 %."  # noqa: RUF001
+    ]
+
+
+def test_many_differences_share_a_sentence(tmp_path: Path) -> None:
+    shape = replace(QUIET, blocks=8, slowdown={"native": 1.0, "slow": 1.5})
+    slow = answer(build(fake_campaign.write(tmp_path / "a.tare", shape)), "slow")
+    assert [each.state for each in slow.dimensions] == ["worse"] * 5
+    assert [line.partition(":")[0] for line in slow.sentences] == ["Compute", "Disk", "Also worse"]
+    assert re.search(r"network 3[23](\.\d+)? % slower", slow.sentences[2])
+    assert re.search(r"start \+(19|20)", slow.sentences[2])
+
+
+def test_what_is_better_comes_after_what_is_alike(tmp_path: Path) -> None:
+    shape = replace(QUIET, blocks=12, slowdown={"native": 1.0, "quick": 0.5}, workloads=("prime-slices",))
+    quick = answer(build(fake_campaign.write(tmp_path / "a.tare", shape)), "quick")
+    [sentence] = quick.sentences
+    assert sentence.startswith("Better: ")
+    assert quick.settling is None
+
+
+def test_one_block_shows_what_was_measured_and_what_intervals_would_take(tmp_path: Path) -> None:
+    once = answer(build(fake_campaign.write(tmp_path / "a.tare", replace(QUIET, blocks=1))), "gvisor-ptrace")
+    assert {each.state for each in once.dimensions} == {"once"}
+    assert all(each.figure for each in once.dimensions)
+    assert once.sentences[0].startswith("Seen once, without an interval: compute 3.")
+    assert re.search(r"start \+9\d(\.\d+)? ms \(13\d\.\d ms against 4\d\.\d+ ms\)", once.sentences[0])
+    assert once.settling is not None
+    assert once.settling.blocks == 6
+    assert once.sentences[-1].endswith(":")
+
+
+def test_what_is_open_has_a_command_that_fits_an_hour_and_what_it_takes(tmp_path: Path) -> None:
+    shape = replace(QUIET, blocks=4, slowdown={"native": 1.0, "near": 1.004}, block_noise=0.01, noise=0.01, seed=3)
+    report = build(fake_campaign.write(tmp_path / "a.tare", shape))
+    settling = answer(report, "near").settling
+    assert settling is not None
+    assert 0 < settling.seconds <= 3600
+    workloads = " ".join(f"-w {name}" for name in settling.workloads)
+    minutes = -(-settling.seconds // 60)
+    assert settling.command == f"tare run -p near {workloads} --time {minutes:.0f}m"
+    assert answer(report, "near").sentences[-1].startswith(f"{minutes:.0f} min would tell ")
+    open_ones = {each.workload for each in answer(report, "near").dimensions if each.state == "open"}
+    assert open_ones <= {*settling.workloads, *settling.beyond}
+
+
+def test_what_would_take_longer_is_named_without_a_command(tmp_path: Path) -> None:
+    shape = replace(QUIET, blocks=2, slowdown={"native": 1.0, "near": 1.004}, block_noise=0.3, noise=0.3, seed=3)
+    near = answer(build(fake_campaign.write(tmp_path / "a.tare", shape)), "near")
+    assert near.settling is not None
+    assert near.settling.beyond
+    assert near.settling.beyond_seconds > 3600
+    assert "on a host as noisy as this one: a quieter one (--tune), or wider margins (--margin)" in near.sentences[-1]
+    if not near.settling.workloads:
+        assert (near.settling.command, near.sentences[-1][-1]) == ("", ".")
+
+
+def test_the_table_has_a_mark_and_a_figure_in_each_cell_and_columns_of_what_was_measured(report: Report) -> None:
+    table = heat(report)
+    assert table.columns == ("compute", "CPU cost", "disk", "network", "start")
+    rows = {row.platform: row for row in table.rows}
+    assert [cell.text for cell in rows["gvisor-ptrace"].cells] == ["▲ 3.3 ×", "▲ 3.3 ×", "–", "? 3.3 ×", "▲ +92.2 ms"]  # noqa: RUF001
+    assert [cell.shade for cell in rows["gvisor-ptrace"].cells] == [3, 3, 0, 0, 1]
+    assert rows["runc"].cells[0].text == "= 0.0 %"
+    assert [row.daemon for row in table.rows] == [False, True, False, False]
+    orders = [rows[name].cells[0].order for name in ("runc", "gvisor-systrap", "gvisor-ptrace")]
+    assert orders == sorted(orders, key=lambda order: order or 0)
+
+
+def test_surfaces_of_the_file_are_the_exposed_kernel(tmp_path: Path) -> None:
+    path = fake_campaign.write(tmp_path / "a.tare", replace(QUIET, blocks=3, rounds=2))
+    with open_store(path) as store:
+        for surface in fake_surfaces.captured():
+            store.add_surface(surface)
+    report = build(path)
+    table = heat(report)
+    assert table.columns[-1] == "exposed kernel"
+    docker = answer(report, "docker")
+    assert docker.calls is not None
+    assert docker.baseline_calls is not None
+    assert 0 < docker.calls < docker.baseline_calls
+    [sentence] = [line for line in docker.sentences if line.startswith("Exposed kernel: ")]
+    assert f"{docker.calls} system calls of {docker.baseline_calls}, " in sentence
+    [row] = [row for row in table.rows if row.platform == "docker"]
+    assert row.cells[-1].text.startswith("▼ −")  # noqa: RUF001
+    assert heat(report.model_copy(update={"answers": []})).rows == ()
+    planes = dict(trade_off(report))
+    assert list(planes) == ["compute", "CPU cost", "disk", "network", "start"]
+    for platform, calls in ((each.platform, each.calls) for each in report.answers if each.calls is not None):
+        assert re.search(rf"<title>{platform}: [^<]*, {calls} calls</title>", str(escape(planes["compute"])))
+    assert trade_off(report.model_copy(update={"answers": []})) == []
+
+
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_no_sentence_is_without_a_figure_or_reason(blocks: int, tmp_path: Path) -> None:
+    report = build(fake_campaign.write(tmp_path / "a.tare", fake_campaign.Shape(blocks=blocks, rounds=2)))
+    for each in report.answers:
+        assert 1 <= len(each.sentences) <= 7
+        assert all(re.search(r"\d|cannot|failed", sentence) for sentence in each.sentences), each.sentences
