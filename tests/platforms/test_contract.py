@@ -22,6 +22,8 @@ REQUIRED = {
     "runc-userns",
     "crun-userns",
     "bubblewrap-userns",
+    "containerd",
+    "containerd-crun",
     "docker-crun",
     "docker-host",
     "docker-none",
@@ -76,6 +78,7 @@ STARTS = {"same-bits", "start-is-seen"}
 #: the rest by `make slow-test`.
 HELD_TO = {
     "bubblewrap-userns": DIFFERENT,
+    "containerd-crun": RUNTIME,
     "crun-in-qemu-tcg": STARTS | {"escape", "work-is-accounted"},  # runc-in-qemu-tcg's machine and network
     "crun-none": DIFFERENT,
     "crun-userns": DIFFERENT,
