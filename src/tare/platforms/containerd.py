@@ -43,7 +43,7 @@ class Containerd(Platform):
     def __init__(self, name: str, runtime: str, title: str) -> None:
         self.name = name
         self.title = title
-        self._runtime = runtime
+        self.runtime = runtime
         self._net = Net.VETH
         if runtime in {"runsc", "kata"}:
             self._net = Net.OWN_STACK
@@ -64,15 +64,14 @@ class Containerd(Platform):
         missing = next((name for name in self._programs() if _path(name) is None), None)
         if missing is not None:
             fix = (
-                _INSTALL
-                if missing in {"ctr", "containerd"}
-                else _FIXES.get(self._runtime, distribution.install("runc"))
+                _INSTALL if missing in {"ctr", "containerd"} else _FIXES.get(self.runtime, distribution.install("runc"))
             )
             return Availability(False, reason=f"{missing} is not installed", fix=fix)
         if os.geteuid() != 0:
             return Availability(False, reason="containerd is driven as root", fix="run tare as root (sudo)")
         try:
             with contextlib.closing(Server()) as server:
+                self._require(server)
                 why = complaint(lambda site: self._trivial(server, site))
                 version, own = server.version(), server.own
         except TareError as error:
@@ -82,7 +81,7 @@ class Containerd(Platform):
             return Availability(False, reason=f"a trivial container fails: {why}", fix=fix)
         details = {
             "daemon": "tare's own" if own else "the host's",
-            "shim": containerd_server.runtime_type(self._runtime),
+            "shim": containerd_server.runtime_type(self.runtime),
         }
         return Availability(True, version=version, details=details)
 
@@ -105,7 +104,7 @@ class Containerd(Platform):
         cleanup.own(removers.containerd_container(server.address, name))
         argv = [
             *containerd.ctr(server.address),
-            *run_words(self._runtime, f"{spec.group.inner}/box"),
+            *run_words(self.runtime, f"{spec.group.inner}/box"),
             f"--fifo-dir={spec.space.folder}",
             f"--memory-limit={spec.resources.memory_bytes}",
             f"--with-ns=network:{bridge.namespace_path(spec.id)}",
@@ -135,10 +134,13 @@ class Containerd(Platform):
         """Give the daemon back, which is stopped with its last platform where it is tare's."""
         SHARED.given_back(self.name)
 
+    def _require(self, server: Server) -> None:
+        """Raise `TareError` where the daemon lacks what a platform needs besides `ctr`."""
+
     def _programs(self) -> list[str]:
         """What must be there, `containerd` and `ctr` first."""
-        shim = containerd_server.shim_program(self._runtime)
-        of_runtime = ["kata-runtime"] if self._runtime == "kata" else [self._runtime]
+        shim = containerd_server.shim_program(self.runtime)
+        of_runtime = ["kata-runtime"] if self.runtime == "kata" else [self.runtime]
         return ["containerd", "ctr", shim, *of_runtime]
 
     def _trivial(self, server: Server, site: TrialSite) -> Sequence[str]:
@@ -147,7 +149,7 @@ class Containerd(Platform):
         root.mkdir()
         site.cleanup.own(removers.containerd_container(server.address, name))
         binds = [f"--mount=type=bind,src={path.resolve()},dst={path},options=rbind:ro" for path in system_folders()]
-        words = [*run_words(self._runtime, f"{site.group.inner}/box"), f"--fifo-dir={site.folder}", *binds]
+        words = [*run_words(self.runtime, f"{site.group.inner}/box"), f"--fifo-dir={site.folder}", *binds]
         return [*containerd.ctr(server.address), *words, "--rootfs", str(root), name, "/bin/true"]
 
 

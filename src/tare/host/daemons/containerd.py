@@ -25,11 +25,6 @@ def ctr(address: str, namespace: str = NAMESPACE) -> list[str]:
     return ["ctr", "--address", address, "--namespace", namespace]
 
 
-def crictl(address: str, program: str = "crictl") -> list[str]:
-    """The command line of the CRI's client, to be followed by its words."""
-    return [program, "--runtime-endpoint", f"unix://{address}", "--image-endpoint", f"unix://{address}"]
-
-
 def listens(address: str) -> bool:
     """Whether a daemon runs there. A socket by which a request would only start one does not count."""
     if activation.only_init_listens(address):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 from tare import lazily
 from tare.errors import HostError
 from tare.host import cgroup, processes, state
-from tare.host.daemons import containerd, dockerd, lxd, runtimes
+from tare.host.daemons import containerd, cri, dockerd, lxd, runtimes
 from tare.host.filesystems import mounts, removal
 from tare.host.network.links import links
 from tare.host.resources import kinds
@@ -103,6 +103,11 @@ def docker_image(tag: str) -> HostResource:
 def containerd_container(address: str, name: str) -> HostResource:
     """A container of a containerd's, with its task and its snapshot, in tare's namespace there."""
     return HostResource("containerd", {"socket": address, "name": name})
+
+
+def pod(address: str, name: str) -> HostResource:
+    """A pod of a containerd's CRI with its containers, by its label; ``ids`` of both are learned once it is made."""
+    return HostResource("pod", {"socket": address, "name": name})
 
 
 def containerd_image(address: str, tag: str) -> HostResource:
@@ -380,14 +385,38 @@ def _remove_containerd(facts: Mapping[str, Fact]) -> None:
         time.sleep(0.05)
 
 
+def _remove_pod(facts: Mapping[str, Fact]) -> None:
+    address, name = str(facts["socket"]), str(facts["name"])
+    if not containerd.listens(address):
+        if not Path(address).is_relative_to(state.work()):
+            fix = "start the containerd that has it, then `tare clean`"
+            raise HostError(f"pod {name} cannot be removed: the containerd at {address} does not answer", fix=fix)
+        ids = facts.get("ids", [])
+        assert isinstance(ids, list)
+        for container in ids:
+            _remove_from_gone_containerd(address, container, containerd.CRI_NAMESPACE)
+        return
+    deadline = until(10)
+    with contextlib.closing(cri.Runtime(address)) as runtime:
+        # One that is just being made is listed once it is.
+        while pods := runtime.pods(name):
+            for each in pods:
+                try:
+                    runtime.remove_pod(each)
+                except HostError:
+                    if time.monotonic() > deadline:
+                        raise
+                    time.sleep(0.05)
+
+
 def _first_words(table: str) -> list[str]:
     return [words[0] for words in map(str.split, table.splitlines()) if words]
 
 
-def _remove_from_gone_containerd(address: str, name: str) -> None:
+def _remove_from_gone_containerd(address: str, name: str, namespace: str = containerd.NAMESPACE) -> None:
     """What a daemon of tare's own that was killed left of a container, outside of its folders."""
     _end_shims(name)
-    for path in containerd.kept_outside(address, name):
+    for path in containerd.kept_outside(address, name, namespace):
         removal.remove(path)
 
 
@@ -504,6 +533,7 @@ _REMOVERS: Mapping[str, Callable[[Mapping[str, Fact]], None]] = {
     "podman-image": _remove_podman_image,
     "containerd": _remove_containerd,
     "containerd-image": _remove_containerd_image,
+    "pod": _remove_pod,
     "domain": _remove_domain,
     "loop": _remove_loop,
     "xen": _remove_xen,

@@ -25,6 +25,7 @@ IMPORT_LIMIT_S = 600.0
 LIMIT_S = 30.0
 #: What a pod's sandbox runs: containerd's own image for it comes from a registry, and does nothing either.
 PAUSE = ("/bin/sleep", "infinity")
+PAUSE_TAG = "localhost/tare:pause"
 
 
 class Server:
@@ -61,18 +62,19 @@ class Server:
         return server_version(self.ask("version"))
 
     def import_image(self, image: Image, namespace: str = containerd.NAMESPACE) -> None:
-        """Have the image in its store and unpacked, as `image_tag` and `pause_tag`. Raises `PlatformError`."""
+        """Have the image in its store and unpacked, as `image_tag`. Raises `PlatformError`."""
         with self._lock:
             present = {line.split()[0] for line in self.ask("images", "ls", namespace=namespace).splitlines() if line}
-            if {image_tag(image), pause_tag(image)} <= present:
+            if image_tag(image) in present:
                 return
-            with oci_archive(image, (image_tag(image), ["/bin/true"]), (pause_tag(image), PAUSE)) as archive:
+            # The host's own daemon has an image of its own for pods.
+            pause = [(PAUSE_TAG, PAUSE)] if self.own else []
+            with oci_archive(image, (image_tag(image), ["/bin/true"]), *pause) as archive:
                 self.ask("images", "import", str(archive), namespace=namespace, time_limit_s=IMPORT_LIMIT_S)
 
     def kept(self, image: Image) -> list[HostResource]:
         """What `import_image` leaves in a daemon of the host's; tare's own goes with all in it."""
-        tags = (image_tag(image), pause_tag(image))
-        return [] if self.own else [removers.containerd_image(self.address, tag) for tag in tags]
+        return [] if self.own else [removers.containerd_image(self.address, image_tag(image))]
 
     def group(self) -> cgroup.Group | None:
         """The daemon's control group, for reading; None when it has none of its own."""
@@ -159,11 +161,6 @@ def image_tag(image: Image) -> str:
     return f"localhost/tare:{image.hash[:12]}"
 
 
-def pause_tag(image: Image) -> str:
-    """The tag of the image that a pod's sandbox runs: the same, with another command."""
-    return f"localhost/tare:{image.hash[12:24]}"
-
-
 def server_version(printed: str) -> str:
     """The daemon's version in what ``ctr version`` prints: of the client it says the same before."""
     server = printed.partition("Server:")[2]
@@ -180,6 +177,10 @@ def configuration(folder: Path, address: str) -> str:
         f"state = {text(str(folder / 'state'))}",
         "[grpc]",
         f"address = {text(address)}",
+        f"[{cri}]",
+        f"sandbox_image = {text(PAUSE_TAG)}",
+        # A host that is a container may lack the right (CAP_SYS_RESOURCE) to lower it as the CRI does.
+        "restrict_oom_score_adj = true",
         f"[{cri}.containerd.runtimes.runc]",
         'runtime_type = "io.containerd.runc.v2"',
     ]
