@@ -22,6 +22,10 @@ REQUIRED = {
     "runc-userns",
     "crun-userns",
     "bubblewrap-userns",
+    "containerd",
+    "containerd-cri",
+    "containerd-cri-crun",
+    "containerd-crun",
     "docker-crun",
     "docker-host",
     "docker-none",
@@ -76,6 +80,8 @@ STARTS = {"same-bits", "start-is-seen"}
 #: the rest by `make slow-test`.
 HELD_TO = {
     "bubblewrap-userns": DIFFERENT,
+    "containerd-cri-crun": RUNTIME,
+    "containerd-crun": RUNTIME,
     "crun-in-qemu-tcg": STARTS | {"escape", "work-is-accounted"},  # runc-in-qemu-tcg's machine and network
     "crun-none": DIFFERENT,
     "crun-userns": DIFFERENT,

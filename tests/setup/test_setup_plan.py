@@ -77,6 +77,13 @@ def test_gvisor_is_built_unless_there_is_one_that_knows_systrap():
     assert _packages(plan(named("gvisor"), _but("bin/runsc", "go"))) == []
 
 
+def test_gvisors_shim_is_built_for_containerd_unless_one_is_there():
+    lacking = ("containerd-shim-runsc-v1", "bin/containerd-shim-runsc-v1", "ctr")
+    assert plan(named("containerd-gvisor"), _but(*lacking)).built == ("containerd-gvisor",)
+    assert _packages(plan(named("containerd-gvisor"), _but(*lacking))) == ["containerd"]
+    assert plan(named("containerd-gvisor"), _but("bin/containerd-shim-runsc-v1")).built == ()
+
+
 def test_everything_is_all_but_what_tare_itself_is_built_with():
     assert named("everything") == EVERYTHING
     assert not {"clone", DEVELOPMENT} & {*EVERYTHING}

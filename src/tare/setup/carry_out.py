@@ -31,8 +31,9 @@ def set_up(asked: str, *, dry_run: bool, tell: Progress, build: bool = True) -> 
                 f"{host.name} has no apt, and tare installs by nothing else",
                 fix="install what is missing by its own package manager; above are the names that it has in Debian",
             )
-    if build and not dry_run and "gvisor" in chosen.built:
-        gvisor.build(tell)
+    builders = {"gvisor": gvisor.build, "containerd-gvisor": gvisor.build_shim}
+    for name in chosen.built if build and not dry_run else ():
+        builders[name](tell)
     if chosen.more:
         tell(f"not here, and could be added: tare setup --with {','.join(chosen.more)}")
 

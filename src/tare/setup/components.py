@@ -47,6 +47,7 @@ _BUBBLEWRAP = Need("bubblewrap", "starts sandboxes, and is the jail of other mon
 _RUNSC = ("bin/runsc", "runsc:systrap")
 _GCC = Need("gcc", "compiles and links", ("gcc",))
 _LIBC = Need("libc6-dev", "what is compiled against", ("/usr/include/stdlib.h",))
+_CONTAINERD = (Need("containerd", "the daemon and its client ctr", ("ctr",)), _RUNC)
 _PODMAN = Need("podman", "the engine", ("podman",))
 _NETAVARK = Need("netavark", "Podman's networks", ("netavark", "/usr/lib/podman/netavark"))
 _LIBVIRT = (
@@ -91,6 +92,15 @@ COMPONENTS: Mapping[str, Component] = {
         "Docker",
         (Need("docker.io", "the engine", ("dockerd", "/var/run/docker.sock", "$DOCKER_HOST")),),
         ("dockerd", "/var/run/docker.sock"),
+    ),
+    "containerd": Component("containerd by its own client", _CONTAINERD, ("containerd",)),
+    "containerd-gvisor": Component(
+        "gVisor's shim for containerd, built from its Go module into TARE_HOME/bin",
+        (
+            *_CONTAINERD,
+            Need("golang-go", "builds gVisor's shim, in some minutes", ("bin/containerd-shim-runsc-v1", "go")),
+        ),
+        built_unless=("bin/containerd-shim-runsc-v1", "containerd-shim-runsc-v1"),
     ),
     "podman": Component("Podman", (_PODMAN, _NETAVARK), ("podman",)),
     "podman-rootless": Component(

@@ -1,4 +1,4 @@
-"""gVisor's runsc at one version, built from its Go module into ``TARE_HOME/bin``.
+"""gVisor's runsc and its shim for containerd at one version, built from their Go module into ``TARE_HOME/bin``.
 
 Debian 12's own is of 2022 and does not know systrap, gVisor's default of today; no package registry that checks what it
 gives has a newer program, but Go's module proxy has the source, and a checksum database for it.
@@ -21,36 +21,57 @@ VERSION = "v0.0.0-20260905035102-160fafc42237"
 #: The Go that this version asks for, and the first that can fetch another by itself.
 GO = "1.26.3"
 _FETCHES = (1, 21)
-_PROGRAM = "gvisor.dev/gvisor/runsc"
+_MODULE = "gvisor.dev/gvisor"
+#: By the name that containerd looks for.
+SHIM = "containerd-shim-runsc-v1"
 #: Of both the toolchain and the build, which fetches modules.
 LIMIT_S = 3600.0
 _REACH = "see that Go's module proxy can be reached (GOPROXY names another)"
 
 
 def build(tell: Progress) -> None:
-    """Build it where it is not there in this version. Raises `HostError`."""
+    """Build runsc where it is not there in this version. Raises `HostError`."""
     place = state.home_if_any() / "bin" / "runsc"
     if place.is_file() and processes.run([str(place), "--version"]).text.startswith(f"runsc version {VERSION}\n"):
         tell(f"runsc {VERSION} is there")
         return
+    _install("runsc", place, tell)
+
+
+def build_shim(tell: Progress) -> None:
+    """Build the shim, and runsc for it, where they are not there in this version. Raises `HostError`."""
+    build(tell)
+    place = state.home_if_any() / "bin" / SHIM
+    # It tells no version of its own, but Go notes in a program which module it was built from.
+    if place.is_file() and VERSION in processes.run([_go(), "version", "-m", str(place)]).text:
+        tell(f"{SHIM} {VERSION} is there")
+        return
+    _install("shim", place, tell)
+
+
+def _install(package: str, place: Path, tell: Progress) -> None:
     go = _go()
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         if _version(go, folder) < _FETCHES:
             tell(f"fetching Go {GO}, for gVisor's build")
             go = _newer(go, folder)
-        tell(f"building runsc {VERSION} (some minutes)")
-        named = f"-ldflags=-s -w -X {_PROGRAM}/version.version={VERSION}"
+        tell(f"building {place.name} {VERSION} (some minutes)")
+        named = f"-ldflags=-s -w -X {_MODULE}/runsc/version.version={VERSION}"
         environment = {"GOBIN": scratch, "GOROOT": "", "CGO_ENABLED": "0", "GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "auto"}
-        argv = [go, "install", named, f"{_PROGRAM}@{VERSION}"]
+        argv = [go, "install", named, f"{_MODULE}/{package}@{VERSION}"]
         processes.run(argv, cwd=folder, time_limit_s=LIMIT_S, env={**os.environ, **environment}).require(fix=_REACH)
-        state.home()
-        place.parent.mkdir(exist_ok=True)
-        # Beside it, then in its place: a runsc that runs now cannot be written to.
-        beside = place.with_name("runsc.new")
-        shutil.copyfile(folder / "runsc", beside)
-        beside.chmod(0o755)
-        beside.replace(place)
+        into_place(folder / package, place)
+
+
+def into_place(built: Path, place: Path) -> None:
+    """A program that was built, where tare looks for it; one that runs now is not written to, but replaced."""
+    state.home()
+    place.parent.mkdir(exist_ok=True)
+    beside = place.with_name(f"{place.name}.new")
+    shutil.copyfile(built, beside)
+    beside.chmod(0o755)
+    beside.replace(place)
 
 
 def _go() -> str:

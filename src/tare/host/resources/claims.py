@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tare.host.daemons import containerd
 from tare.host.resources import kinds as plugged
 from tare.host.resources.kinds import OneOf, Rule
 from tare.host.resources.resource import Fact, HostResource
@@ -101,6 +102,7 @@ def _claim(may: Mapping[str, _Rule] | None = None, **must: _Rule) -> _Claim:
 
 _DOCKER_HOST = rf"|(?:unix://)?{_BELOW}|(?:tcp|https?)://[A-Za-z0-9.:\[\]_-]+"
 _TAG = r"tare:[0-9a-f]{12}"
+_CONTAINERD = rf"{'|'.join(map(re.escape, containerd.SOCKETS))}|{_WORK}"
 
 _NAMED = _claim(name=_SANDBOX)
 _CLAIMS: Final[Mapping[str, _Claim]] = {
@@ -135,6 +137,9 @@ _CLAIMS: Final[Mapping[str, _Claim]] = {
     ),
     "podman": _claim(name=_SANDBOX, group=_GROUP),
     "docker-image": _claim(tag=_TAG, host=_DOCKER_HOST),
+    "containerd": _claim(socket=_CONTAINERD, name=_SANDBOX),
+    "pod": _claim({"ids": _Each(_HEX)}, socket=_CONTAINERD, name=_SANDBOX),
+    "containerd-image": _claim(socket=_CONTAINERD, tag=rf"localhost/{_TAG}"),
     "podman-image": _claim(tag=rf"(?:localhost/)?{_TAG}"),
     "lxd": _claim(
         client="lxc|incus",

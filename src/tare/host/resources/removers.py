@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 from tare import lazily
 from tare.errors import HostError
 from tare.host import cgroup, processes, state
-from tare.host.daemons import dockerd, lxd, runtimes
+from tare.host.daemons import containerd, cri, dockerd, lxd, runtimes
 from tare.host.filesystems import mounts, removal
 from tare.host.network.links import links
 from tare.host.resources import kinds
@@ -98,6 +98,21 @@ def of_docker(container: str, record: Path, mounts: Sequence[str]) -> Mapping[st
 def docker_image(tag: str) -> HostResource:
     """An image of tare's, by tag, in the Docker daemon that the environment names."""
     return HostResource("docker-image", {"tag": tag, "host": dockerd.named()})
+
+
+def containerd_container(address: str, name: str) -> HostResource:
+    """A container of a containerd's, with its task and its snapshot, in tare's namespace there."""
+    return HostResource("containerd", {"socket": address, "name": name})
+
+
+def pod(address: str, name: str) -> HostResource:
+    """A pod of a containerd's CRI with its containers, by its label; ``ids`` of both are learned once it is made."""
+    return HostResource("pod", {"socket": address, "name": name})
+
+
+def containerd_image(address: str, tag: str) -> HostResource:
+    """An image of tare's, by tag, in a containerd."""
+    return HostResource("containerd-image", {"socket": address, "tag": tag})
 
 
 def podman_image(tag: str) -> HostResource:
@@ -280,13 +295,19 @@ def _remove_from_gone_docker(facts: Mapping[str, Fact]) -> None:
     """What a daemon that is gone left of a container: its shim and its mounts; processes go with the control group."""
     mounts = facts.get("mounts", [])
     assert isinstance(mounts, list)
-    for cmdline in Path("/proc").glob("[0-9]*/cmdline") if "id" in facts else ():
-        with contextlib.suppress(OSError):
-            words = cmdline.read_bytes().decode(errors="replace").split("\0")
-            if "containerd-shim" in words[0] and facts["id"] in words:
-                os.kill(int(cmdline.parent.name), signal.SIGKILL)
+    if "id" in facts:
+        _end_shims(str(facts["id"]))
     for point in mounts:
         _remove_mount({"path": point})
+
+
+def _end_shims(container: str) -> None:
+    """Kill containerd's shims of a container, whose id is among their words."""
+    for cmdline in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            words = cmdline.read_bytes().decode(errors="replace").split("\0")
+            if "containerd-shim" in words[0] and container in words:
+                os.kill(int(cmdline.parent.name), signal.SIGKILL)
 
 
 def _gone_soon(client: docker.DockerClient, name: str) -> bool:
@@ -331,6 +352,85 @@ def _remove_docker_image(facts: Mapping[str, Fact]) -> None:
     except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
         fix = "start the dockerd that has it, then `tare clean`"
         raise HostError(f"image {tag} cannot be removed: the Docker daemon does not do it", fix=fix) from error
+
+
+def _remove_containerd(facts: Mapping[str, Fact]) -> None:
+    address, name = str(facts["socket"]), str(facts["name"])
+    if processes.find("ctr") is None:
+        return
+    if not containerd.listens(address):
+        if not Path(address).is_relative_to(state.work()):
+            raise HostError(
+                f"container {name} cannot be removed: the containerd at {address} does not answer",
+                fix="start the containerd that has it, then `tare clean`",
+            )
+        _remove_from_gone_containerd(address, name)
+        return
+    ctr = containerd.ctr(address)
+    deadline = until(10)
+    while True:
+        # Of a task that is just being made or has just died, the daemon first has to learn.
+        processes.run([*ctr, "tasks", "rm", "--force", name], time_limit_s=20)
+        processes.run([*ctr, "containers", "rm", name], time_limit_s=20)
+        processes.run([*ctr, "snapshots", "rm", name], time_limit_s=20)
+        lists = {
+            what: processes.run([*ctr, what, "ls"], time_limit_s=20) for what in ("tasks", "containers", "snapshots")
+        }
+        stays = [what for what, listed in lists.items() if listed.code != 0 or name in _first_words(listed.text)]
+        if not stays:
+            break
+        if time.monotonic() > deadline:
+            fix = f"see `{' '.join(ctr)} {stays[0]} ls`"
+            raise HostError(f"containerd keeps {name} among its {', '.join(stays)}", fix=fix)
+        time.sleep(0.05)
+
+
+def _remove_pod(facts: Mapping[str, Fact]) -> None:
+    address, name = str(facts["socket"]), str(facts["name"])
+    if not containerd.listens(address):
+        if not Path(address).is_relative_to(state.work()):
+            fix = "start the containerd that has it, then `tare clean`"
+            raise HostError(f"pod {name} cannot be removed: the containerd at {address} does not answer", fix=fix)
+        ids = facts.get("ids", [])
+        assert isinstance(ids, list)
+        for container in ids:
+            _remove_from_gone_containerd(address, container, containerd.CRI_NAMESPACE)
+        return
+    deadline = until(10)
+    with contextlib.closing(cri.Runtime(address)) as runtime:
+        # One that is just being made is listed once it is.
+        while pods := runtime.pods(name):
+            for each in pods:
+                try:
+                    runtime.remove_pod(each)
+                except HostError:
+                    if time.monotonic() > deadline:
+                        raise
+                    time.sleep(0.05)
+
+
+def _first_words(table: str) -> list[str]:
+    return [words[0] for words in map(str.split, table.splitlines()) if words]
+
+
+def _remove_from_gone_containerd(address: str, name: str, namespace: str = containerd.NAMESPACE) -> None:
+    """What a daemon of tare's own that was killed left of a container, outside of its folders."""
+    _end_shims(name)
+    for path in containerd.kept_outside(address, name, namespace):
+        removal.remove(path)
+
+
+def _remove_containerd_image(facts: Mapping[str, Fact]) -> None:
+    address, tag = str(facts["socket"]), str(facts["tag"])
+    if processes.find("ctr") is None:
+        return
+    if not containerd.listens(address):
+        fix = "start the containerd that has it, then `tare clean`"
+        raise HostError(f"image {tag} cannot be removed: the containerd at {address} does not answer", fix=fix)
+    for namespace in (containerd.NAMESPACE, containerd.CRI_NAMESPACE):
+        ctr = containerd.ctr(address, namespace)
+        if tag in _first_words(processes.run([*ctr, "images", "ls"], time_limit_s=20).text):
+            processes.run([*ctr, "images", "rm", "--sync", tag], time_limit_s=30).require()
 
 
 def _remove_podman_image(facts: Mapping[str, Fact]) -> None:
@@ -431,6 +531,9 @@ _REMOVERS: Mapping[str, Callable[[Mapping[str, Fact]], None]] = {
     "podman": _remove_podman,
     "docker-image": _remove_docker_image,
     "podman-image": _remove_podman_image,
+    "containerd": _remove_containerd,
+    "containerd-image": _remove_containerd_image,
+    "pod": _remove_pod,
     "domain": _remove_domain,
     "loop": _remove_loop,
     "xen": _remove_xen,

@@ -125,7 +125,7 @@ def launch_bundle(
         surroundings += room.made({"root": root, "data": data})
         root, data = Path(room.inside("root")), Path(room.inside("data"))
     else:
-        address = _address(spec, cleanup, net)
+        address = plugged(spec, cleanup, net)
         roots.overlay_root(cleanup, spec.space, spec.image.root)
     netns = None if net is Net.NONE else bridge.namespace_path(spec.id)
     group = f"{spec.group.inner}/box"
@@ -152,7 +152,8 @@ def own_users(spec: LaunchSpec, cleanup: CleanupStack, place: Path) -> Address:
     return Address.on_veth(spec, endpoint.address)
 
 
-def _address(spec: LaunchSpec, cleanup: CleanupStack, net: Net) -> Address:
+def plugged(spec: LaunchSpec, cleanup: CleanupStack, net: Net) -> Address:
+    """Make an instance's network namespace, if it has one (`bridge.namespace_path`); returns where it is reached."""
     if net is Net.NONE:
         return Address.nowhere(spec)
     endpoint = spec.network.new_namespace(cleanup, spec.id)

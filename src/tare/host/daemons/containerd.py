@@ -1,0 +1,54 @@
+"""Reaching a containerd: its socket, the command line of `ctr`, and what its shims keep outside of its own folders."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+from pathlib import Path
+
+from tare.host.daemons import activation
+from tare.timeouts import stretched
+
+#: Where the host's own daemon listens: Debian's, Docker's and kubeadm's, and that of k3s.
+SOCKETS = ("/run/containerd/containerd.sock", "/run/k3s/containerd/containerd.sock")
+#: Of all that is tare's in a daemon, but for pods: those are in the namespace of the CRI.
+NAMESPACE = "tare"
+CRI_NAMESPACE = "k8s.io"
+#: Wherever a daemon has its state, its shims listen here, and runtimes keep theirs below it (containerd's defaults).
+_SHIMS = Path("/run/containerd")
+_LIMIT_S = 2.0
+
+
+def ctr(address: str, namespace: str = NAMESPACE) -> list[str]:
+    """The command line of the daemon's client, to be followed by its words."""
+    return ["ctr", "--address", address, "--namespace", namespace]
+
+
+def listens(address: str) -> bool:
+    """Whether a daemon runs there. A socket by which a request would only start one does not count."""
+    if activation.only_init_listens(address):
+        return False
+    with socket.socket(socket.AF_UNIX) as caller:
+        caller.settimeout(stretched(_LIMIT_S))
+        try:
+            caller.connect(address)
+        except OSError:
+            return False
+    return True
+
+
+def hosts_own() -> str | None:
+    """The address of the host's own daemon, the one of ``CONTAINERD_ADDRESS`` before others; None: none runs."""
+    named = os.environ.get("CONTAINERD_ADDRESS", "")
+    return next((address for address in (*([named] if named in SOCKETS else []), *SOCKETS) if listens(address)), None)
+
+
+def kept_outside(address: str, container: str, namespace: str = NAMESPACE) -> list[Path]:
+    """What shim and runtime of a container keep outside of the daemon's folders, and leave there when both are killed.
+
+    The shim's socket is called after a digest of the daemon's address, the namespace and the container's id.
+    """
+    digest = hashlib.sha256(f"{address}/{namespace}/{container}".encode()).hexdigest()
+    runtimes = (_SHIMS / runtime / namespace / container for runtime in ("runc", "runsc"))
+    return [_SHIMS / "s" / digest, *runtimes]

@@ -1,0 +1,174 @@
+"""containerd without Docker: containers by its own client, `ctr run`. Variants are the runtimes, each with its shim."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+
+from tare.errors import TareError
+from tare.host import distribution, processes, state
+from tare.host.daemons import containerd
+from tare.host.network import bridge
+from tare.host.resources import removers
+from tare.host.resources.journal import CleanupStack
+from tare.host.resources.resource import HostResource
+from tare.image.build import Image
+from tare.image.forms import disk_bytes
+from tare.platforms import crun
+from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.gvisor import DISK_CACHE, NETSTACK, find_runsc
+from tare.platforms.parts import containerd_server, helpers, left_open
+from tare.platforms.parts.attempt import TrialSite, complaint, system_folders
+from tare.platforms.parts.containerd_server import SHARED, Server
+from tare.platforms.parts.marks import Ping
+from tare.platforms.parts.oci import Net, plugged
+from tare.platforms.parts.pipes import start
+
+_INSTALL = distribution.install("containerd")
+#: What brings the programs that a runtime takes besides containerd and runc.
+_FIXES = {
+    "crun": distribution.install("crun"),
+    "runsc": "tare setup --with containerd-gvisor",
+    "kata": "install Kata Containers by its project's releases (kata-static): no package registry has it",
+}
+FILTERLESS = "no seccomp filter, as `ctr run` has none without --seccomp"
+
+
+class Containerd(Platform):
+    """A container of ``ctr run`` with its own defaults, on a snapshot of the image, in tare's network namespace."""
+
+    by_default = False
+
+    def __init__(self, name: str, runtime: str, title: str) -> None:
+        self.name = name
+        self.title = title
+        self.runtime = runtime
+        self._net = Net.VETH
+        if runtime in {"runsc", "kata"}:
+            self._net = Net.OWN_STACK
+            self.network_path = Net.VETH.path + (NETSTACK if runtime == "runsc" else ", the guest's virtio-net")
+        else:
+            self.network_path = Net.VETH.path
+            self.open_by_design = left_open.on_bridge(FILTERLESS, *left_open.UNFILTERED)
+        if runtime == "runsc":
+            self.disk_cache = DISK_CACHE
+        if runtime == "kata":
+            self.own_kernel = True
+            self.disk_cache = "the guest's page cache over virtio-fs"
+        if runtime == "crun":
+            self.not_honoured = (crun.WRAPPED,)
+
+    def detect(self) -> Availability:
+        """Run a trivial container of the host's own files, by a daemon that is stopped again where it is tare's."""
+        missing = next((name for name in self._programs() if _path(name) is None), None)
+        if missing is not None:
+            fix = (
+                _INSTALL if missing in {"ctr", "containerd"} else _FIXES.get(self.runtime, distribution.install("runc"))
+            )
+            return Availability(False, reason=f"{missing} is not installed", fix=fix)
+        if os.geteuid() != 0:
+            return Availability(False, reason="containerd is driven as root", fix="run tare as root (sudo)")
+        try:
+            with contextlib.closing(Server()) as server:
+                self._require(server)
+                why = complaint(lambda site: self._trivial(server, site))
+                version, own = server.version(), server.own
+        except TareError as error:
+            return Availability(False, reason=error.what, fix=error.fix or "")
+        if why:
+            fix = "see containerd's log, and `ctr run` by hand"
+            return Availability(False, reason=f"a trivial container fails: {why}", fix=fix)
+        details = {
+            "daemon": "tare's own" if own else "the host's",
+            "shim": containerd_server.runtime_type(self.runtime),
+        }
+        return Availability(True, version=version, details=details)
+
+    def prepare(self, image: Image) -> Prepared:
+        """Import the image, and unpack it for the overlay snapshotter; in a daemon of the host's it stays."""
+        SHARED.taken(self.name).import_image(image)
+        programs = ("ctr", *(_path(name) or name for name in self._programs()[2:]))
+        # The snapshot is a copy of the image's folder.
+        return Prepared(f"image {containerd_server.image_tag(image)}", disk_bytes(image.root), (), programs)
+
+    def kept(self, image: Image) -> list[HostResource]:
+        """The imported image, where the daemon is the host's."""
+        return SHARED.taken(self.name).kept(image)
+
+    def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
+        """``ctr run``: its stdin and stdout are the agent's."""
+        server = SHARED.taken(self.name)
+        name = f"tare-{spec.id}"
+        address = plugged(spec, cleanup, self._net)
+        cleanup.own(removers.containerd_container(server.address, name))
+        argv = [
+            *containerd.ctr(server.address),
+            *run_words(self.runtime, f"{spec.group.inner}/box"),
+            f"--fifo-dir={spec.space.folder}",
+            f"--memory-limit={spec.resources.memory_bytes}",
+            f"--with-ns=network:{bridge.namespace_path(spec.id)}",
+            f"--mount=type=bind,src={spec.space.data},dst=/data,options=rbind:rw",
+            containerd_server.image_tag(spec.image),
+            name,
+            *spec.agent_argv(),
+        ]
+        began = start(spec, argv)
+        ping = Ping(address.ping) if address.ping and spec.measured else None
+        group = server.group()
+
+        def settle() -> None:
+            helpers.adopt(spec.group, lambda words: containerd_server.helps(words, name))
+
+        daemons = () if group is None else (group,)
+        return Instance(
+            spec, began.stream, began.at, address, began.first_byte, ping=ping, daemons=daemons, settle=settle
+        )
+
+    def daemon_failure(self) -> TareError | None:
+        """The error where the daemon has died, else None."""
+        server = SHARED.held()
+        return None if server is None else server.ended()
+
+    def close(self) -> None:
+        """Give the daemon back, which is stopped with its last platform where it is tare's."""
+        SHARED.given_back(self.name)
+
+    def _require(self, server: Server) -> None:
+        """Raise `TareError` where the daemon lacks what a platform needs besides `ctr`."""
+
+    def _programs(self) -> list[str]:
+        """What must be there, `containerd` and `ctr` first."""
+        shim = containerd_server.shim_program(self.runtime)
+        of_runtime = ["kata-runtime"] if self.runtime == "kata" else [self.runtime]
+        return ["containerd", "ctr", shim, *of_runtime]
+
+    def _trivial(self, server: Server, site: TrialSite) -> Sequence[str]:
+        name = f"tare-{site.folder.name}"
+        root = site.folder / "root"
+        root.mkdir()
+        site.cleanup.own(removers.containerd_container(server.address, name))
+        binds = [f"--mount=type=bind,src={path.resolve()},dst={path},options=rbind:ro" for path in system_folders()]
+        words = [*run_words(self.runtime, f"{site.group.inner}/box"), f"--fifo-dir={site.folder}", *binds]
+        return [*containerd.ctr(server.address), *words, "--rootfs", str(root), name, "/bin/true"]
+
+
+def run_words(runtime: str, group: str) -> list[str]:
+    """The start of ``ctr run``'s words: the runtime and its shim, and the container's control group."""
+    program = [f"--runc-binary={crun.runtime()}"] if runtime == "crun" else []
+    return ["run", "--rm", f"--runtime={containerd_server.runtime_type(runtime)}", *program, f"--cgroup=/{group}"]
+
+
+def _path(program: str) -> str | None:
+    if program == "runsc":
+        return find_runsc()
+    built = state.home_if_any() / "bin" / program
+    return str(built) if os.access(built, os.X_OK) else processes.find(program)
+
+
+PLATFORMS = (
+    Containerd("containerd", "runc", "containerd with runc, by ctr"),
+    Containerd("containerd-crun", "crun", "containerd with crun, by ctr"),
+    Containerd("containerd-gvisor", "runsc", "containerd with gVisor's own shim (runsc, systrap), by ctr"),
+    Containerd("containerd-kata", "kata", "containerd with Kata's shim: a virtual machine for each container, by ctr"),
+)

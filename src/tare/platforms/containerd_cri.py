@@ -1,0 +1,144 @@
+"""containerd as on a Kubernetes node: a pod of one container by the CRI. Variants are the runtime handlers.
+
+A kubelet asks for a sandbox, then for a container in it, then for its start; so does this. To a container's stdin it
+would attach by a second protocol, of another server of the daemon's: here the agent connects to the host instead.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Sequence
+
+from tare.errors import PlatformError
+from tare.host.daemons import containerd
+from tare.host.daemons.cri import Runtime, fields, labelled, message
+from tare.host.resources import removers
+from tare.host.resources.journal import CleanupStack
+from tare.image.build import Image
+from tare.image.forms import disk_bytes
+from tare.platforms.base import Address, Instance, LaunchSpec, Prepared
+from tare.platforms.containerd import Containerd
+from tare.platforms.parts import containerd_server, helpers, left_open, rights
+from tare.platforms.parts.containerd_server import SHARED, Server
+from tare.platforms.parts.marks import FirstByte
+from tare.session.streams import SocketStream
+from tare.timeouts import stretched
+
+#: Of a namespace (`NamespaceMode`): the container's own; the node's. 0 is the pod's.
+_CONTAINER, _NODE = 1, 2
+_NAMESPACES = message({1: _NODE, 2: _CONTAINER})
+WITH_NODES_NETWORK = (
+    "the pod has the node's network (hostNetwork): no CNI plugin is part of its start or of its packets' way"
+)
+
+
+class ContainerdCri(Containerd):
+    """A pod with one container, on the node's network, as a kubelet makes one that asks for no seccomp profile."""
+
+    def __init__(self, name: str, runtime: str, title: str) -> None:
+        super().__init__(name, runtime, title)
+        # Of netstack nothing is left: runsc gives its programs the node's sockets there.
+        self.network_path = "client, bridge, host stack"
+        self.not_honoured = (*self.not_honoured, WITH_NODES_NETWORK)
+        self.open_by_design = left_open.BY_NETWORK["host"]
+        if runtime in {"runc", "crun"}:
+            why = "no seccomp filter, as a pod has none that asks for none (SeccompDefault is off by default)"
+            self.open_by_design = {**self.open_by_design, **left_open.doors(why, *left_open.UNFILTERED)}
+
+    def prepare(self, image: Image) -> Prepared:
+        """Import the image where the CRI looks, and unpack it; in a daemon of the host's it stays."""
+        SHARED.taken(self.name).import_image(image, containerd.CRI_NAMESPACE)
+        shim = containerd_server.shim_program(self.runtime)
+        return Prepared(f"image {containerd_server.image_tag(image)}", disk_bytes(image.root), (), (shim, self.runtime))
+
+    def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
+        """Ask for the sandbox, the container and its start; then wait until the agent connects."""
+        server = SHARED.taken(self.name)
+        resource = removers.pod(server.address, f"tare-{spec.id}")
+        cleanup.own(resource)
+        # A kubelet is connected all the time.
+        with spec.network.listener() as listener, contextlib.closing(Runtime(server.address)) as runtime:
+            argv = spec.agent_argv("--host", f"tcp:{spec.network.host}:{listener.getsockname()[1]}")
+            pod = pod_config(spec)
+            started = spec.begin()
+            sandbox = _id(runtime.call("RunPodSandbox", message({1: pod, 2: handler(self.runtime)})))
+            request = message({1: sandbox, 2: container_config(spec, argv), 3: pod})
+            container = _id(runtime.call("CreateContainer", request))
+            runtime.call("StartContainer", message({1: container}))
+            connection = _accepted(listener, spec)
+        stream = SocketStream(connection)
+        group = server.group()
+
+        def settle() -> None:
+            cleanup.learn(resource, {"ids": [container, sandbox]})
+            helpers.adopt(
+                spec.group,
+                lambda words: any(containerd_server.helps(words, its_id) for its_id in (sandbox, container)),
+            )
+
+        daemons = () if group is None else (group,)
+        address = Address.on_host(spec)
+        return Instance(spec, stream, started, address, FirstByte(stream.fileno()), daemons=daemons, settle=settle)
+
+    def _require(self, server: Server) -> None:
+        """Raise `HostError` where the daemon's CRI does not answer: dockerd's own containerd has none."""
+        with contextlib.closing(Runtime(server.address)) as runtime:
+            runtime.version()
+
+
+def handler(runtime: str) -> str:
+    """The name of a runtime class's handler; runc is the default, which has none."""
+    return "" if runtime == "runc" else runtime
+
+
+def pod_config(spec: LaunchSpec) -> bytes:
+    """A ``PodSandboxConfig``: its control group is the instance's, its network the node's."""
+    name = f"tare-{spec.id}"
+    return message(
+        {
+            1: message({1: name, 2: name, 3: "tare", 4: 0}),
+            6: labelled(name),
+            8: message({1: f"/{spec.group.inner}", 2: message({1: _NAMESPACES})}),
+        }
+    )
+
+
+def container_config(spec: LaunchSpec, argv: Sequence[str]) -> bytes:
+    """A ``ContainerConfig``: the limits of the instance, /data, and the paths that a kubelet closes."""
+    resources = message({4: spec.resources.memory_bytes, 6: ",".join(map(str, spec.resources.cpus))})
+    security = message({3: _NAMESPACES, 13: list(rights.MASKED), 14: list(rights.READ_ONLY)})
+    return message(
+        {
+            1: message({1: "agent", 2: 0}),
+            2: message({1: containerd_server.image_tag(spec.image)}),
+            3: list(argv),
+            7: message({1: "/data", 2: str(spec.space.data)}),
+            15: message({1: resources, 2: security}),
+        }
+    )
+
+
+def _id(answer: bytes) -> str:
+    return fields(answer)[1][0].decode()
+
+
+def _accepted(listener: socket.socket, spec: LaunchSpec) -> socket.socket:
+    listener.settimeout(stretched(spec.start_limit_s))
+    try:
+        connection, _ = listener.accept()
+    except TimeoutError as error:
+        fix = "see containerd's log"
+        raise PlatformError(f"the pod's agent did not connect within {spec.start_limit_s:.0f} s", fix=fix) from error
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connection
+
+
+PLATFORMS = (
+    ContainerdCri("containerd-cri", "runc", "containerd with runc, a pod by the CRI"),
+    ContainerdCri("containerd-cri-crun", "crun", "containerd with crun, a pod by the CRI"),
+    ContainerdCri(
+        "containerd-cri-gvisor", "runsc", "containerd with gVisor's own shim (runsc, systrap), a pod by the CRI"
+    ),
+    ContainerdCri("containerd-cri-kata", "kata", "containerd with Kata's shim, a pod in a virtual machine by the CRI"),
+)

@@ -1,0 +1,208 @@
+"""The containerd for tare's containers: the host's own where it runs, else one of tare's."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import secrets
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from tare.errors import PlatformError
+from tare.host import cgroup, processes, state
+from tare.host.daemons import containerd
+from tare.host.daemons import own as daemons
+from tare.host.resources import removers
+from tare.host.resources.journal import CleanupStack, Journal
+from tare.host.resources.resource import HostResource
+from tare.image.build import Image
+from tare.image.forms import oci_archive
+from tare.platforms import crun
+
+IMPORT_LIMIT_S = 600.0
+LIMIT_S = 30.0
+#: What a pod's sandbox runs: containerd's own image for it comes from a registry, and does nothing either.
+PAUSE = ("/bin/sleep", "infinity")
+PAUSE_TAG = "localhost/tare:pause"
+
+
+class Server:
+    """A running containerd, which `close` stops where it is tare's own."""
+
+    def __init__(self) -> None:
+        """Find the host's daemon or start one. Raises `HostError`."""
+        self._cleanup = CleanupStack(Journal(state.journal()))
+        self._folder = state.work() / f"tare-{os.getpid()}{secrets.token_hex(3)}"
+        self._daemon: daemons.Daemon | None = None
+        self._lock = threading.Lock()
+        hosts = containerd.hosts_own()
+        self.own = hosts is None
+        self.address = hosts or str(self._folder / "containerd.sock")
+        try:
+            if self.own:
+                self._cleanup.own(removers.folder(self._folder))
+                self._folder.mkdir(parents=True, mode=0o711)
+                self.revive()
+        except BaseException:
+            self.close()
+            raise
+
+    def ask(self, *words: str, namespace: str = containerd.NAMESPACE, time_limit_s: float = LIMIT_S) -> str:
+        """What `ctr` prints for these words. Raises `PlatformError` with the daemon's message."""
+        done = processes.run([*containerd.ctr(self.address, namespace), *words], time_limit_s=time_limit_s)
+        if done.code != 0:
+            message = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
+            raise PlatformError(f"containerd refuses: {message}", fix="see its log, and what `ctr version` says")
+        return done.text
+
+    def version(self) -> str:
+        """The daemon's version."""
+        return server_version(self.ask("version"))
+
+    def import_image(self, image: Image, namespace: str = containerd.NAMESPACE) -> None:
+        """Have the image in its store and unpacked, as `image_tag`. Raises `PlatformError`."""
+        with self._lock:
+            present = {line.split()[0] for line in self.ask("images", "ls", namespace=namespace).splitlines() if line}
+            if image_tag(image) in present:
+                return
+            # The host's own daemon has an image of its own for pods.
+            pause = [(PAUSE_TAG, PAUSE)] if self.own else []
+            with oci_archive(image, (image_tag(image), ["/bin/true"]), *pause) as archive:
+                self.ask("images", "import", str(archive), namespace=namespace, time_limit_s=IMPORT_LIMIT_S)
+
+    def kept(self, image: Image) -> list[HostResource]:
+        """What `import_image` leaves in a daemon of the host's; tare's own goes with all in it."""
+        return [] if self.own else [removers.containerd_image(self.address, image_tag(image))]
+
+    def group(self) -> cgroup.Group | None:
+        """The daemon's control group, for reading; None when it has none of its own."""
+        if self._daemon is not None:
+            return cgroup.Group(self._daemon.group.path)
+        for comm in Path("/proc").glob("[0-9]*/comm"):
+            try:
+                if comm.read_text().strip() == "containerd":
+                    return cgroup.usage_of(int(comm.parent.name))
+            except OSError:  # it ended meanwhile
+                continue
+        return None
+
+    def revive(self) -> None:
+        """Start tare's own daemon where it does not run: at first, and when it died. Its containers outlive it."""
+        with self._lock:
+            if not self.own or (self._daemon is not None and self._daemon.ended() is None):
+                return
+            config = self._folder / "config.toml"
+            config.write_text(configuration(self._folder, self.address))
+            # containerd finds its shims, and they the runtimes, on its PATH.
+            path = f"{state.home() / 'bin'}:{os.environ.get('PATH', os.defpath)}:/usr/local/sbin:/usr/sbin:/sbin"
+            ask = [*containerd.ctr(self.address), "version"]
+            self._daemon = daemons.start(
+                self._cleanup,
+                "containerd",
+                ["containerd", "--config", str(config)],
+                ready=lambda: processes.run(ask, time_limit_s=10).code == 0,
+                log=self._folder / "daemon.log",
+                env={**processes.without_proxies(), "PATH": path},
+            )
+
+    def ended(self) -> PlatformError | None:
+        """How tare's own daemon ended; None while it runs. Of the host's, that it does not answer any more."""
+        if self._daemon is None:
+            gone = not containerd.listens(self.address)
+            return PlatformError("containerd does not answer", fix="systemctl start containerd") if gone else None
+        how = self._daemon.ended(daemons.DYING_S)
+        return None if how is None else PlatformError(f"containerd {how}", fix="the next start has a new one")
+
+    def close(self) -> None:
+        """Stop the daemon, and remove all that it has, where it is tare's."""
+        if self._daemon is not None:
+            self._daemon.stop()
+        self._cleanup.release()
+
+
+class Shared:
+    """One server for all platforms of a process that want one: it is started for the first, and stopped by the last."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # several instances may start at once
+        self._server: Server | None = None
+        self._users: set[str] = set()
+
+    def taken(self, user: str) -> Server:
+        """The running server, which stays until this platform gives it back. Raises `HostError`."""
+        with self._lock:
+            if self._server is None:
+                self._server = Server()
+            self._users.add(user)
+            self._server.revive()
+            return self._server
+
+    def held(self) -> Server | None:
+        """The server, where one is taken."""
+        return self._server
+
+    def given_back(self, user: str) -> None:
+        """The platform is done with it, also where it never took it."""
+        with self._lock:
+            self._users.discard(user)
+            if self._users or self._server is None:
+                return
+            server, self._server = self._server, None
+        server.close()
+
+
+SHARED = Shared()
+
+
+def image_tag(image: Image) -> str:
+    """The tag of the imported image."""
+    return f"localhost/tare:{image.hash[:12]}"
+
+
+def server_version(printed: str) -> str:
+    """The daemon's version in what ``ctr version`` prints: of the client it says the same before."""
+    server = printed.partition("Server:")[2]
+    return next((line.split()[1] for line in server.splitlines() if line.strip().startswith("Version:")), "unknown")
+
+
+def configuration(folder: Path, address: str) -> str:
+    """The configuration of a daemon of tare's own: containerd's, but for its places and the runtimes by name."""
+    cri = 'plugins."io.containerd.grpc.v1.cri"'
+    text = json.dumps  # a string of TOML is one of JSON
+    lines = [
+        "version = 2",
+        f"root = {text(str(folder / 'root'))}",
+        f"state = {text(str(folder / 'state'))}",
+        "[grpc]",
+        f"address = {text(address)}",
+        f"[{cri}]",
+        f"sandbox_image = {text(PAUSE_TAG)}",
+        # A host that is a container may lack the right (CAP_SYS_RESOURCE) to lower it as the CRI does.
+        "restrict_oom_score_adj = true",
+        f"[{cri}.containerd.runtimes.runc]",
+        'runtime_type = "io.containerd.runc.v2"',
+    ]
+    named = {"crun": (runtime_type("crun"), crun.runtime()), "runsc": (runtime_type("runsc"), "")}
+    for name, (kind, program) in named.items():
+        lines += [f"[{cri}.containerd.runtimes.{name}]", f"runtime_type = {text(kind)}"]
+        if program:
+            lines += [f"[{cri}.containerd.runtimes.{name}.options]", f"BinaryName = {text(program)}"]
+    return "\n".join([*lines, ""])
+
+
+def runtime_type(runtime: str) -> str:
+    """What containerd calls the shim that starts a runtime."""
+    return {"runsc": "io.containerd.runsc.v1", "kata": "io.containerd.kata.v2"}.get(runtime, "io.containerd.runc.v2")
+
+
+def shim_program(runtime: str) -> str:
+    """The shim's program, which containerd looks for on its PATH."""
+    _, _, name, version = runtime_type(runtime).split(".")
+    return f"containerd-shim-{name}-{version}"
+
+
+def helps(argv: Sequence[str], container: str) -> bool:
+    """Whether a command line is that of a container's own shim."""
+    return "containerd-shim" in argv[0] and ("-id", container) in itertools.pairwise(argv)

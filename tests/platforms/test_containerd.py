@@ -1,0 +1,120 @@
+import hashlib
+import json
+import tarfile
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tare.host import state
+from tare.host.daemons import containerd
+from tare.image import manifests
+from tare.image.build import Image
+from tare.image.forms import oci_archive
+from tare.platforms import registry
+from tare.platforms.parts import containerd_server
+
+#: What `ctr version` of Debian 12 printed.
+VERSION = """\
+Client:
+  Version:  1.6.20~ds1
+  Revision: 1.6.20~ds1-1+deb12u3
+  Go version: go1.19.8
+
+Server:
+  Version:  1.6.21~ds1
+  Revision: 1.6.20~ds1-1+deb12u3
+  UUID: 5cdfe57a-056b-4c36-bd1f-569d484785c9
+"""
+#: The words of a shim that containerd 1.6 started.
+SHIM = [
+    "/bin/containerd-shim-runc-v2", "-namespace", "tare", "-id", "tare-ab12cx3", "-address", "/w/containerd.sock", "",
+]  # fmt: skip
+
+
+def _read(archive, name):
+    return json.loads(archive.extractfile(name).read())
+
+
+def _blob(archive, described):
+    contents = archive.extractfile(f"blobs/{described['digest'].replace(':', '/')}").read()
+    assert hashlib.sha256(contents).hexdigest() == described["digest"].removeprefix("sha256:")
+    assert len(contents) == described["size"]
+    return contents
+
+
+def test_the_archive_has_two_images_of_one_layer_and_goes_after_use(tmp_path):
+    root = tmp_path / "root"
+    (root / "bin").mkdir(parents=True)
+    (root / "bin" / "true").write_bytes(b"a program")
+    image = Image("ab" * 32, root, manifests.Manifest(suite="none", recipe_hash="none", packages={}), "0")
+    with oci_archive(image, ("localhost/tare:a", ["/bin/true"]), ("localhost/tare:b", ["/bin/sleep"])) as place:
+        with tarfile.open(place) as archive:
+            assert _read(archive, "oci-layout") == {"imageLayoutVersion": "1.0.0"}
+            described = _read(archive, "index.json")["manifests"]
+            names = [manifest["annotations"]["io.containerd.image.name"] for manifest in described]
+            assert names == ["localhost/tare:a", "localhost/tare:b"]
+            images = [json.loads(_blob(archive, manifest)) for manifest in described]
+            configs = [json.loads(_blob(archive, manifest["config"])) for manifest in images]
+            assert [config["config"]["Cmd"] for config in configs] == [["/bin/true"], ["/bin/sleep"]]
+            [layers] = {json.dumps(manifest["layers"]) for manifest in images}
+            [layer] = json.loads(layers)
+            assert configs[0]["rootfs"]["diff_ids"] == [layer["digest"]]  # it is not compressed
+            assert _blob(archive, layer) == (tmp_path / "root.tar").read_bytes()
+        kept = place
+    assert not kept.exists()
+
+
+def test_a_daemon_of_tares_own_has_its_places_and_the_runtimes(tmp_path, monkeypatch):
+    monkeypatch.setenv("TARE_HOME", str(tmp_path))
+    config = tomllib.loads(containerd_server.configuration(Path("/w"), "/w/containerd.sock"))
+    assert (config["version"], config["root"], config["state"]) == (2, "/w/root", "/w/state")
+    assert config["grpc"]["address"] == "/w/containerd.sock"
+    runtimes = config["plugins"]["io.containerd.grpc.v1.cri"]["containerd"]["runtimes"]
+    assert {name: runtime["runtime_type"] for name, runtime in runtimes.items()} == {
+        "runc": "io.containerd.runc.v2", "crun": "io.containerd.runc.v2", "runsc": "io.containerd.runsc.v1",
+    }  # fmt: skip
+    assert "crun" in runtimes["crun"]["options"]["BinaryName"]
+
+
+def test_the_version_is_the_daemons_and_not_the_clients():
+    assert containerd_server.server_version(VERSION) == "1.6.21~ds1"
+    assert containerd_server.server_version("Client:\n  Version:  1.6.20\n") == "unknown"
+
+
+def test_a_shim_helps_the_container_that_it_was_started_for():
+    assert containerd_server.helps(SHIM, "tare-ab12cx3")
+    assert not containerd_server.helps(SHIM, "tare-ab12cx")
+    assert not containerd_server.helps(["/usr/bin/ctr", "-id", "tare-ab12cx3"], "tare-ab12cx3")
+
+
+@pytest.mark.parametrize(
+    ("runtime", "program"),
+    [("runc", "runc-v2"), ("crun", "runc-v2"), ("runsc", "runsc-v1"), ("kata", "kata-v2")],
+)
+def test_a_shim_is_called_after_its_type(runtime, program):
+    assert containerd_server.shim_program(runtime) == f"containerd-shim-{program}"
+
+
+def test_a_socket_that_nobody_listens_on_is_no_daemon(tmp_path):
+    assert not containerd.listens(str(tmp_path / "containerd.sock"))
+
+
+@pytest.mark.parametrize(
+    ("name", "needs", "fix"),
+    [
+        ("containerd-kata", "containerd-shim-kata-v2", "kata-static"),
+        ("containerd-gvisor", "containerd-shim-runsc-v1", "tare setup --with containerd-gvisor"),
+    ],
+)
+def test_a_runtime_whose_shim_is_not_there_is_refused_with_the_fix(monkeypatch, tmp_path, name, needs, fix):
+    monkeypatch.setenv("TARE_HOME", str(tmp_path))
+    monkeypatch.setattr(
+        "tare.platforms.containerd.processes.find", lambda program: None if program == needs else f"/usr/bin/{program}"
+    )
+    [platform] = registry.choose([name])
+    answer = platform.detect()
+    assert not answer.available
+    assert answer.reason == f"{needs} is not installed"
+    assert fix in answer.fix
+    assert not (state.home() / "journal").exists()  # nothing was started

@@ -1,0 +1,128 @@
+import contextlib
+import socket
+import struct
+import threading
+
+import h2.config
+import h2.connection
+import h2.events
+import pytest
+
+from tare.errors import HostError
+from tare.host.daemons import cri
+from tare.host.daemons.cri import Runtime, fields, message
+from tare.platforms import registry
+from tare.platforms.containerd_cri import handler
+
+#: `metadata { name: "tare-a" attempt: 300 }` of a ContainerConfig (fields 1; 1 and 2), by the encoding's specification.
+METADATA = b"\x0a\x0b\x0a\x06tare-a\x10\xac\x02"
+FRAME = struct.Struct(">BI")
+
+
+@contextlib.contextmanager
+def serving(place, answers):
+    """A server of gRPC on a Unix socket: gives each request the next answer, (body, trailers); holds the requests."""
+    requests = []
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(place))
+        listener.listen(1)
+        thread = threading.Thread(target=_serve, args=(listener, iter(answers), requests), daemon=True)
+        thread.start()
+        yield requests
+        thread.join(5)
+
+
+def _serve(listener, answers, requests):
+    connection, _ = listener.accept()
+    server = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False, header_encoding="utf-8"))
+    server.initiate_connection()
+    paths, bodies = {}, {}
+    with connection, contextlib.suppress(OSError):  # the client may be gone before it has all
+        while data := connection.recv(65536):
+            for event in server.receive_data(data):
+                if isinstance(event, h2.events.RequestReceived):
+                    paths[event.stream_id] = dict(event.headers)[":path"]
+                elif isinstance(event, h2.events.DataReceived):
+                    bodies[event.stream_id] = bodies.get(event.stream_id, b"") + event.data
+                elif isinstance(event, h2.events.StreamEnded):
+                    requests.append((paths[event.stream_id], bodies[event.stream_id]))
+                    body, trailers = next(answers)
+                    server.send_headers(event.stream_id, [(":status", "200"), ("content-type", "application/grpc")])
+                    for at in range(0, len(body), 16384):
+                        server.send_data(event.stream_id, body[at : at + 16384])
+                        connection.sendall(server.data_to_send())
+                    server.send_headers(event.stream_id, trailers, end_stream=True)
+            connection.sendall(server.data_to_send())
+
+
+def framed(body):
+    return FRAME.pack(0, len(body)) + body
+
+
+def test_a_message_is_what_protocol_buffers_have():
+    assert message({1: message({1: "tare-a", 2: 300})}) == METADATA
+    assert message({3: ["/agent", "serve"]}) == b"\x1a\x06/agent\x1a\x05serve"
+
+
+def test_texts_are_read_by_number_and_other_kinds_passed_over():
+    numbers = message({1: 7}) + b"\x11" + bytes(8) + b"\x1d" + bytes(4)
+    assert fields(numbers + message({2: ["a", "b"], 15: b"c"})) == {2: [b"a", b"b"], 15: [b"c"]}
+
+
+@pytest.mark.parametrize(
+    "damaged", [METADATA[:-1], METADATA[:5], METADATA[2:-1], b"\x0a", b"\x0b", b"\x0a\xff\xff\xff\xff\x0f"]
+)
+def test_what_is_no_message_is_said_to_be_none(damaged):
+    with pytest.raises(HostError, match="no message of the CRI"):
+        fields(damaged)
+
+
+def test_requests_go_over_one_connection_and_the_answers_come_back(tmp_path):
+    pods = message({1: [message({1: "f" * 64, 3: 0}), message({1: "0" * 64})]})
+    answers = [
+        (framed(message({1: "0.1.0", 2: "containerd", 3: "1.6.20~ds1"})), [("grpc-status", "0")]),
+        (framed(pods), [("grpc-status", "0")]),
+    ]
+    with serving(tmp_path / "s", answers) as requests, contextlib.closing(Runtime(str(tmp_path / "s"))) as runtime:
+        assert runtime.version() == "containerd 1.6.20~ds1"
+        assert runtime.pods("tare-a") == ["f" * 64, "0" * 64]
+    assert requests == [
+        ("/runtime.v1.RuntimeService/Version", framed(b"")),
+        ("/runtime.v1.RuntimeService/ListPodSandbox", framed(b"\x0a\x10\x1a\x0e\x0a\x04tare\x12\x06tare-a")),
+    ]
+
+
+def test_a_refusal_is_told_in_the_daemons_words(tmp_path):
+    told = [("grpc-status", "5"), ("grpc-message", "no runtime for %22kata%22 is configured")]
+    with (
+        serving(tmp_path / "s", [(b"", told)]),
+        contextlib.closing(Runtime(str(tmp_path / "s"))) as runtime,
+        pytest.raises(HostError, match='refuses RunPodSandbox: no runtime for "kata" is configured'),
+    ):
+        runtime.call("RunPodSandbox", b"")
+
+
+def test_an_answer_has_a_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(cri, "ANSWER_CAP", 1000)
+    answers = [(framed(bytes(1000)), [("grpc-status", "0")])]
+    with (
+        serving(tmp_path / "s", answers),
+        contextlib.closing(Runtime(str(tmp_path / "s"))) as runtime,
+        pytest.raises(HostError, match="longer than"),
+    ):
+        runtime.call("Version", b"")
+
+
+def test_nobody_there_is_said(tmp_path):
+    with pytest.raises(HostError, match="no containerd answers at"):
+        Runtime(str(tmp_path / "s"))
+
+
+def test_runc_is_the_default_handler_and_others_are_named():
+    assert [handler(runtime) for runtime in ("runc", "crun", "runsc", "kata")] == ["", "crun", "runsc", "kata"]
+
+
+def test_a_pod_says_that_it_has_the_nodes_network():
+    for platform in registry.choose(["containerd-cri", "containerd-cri-gvisor"]):
+        assert "hostNetwork" in " ".join(platform.not_honoured)
+        assert "other-arm" in platform.open_by_design
