@@ -34,6 +34,15 @@ echo '{"exec-opts": ["native.cgroupdriver=cgroupfs"]}' >/etc/docker/daemon.json
 systemctl restart docker
 exec tare platform check docker --json
 """
+#: The host as its own remote one: its sshd as it runs there, and a key as a user makes it.
+SSH = """\
+mkdir -p -m 700 /root/.ssh
+ssh-keygen -q -t ed25519 -N '' -f /root/.ssh/id_ed25519
+cat /root/.ssh/id_ed25519.pub >>/root/.ssh/authorized_keys
+ssh-keyscan -t ed25519 127.0.0.1 >>/root/.ssh/known_hosts
+tare platform check ssh:root@127.0.0.1 --json
+journalctl --quiet --boot --grep 'Started tare-remote-.*\\.scope' --lines 1 >&2
+"""
 #: Campaigns whose ends are looked at: what is found on the host after each.
 LEFT = ("doctor", "campaign", "interrupt", "kill")
 LEFT_OF = ("native", "runc", "docker", "podman", "lxc")
@@ -56,6 +65,7 @@ def jobs(host: str) -> dict[str, list[str]]:
     """The jobs on a host by name: the command that the lab is given."""
     made = {name: ["tare", "platform", "check", name, "--json"] for name in (*COMMON, *OWN[host])}
     made["docker-cgroupfs"] = ["sh", "-ec", CGROUPFS]
+    made["ssh"] = ["sh", "-ec", SSH]
     made["everything"] = ["tare", "run", "-p", "all", "-w", "startup", "-w", "primes", "--blocks", "1", "--json"]
     for end in LEFT:
         made[f"left-{end}"] = ["python3", "tests/lab/left.py", end, *(LEFT_OF if end != "doctor" else ())]

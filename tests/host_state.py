@@ -161,11 +161,23 @@ def _packet_rules() -> Iterator[str]:
                 yield f"{program} {table} {line}"
             elif line.startswith(":") and " ACCEPT" not in line:
                 yield f"{program} {table} {' '.join(line.split()[:2])}"
-    for line in _lines("nft", "list", "ruleset"):
-        yield "nft " + re.sub(r"counter packets \d+ bytes \d+", "counter", line.strip())
+    yield from nft_rules(_lines("nft", "list", "ruleset"))
     for link in _json("tc", "-j", "qdisc"):
         if link.get("kind") not in {"noqueue", "pfifo_fast", "fq_codel", "mq"}:
             yield f"tc {link.get('dev')} {link.get('kind')}"
+
+
+def nft_rules(listing: Sequence[str]) -> Iterator[str]:
+    """Each line of `nft list ruleset` with the tables, chains and sets that it is in before it, so that it is known."""
+    within: list[str] = []
+    for line in listing:
+        words = re.sub(r"counter packets \d+ bytes \d+", "counter", line.strip())
+        if words == "}" and within:
+            within.pop()
+        elif words and not words.startswith("#"):
+            yield " ".join(["nft", *within, words.removesuffix("{").strip()])
+            if words.endswith("{"):
+                within.append(words.removesuffix("{").strip())
 
 
 def _control_groups() -> Iterator[str]:

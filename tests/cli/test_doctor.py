@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -102,6 +103,23 @@ def test_one_that_does_not_start_is_not_available_and_the_others_are(examined, m
     assert not rows["docker"]["available"]
     assert rows["docker"]["reason"].startswith(f"an instance does not start: {reason}")
     assert rows["docker"]["fix"] == (getattr(error, "fix", None) or "")
+
+
+def test_one_prepares_at_a_time(examined):
+    """Docker's platforms share an archive of the image and the daemon's store: two at once broke the one's file."""
+    preparing, most = [], []
+
+    class Slow(FakePlatform):
+        def prepare(self, image):
+            preparing.append(self.name)
+            most.append(len(preparing))
+            time.sleep(0.05)
+            preparing.remove(self.name)
+            return super().prepare(image)
+
+    rows, _ = examined([Slow("docker"), Slow("docker-host"), Slow("docker-none")])
+    assert all(row["available"] for row in rows.values())
+    assert max(most) == 1
 
 
 def test_what_is_not_started_says_why(examined):

@@ -39,6 +39,13 @@ def test_two_mounts_at_one_place_are_two():
     assert host_state._numbered(["a", "a", "b"]) == {"a", "a (2)", "b"}
 
 
+def test_rules_of_nft_are_known_by_the_table_and_chain_that_they_are_in():
+    listing = ["table inet netavark {", "\tchain FORWARD {", "\t\tct state invalid drop", "\t}", "}"]
+    rules = list(host_state.nft_rules(listing))
+    assert rules[-1] == "nft table inet netavark chain FORWARD ct state invalid drop"
+    assert len(rules) == 3
+
+
 @contextlib.contextmanager
 def made(make, undo):
     subprocess.run(make, check=True)

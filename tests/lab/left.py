@@ -33,14 +33,36 @@ JOURNAL = Path("/var/lib/tare/journal")
 #: So many entries: more than what a campaign makes for itself.
 MADE = 5
 MADE_LIMIT_S, END_LIMIT_S, SETTLED_S = 900.0, 5400.0, 20.0
-#: What the host itself, its engines and TARE_HOME have: the reason, and what it looks like.
+#: What the host itself, its engines and TARE_HOME have: the reason, and what it looks like. Seen on Debian 12 and 13.
 EXCUSED = {
     "what systemd runs now and then": (r"process: [0-9]+ [0-9]+ (/usr)?/lib/systemd/", r"process: [0-9]+ [0-9]+ \(sd-"),
     "docker keeps the image tare:HASH, and its daemon has files of its own": (
         r"(file|mount): /(var/lib|run)/(docker|containerd)\b",
     ),
-    "podman keeps the image tare:HASH, and has its own state": (r"(file|mount): /(var/lib|run)/(containers|libpod)\b",),
-    "podman makes these chains at its first network, and keeps them": (r"packet rule: .*(NETAVARK|nv_|netavark)",),
+    "podman keeps the image tare:HASH, and has its own state": (
+        r"(file|mount): /(var/(lib|cache)|run)/(containers|libpod)\b",
+    ),
+    "podman makes these chains at its first network, and keeps them": (
+        r"packet rule: .*(NETAVARK|nv_|netavark)",
+        r"file: /run/lock/netavark\.lock ",
+    ),
+    "podman asks its runtimes about themselves (`podman info`), and they make their folders": (
+        r"file: /run/(crun|runc) ",
+    ),
+    "runc switches all controllers on, from the hierarchy's root down": (r"group: /sys/fs/cgroup passes on ",),
+    "nspawn's and liblxc's own folders": (r"file: /run/(systemd/nspawn|lxc/lock)\b",),
+    "`ip netns`, as tare and engines use it, makes its folder a mount at its first use": (
+        r"(file|mount): /run/netns ",
+    ),
+    "the kernel loads a module for the first link or packet rule of its kind, and keeps it; udev names its device": (
+        r"module: (veth|tun|nft_\w+|xt_\w+)$",
+        r"file: /dev/char/",
+    ),
+    "Debian's libvirtd ends after two minutes in which nobody called": (
+        r"process: [0-9]+ [0-9]+ /usr/sbin/libvirtd --timeout 120$",
+        r"(unit: |group: /sys/fs/cgroup/system\.slice/)libvirtd(-admin|-ro)?\.(socket|service)\b",
+        r"file: /run/(libvirtd\.pid|libvirt/\w+/driver\.pid) ",
+    ),
     "settings of links go and come with the bridge of an engine": (r"setting: /proc/sys/net/(ipv[46]|bridge)/",),
     "journal, sessions and devices of a host that goes on": (
         r"file: /(var/log|run/log|run/udev|run/user|dev/(vcs|pts|shm))\b",
@@ -54,20 +76,35 @@ EXCUSED = {
         r"(unit: |group: /sys/fs/cgroup/system\.slice/)(systemd-|apt-|dpkg-|e2scrub|fstrim|logrotate|man-db)",
     ),
     "TARE_HOME has these on purpose (docs/architecture.md)": (
-        r"file: /var/lib/tare/(images|bin|guest|bpf|rootless)\b",
+        r"file: /var/lib/tare/(images|bin|guest|bpf|rootless|libvirt)\b",
+        r"file: /var/lib/tare/(journal|work) ",
     ),
+    "the lock of this host, which is a file's": (r"file: /run/tare( |/cgroup[0-9]+-net[0-9]+ )",),
     "the lab's own": (r"file: /(lab|usr/local/bin/tare)\b", ".*__pycache__"),
 }
-_EXCUSED = re.compile("|".join(f"^. {pattern}" for patterns in EXCUSED.values() for pattern in patterns))
+#: The same of a platform's engine, where that was used.
+EXCUSED_WITH = {
+    "incus": ("its daemon loads this when it starts", r"module: (vhost|vhost_iotlb|vhost_vsock|vsock)$"),
+    "lxd": ("its daemon loads this when it starts", r"module: (vhost|vhost_iotlb|vhost_vsock|vsock)$"),
+}
 #: Names of tare's, which nothing above excuses.
 OURS = re.compile(r"process: .*(tare-agent|tare\.cli|/var/lib/tare/)|[/ :]tare-[0-9a-z]+x[0-9]+|tare/client")
+#: What `tare doctor` has in no engine's store afterwards: the root of its trial.
+TRIALS = "/etc/tare-image "
 
 
-def sorted_out(lines: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Lines of a difference that are tare's to answer for, and those of the host and its engines."""
+def sorted_out(lines: Iterable[str], what: str, platforms: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Lines of a difference that are tare's to answer for, and those of the host and its engines.
+
+    ``what``, ``platforms``: as `main` has them; `tare doctor` without platforms tries them all.
+    """
+    used = platforms or EXCUSED_WITH
+    patterns = [pattern for patterns in EXCUSED.values() for pattern in patterns]
+    patterns += [pattern for platform, (_, pattern) in EXCUSED_WITH.items() if platform in used]
+    known = re.compile("|".join(f"^. {pattern}" for pattern in patterns))
     mine, theirs = [], []
     for line in lines:
-        excused = _EXCUSED.search(line) and not OURS.search(line)
+        excused = known.search(line) and not OURS.search(line) and not (what == "doctor" and TRIALS in line)
         (theirs if excused else mine).append(line)
     return mine, theirs
 
@@ -115,7 +152,7 @@ def main(what: str, platforms: Sequence[str]) -> int:
         if what == "kill":
             code |= subprocess.run(["tare", "clean"], check=False).returncode
     left = host_state.settled(before, SETTLED_S, folders=FOLDERS)
-    mine, theirs = sorted_out(left)
+    mine, theirs = sorted_out(left, what, platforms)
     print(json.dumps({"what": what, "code": code, "left": mine, "of the host and its engines": theirs}, indent=1))
     return 1 if code or mine else 0
 

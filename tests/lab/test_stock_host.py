@@ -67,6 +67,35 @@ def test_what_an_engine_leaves_is_told_from_what_tare_leaves():
         "+ module: vhost_vsock",
         "+ file: /var/lib/docker/overlay2/abc drwx--x--- 0:0",
     ]
-    mine, theirs = left.sorted_out(lines)
+    mine, theirs = left.sorted_out(lines, "campaign", ["docker", "podman"])
     assert theirs == [lines[0], lines[4]]
     assert mine == [lines[1], lines[2], lines[3]]
+
+
+def test_what_doctor_left_on_debian_13_is_told_from_what_engines_left():
+    """As it was found there: an image of the trial in Docker's store, and the cache of Incus's client."""
+    trials = [
+        "+ file: /root/.cache/incus drwx------ 0:0",
+        "+ file: /var/lib/docker/overlay2/bb9d39d2c766/diff/etc/tare-image -rw-r--r-- 0:0",
+    ]
+    engines = [
+        "+ file: /dev/char/10:241 lrwxrwxrwx 0:0",
+        "+ file: /run/crun drwx------ 0:0",
+        "+ file: /run/lxc/lock drwxr-xr-x 0:0",
+        "+ file: /run/netns drwxr-xr-x 0:0",
+        "+ file: /run/systemd/nspawn/unix-export drwxr-xr-x 0:0",
+        "+ file: /run/tare/cgroup4026531835-net4026531840 -rw------- 0:0",
+        "+ file: /var/lib/docker/overlay2/l/5M7EMUOLOMDR2U4ASCLPHABI34 lrwxrwxrwx 0:0",
+        "+ group: /sys/fs/cgroup passes on cpuset cpu io memory hugetlb pids rdma misc",
+        "+ module: vhost_vsock",
+        "+ module: xt_mac",
+        "+ packet rule: nft table inet netavark chain FORWARD ct state invalid drop",
+        "- process: 568 11376 /usr/sbin/libvirtd --timeout 120",
+        "- unit: libvirtd-ro.socket loaded active running",
+    ]
+    assert left.sorted_out([*trials, *engines], "doctor", []) == (trials, engines)
+    assert left.sorted_out(["+ process: 9 9 /usr/sbin/libvirtd"], "doctor", []) == (
+        ["+ process: 9 9 /usr/sbin/libvirtd"],
+        [],
+    )
+    assert left.sorted_out(["+ file: /run/netns/tare-client -r--r--r-- 0:0"], "doctor", [])[1] == []

@@ -1,8 +1,10 @@
 from pathlib import Path
 
-from tare.host import cgroup, processes
+import pytest
+
+from tare.host import cgroup, processes, state
 from tare.host.cgroup import parse_mounts
-from tare.host.daemons.runtimes import surroundings
+from tare.host.daemons.runtimes import asked_version, surroundings
 from tare.platforms.crun import runtime
 
 V1 = "".join(
@@ -32,3 +34,13 @@ def test_who_starts_crun_by_a_path_gets_a_script_where_v2_must_be_hidden(monkeyp
     assert script.read_text().endswith('/sys/fs/cgroup/unified /usr/bin/crun "$@"\n')
     monkeypatch.setattr(cgroup, "hierarchies", lambda: parse_mounts(V1))
     assert runtime() == "/usr/bin/crun"
+
+
+@pytest.mark.host
+def test_asking_for_the_version_makes_no_folder_of_cruns(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setattr(state, "work", lambda: tmp_path / "work")
+    said = processes.run(asked_version("crun"), time_limit_s=5).text
+    assert said.startswith("crun version ")
+    assert f"rundir: {tmp_path}/work\n" in said
+    assert asked_version("runc") == ["runc", "--version"]

@@ -1,10 +1,12 @@
 """The daemon's frames, and what a container may do with them: the stream never waits, and the session's limits hold."""
 
+import contextlib
 import socket
 import struct
 import threading
 import time
 
+import docker
 import pytest
 
 from tare.errors import SessionError, SessionTimeout
@@ -105,3 +107,28 @@ def test_sending_to_a_container_that_is_gone_is_said(attached):
     theirs.close()
     with pytest.raises(SessionError, match="takes nothing any more"):
         stream.send(b"x" * 10_000_000, time.monotonic() + 10)
+
+
+def test_closing_closes_the_answer_that_the_connection_came_with(tmp_path):
+    """Python 3.13 prints an error where that is left to the collector, which finds its socket closed."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "docker.sock"))
+        listener.listen(1)
+
+        def answer():
+            connection, _ = listener.accept()
+            with connection:
+                while not connection.recv(65536).endswith(b"\r\n\r\n"):
+                    pass
+                connection.sendall(b"HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n")
+                connection.recv(1)
+
+        daemon = threading.Thread(target=answer)
+        daemon.start()
+        with contextlib.closing(docker.APIClient(f"unix://{tmp_path}/docker.sock", version="1.41")) as api:
+            attached = api.attach_socket("x", {"stdin": 1, "stdout": 1, "stream": 1})
+            response = attached._response
+            AttachedStream(attached).close()
+            assert response.raw.closed
+            assert attached.closed
+        daemon.join()

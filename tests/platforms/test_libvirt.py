@@ -110,6 +110,14 @@ def test_what_is_not_installed_is_named_with_its_package(monkeypatch):
     assert answer.fix.endswith("libvirt-daemon-driver-lxc")
 
 
+def test_a_program_that_machines_need_besides_is_named(monkeypatch):
+    """Debian's qemu-system-x86 alone brings no qemu-img: not the driver lacks then."""
+    monkeypatch.setattr(processes, "find", lambda program: None if program == "qemu-img" else f"/usr/bin/{program}")
+    answer = libvirt.LibvirtQemu("libvirt-qemu", "").detect()
+    assert answer.reason == "qemu-img is not installed"
+    assert "qemu-utils" in answer.fix
+
+
 def test_a_domain_of_a_daemon_that_is_gone_is_gone():
     removers.remove(removers.libvirt_domain("lxc:///", "tare-x", "/nowhere/libvirt-sock"))
 

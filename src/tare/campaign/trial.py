@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tare.campaign.host_session import HostSession, default_cpus
@@ -35,6 +36,8 @@ class Trial:
 
     launcher: InstanceLauncher
     cleanup: CleanupStack  # of what platforms keep of the root
+    #: Platforms share forms of the root and engines' stores: two that prepared at once would make the same twice.
+    preparing: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self, platform: Platform) -> dict[str, Any]:
         """Start an instance until its first command has run, and remove it; returns what keeps it in (`posture`).
@@ -42,8 +45,9 @@ class Trial:
         Raises what the platform raises, and `HostError` for what cannot be removed. Several threads may do so at once.
         """
         image = self.launcher.image
-        self.cleanup.own(*platform.kept(image))
-        contract.prepared(platform, image)
+        with self.preparing:
+            self.cleanup.own(*platform.kept(image))
+            contract.prepared(platform, image)
         terms = Terms(start_limit_s=START_LIMIT_S * platform.start_patience)
         running = self.launcher.start(platform, Arm(platform.name), measured=False, terms=terms)
         try:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tare.host import cgroup, distribution, processes, state
-from tare.host.daemons.runtimes import surroundings
+from tare.host.daemons.runtimes import asked_version, surroundings
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.host.tuning import pinning
@@ -79,7 +79,7 @@ class Crun(Platform):
         why = complaint(self._trial)
         if why:
             return Availability(False, reason=f"a trivial bundle fails: {why}", fix="tare doctor")
-        version = processes.run(["crun", "--version"], time_limit_s=5).text.splitlines()
+        version = processes.run(asked_version("crun"), time_limit_s=5).text.splitlines()
         shown = version[0].removeprefix("crun version ").strip() if version else "unknown"
         hidden = surroundings(cgroup.hierarchies())
         return Availability(True, version=shown, details={"hidden from it": hidden[-1]} if hidden else {})

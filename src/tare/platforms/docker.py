@@ -289,6 +289,10 @@ class AttachedStream(SocketStream):
 
     def close(self) -> None:
         """Close the connection."""
+        # The answer that the socket came with first: it would be closed later, without its socket, and complain aloud.
+        response = getattr(self._keep, "_response", None)
+        if response is not None:
+            response.close()
         self._keep.close()
         super().close()
 

@@ -10,6 +10,7 @@ import os
 import socket
 import threading
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,6 +51,7 @@ class Libvirt(Platform):
     by_default = False
     driver: str
     package: str  # Debian's, of the driver
+    needs: Sequence[str] = ()  # programs that its domains take besides
 
     def __init__(self, name: str, title: str) -> None:
         self.name = name
@@ -62,9 +64,8 @@ class Libvirt(Platform):
         return self._lacking() or self._tried()
 
     def _lacking(self) -> Availability | None:
-        lacking = [program for program in ("libvirtd", "virsh") if processes.find(program) is None]
-        program = self._program()
-        if lacking or program is None:
+        lacking = [program for program in ("libvirtd", "virsh", *self.needs) if processes.find(program) is None]
+        if lacking or self._program() is None:
             reason = f"{lacking[0]} is not installed" if lacking else f"libvirt's {self.driver} driver is not installed"
             return Availability(False, reason=reason, fix=distribution.install(*INSTALL, self.package, lean=True))
         if os.geteuid() != 0:
@@ -208,6 +209,7 @@ class LibvirtQemu(Libvirt):
 
     driver = "qemu"
     package = "libvirt-daemon-driver-qemu qemu-system-x86 qemu-utils"
+    needs = (vm.PROGRAM, "qemu-img")
     network_path = "client, bridge, TAP, virtio-net"
     shares_data = False
     own_kernel = True
@@ -229,8 +231,8 @@ class LibvirtQemu(Libvirt):
         return vm.prepared(vm.root_disk(image), guest.ensure(), vm.PROGRAM)
 
     def _program(self) -> Path | None:
-        lacking = any(processes.find(program) is None for program in (vm.PROGRAM, "qemu-img"))
-        return None if lacking else Path(processes.find(vm.PROGRAM) or vm.PROGRAM)
+        program = processes.find(vm.PROGRAM)
+        return Path(program) if program else None
 
     def _try(self, daemon: libvirtd.LibvirtDaemon) -> Availability:
         lacking = no_tun()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tare.errors import ImageError
 from tare.host import distribution, processes
+from tare.host.daemons.runtimes import asked_version
 from tare.image import forms, guest, outer
 from tare.image.build import Image
 from tare.platforms.base import Availability, LaunchSpec, Prepared
@@ -64,7 +65,7 @@ class Nested(Qemu):
             if processes.find(program) is None:
                 package = self._inner.packages.get(program, self._inner.packages[self._inner.program])
                 raise ImageError(f"{program} is not installed", fix=distribution.install(package))
-        asked = [self._inner.program, "--version"]
+        asked = asked_version(self._inner.program)
         finished = processes.run(asked, time_limit_s=5)
         if finished.code != 0 or not finished.text.strip():
             package = self._inner.packages[self._inner.program]

@@ -131,11 +131,12 @@ class PodmanRootless(Platform):
         return [*_room(account, {"home": home, "root": root}, _GOING), *argv]
 
     def prepare(self, image: Image) -> Prepared:
-        """Import the image once, into a store of the account's below TARE_HOME; it stays there."""
+        """Import the image once, into a store of the account's beside the image, which goes with it."""
         account = self._account()
-        home, store = _account_folder(account) / "home", _account_folder(account) / "images"
-        if not store.exists():
+        home, store = _account_folder(account) / "home", _store(account, image)
+        if not home.exists():
             _make_home(home, account)
+        if not store.exists():
             store.mkdir()
             os.chown(store, account.uid, account.gid)
         tar = oci_tar(image)
@@ -165,7 +166,7 @@ class PodmanRootless(Platform):
             image_tag(spec.image),
             *spec.agent_argv(),
         ]
-        seen = {"home": home, "data": spec.space.data, "images": _account_folder(account) / "images"}
+        seen = {"home": home, "data": spec.space.data, "images": _store(account, spec.image)}
         warm = ["sh", "-ec", _WARM, image_tag(spec.image)]
         # All of it goes at once, before its folder does: podman, pause process, conmon, slirp4netns, ports.
         cleanup.own(removers.control_group(f"{spec.group.inner}/tool"))
@@ -222,6 +223,10 @@ def _account_folder(account: Account) -> Path:
     folder = state.home() / "rootless" / account.name
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def _store(account: Account, image: Image) -> Path:
+    return image.root.parent / f"podman-{account.name}"
 
 
 def _names(account: Account) -> Path:

@@ -2,7 +2,7 @@
 #   look KEY                what this host is, and whether it has the image KEY
 #   receive KEY SHA256      takes the image's tar from stdin, and unpacks it once it is known to be whole
 #   sweep                   removes what instances left that were killed here
-#   launch NAME CPUS BYTES PORT TOKEN    one instance; stdin and stdout become the agent's
+#   launch NAME CPUS BYTES PORT TOKEN    one instance, in a scope of systemd's where that runs; stdin and stdout become the agent's
 set -eu
 umask 022
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
@@ -29,9 +29,14 @@ closed() {
     chmod 700 "$home" "$home/work"
 }
 
-# Where memory can be limited, and by which file; nothing where it cannot.
+# Where systemd runs the control groups are its own: a scope of it has the limit, and nobody writes beside it.
+by_systemd() { [ -d /run/systemd/system ] && command -v systemd-run >/dev/null; }
+
+# Where memory can be limited, and by which file or property; nothing where it cannot.
 memory_limits() {
-    if [ -w "$groups/memory/memory.limit_in_bytes" ]; then
+    if by_systemd; then
+        echo systemd MemoryMax
+    elif [ -w "$groups/memory/memory.limit_in_bytes" ]; then
         echo "$groups/memory" memory.limit_in_bytes
     elif grep -qw memory "$groups/cgroup.controllers" 2>/dev/null &&
         { grep -qw memory "$groups/cgroup.subtree_control" || echo +memory >"$groups/cgroup.subtree_control"; } 2>/dev/null; then
@@ -106,7 +111,11 @@ sweep() {
         # One that lives holds its lock; one that is just being made has no lock yet.
         [ -d "$folder" ] && [ -n "$(find "$folder" -maxdepth 0 -mmin +1)" ] || continue
         # One that cannot be removed keeps the others from nothing; why is on stderr.
-        if flock -n "$folder/lock" true; then remove "${folder##*/}" || :; fi
+        if flock -n "$folder/lock" true; then
+            # What outlived its own in a scope: systemd ends it.
+            if by_systemd; then systemctl stop "tare-remote-${folder##*/}.scope" 2>/dev/null || :; fi
+            remove "${folder##*/}" || :
+        fi
     done
     for folder in "$home"/new-*; do
         if [ -n "$(find "$folder" -maxdepth 0 -mmin +60 2>/dev/null)" ]; then rm -rf "$folder"; fi
@@ -114,6 +123,15 @@ sweep() {
 }
 
 launch() {
+    if by_systemd; then
+        # What follows, to the last process, is in the scope, which goes with that. Its input and output are these.
+        set -- "--unit=tare-remote-$1.scope" "--property=$(memory_limits | cut -d ' ' -f 2)=$3" /bin/sh "$0" limited "$@"
+        exec systemd-run --quiet --scope --collect --property=TimeoutStopSec=5s --property=TasksMax=infinity "$@"
+    fi
+    limited "$@"
+}
+
+limited() {
     closed
     name=$1 cpus=$2 bytes=$3 port=$4 token=$5
     export work="$home/work/$name"
@@ -125,7 +143,7 @@ launch() {
     taskset -pc "$cpus" $$ >/dev/null
     limits=$(memory_limits)
     procs=/dev/null
-    if [ -n "$limits" ]; then
+    if [ -n "$limits" ] && ! by_systemd; then
         group=${limits% *}/tare-remote-$name
         mkdir "$group"
         echo "$bytes" >"$group/${limits#* }"
@@ -159,6 +177,6 @@ inside() {
 }
 
 case $1 in
-look | receive | sweep | launch | inside) "$@" ;;
+look | receive | sweep | launch | limited | inside) "$@" ;;
 *) exit 64 ;;
 esac

@@ -21,10 +21,13 @@ class Reach:
 
     @property
     def environment(self) -> list[str]:
-        """The command before the client's: it sets the environment by which the client finds its daemon."""
+        """The command before the client's: it sets the environment by which the client finds its daemon.
+
+        Incus's client makes a folder in the user's cache whatever it is asked; here that is below its settings.
+        """
         variable = {"lxc": "LXD", "incus": "INCUS"}[self.client]
         where = f"{variable}_DIR={self.folder}" if self.socket is None else f"{variable}_SOCKET={self.socket}"
-        return ["env", where, f"{variable}_CONF={self.settings}"]
+        return ["env", where, f"{variable}_CONF={self.settings}", f"XDG_CACHE_HOME={self.settings}/cache"]
 
     @property
     def argv(self) -> list[str]:

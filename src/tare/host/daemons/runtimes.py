@@ -16,6 +16,11 @@ def find(name: str) -> str | None:
     return str(built.resolve()) if name == "runsc" and os.access(built, os.X_OK) else processes.find(name)
 
 
+def asked_version(program: str) -> list[str]:
+    """The command that prints a program's version. crun makes the folder of its containers for it, so names one."""
+    return [program, *([f"--root={state.work()}"] if program == "crun" else []), "--version"]
+
+
 def podman() -> list[str]:
     """Podman as root. It says nothing but errors: warnings are not why a container fails.
 
