@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tare.errors import TareError
 from tare.host import distribution, processes, state
@@ -15,9 +15,9 @@ from tare.host.resources.journal import CleanupStack
 from tare.host.resources.resource import HostResource
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
-from tare.platforms import crun
-from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.gvisor import DISK_CACHE, NETSTACK, find_runsc
+from tare.platforms import crun, gvisor
+from tare.platforms.base import Availability, Instance, LaunchSpec, Observed, Platform, Prepared
+from tare.platforms.gvisor import NETSTACK, find_runsc
 from tare.platforms.parts import containerd_server, helpers, left_open
 from tare.platforms.parts.attempt import TrialSite, complaint, system_folders
 from tare.platforms.parts.containerd_server import SHARED, Server
@@ -51,8 +51,6 @@ class Containerd(Platform):
         else:
             self.network_path = Net.VETH.path
             self.open_by_design = left_open.on_bridge(FILTERLESS, *left_open.UNFILTERED)
-        if runtime == "runsc":
-            self.disk_cache = DISK_CACHE
         if runtime == "kata":
             self.own_kernel = True
             self.disk_cache = "the guest's page cache over virtio-fs"
@@ -129,6 +127,10 @@ class Containerd(Platform):
         """The error where the daemon has died, else None."""
         server = SHARED.held()
         return None if server is None else server.ended()
+
+    def observed(self, instance: Instance, read: Callable[[str], str]) -> Observed:
+        """What a sandbox of gVisor's shows of itself; of other runtimes what is declared."""
+        return gvisor.seen(self, instance, read) if self.runtime == "runsc" else super().observed(instance, read)
 
     def close(self) -> None:
         """Give the daemon back, which is stopped with its last platform where it is tare's."""

@@ -19,6 +19,7 @@ from tare.host.tuning import pinning
 from tare.image import forms, guest
 from tare.image.build import Image
 from tare.image.places import beside, locked
+from tare.platforms.parts.disks import WRITE_BACK
 from tare.platforms.parts.inner import docker_import, padded
 from tare.platforms.parts.machine import Machine, Plug, command
 from tare.platforms.parts.vm import accept, root_bytes, root_disk
@@ -63,6 +64,7 @@ def _make(image: Image, system: Path, accel: str, folder: Path) -> None:
         initramfs=made.initramfs,
         root=root_disk(image),
         data=store,
+        disks=WRITE_BACK,
         control=folder / "control",
         plug=PLUG,
         agent=(),
