@@ -4,6 +4,7 @@ import itertools
 from dataclasses import replace
 
 from platforms.guests import MACHINE
+from tare.host.facts import tsc
 from tare.platforms.parts.disks import DiskIo
 from tare.platforms.parts.machine import Plug, command, tap, user
 
@@ -74,11 +75,11 @@ def test_a_network_of_qemus_own_hands_one_port_of_the_hosts_on():
     assert netdev == "user,id=net,hostfwd=tcp:10.77.0.1:20105-:20105,hostfwd=udp:10.77.0.1:20105-:20105"
 
 
-def test_a_guest_is_told_its_counters_speed_or_finds_out():
-    [append] = _value(command(replace(MACHINE, tsc_khz=2_596_000)), "-append")
-    assert "tsc_early_khz=2596000 tsc=reliable" in append.partition(" -- ")[0]
-    [left] = _value(command(MACHINE), "-append")
-    assert "tsc" not in left
+def test_an_emulated_guest_is_told_its_counters_speed_and_kvm_tells_its_own():
+    [append] = _value(command(MACHINE), "-append")
+    assert f"tsc_early_khz={tsc.khz()} tsc=reliable" in append.partition(" -- ")[0]
+    [by_kvm] = _value(command(replace(MACHINE, accel="kvm")), "-append")
+    assert "tsc" not in by_kvm
 
 
 def test_what_qemu_says_and_the_console_are_kept_together():

@@ -14,20 +14,20 @@ from tare.platforms.parts import virtiofs
 from tare.platforms.parts.machine import command
 from tare.workloads.base import RunPlan
 
-#: What Debian 12's (of QEMU) and Debian 13's (its own package) say to `--version`.
+#: What Debian 12's (of QEMU) and the one of crates.io, which Debian 13 packages, say to `--version`.
 IN_C = """\
 virtiofsd version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)
 Copyright (c) 2003-2022 Fabrice Bellard and the QEMU Project developers
 using FUSE kernel interface version 7.36
 """
-IN_RUST = "virtiofsd 1.13.2\n"
+IN_RUST = "virtiofsd 1.14.0\n"
 
 
 @pytest.mark.parametrize(
     ("shown", "version", "words"),
     [
         (IN_C, "7.2.22", ["--fd=9", "-f", "-o", "source=/work/data"]),
-        (IN_RUST, "1.13.2", ["--fd=9", "--shared-dir=/work/data"]),
+        (IN_RUST, "1.14.0", ["--fd=9", "--shared-dir=/work/data"]),
     ],
 )
 def test_each_make_of_the_daemon_is_told_in_its_own_words(shown, version, words):

@@ -266,7 +266,8 @@ class LibvirtQemu(Libvirt):
         endpoint, tap = spec.network.new_tap(cleanup, spec.id)
         made = guest.ensure()
         name, control = f"tare-{spec.id}", spec.space.folder / "control"
-        words = [*vm.KERNEL_WORDS, f"tare.ip={endpoint.address}/{spec.network.prefix}"]
+        words = [*vm.KERNEL_WORDS, *vm.clock_words(self._accel)]
+        words += [f"tare.ip={endpoint.address}/{spec.network.prefix}"]
         machine = domain.Machine(
             kind=_kind(self._accel),
             name=name,

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from tare.errors import HostError, ImageError, PlatformError
 from tare.host import distribution, processes
-from tare.host.facts import tsc
 from tare.host.network import bridge
 from tare.host.resources.journal import CleanupStack
 from tare.image import guest
@@ -154,9 +153,6 @@ class Qemu(Platform):
         return vm.root_disk(image)
 
     def _machine(self, spec: LaunchSpec, made: guest.Guest, plug: Plug) -> Machine:
-        # A microvm's only timer to calibrate the time stamp counter by is an old one (PIT), without the port that
-        # shows its end. On a busy host the calibration fails, and then the guest waits for ever for a tick.
-        needs_tsc = self._kind.machine == "microvm" and self._kind.accel == "tcg"
         return Machine(
             kind=self._kind.machine,
             accel=self._kind.accel,
@@ -171,7 +167,6 @@ class Qemu(Platform):
             control=spec.space.folder / "control",
             plug=plug,
             agent=spec.agent_argv()[1:],
-            tsc_khz=tsc.khz() if needs_tsc else None,
         )
 
 

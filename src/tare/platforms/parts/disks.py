@@ -35,13 +35,13 @@ class DiskIo:
         return f"cache={self.cache}, aio={self.aio}, {'an' if self.io_thread else 'no'} I/O thread"
 
 
-#: QEMU's own default, but for the I/O thread.
-WRITE_BACK = DiskIo("writeback", "threads")
+#: QEMU's own default.
+WRITE_BACK = DiskIo("writeback", "threads", io_thread=False)
 
 
 def disk_io(cache: str, *, io_thread: bool = True) -> DiskIo:
     """How this host's QEMU opens disks. Raises `HostError` where it cannot pass the host's page cache."""
-    return DiskIo("writeback", "threads", io_thread) if cache == "writeback" else DiskIo("none", engine(), io_thread)
+    return WRITE_BACK if cache == "writeback" else DiskIo("none", engine(), io_thread)
 
 
 @functools.cache

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.platforms.parts.disks import DiskIo
-from tare.platforms.parts.vm import KERNEL_WORDS, PROGRAM, accelerator
+from tare.platforms.parts.vm import KERNEL_WORDS, PROGRAM, accelerator, clock_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,6 @@ class Machine:
     control: Path  # socket of the agent's port
     plug: Plug
     agent: Sequence[str]  # the agent's arguments
-    tsc_khz: int | None = None  # the guest's time stamp counter, given by its command line; None: it finds out
     further: Sequence[Path] = ()  # disks after the data volume; like the root, never written
     words: Sequence[str] = ()  # further words of the kernel's command line, for the boot script
     shared: Path | None = None  # socket of the daemon that shares that folder (virtiofs)
@@ -105,12 +104,10 @@ def _further(disks: Sequence[Path], bus: str) -> list[str]:
 def _words(machine: Machine) -> str:
     words = [
         *KERNEL_WORDS,
+        *clock_words(machine.accel),
         f"tare.ip={machine.plug.address}",
         f"tare.gw={machine.plug.gateway}",
         *machine.words,
         *(["tare.data=virtiofs"] if machine.shared is not None else []),
     ]
-    if machine.tsc_khz is not None:
-        # Reliable: else a watchdog doubts it on a busy host, where ticks come late, and takes a coarser clock.
-        words += [f"tsc_early_khz={machine.tsc_khz}", "tsc=reliable"]
     return " ".join([*words, "--", *machine.agent])

@@ -19,7 +19,7 @@ from tare.host.tuning import pinning
 from tare.image import forms, guest
 from tare.image.build import Image
 from tare.image.places import beside, locked
-from tare.platforms.parts.disks import WRITE_BACK
+from tare.platforms.parts.disks import WRITE_BACK, overlay
 from tare.platforms.parts.inner import docker_import, padded
 from tare.platforms.parts.machine import Machine, Plug, command
 from tare.platforms.parts.vm import accept, root_bytes, root_disk
@@ -62,7 +62,7 @@ def _make(image: Image, system: Path, accel: str, folder: Path) -> None:
         memory_bytes=MEMORY_BYTES,
         kernel=made.kernel,
         initramfs=made.initramfs,
-        root=root_disk(image),
+        root=overlay(root_disk(image), folder),
         data=store,
         disks=WRITE_BACK,
         control=folder / "control",
@@ -77,7 +77,7 @@ def _make(image: Image, system: Path, accel: str, folder: Path) -> None:
         raise ImageError(
             f"Docker in a guest does not import the image: {last}", fix="see that docker runs on this host"
         )
-    for name in ("order", "control", "console"):
+    for name in ("order", "control", "console", "root.qcow2"):
         (folder / name).unlink(missing_ok=True)
 
 
