@@ -64,7 +64,7 @@ def test_named_platforms_are_printed_with_what_keeps_them_in(capsys):
     guest = {"security inside": "seccomp: none", "security outside": "process: qemu; seccomp: filter (1)"}
     doctor._print_security([{"name": "runc", "details": both}, {"name": "qemu", "details": guest}])
     lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()]
-    assert lines[0] == "What keeps their instances in".split()
+    assert lines[0] == ["What", "keeps", "their", "instances", "in"]
     assert ["runc", "on", "the", "host", "the", "same,", "process:", "tare-agent"] in lines
     assert ["qemu", "on", "the", "host", "process:", "qemu;", "seccomp:", "filter", "(1)"] in lines
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tare.host import cgroup, distribution, processes
+from tare.host import cgroup, distribution, processes, userns
 from tare.host.filesystems import roots
 from tare.host.network import bridge
 from tare.host.resources import removers
@@ -81,11 +81,16 @@ def trial_argv(site: TrialSite) -> list[str]:
 class Nspawn(Platform):
     """systemd-nspawn with its own seccomp filter and the other platforms' capabilities; the agent is pid 1."""
 
-    name = "nspawn"
-    title = "systemd-nspawn, without systemd's units"
     network_path = "client, bridge, veth"
     by_default = False
     open_by_design = left_open.on_bridge("nspawn's own filter lets root make a user namespace", "user-namespace")
+
+    def __init__(self, name: str, *, users: bool = False) -> None:
+        self.name = name
+        self.title = f"systemd-nspawn, without systemd's units{', in a user namespace (-U)' if users else ''}"
+        self._users = users
+        if users:
+            self.not_honoured = ("root inside has no rights on its network: the namespace is this host's",)
 
     def detect(self) -> Availability:
         """Run a trivial container."""
@@ -107,16 +112,26 @@ class Nspawn(Platform):
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Run it in the foreground."""
         endpoint = spec.network.new_namespace(cleanup, spec.id)
-        root = roots.overlay_root(cleanup, spec.space, spec.image.root)
+        root = self._root(spec, cleanup)
         name = f"tare-{spec.id}"
         cleanup.own(*traces(root, name, spec.group.inner))
         joined = f"--network-namespace-path={bridge.namespace_path(spec.id)}"
-        argv = sandbox_argv(name, root, *guards(), joined, f"--bind={spec.space.data}:/data")
+        mapped = [f"--private-users={userns.FIRST}:{userns.COUNT}", "--private-users-ownership=off"]
+        users = mapped if self._users else []
+        argv = sandbox_argv(name, root, *users, *guards(), joined, f"--bind={spec.space.data}:/data")
         # It makes groups for itself and its payload in hierarchies that tare has no use for.
         within = [*groups_as_hosts(), *roots.privileged_beneath_hosts_root(root)]
         began = start(spec, [*argv, *spec.agent_argv()], within, in_every_hierarchy=True)
         address = Address.on_veth(spec, endpoint.address)
         return Instance(spec, began.stream, began.at, address, began.first_byte)
 
+    def _root(self, spec: LaunchSpec, cleanup: CleanupStack) -> Path:
+        if not self._users:
+            return roots.overlay_root(cleanup, spec.space, spec.image.root)
+        # The users of a namespace that ends with this: nspawn makes its own, of the same ids.
+        place = spec.space.folder / "users"
+        with userns.new(cleanup, place):
+            return roots.overlay_root(cleanup, spec.space, spec.image.root, place)
 
-PLATFORMS = (Nspawn(),)
+
+PLATFORMS = (Nspawn("nspawn"), Nspawn("nspawn-users", users=True))
