@@ -90,7 +90,10 @@ class Nspawn(Platform):
         self.title = f"systemd-nspawn, without systemd's units{', in a user namespace (-U)' if users else ''}"
         self._users = users
         if users:
-            self.not_honoured = ("root inside has no rights on its network: the namespace is this host's",)
+            self.not_honoured = (
+                "it is started inside its network namespace by nsenter, before the start instant: root inside has "
+                "no rights on that network",
+            )
 
     def detect(self) -> Availability:
         """Run a trivial container."""
@@ -115,13 +118,21 @@ class Nspawn(Platform):
         root = self._root(spec, cleanup)
         name = f"tare-{spec.id}"
         cleanup.own(*traces(root, name, spec.group.inner))
-        joined = f"--network-namespace-path={bridge.namespace_path(spec.id)}"
-        mapped = [f"--private-users={userns.FIRST}:{userns.COUNT}", "--private-users-ownership=off"]
-        users = mapped if self._users else []
-        argv = sandbox_argv(name, root, *users, *guards(), joined, f"--bind={spec.space.data}:/data")
+        namespace = bridge.namespace_path(spec.id)
+        entered: list[str] = []
+        if self._users:
+            # It would join the network from its own user namespace, which may not: so it is started in there.
+            options = [f"--private-users={userns.FIRST}:{userns.COUNT}", "--private-users-ownership=off"]
+            entered = ["nsenter", f"--net={namespace}", "--"]
+        else:
+            options = [f"--network-namespace-path={namespace}"]
+        argv = sandbox_argv(name, root, *options, *guards(), f"--bind={spec.space.data}:/data")
         # It makes groups for itself and its payload in hierarchies that tare has no use for.
-        within = [*groups_as_hosts(), *roots.privileged_beneath_hosts_root(root)]
-        began = start(spec, [*argv, *spec.agent_argv()], within, in_every_hierarchy=True)
+        # In its user namespace nspawn could not mount a /proc itself where one of the host's is covered.
+        mounted = roots.privileged_within(root) if self._users else roots.privileged_beneath_hosts_root(root)
+        within = [*entered, *groups_as_hosts(), *mounted]
+        own = _give_streams if self._users else None
+        began = start(spec, [*argv, *spec.agent_argv()], within, in_every_hierarchy=True, own=own)
         address = Address.on_veth(spec, endpoint.address)
         return Instance(spec, began.stream, began.at, address, began.first_byte)
 
@@ -132,6 +143,12 @@ class Nspawn(Platform):
         place = spec.space.folder / "users"
         with userns.new(cleanup, place):
             return roots.overlay_root(cleanup, spec.space, spec.image.root, place)
+
+
+def _give_streams(pid: int) -> None:
+    """Let the pipes of a process belong to root inside, as runc does: programs there open /dev/stdout."""
+    for number in range(3):
+        os.chown(f"/proc/{pid}/fd/{number}", userns.FIRST, userns.FIRST)
 
 
 PLATFORMS = (Nspawn("nspawn"), Nspawn("nspawn-users", users=True))
