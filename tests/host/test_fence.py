@@ -33,8 +33,40 @@ def test_no_rule_lets_the_bridge_and_another_link_talk_past_the_hosts_own_filter
     for drops in (True, False):
         accepting = [rule for rule in rules(CLIENT, drops=drops) if rule[-1] == "ACCEPT"]
         assert accepting[0] == ("FORWARD", "-i", BRIDGE, "-o", BRIDGE, "-j", "ACCEPT")
-        assert [rule for rule in accepting[1:] if not {"DNAT", "icmp"} & set(rule)] == []
-        assert len(accepting) == 1 + 2 * drops
+        assert [rule for rule in accepting[1:] if "icmp" not in rule] == []
+        assert len(accepting) == 1 + drops
+
+
+def test_no_rule_before_an_engines_own_spares_its_packets_the_engines_chains():
+    for rule in rules(CLIENT, drops=True, guarded=True):
+        assert rule[0] != "FORWARD" or "conntrack" not in rule
+    assert fence.PUBLISHED[0] == "FORWARD"
+    assert fence.PUBLISHED[-1] == "ACCEPT"
+
+
+@pytest.mark.host
+def test_the_rule_for_published_ports_is_the_last(tmp_path):
+    script = (
+        "mount -t tmpfs none /run; mkdir /run/netns; mount -t sysfs none /sys; iptables -N DOCKER; "
+        "iptables -A FORWARD -j DOCKER; iptables -P FORWARD DROP; "
+        '"$@"; iptables -S FORWARD'
+    )
+    inner = ["unshare", "--net", "--mount", "--propagation", "private", "sh", "-ec", script, "sh"]
+    code = (
+        "from tare.host import processes, state\n"
+        "from tare.host.network import bridge\n"
+        "from tare.host.resources.journal import CleanupStack, Journal\n"
+        "with CleanupStack(Journal(state.journal())) as cleanup:\n"
+        "    bridge.Network(bridge.choose_subnet()).create(cleanup)\n"
+        "    print(processes.run(['iptables', '-S', 'FORWARD']).text)\n"
+    )
+    argv = ["env", f"TARE_HOME={tmp_path / 'home'}", *inner, sys.executable, "-c", code]
+    done = processes.run(argv, time_limit_s=60)
+    assert done.code == 0, done.stderr
+    during, _, after = done.text.partition("\n\n")
+    lines = during.splitlines()
+    assert lines[-2:] == ["-A FORWARD -j DOCKER", f"-A FORWARD -i {BRIDGE} -m conntrack --ctstate DNAT -j ACCEPT"]
+    assert after.split("\n") == ["-P FORWARD DROP", "-A FORWARD -j DOCKER", ""]
 
 
 def test_without_macs_the_client_is_known_by_its_address():

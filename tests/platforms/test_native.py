@@ -1,4 +1,8 @@
-from tare.platforms import native
+import pytest
+
+from tare.campaign.execution import conduct
+from tare.model import Arm, Family
+from tare.platforms import native, registry
 
 
 def test_a_host_is_known_by_its_release_file(tmp_path):
@@ -20,3 +24,33 @@ def test_programs_on_a_filesystem_of_their_own_keep_the_userland_out(monkeypatch
 def test_only_the_baseline_is_the_baseline():
     assert [platform.name for platform in native.PLATFORMS if platform.baseline] == ["native"]
     assert [platform.name for platform in native.PLATFORMS if platform.by_default] == ["native"]
+
+
+def test_second_baselines_take_part_by_default_where_their_family_is_weighed():
+    def names(*families):
+        return {platform.name for platform in conduct.platforms_for([], families)} & {"native-veth", "native-plain"}
+
+    assert names(Family.CPU, Family.STARTUP) == set()
+    assert names(Family.NETWORK) == {"native-veth"}
+    assert names(Family.STORAGE) == {"native-plain"}
+    assert names(Family.STORAGE, Family.NETWORK) == {"native-veth", "native-plain"}
+    assert [platform.name for platform in conduct.platforms_for(["runc"], [Family.STORAGE])] == ["native", "runc"]
+
+
+@pytest.mark.host
+def test_the_plain_roots_are_copies_on_the_hosts_own_filesystem(launcher):
+    [platform] = registry.choose(["native-plain"])
+    running = launcher.start(platform, Arm("native-plain"), measured=False)
+    try:
+        session = running.session
+        kind = session.execute(["stat", "-f", "-c", "%T", "/"]).stdout
+        assert b"overlay" not in kind
+        assert kind == session.execute(["stat", "-f", "-c", "%T", "/data"]).stdout
+        assert session.execute(["sh", "-c", "echo mine >/etc/hostname"]).code == 0
+        root = running.instance.spec.space.folder / "root"
+        assert (root / "etc/hostname").read_text() == "mine\n"
+    finally:
+        running.stop()
+    assert not root.exists()
+    changed = launcher.image.root / "etc/hostname"
+    assert not changed.exists() or changed.read_text() != "mine\n"

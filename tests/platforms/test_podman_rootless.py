@@ -24,3 +24,30 @@ def test_detect_says_what_the_user_lacks():
     assert not answer.available
     assert answer.reason.startswith("nobody has 0 subordinate uids")
     assert answer.fix
+
+
+@pytest.mark.parametrize(
+    ("version", "network"),
+    [
+        ("podman version 4.3.1\n", "slirp4netns"),  # Debian 12's
+        ("podman version 5.4.2\n", "pasta"),  # Debian 13's
+        ("podman version 10.0.0-dev\n", "pasta"),
+        ("", "slirp4netns"),
+    ],
+)
+def test_the_network_is_that_of_this_podman(version, network):
+    assert podman_rootless.default_network(version) == network
+
+
+def test_podman_5_without_pasta_says_which_package_has_it(monkeypatch, tmp_path):
+    for name, prints in (("podman", "podman version 5.4.2"), ("newuidmap", ""), ("setpriv", ""), ("runc", "")):
+        (tmp_path / name).write_text(f"#!/bin/sh\necho {prints}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setattr(
+        podman_rootless.processes, "find", lambda name: str(tmp_path / name) if (tmp_path / name).exists() else None
+    )
+    platform = podman_rootless.PodmanRootless("podman-rootless", "runc")
+    answer = platform.detect()
+    assert (answer.available, answer.reason) == (False, "pasta is not installed")
+    assert "passt" in answer.fix
+    assert "pasta" in platform.network_path

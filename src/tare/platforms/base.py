@@ -37,6 +37,7 @@ from tare.host.network.bridge import Network
 from tare.host.resources.journal import CleanupStack
 from tare.host.resources.resource import HostResource
 from tare.image.build import Image
+from tare.model import Family as WorkloadFamily
 from tare.model import Resources
 from tare.platforms.parts.answers import FirstAnswer
 from tare.platforms.parts.marks import FirstByte, Ping
@@ -278,6 +279,8 @@ class Platform(ABC):
     without_root: bool = False
     publishes: bool = False  # whether clients reach it by a port that it publishes, where `LaunchSpec.published`
     by_default: bool = True  # whether it takes part when the user names no platforms
+    #: families of workloads with which it takes part then too: there the baseline has costs that others have as well
+    second_baseline: tuple[WorkloadFamily, ...] = ()
     stand_in: str = ""  # the platform that a profile takes in its place where it does not run; "": none
 
     @abstractmethod

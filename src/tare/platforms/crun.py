@@ -57,18 +57,21 @@ def trial_config(root: Path, group: str) -> dict[str, Any]:
 
 
 class Crun(Platform):
-    """Namespaces, cgroups and capabilities by crun; the same bundle as runc's."""
+    """Namespaces, cgroups and capabilities by crun; the same bundles as runc's."""
 
     by_default = False
     open_by_design = left_open.on_bridge("no seccomp filter, as in its own default spec", *left_open.UNFILTERED)
 
-    def __init__(self, name: str, net: Net = Net.VETH, *, users: bool = False) -> None:
+    def __init__(self, name: str, net: Net = Net.VETH, *, users: bool = False, filtered: bool = False) -> None:
         self.name = name
-        differs = "" if net is Net.VETH else ", no network"
+        differs = ", Docker's seccomp profile" if filtered else "" if net is Net.VETH else ", no network"
         self.title = f"crun on an OCI bundle, no daemon{differs}{', in a user namespace' if users else ''}"
         self.network_path = net.path
         self._net = net
         self._users = users
+        self._filtered = filtered
+        if filtered:
+            self.open_by_design = left_open.BY_BRIDGE
 
     def detect(self) -> Availability:
         """Run a trivial bundle."""
@@ -100,7 +103,14 @@ class Crun(Platform):
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Run the bundle."""
-        return launch_bundle(spec, cleanup, "crun", [], self._net, without_v2=True, users=self._users)
+        return launch_bundle(
+            spec, cleanup, "crun", [], self._net, without_v2=True, users=self._users, filtered=self._filtered
+        )
 
 
-PLATFORMS = (Crun("crun"), Crun("crun-none", Net.NONE), Crun("crun-userns", users=True))
+PLATFORMS = (
+    Crun("crun"),
+    Crun("crun-none", Net.NONE),
+    Crun("crun-userns", users=True),
+    Crun("crun-seccomp", filtered=True),
+)

@@ -33,6 +33,10 @@ class Lxd(Platform):
     network_path = "client, bridge, veth"
     by_default = False
     open_by_design = left_open.PRIVILEGED_LXC
+    not_honoured = (
+        "it is privileged (security.privileged), where its users get a mapped root by default: that one could not pass "
+        "TARE_HOME, which only root can enter",
+    )
 
     def __init__(self, name: str, kind: Kind) -> None:
         self.name = name

@@ -18,6 +18,7 @@ from tare.host.network import bridge
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
+from tare.model import Family
 from tare.platforms.base import AGENT, Address, Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import left_open
 from tare.platforms.parts.pipes import start
@@ -75,6 +76,7 @@ class NativeVeth(Native):
     network_path = "client, bridge, veth"
     baseline: ClassVar[bool] = False
     by_default = False
+    second_baseline = (Family.NETWORK,)
     not_honoured = ("the namespace is joined before the start instant, so that its start-up is native's",)
 
     def _network(self, spec: LaunchSpec, cleanup: CleanupStack) -> tuple[Address, Sequence[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tare.host import cgroup, distribution, processes
+from tare.host import cgroup, distribution, processes, userns
 from tare.host.filesystems import roots
 from tare.host.network import bridge
 from tare.host.resources import removers
@@ -81,11 +81,19 @@ def trial_argv(site: TrialSite) -> list[str]:
 class Nspawn(Platform):
     """systemd-nspawn with its own seccomp filter and the other platforms' capabilities; the agent is pid 1."""
 
-    name = "nspawn"
-    title = "systemd-nspawn, without systemd's units"
     network_path = "client, bridge, veth"
     by_default = False
     open_by_design = left_open.on_bridge("nspawn's own filter lets root make a user namespace", "user-namespace")
+
+    def __init__(self, name: str, *, users: bool = False) -> None:
+        self.name = name
+        self.title = f"systemd-nspawn, without systemd's units{', in a user namespace (-U)' if users else ''}"
+        self._users = users
+        if users:
+            self.not_honoured = (
+                "it is started inside its network namespace by nsenter, before the start instant: root inside has "
+                "no rights on that network",
+            )
 
     def detect(self) -> Availability:
         """Run a trivial container."""
@@ -107,16 +115,40 @@ class Nspawn(Platform):
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Run it in the foreground."""
         endpoint = spec.network.new_namespace(cleanup, spec.id)
-        root = roots.overlay_root(cleanup, spec.space, spec.image.root)
+        root = self._root(spec, cleanup)
         name = f"tare-{spec.id}"
         cleanup.own(*traces(root, name, spec.group.inner))
-        joined = f"--network-namespace-path={bridge.namespace_path(spec.id)}"
-        argv = sandbox_argv(name, root, *guards(), joined, f"--bind={spec.space.data}:/data")
+        namespace = bridge.namespace_path(spec.id)
+        entered: list[str] = []
+        if self._users:
+            # It would join the network from its own user namespace, which may not: so it is started in there.
+            options = [f"--private-users={userns.FIRST}:{userns.COUNT}", "--private-users-ownership=off"]
+            entered = ["nsenter", f"--net={namespace}", "--"]
+        else:
+            options = [f"--network-namespace-path={namespace}"]
+        argv = sandbox_argv(name, root, *options, *guards(), f"--bind={spec.space.data}:/data")
         # It makes groups for itself and its payload in hierarchies that tare has no use for.
-        within = [*groups_as_hosts(), *roots.privileged_beneath_hosts_root(root)]
-        began = start(spec, [*argv, *spec.agent_argv()], within, in_every_hierarchy=True)
+        # In its user namespace nspawn could not mount a /proc itself where one of the host's is covered.
+        mounted = roots.privileged_within(root) if self._users else roots.privileged_beneath_hosts_root(root)
+        within = [*entered, *groups_as_hosts(), *mounted]
+        own = _give_streams if self._users else None
+        began = start(spec, [*argv, *spec.agent_argv()], within, in_every_hierarchy=True, own=own)
         address = Address.on_veth(spec, endpoint.address)
         return Instance(spec, began.stream, began.at, address, began.first_byte)
 
+    def _root(self, spec: LaunchSpec, cleanup: CleanupStack) -> Path:
+        if not self._users:
+            return roots.overlay_root(cleanup, spec.space, spec.image.root)
+        # The users of a namespace that ends with this: nspawn makes its own, of the same ids.
+        place = spec.space.folder / "users"
+        with userns.new(cleanup, place):
+            return roots.overlay_root(cleanup, spec.space, spec.image.root, place)
 
-PLATFORMS = (Nspawn(),)
+
+def _give_streams(pid: int) -> None:
+    """Let the pipes of a process belong to root inside, as runc does: programs there open /dev/stdout."""
+    for number in range(3):
+        os.chown(f"/proc/{pid}/fd/{number}", userns.FIRST, userns.FIRST)
+
+
+PLATFORMS = (Nspawn("nspawn"), Nspawn("nspawn-users", users=True))

@@ -1,4 +1,4 @@
-"""Podman without root's rights: user namespace, slirp4netns as its network, overlay storage in a user's home.
+"""Podman without root's rights: user namespace, its network in user space, overlay storage in a user's home.
 
 Nothing of the host's is changed for it. A mount namespace, made before the start, holds what a rootless podman needs:
 an account with subordinate ids, a run-time folder, a home, a TUN device that it may open. That account need not exist;
@@ -32,8 +32,15 @@ from tare.platforms.podman import IMPORT_LIMIT_S, LABEL, SYSTEM, image_tag, ulim
 MADE_UP_UID = 60600
 MADE_UP_SUBIDS, SUBIDS = userns.FIRST, userns.COUNT
 TUN = Path("/dev/net/tun")
-NEEDS = ("podman", "slirp4netns", "newuidmap", "setpriv")
-FIX = distribution.install("podman", "runc", "slirp4netns", "uidmap", lean=True)
+NEEDS = ("podman", "newuidmap", "setpriv")
+#: What Podman takes for users without rights, by itself: since version 5 pasta, of the package passt.
+PASTA, SLIRP = "pasta", "slirp4netns"
+PACKAGES = {PASTA: "passt", SLIRP: "slirp4netns"}
+#: The way of a packet: pasta forwards the published port by itself.
+PATHS = {
+    PASTA: "client, bridge, published port (pasta), TAP",
+    SLIRP: "client, bridge, published port (rootlessport), slirp4netns, TAP",
+}
 
 #: Makes the room (in a mount namespace of its own) and then becomes the command, with the account's rights only.
 _ENTER = f"""\
@@ -72,7 +79,7 @@ class Account:
 class PodmanRootless(Platform):
     """A container of ``podman run`` by a user without rights."""
 
-    network_path = "client, bridge, published port (rootlessport), slirp4netns, TAP"
+    network_path = PATHS[SLIRP]
     by_default = False
     publishes = True
     not_honoured = ("it makes its container within its start: from prepared, that is in it too",)
@@ -83,16 +90,21 @@ class PodmanRootless(Platform):
         self.title = f"Podman with {runtime}, rootless ({f'user {user}' if user else 'a user without an account'})"
         self._runtime = runtime
         self._user = user
+        self._network = SLIRP
 
     def detect(self) -> Availability:
-        """Run a trivial container of the host's own files on slirp4netns."""
-        missing = [program for program in (*NEEDS, self._runtime) if processes.find(program) is None]
+        """Run a trivial container of the host's own files, on the network that this Podman takes by default."""
+        if processes.find("podman") is not None:
+            self._network = default_network(processes.run(["podman", "--version"], time_limit_s=5).text)
+            self.network_path = PATHS[self._network]
+        missing = [program for program in (*NEEDS, self._network, self._runtime) if processes.find(program) is None]
         if missing:
-            return Availability(False, reason=f"{missing[0]} is not installed", fix=FIX)
+            fix = distribution.install("podman", "runc", PACKAGES[self._network], "uidmap", lean=True)
+            return Availability(False, reason=f"{missing[0]} is not installed", fix=fix)
         if os.geteuid() != 0:
             return Availability(False, reason="to become the rootless user takes root", fix="run tare as root (sudo)")
         if not TUN.exists():
-            return Availability(False, reason=f"slirp4netns needs {TUN}, which is not there", fix="modprobe tun")
+            return Availability(False, reason=f"{self._network} needs {TUN}, which is not there", fix="modprobe tun")
         try:
             self._account()
         except PlatformError as error:
@@ -102,7 +114,9 @@ class PodmanRootless(Platform):
             fix = "see what `podman info` says to a user without rights"
             return Availability(False, reason=f"a trivial container fails: {why}", fix=fix)
         version = processes.run(["podman", "--version"], time_limit_s=5).text.split()
-        details = {"storage": "overlay", "network": "slirp4netns", "runtime": self._runtime}
+        details = {"storage": "overlay", "network": self._network, "runtime": self._runtime}
+        if self._network == PASTA:
+            details["network"] += " (tare was never tried with it)"
         details["user"] = self._user or f"id {MADE_UP_UID}, known to tare's mount namespace only"
         return Availability(True, version=version[-1] if version else "unknown", details=details)
 
@@ -127,7 +141,7 @@ class PodmanRootless(Platform):
         binds = [f"--volume={path.resolve()}:{path}:ro" for path in map(Path, SYSTEM) if path.exists()]
         inside = room.inside("root")
         binds += security.binds_of_hosts_own()
-        argv = [*self._run("tare"), "--network=slirp4netns", *binds, "--rootfs", inside, "/bin/true"]
+        argv = [*self._run("tare"), f"--network={self._network}", *binds, "--rootfs", inside, "/bin/true"]
         return [*_room(account, {"home": home, "root": root}, _GOING), *argv]
 
     def prepare(self, image: Image) -> Prepared:
@@ -159,7 +173,7 @@ class PodmanRootless(Platform):
         ports = [f"--publish={where}/tcp", f"--publish={where}/udp"] if spec.published else []
         argv = [
             *self._run(f"tare-{spec.id}"),
-            "--network=slirp4netns",
+            f"--network={self._network}",
             f"--volume={room.inside('data')}:/data:{security.writable_bind()}",
             *ports,
             "--pull=never",
@@ -178,6 +192,13 @@ class PodmanRootless(Platform):
     def _run(self, name: str) -> list[str]:
         options = ["--interactive", "--rm", f"--name={name}", "--log-driver=none"]
         return [*PODMAN, f"--runtime={self._runtime}", "run", *options, *ulimits()]
+
+
+def default_network(version: str) -> str:
+    """The network of containers without root, by what ``podman --version`` prints."""
+    words = version.split()
+    major = words[-1].partition(".")[0] if words else ""
+    return PASTA if major.isdigit() and int(major) >= 5 else SLIRP
 
 
 def existing(name: str) -> Account:

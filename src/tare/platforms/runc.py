@@ -12,18 +12,21 @@ from tare.platforms.parts.oci import Net, launch_bundle
 
 
 class Runc(Platform):
-    """Namespaces, cgroups and capabilities by runc; no seccomp filter, as in its own default spec."""
+    """Namespaces, cgroups and capabilities by runc; no seccomp filter, as in its own default spec, or Docker's."""
 
     open_by_design = left_open.on_bridge("no seccomp filter, as in its own default spec", *left_open.UNFILTERED)
 
-    def __init__(self, name: str, net: Net = Net.VETH, *, users: bool = False) -> None:
+    def __init__(self, name: str, net: Net = Net.VETH, *, users: bool = False, filtered: bool = False) -> None:
         self.name = name
-        differs = "" if net is Net.VETH else ", no network"
+        differs = ", Docker's seccomp profile" if filtered else "" if net is Net.VETH else ", no network"
         self.title = f"runc on an OCI bundle, no daemon{differs}{', in a user namespace' if users else ''}"
         self.network_path = net.path
-        self.by_default = net is Net.VETH and not users
+        self.by_default = net is Net.VETH and not users and not filtered
         self._net = net
         self._users = users
+        self._filtered = filtered
+        if filtered:
+            self.open_by_design = left_open.BY_BRIDGE
 
     def detect(self) -> Availability:
         """Ask runc for its version."""
@@ -40,7 +43,12 @@ class Runc(Platform):
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Run the bundle."""
-        return launch_bundle(spec, cleanup, "runc", [], self._net, users=self._users)
+        return launch_bundle(spec, cleanup, "runc", [], self._net, users=self._users, filtered=self._filtered)
 
 
-PLATFORMS = (Runc("runc"), Runc("runc-none", Net.NONE), Runc("runc-userns", users=True))
+PLATFORMS = (
+    Runc("runc"),
+    Runc("runc-none", Net.NONE),
+    Runc("runc-userns", users=True),
+    Runc("runc-seccomp", filtered=True),
+)

@@ -33,7 +33,7 @@ from tare.host.resources import unremoved
 from tare.host.tuning.tune import Tuned
 from tare.image import build
 from tare.image.build import Image
-from tare.model import Design, Progress, Resources
+from tare.model import Design, Family, Progress, Resources
 from tare.outputs import check_new_campaign
 from tare.platforms import registry as platforms
 from tare.platforms.base import Platform
@@ -61,9 +61,9 @@ def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
     # Impossible requests are refused before anything is started.
     request.check()
     check_new_campaign(file)
-    chosen = platforms_for(request.platforms)
     asked = frozenset(() if request.offered else request.platforms)
     jobs = make_jobs(_workloads(request.workloads), request.base or request.profile, request.params, request.margins)
+    chosen = platforms_for(request.platforms, {job.workload.family for job in jobs})
     resources = resources_for(request)
     with HostSession(watcher.doing) as host:
         check_host(request)
@@ -230,11 +230,18 @@ def _run(runner: Runner) -> None:
     runner.store.set_status("complete")
 
 
-def platforms_for(names: Sequence[str]) -> list[Platform]:
-    """The platforms of these names, the baseline first; without names the default ones. Raises `UsageError`."""
+def platforms_for(names: Sequence[str], families: Collection[Family] = ()) -> list[Platform]:
+    """The platforms of these names, the baseline first; without names the default ones. Raises `UsageError`.
+
+    ``families``: of the workloads; some have a second baseline among the default platforms.
+    """
     known = platforms.all_platforms()
     if not names:
-        return [platform for platform in known.values() if platform.by_default]
+        return [
+            platform
+            for platform in known.values()
+            if platform.by_default or any(family in families for family in platform.second_baseline)
+        ]
     # Overheads are relative to the baseline, so it always takes part.
     first = [platform.name for platform in known.values() if platform.baseline or ALL in names]
     return platforms.choose([*first, *(name for name in names if name != ALL)])

@@ -31,20 +31,23 @@ _FILTERS = {"0": "none", "1": "strict", "2": "filter"}
 _ALL_IDS = ("0", "0", "4294967295")
 #: SELinux's categories are another pair in every container.
 _CATEGORIES = re.compile(r":c\d+(,c\d+)*$")
-#: Prints the files that are named after it, each below a line with its name; one that cannot be read is empty.
+#: Prints the files that are named after it, and those of folders, each below a line with its name; one that cannot be
+#: read is empty.
 _SHOW = """\
-for file; do
-    echo "== $file"
-    while read -r line || [ -n "$line" ]; do echo "$line"; line=; done 2>/dev/null <"$file"
+show() {
+    echo "== $1"
+    while read -r line || [ -n "$line" ]; do echo "$line"; line=; done 2>/dev/null <"$1"
+}
+for place; do
+    if [ -d "$place" ]; then for file in "$place"/*; do show "$file"; done; else show "$place"; fi
 done 2>/dev/null
 :"""
 
 
 def show_argv(*, mitigations: bool) -> list[str]:
     """The command that shows a sandbox's own posture, for `parse_shown`; sh is all that it needs."""
-    files = [f"/proc/self/{name}" for name in FILES]
-    script = f"set -- {MITIGATIONS}/* {' '.join(files)}\n{_SHOW}" if mitigations else _SHOW
-    return ["sh", "-c", script, "sh", *files]
+    folders = [MITIGATIONS] if mitigations else []
+    return ["sh", "-c", _SHOW, "sh", *(f"/proc/self/{name}" for name in FILES), *folders]
 
 
 def parse_shown(text: str) -> dict[str, str]:

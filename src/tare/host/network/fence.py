@@ -45,20 +45,17 @@ class Client:
 
 
 def rules(client: Client, *, drops: bool, guarded: bool = False, by_mac: bool = True) -> list[tuple[str, ...]]:
-    """Chain and specification of each rule, in their order.
+    """Chain and specification of each rule before all others, in their order.
 
     ``drops``: whether FORWARD refuses what nobody accepts, as Docker sets it: bridged frames pass it where br_netfilter
-    is loaded, and so does what the client sends to ports that containers publish. ``guarded``: whether INPUT has rules
+    is loaded, and so does what the client sends to containers' own addresses. ``guarded``: whether INPUT has rules
     of the host's, as ufw sets them, behind which nothing of the bridge's might come in. ``by_mac``: the filter matches
     MACs; the last rule shows whether it does.
     """
     of_client = ("-m", "mac", "--mac-source", client.mac) if by_mac else ("-s", client.address)
     not_of_client = (*of_client[:-2], "!", *of_client[-2:])
-    # By then only the client is left: ports that containers publish, and pings of their own addresses.
-    of_client_alone = [
-        ("FORWARD", "-i", BRIDGE, "-m", "conntrack", "--ctstate", "DNAT", "-j", "ACCEPT"),
-        ("FORWARD", "-i", BRIDGE, "-p", "icmp", "-j", "ACCEPT"),
-    ]
+    # By then only the client is left: pings of containers' own addresses, which their engine may refuse.
+    of_client_alone = [("FORWARD", "-i", BRIDGE, "-p", "icmp", "-j", "ACCEPT")]
     # What is let in where the host's filter does not look: answers, the ports that are open to instances, the client.
     let_in = [
         ("INPUT", "-i", BRIDGE, "-m", "conntrack", "--ctstate", "ESTABLISHED", "-j", "ACCEPT"),
@@ -90,6 +87,11 @@ def rules(client: Client, *, drops: bool, guarded: bool = False, by_mac: bool = 
     ]
 
 
+#: The rule behind all others, where FORWARD refuses what nobody accepts: what the client sends to ports that containers
+#: publish. An engine accepts that by chains of its own, which such packets are to pass as they do without tare.
+PUBLISHED = ("FORWARD", "-i", BRIDGE, "-m", "conntrack", "--ctstate", "DNAT", "-j", "ACCEPT")
+
+
 def mac(address: str) -> str:
     """The locally administered MAC of an IPv4 address on the bridge."""
     return ":".join([_MAC_BEGINS, *(f"{octet:02x}" for octet in ipaddress.IPv4Address(address).packed)])
@@ -116,7 +118,7 @@ def lie_about_address(router: str | None = None) -> tuple[str, ...]:
 
 
 def filter_packets(cleanup: CleanupStack, client: Client) -> str | None:
-    """Set the rules before all others, and return what they cannot keep shut here, in one line; None: nothing.
+    """Set the rules, and return what they cannot keep shut here, in one line; None: nothing.
 
     Raises `HostError` when the packet filter does not take them.
     """
@@ -129,6 +131,9 @@ def filter_packets(cleanup: CleanupStack, client: Client) -> str | None:
     all_rules = rules(client, drops=drops, guarded=guarded, by_mac=by_mac)
     for rule in reversed(all_rules[:-1] if by_mac else all_rules):
         _insert(cleanup, rule).require(fix="load the kernel's packet filter, or remove iptables where there is none")
+    if drops:
+        cleanup.own(removers.iptables_rule(*PUBLISHED))
+        processes.run(["iptables", "-w", "-A", *PUBLISHED]).require(fix="load the kernel's connection tracking")
     if _insert(cleanup, true_addresses()).code == 0:
         return None
     return (

@@ -17,7 +17,7 @@ from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.model import Resources
 from tare.platforms.base import NO_NETWORK, Address, Instance, LaunchSpec
-from tare.platforms.parts import room
+from tare.platforms.parts import room, seccomp
 from tare.platforms.parts.marks import Ping
 from tare.platforms.parts.pipes import start
 from tare.platforms.parts.rights import CAPABILITIES, MASKED, READ_ONLY
@@ -47,10 +47,12 @@ def bundle_config(
     cgroup: str,
     netns: Path | None,
     users: Path | None = None,
+    *,
+    filtered: bool = False,
 ) -> dict[str, Any]:
     """The ``config.json`` of a bundle (OCI runtime specification 1.0). Without ``netns`` it gets a new, empty one.
 
-    ``users``: the user namespace that it joins, whose own ``netns`` is.
+    ``users``: the user namespace that it joins, whose own ``netns`` is. ``filtered``: by Docker's seccomp profile.
     """
     ids = [{"containerID": 0, "hostID": userns.FIRST, "size": userns.COUNT}]
     mapped = {} if users is None else {"uidMappings": ids, "gidMappings": ids}
@@ -89,6 +91,7 @@ def bundle_config(
             "maskedPaths": list(MASKED),
             "readonlyPaths": list(READ_ONLY),
             **mapped,
+            **({"seccomp": seccomp.docker_profile(CAPABILITIES)} if filtered else {}),
             "namespaces": [
                 *([{"type": "user", "path": str(users)}] if users is not None else []),
                 {"type": "pid"},
@@ -110,11 +113,12 @@ def launch_bundle(
     *,
     without_v2: bool = False,
     users: bool = False,
+    filtered: bool = False,
 ) -> Instance:
     """Write the bundle, and run it in the foreground: its stdin and stdout are the agent's.
 
     ``without_v2``: the runtime is not to see cgroup v2 beside v1 (`runtimes.surroundings`). ``users``: in a user
-    namespace.
+    namespace. ``filtered``: by Docker's seccomp profile.
     """
     root, data, mapped = spec.space.folder / "root", spec.space.data, spec.space.folder / "users"
     surroundings = runtimes.surroundings(cgroups.hierarchies()) if without_v2 else []
@@ -129,7 +133,8 @@ def launch_bundle(
         roots.overlay_root(cleanup, spec.space, spec.image.root)
     netns = None if net is Net.NONE else bridge.namespace_path(spec.id)
     group = f"{spec.group.inner}/box"
-    config = bundle_config(spec.agent_argv(), root, data, spec.resources, group, netns, mapped if users else None)
+    joined = mapped if users else None
+    config = bundle_config(spec.agent_argv(), root, data, spec.resources, group, netns, joined, filtered=filtered)
     (spec.space.folder / "config.json").write_text(json.dumps(config))
     name = f"tare-{spec.id}"
     # State of its own: nothing is shared with other containers of the runtime, and it is removed with the instance.

@@ -57,8 +57,8 @@ def start(
     The start instant is that of the command itself: by then the process is in its groups and the stream is watched.
     ``within``: the command prefix that sets up namespaces and mounts before that instant (see
     `processes.start_held`). ``in_every_hierarchy``: see `cgroup.Group.leaf`. ``own``: called with the id of the process
-    that becomes the command, before it does, to note what the command will leave under that id
-    (`tare.host.resources.kinds.files`).
+    that becomes the command, before it does: to note what the command will leave under that id
+    (`tare.host.resources.kinds.files`), or to change what it inherits.
     """
     made_ns = spec.made()
     procs = spec.group.leaf("tool", everywhere=in_every_hierarchy)

@@ -1,0 +1,39 @@
+"""native-plain: a chroot into a copy of the image, on the host's own filesystem.
+
+native's root is an overlay, as that of most containers: what overlayfs costs them cancels out against it. Here nothing
+is between a program and the host's filesystem, so that it is a second baseline where storage is weighed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+from tare.host import processes, state
+from tare.host.resources.journal import CleanupStack
+from tare.model import Family
+from tare.platforms.base import LaunchSpec
+from tare.platforms.native import Native
+
+COPY_LIMIT_S = 120.0
+
+
+class NativePlain(Native):
+    """The same bits on the bare host, without overlayfs."""
+
+    name = "native-plain"
+    title = "the host itself without overlayfs: chroot into a copy of the image"
+    baseline: ClassVar[bool] = False
+    by_default = False
+    second_baseline = (Family.STORAGE,)
+    not_honoured = ("its root is a copy on the host's filesystem, which counts as written by it (250 MB each start)",)
+
+    def _root(self, spec: LaunchSpec, cleanup: CleanupStack) -> Path:  # noqa: ARG002 (it goes with the folder)
+        root = spec.space.folder / "root"
+        # Blocks are shared where the filesystem can: a program that changes a file gets its own.
+        copy = [*processes.WITH_TARE, "cp", "-a", "--reflink=auto", str(spec.image.root), str(root)]
+        processes.run(copy, time_limit_s=COPY_LIMIT_S).require(fix=f"free some space below {state.home()}")
+        return root
+
+
+PLATFORMS = (NativePlain(),)
