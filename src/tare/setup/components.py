@@ -170,6 +170,11 @@ COMPONENTS: Mapping[str, Component] = {
         (_BUSYBOX, _CPIO, Need("lz4", "unpacks the guest's kernel", ("lz4",))),
         ("firecracker",),
     ),
+    "cloud-hypervisor": Component(
+        "Cloud Hypervisor's virtual machines; the program itself is its project's, put it on PATH",
+        (_BUSYBOX, _CPIO, Need("lz4", "unpacks the guest's kernel", ("lz4",))),
+        ("cloud-hypervisor",),
+    ),
     "uml": Component(
         "User-Mode Linux",
         (Need("user-mode-linux", "the kernel as a program", ("linux.uml",)), _BUBBLEWRAP),
