@@ -12,6 +12,7 @@ from tare.image import manifests
 from tare.image.build import Image
 from tare.image.forms import oci_archive
 from tare.platforms import registry
+from tare.platforms.containerd import too_old
 from tare.platforms.parts import containerd_server
 
 #: What `ctr version` of Debian 12 printed.
@@ -98,6 +99,13 @@ def test_a_shim_is_called_after_its_type(runtime, program):
 
 def test_a_socket_that_nobody_listens_on_is_no_daemon(tmp_path):
     assert not containerd.listens(str(tmp_path / "containerd.sock"))
+
+
+def test_a_daemon_that_cannot_talk_to_gvisors_shim_is_refused_with_its_version():
+    refused = too_old("runsc", "1.6.20~ds1")
+    assert refused.reason == "gVisor's shim needs containerd 1.7 or newer, and this is 1.6.20~ds1"
+    assert "containerd-gvisor-runc" in refused.fix
+    assert too_old("runsc", "1.7.24~ds1") is too_old("runsc", "v2.1.5") is too_old("runc", "1.6.20") is None
 
 
 @pytest.mark.parametrize(

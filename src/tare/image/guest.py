@@ -32,6 +32,11 @@ MODULES: Mapping[str, Sequence[str]] = {
         "virtio_ring", "virtio", "virtio_mmio", "virtio_blk", "failover", "net_failover", "virtio_net",
         "vsock", "vmw_vsock_virtio_transport_common", "vmw_vsock_virtio_transport",
     ),
+    "cloud-hypervisor": (
+        "virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci",
+        "virtio_blk", "failover", "net_failover", "virtio_net",
+        "vsock", "vmw_vsock_virtio_transport_common", "vmw_vsock_virtio_transport",
+    ),
     "xen": ("xen-blkfront", "xen-netfront"),
     "network": (
         "virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci",
@@ -65,7 +70,7 @@ def ensure(kind: str = "virtio", program: bytes | None = None) -> Guest:
     place = _kernel(folder)
     kernel = next((place / "boot").glob("vmlinuz-*"))
     release = kernel.name.removeprefix("vmlinuz-")
-    if kind.endswith("firecracker"):
+    if kind.endswith(("firecracker", "cloud-hypervisor")):
         kernel = vmlinux.ensure(kernel)
     return Guest(release, kernel, _initramfs(folder, place, release, MODULES[kind], program))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Callable, Sequence
 
 from tare.errors import TareError
@@ -29,9 +30,11 @@ _INSTALL = distribution.install("containerd")
 #: What brings the programs that a runtime takes besides containerd and runc.
 _FIXES = {
     "crun": distribution.install("crun"),
-    "runsc": "tare setup --with containerd-gvisor",
+    "runsc": "tare setup --with containerd-gvisor",  # brings runsc too
     "kata": "install Kata Containers by its project's releases (kata-static): no package registry has it",
 }
+#: Since then a daemon reads the JSON by which shims of today tell their address.
+_TALKS_JSON = (1, 7)
 FILTERLESS = "no seccomp filter, as `ctr run` has none without --seccomp"
 
 
@@ -40,10 +43,12 @@ class Containerd(Platform):
 
     by_default = False
 
-    def __init__(self, name: str, runtime: str, title: str) -> None:
+    def __init__(self, name: str, runtime: str, title: str, *, runcs_shim: bool = False) -> None:
+        """``runcs_shim``: runc's shim starts the runtime, though it has one of its own."""
         self.name = name
         self.title = title
         self.runtime = runtime
+        self._shims = "runc" if runcs_shim else runtime
         self._net = Net.VETH
         if runtime in {"runsc", "kata"}:
             self._net = Net.OWN_STACK
@@ -69,9 +74,12 @@ class Containerd(Platform):
             return Availability(False, reason="containerd is driven as root", fix="run tare as root (sudo)")
         try:
             with contextlib.closing(Server()) as server:
+                version, own = server.version(), server.own
+                lacking = too_old(self._shims, version)
+                if lacking is not None:
+                    return lacking
                 self._require(server)
                 why = complaint(lambda site: self._trivial(server, site))
-                version, own = server.version(), server.own
         except TareError as error:
             return Availability(False, reason=error.what, fix=error.fix or "")
         if why:
@@ -79,7 +87,7 @@ class Containerd(Platform):
             return Availability(False, reason=f"a trivial container fails: {why}", fix=fix)
         details = {
             "daemon": "tare's own" if own else "the host's",
-            "shim": containerd_server.runtime_type(self.runtime),
+            "shim": containerd_server.runtime_type(self._shims),
         }
         return Availability(True, version=version, details=details)
 
@@ -102,7 +110,7 @@ class Containerd(Platform):
         cleanup.own(removers.containerd_container(server.address, name))
         argv = [
             *containerd.ctr(server.address),
-            *run_words(self.runtime, f"{spec.group.inner}/box"),
+            *run_words(self._shims, self.runtime, f"{spec.group.inner}/box"),
             f"--fifo-dir={spec.space.folder}",
             f"--memory-limit={spec.resources.memory_bytes}",
             f"--with-ns=network:{bridge.namespace_path(spec.id)}",
@@ -141,7 +149,7 @@ class Containerd(Platform):
 
     def _programs(self) -> list[str]:
         """What must be there, `containerd` and `ctr` first."""
-        shim = containerd_server.shim_program(self.runtime)
+        shim = containerd_server.shim_program(self._shims)
         of_runtime = ["kata-runtime"] if self.runtime == "kata" else [self.runtime]
         return ["containerd", "ctr", shim, *of_runtime]
 
@@ -151,14 +159,30 @@ class Containerd(Platform):
         root.mkdir()
         site.cleanup.own(removers.containerd_container(server.address, name))
         binds = [f"--mount=type=bind,src={path.resolve()},dst={path},options=rbind:ro" for path in system_folders()]
-        words = [*run_words(self.runtime, f"{site.group.inner}/box"), f"--fifo-dir={site.folder}", *binds]
+        words = [*run_words(self._shims, self.runtime, f"{site.group.inner}/box"), f"--fifo-dir={site.folder}", *binds]
         return [*containerd.ctr(server.address), *words, "--rootfs", str(root), name, "/bin/true"]
 
 
-def run_words(runtime: str, group: str) -> list[str]:
-    """The start of ``ctr run``'s words: the runtime and its shim, and the container's control group."""
-    program = [f"--runc-binary={crun.runtime()}"] if runtime == "crun" else []
-    return ["run", "--rm", f"--runtime={containerd_server.runtime_type(runtime)}", *program, f"--cgroup=/{group}"]
+def run_words(shims: str, runtime: str, group: str) -> list[str]:
+    """The start of ``ctr run``'s words: the shim, what it starts, and the container's control group.
+
+    ``shims``: the runtime whose shim it is.
+    """
+    # runc's shim starts what it is told: for crun that is the script that hides cgroup v2 from it, where it must be.
+    program = None if runtime == shims else _path(runtime)
+    if runtime == "crun":
+        program = crun.runtime()
+    named = [f"--runc-binary={program}"] if program else []
+    return ["run", "--rm", f"--runtime={containerd_server.runtime_type(shims)}", *named, f"--cgroup=/{group}"]
+
+
+def too_old(shims: str, version: str) -> Availability | None:
+    """Why a daemon of this version cannot start a runtime's shim; None where it can."""
+    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+    if shims != "runsc" or numbers >= _TALKS_JSON:
+        return None
+    reason = f"gVisor's shim needs containerd 1.7 or newer, and this is {version}"
+    return Availability(False, reason=reason, fix="a newer containerd, or containerd-gvisor-runc, by runc's shim")
 
 
 def _path(program: str) -> str | None:
@@ -172,5 +196,11 @@ PLATFORMS = (
     Containerd("containerd", "runc", "containerd with runc, by ctr"),
     Containerd("containerd-crun", "crun", "containerd with crun, by ctr"),
     Containerd("containerd-gvisor", "runsc", "containerd with gVisor's own shim (runsc, systrap), by ctr"),
+    Containerd(
+        "containerd-gvisor-runc",
+        "runsc",
+        "containerd with gVisor by runc's shim (runsc, systrap), by ctr",
+        runcs_shim=True,
+    ),
     Containerd("containerd-kata", "kata", "containerd with Kata's shim: a virtual machine for each container, by ctr"),
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from tare.errors import HostError
 from tare.model import Progress
-from tare.setup import apt, facts, gvisor
+from tare.setup import apt, facts, gvisor, youki
 from tare.setup.components import COMPONENTS, NATIVE
 from tare.setup.plan import SetupPlan, named, plan, without, words
 
@@ -31,7 +31,7 @@ def set_up(asked: str, *, dry_run: bool, tell: Progress, build: bool = True) -> 
                 f"{host.name} has no apt, and tare installs by nothing else",
                 fix="install what is missing by its own package manager; above are the names that it has in Debian",
             )
-    builders = {"gvisor": gvisor.build, "containerd-gvisor": gvisor.build_shim}
+    builders = {"gvisor": gvisor.build, "containerd-gvisor": gvisor.build_shim, "youki": youki.build}
     for name in chosen.built if build and not dry_run else ():
         builders[name](tell)
     if chosen.more:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 #: The Rust of agent/Cargo.toml, which a test holds to this.
 RUST = "1.90"
@@ -54,13 +54,16 @@ _LIBVIRT = (
     Need("libvirt-clients", "virsh, by which libvirt is told", ("virsh",)),
     Need("libvirt-daemon-system", "libvirt's daemon", ("libvirtd",)),
 )
+_CARGO = (
+    Need("cargo-web", "builds what is written in Rust: the agent, youki", (f"cargo>={RUST}",)),
+    Need("rustc-web", "builds what is written in Rust: the agent, youki", (f"rustc>={RUST}",)),
+    _GCC,
+    _LIBC,
+)
 _CLONE = (
     Need("python3-venv", "the environment .venv", ("python3:ensurepip,venv",)),
     Need("ca-certificates", "packages of Python and Rust come by TLS", ("/etc/ssl/certs/ca-certificates.crt",)),
-    Need("cargo-web", "builds the agent", (f"cargo>={RUST}",)),
-    Need("rustc-web", "builds the agent", (f"rustc>={RUST}",)),
-    _GCC,
-    _LIBC,
+    *_CARGO,
 )
 
 #: Every campaign needs this one.
@@ -88,6 +91,12 @@ COMPONENTS: Mapping[str, Component] = {
     ),
     "runc": Component("runc without a daemon", (_RUNC,), ("runc",)),
     "crun": Component("crun without a daemon", (Need("crun", "starts containers", ("crun",)),), ("crun",)),
+    "youki": Component(
+        "youki without a daemon, built from crates.io into TARE_HOME/bin",
+        tuple(replace(need, instead=("bin/youki", "youki", *need.instead)) for need in _CARGO),
+        ("youki",),
+        built_unless=("bin/youki", "youki"),
+    ),
     "docker": Component(
         "Docker",
         (Need("docker.io", "the engine", ("dockerd", "/var/run/docker.sock", "$DOCKER_HOST")),),
@@ -133,6 +142,9 @@ COMPONENTS: Mapping[str, Component] = {
         "systemd-nspawn", (Need("systemd-container", "starts containers", ("systemd-nspawn",)),), ("systemd-nspawn",)
     ),
     "bubblewrap": Component("bubblewrap", (_BUBBLEWRAP,), ("bwrap",)),
+    "charliecloud": Component(
+        "Charliecloud", (Need("charliecloud-runtime", "starts containers", ("ch-run",)),), ("ch-run",)
+    ),
     "libvirt-lxc": Component(
         "libvirt's containers",
         (*_LIBVIRT, Need("libvirt-daemon-driver-lxc", "libvirt's containers", ("/usr/lib/libvirt/libvirt_lxc",))),
@@ -158,6 +170,11 @@ COMPONENTS: Mapping[str, Component] = {
         "Firecracker's virtual machines; the program itself is its project's, put it on PATH",
         (_BUSYBOX, _CPIO, Need("lz4", "unpacks the guest's kernel", ("lz4",))),
         ("firecracker",),
+    ),
+    "cloud-hypervisor": Component(
+        "Cloud Hypervisor's virtual machines; the program itself is its project's, put it on PATH",
+        (_BUSYBOX, _CPIO, Need("lz4", "unpacks the guest's kernel", ("lz4",))),
+        ("cloud-hypervisor",),
     ),
     "uml": Component(
         "User-Mode Linux",

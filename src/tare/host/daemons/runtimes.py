@@ -6,6 +6,8 @@ import os
 
 from tare.host import cgroup, processes, state
 
+#: Those that tare builds where no package has them (`tare.setup`).
+BUILT = ("runsc", "youki")
 #: The name of `surroundings` in the journal.
 WITHOUT_V2 = "without-v2"
 
@@ -13,7 +15,7 @@ WITHOUT_V2 = "without-v2"
 def find(name: str) -> str | None:
     """The runtime that `make` built for tare, else one on PATH; None where there is none."""
     built = state.home_if_any() / "bin" / name
-    return str(built.resolve()) if name == "runsc" and os.access(built, os.X_OK) else processes.find(name)
+    return str(built.resolve()) if name in BUILT and os.access(built, os.X_OK) else processes.find(name)
 
 
 def asked_version(program: str) -> list[str]:

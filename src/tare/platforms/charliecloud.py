@@ -1,0 +1,93 @@
+"""Charliecloud: containers of clusters for computing, by a user without rights; no daemon, no set-user-ID program.
+
+It isolates the files alone: a user namespace with one user, and a mount namespace. Processes and networks are the
+host's, so that the programs of a job find each other by shared memory and fast links.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from tare.host import distribution, processes, userns
+from tare.host.filesystems import roots
+from tare.host.resources.journal import CleanupStack
+from tare.image.build import Image
+from tare.image.forms import disk_bytes
+from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.parts import left_open, room
+from tare.platforms.parts.attempt import TrialSite, complaint, system_folders
+from tare.platforms.parts.pipes import start
+
+PROGRAM = "ch-run"
+_INSTALL = distribution.install("charliecloud-runtime")
+#: Whom a job belongs to: a user of the host's without rights, whom no distribution has.
+USER = ("setpriv", f"--reuid={userns.FIRST}", f"--regid={userns.FIRST}", "--clear-groups", "--")
+#: ch-run asks the environment who calls it.
+ENVIRONMENT = ("env", "--ignore-environment", "USER=tare", "HOME=/", "PATH=/usr/local/bin:/usr/bin:/bin")
+SHARED = "it isolates the files alone, by design: processes, networks, IPC, /dev and /sys are the host's"
+#: What a user without rights may do on the host: raw sockets and root's keys are not among it.
+OPEN = ("abstract-sockets", "host-ipc", "other-arm", "processes", "setuid", "user-namespace")
+
+
+def sandbox_argv(root: str, command: Sequence[str], *options: str) -> list[str]:
+    """``ch-run`` as root of its namespace, with a /tmp of its own: the host's would be shared."""
+    words = ["--uid=0", "--gid=0", "--no-passwd", "--private-tmp", "--cd=/", *options]
+    return [*ENVIRONMENT, PROGRAM, *words, root, "--", *command]
+
+
+class Charliecloud(Platform):
+    """``ch-run`` on an unpacked image, by a user without rights; on the host's network, as all of its containers."""
+
+    name = "charliecloud"
+    title = "Charliecloud (ch-run), as a user without rights"
+    network_path = "client, bridge, host stack"
+    by_default = False
+    open_by_design = left_open.doors(SHARED, *OPEN)
+
+    def detect(self) -> Availability:
+        """Run a trivial container of the host's own files."""
+        for program, fix in ((PROGRAM, _INSTALL), ("setpriv", distribution.install("util-linux"))):
+            if processes.find(program) is None:
+                return Availability(False, reason=f"{program} is not installed", fix=fix)
+        if os.geteuid() != 0:
+            return Availability(False, reason="its root is an overlay, which needs root", fix="run tare as root (sudo)")
+        why = complaint(trial_argv)
+        if why:
+            fix = "see that users may make user namespaces: /proc/sys/user/max_user_namespaces"
+            return Availability(False, reason=f"a trivial container fails: {why}", fix=fix)
+        shown = processes.run([*ENVIRONMENT, PROGRAM, "--version"], time_limit_s=5)
+        return Availability(True, version=(shown.text or shown.stderr.decode(errors="replace")).strip() or "unknown")
+
+    def prepare(self, image: Image) -> Prepared:
+        """The image as a folder."""
+        return Prepared("folder", disk_bytes(image.root), (image.root,), (PROGRAM,))
+
+    def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
+        """Run it in the foreground: its stdin and stdout are the agent's."""
+        users = spec.space.folder / "users"
+        with userns.new(cleanup, users):
+            pass
+        root = roots.overlay_root(cleanup, spec.space, spec.image.root, users)
+        # The user cannot pass through TARE_HOME.
+        within = [*room.made({"root": root, "data": spec.space.data}), *USER]
+        argv = sandbox_argv(room.inside("root"), spec.agent_argv(), "--write", f"--bind={room.inside('data')}:/data")
+        began = start(spec, argv, within)
+        return Instance(spec, began.stream, began.at, Address.on_host(spec), began.first_byte)
+
+
+def trial_argv(site: TrialSite) -> list[str]:
+    """The host's own `true`, in a root with nothing else."""
+    root = site.folder / "root"
+    for below in ("dev", "etc", "proc", "sys", "tmp"):
+        (root / below).mkdir(parents=True)
+    for name in ("hosts", "resolv.conf"):  # what ch-run binds, where the host has it
+        (root / "etc" / name).touch()
+    for path in system_folders():
+        (root / path.relative_to("/")).mkdir()
+    userns.give(root, *root.iterdir())
+    binds = [f"--bind={path.resolve()}:{path}" for path in system_folders()]
+    return [*room.made({"root": root}), *USER, *sandbox_argv(room.inside("root"), ["/bin/true"], *binds)]
+
+
+PLATFORMS = (Charliecloud(),)

@@ -1,0 +1,142 @@
+"""Cloud Hypervisor: a small virtual machine by KVM with virtio over PCI, told by its command line.
+
+The agent is the guest's PID 1 and connects to the host by a virtio socket, which is forwarded as Firecracker's is. The
+program is in no package registry: a user brings it on PATH. By its documentation; no guest of it has run here yet.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import socket
+from collections.abc import Sequence
+
+from tare.errors import HostError, ImageError
+from tare.host import processes
+from tare.host.network import bridge
+from tare.host.resources.journal import CleanupStack
+from tare.image import guest
+from tare.image.build import Image
+from tare.platforms import firecracker
+from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.parts import left_open, vm
+from tare.platforms.parts.callback import CallbackStream, connected, end
+from tare.platforms.parts.marks import FirstByte, Ping
+from tare.platforms.parts.microvm import GUEST_CID, MicroVm, listening, probe, settings
+from tare.timeouts import stretched
+
+PROGRAM = KIND = "cloud-hypervisor"
+#: Of the instance's memory limit, for the monitor itself.
+MONITOR_BYTES = 64 << 20
+FIX = "put the project's release binary (cloud-hypervisor) on PATH: no package registry has it"
+LAB = "try it in the lab: tare lab run --file CLOUD-HYPERVISOR -- tare run -p cloud-hypervisor"
+
+
+class CloudHypervisor(Platform):
+    """A machine with two virtio disks, a TAP and a virtio socket; what it writes goes to raw files on the host."""
+
+    name = "cloud-hypervisor"
+    title = "Cloud Hypervisor, told by its command line"
+    network_path = "client, bridge, TAP, virtio-net"
+    shares_data = False
+    disk_cache = vm.DISK_CACHE
+    own_kernel = True
+    by_default = False
+    open_by_design = left_open.BY_BRIDGE
+    not_honoured = (
+        "the data volume is an ext4 of its own, on a raw file on the host's disk",
+        f"the memory limit holds for guest and monitor together: the guest has {MONITOR_BYTES >> 20} MiB less",
+        "dropping cached data drops the host's pages, not the guest's",
+    )
+
+    def detect(self) -> Availability:
+        """Look for the program, and boot a trivial guest by it."""
+        if processes.find(PROGRAM) is None:
+            return Availability(False, reason=f"no {PROGRAM} binary on PATH", fix=FIX)
+        if os.geteuid() != 0:
+            return Availability(False, reason="a TAP needs root", fix="run tare as root (sudo)")
+        lacking = bridge.no_tun()
+        if lacking is not None:
+            return Availability(False, reason=lacking.what, fix=lacking.fix or "")
+        try:
+            made = guest.ensure(KIND)
+            why = firecracker.without_kvm() or complaint(processes.find(PROGRAM) or PROGRAM, made)
+        except (ImageError, HostError) as error:
+            return Availability(False, reason=error.what, fix=error.fix or "")
+        if why:
+            return Availability(False, reason=why, fix=LAB)
+        version = processes.run([PROGRAM, "--version"], time_limit_s=10).text.split()
+        return Availability(True, version=version[-1] if version else "unknown", details={"guest kernel": made.release})
+
+    def prepare(self, image: Image) -> Prepared:
+        """The image as an ext4 filesystem; each guest gets a copy that is thrown away."""
+        return vm.prepared(vm.root_disk(image), guest.ensure(KIND), PROGRAM)
+
+    def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
+        """Make TAP, disks and socket, and start the machine."""
+        endpoint, tap = spec.network.new_tap(cleanup, spec.id)
+        folder = spec.space.data
+        made = guest.ensure(KIND)
+        machine = MicroVm(
+            cpus=len(spec.resources.cpus),
+            memory_bytes=spec.resources.memory_bytes - MONITOR_BYTES,
+            kernel=str(made.kernel),
+            initramfs=str(made.initramfs),
+            root=str(vm.copied(vm.root_disk(spec.image), folder / "root.ext4")),
+            data=str(vm.data_volume(folder)),
+            socket=str(folder / "v"),
+            tap=tap,
+            mac=endpoint.mac,
+            address=f"{endpoint.address}/{spec.network.prefix}",
+            gateway=spec.network.host,
+            agent=spec.agent_argv()[1:],
+        )
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(listening(machine.socket))
+            listener.listen(1)
+            started, process = vm.begin(spec, command(machine))
+            ping = Ping(endpoint.address) if spec.measured else None
+            try:
+                connection = connected(listener, process, limit_s=spec.start_limit_s, what="Cloud Hypervisor")
+            except BaseException:
+                if ping is not None:
+                    ping.wait(0)
+                end(process)
+                raise
+        stream = CallbackStream(connection, process)
+        address = Address(endpoint.address, spec.port, spec.port, endpoint.address)
+        return Instance(spec, stream, started, address, FirstByte(stream.fileno()), ping)
+
+
+def command(machine: MicroVm) -> list[str]:
+    """The command line of a machine, as the project's documentation has it."""
+    return [
+        *booted(machine.kernel, machine.initramfs, settings(machine)["boot-source"]["boot_args"]),
+        *("--cpus", f"boot={machine.cpus}", "--memory", f"size={machine.memory_bytes >> 20}M"),
+        *("--disk", f"path={machine.root}", f"path={machine.data}"),
+        *("--net", f"tap={machine.tap},mac={machine.mac}"),
+        *("--vsock", f"cid={GUEST_CID},socket={machine.socket}"),
+    ]
+
+
+def booted(kernel: str, initramfs: str, words: str, program: str = PROGRAM) -> Sequence[str]:
+    """The start of a command line: what boots, with the serial port on standard output and no other console."""
+    boot = ["--kernel", kernel, "--initramfs", initramfs, "--cmdline", words]
+    return [program, *boot, "--serial", "tty", "--console", "off"]
+
+
+@functools.cache
+def complaint(program: str, made: guest.Guest) -> str:
+    """Boot a guest that prints a line once it runs; "" when it does, else what is wrong."""
+    words = probe(str(made.kernel), str(made.initramfs))["boot-source"]["boot_args"]
+    argv = [*booted(str(made.kernel), str(made.initramfs), words, program), "--cpus", "boot=1", "--memory", "size=256M"]
+    tried = processes.run(argv, time_limit_s=vm.KVM_LIMIT_S)
+    if b"tare-guest-runs" in tried.stdout:
+        return ""
+    if tried.timed_out:
+        return f"a guest does not come up within {stretched(vm.KVM_LIMIT_S):.0f} s"
+    lines = (tried.stderr or tried.stdout).decode(errors="replace").strip().splitlines()
+    return f"a guest does not start: {lines[-1] if lines else 'no message'}"
+
+
+PLATFORMS = (CloudHypervisor(),)
