@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 import fake_campaign
-from tare.analysis.comparisons.diff import Diff, Gap, Outcome, Way, diff, diff_platforms
+from tare.analysis.comparisons.diff import Absent, Diff, Gap, Lack, Outcome, Way, diff, diff_platforms
 from tare.analysis.comparisons.thresholds import Rule, Thresholds, load
 from tare.errors import UsageError
 from tare.model import Design
@@ -183,11 +183,10 @@ def test_what_only_one_side_has_and_what_differs_is_said(make: Make, tmp_path: P
         for _, trials in fake_campaign._blocks(SHAPE):
             store.commit_trials(trials)
     found = compared(old, tmp_path / "new.tare")
-    assert found.absent == (
-        "prime-slices rate of podman",
-        "prime-slices rate of gvisor",
-        "prime-slices cpu-cost of podman",
-        "prime-slices cpu-cost of gvisor",
+    assert found.absent == tuple(
+        Absent(lack, "prime-slices", metric, platform)
+        for metric in ("rate", "cpu-cost")
+        for lack, platform in ((Lack.NEW, "podman"), (Lack.OLD, "gvisor"))
     )
     assert [(fact.fact, fact.new) for fact in found.facts] == [("runc", "99")]
 

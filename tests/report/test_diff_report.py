@@ -6,14 +6,13 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from typer.testing import CliRunner
 
 import fake_campaign
-from tare.analysis.comparisons.diff import Fact, diff
+from tare.analysis.comparisons.diff import Absent, Fact, Lack, diff
 from tare.analysis.comparisons.thresholds import Thresholds
 from tare.cli.commands.app import app
 from tare.errors import TareError
@@ -149,7 +148,9 @@ def test_hostile_names_are_text_in_both(files: Path) -> None:
     with read_store(files / "old.tare") as old, read_store(files / "worse.tare") as new:
         found = diff(old, new, Thresholds())
     changes = tuple(replace(change, platform=EVIL, workload=EVIL) for change in found.changes)
-    evil: Any = replace(found, changes=changes, old=EVIL, facts=(Fact(EVIL, EVIL, EVIL),), absent=(EVIL,))
+    lacking = (Absent(Lack.OLD, EVIL, EVIL, EVIL),)
+    evil = replace(found, changes=changes, old=EVIL, facts=(Fact(EVIL, EVIL, EVIL),), absent=lacking)
+    )
     text = to_markdown(evil)
     assert "<script>" not in text.replace("\\<script\\>", "")
     assert "\x1b" not in text

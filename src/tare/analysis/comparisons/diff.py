@@ -51,6 +51,24 @@ class Gap(StrEnum):
     NO_SPREAD = "no-spread"  # nothing varies, in too few blocks
 
 
+class Lack(StrEnum):
+    """Why a workload, or one figure of it, is not compared at all."""
+
+    OLD = "old"  # the older side has it not
+    NEW = "new"
+    PARAMETERS = "parameters"  # it ran with others
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """What is not compared: a workload, or a platform's figure."""
+
+    lack: Lack
+    workload: str
+    metric: str = ""
+    platform: str = ""
+
+
 class Way(StrEnum):
     """What is compared."""
 
@@ -100,7 +118,7 @@ class Diff:
     baseline: str
     changes: tuple[Change, ...]
     facts: tuple[Fact, ...]
-    absent: tuple[str, ...]
+    absent: tuple[Absent, ...]
 
     @property
     def outcome(self) -> Outcome:
@@ -163,7 +181,7 @@ def diff(old: Store, new: Store, thresholds: Thresholds, *, absolute: bool = Fal
     old_parts, new_parts = _parts(old), _parts(new)
     seconds = workload_seconds(new.trials())
     drafts: list[tuple[Change, _Estimate | None]] = []
-    absent: list[str] = []
+    absent: list[Absent] = []
     for workload, other, metric in _common(was, now, thresholds, absent):
         key = workload.name, metric.name
         sides = [
@@ -172,7 +190,8 @@ def diff(old: Store, new: Store, thresholds: Thresholds, *, absolute: bool = Fal
         ]
         for name in dict.fromkeys([*sides[0], *sides[1]]):
             if name not in sides[0] or name not in sides[1]:
-                absent.append(f"{workload.name} {metric.name} of {name}")
+                lack = Lack.OLD if name not in sides[0] else Lack.NEW
+                absent.append(Absent(lack, workload.name, metric.name, name))
                 continue
             limit = thresholds.of(workload.name, metric.name, name, workload.margin)
             if limit is not None:
@@ -194,7 +213,7 @@ def diff_platforms(store: Store, first: str, second: str, thresholds: Thresholds
     parts, seconds = _parts(store), workload_seconds(store.trials())
     way = Way.ABSOLUTE if record.design is Design.SEQUENTIAL else Way.PLATFORMS
     drafts: list[tuple[Change, _Estimate | None]] = []
-    absent: list[str] = []
+    absent: list[Absent] = []
     for workload, _, metric in _common(record, record, thresholds, absent):
         part = parts.get((workload.name, metric.name))
         limit = thresholds.of(workload.name, metric.name, second, workload.margin)
@@ -208,7 +227,8 @@ def diff_platforms(store: Store, first: str, second: str, thresholds: Thresholds
             before, after = (_aligned(grid, name, record.baseline) for name in (first, second))
             estimate = _paired(after.logs - before.logs, metric.direction)
         if before.mean is None or after.mean is None:
-            absent.append(f"{workload.name} {metric.name} of {first if before.mean is None else second}")
+            lack, name = (Lack.OLD, first) if before.mean is None else (Lack.NEW, second)
+            absent.append(Absent(lack, workload.name, metric.name, name))
             continue
         drafts.append((_draft(second, workload, metric, limit, before, after), estimate))
     if not drafts:
@@ -223,18 +243,18 @@ def _parts(store: Store) -> Mapping[tuple[str, str], pl.DataFrame]:
 
 
 def _common(
-    was: CampaignRecord, now: CampaignRecord, thresholds: Thresholds, absent: list[str]
+    was: CampaignRecord, now: CampaignRecord, thresholds: Thresholds, absent: list[Absent]
 ) -> Iterator[tuple[WorkloadRecord, WorkloadRecord, MetricRecord]]:
     """Workloads and metrics of both that are the same there: headlines, CPU cost, and those that thresholds name."""
     before = {workload.name: workload for workload in was.workloads}
-    absent += [f"{name} in {now.id[:8]}" for name in before if name not in {each.name for each in now.workloads}]
+    absent += [Absent(Lack.NEW, name) for name in before if name not in {each.name for each in now.workloads}]
     for workload in now.workloads:
         other = before.get(workload.name)
         if other is None:
-            absent.append(f"{workload.name} in {was.id[:8]}")
+            absent.append(Absent(Lack.OLD, workload.name))
             continue
         if other.params != workload.params:
-            absent.append(f"{workload.name}: its parameters differ")
+            absent.append(Absent(Lack.PARAMETERS, workload.name))
             continue
         metrics = {metric.name: metric for metric in other.metrics}
         for number, metric in enumerate(workload.metrics):

@@ -15,7 +15,18 @@ from rich.text import Text
 
 from tare.analysis.comparisons.diff import Change, Diff, Outcome
 from tare.clean import clean
-from tare.report.sentences.diff import MARKS, OUTCOMES, alike, changed, conclusion, heading, unchanged, values, why
+from tare.report.sentences.diff import (
+    MARKS,
+    OUTCOMES,
+    absent,
+    alike,
+    changed,
+    conclusion,
+    heading,
+    unchanged,
+    values,
+    why,
+)
 
 SCHEMA = "tare.diff/1"
 _STYLES = {Outcome.REGRESSION: "bold red", Outcome.OPEN: "yellow", Outcome.FINE: "green"}
@@ -36,7 +47,7 @@ def render(diff: Diff, *, every: bool = False) -> Group:
     parts: list[RenderableType] = [Text(clean(heading(diff)), style="bold"), Text(clean(alike(diff)))]
     parts += [table] if shown else []
     parts += [Text(unchanged(rest), style="dim")] if rest else []
-    parts += [Text(clean(f"Not compared: {line}"), style="dim") for line in diff.absent]
+    parts += [Text(clean(f"Not compared: {absent(entry)}"), style="dim") for entry in diff.absent]
     parts += [Text(_TOGETHER, style="dim"), Text(clean(conclusion(diff)), style=_STYLES[diff.outcome])]
     return Group(*parts)
 
@@ -64,7 +75,7 @@ def to_markdown(diff: Diff) -> str:
         lines += [f"<details><summary>{summary}</summary>", "", *_rows(fine), "", "</details>", ""]
     lines += [f"{_cell(alike(diff))}.", ""]
     if diff.absent:
-        lines += [f"Not compared: {_cell('; '.join(diff.absent))}.", ""]
+        lines += [f"Not compared: {_cell('; '.join(map(absent, diff.absent)))}.", ""]
     return "\n".join([*lines, _TOGETHER, ""])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tare.analysis.comparisons.diff import Change, Diff, Gap, Outcome, Way
+from tare.analysis.comparisons.diff import Absent, Change, Diff, Gap, Lack, Outcome, Way
 from tare.report.sentences.numbers import percent, quantity, signed_range, span
 from tare.report.sentences.verdicts import UNFIT
 
@@ -29,6 +29,12 @@ _GAPS: Mapping[Gap, str] = {
     Gap.TOO_FEW_BLOCKS: "fewer than 2 blocks",
     Gap.UNFIT: f"samples are {UNFIT}",
     Gap.NO_SPREAD: "all blocks show the same, and there are fewer than 8",
+}
+
+_LACKS: Mapping[Lack, str] = {
+    Lack.OLD: "the older side has it not",
+    Lack.NEW: "the newer side has it not",
+    Lack.PARAMETERS: "it ran with other parameters",
 }
 
 
@@ -70,6 +76,14 @@ def why(change: Change) -> str:
         return f"open whether by more than {limit}"
     took = "" if change.seconds is None else f", {span(change.seconds)} of this workload"
     return f"open whether by more than {limit}; about {change.blocks:,} blocks would tell{took}"
+
+
+def absent(entry: Absent) -> str:
+    """What is not compared, and why."""
+    what = entry.workload
+    if entry.metric:
+        what += f" {entry.metric} on {entry.platform}"
+    return f"{what}: {_LACKS[entry.lack]}"
 
 
 def alike(diff: Diff) -> str:
