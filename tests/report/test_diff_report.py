@@ -150,7 +150,6 @@ def test_hostile_names_are_text_in_both(files: Path) -> None:
     changes = tuple(replace(change, platform=EVIL, workload=EVIL) for change in found.changes)
     lacking = (Absent(Lack.OLD, EVIL, EVIL, EVIL),)
     evil = replace(found, changes=changes, old=EVIL, facts=(Fact(EVIL, EVIL, EVIL),), absent=lacking)
-    )
     text = to_markdown(evil)
     assert "<script>" not in text.replace("\\<script\\>", "")
     assert "\x1b" not in text
