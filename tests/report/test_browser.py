@@ -168,7 +168,7 @@ def test_the_first_paint_takes_less_than_a_second(page_of: Any, answered: Path) 
     page = page_of(answered)
     page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length > 0")
     first = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
-    assert first < 1000 * (2 if os.getloadavg()[0] > 2 * (os.cpu_count() or 1) else 1)
+    assert first < 1000 * max(1, os.getloadavg()[0] / (os.cpu_count() or 1))  # of a host that is not busy
 
 
 def test_flame_graphs_widen_and_search(page_of: Any, tmp_path: Path) -> None:
