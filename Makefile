@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 SOURCES := src tests scripts bench
 
-.PHONY: help setup packages venv agent gvisor image quick lint check test docs-tables lab gcov-kernel lab-test host-test slow-test test-all faults storm bench fuzz wheel lock lower-bounds sbom audit clean
+.PHONY: help setup packages venv agent gvisor image quick lint check test docs-tables lab gcov-kernel lab-test host-test slow-test test-all faults storm bench browser-test fuzz wheel lock lower-bounds sbom audit clean
 
 ##@ Begin
 
@@ -74,6 +74,9 @@ faults: setup ## twelve faults, each in a campaign; prints what became of it, an
 
 bench: setup ## the figures of docs/benchmarks.md
 	@for file in bench/bench_*.py; do scripts/with-dockerd $(BIN)/python $$file || exit; done
+
+browser-test: venv ## the page in Debian's chromium: sorting, filters, accessibility (axe-core), hostile text; apt brings 80 MB
+	@scripts/browser-test
 
 fuzz: venv ## every decoder by coverage, FUZZ_SECONDS each (an hour); fails at the first crash
 	@scripts/fuzz

@@ -1,4 +1,6 @@
-"""Some tests take minutes each: `make lab-test` asks for those that boot a lab, `make slow-test` for the slow ones."""
+"""Some tests take minutes each: `make lab-test` asks for those that boot a lab, `make slow-test` for the slow ones,
+`make browser-test` for those that open a page.
+"""
 
 import importlib
 import os
@@ -15,7 +17,7 @@ from tare.model import Resources
 
 #: Whatever plug-ins are installed where the tests run: those that a test installs itself, it names.
 os.environ[plugins.ALLOWED] = ""
-ON_DEMAND = ("lab", "slow")
+ON_DEMAND = ("browser", "lab", "slow")
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -22,9 +22,9 @@ def loaded(commands, tmp_path):
 
 
 COMMANDS = (
-    "doctor", "list", "run", "report", "compare", "score", "spread", "export", "footprint", "literature", "surface",
-    "calibrate", "clean", "platform check", "platform checks", "platform doors", "lab run", "lab build", "lab sources",
-    "lab weights", "setup", "image export", "image import",
+    "doctor", "list", "run", "report", "compare", "diff", "score", "spread", "export", "footprint", "literature",
+    "surface", "calibrate", "clean", "platform check", "platform checks", "platform doors", "lab run", "lab build",
+    "lab sources", "lab weights", "setup", "image export", "image import",
 )  # fmt: skip
 
 

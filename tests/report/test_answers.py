@@ -102,7 +102,7 @@ def test_what_would_take_longer_is_named_without_a_command(tmp_path: Path) -> No
     assert near.settling is not None
     assert near.settling.beyond
     assert near.settling.beyond_seconds > 3600
-    assert "on a host as noisy as this one: a quieter one (--tune), or wider margins (--margin)" in near.sentences[-1]
+    assert "on a host as noisy as this one: --tune, or --margin for less" in near.sentences[-1]
     if not near.settling.workloads:
         assert (near.settling.command, near.sentences[-1][-1]) == ("", ".")
 

@@ -109,7 +109,7 @@ def _compare(
     try:
         if record.design is Design.SEQUENTIAL:
             return replace(empty, tests=_tests(grid, fit))
-        table = np.column_stack([_column(grid, name, record.baseline) for name in fit])
+        table = np.column_stack([log_ratios(grid, name, record.baseline) for name in fit])
         return replace(empty, pairs=all_pairs(table, fit))
     except NoPair as error:
         return replace(empty, reason=error.first)
@@ -117,7 +117,7 @@ def _compare(
         return replace(empty, reason=str(error))
 
 
-def _column(grid: Grid, name: str, baseline: str) -> NDArray[np.float64]:
+def log_ratios(grid: Grid, name: str, baseline: str) -> NDArray[np.float64]:
     """A platform's log ratio to the baseline by block, NaN where it has none; the baseline's own is zero."""
     base = grid.of_platform(baseline)
     column = np.full(grid.blocks.size, np.nan)

@@ -28,6 +28,7 @@ COMMANDS = {
     "run": Listed("run", "run", "Measure what platforms cost against bare metal, and print the table."),
     "report": Listed("report", "report", "Show what campaigns found."),
     "compare": Listed("compare", "compare", "Compare every platform with every other one."),
+    "diff": Listed("diff", "diff", "Say what got worse since an earlier campaign: a gate."),
     "score": Listed("score", "score", "Score platforms as the studies sum up."),
     "spread": Listed("spread", "spread", "Say where the spread of each ratio comes from."),
     "export": Listed("export", "export", "Write every sample with the facts of its trial."),

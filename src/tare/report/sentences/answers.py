@@ -270,7 +270,7 @@ def _settling(settling: Settling | None) -> list[str]:
     if settling.beyond:
         far = (
             f"{_few(settling.beyond)} would take {span(settling.beyond_seconds)} on a host as noisy as this one:"
-            " a quieter one (--tune), or wider margins (--margin)"
+            " --tune, or --margin for less"
         )
     if not settling.workloads:
         return [f"{far}."]

@@ -1,0 +1,464 @@
+"""What became of each figure from one campaign to another, or differs between two platforms of one campaign.
+
+A regression is a change that is worse by more than a threshold, for sure; no regression is one that is not, for sure.
+Between them nobody can tell, and there is an estimate of the blocks that would.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy import special
+
+from tare.analysis.comparisons.compare import log_ratios
+from tare.analysis.comparisons.many import holm
+from tare.analysis.comparisons.thresholds import Thresholds
+from tare.analysis.hidden import BLOCKS_WITHOUT_SPREAD
+from tare.errors import UsageError
+from tare.estimates.grid import Grid, harmonic
+from tare.estimates.intervals import MIN_BLOCKS, Interval
+from tare.estimates.overhead import overhead
+from tare.estimates.widths import blocks_needed
+from tare.model import CPU_COST, Design, Direction
+from tare.store import CampaignRecord, MetricRecord, Store, WorkloadRecord, workload_seconds
+
+#: The share of comparisons of this kind in which some regression may be found where there is none.
+LEVEL = 0.05
+
+Floats = NDArray[np.float64]
+
+
+class Outcome(StrEnum):
+    """What became of a figure."""
+
+    REGRESSION = "regression"
+    FINE = "fine"
+    OPEN = "open"
+
+
+class Gap(StrEnum):
+    """Why a figure could not be compared."""
+
+    TOO_FEW_BLOCKS = "too-few-blocks"
+    UNFIT = "unfit"  # samples without a logarithm
+    NO_SPREAD = "no-spread"  # nothing varies, in too few blocks
+
+
+class Lack(StrEnum):
+    """Why a workload, or one figure of it, is not compared at all."""
+
+    OLD = "old"  # the older side has it not
+    NEW = "new"
+    PARAMETERS = "parameters"  # it ran with others
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """What is not compared: a workload, or a platform's figure."""
+
+    lack: Lack
+    workload: str
+    metric: str = ""
+    platform: str = ""
+
+
+class Way(StrEnum):
+    """What is compared."""
+
+    RELATIVE = "relative"  # overheads against each campaign's own baseline
+    ABSOLUTE = "absolute"  # the figures themselves
+    PLATFORMS = "platforms"  # two platforms, block by block
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A figure's change as a fraction; positive is worse. ``interval``: holds for all figures of the diff at once."""
+
+    platform: str
+    workload: str
+    metric: str
+    unit: str
+    direction: Direction
+    threshold: float
+    old: float | None  # the mean, in the unit
+    new: float | None
+    n_old: int  # blocks
+    n_new: int
+    outcome: Outcome
+    interval: Interval | None = None
+    p: float | None = None  # that it is worse by no more than the threshold; adjusted by Holm for all figures
+    gap: Gap | None = None
+    blocks: int | None = None  # that would tell, in each campaign; None: told, or nobody knows
+    seconds: float | None = None  # which that many of the workload take, of a campaign like the newer one
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A fact in which both sides differ."""
+
+    fact: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """All changes, the worst first, and in what both sides differ. ``absent``: what one of them has not."""
+
+    way: Way
+    old: str
+    new: str
+    baseline: str
+    changes: tuple[Change, ...]
+    facts: tuple[Fact, ...]
+    absent: tuple[Absent, ...]
+
+    @property
+    def outcome(self) -> Outcome:
+        """A regression where there is any; fine where every figure is."""
+        outcomes = {change.outcome for change in self.changes}
+        if Outcome.REGRESSION in outcomes:
+            return Outcome.REGRESSION
+        return Outcome.FINE if outcomes == {Outcome.FINE} else Outcome.OPEN
+
+
+@dataclass(frozen=True, slots=True)
+class _Estimate:
+    """The change of a mean log, worse is positive, with its standard error."""
+
+    point: float
+    error: float
+    df: float
+
+    def half_width(self, level: float) -> float:
+        return float(special.stdtrit(self.df, (1 + level) / 2)) * self.error
+
+    def p_beyond(self, limit: float) -> float:
+        """Of so much, were the change no more than ``limit``."""
+        return self._tail(self.point - limit)
+
+    def p_within(self, limit: float) -> float:
+        """Of so little, were the change ``limit`` or more."""
+        return self._tail(limit - self.point)
+
+    def _tail(self, distance: float) -> float:
+        if not self.error > 0:
+            return 0.0 if distance > 0 else 1.0
+        return float(special.stdtr(self.df, -distance / self.error))
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One metric of one platform: a log a block, and the mean in its unit."""
+
+    logs: Floats
+    mean: float | None
+    unfit: bool
+
+
+def diff(old: Store, new: Store, thresholds: Thresholds, *, absolute: bool = False) -> Diff:
+    """From an older campaign to a newer one: the changes of overheads, or of figures where ``absolute``.
+
+    The mean of the log by block, of each campaign, by Welch; of overheads, the log ratio to the same block's baseline,
+    so that what the host did meanwhile is in both. Raises `UsageError` where nothing can be compared.
+    """
+    was, now = old.record, new.record
+    way = Way.ABSOLUTE if absolute else Way.RELATIVE
+    if not absolute and was.baseline != now.baseline:
+        raise UsageError(
+            f"{old.name} is against {was.baseline}, {new.name} against {now.baseline}: overheads do not compare",
+            fix="--absolute compares the figures themselves",
+        )
+    if not absolute and Design.SEQUENTIAL in {was.design, now.design}:
+        raise UsageError("a sequential campaign has no baseline beside each figure", fix="--absolute")
+    old_parts, new_parts = _parts(old), _parts(new)
+    seconds = workload_seconds(new.trials())
+    drafts: list[tuple[Change, _Estimate | None]] = []
+    absent: list[Absent] = []
+    for workload, other, metric in _common(was, now, thresholds, absent):
+        key = workload.name, metric.name
+        sides = [
+            _sides(record, each, metric, parts.get(key), way)
+            for record, each, parts in ((was, other, old_parts), (now, workload, new_parts))
+        ]
+        for name in dict.fromkeys([*sides[0], *sides[1]]):
+            if name not in sides[0] or name not in sides[1]:
+                lack = Lack.OLD if name not in sides[0] else Lack.NEW
+                absent.append(Absent(lack, workload.name, metric.name, name))
+                continue
+            limit = thresholds.of(workload.name, metric.name, name, workload.margin)
+            if limit is not None:
+                before, after = sides[0][name], sides[1][name]
+                estimate = _welch(before.logs, after.logs, metric.direction)
+                drafts.append((_draft(name, workload, metric, limit, before, after), estimate))
+    if not drafts:
+        raise UsageError(f"{old.name} and {new.name} have no figure in common", fix="name campaigns of one plan")
+    return Diff(way, old.name, new.name, now.baseline, _told(drafts, seconds), _facts(was, now), tuple(absent))
+
+
+def diff_platforms(store: Store, first: str, second: str, thresholds: Thresholds) -> Diff:
+    """From one platform to another of one campaign, block by block. Raises `UsageError` for one that is not there."""
+    record = store.record
+    known = [platform.name for platform in record.platforms]
+    for name in (first, second):
+        if name not in known:
+            raise UsageError(f"{name} did not take part in {store.name}", fix=f"name two of {', '.join(known)}")
+    parts, seconds = _parts(store), workload_seconds(store.trials())
+    way = Way.ABSOLUTE if record.design is Design.SEQUENTIAL else Way.PLATFORMS
+    drafts: list[tuple[Change, _Estimate | None]] = []
+    absent: list[Absent] = []
+    for workload, _, metric in _common(record, record, thresholds, absent):
+        part = parts.get((workload.name, metric.name))
+        limit = thresholds.of(workload.name, metric.name, second, workload.margin)
+        if part is None or limit is None:
+            continue
+        grid = _grid(record, workload, metric, part)
+        if way is Way.ABSOLUTE:
+            before, after = _side(grid, first, way, record.baseline), _side(grid, second, way, record.baseline)
+            estimate = _welch(before.logs, after.logs, metric.direction)
+        else:
+            before, after = (_aligned(grid, name, record.baseline) for name in (first, second))
+            estimate = _paired(after.logs - before.logs, metric.direction)
+        if before.mean is None or after.mean is None:
+            lack, name = (Lack.OLD, first) if before.mean is None else (Lack.NEW, second)
+            absent.append(Absent(lack, workload.name, metric.name, name))
+            continue
+        drafts.append((_draft(second, workload, metric, limit, before, after), estimate))
+    if not drafts:
+        raise UsageError(f"{first} and {second} have no figure in common", fix="name platforms that ran the same")
+    changes = _told(drafts, seconds)
+    return Diff(way, first, second, record.baseline, changes, _platform_facts(record, first, second), tuple(absent))
+
+
+def _parts(store: Store) -> Mapping[tuple[str, str], pl.DataFrame]:
+    parts = store.samples().partition_by("workload", "metric", as_dict=True, include_key=False)
+    return {(str(workload), str(metric)): part for (workload, metric), part in parts.items()}
+
+
+def _common(
+    was: CampaignRecord, now: CampaignRecord, thresholds: Thresholds, absent: list[Absent]
+) -> Iterator[tuple[WorkloadRecord, WorkloadRecord, MetricRecord]]:
+    """Workloads and metrics of both that are the same there: headlines, CPU cost, and those that thresholds name."""
+    before = {workload.name: workload for workload in was.workloads}
+    absent += [Absent(Lack.NEW, name) for name in before if name not in {each.name for each in now.workloads}]
+    for workload in now.workloads:
+        other = before.get(workload.name)
+        if other is None:
+            absent.append(Absent(Lack.OLD, workload.name))
+            continue
+        if other.params != workload.params:
+            absent.append(Absent(Lack.PARAMETERS, workload.name))
+            continue
+        metrics = {metric.name: metric for metric in other.metrics}
+        for number, metric in enumerate(workload.metrics):
+            same = metrics.get(metric.name)
+            wanted = number == 0 or metric.name == CPU_COST or thresholds.names(workload.name, metric.name)
+            if wanted and same is not None and (same.unit, same.direction) == (metric.unit, metric.direction):
+                yield workload, other, metric
+
+
+def _grid(record: CampaignRecord, workload: WorkloadRecord, metric: MetricRecord, part: pl.DataFrame) -> Grid:
+    return Grid.of(part, record.all_arms(), harmonic=harmonic(metric.direction, workload.mode))
+
+
+def _sides(
+    record: CampaignRecord, workload: WorkloadRecord, metric: MetricRecord, part: pl.DataFrame | None, way: Way
+) -> dict[str, _Side]:
+    if part is None:
+        return {}
+    grid = _grid(record, workload, metric, part)
+    names = [platform.name for platform in record.platforms if way is Way.ABSOLUTE or platform.name != record.baseline]
+    sides = {name: _side(grid, name, way, record.baseline) for name in names}
+    return {name: side for name, side in sides.items() if side.mean is not None}
+
+
+def _side(grid: Grid, name: str, way: Way, baseline: str) -> _Side:
+    aligned = _aligned(grid, name, baseline) if way is not Way.ABSOLUTE else None
+    if aligned is not None:
+        return replace(aligned, logs=aligned.logs[~np.isnan(aligned.logs)])
+    mean, unfit = _described(grid, grid.of_platform(name))
+    if unfit or mean is None:
+        return _Side(np.empty(0), mean, unfit)
+    logs = np.log(np.stack([_by_block(grid, arm) for arm in grid.of_platform(name)]))
+    seen = ~np.isnan(logs).all(axis=0)
+    return _Side(np.nanmean(logs[:, seen], axis=0), mean, unfit)
+
+
+def _aligned(grid: Grid, name: str, baseline: str) -> _Side:
+    """With a log ratio to the baseline for each of the grid's blocks, NaN where there is none."""
+    arms = grid.of_platform(name)
+    mean, unfit = _described(grid, arms)
+    unfit = unfit or bool(grid.unfit[grid.of_platform(baseline)].any())
+    if unfit or mean is None:
+        return _Side(np.full(grid.blocks.size, np.nan), mean, unfit)
+    return _Side(log_ratios(grid, name, baseline), mean, unfit)
+
+
+def _by_block(grid: Grid, arm: int) -> Floats:
+    """An arm's medians over the rounds for each of the grid's blocks, NaN where it has none."""
+    medians = np.full(grid.blocks.size, np.nan)
+    medians[~np.isnan(grid.values[arm]).all(axis=1)] = grid.block_medians(arm)
+    return medians
+
+
+def _described(grid: Grid, arms: Sequence[int]) -> tuple[float | None, bool]:
+    if not grid.counts[arms].any():
+        return None, False
+    unfit = bool(grid.unfit[arms].any())
+    values = np.concatenate([grid.block_medians(arm) for arm in arms])
+    values = values[np.isfinite(values)]
+    return (float(values.mean()) if values.size else None), unfit
+
+
+def _draft(
+    platform: str, workload: WorkloadRecord, metric: MetricRecord, threshold: float, before: _Side, after: _Side
+) -> Change:
+    n_old, n_new = (int((~np.isnan(side.logs)).sum()) for side in (before, after))
+    return Change(
+        platform,
+        workload.name,
+        metric.name,
+        metric.unit,
+        metric.direction,
+        threshold,
+        before.mean,
+        after.mean,
+        n_old,
+        n_new,
+        Outcome.OPEN,
+        gap=Gap.UNFIT if before.unfit or after.unfit else None,
+    )
+
+
+def _welch(before: Floats, after: Floats, direction: Direction) -> _Estimate | None:
+    if min(before.size, after.size) < MIN_BLOCKS:
+        return None
+    parts = [side.var(ddof=1) / side.size for side in (before, after)]
+    error = math.sqrt(sum(parts))
+    below = sum(part**2 / (side.size - 1) for part, side in zip(parts, (before, after), strict=True))
+    df = sum(parts) ** 2 / below if below > 0 else float(before.size + after.size - 2)
+    return _estimate(float(after.mean() - before.mean()), error, df, direction)
+
+
+def _paired(differences: Floats, direction: Direction) -> _Estimate | None:
+    logs = differences[~np.isnan(differences)]
+    if logs.size < MIN_BLOCKS:
+        return None
+    return _estimate(
+        float(logs.mean()), float(logs.std(ddof=1)) / math.sqrt(logs.size), float(logs.size - 1), direction
+    )
+
+
+def _estimate(point: float, error: float, df: float, direction: Direction) -> _Estimate:
+    return _Estimate(point if direction is Direction.LOWER else -point, error, df)
+
+
+def _told(drafts: Sequence[tuple[Change, _Estimate | None]], seconds: Mapping[str, float]) -> tuple[Change, ...]:
+    """The changes with outcomes, the worst first.
+
+    A regression must survive Holm's correction over all figures. That nothing regressed is said where every figure
+    shows it at the level, which needs no correction (an intersection-union test: Berger, 1982). Intervals are
+    Bonferroni's.
+    """
+    usable = [at for at, (change, estimate) in enumerate(drafts) if _gap(change, estimate) is None]
+    limits = {at: _log_limit(drafts[at][0]) for at in usable}
+    estimates = {at: estimate for at in usable if (estimate := drafts[at][1]) is not None}
+    raw = [estimates[at].p_beyond(limits[at]) for at in usable]
+    adjusted = dict(zip(usable, holm(raw).tolist() if raw else [], strict=True))
+    level = 1 - LEVEL / max(1, len(usable))
+    changes = []
+    for at, (change, estimate) in enumerate(drafts):
+        if at not in estimates:
+            changes.append(replace(change, gap=_gap(change, estimate)))
+        else:
+            changes.append(_judged(change, estimates[at], limits[at], adjusted[at], level, seconds))
+    order = [Outcome.REGRESSION, Outcome.OPEN, Outcome.FINE]
+    return tuple(
+        sorted(changes, key=lambda each: (order.index(each.outcome), -(each.interval.point if each.interval else 0.0)))
+    )
+
+
+def _gap(change: Change, estimate: _Estimate | None) -> Gap | None:
+    if change.gap is not None:
+        return change.gap
+    if estimate is None:
+        return Gap.TOO_FEW_BLOCKS
+    no_spread = not estimate.error > 1e-12 and min(change.n_old, change.n_new) < BLOCKS_WITHOUT_SPREAD
+    return Gap.NO_SPREAD if no_spread else None
+
+
+def _log_limit(change: Change) -> float:
+    """The threshold as a log of how many times worse."""
+    lower = change.direction is Direction.LOWER
+    return math.log1p(change.threshold) if lower else -math.log1p(-change.threshold)
+
+
+def _judged(
+    change: Change, estimate: _Estimate, limit: float, p: float, level: float, seconds: Mapping[str, float]
+) -> Change:
+    half = estimate.half_width(level)
+    sign = 1 if change.direction is Direction.LOWER else -1
+    ends = sorted((sign * (estimate.point - half), sign * (estimate.point + half)))
+    interval = overhead(Interval(sign * estimate.point, *ends), change.direction)
+    judged = replace(change, interval=interval, p=p)
+    if p <= LEVEL:
+        return replace(judged, outcome=Outcome.REGRESSION)
+    if estimate.p_within(limit) <= LEVEL:
+        return replace(judged, outcome=Outcome.FINE)
+    n_blocks = max(MIN_BLOCKS, min(change.n_old, change.n_new))
+    goal = max(abs(limit - estimate.point), limit / 4)
+    blocks = blocks_needed(max(half, goal), n_blocks, goal)
+    took = seconds.get(change.workload)
+    return replace(judged, blocks=blocks, seconds=None if took is None else blocks * took)
+
+
+def _facts(was: CampaignRecord, now: CampaignRecord) -> tuple[Fact, ...]:
+    """What should be the same for a change to be one of the platforms, and what they are known to have changed."""
+    both = (
+        ("host", _host(was, "name"), _host(now, "name")),
+        ("CPU", _cpu(was), _cpu(now)),
+        ("kernel", _host(was, "kernel"), _host(now, "kernel")),
+        ("image", was.image.get("recipe_hash"), now.image.get("recipe_hash")),
+        ("agent", was.agent_hash, now.agent_hash),
+        ("tare", was.tare_version, now.tare_version),
+        ("design", was.design, now.design),
+        ("CPUs", was.resources.cpus, now.resources.cpus),
+        ("memory", was.resources.memory_bytes, now.resources.memory_bytes),
+    )
+    versions = {platform.name: platform.version for platform in was.platforms}
+    platforms = ((each.name, versions[each.name], each.version) for each in now.platforms if each.name in versions)
+    return tuple(Fact(name, _text(old), _text(new)) for name, old, new in (*both, *platforms) if old != new)
+
+
+def _platform_facts(record: CampaignRecord, first: str, second: str) -> tuple[Fact, ...]:
+    before, after = (record.fairness.get(name) for name in (first, second))
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        return ()
+    names = dict.fromkeys([*before, *after])
+    return tuple(
+        Fact(str(name), _text(before.get(name)), _text(after.get(name)))
+        for name in names
+        if before.get(name) != after.get(name)
+    )
+
+
+def _host(record: CampaignRecord, name: str) -> Any:
+    return record.host.get(name)
+
+
+def _cpu(record: CampaignRecord) -> Any:
+    cpu = record.host.get("cpu")
+    return cpu.get("model") if isinstance(cpu, dict) else None
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    return "unknown" if value is None else str(value)

@@ -1,0 +1,70 @@
+"""How much worse is a regression: a file of thresholds by workload, metric and platform, or each workload's margin."""
+
+from __future__ import annotations
+
+import tomllib
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from tare.errors import UsageError
+
+FIX = "docs/diff.md has an example with every key"
+
+Percent = Annotated[float, Field(gt=0, lt=100, allow_inf_nan=False)]
+Pattern = Annotated[str, Field(min_length=1)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Rule(_Strict):
+    """What holds where all patterns match (as file names do: ``*`` for any text)."""
+
+    workload: Pattern = "*"
+    metric: Pattern = "*"
+    platform: Pattern = "*"
+    percent: Percent | None = None
+    ignore: bool = False
+
+
+class Thresholds(_Strict):
+    """Thresholds; the last rule that matches holds. ``percent``: where none does; None: the workload's margin."""
+
+    percent: Percent | None = None
+    rule: list[Rule] = []
+
+    def of(self, workload: str, metric: str, platform: str, margin: float) -> float | None:
+        """The threshold as a fraction; None: the figure is not compared."""
+        for rule in reversed(self.rule):
+            if (
+                fnmatchcase(workload, rule.workload)
+                and fnmatchcase(metric, rule.metric)
+                and fnmatchcase(platform, rule.platform)
+            ):
+                if rule.ignore:
+                    return None
+                if rule.percent is not None:
+                    return rule.percent / 100
+        return margin if self.percent is None else self.percent / 100
+
+    def names(self, workload: str, metric: str) -> bool:
+        """Whether a rule asks for this very metric, which need not be a headline then."""
+        return any(rule.metric == metric and fnmatchcase(workload, rule.workload) for rule in self.rule)
+
+
+def load(file: Path | None) -> Thresholds:
+    """The thresholds of a file; None: the margins. Raises `UsageError`."""
+    if file is None:
+        return Thresholds()
+    try:
+        return Thresholds.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"{file} cannot be read: {error}", fix=FIX) from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise UsageError(f"{file}: {where}: {first['msg']}", fix=FIX) from error

@@ -1,0 +1,50 @@
+"""What `tare diff` does: says what became of each figure, and ends with an exit code that a gate understands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tare.analysis.comparisons.diff import Diff, Outcome, diff, diff_platforms
+from tare.analysis.comparisons.thresholds import load
+from tare.cli.console import emit
+from tare.cli.report import to_read
+from tare.outputs import written
+from tare.report.campaign.diff import render, to_json, to_junit, to_markdown
+from tare.store import read_store
+
+#: 2 is an error that a user can correct (`tare.cli.main`).
+EXIT_CODES: Mapping[Outcome, int] = {Outcome.FINE: 0, Outcome.REGRESSION: 1, Outcome.OPEN: 3}
+
+
+def show_diff(
+    files: Sequence[Path],
+    platforms: Sequence[str],
+    thresholds: Path | None,
+    *,
+    absolute: bool,
+    every: bool,
+    markdown: Path | None,
+    junit: Path | None,
+    as_json: bool,
+) -> int:
+    """Print the diff, write the files that were asked for, and return the exit code. Raises `TareError`."""
+    comparison = _diff(files, platforms, thresholds, absolute=absolute)
+    if as_json:
+        emit(to_json(comparison))
+    else:
+        to_read().print(render(comparison, every=every))
+    for place, text in ((markdown, to_markdown), (junit, to_junit)):
+        if place is not None:
+            with written(place, new=True) as file:
+                file.write(text(comparison))
+    return EXIT_CODES[comparison.outcome]
+
+
+def _diff(files: Sequence[Path], platforms: Sequence[str], thresholds: Path | None, *, absolute: bool) -> Diff:
+    limits = load(thresholds)
+    with read_store(files[0]) as old, old.snapshot():
+        if platforms:
+            return diff_platforms(old, platforms[0], platforms[1], limits)
+        with read_store(files[1]) as new, new.snapshot():
+            return diff(old, new, limits, absolute=absolute)

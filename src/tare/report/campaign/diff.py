@@ -1,0 +1,121 @@
+"""`tare diff` in a terminal, as Markdown, as JUnit's XML and as JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import asdict
+from xml.etree import ElementTree as ET
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from tare.analysis.comparisons.diff import Change, Diff, Outcome
+from tare.clean import clean
+from tare.report.sentences.diff import (
+    MARKS,
+    OUTCOMES,
+    absent,
+    alike,
+    changed,
+    conclusion,
+    heading,
+    unchanged,
+    values,
+    why,
+)
+
+SCHEMA = "tare.diff/1"
+_STYLES = {Outcome.REGRESSION: "bold red", Outcome.OPEN: "yellow", Outcome.FINE: "green"}
+#: Why the interval is wider than that of a single figure.
+_TOGETHER = "Intervals (95 %) hold for all figures at once; a regression survives Holm's correction over all of them."
+
+
+def render(diff: Diff, *, every: bool = False) -> Group:
+    """The table, what differs beside the figures, and the outcome last. ``every``: figures too that did not change."""
+    shown = [change for change in diff.changes if every or _noteworthy(change)]
+    rest = len(diff.changes) - len(shown)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    for head in ("", "platform", "figure", "old", "new", "change", "why"):
+        table.add_column(head, justify="right" if head in {"old", "new", "change"} else "left", overflow="fold")
+    for change in shown:
+        cells = (MARKS[change.outcome], change.platform, _figure(change), *values(change), changed(change), why(change))
+        table.add_row(*(Text(clean(cell)) for cell in cells), style=_STYLES[change.outcome])
+    parts: list[RenderableType] = [Text(clean(heading(diff)), style="bold"), Text(clean(alike(diff)))]
+    parts += [table] if shown else []
+    parts += [Text(unchanged(rest), style="dim")] if rest else []
+    parts += [Text(clean(f"Not compared: {absent(entry)}"), style="dim") for entry in diff.absent]
+    parts += [Text(_TOGETHER, style="dim"), Text(clean(conclusion(diff)), style=_STYLES[diff.outcome])]
+    return Group(*parts)
+
+
+def _noteworthy(change: Change) -> bool:
+    """What regressed or is open, and what did change though by too little, or for the better."""
+    span = change.interval
+    return change.outcome is not Outcome.FINE or (span is not None and not span.low <= 0 <= span.high)
+
+
+def to_json(diff: Diff) -> str:
+    """The diff as it is, with ``schema`` and the outcome of the whole; shares are fractions."""
+    return json.dumps({"schema": SCHEMA, "outcome": diff.outcome, **asdict(diff)}, indent=2, ensure_ascii=False)
+
+
+def to_markdown(diff: Diff) -> str:
+    """For a pull request: the outcome, what regressed and what is open in a table, the rest folded."""
+    fine = [change for change in diff.changes if change.outcome is Outcome.FINE]
+    others = [change for change in diff.changes if change.outcome is not Outcome.FINE]
+    lines = [f"**{MARKS[diff.outcome]} {_cell(conclusion(diff))}**", "", _cell(heading(diff)), ""]
+    if others:
+        lines += [*_rows(others), ""]
+    if fine:
+        summary = f"{len(fine)} without a regression"
+        lines += [f"<details><summary>{summary}</summary>", "", *_rows(fine), "", "</details>", ""]
+    lines += [f"{_cell(alike(diff))}.", ""]
+    if diff.absent:
+        lines += [f"Not compared: {_cell('; '.join(map(absent, diff.absent)))}.", ""]
+    return "\n".join([*lines, _TOGETHER, ""])
+
+
+def _rows(changes: list[Change]) -> Iterator[str]:
+    yield "| | platform | figure | old | new | change | why |"
+    yield "| --- | --- | --- | ---: | ---: | ---: | --- |"
+    for change in changes:
+        cells = (MARKS[change.outcome], change.platform, _figure(change), *values(change), changed(change), why(change))
+        yield f"| {' | '.join(map(_cell, cells))} |"
+
+
+def _cell(text: str) -> str:
+    """Text from a file as text: nothing in it is Markdown or HTML."""
+    return re.sub(r"([\\`*_{}\[\]<>#|~])", r"\\\1", " ".join(clean(text).split())).replace("&", "&amp;")
+
+
+def to_junit(diff: Diff) -> str:
+    """A test a figure: a regression is a failure, what nobody can tell is skipped."""
+    failures = sum(change.outcome is Outcome.REGRESSION for change in diff.changes)
+    skipped = sum(change.outcome is Outcome.OPEN for change in diff.changes)
+    counts = {"tests": str(len(diff.changes)), "failures": str(failures), "skipped": str(skipped), "errors": "0"}
+    suite = ET.Element("testsuite", {"name": _attribute(f"tare diff {diff.old} {diff.new}"), **counts})
+    for change in diff.changes:
+        names = {"classname": _attribute(change.platform), "name": _attribute(_figure(change))}
+        case = ET.SubElement(suite, "testcase", names)
+        old, new = values(change)
+        message = _attribute(f"{OUTCOMES[change.outcome]}: {changed(change) or 'no figure'}; {why(change)}")
+        if change.outcome is not Outcome.FINE:
+            tag = "failure" if change.outcome is Outcome.REGRESSION else "skipped"
+            ET.SubElement(case, tag, {"message": message}).text = _attribute(f"{old} → {new}")
+    suites = ET.Element("testsuites", counts)
+    suites.append(suite)
+    ET.indent(suites)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(suites, encoding="unicode") + "\n"
+
+
+def _attribute(text: str) -> str:
+    """Without what XML cannot hold."""
+    return re.sub("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\N{REPLACEMENT CHARACTER}", clean(text))
+
+
+def _figure(change: Change) -> str:
+    return f"{change.workload} {change.metric}"

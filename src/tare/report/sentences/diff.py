@@ -1,0 +1,100 @@
+"""Texts of `tare diff`: what was compared, what became of each figure, and what would tell the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tare.analysis.comparisons.diff import Absent, Change, Diff, Gap, Lack, Outcome, Way
+from tare.report.sentences.numbers import percent, quantity, signed_range, span
+from tare.report.sentences.verdicts import UNFIT
+
+#: A mark for each outcome, which needs no colour.
+MARKS: Mapping[Outcome, str] = {Outcome.REGRESSION: "▲", Outcome.OPEN: "?", Outcome.FINE: "="}
+OUTCOMES: Mapping[Outcome, str] = {
+    Outcome.REGRESSION: "regression",
+    Outcome.OPEN: "cannot tell",
+    Outcome.FINE: "no regression",
+}
+_COUNTS: Mapping[Outcome, str] = {
+    Outcome.REGRESSION: "{} worse",
+    Outcome.OPEN: "{} open",
+    Outcome.FINE: "{} not worse",
+}
+_WAYS: Mapping[Way, str] = {
+    Way.RELATIVE: "overheads against {baseline}, each in its own campaign",
+    Way.ABSOLUTE: "the figures themselves, which the host's state is in",
+    Way.PLATFORMS: "the platforms, block by block",
+}
+_GAPS: Mapping[Gap, str] = {
+    Gap.TOO_FEW_BLOCKS: "fewer than 2 blocks",
+    Gap.UNFIT: f"samples are {UNFIT}",
+    Gap.NO_SPREAD: "all blocks show the same, and there are fewer than 8",
+}
+
+_LACKS: Mapping[Lack, str] = {
+    Lack.OLD: "the older side has it not",
+    Lack.NEW: "the newer side has it not",
+    Lack.PARAMETERS: "it ran with other parameters",
+}
+
+
+def heading(diff: Diff) -> str:
+    """What is compared with what, in a line."""
+    what = _WAYS[diff.way].format(baseline=diff.baseline)
+    return f"{diff.old} → {diff.new}: {what}; + is worse"
+
+
+def conclusion(diff: Diff) -> str:
+    """The outcome of the whole, with the number of figures."""
+    counts = {outcome: sum(change.outcome is outcome for change in diff.changes) for outcome in Outcome}
+    parts = [_COUNTS[outcome].format(counts[outcome]) for outcome in Outcome if counts[outcome]]
+    figures = "1 figure" if len(diff.changes) == 1 else f"{len(diff.changes)} figures"
+    return f"{OUTCOMES[diff.outcome]}: of {figures} {', '.join(parts)}"
+
+
+def changed(change: Change) -> str:
+    """The change with its interval; "" where there is none."""
+    return "" if change.interval is None else signed_range(change.interval)
+
+
+def values(change: Change) -> tuple[str, str]:
+    """The older mean and the newer one."""
+    old, new = ("–" if mean is None else quantity(mean, change.unit) for mean in (change.old, change.new))  # noqa: RUF001
+    return old, new
+
+
+def why(change: Change) -> str:
+    """What the outcome rests on: the threshold, or what is missing."""
+    if change.gap is not None:
+        return _GAPS[change.gap]
+    limit = percent(change.threshold)
+    if change.outcome is Outcome.REGRESSION:
+        return f"worse by more than {limit}"
+    if change.outcome is Outcome.FINE:
+        return f"not worse by {limit}"
+    if change.blocks is None:
+        return f"open whether by more than {limit}"
+    took = "" if change.seconds is None else f", {span(change.seconds)} of this workload"
+    return f"open whether by more than {limit}; about {change.blocks:,} blocks would tell{took}"
+
+
+def absent(entry: Absent) -> str:
+    """What is not compared, and why."""
+    what = entry.workload
+    if entry.metric:
+        what += f" {entry.metric} on {entry.platform}"
+    return f"{what}: {_LACKS[entry.lack]}"
+
+
+def alike(diff: Diff) -> str:
+    """In which facts both sides differ."""
+    if not diff.facts:
+        return "Alike: host, image, agent and versions"
+    return "Not alike: " + "; ".join(f"{fact.fact}: {fact.old} → {fact.new}" for fact in diff.facts)
+
+
+def unchanged(number: int) -> str:
+    """How many figures are not shown."""
+    return (
+        f"{number} more {'figure' if number == 1 else 'figures'} without a change that can be seen (--all shows them)"
+    )

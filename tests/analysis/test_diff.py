@@ -1,0 +1,233 @@
+"""What became of each figure: injected regressions are found, alike campaigns are silent, and what is open says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import fake_campaign
+from tare.analysis.comparisons.diff import Absent, Diff, Gap, Lack, Outcome, Way, diff, diff_platforms
+from tare.analysis.comparisons.thresholds import Rule, Thresholds, load
+from tare.errors import UsageError
+from tare.model import Design
+from tare.store import create_store, read_store
+
+SHAPE = fake_campaign.Shape(
+    blocks=12,
+    rounds=4,
+    slowdown={"native": 1.0, "runc": 1.0, "gvisor": 1.2},
+    workloads=("prime-slices",),
+    failing=None,
+    unsupported=None,
+    stolen=False,
+)
+Make = Callable[..., Path]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    """Writes an invented campaign; ``slower``: what its gvisor became slower by."""
+
+    def _make(name: str, slower: float = 1.0, **shape: Any) -> Path:
+        slowdown = {**SHAPE.slowdown, "gvisor": SHAPE.slowdown["gvisor"] * slower}
+        return fake_campaign.write(tmp_path / f"{name}.tare", replace(SHAPE, **{"slowdown": slowdown, **shape}))
+
+    return _make
+
+
+def compared(old: Path, new: Path, thresholds: Thresholds = Thresholds(), **options: bool) -> Diff:  # noqa: B008
+    with read_store(old) as before, read_store(new) as after:
+        return diff(before, after, thresholds, **options)
+
+
+def outcomes(found: Diff) -> dict[tuple[str, str], Outcome]:
+    return {(change.platform, change.metric): change.outcome for change in found.changes}
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_regression_of_three_per_cent_is_found_in_each_of_ten_tries(make: Make, seed: int) -> None:
+    found = compared(make("old", seed=seed), make("new", 1.03, seed=100 + seed))
+    assert found.outcome is Outcome.REGRESSION
+    assert outcomes(found) == {
+        ("gvisor", "rate"): Outcome.REGRESSION,
+        ("gvisor", "cpu-cost"): Outcome.REGRESSION,
+        ("runc", "rate"): Outcome.FINE,
+        ("runc", "cpu-cost"): Outcome.FINE,
+    }
+    for change in found.changes[:2]:
+        assert change.interval is not None
+        assert change.interval.low < 0.03 < change.interval.high
+        assert change.interval.low > 0.01
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_ten_pairs_of_campaigns_that_are_alike_are_silent(make: Make, seed: int) -> None:
+    found = compared(make("old", seed=seed), make("new", seed=200 + seed))
+    assert found.outcome is Outcome.FINE
+    assert not found.facts
+    assert not found.absent
+
+
+def test_intervals_and_p_values_are_welchs_for_all_figures_at_once(make: Make) -> None:
+    """Against scipy, from the figures of the store and not from a grid."""
+    old, new = make("old", rounds=1, seed=1), make("new", 1.03, rounds=1, seed=2, blocks=9)
+    found = compared(old, new)
+    [change] = [each for each in found.changes if (each.platform, each.metric) == ("gvisor", "rate")]
+    sides = []
+    for path in (old, new):
+        with read_store(path) as store:
+            rows = store.samples().filter(store.samples()["metric"] == "rate").sort("block", "replica")
+        by = {name: np.log(rows.filter(rows["platform"] == name)["value"].to_numpy()) for name in ("gvisor", "native")}
+        sides.append(by["gvisor"] - by["native"].reshape(-1, 2).mean(axis=1))
+    test = stats.ttest_ind(sides[1], sides[0], equal_var=False)
+    low, high = test.confidence_interval(1 - 0.05 / len(found.changes))
+    assert change.interval is not None
+    assert change.interval.low == pytest.approx(1 - np.exp(high))
+    assert change.interval.high == pytest.approx(1 - np.exp(low))
+    beyond = stats.ttest_ind(sides[1] - np.log(0.99), sides[0], equal_var=False, alternative="less").pvalue
+    assert change.p is not None
+    assert beyond <= change.p <= 4 * beyond * (1 + 1e-9)
+
+
+def test_too_few_and_too_noisy_blocks_cannot_tell_and_say_what_would(make: Make) -> None:
+    found = compared(make("old", blocks=3, block_noise=0.02), make("new", blocks=3, block_noise=0.02, seed=8))
+    assert found.outcome is Outcome.OPEN
+    unclear = [each for each in found.changes if each.outcome is Outcome.OPEN]
+    assert unclear
+    for change in unclear:
+        assert change.blocks is not None
+        assert change.seconds is not None
+        assert change.blocks > 3
+        assert change.seconds == pytest.approx(change.blocks * unclear[0].seconds / unclear[0].blocks)
+    found = compared(make("one", blocks=1), make("other", blocks=1, seed=8))
+    assert {each.gap for each in found.changes} == {Gap.TOO_FEW_BLOCKS}
+    assert found.outcome is Outcome.OPEN
+
+
+def test_a_change_for_the_better_is_no_regression(make: Make) -> None:
+    found = compared(make("old"), make("new", 0.9, seed=9))
+    assert found.outcome is Outcome.FINE
+    [change] = [each for each in found.changes if (each.platform, each.metric) == ("gvisor", "cpu-cost")]
+    assert change.interval is not None
+    assert change.interval.high < -0.05
+
+
+def test_a_slower_host_is_no_regression_of_a_platform_and_one_of_the_figures(make: Make) -> None:
+    everything = {name: 1.1 * slowdown for name, slowdown in SHAPE.slowdown.items()}
+    old, new = make("old"), make("new", slowdown=everything, seed=10)
+    assert compared(old, new).outcome is Outcome.FINE
+    found = compared(old, new, absolute=True)
+    assert found.way is Way.ABSOLUTE
+    assert found.outcome is Outcome.REGRESSION
+    assert {each.platform for each in found.changes} == set(everything)
+
+
+def test_two_platforms_of_one_campaign_are_compared_block_by_block(make: Make) -> None:
+    with read_store(make("one")) as store:
+        found = diff_platforms(store, "runc", "gvisor", Thresholds())
+        assert diff_platforms(store, "gvisor", "runc", Thresholds()).outcome is Outcome.FINE
+        with pytest.raises(UsageError, match="podman did not take part"):
+            diff_platforms(store, "runc", "podman", Thresholds())
+        native = diff_platforms(store, "native", "gvisor", Thresholds())
+    assert (found.way, found.outcome) == (Way.PLATFORMS, Outcome.REGRESSION)
+    [rate] = [change for change in found.changes if change.metric == "rate"]
+    assert rate.interval is not None
+    assert rate.interval.low < 1 - 1 / 1.2 < rate.interval.high
+    assert (rate.n_old, rate.n_new) == (12, 12)
+    assert {change.outcome for change in native.changes} == {Outcome.REGRESSION}
+
+
+def test_thresholds_are_the_margins_or_a_files(make: Make, tmp_path: Path) -> None:
+    old, new = make("old"), make("new", 1.03, seed=11)
+    file = tmp_path / "limits.toml"
+    file.write_text('percent = 5.0\n[[rule]]\nmetric = "cpu-cost"\nplatform = "gv*"\npercent = 1.5\n')
+    found = compared(old, new, load(file))
+    assert outcomes(found)["gvisor", "cpu-cost"] is Outcome.REGRESSION
+    assert outcomes(found)["gvisor", "rate"] is Outcome.FINE
+    assert {change.threshold for change in found.changes} == {0.05, 0.015}
+    ignored = Thresholds(rule=[Rule(platform="gvisor", ignore=True)])
+    assert {change.platform for change in compared(old, new, ignored).changes} == {"runc"}
+    assert Thresholds().of("w", "m", "p", 0.02) == 0.02
+    assert Thresholds(rule=[Rule(percent=3.0), Rule(metric="m", percent=4.0)]).of("w", "m", "p", 0.02) == 0.04
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("percent = -1.0", "percent: Input should be greater than 0"),
+        ("percents = 1.0", "percents: Extra inputs are not permitted"),
+        ("[[rule]]\nmetrics = 'x'", "rule.0.metrics: Extra inputs"),
+        ("percent = ", "cannot be read: Invalid value"),
+    ],
+)
+def test_a_file_of_thresholds_that_does_not_hold_is_refused(text: str, what: str, tmp_path: Path) -> None:
+    file = tmp_path / "limits.toml"
+    file.write_text(text)
+    with pytest.raises(UsageError, match=what):
+        load(file)
+
+
+def test_what_only_one_side_has_and_what_differs_is_said(make: Make, tmp_path: Path) -> None:
+    old = make("old", slowdown={"native": 1.0, "runc": 1.0, "podman": 1.0})
+    record = fake_campaign.record(SHAPE)
+    platforms = [
+        each.model_copy(update={"version": "99"}) if each.name == "runc" else each for each in record.platforms
+    ]
+    with create_store(tmp_path / "new.tare", record.model_copy(update={"platforms": platforms})) as store:
+        for _, trials in fake_campaign._blocks(SHAPE):
+            store.commit_trials(trials)
+    found = compared(old, tmp_path / "new.tare")
+    assert found.absent == tuple(
+        Absent(lack, "prime-slices", metric, platform)
+        for metric in ("rate", "cpu-cost")
+        for lack, platform in ((Lack.NEW, "podman"), (Lack.OLD, "gvisor"))
+    )
+    assert [(fact.fact, fact.new) for fact in found.facts] == [("runc", "99")]
+
+
+def test_other_parameters_are_not_compared(make: Make, tmp_path: Path) -> None:
+    record = fake_campaign.record(SHAPE)
+    [workload] = record.workloads
+    changed = workload.model_copy(update={"params": {**workload.params, "more": 1}})
+    with create_store(tmp_path / "new.tare", record.model_copy(update={"workloads": [changed]})) as store:
+        for _, trials in fake_campaign._blocks(SHAPE):
+            store.commit_trials(trials)
+    with pytest.raises(UsageError, match="have no figure in common"):
+        compared(make("old"), tmp_path / "new.tare")
+
+
+def test_what_has_no_common_baseline_is_refused(make: Make, tmp_path: Path) -> None:
+    record = fake_campaign.record(SHAPE)
+    for name, update in (("other", {"baseline": "runc"}), ("sequential", {"design": Design.SEQUENTIAL})):
+        path = tmp_path / f"{name}.tare"
+        with create_store(path, record.model_copy(update=update)) as store:
+            for _, trials in fake_campaign._blocks(SHAPE):
+                store.commit_trials(trials)
+    old = make("old")
+    with pytest.raises(UsageError, match=r"old.tare is against native, other.tare against runc"):
+        compared(old, tmp_path / "other.tare")
+    with pytest.raises(UsageError, match="no baseline beside each figure"):
+        compared(old, tmp_path / "sequential.tare")
+    assert compared(old, tmp_path / "sequential.tare", absolute=True).outcome is not Outcome.REGRESSION
+
+
+def test_samples_without_a_logarithm_and_those_that_never_vary_are_no_verdict(tmp_path: Path) -> None:
+    shape = replace(SHAPE, blocks=3, rounds=1)
+    paths = []
+    for name, value in (("zero", 0.0), ("same", 5.0), ("alike", 5.0)):
+        paths.append(tmp_path / f"{name}.tare")
+        with create_store(paths[-1], fake_campaign.record(shape)) as store:
+            for _, trials in fake_campaign._blocks(shape):
+                store.commit_trials(
+                    [replace(t, samples=tuple(replace(s, value=value) for s in t.samples)) for t in trials]
+                )
+    zero, same, alike = paths
+    assert {change.gap for change in compared(zero, same).changes} == {Gap.UNFIT}
+    assert {change.gap for change in compared(same, alike).changes} == {Gap.NO_SPREAD}
+    assert compared(same, alike).outcome is Outcome.OPEN

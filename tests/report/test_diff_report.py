@@ -1,0 +1,160 @@
+"""`tare diff` as people and gates read it: a table, Markdown, JUnit's XML, JSON, and an exit code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from typer.testing import CliRunner
+
+import fake_campaign
+from tare.analysis.comparisons.diff import Absent, Fact, Lack, diff
+from tare.analysis.comparisons.thresholds import Thresholds
+from tare.cli.commands.app import app
+from tare.errors import TareError
+from tare.report.campaign.diff import to_junit, to_markdown
+from tare.store import read_store
+
+SHAPE = fake_campaign.Shape(
+    blocks=8,
+    rounds=3,
+    slowdown={"native": 1.0, "runc": 1.0, "gvisor": 1.2},
+    workloads=("prime-slices",),
+    failing=None,
+    unsupported=None,
+    stolen=False,
+)
+Run = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """old and same are alike, worse has a gvisor that is 3 % slower, few has two blocks."""
+    folder = tmp_path_factory.mktemp("diff")
+    slower = {**SHAPE.slowdown, "gvisor": 1.2 * 1.03}
+    shapes = {
+        "old": SHAPE,
+        "same": replace(SHAPE, seed=2),
+        "worse": replace(SHAPE, seed=3, slowdown=slower),
+        "few": replace(SHAPE, seed=4, blocks=2, block_noise=0.02),
+    }
+    for name, shape in shapes.items():
+        fake_campaign.write(folder / f"{name}.tare", shape)
+    return folder
+
+
+@pytest.fixture
+def run(files: Path) -> Run:
+    def _run(*arguments: str) -> tuple[int, str]:
+        names = [str(files / name) if name.endswith(".tare") else name for name in arguments]
+        done = CliRunner().invoke(app, ["diff", *names])
+        if isinstance(done.exception, TareError):
+            raise done.exception
+        return done.exit_code, done.output
+
+    return _run
+
+
+def test_exit_codes_are_those_of_a_gate(run: Run) -> None:
+    code, text = run("old.tare", "same.tare")
+    assert code == 0
+    assert "no regression: of 4 figures 4 not worse" in text
+    code, text = run("old.tare", "worse.tare")
+    assert code == 1
+    assert "regression: of 4 figures 2 worse, 2 not worse" in text
+    code, text = run("old.tare", "few.tare")
+    assert code == 3
+    assert "cannot tell: of 4 figures " in text
+    assert "blocks would tell" in " ".join(text.split())
+
+
+def test_the_table_has_what_changed_and_on_demand_the_rest(run: Run) -> None:
+    _, text = run("old.tare", "worse.tare")
+    words = " ".join(text.split())
+    assert "old.tare → worse.tare: overheads against native, each in its own campaign; + is worse" in words
+    assert "Alike: host, image, agent and versions" in words
+    rows = [line for line in text.splitlines() if line.lstrip().startswith(("▲", "=", "?"))]
+    assert [row.split()[:2] for row in rows if "▲" in row] == [["▲", "gvisor"]] * 2
+    assert not any("runc" in row for row in rows) or "more figure" not in text
+    _, everything = run("old.tare", "worse.tare", "--all")
+    rows = [line for line in everything.splitlines() if line.lstrip().startswith(("▲", "=", "?"))]
+    assert len(rows) == 4
+    assert "more figure" not in everything
+
+
+def test_within_one_campaign(run: Run) -> None:
+    code, text = run("old.tare", "-p", "runc", "-p", "gvisor")
+    assert code == 1
+    assert "runc → gvisor: the platforms, block by block" in " ".join(text.split())
+    assert run("old.tare", "-p", "gvisor", "-p", "runc")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (("old.tare",), "two campaigns are compared"),
+        (("old.tare", "-p", "runc"), "--platform compares two platforms of one campaign"),
+        (("old.tare", "same.tare", "-p", "runc", "-p", "gvisor"), "--platform compares two platforms of one campaign"),
+        (("old.tare", "-p", "runc", "-p", "gvisor", "--absolute"), "--absolute is for two campaigns"),
+        (("old.tare", "none.tare"), "none.tare"),
+        (("old.tare", "same.tare", "--markdown", "old.tare"), "exists and is never overwritten"),
+    ],
+)
+def test_what_cannot_be_is_an_error(run: Run, arguments: tuple[str, ...], what: str) -> None:
+    with pytest.raises(TareError) as error:
+        run(*arguments)
+    assert what in error.value.what
+
+
+def test_json_holds_every_figure(run: Run) -> None:
+    code, text = run("old.tare", "worse.tare", "--json")
+    data = json.loads(text)
+    assert (code, data["schema"], data["outcome"], data["way"]) == (1, "tare.diff/1", "regression", "relative")
+    [rate] = [each for each in data["changes"] if (each["platform"], each["metric"]) == ("gvisor", "rate")]
+    assert rate["outcome"] == "regression"
+    assert rate["interval"]["low"] > 0.01
+    assert rate["p"] < 0.05
+    assert (rate["n_old"], rate["n_new"], rate["threshold"]) == (8, 8, 0.01)
+
+
+def test_files_for_a_pull_request_and_for_a_server_of_builds(run: Run, tmp_path: Path) -> None:
+    markdown, junit = tmp_path / "diff.md", tmp_path / "diff.xml"
+    code, _ = run("old.tare", "worse.tare", "--markdown", str(markdown), "--junit", str(junit))
+    assert code == 1
+    text = markdown.read_text()
+    assert text.startswith("**▲ regression: of 4 figures 2 worse, 2 not worse**\n")
+    assert text.count("\n| ▲ | gvisor | prime-slices ") == 2
+    assert "<details><summary>2 without a regression</summary>" in text
+    suite = ElementTree.fromstring(junit.read_bytes())[0]
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("4", "2", "0")
+    failed = [case for case in suite if case.find("failure") is not None]
+    assert {(case.get("classname"), case.get("name")) for case in failed} == {
+        ("gvisor", "prime-slices rate"),
+        ("gvisor", "prime-slices cpu-cost"),
+    }
+    failure = failed[0].find("failure")
+    assert failure is not None
+    assert "worse by more than 1 %" in (failure.get("message") or "")
+
+
+EVIL = "</x>|`<script>alert(1)</script>\x1b[31m\ufffe & *b* [l](u)"
+
+
+def test_hostile_names_are_text_in_both(files: Path) -> None:
+    with read_store(files / "old.tare") as old, read_store(files / "worse.tare") as new:
+        found = diff(old, new, Thresholds())
+    changes = tuple(replace(change, platform=EVIL, workload=EVIL) for change in found.changes)
+    lacking = (Absent(Lack.OLD, EVIL, EVIL, EVIL),)
+    evil = replace(found, changes=changes, old=EVIL, facts=(Fact(EVIL, EVIL, EVIL),), absent=lacking)
+    text = to_markdown(evil)
+    assert "<script>" not in text.replace("\\<script\\>", "")
+    assert "\x1b" not in text
+    rows = [line for line in text.splitlines() if line.startswith("| ▲")]
+    assert all(row.replace("\\|", "").count("|") == 8 for row in rows)
+    suite = ElementTree.fromstring(to_junit(evil))[0]
+    assert "<script>" in (suite[0].get("classname") or "")
+    assert "\x1b" not in to_junit(evil)
