@@ -1,7 +1,7 @@
 """Two tasks that wake each other in turn: processes by pipes, threads by futexes.
 
-Both are kept on one CPU, so that each way is a switch from one to the other. gVisor keeps to no such wish: there the two
-may be awake at once, where an instance has several CPUs.
+Both are kept on one CPU, so that each way is a switch from one to the other. gVisor keeps to no such wish: there the
+two may be awake at once, where an instance has several CPUs.
 """
 
 from __future__ import annotations
