@@ -109,6 +109,10 @@ exec {shlex.join(agent)} --init --userspace-at "$began" <&3 >&3 2>/dev/console 3
 """
 
 
+#: hostfs forgets a file's pages with its last close (fs/hostfs/hostfs_kern.c: generic_delete_inode).
+HOSTFS_CACHE = "the guest's page cache while a file is open, over the host's"
+
+
 class Uml(Platform):
     """A kernel that is a program: the guest's processes are processes of the host, traced by it."""
 
@@ -120,15 +124,17 @@ class Uml(Platform):
         self.name = name
         self.title = f"User-Mode Linux, its root {'a block device (ubd)' if ubd else 'a folder of the host (hostfs)'}"
         self.shares_data = not ubd
-        self.disk_cache = vm.DISK_CACHE
+        self.disk_cache = vm.DISK_CACHE if ubd else HOSTFS_CACHE
         self.open_by_design = left_open.BY_BRIDGE
         self.not_honoured = (
             "one virtual processor, however many CPUs the instance has",
             f"the memory limit holds for guest and kernel together: the guest has {KERNEL_BYTES >> 20} MiB less",
-            "dropping cached data drops the host's pages, not the guest's",
         )
         if ubd:
-            self.not_honoured += ("the data volume is an ext4 of its own, on a raw file on the host's disk",)
+            self.not_honoured += (
+                "the data volume is an ext4 of its own, on a raw file on the host's disk",
+                "dropping cached data drops the host's pages, not the guest's",
+            )
         self._ubd = ubd
 
     def detect(self) -> Availability:
