@@ -90,11 +90,13 @@ def note(name: str, key: tuple[str, str, int], sliced: Sliced, figures: Figures)
     """Add one arm's means of a block: the time of a unit of work by the wall, and its CPU time, in ns."""
     if sliced.error is not None:
         raise sliced.error
-    for metric in ("rate", "cpu-cost"):
+    for metric in (workloads.get(name).metrics[0].name, "cpu-cost"):
         values = [sample.value for sample in sliced.samples if sample.metric == metric]
         # A busy host reads the counters so late that no slice of an arm has a CPU time: then this block has none of it.
         middle = float(np.median(values)) if values else math.nan
-        figures.setdefault((name, metric), {}).setdefault(key, []).append(1e9 / middle if metric == "rate" else middle)
+        figures.setdefault((name, metric), {}).setdefault(key, []).append(
+            middle if metric == "cpu-cost" else 1e9 / middle
+        )
 
 
 def row(label: str, by_arm: dict[tuple[str, str, int], list[float]]) -> str:

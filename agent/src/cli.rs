@@ -1,21 +1,28 @@
 //! The command line: `serve [--beacon ADDR:PORT --token HEX] [--init] [--userspace-at SECONDS] [--host HOST]`,
-//! `version`, and `nothing`, which ends at once: a small program for the probe that starts programs.
+//! `version`, `nothing`, which ends at once: a small program for the probe that starts programs; and the two sides of
+//! requests over a network, `answer KIND PORT SIZE` and `ask KIND ADDRESS PORT SECONDS WARMUP SIZE [PATH]`.
 
+use std::fmt;
 use std::process::ExitCode;
 
 use crate::away;
 use crate::beacon::{self, Beacon};
+use crate::exchange::{Client, Server};
 use crate::probes::NOTHING;
 use crate::serve;
 
 const USAGE: &str = "usage: tare-agent serve [--beacon ADDR:PORT --token HEX] [--init] [--userspace-at SECONDS] \
-                     [--host vsock:CID:PORT|tcp:ADDR:PORT] | tare-agent version | tare-agent nothing";
+                     [--host vsock:CID:PORT|tcp:ADDR:PORT] | tare-agent answer udp|tcp|tcp-each|http PORT SIZE | \
+                     tare-agent ask udp|tcp|tcp-each|http ADDR PORT SECONDS WARMUP SIZE [PATH] | tare-agent version | \
+                     tare-agent nothing";
 
 /// What the command line asks for.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub enum Task {
     Version,
     Nothing,
+    Answer(Server),
+    Ask(Client),
     Serve {
         beacon: Option<Beacon>,
         init: bool,
@@ -34,18 +41,24 @@ pub fn run(args: impl Iterator<Item = String>) -> ExitCode {
             ExitCode::SUCCESS
         }
         Ok(Task::Nothing) => ExitCode::SUCCESS,
+        Ok(Task::Answer(server)) => ended(server.run()),
+        Ok(Task::Ask(client)) => ended(client.run().map(|figures| print!("{figures}"))),
         Ok(Task::Serve { beacon, init, userspace_ns, away }) => {
-            match serve::serve(beacon.as_ref(), init, userspace_ns, away) {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(error) => {
-                    eprintln!("tare-agent: {error}");
-                    ExitCode::FAILURE
-                }
-            }
+            ended(serve::serve(beacon.as_ref(), init, userspace_ns, away))
         }
         Err(what) => {
             eprintln!("tare-agent: {what}; {USAGE}");
             ExitCode::from(2)
+        }
+    }
+}
+
+fn ended(result: Result<(), impl fmt::Display>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("tare-agent: {error}");
+            ExitCode::FAILURE
         }
     }
 }
@@ -55,6 +68,8 @@ pub fn parse(mut args: impl Iterator<Item = String>) -> Result<Task, String> {
     match args.next().as_deref() {
         Some("version" | "--version") => Ok(Task::Version),
         Some(NOTHING) => Ok(Task::Nothing),
+        Some("answer") => Server::parse(args).map(Task::Answer),
+        Some("ask") => Client::parse(args).map(Task::Ask),
         Some("serve") => parse_serve(args),
         Some(other) => Err(format!("unknown command {other:?}")),
         None => Err("no command".to_owned()),

@@ -44,6 +44,8 @@ DEFAULT_MARGINS: Mapping[Family, float] = {
 
 #: The metric that every timed workload has beside its own (docs/method.md).
 CPU_COST = "cpu-cost"
+#: The name of the metric that has the client's CPU time for a unit of work: the other side of a network workload.
+CLIENT_COST = "client-cost"
 
 
 class Mode(StrEnum):

@@ -8,11 +8,12 @@ import pytest
 
 from campaign.fakes import FakeLauncher, FakeRun, Quiet, a_plan, a_record
 from tare import literature
+from tare.campaign.execution import runs
 from tare.campaign.execution.runner import Runner
 from tare.campaign.execution.runs import run_trial
 from tare.campaign.plan.plan import Job
 from tare.campaign.plan.schedule import schedule_block
-from tare.model import Arm, Design, Mode, TrialKey
+from tare.model import Arm, Design, Mode, Sample, TrialKey
 from tare.store import create_store
 from tare.workloads import registry
 from tare.workloads.base import Command, Outcome, RunPlan
@@ -174,3 +175,16 @@ def test_a_study_that_is_repeated_runs_once_a_block_as_the_study_did():
             if workload.mode is Mode.RUN:
                 params = {**workload.profiles["quick"], **job.scaled}
                 assert params.get("rounds", 1) == 1, (name, job.workload)
+
+
+def test_what_the_client_spends_stands_beside_what_the_platform_does():
+    figures = (Sample("rate", 7.0),)
+    run = runs.Measured(Outcome({"rate": 7.0}, work=10), figures, (), 1000, None, client_ns=400)
+    told = {(sample.metric, sample.round): sample.value for sample in runs.together([run, run]).samples}
+    assert told == {
+        (metric, number): value
+        for number in (0, 1)
+        for metric, value in {"rate": 7.0, "cpu-cost": 100.0, "client-cost": 40.0}.items()
+    }
+    without = replace(run, client_ns=None)  # it had nothing to do, or is in no group
+    assert [sample.metric for sample in runs.together([without]).samples] == ["rate", "cpu-cost"]

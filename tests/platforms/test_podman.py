@@ -1,7 +1,11 @@
-"""A host without CAP_SYS_RESOURCE, where nobody may raise a limit: podman is told lesser ones than its own."""
+"""Podman without CAP_SYS_RESOURCE, where nobody may raise a limit; and what the manifest says of its network."""
 
 import resource
+from types import SimpleNamespace
 
+import pytest
+
+from tare.host import processes
 from tare.platforms import podman
 
 
@@ -14,3 +18,20 @@ def test_where_nothing_is_limited_they_are_podmans_own(monkeypatch):
     monkeypatch.setattr(resource, "getrlimit", lambda number: (100, resource.RLIM_INFINITY))
     wanted = [f"--ulimit={name}={limit}:{limit}" for name, (_, limit) in podman.RAISED.items()]
     assert podman.ulimits() == wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("podman", "client, bridge, published port (NAT), cni-podman0, veth"),
+        ("podman-gvisor", "client, bridge, published port (NAT), cni-podman0, veth, gVisor's netstack"),
+        ("podman-host", "client, bridge, host stack"),
+    ],
+)
+def test_the_bridge_is_named_as_podman_itself_names_it(monkeypatch, name, path):
+    """netavark's default network is on podman0, CNI's on cni-podman0."""
+    told = processes.Finished(("podman",), 0, b"cni-podman0\n", b"", 1)
+    monkeypatch.setattr(podman.processes, "run", lambda *_, **__: told)
+    [platform] = [platform for platform in podman.PLATFORMS if platform.name == name]
+    instance = SimpleNamespace(host_processes=list)
+    assert platform.observed(instance, lambda _: "unknown").network_path == path

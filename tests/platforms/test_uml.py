@@ -17,6 +17,7 @@ from tare.host import processes, state, userns
 from tare.host.filesystems import roots
 from tare.host.resources.journal import CleanupStack, Journal
 from tare.image import guest
+from tare.model import Arm
 from tare.platforms import registry, uml
 from tare.platforms.parts.attempt import why_not
 from tare.platforms.parts.jail import command, within
@@ -240,3 +241,29 @@ def test_a_guest_that_ends_first_is_told_at_once(listener):
     with pytest.raises(PlatformError, match="the guest ended with 1 before it connected"):
         accept(listener, "127.0.0.1", process, 30)
     assert time.monotonic() - began < 5
+
+
+#: How much the guest's kernel has cached before, while and after a file of /data of 30 MiB is open and was read, in kB.
+_CACHED = """\
+cached() { sed -n 's/^Cached: *\\([0-9]*\\) kB/\\1/p' /proc/meminfo; }
+dd if=/dev/zero of=/data/x bs=1M count=30 status=none && cached
+exec 3</data/x; cat <&3 >/dev/null; cached
+exec 3<&-; cached
+"""
+
+
+@pytest.mark.host
+def test_hostfs_keeps_a_files_pages_while_it_is_open_and_no_longer(prepared):
+    """So the manifest says; a guest on a disk of its own keeps them."""
+    launcher, _ = prepared
+    [platform] = registry.choose(["uml"])
+    platform.prepare(launcher.image)
+    running = launcher.start(platform, Arm("uml"), measured=False)
+    try:
+        done = running.session.execute(["sh", "-c", _CACHED], time_limit_s=120)
+    finally:
+        running.stop()
+    before, opened, closed = map(int, done.stdout.split())
+    assert opened - before > 25 << 10
+    assert closed - before < 5 << 10
+    assert platform.disk_cache == "the guest's page cache while a file is open, over the host's"

@@ -5,7 +5,9 @@ _REFUSED = "its filesystem takes no direct I/O"
 LACKING = {
     ("fio-randread", "gvisor"): _CACHED,
     ("fio-randwrite", "gvisor"): _CACHED,
+    ("fio-randread-32", "gvisor"): _CACHED,
     ("fio-randread", "uml"): _REFUSED,
+    ("fio-randread-32", "uml"): _REFUSED,
     ("fio-randwrite", "uml"): _REFUSED,
     ("seq-read-sizes-guest", "gvisor"): "its kernel has no /proc/sys/vm/drop_caches",
 }

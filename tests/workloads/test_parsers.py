@@ -1,6 +1,7 @@
 """Every workload on captured output of the real tools: the figures, and the refusals."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -32,6 +33,16 @@ def test_sysbench_cpu_has_the_rate_of_the_total_time(capture, params, events, se
     outcome = parse("sysbench-cpu", params, captured(capture))
     assert outcome.samples == {"events-per-second": events / seconds}
     assert outcome.work == events
+
+
+def test_as_many_threads_are_read_as_the_command_was_asked_for():
+    done = captured("sysbench-cpu-two-threads")
+    asked = replace(done, argv=("sysbench", "cpu", "--threads=2", "--events=0", "run"))
+    assert parse("sysbench-cpu-threads", {"events": 0}, asked).work == 5488
+    with pytest.raises(ParseError, match="sysbench ran 2 threads and not 3"):
+        parse("sysbench-cpu-threads", {"events": 0}, replace(done, argv=("sysbench", "cpu", "--threads=3", "run")))
+    with pytest.raises(ParseError, match="sysbench ended after"):  # so many events for each of two threads
+        parse("sysbench-cpu-threads", {"time_s": 2}, asked)
 
 
 @pytest.mark.parametrize(

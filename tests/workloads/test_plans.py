@@ -1,11 +1,14 @@
 """What the workloads run, word by word, and what they refuse."""
 
+from dataclasses import replace
+
 import pytest
 
 from tare.errors import HostError
 from tare.model import Mode
 from tare.workloads import registry
 from tare.workloads.base import Drop, Side, Surroundings
+from tare.workloads.network import exchange
 
 GIB = 2**30
 ROOMY = Surroundings(
@@ -38,6 +41,14 @@ def test_sysbench_cpu():
     assert lines(plan("sysbench-cpu").measures) == [f"{command} --events=300 --time=1 run"]
     assert lines(plan("sysbench-cpu").starts) == [f"{command} --events=1 --time=1 run"]
     assert lines(plan("sysbench-cpu", "full").measures) == [f"{command} --events=0 --time=10 run"]
+
+
+def test_there_is_a_thread_for_each_cpu_and_as_much_work_for_each():
+    around = replace(ROOMY, cpu_count=3)
+    command = "sysbench cpu --cpu-max-prime=10000 --threads=3"
+    planned = plan("sysbench-cpu-threads", around=around)
+    assert lines(planned.measures) == [f"{command} --events=900 --time=1 run"]
+    assert lines(planned.starts) == [f"{command} --events=1 --time=1 run"]
 
 
 def test_sysbench_memory():
@@ -116,7 +127,7 @@ def test_iperf3_connects_to_the_open_port_and_serves_the_instances_own():
     quick = plan("iperf3-tcp")
     assert lines(quick.servers) == ["iperf3 -s --forceflush -p 5201"]
     assert quick.servers[0].side is Side.INSTANCE
-    forth = "iperf3 -c 192.0.2.3 -p 20107 -J -t 1 -O 0 --connect-timeout 5000"
+    forth = "iperf3 -c 192.0.2.3 -p 20107 -J -t 3 -O 1 --connect-timeout 5000"
     assert lines(quick.measures) == [forth, f"{forth} -R"]
     assert all(command.side is Side.CLIENT for command in quick.measures)
     assert "-t 10 -O 2" in lines(plan("iperf3-tcp", "full").measures)[0]
@@ -154,5 +165,5 @@ def test_programs_are_of_the_packages_that_the_workload_names(name):
     }
     # A shell and what coreutils has come under names of their own.
     package = {"sh": "coreutils", "sleep": "coreutils", "rm": "coreutils", "ping": "iputils-ping"}
-    named = {package.get(program, program) for program in programs}
+    named = {package.get(program, program) for program in programs - {exchange.AGENT}}  # which every image has
     assert named == set(registry.get(name).packages)

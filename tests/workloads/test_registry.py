@@ -9,7 +9,7 @@ import pytest
 
 from tare import plugins
 from tare.errors import ParseError, UsageError
-from tare.model import Direction, Family, Metric
+from tare.model import CLIENT_COST, Direction, Family, Metric
 from tare.suggest import nearest
 from tare.workloads import registry
 from tare.workloads.apart import ProbeDensity, RunDensity
@@ -36,6 +36,7 @@ def test_all_workloads_by_family_and_name():
         "llc-probe",
         "primes",
         "sysbench-cpu",
+        "sysbench-cpu-threads",
         "whetstone",
         "memory-footprint",
         "memory-least",
@@ -83,8 +84,10 @@ def test_all_workloads_by_family_and_name():
         "dbench-osync-root",
         "dbench-root",
         "fio-randread",
+        "fio-randread-32",
         "fio-randread-buffered",
         "fio-randwrite",
+        "fio-randwrite-32",
         "fio-randwrite-buffered",
         "seq-read-sizes",
         "seq-read-sizes-guest",
@@ -271,3 +274,14 @@ def test_the_documentation_has_every_workload_and_no_other():
     assert {name: bool(star) for name, star in listed} == {
         name: workload.by_default for name, workload in registry.all_workloads().items()
     }
+
+
+def test_over_a_network_the_clients_share_is_a_figure_too():
+    told = {name for name, workload in registry.all_workloads().items() if CLIENT_COST in _names(workload)}
+    assert told == {
+        "http-get", "iperf3-jitter", "iperf3-streams", "iperf3-tcp", "iperf3-udp", "tcp-crr", "tcp-rr", "udp-rtt",
+    }  # fmt: skip
+
+
+def _names(workload):
+    return [metric.name for metric in workload.all_metrics]

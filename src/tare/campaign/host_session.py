@@ -159,7 +159,7 @@ def _client(cleanup: CleanupStack, image: Image, resources: Resources, folder: P
     space = roots.new_workspace(cleanup, folder)
     root = roots.overlay_root(cleanup, space, image.root)
     roots.chroot_mounts(cleanup, root, space.data)
-    return Client(root, group.leaf("tool"))
+    return Client(root, group.leaf("tool"), group=group)
 
 
 def _leave(part: AbstractContextManager[object], raised: BaseException | None) -> None:

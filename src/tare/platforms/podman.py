@@ -35,7 +35,8 @@ IMPORT_LIMIT_S = 300.0
 #: The limits that podman raises by itself, and how far; that takes CAP_SYS_RESOURCE, which such a host may lack too.
 RAISED = {"nofile": (resource.RLIMIT_NOFILE, 1 << 20), "nproc": (resource.RLIMIT_NPROC, 1 << 15)}
 _INSTALL = ("podman", "netavark")
-_BRIDGE_PATH = "client, bridge, published port (NAT), podman0, veth"
+BRIDGE = "podman0"  # by netavark
+_BRIDGE_PATH = f"client, bridge, published port (NAT), {BRIDGE}, veth"
 _SHARED_PATH = "client, bridge, host stack"
 FACTS = "{{.Version.Version}} {{.Store.GraphDriverName}} {{.Host.NetworkBackend}} {{.Host.CgroupManager}}"
 #: What a program of the host's needs below /, where a trivial container runs one.
@@ -146,8 +147,13 @@ class Podman(Platform):
         return instance
 
     def observed(self, instance: Instance, read: Callable[[str], str]) -> Observed:
-        """What a sandbox of gVisor's shows of itself; of other runtimes what is declared."""
-        return gvisor.seen(self, instance, read) if self._runtime == "runsc" else super().observed(instance, read)
+        """What a sandbox of gVisor's shows; and the bridge, which netavark and CNI call by different names."""
+        shown = gvisor.seen(self, instance, read) if self._runtime == "runsc" else super().observed(instance, read)
+        if self._shares_network:
+            return shown
+        asked = ["network", "inspect", "podman", "--format", "{{.NetworkInterface}}"]
+        bridge = processes.run([*runtimes.podman(), *asked], time_limit_s=10).text.strip()
+        return replace(shown, network_path=shown.network_path.replace(BRIDGE, bridge or "its bridge"))
 
     def _network(self, spec: LaunchSpec) -> list[str]:
         if self._shares_network:

@@ -109,6 +109,10 @@ exec {shlex.join(agent)} --init --userspace-at "$began" <&3 >&3 2>/dev/console 3
 """
 
 
+#: hostfs forgets a file's pages with its last close (fs/hostfs/hostfs_kern.c: generic_delete_inode).
+HOSTFS_CACHE = "the guest's page cache while a file is open, over the host's"
+
+
 class Uml(Platform):
     """A kernel that is a program: the guest's processes are processes of the host, traced by it."""
 
@@ -121,7 +125,7 @@ class Uml(Platform):
         self.name = name
         self.title = f"User-Mode Linux, its root {'a block device (ubd)' if ubd else 'a folder of the host (hostfs)'}"
         self.shares_data = not ubd
-        self.disk_cache = vm.DISK_CACHE
+        self.disk_cache = vm.DISK_CACHE if ubd else HOSTFS_CACHE
         self.open_by_design = left_open.BY_BRIDGE
         self.not_honoured = (
             "one virtual processor, however many CPUs the instance has",

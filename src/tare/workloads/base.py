@@ -25,7 +25,7 @@ from enum import StrEnum
 from typing import ClassVar
 
 from tare.errors import ParseError
-from tare.model import DEFAULT_MARGINS, Direction, Family, Layer, Metric, Mode, Sample
+from tare.model import CLIENT_COST, DEFAULT_MARGINS, Direction, Family, Layer, Metric, Mode, Sample
 
 #: How a preparation ends when the platform cannot do it (EX_UNAVAILABLE of sysexits.h).
 UNSUPPORTED_CODE = 69
@@ -176,6 +176,14 @@ class RunWorkload(Workload):
 
     mode: ClassVar[Mode] = Mode.RUN
     fresh: ClassVar[bool] = False  # whether it gets an instance of its own, in which nothing has run before
+
+    @property
+    def all_metrics(self) -> tuple[Metric, ...]:
+        """The same, and over a network what the client spends: part of a packet's way is charged to either side."""
+        if self.family is not Family.NETWORK:
+            return super().all_metrics
+        what = "CPU cost of the client, which is not in cpu-cost"
+        return (*super().all_metrics, Metric(CLIENT_COST, f"ns/{self.work_unit}", Direction.LOWER, what))
 
     @abstractmethod
     def plan(self, params: Params, around: Surroundings) -> RunPlan:

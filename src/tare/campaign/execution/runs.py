@@ -16,9 +16,10 @@ from tare.campaign.execution.slices import spent
 from tare.campaign.instances.launcher import RunningInstance
 from tare.errors import OUTPUTS, Failed, HostError, ParseError, TareError, UnsupportedError, attempt
 from tare.host import distribution, processes
+from tare.host.cgroup import Group
 from tare.host.filesystems import roots, volumes
 from tare.host.network.bridge import CLIENT_NAMESPACE
-from tare.model import Sample
+from tare.model import CLIENT_COST, CPU_COST, Sample
 from tare.platforms.base import Address
 from tare.session import Execution
 from tare.workloads.base import (
@@ -49,6 +50,11 @@ class Client:
     root: Path
     cgroup_procs: Sequence[Path]
     namespace: str | None = CLIENT_NAMESPACE  # None: the host's own
+    group: Group | None = None  # of all that it runs; None: not accounted
+
+    def cpu_ns(self) -> int | None:
+        """CPU time that its commands have used so far, in ns; None where it is not accounted."""
+        return self.group.cpu_ns() if self.group is not None and self.group.accounts else None
 
     def towards(self, address: Address) -> Client:
         """The client that reaches an instance at this address."""
@@ -93,6 +99,7 @@ class Measured:
     cpu_ns: int | None
     daemon_cpu_ns: int | None
     starting_ns: int | None = 0  # CPU time of the programs' own start, which is in ``cpu_ns``
+    client_ns: int | None = None  # CPU time of the client's commands; None where there were none
 
     @property
     def cpu_cost(self) -> float | None:
@@ -101,6 +108,13 @@ class Measured:
             return None
         spent_ns = self.cpu_ns - self.starting_ns
         return spent_ns / self.outcome.work if spent_ns > 0 else None
+
+    @property
+    def costs(self) -> tuple[Sample, ...]:
+        """What is known of `cpu_cost`, and of the client's CPU time for a unit of work, in ns."""
+        client = self.client_ns / self.outcome.work if self.client_ns and self.outcome.work > 0 else None
+        known = {CPU_COST: self.cpu_cost, CLIENT_COST: client}
+        return tuple(Sample(name, cost) for name, cost in known.items() if cost is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +132,7 @@ def together(runs: Sequence[Measured]) -> Together:
     samples: list[Sample] = []
     outputs: dict[str, bytes] = {}
     for number, run in enumerate(runs):
-        cost = run.cpu_cost
-        figures = run.samples if cost is None else (*run.samples, Sample("cpu-cost", cost))
+        figures = (*run.samples, *run.costs)
         samples += figures if len(runs) == 1 else [dataclasses.replace(figure, round=number) for figure in figures]
         before = f"round {number}: " if len(runs) > 1 else ""
         outputs |= {before + name: printed for name, printed in outputs_of(run.results).items()}
@@ -283,20 +296,23 @@ def _measure(
     weighed = isinstance(workload, WeighWorkload)
     before = running.measure_memory() if weighed else None
     results: list[Completed] = []
-    cpu, daemon = _Meter(), _Meter()
+    cpu, daemon, clients = _Meter(), _Meter(), _Meter()
+    both_sides = any(metric.name == CLIENT_COST for metric in workload.all_metrics)
     for command in plan.measures:
         undropped = caches.drop(plan, running)
         cpu_began, daemon_began = running.cpu_ns(), running.daemon_cpu_ns()
+        client_began = client.cpu_ns() if both_sides else None
         results.append(_run(command, running, client))
         cpu.add(cpu_began, running.cpu_ns())
         daemon.add(daemon_began, running.daemon_cpu_ns())
+        clients.add(client_began, client.cpu_ns() if both_sides else None)
         caches.require_fetched(undropped, plan, running)
     if over is not None and all(done.exit_code == 0 for done in results):
         over()
     after = running.measure_memory() if weighed else None
     outcome, samples = _read(workload, params, results, before, after)
     caches.require_uncached(plan, running)
-    return Measured(outcome, samples, tuple(results), cpu.spent_ns, daemon.spent_ns)
+    return Measured(outcome, samples, tuple(results), cpu.spent_ns, daemon.spent_ns, client_ns=clients.spent_ns)
 
 
 @dataclass(slots=True)

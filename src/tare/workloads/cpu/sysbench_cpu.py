@@ -34,34 +34,57 @@ class SysbenchCpu(RunWorkload):
     }
 
     def plan(self, params: Params, around: Surroundings) -> RunPlan:
+        # Events are shared out: with more threads as many more are asked for.
+        threads = int(params["threads"]) or around.cpu_count
+
         def run(events: int) -> Command:
             argv = (
                 "sysbench",
                 "cpu",
                 f"--cpu-max-prime={params['max_prime']}",
-                f"--threads={params['threads']}",
+                f"--threads={threads}",
                 f"--events={events}",
                 f"--time={params['time_s']}",
                 "run",
             )
             return Command(argv, time_limit_s=float(params["time_s"]) + sysbench.GRACE_S)
 
-        return RunPlan(starts=(run(1),), measures=(run(int(params.get("events", 0))),))
+        events = int(params.get("events", 0)) * (1 if params["threads"] else threads)
+        return RunPlan(starts=(run(1),), measures=(run(events),))
 
     def parse(self, params: Params, results: Sequence[Completed]) -> Outcome:
+        threads = int(params["threads"]) or _asked(results)
         report = sysbench.read(
             results,
-            int(params["threads"]),
+            threads,
             options=(r"Prime numbers limit: (?P<limit>\d+)",),
             figures=(r"CPU speed:", rf"events per second: +(?P<rate>{sysbench.NUMBER})"),
         )
         if int(report.fields["limit"]) != params["max_prime"]:
             raise ParseError(f"sysbench searched primes to {report.fields['limit']}, not {params['max_prime']}")
-        if report.events != params.get("events", 0):
+        if report.events != params.get("events", 0) * (1 if params["threads"] else threads):
             sysbench.require_time(report, float(params["time_s"]))
         rate = positive("sysbench", "events per second", report.fields["rate"])
         sysbench.require_rate(report, "events", report.events, rate)
         return Outcome({"events-per-second": report.events / report.seconds}, work=report.events)
 
 
-WORKLOAD = SysbenchCpu()
+class SysbenchCpuThreads(SysbenchCpu):
+    """The same with as many threads as the instance has CPUs (``threads`` 0), and as many times the ``events``."""
+
+    name = "sysbench-cpu-threads"
+    title = "sysbench cpu: primes to 10,000, a thread for each CPU"
+    profiles: ClassVar[Mapping[str, Params]] = {
+        name: {**params, "threads": 0} for name, params in SysbenchCpu.profiles.items()
+    }
+
+
+def _asked(results: Sequence[Completed]) -> int:
+    """How many threads the run was asked for, by its command line."""
+    words = [word for done in results for word in done.argv if word.startswith("--threads=")]
+    if len(words) != 1:
+        raise ParseError(f"one run of sysbench was planned, {len(results)} results came")
+    return int(words[0].partition("=")[2])
+
+
+WORKLOADS = (SysbenchCpu(), SysbenchCpuThreads())

@@ -1,8 +1,8 @@
 """What the workloads of requests and answers share: how their clients print the figures, and how those are read.
 
-Clients and servers are programs of the image's perl. Of the tools for this (netperf, sockperf, qperf, wrk) none is in
-the image, and netperf is not in Debian's main section. Perl adds some microseconds to a request, on every platform the
-same work; so rates are below what a program in C reaches, and ratios between platforms nearer to 1.
+Clients and servers are commands of the agent's (`agent/src/exchange`), so that every instance with an agent has them:
+blocking sockets, a system call each way, and no interpreter between them. Of the tools for this (netperf, sockperf,
+qperf, wrk) none is in the image, and netperf is not in Debian's main section.
 """
 
 from __future__ import annotations
@@ -22,18 +22,8 @@ METRICS = (
     Metric("median", "us", Direction.LOWER, "half of the answers came within"),
     Metric("p99", "us", Direction.LOWER, "99 of 100 answers came within"),
 )
-#: The end of every client: prints the figures from $begin, $lost and @took, in seconds.
-TELL = """
-my $spent = clock_gettime(CLOCK_MONOTONIC) - $begin;
-@took = sort { $a <=> $b } @took;
-my $count = @took;
-die "no answer to $lost requests" unless $count;
-my $sum = 0; $sum += $_ for @took;
-my $said = sprintf "answered %d\\nlost %d\\nseconds %.6f\\nrate %.3f\\nmean %.3f us\\nmedian %.3f us\\np99 %.3f us\\n",
-    $count, $lost, $spent, $count / $spent,
-    1e6 * $sum / $count, 1e6 * $took[int($count / 2)], 1e6 * $took[int($count * 0.99)];
-print $said, "sum ", unpack("%32C*", $said), "\\nend\\n"; # nothing else would show a median that was damaged
-"""
+#: The agent's own program, inside and in the client's root: `answer` serves, `ask` is the client.
+AGENT = "/usr/local/bin/tare-agent"
 GRAMMAR = (
     r"answered (?P<answered>[0-9]+)", r"lost (?P<lost>[0-9]+)", r"seconds (?P<seconds>[0-9]+\.[0-9]{6})",
     r"rate (?P<rate>[0-9]+\.[0-9]{3})", r"mean (?P<mean>[0-9]+\.[0-9]{3}) us",
@@ -43,19 +33,13 @@ GRAMMAR = (
 
 
 def plan(
-    name: str,
-    params: Params,
-    around: Surroundings,
-    server: Sequence[str],
-    client: str,
-    service: str | None = None,
-    more: Sequence[str] = (),
+    name: str, params: Params, around: Surroundings, kind: str, service: str | None = None, more: Sequence[str] = ()
 ) -> RunPlan:
     """The server in the instance, and the client at the other side.
 
-    ``server``: the program, and its arguments after the port. ``service``: the name under which an instance may serve
-    this itself; then that is asked, and no server is started. ``more``: further arguments of the client. Raises
-    `HostError` where the instance has no network, or neither an agent nor this service.
+    ``kind``: the agent's name of the exchange. ``service``: the name under which an instance may serve this itself;
+    then that is asked, and no server is started. ``more``: further arguments of the client. Raises `HostError` where
+    the instance has no network, or neither an agent nor this service.
     """
     if around.address is None or around.port is None or around.instance_port is None:
         raise HostError(f"{name} needs an instance with a network", fix=f"leave out {name} on this platform")
@@ -63,12 +47,12 @@ def plan(
     if service is not None and service in around.lacks:
         raise HostError(f"{name} asks another service: {around.lacks[service]}")
     own = around.services.get(service) if service is not None else None
-    program, *rest = server
-    serve = ("perl", "-e", program, str(around.instance_port), *rest)
+    size = str(params["size"])
+    serve = (AGENT, "answer", kind, str(around.instance_port), size)
     served = Command(serve, time_limit_s=time_s + 2 * GRACE_S, ready=b"serving")
     port = own if own is not None else around.port
-    ask = (around.address, str(port), str(params["time_s"]), str(params["warmup_s"]), str(params["size"]), *more)
-    asked = Command(("perl", "-e", client, *ask), side=Side.CLIENT, time_limit_s=time_s + GRACE_S, cwd="/")
+    ask = (kind, around.address, str(port), str(params["time_s"]), str(params["warmup_s"]), size, *more)
+    asked = Command((AGENT, "ask", *ask), side=Side.CLIENT, time_limit_s=time_s + GRACE_S, cwd="/")
     return RunPlan(servers=() if own is not None else (served,), measures=(asked,))
 
 

@@ -1,4 +1,4 @@
-"""fio: requests of 4 KiB at random places of one file, one at a time: how long each takes, and how many a second.
+"""fio: requests of 4 KiB at random places of one file, one at a time or 32 at once: how long, and how many a second.
 
 With direct I/O every request goes past the page cache of whoever makes it: what is measured is the way to the disk. A
 filesystem that refuses O_DIRECT has an unsupported row; so has a platform that takes the flag and goes through the
@@ -98,6 +98,27 @@ class FioRandwrite(FioRandread):
     way = "write"
 
 
+def _deep(profiles: Mapping[str, Params]) -> dict[str, Params]:
+    """The same with 32 requests under way at once: what a disk and the way to it carry, and not how long the way is."""
+    return {name: {**params, "iodepth": 32} for name, params in profiles.items()}
+
+
+class FioRandreadDeep(FioRandread):
+    """The same with many requests at once."""
+
+    name = "fio-randread-32"
+    title = "fio: random read of 4 KiB, direct, 32 at once"
+    profiles: ClassVar[Mapping[str, Params]] = _deep(FioRandread.profiles)
+
+
+class FioRandwriteDeep(FioRandwrite):
+    """The same with many requests at once."""
+
+    name = "fio-randwrite-32"
+    title = "fio: random write of 4 KiB, direct, 32 at once"
+    profiles: ClassVar[Mapping[str, Params]] = _deep(FioRandwrite.profiles)
+
+
 def _buffered(profiles: Mapping[str, Params]) -> dict[str, Params]:
     """The same with a file that page caches hold, whose size may be smaller for it."""
     return {name: {**params, "least_mib": 32, "direct": False} for name, params in profiles.items()}
@@ -119,4 +140,11 @@ class FioRandwriteBuffered(FioRandwrite):
     profiles: ClassVar[Mapping[str, Params]] = _buffered(FioRandwrite.profiles)
 
 
-WORKLOADS = (FioRandread(), FioRandwrite(), FioRandreadBuffered(), FioRandwriteBuffered())
+WORKLOADS = (
+    FioRandread(),
+    FioRandwrite(),
+    FioRandreadDeep(),
+    FioRandwriteDeep(),
+    FioRandreadBuffered(),
+    FioRandwriteBuffered(),
+)
