@@ -28,6 +28,9 @@ DOCUMENT = TOP / "docs" / "hosts.md"
 COMMON = ("native", "runc", "crun", "docker", "podman", "lxc", "nspawn", "bubblewrap", "gvisor", "libvirt-lxc")
 #: What a host has besides.
 OWN = {"debian12": ("lxd",), "debian13": ("incus",)}
+#: Beside these in a campaign: what runs without a guest's kernel, which takes minutes to start in an emulated host.
+MORE = ("docker-host", "gvisor-ptrace", "podman-crun", "podman-gvisor", "podman-rootless")
+PLAN = ("-w", "startup", "-w", "primes", "--blocks", "1", "--json")
 CGROUPFS = """\
 mkdir -p /etc/docker
 echo '{"exec-opts": ["native.cgroupdriver=cgroupfs"]}' >/etc/docker/daemon.json
@@ -66,7 +69,8 @@ def jobs(host: str) -> dict[str, list[str]]:
     made = {name: ["tare", "platform", "check", name, "--json"] for name in (*COMMON, *OWN[host])}
     made["docker-cgroupfs"] = ["sh", "-ec", CGROUPFS]
     made["ssh"] = ["sh", "-ec", SSH]
-    made["everything"] = ["tare", "run", "-p", "all", "-w", "startup", "-w", "primes", "--blocks", "1", "--json"]
+    made["containers"] = ["tare", "run", *(f"-p{name}" for name in (*COMMON, *OWN[host], *MORE)), *PLAN]
+    made["everything"] = ["tare", "run", "-p", "all", *PLAN]
     for end in LEFT:
         made[f"left-{end}"] = ["python3", "tests/lab/left.py", end, *(LEFT_OF if end != "doctor" else ())]
     return made
@@ -84,6 +88,10 @@ def summary(code: int, output: str, errors: str) -> str:
         return f"{len(answer['checks']) - len(broken)} kept" + (f", broken: {', '.join(broken)}" if broken else "")
     if "left" in answer:
         return "nothing left" if not answer["left"] and code == 0 else f"code {code}, left: {'; '.join(answer['left'])}"
+    if "left_out" in answer:
+        gone = [f"left out: {', '.join(row['platform'] for row in answer['left_out'])}"] * bool(answer["left_out"])
+        bad = [f"failures: {', '.join(row['platform'] for row in answer['failures'])}"] * bool(answer["failures"])
+        return "; ".join([f"{len(answer['platforms'])} platforms", *gone, *bad])
     return f"code {code}"
 
 

@@ -30,8 +30,8 @@ OUT = Path("/lab/out")
 #: What a campaign is given; the daemon that it needs runs already.
 PLAN = ("-w", "primes", "--blocks", "2")
 JOURNAL = Path("/var/lib/tare/journal")
-#: So many entries: more than what a campaign makes for itself.
-MADE = 5
+#: In an entry of an instance's, its label.
+INSTANCE = re.compile(r'["/-][0-9a-z]{4,8}x[0-9]+\b')
 MADE_LIMIT_S, END_LIMIT_S, SETTLED_S = 900.0, 5400.0, 20.0
 #: What the host itself, its engines and TARE_HOME have: the reason, and what it looks like. Seen on Debian 12 and 13.
 EXCUSED = {
@@ -117,13 +117,22 @@ def _campaign(platforms: Sequence[str], file: Path) -> subprocess.Popen[bytes]:
 def _interrupted(campaign: subprocess.Popen[bytes], number: int) -> None:
     """Send a signal once the campaign has something of an instance on the host, as its journal says."""
     deadline = time.monotonic() + MADE_LIMIT_S
-    while campaign.poll() is None and len(list(JOURNAL.glob("*.json"))) < MADE:
+    while campaign.poll() is None and not of_instances(JOURNAL):
         if time.monotonic() > deadline:
             raise SystemExit("the campaign made nothing")
         time.sleep(0.2)
     time.sleep(2)
     campaign.send_signal(number)
     campaign.wait(END_LIMIT_S)
+
+
+def of_instances(journal: Path) -> list[str]:
+    """The entries of a journal that are of instances, not of the campaign itself."""
+    names = []
+    for file in journal.glob("*.json"):
+        with contextlib.suppress(OSError):  # removed meanwhile
+            names += [file.name] if INSTANCE.search(file.read_text()) else []
+    return names
 
 
 def good_trials(file: Path) -> dict[str, int]:

@@ -20,7 +20,8 @@ def test_each_host_has_the_platforms_that_the_contract_is_asked_for_and_what_sta
     for host, manager in (("debian12", "lxd"), ("debian13", "incus")):
         jobs = host_test.jobs(host)
         asked = {"native", "runc", "crun", "docker", "docker-cgroupfs", "podman", "lxc", manager, "nspawn"}
-        assert asked | {"bubblewrap", "gvisor", "libvirt-lxc", "everything", "left-kill"} <= set(jobs)
+        assert asked | {"bubblewrap", "gvisor", "libvirt-lxc", "ssh", "everything", "left-kill"} <= set(jobs)
+        assert len([word for word in jobs["containers"] if word.startswith("-p")]) >= 12
         assert jobs["runc"] == ["tare", "platform", "check", "runc", "--json"]
         assert jobs["left-doctor"] == ["python3", "tests/lab/left.py", "doctor"]
 
@@ -33,6 +34,9 @@ def test_a_summary_has_what_is_broken_or_left_or_the_last_words(host_test):
     assert host_test.summary(0, 'a table\n{"left": []}', "") == "nothing left"
     left = '{"left": ["+ module: tun"]}'
     assert host_test.summary(1, left, "") == "code 1, left: + module: tun"
+    report = '{"platforms": [{}, {}], "left_out": [{"platform": "lxd"}], "failures": [{"platform": "runc"}]}'
+    assert host_test.summary(0, report, "") == "2 platforms; left out: lxd; failures: runc"
+    assert host_test.summary(0, '{"platforms": [{}], "left_out": [], "failures": []}', "") == "1 platforms"
     assert host_test.summary(1, "", "lab: ready\nerror: no lxc\n") == "ended with 1: error: no lxc"
 
 

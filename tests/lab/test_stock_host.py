@@ -99,3 +99,12 @@ def test_what_doctor_left_on_debian_13_is_told_from_what_engines_left():
         [],
     )
     assert left.sorted_out(["+ file: /run/netns/tare-client -r--r--r-- 0:0"], "doctor", [])[1] == []
+
+
+def test_a_campaign_is_ended_once_its_journal_has_something_of_an_instance(tmp_path):
+    entry = '{"kind": "%s", "facts": {"path": "%s"}, "owner": {"boot": "588e39f8-0107-40ae-be85-9c349238c17d"}}'
+    (tmp_path / "1-cgroup-a.json").write_text(entry % ("cgroup", "tare.slice/tare-client.slice"))
+    (tmp_path / "2-folder-b.json").write_text(entry % ("folder", "/var/lib/tare/work/trial3fa9c1"))
+    assert left.of_instances(tmp_path) == []
+    (tmp_path / "3-cgroup-c.json").write_text(entry % ("cgroup", "tare.slice/tare-5882dx12.slice"))
+    assert left.of_instances(tmp_path) == ["3-cgroup-c.json"]
