@@ -77,7 +77,7 @@ def test_a_network_of_qemus_own_hands_one_port_of_the_hosts_on():
 
 def test_an_emulated_guest_is_told_its_counters_speed_and_kvm_tells_its_own():
     [append] = _value(command(MACHINE), "-append")
-    assert f"tsc_early_khz={tsc.khz()} tsc=reliable" in append.partition(" -- ")[0]
+    assert f"tsc_early_khz={tsc.khz()} tsc=reliable no_timer_check" in append.partition(" -- ")[0]
     [by_kvm] = _value(command(replace(MACHINE, accel="kvm")), "-append")
     assert "tsc" not in by_kvm
 

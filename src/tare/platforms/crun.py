@@ -17,7 +17,7 @@ from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.model import Resources
 from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.parts import left_open
+from tare.platforms.parts import genuine, left_open
 from tare.platforms.parts.attempt import MEMORY, TrialSite, complaint, system_folders
 from tare.platforms.parts.oci import Net, bundle_config, launch_bundle
 
@@ -79,6 +79,9 @@ class Crun(Platform):
             return Availability(False, reason="crun is not installed", fix=_INSTALL)
         if os.geteuid() != 0:
             return Availability(False, reason="a bundle needs root here", fix="run tare as root (sudo)")
+        another = genuine.other("crun", "crun")
+        if another is not None:
+            return another
         why = complaint(self._trial)
         if why:
             return Availability(False, reason=f"a trivial bundle fails: {why}", fix="tare doctor")

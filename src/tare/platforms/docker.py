@@ -33,7 +33,7 @@ from tare.platforms.base import (
     Prepared,
 )
 from tare.platforms.gvisor import NETSTACK
-from tare.platforms.parts import engine, helpers, left_open
+from tare.platforms.parts import engine, genuine, helpers, left_open
 from tare.platforms.parts.layers import stored
 from tare.platforms.parts.marks import FirstByte, Ping
 from tare.session.streams import SocketStream
@@ -108,6 +108,10 @@ class Docker(Platform):
                 reason=f"the Docker daemon has no runtime that is {words}",
                 fix=f"add {words} to the runtimes in {settings}, or in a clone run by scripts/with-dockerd",
             )
+        # A shim's path is no runtime's.
+        another = genuine.other(runtime.path, self._program) if runtime.path and not runtime.shim else None
+        if another is not None:
+            return another
         if info["CgroupDriver"] == "systemd" and not cgroup.kept_by_systemd():
             return Availability(False, reason=cgroup.NOT_SYSTEMDS, fix=cgroup.NOT_SYSTEMDS_FIX)
         details = {

@@ -24,7 +24,7 @@ from tare.image.forms import oci_tar
 from tare.platforms import crun, gvisor
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Observed, Platform, Prepared
 from tare.platforms.gvisor import NETSTACK, find_runsc
-from tare.platforms.parts import left_open
+from tare.platforms.parts import genuine, left_open
 from tare.platforms.parts.attempt import TrialSite, complaint
 from tare.platforms.parts.layers import stored
 from tare.platforms.parts.oci import NULL_NETNS
@@ -71,6 +71,9 @@ class Podman(Platform):
             advice = distribution.install(*_INSTALL, self._runtime, lean=True)
             fix = "tare setup --with gvisor" if runsc_only else advice
             return Availability(False, reason=f"{missing[0]} is not installed", fix=fix)
+        another = genuine.other(_path(self._runtime) or self._runtime, self._runtime)
+        if another is not None:
+            return another
         if os.geteuid() != 0:
             return Availability(False, reason="only rootful podman is driven", fix="run tare as root (sudo)")
         asked = processes.run([*runtimes.podman(), "info", "--format", FACTS], time_limit_s=10)

@@ -7,7 +7,7 @@ from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.parts import left_open
+from tare.platforms.parts import genuine, left_open
 from tare.platforms.parts.oci import Net, launch_bundle
 
 
@@ -33,6 +33,9 @@ class Runc(Platform):
         if processes.find("runc") is None:
             return Availability(False, reason="runc is not installed", fix=distribution.install("runc"))
         answer = processes.run(["runc", "--version"], time_limit_s=5)
+        another = genuine.other("runc", "runc")
+        if another is not None:
+            return another
         if answer.code != 0:
             return Availability(False, reason="`runc --version` fails", fix=distribution.install("runc", again=True))
         return Availability(True, version=answer.text.splitlines()[0].removeprefix("runc version ").strip())

@@ -71,7 +71,8 @@ def engine() -> str:
 
 def _complaint(file: Path, aio: str) -> str:
     """What QEMU says against a file that is opened so; "" where it opens it."""
-    argv = [PROGRAM, "-M", "none", "-nodefaults", "-display", "none", "-monitor", "stdio"]
+    # Its monitor has no end that a closed pipe would be: killed, tare takes it along.
+    argv = [*processes.WITH_TARE, PROGRAM, "-M", "none", "-nodefaults", "-display", "none", "-monitor", "stdio"]
     argv += ["-blockdev", f"driver=file,node-name=disk,filename={file},cache.direct=on,aio={aio}"]
     tried = processes.run(argv, stdin=b"quit\n", time_limit_s=TRY_LIMIT_S)
     if tried.code == 0:

@@ -137,9 +137,10 @@ def clock_words(accel: str) -> list[str]:
 
     By itself it measures the counter's speed by timers that come late on a busy host: guests that took 2,596 MHz for
     220 were seen, whose clock went twelve times too fast; and a microvm, whose one old timer does not show when it
-    ends, then waits for ever for a tick. Reliable: else a watchdog doubts it there. KVM tells its guests itself.
+    ends, then waits for ever for a tick. Reliable: else a watchdog doubts it there. Nor is it to try whether ticks come
+    in time (`no_timer_check`), as without that some do not come up. KVM tells its guests all of this itself.
     """
-    return [] if accel == "kvm" else [f"tsc_early_khz={tsc.khz()}", "tsc=reliable"]
+    return [] if accel == "kvm" else [f"tsc_early_khz={tsc.khz()}", "tsc=reliable", "no_timer_check"]
 
 
 def beside(monitor_bytes: int) -> str:
