@@ -95,6 +95,15 @@ def test_users_of_maps_without_root():
     assert posture.users("0 100000 65536\n") == "root is user 100000 outside, of 65,536"
 
 
+@pytest.mark.parametrize("text", ["0 0", "0 0 lots", "0 0 -1", "\x1b[31m", "0 0 99999999999999999999", "0 0 \u0663"])
+def test_a_guest_may_say_anything_of_its_users(text):
+    assert posture.users(text) == "unknown"
+
+
+def test_an_empty_field_takes_nothing_of_the_next():
+    assert posture.of_files({posture.STATUS: "Groups:\t\nSeccomp:\t2\n"})["seccomp"] == "filter"
+
+
 def test_this_process_is_read_as_it_is():
     own = posture.of_process(os.getpid())
     assert own["process"] == Path("/proc/self/comm").read_text().strip()

@@ -26,7 +26,7 @@ class NativePlain(Native):
     baseline: ClassVar[bool] = False
     by_default = False
     second_baseline = (Family.STORAGE,)
-    not_honoured = ("its root is a copy on the host's filesystem, which counts as written by it (250 MB each start)",)
+    not_honoured = ("its root is a copy on the host's filesystem, written before each start",)
 
     def _root(self, spec: LaunchSpec, cleanup: CleanupStack) -> Path:  # noqa: ARG002 (it goes with the folder)
         root = spec.space.folder / "root"

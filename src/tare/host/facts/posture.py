@@ -61,7 +61,7 @@ def of_files(files: Mapping[str, str], instance: str = "") -> dict[str, str]:
 
     ``instance``: the name of the instance, which some labels have in them; left out, so that starts can be compared.
     """
-    facts = dict(re.findall(r"^(\w+):\s*(.*?)\s*$", files.get(STATUS, ""), re.MULTILINE))
+    facts = _fields(files.get(STATUS, ""))
     label = _CATEGORIES.sub("", files.get(LABEL, "").strip("\0\n "))
     effective, bounding = (capabilities(facts.get(name, "")) for name in ("CapEff", "CapBnd"))
     return {
@@ -83,8 +83,8 @@ def of_process(pid: int, instance: str = "", root: Path | None = None) -> dict[s
             files[name] = (folder / name).read_text()
         except OSError:  # no label where no module is
             files[name] = ""
-    named = re.search(r"^Name:\s*(.*)$", files[STATUS], re.MULTILINE)
-    return {"process": named[1], **of_files(files, instance)} if named else {}
+    name = _fields(files[STATUS]).get("Name")
+    return {"process": name, **of_files(files, instance)} if name else {}
 
 
 def foremost(pids: Iterable[int], agent: str, root: Path | None = None) -> int | None:
@@ -95,7 +95,7 @@ def foremost(pids: Iterable[int], agent: str, root: Path | None = None) -> int |
             text = Path(root or security.ROOT, f"proc/{pid}/status").read_text()
         except OSError:  # it has ended
             continue
-        facts = dict(re.findall(r"^(\w+):\s*(.*?)\s*$", text, re.MULTILINE))
+        facts = _fields(text)
         sizes[pid] = (facts.get("Name") == agent[:15], int(facts.get("VmRSS", "0").split()[0]))
     return max(sizes, key=lambda pid: sizes[pid], default=None)
 
@@ -118,13 +118,18 @@ def capabilities(mask: str) -> str:
 def users(uid_map: str) -> str:
     """Whose user root inside is, from a ``uid_map``."""
     rows = [tuple(line.split()) for line in uid_map.splitlines() if line.split()]
-    if not rows:
+    # What a guest says it is: it may say anything.
+    if not rows or not all(re.fullmatch(r"\d{1,10} \d{1,10} \d{1,10}", " ".join(row), re.ASCII) for row in rows):
         return UNKNOWN
     if rows == [_ALL_IDS]:
         return "not mapped"
     root = next((row[1] for row in rows if row[0] == "0"), None)
     count = sum(int(row[2]) for row in rows)
     return f"root is user {root} outside, of {count:,}" if root is not None else f"no root, {count:,} users"
+
+
+def _fields(status: str) -> dict[str, str]:
+    return dict(re.findall(r"^(\w+):[ \t]*(.*?)[ \t]*$", status, re.MULTILINE))
 
 
 def _filter(facts: Mapping[str, str]) -> str:
