@@ -1,4 +1,4 @@
-//! The command line: `serve [--beacon ADDR:PORT --token HEX] [--init] [--userspace-at SECONDS] [--host HOST]`,
+//! The command line: `serve [--beacon ADDR:PORT --token HEX] [--init] [--userspace-at SECONDS] [--host HOST] [--held]`,
 //! `version`, and `nothing`, which ends at once: a small program for the probe that starts programs.
 
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use crate::probes::NOTHING;
 use crate::serve;
 
 const USAGE: &str = "usage: tare-agent serve [--beacon ADDR:PORT --token HEX] [--init] [--userspace-at SECONDS] \
-                     [--host vsock:CID:PORT|tcp:ADDR:PORT] | tare-agent version | tare-agent nothing";
+                     [--host vsock:CID:PORT|tcp:ADDR:PORT] [--held] | tare-agent version | tare-agent nothing";
 
 /// What the command line asks for.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub enum Task {
         userspace_ns: Option<u64>,
         /// Where the host is, if not at stdin and stdout.
         away: Option<away::Host>,
+        /// Whether to wait for a byte before all else.
+        held: bool,
     },
 }
 
@@ -34,8 +36,8 @@ pub fn run(args: impl Iterator<Item = String>) -> ExitCode {
             ExitCode::SUCCESS
         }
         Ok(Task::Nothing) => ExitCode::SUCCESS,
-        Ok(Task::Serve { beacon, init, userspace_ns, away }) => {
-            match serve::serve(beacon.as_ref(), init, userspace_ns, away) {
+        Ok(Task::Serve { beacon, init, userspace_ns, away, held }) => {
+            match serve::serve(beacon.as_ref(), init, userspace_ns, away, held) {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(error) => {
                     eprintln!("tare-agent: {error}");
@@ -63,12 +65,14 @@ pub fn parse(mut args: impl Iterator<Item = String>) -> Result<Task, String> {
 
 fn parse_serve(mut args: impl Iterator<Item = String>) -> Result<Task, String> {
     let (mut target, mut token, mut init, mut userspace_ns, mut away) = (None, None, false, None, None);
+    let mut held = false;
     while let Some(option) = args.next() {
         let mut value = || args.next().ok_or(format!("{option} lacks its value"));
         match option.as_str() {
             "--beacon" => target = Some(value()?),
             "--token" => token = Some(value()?),
             "--init" => init = true,
+            "--held" => held = true,
             "--userspace-at" => userspace_ns = Some(nanoseconds(&value()?)?),
             "--host" => away = Some(away::parse(&value()?)?),
             other => return Err(format!("unknown option {other:?}")),
@@ -79,7 +83,7 @@ fn parse_serve(mut args: impl Iterator<Item = String>) -> Result<Task, String> {
         (None, None) => None,
         _ => return Err("--beacon and --token go together".to_owned()),
     };
-    Ok(Task::Serve { beacon, init, userspace_ns, away })
+    Ok(Task::Serve { beacon, init, userspace_ns, away, held })
 }
 
 /// Seconds with a decimal point, as `/proc/uptime` has them; at most a century.
@@ -103,8 +107,8 @@ mod tests {
 
     #[test]
     fn serve_takes_a_beacon_with_its_token() {
-        let Ok(Task::Serve { beacon: Some(beacon), init: true, userspace_ns: None, away: None }) =
-            parsed("serve --init --beacon 10.0.0.1:99 --token 00ff")
+        let Ok(Task::Serve { beacon: Some(beacon), init: true, userspace_ns: None, away: None, held: true }) =
+            parsed("serve --init --held --beacon 10.0.0.1:99 --token 00ff")
         else {
             panic!("not understood");
         };
@@ -116,7 +120,7 @@ mod tests {
     fn serve_takes_the_uptime_as_proc_has_it() {
         assert_eq!(
             parsed("serve --userspace-at 1.25"),
-            Ok(Task::Serve { beacon: None, init: false, userspace_ns: Some(1_250_000_000), away: None })
+            Ok(Task::Serve { beacon: None, init: false, userspace_ns: Some(1_250_000_000), away: None, held: false })
         );
         for wrong in ["soon", "-1", "NaN", "inf", "1e300"] {
             assert!(parsed(&format!("serve --userspace-at {wrong}")).unwrap_err().contains(wrong));

@@ -55,7 +55,11 @@ pub fn serve(
     init: bool,
     userspace_ns: Option<u64>,
     away: Option<away::Host>,
+    held: bool,
 ) -> Result<(), ServeError> {
+    if held {
+        hold()?;
+    }
     let began = Began::now(userspace_ns);
     let machine = init && std::process::id() == 1;
     if machine {
@@ -81,6 +85,14 @@ pub fn serve(
         init::power_off()?;
     }
     result
+}
+
+/// Says by a dot that it is there, and waits for a byte: meanwhile a snapshot of it is taken, and begun anew from there.
+fn hold() -> io::Result<()> {
+    rustix::io::write(io::stdout(), b".")?;
+    let mut byte = [0];
+    rustix::io::read(io::stdin(), &mut byte)?;
+    Ok(())
 }
 
 fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
