@@ -38,7 +38,8 @@ pub fn take_place(host: Host) -> io::Result<()> {
     Ok(())
 }
 
-fn connect(host: Host) -> io::Result<OwnedFd> {
+/// A connection to the host.
+pub fn connect(host: Host) -> io::Result<OwnedFd> {
     match host {
         Host::Vsock { cid, port } => sys::connect_vsock(cid, port),
         Host::Tcp(address) => {

@@ -1,4 +1,4 @@
-//! The command line: `serve [--beacon ADDR:PORT --token HEX] [--init] [--userspace-at SECONDS] [--host HOST]`,
+//! The command line: `serve [--beacon ADDR:PORT --token HEX] [--init] [--userspace-at SECONDS] [--host HOST] [--held]`,
 //! `version`, `nothing`, which ends at once: a small program for the probe that starts programs; and the two sides of
 //! requests over a network, `answer KIND PORT SIZE` and `ask KIND ADDRESS PORT SECONDS WARMUP SIZE [PATH]`.
 
@@ -12,7 +12,7 @@ use crate::probes::NOTHING;
 use crate::serve;
 
 const USAGE: &str = "usage: tare-agent serve [--beacon ADDR:PORT --token HEX] [--init] [--userspace-at SECONDS] \
-                     [--host vsock:CID:PORT|tcp:ADDR:PORT] | tare-agent answer udp|tcp|tcp-each|http PORT SIZE | \
+                     [--host vsock:CID:PORT|tcp:ADDR:PORT] [--held] | tare-agent answer udp|tcp|tcp-each|http PORT SIZE | \
                      tare-agent ask udp|tcp|tcp-each|http ADDR PORT SECONDS WARMUP SIZE [PATH] | tare-agent version | \
                      tare-agent nothing";
 
@@ -30,6 +30,8 @@ pub enum Task {
         userspace_ns: Option<u64>,
         /// Where the host is, if not at stdin and stdout.
         away: Option<away::Host>,
+        /// Whether to wait for a byte before all else.
+        held: bool,
     },
 }
 
@@ -43,8 +45,8 @@ pub fn run(args: impl Iterator<Item = String>) -> ExitCode {
         Ok(Task::Nothing) => ExitCode::SUCCESS,
         Ok(Task::Answer(server)) => ended(server.run()),
         Ok(Task::Ask(client)) => ended(client.run().map(|figures| print!("{figures}"))),
-        Ok(Task::Serve { beacon, init, userspace_ns, away }) => {
-            ended(serve::serve(beacon.as_ref(), init, userspace_ns, away))
+        Ok(Task::Serve { beacon, init, userspace_ns, away, held }) => {
+            ended(serve::serve(beacon.as_ref(), init, userspace_ns, away, held))
         }
         Err(what) => {
             eprintln!("tare-agent: {what}; {USAGE}");
@@ -78,12 +80,14 @@ pub fn parse(mut args: impl Iterator<Item = String>) -> Result<Task, String> {
 
 fn parse_serve(mut args: impl Iterator<Item = String>) -> Result<Task, String> {
     let (mut target, mut token, mut init, mut userspace_ns, mut away) = (None, None, false, None, None);
+    let mut held = false;
     while let Some(option) = args.next() {
         let mut value = || args.next().ok_or(format!("{option} lacks its value"));
         match option.as_str() {
             "--beacon" => target = Some(value()?),
             "--token" => token = Some(value()?),
             "--init" => init = true,
+            "--held" => held = true,
             "--userspace-at" => userspace_ns = Some(nanoseconds(&value()?)?),
             "--host" => away = Some(away::parse(&value()?)?),
             other => return Err(format!("unknown option {other:?}")),
@@ -94,7 +98,7 @@ fn parse_serve(mut args: impl Iterator<Item = String>) -> Result<Task, String> {
         (None, None) => None,
         _ => return Err("--beacon and --token go together".to_owned()),
     };
-    Ok(Task::Serve { beacon, init, userspace_ns, away })
+    Ok(Task::Serve { beacon, init, userspace_ns, away, held })
 }
 
 /// Seconds with a decimal point, as `/proc/uptime` has them; at most a century.
@@ -118,8 +122,8 @@ mod tests {
 
     #[test]
     fn serve_takes_a_beacon_with_its_token() {
-        let Ok(Task::Serve { beacon: Some(beacon), init: true, userspace_ns: None, away: None }) =
-            parsed("serve --init --beacon 10.0.0.1:99 --token 00ff")
+        let Ok(Task::Serve { beacon: Some(beacon), init: true, userspace_ns: None, away: None, held: true }) =
+            parsed("serve --init --held --beacon 10.0.0.1:99 --token 00ff")
         else {
             panic!("not understood");
         };
@@ -131,7 +135,7 @@ mod tests {
     fn serve_takes_the_uptime_as_proc_has_it() {
         assert_eq!(
             parsed("serve --userspace-at 1.25"),
-            Ok(Task::Serve { beacon: None, init: false, userspace_ns: Some(1_250_000_000), away: None })
+            Ok(Task::Serve { beacon: None, init: false, userspace_ns: Some(1_250_000_000), away: None, held: false })
         );
         for wrong in ["soon", "-1", "NaN", "inf", "1e300"] {
             assert!(parsed(&format!("serve --userspace-at {wrong}")).unwrap_err().contains(wrong));

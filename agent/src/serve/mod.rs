@@ -55,7 +55,11 @@ pub fn serve(
     init: bool,
     userspace_ns: Option<u64>,
     away: Option<away::Host>,
+    held: bool,
 ) -> Result<(), ServeError> {
+    if held {
+        hold(away)?;
+    }
     let began = Began::now(userspace_ns);
     let machine = init && std::process::id() == 1;
     if machine {
@@ -81,6 +85,21 @@ pub fn serve(
         init::power_off()?;
     }
     result
+}
+
+/// Says by a dot that it is there, and waits for a byte: meanwhile a snapshot of it is taken, and begun anew from there.
+/// Where the host is away, the end of that connection is as good as a byte: a snapshot's connections are gone.
+fn hold(away: Option<away::Host>) -> io::Result<()> {
+    let mut byte = [0];
+    if let Some(host) = away {
+        let connection = away::connect(host)?;
+        rustix::io::write(&connection, b".")?;
+        let _ = rustix::io::read(&connection, &mut byte);
+    } else {
+        rustix::io::write(io::stdout(), b".")?;
+        rustix::io::read(io::stdin(), &mut byte)?;
+    }
+    Ok(())
 }
 
 fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
@@ -351,5 +370,35 @@ impl Agent {
             let _ready = poll(&mut set, Timespec::try_from(left).ok().as_ref());
         }
         result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn who_is_held_says_so_and_goes_on_when_the_host_leaves() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let host = away::Host::Tcp(listener.local_addr().unwrap());
+        let held = std::thread::spawn(move || hold(Some(host)));
+        let (mut connection, _) = listener.accept().unwrap();
+        let mut byte = [0];
+        connection.read_exact(&mut byte).unwrap();
+        assert_eq!(&byte, b".");
+        assert!(!held.is_finished());
+        drop(connection);
+        held.join().unwrap().unwrap();
+    }
+
+    #[test]
+    fn nobody_waits_for_a_host_that_is_not_there() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let host = away::Host::Tcp(listener.local_addr().unwrap());
+        drop(listener);
+        assert!(hold(Some(host)).is_err());
     }
 }

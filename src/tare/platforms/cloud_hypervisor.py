@@ -22,12 +22,14 @@ from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Pla
 from tare.platforms.parts import left_open, vm
 from tare.platforms.parts.callback import CallbackStream, connected, end
 from tare.platforms.parts.marks import FirstByte, Ping
-from tare.platforms.parts.microvm import GUEST_CID, MicroVm, listening, probe, settings
+from tare.platforms.parts.microvm import GUEST_CID, HOST_CID, PORT, MicroVm, listening
 from tare.timeouts import stretched
 
 PROGRAM = KIND = "cloud-hypervisor"
 #: Of the instance's memory limit, for the monitor itself.
 MONITOR_BYTES = 64 << 20
+#: A guest that restarts has ended: there is no other switch that every kernel has.
+_KERNEL = ("console=ttyS0", "quiet", "reboot=k", "panic=-1")
 FIX = "put the project's release binary (cloud-hypervisor) on PATH: no package registry has it"
 LAB = "try it in the lab: tare lab run --file CLOUD-HYPERVISOR -- tare run -p cloud-hypervisor"
 
@@ -111,7 +113,7 @@ class CloudHypervisor(Platform):
 def command(machine: MicroVm) -> list[str]:
     """The command line of a machine, as the project's documentation has it."""
     return [
-        *booted(machine.kernel, machine.initramfs, settings(machine)["boot-source"]["boot_args"]),
+        *booted(machine.kernel, machine.initramfs, words(machine)),
         *("--cpus", f"boot={machine.cpus}", "--memory", f"size={machine.memory_bytes >> 20}M"),
         *("--disk", f"path={machine.root}", f"path={machine.data}"),
         *("--net", f"tap={machine.tap},mac={machine.mac}"),
@@ -119,17 +121,23 @@ def command(machine: MicroVm) -> list[str]:
     ]
 
 
-def booted(kernel: str, initramfs: str, words: str, program: str = PROGRAM) -> Sequence[str]:
+def words(machine: MicroVm) -> str:
+    """The kernel's command line; what the agent is to do comes last."""
+    boot = [*_KERNEL, "tare.channel=vsock", f"tare.ip={machine.address}", f"tare.gw={machine.gateway}"]
+    return " ".join([*boot, "--", *machine.agent, "--host", f"vsock:{HOST_CID}:{PORT}"])
+
+
+def booted(kernel: str, initramfs: str, cmdline: str, program: str = PROGRAM) -> Sequence[str]:
     """The start of a command line: what boots, with the serial port on standard output and no other console."""
-    boot = ["--kernel", kernel, "--initramfs", initramfs, "--cmdline", words]
+    boot = ["--kernel", kernel, "--initramfs", initramfs, "--cmdline", cmdline]
     return [program, *boot, "--serial", "tty", "--console", "off"]
 
 
 @functools.cache
 def complaint(program: str, made: guest.Guest) -> str:
     """Boot a guest that prints a line once it runs; "" when it does, else what is wrong."""
-    words = probe(str(made.kernel), str(made.initramfs))["boot-source"]["boot_args"]
-    argv = [*booted(str(made.kernel), str(made.initramfs), words, program), "--cpus", "boot=1", "--memory", "size=256M"]
+    probe = " ".join([*_KERNEL, "tare.probe"])
+    argv = [*booted(str(made.kernel), str(made.initramfs), probe, program), "--cpus", "boot=1", "--memory", "size=256M"]
     tried = processes.run(argv, time_limit_s=vm.KVM_LIMIT_S)
     if b"tare-guest-runs" in tried.stdout:
         return ""

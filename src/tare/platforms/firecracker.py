@@ -81,6 +81,7 @@ class Firecracker(Platform):
     own_kernel = True
     by_default = False
     network_path = "client, bridge, TAP, virtio-net"
+    agent_options: tuple[str, ...] = ()
     open_by_design = left_open.BY_BRIDGE
     not_honoured = (vm.OWN_VOLUME, vm.beside(MONITOR_BYTES))
 
@@ -131,18 +132,19 @@ class Firecracker(Platform):
             mac=endpoint.mac,
             address=f"{endpoint.address}/{spec.network.prefix}",
             gateway=spec.network.host,
-            agent=spec.agent_argv()[1:],
+            agent=spec.agent_argv(*self.agent_options)[1:],
         )
         with socket.socket(socket.AF_UNIX) as listener:
             path = Path(listening(str(place.folder / "v")))
             listener.bind(str(path))
             _owned(path, self._jailed)
             listener.listen(1)
+            self._before(spec, place, settings(machine), listener)
             started, process = self._start(spec, place, settings(machine))
             ping = Ping(endpoint.address) if spec.measured else None
             try:
                 if self._api:
-                    _configure(place.folder / "api", settings(machine), process)
+                    configure(place.folder / "api", self._puts(place, settings(machine)), process)
                 connection = connected(listener, process, limit_s=spec.start_limit_s, what="Firecracker")
             except BaseException:
                 if ping is not None:
@@ -153,6 +155,13 @@ class Firecracker(Platform):
         address = Address(endpoint.address, spec.port, spec.port, endpoint.address)
         first_byte = FirstByte(stream.fileno())
         return Instance(spec, stream, started, address, first_byte, ping, guest_bytes=machine.memory_bytes)
+
+    def _before(self, spec: LaunchSpec, place: Place, config: dict[str, Any], listener: socket.socket) -> None:
+        """What comes before the start that is measured: for a machine that is booted, nothing."""
+
+    def _puts(self, place: Place, config: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:  # noqa: ARG002
+        """What the API is told (path, body)."""
+        return requests(config)
 
     def _place(self, spec: LaunchSpec) -> Place:
         if not self._jailed:
@@ -206,14 +215,18 @@ class Api(http.client.HTTPConnection):
 
     def put(self, path: str, body: Mapping[str, Any]) -> None:
         """Send one PUT request. Raises `PlatformError` with Firecracker's message where it refuses."""
+        self.tell("PUT", path, body)
+
+    def tell(self, method: str, path: str, body: Mapping[str, Any]) -> None:
+        """Send one request by this method of HTTP's; as `put`."""
         try:
-            self.request("PUT", path, json.dumps(body), {"Content-Type": "application/json"})
+            self.request(method, path, json.dumps(body), {"Content-Type": "application/json"})
             answer = self.getresponse()
             body_text = answer.read(ANSWER_CAP).decode(errors="replace").strip()
         except (OSError, http.client.HTTPException) as error:
-            raise PlatformError(f"Firecracker's API does not answer to PUT {path}: {error}") from error
+            raise PlatformError(f"Firecracker's API does not answer to {method} {path}: {error}") from error
         if answer.status >= 300:
-            raise PlatformError(f"Firecracker refuses PUT {path}: {fault(body_text)}")
+            raise PlatformError(f"Firecracker refuses {method} {path}: {fault(body_text)}")
 
 
 def fault(body: str) -> str:
@@ -224,7 +237,8 @@ def fault(body: str) -> str:
         return body or "no message"
 
 
-def _configure(place: Path, config: dict[str, Any], process: subprocess.Popen[bytes]) -> None:
+def configure(place: Path, puts: Sequence[tuple[str, dict[str, Any]]], process: subprocess.Popen[bytes]) -> None:
+    """Send PUT requests (path, body) to the API of a Firecracker that may still be starting. Raises `PlatformError`."""
     deadline = until(API_LIMIT_S)
     api = Api(place)
     while True:
@@ -236,7 +250,7 @@ def _configure(place: Path, config: dict[str, Any], process: subprocess.Popen[by
                 raise PlatformError("Firecracker's API socket does not come up") from error
             time.sleep(0.001)
     try:
-        for path, body in requests(config):
+        for path, body in puts:
             api.put(path, body)
     finally:
         api.close()

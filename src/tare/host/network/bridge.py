@@ -137,6 +137,14 @@ class Network:
         ip_batch(f"-n {namespace} route add default via {self.host}")
         return endpoint
 
+    def give_address(self, name: str, address: str) -> None:
+        """Give the link in an instance's namespace its address again, which a stack above it has taken away."""
+        words = f"-n tare-{name}"
+        ip_batch(
+            f"{words} addr replace {address}/{self.prefix} dev eth0",
+            f"{words} route replace default via {self.host}",
+        )
+
     def new_endpoint(self, cleanup: CleanupStack, name: str, address: str | None = None) -> tuple[Endpoint, str]:
         """For a platform that makes its link on the bridge itself: the address and MAC, and the link's name, owned.
 

@@ -1,0 +1,78 @@
+"""Firecracker, begun from a snapshot: a warm start. The agent ran in a machine before, and goes on in a new process.
+
+What is measured begins with the start of the Firecracker that loads the snapshot. The machine of which it was taken is
+booted by the same launch, and is gone by then: disks, TAP and sockets have the same paths, as a snapshot asks for. By
+Firecracker's documentation (snapshot-support.md); it takes KVM, and has not run yet.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+from typing import Any
+
+from tare.errors import PlatformError
+from tare.host import console, processes
+from tare.platforms.base import LaunchSpec
+from tare.platforms.firecracker import PROGRAM, QUIET, Api, Firecracker, Place, configure
+from tare.platforms.parts.callback import connected, end
+from tare.platforms.parts.microvm import requests
+
+#: Of the machine's state and of its memory, in the instance's folder.
+STATE, MEMORY = "snapshot", "memory"
+#: The agent says that it is there by one byte, and goes on when that connection ends (``--held``).
+HERE = b"."
+
+
+class FirecrackerRestored(Firecracker):
+    """The machine of `firecracker-api`, in the state that a snapshot of it has."""
+
+    agent_options = ("--held",)
+
+    def __init__(self) -> None:
+        super().__init__("firecracker-restored", "Firecracker, restored from a snapshot: a warm start", api=True)
+
+    def _before(self, spec: LaunchSpec, place: Place, config: dict[str, Any], listener: socket.socket) -> None:
+        """Boot the machine until its agent waits, and take the snapshot. Raises `PlatformError`."""
+        api = place.folder / "api"
+        argv = [PROGRAM, "--id", spec.id, *QUIET, "--api-sock", place.seen(api)]
+        nothing = subprocess.DEVNULL
+        with console.opened(spec.space.log) as log:
+            procs = spec.group.leaf("tool")
+            first = processes.start(argv, stdin=nothing, stdout=log, stderr=log, cgroup_procs=procs)
+        try:
+            configure(api, requests(config), first)
+            with connected(listener, first, limit_s=spec.start_limit_s, what="Firecracker") as waiting:
+                if waiting.recv(1) != HERE:
+                    raise PlatformError("the agent that was to wait for a snapshot ended", fix="see the console")
+                with contextlib.closing(Api(api)) as told:
+                    for method, path, body in snapshot(place):
+                        told.tell(method, path, body)
+        finally:
+            end(first)
+        for left in (api, place.folder / "v"):  # a new process makes its own, and refuses where there is one
+            left.unlink(missing_ok=True)
+
+    def _puts(self, place: Place, config: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:  # noqa: ARG002
+        """That it load the snapshot, and resume."""
+        return [load(place)]
+
+
+def snapshot(place: Place) -> list[tuple[str, str, dict[str, Any]]]:
+    """The requests (method, path, body) that pause a machine and write it to two files."""
+    files = {"snapshot_path": place.seen(place.folder / STATE), "mem_file_path": place.seen(place.folder / MEMORY)}
+    return [
+        ("PATCH", "/vm", {"state": "Paused"}),
+        ("PUT", "/snapshot/create", {"snapshot_type": "Full", **files}),
+    ]
+
+
+def load(place: Place) -> tuple[str, dict[str, Any]]:
+    """The request (path, body) by which a new process becomes that machine and goes on."""
+    memory = {"backend_type": "File", "backend_path": place.seen(place.folder / MEMORY)}
+    state = place.seen(place.folder / STATE)
+    return "/snapshot/load", {"snapshot_path": state, "mem_backend": memory, "resume_vm": True}
+
+
+PLATFORMS = (FirecrackerRestored(),)
