@@ -46,21 +46,21 @@ def compared(old: Path, new: Path, thresholds: Thresholds = Thresholds(), **opti
         return diff(before, after, thresholds, **options)
 
 
-def outcomes(found: Diff) -> dict[tuple[str, str], Outcome]:
-    return {(change.platform, change.metric): change.outcome for change in found.changes}
+def outcomes(comparison: Diff) -> dict[tuple[str, str], Outcome]:
+    return {(change.platform, change.metric): change.outcome for change in comparison.changes}
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_a_regression_of_three_per_cent_is_found_in_each_of_ten_tries(make: Make, seed: int) -> None:
-    found = compared(make("old", seed=seed), make("new", 1.03, seed=100 + seed))
-    assert found.outcome is Outcome.REGRESSION
-    assert outcomes(found) == {
+    comparison = compared(make("old", seed=seed), make("new", 1.03, seed=100 + seed))
+    assert comparison.outcome is Outcome.REGRESSION
+    assert outcomes(comparison) == {
         ("gvisor", "rate"): Outcome.REGRESSION,
         ("gvisor", "cpu-cost"): Outcome.REGRESSION,
         ("runc", "rate"): Outcome.FINE,
         ("runc", "cpu-cost"): Outcome.FINE,
     }
-    for change in found.changes[:2]:
+    for change in comparison.changes[:2]:
         assert change.interval is not None
         assert change.interval.low < 0.03 < change.interval.high
         assert change.interval.low > 0.01
@@ -68,17 +68,17 @@ def test_a_regression_of_three_per_cent_is_found_in_each_of_ten_tries(make: Make
 
 @pytest.mark.parametrize("seed", range(10))
 def test_ten_pairs_of_campaigns_that_are_alike_are_silent(make: Make, seed: int) -> None:
-    found = compared(make("old", seed=seed), make("new", seed=200 + seed))
-    assert found.outcome is Outcome.FINE
-    assert not found.facts
-    assert not found.absent
+    comparison = compared(make("old", seed=seed), make("new", seed=200 + seed))
+    assert comparison.outcome is Outcome.FINE
+    assert not comparison.facts
+    assert not comparison.absent
 
 
 def test_intervals_and_p_values_are_welchs_for_all_figures_at_once(make: Make) -> None:
     """Against scipy, from the figures of the store and not from a grid."""
     old, new = make("old", rounds=1, seed=1), make("new", 1.03, rounds=1, seed=2, blocks=9)
-    found = compared(old, new)
-    [change] = [each for each in found.changes if (each.platform, each.metric) == ("gvisor", "rate")]
+    comparison = compared(old, new)
+    [change] = [each for each in comparison.changes if (each.platform, each.metric) == ("gvisor", "rate")]
     sides = []
     for path in (old, new):
         with read_store(path) as store:
@@ -86,7 +86,7 @@ def test_intervals_and_p_values_are_welchs_for_all_figures_at_once(make: Make) -
         by = {name: np.log(rows.filter(rows["platform"] == name)["value"].to_numpy()) for name in ("gvisor", "native")}
         sides.append(by["gvisor"] - by["native"].reshape(-1, 2).mean(axis=1))
     test = stats.ttest_ind(sides[1], sides[0], equal_var=False)
-    low, high = test.confidence_interval(1 - 0.05 / len(found.changes))
+    low, high = test.confidence_interval(1 - 0.05 / len(comparison.changes))
     assert change.interval is not None
     assert change.interval.low == pytest.approx(1 - np.exp(high))
     assert change.interval.high == pytest.approx(1 - np.exp(low))
@@ -96,24 +96,24 @@ def test_intervals_and_p_values_are_welchs_for_all_figures_at_once(make: Make) -
 
 
 def test_too_few_and_too_noisy_blocks_cannot_tell_and_say_what_would(make: Make) -> None:
-    found = compared(make("old", blocks=3, block_noise=0.02), make("new", blocks=3, block_noise=0.02, seed=8))
-    assert found.outcome is Outcome.OPEN
-    unclear = [each for each in found.changes if each.outcome is Outcome.OPEN]
+    comparison = compared(make("old", blocks=3, block_noise=0.02), make("new", blocks=3, block_noise=0.02, seed=8))
+    assert comparison.outcome is Outcome.OPEN
+    unclear = [each for each in comparison.changes if each.outcome is Outcome.OPEN]
     assert unclear
     for change in unclear:
         assert change.blocks is not None
         assert change.seconds is not None
         assert change.blocks > 3
         assert change.seconds == pytest.approx(change.blocks * unclear[0].seconds / unclear[0].blocks)
-    found = compared(make("one", blocks=1), make("other", blocks=1, seed=8))
-    assert {each.gap for each in found.changes} == {Gap.TOO_FEW_BLOCKS}
-    assert found.outcome is Outcome.OPEN
+    comparison = compared(make("one", blocks=1), make("other", blocks=1, seed=8))
+    assert {each.gap for each in comparison.changes} == {Gap.TOO_FEW_BLOCKS}
+    assert comparison.outcome is Outcome.OPEN
 
 
 def test_a_change_for_the_better_is_no_regression(make: Make) -> None:
-    found = compared(make("old"), make("new", 0.9, seed=9))
-    assert found.outcome is Outcome.FINE
-    [change] = [each for each in found.changes if (each.platform, each.metric) == ("gvisor", "cpu-cost")]
+    comparison = compared(make("old"), make("new", 0.9, seed=9))
+    assert comparison.outcome is Outcome.FINE
+    [change] = [each for each in comparison.changes if (each.platform, each.metric) == ("gvisor", "cpu-cost")]
     assert change.interval is not None
     assert change.interval.high < -0.05
 
@@ -122,21 +122,21 @@ def test_a_slower_host_is_no_regression_of_a_platform_and_one_of_the_figures(mak
     everything = {name: 1.1 * slowdown for name, slowdown in SHAPE.slowdown.items()}
     old, new = make("old"), make("new", slowdown=everything, seed=10)
     assert compared(old, new).outcome is Outcome.FINE
-    found = compared(old, new, absolute=True)
-    assert found.way is Way.ABSOLUTE
-    assert found.outcome is Outcome.REGRESSION
-    assert {each.platform for each in found.changes} == set(everything)
+    comparison = compared(old, new, absolute=True)
+    assert comparison.way is Way.ABSOLUTE
+    assert comparison.outcome is Outcome.REGRESSION
+    assert {each.platform for each in comparison.changes} == set(everything)
 
 
 def test_two_platforms_of_one_campaign_are_compared_block_by_block(make: Make) -> None:
     with read_store(make("one")) as store:
-        found = diff_platforms(store, "runc", "gvisor", Thresholds())
+        comparison = diff_platforms(store, "runc", "gvisor", Thresholds())
         assert diff_platforms(store, "gvisor", "runc", Thresholds()).outcome is Outcome.FINE
         with pytest.raises(UsageError, match="podman did not take part"):
             diff_platforms(store, "runc", "podman", Thresholds())
         native = diff_platforms(store, "native", "gvisor", Thresholds())
-    assert (found.way, found.outcome) == (Way.PLATFORMS, Outcome.REGRESSION)
-    [rate] = [change for change in found.changes if change.metric == "rate"]
+    assert (comparison.way, comparison.outcome) == (Way.PLATFORMS, Outcome.REGRESSION)
+    [rate] = [change for change in comparison.changes if change.metric == "rate"]
     assert rate.interval is not None
     assert rate.interval.low < 1 - 1 / 1.2 < rate.interval.high
     assert (rate.n_old, rate.n_new) == (12, 12)
@@ -147,10 +147,10 @@ def test_thresholds_are_the_margins_or_a_files(make: Make, tmp_path: Path) -> No
     old, new = make("old"), make("new", 1.03, seed=11)
     file = tmp_path / "limits.toml"
     file.write_text('percent = 5.0\n[[rule]]\nmetric = "cpu-cost"\nplatform = "gv*"\npercent = 1.5\n')
-    found = compared(old, new, load(file))
-    assert outcomes(found)["gvisor", "cpu-cost"] is Outcome.REGRESSION
-    assert outcomes(found)["gvisor", "rate"] is Outcome.FINE
-    assert {change.threshold for change in found.changes} == {0.05, 0.015}
+    comparison = compared(old, new, load(file))
+    assert outcomes(comparison)["gvisor", "cpu-cost"] is Outcome.REGRESSION
+    assert outcomes(comparison)["gvisor", "rate"] is Outcome.FINE
+    assert {change.threshold for change in comparison.changes} == {0.05, 0.015}
     ignored = Thresholds(rule=[Rule(platform="gvisor", ignore=True)])
     assert {change.platform for change in compared(old, new, ignored).changes} == {"runc"}
     assert Thresholds().of("w", "m", "p", 0.02) == 0.02
@@ -182,13 +182,13 @@ def test_what_only_one_side_has_and_what_differs_is_said(make: Make, tmp_path: P
     with create_store(tmp_path / "new.tare", record.model_copy(update={"platforms": platforms})) as store:
         for _, trials in fake_campaign._blocks(SHAPE):
             store.commit_trials(trials)
-    found = compared(old, tmp_path / "new.tare")
-    assert found.absent == tuple(
+    comparison = compared(old, tmp_path / "new.tare")
+    assert comparison.absent == tuple(
         Absent(lack, "prime-slices", metric, platform)
         for metric in ("rate", "cpu-cost")
         for lack, platform in ((Lack.NEW, "podman"), (Lack.OLD, "gvisor"))
     )
-    assert [(fact.fact, fact.new) for fact in found.facts] == [("runc", "99")]
+    assert [(fact.fact, fact.new) for fact in comparison.facts] == [("runc", "99")]
 
 
 def test_other_parameters_are_not_compared(make: Make, tmp_path: Path) -> None:

@@ -146,10 +146,10 @@ EVIL = "</x>|`<script>alert(1)</script>\x1b[31m\ufffe & *b* [l](u)"
 
 def test_hostile_names_are_text_in_both(files: Path) -> None:
     with read_store(files / "old.tare") as old, read_store(files / "worse.tare") as new:
-        found = diff(old, new, Thresholds())
-    changes = tuple(replace(change, platform=EVIL, workload=EVIL) for change in found.changes)
+        comparison = diff(old, new, Thresholds())
+    changes = tuple(replace(change, platform=EVIL, workload=EVIL) for change in comparison.changes)
     lacking = (Absent(Lack.OLD, EVIL, EVIL, EVIL),)
-    evil = replace(found, changes=changes, old=EVIL, facts=(Fact(EVIL, EVIL, EVIL),), absent=lacking)
+    evil = replace(comparison, changes=changes, old=EVIL, facts=(Fact(EVIL, EVIL, EVIL),), absent=lacking)
     text = to_markdown(evil)
     assert "<script>" not in text.replace("\\<script\\>", "")
     assert "\x1b" not in text

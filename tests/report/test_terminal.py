@@ -132,6 +132,18 @@ def test_a_refused_figure_is_told_and_not_counted(report: Report) -> None:
     assert f"  prime-slices on docker (rate): {why}\n" in printed(report.model_copy(update={"results": results}))
 
 
+def test_the_command_that_tells_the_rest_is_whole_in_every_width(tmp_path: Path) -> None:
+    shape = fake_campaign.Shape(blocks=1, rounds=2)
+    report = build(fake_campaign.write(tmp_path / "a.tare", shape))
+    commands = [answer.settling.command for answer in report.answers if answer.settling is not None]
+    assert commands
+    for width in (50, 100, 200):
+        text = printed(report, width)
+        joined = " ".join(text.replace("\\\n", "").split())
+        assert all(command in joined for command in commands)
+        assert max(cell_len(line) for line in text.splitlines()) <= width
+
+
 def test_what_was_tuned_and_what_could_not_be_is_told_in_a_line_each(report: Report) -> None:
     assert "tuned" not in printed(report)
     quiet = "it goes to CPUs that are not measured"

@@ -97,7 +97,6 @@ class Answer:
 
     platform: str
     standings: tuple[Standing, ...]
-    open: tuple[Standing, ...]  # headline figures that are open or were seen once, each for itself
     settling: Settling | None  # None: nothing is open, or nobody can predict it
 
 
@@ -118,9 +117,7 @@ def answers(record: CampaignRecord, results: Sequence[MetricResult], trials: pl.
             if _state(figure[2]) in {State.OPEN, State.ONCE} and figure[0] is not Dimension.CPU_COST
         ]
         settling = _settling(record, unsure, turns, platform.name)
-        platform_answers.append(
-            Answer(platform.name, tuple(ranked), tuple(standing for standing, _ in unsure), settling)
-        )
+        platform_answers.append(Answer(platform.name, tuple(ranked), settling))
     return platform_answers
 
 

@@ -95,7 +95,7 @@ class Change:
     interval: Interval | None = None
     p: float | None = None  # that it is worse by no more than the threshold; adjusted by Holm for all figures
     gap: Gap | None = None
-    blocks: int | None = None  # that would tell, in each campaign; None: told, or nobody knows
+    blocks: int | None = None  # that would tell, in each campaign; None: it is known, or nobody knows
     seconds: float | None = None  # which that many of the workload take, of a campaign like the newer one
 
 
@@ -200,7 +200,7 @@ def diff(old: Store, new: Store, thresholds: Thresholds, *, absolute: bool = Fal
                 drafts.append((_draft(name, workload, metric, limit, before, after), estimate))
     if not drafts:
         raise UsageError(f"{old.name} and {new.name} have no figure in common", fix="name campaigns of one plan")
-    return Diff(way, old.name, new.name, now.baseline, _told(drafts, seconds), _facts(was, now), tuple(absent))
+    return Diff(way, old.name, new.name, now.baseline, _judged_all(drafts, seconds), _facts(was, now), tuple(absent))
 
 
 def diff_platforms(store: Store, first: str, second: str, thresholds: Thresholds) -> Diff:
@@ -233,7 +233,7 @@ def diff_platforms(store: Store, first: str, second: str, thresholds: Thresholds
         drafts.append((_draft(second, workload, metric, limit, before, after), estimate))
     if not drafts:
         raise UsageError(f"{first} and {second} have no figure in common", fix="name platforms that ran the same")
-    changes = _told(drafts, seconds)
+    changes = _judged_all(drafts, seconds)
     return Diff(way, first, second, record.baseline, changes, _platform_facts(record, first, second), tuple(absent))
 
 
@@ -360,7 +360,7 @@ def _estimate(point: float, error: float, df: float, direction: Direction) -> _E
     return _Estimate(point if direction is Direction.LOWER else -point, error, df)
 
 
-def _told(drafts: Sequence[tuple[Change, _Estimate | None]], seconds: Mapping[str, float]) -> tuple[Change, ...]:
+def _judged_all(drafts: Sequence[tuple[Change, _Estimate | None]], seconds: Mapping[str, float]) -> tuple[Change, ...]:
     """The changes with outcomes, the worst first.
 
     A regression must survive Holm's correction over all figures. That nothing regressed is said where every figure

@@ -21,6 +21,8 @@ _BOTTOM = 26
 _WIDTH = 520.0
 #: The picture of the noise floor ends here, in per cent.
 _FLOOR_LIMIT = 20.0
+#: Costs up to here, as `_squeezed`, always have their place: a drawing of equals must not pull them apart.
+_NEAR = 0.4
 
 
 def metric(figure: Figure) -> Markup:
@@ -250,7 +252,8 @@ def _plane(name: str, points: Sequence[tuple[str, float, str, State, int]], most
     drawing = Drawing(
         760.0, height, f"{name} against {EXPOSURE}: {', '.join(f'{p[0]} {p[2]}, {p[4]} calls' for p in points)}"
     )
-    across = axis_over([0.0, *(_squeezed(felt) for _, felt, *_ in points)], 60, 560)
+    ends = [_squeezed(felt) for _, felt, *_ in points]
+    across = axis_over([0.0, _NEAR, *ends], 60, 560)  # what is alike stays beside the baseline
     up = Axis(0, most * 1.06, height - 34, 18)
     for tick in up.ticks(5):
         drawing.line(60, up.at(tick), 748, up.at(tick), "grid")

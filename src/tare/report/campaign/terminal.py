@@ -125,7 +125,19 @@ def _answers(report: Report, width: int) -> Iterator[RenderableType]:
         for sentence in answer.sentences:
             yield Padding(_text(sentence), (0, 0, 0, 2))
         if answer.settling is not None and answer.settling.command:
-            yield Text(f"  {clean(answer.settling.command)}", style="bold", no_wrap=True, overflow="ignore")
+            yield _text("\n".join(_continued(answer.settling.command, width)), "bold")
+
+
+def _continued(command: str, width: int) -> Iterator[str]:
+    """A command in lines of a terminal that a shell takes as one: broken before options, with a backslash."""
+    line = "  "
+    first, *options = command.split(" -")
+    for word in (first, *(f"-{option}" for option in options)):
+        if len(line) + len(word) + 3 > width and line.strip():
+            yield f"{line}\\"
+            line = "      "
+        line += f"{word} "
+    yield line.rstrip()
 
 
 def _worked(report: Report) -> str:

@@ -101,8 +101,8 @@ def sentences(answer: Answer, shown: Sequence[Shown], exposed: Exposed | None) -
     """
     states = {each.standing.dimension: each.standing.state for each in shown}
     twice = states.get(Dimension.CPU_COST) is states.get(Dimension.COMPUTE)
-    told = [each for each in shown if not (twice and each.standing.dimension is Dimension.CPU_COST)]
-    by_state = {state: [each for each in told if each.standing.state is state] for state in State}
+    spoken = [each for each in shown if not (twice and each.standing.dimension is Dimension.CPU_COST)]
+    by_state = {state: [each for each in spoken if each.standing.state is state] for state in State}
     return [
         *_worse(by_state[State.WORSE]),
         *_alike(by_state[State.ALIKE]),
