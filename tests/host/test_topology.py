@@ -158,3 +158,15 @@ def test_a_kernel_that_counts_cpu_time_by_ticks_gives_a_speed_too(monkeypatch):
     monkeypatch.setattr(beside.time, "thread_time", lambda: next(read, 0.004))
     monkeypatch.setattr(beside, "TURN_S", 0.0)
     assert beside._speed() > 0
+
+
+def test_of_many_measured_cpus_only_that_of_the_probes_is_tried(machine):
+    tried = []
+
+    def slowed(cpu, other):
+        tried.append(cpu)
+        return 0.66 if cpu // 2 == other // 2 else 0.97
+
+    machine(machines.HIDDEN, range(8), slowed)
+    assert beside.cores(tuple(range(1, 8))) == ((0,), (1,), (2,), (3,), (4,), (5,), (6, 7))
+    assert set(tried) == {7}

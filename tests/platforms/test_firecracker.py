@@ -6,7 +6,7 @@ import json
 import socketserver
 import stat
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
@@ -39,6 +39,13 @@ GOLDEN = json.loads((Path(__file__).parent / "data" / "firecracker.json").read_t
 
 def test_the_file_is_of_the_form_that_firecracker_took():
     assert microvm.settings(MACHINE) == GOLDEN
+
+
+def test_more_cpus_than_a_machine_can_have_are_refused_before_it_starts():
+    assert microvm.settings(replace(MACHINE, cpus=32))["machine-config"]["vcpu_count"] == 32
+    with pytest.raises(PlatformError, match="at most 32 CPUs, and instances are to have 63") as refused:
+        microvm.settings(replace(MACHINE, cpus=63))
+    assert "--cpus" in refused.value.fix
 
 
 def test_the_agent_connects_where_the_host_listens():

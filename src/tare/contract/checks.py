@@ -37,7 +37,8 @@ HELPERS_LIMIT_S = 5.0
 AGAIN_LIMIT_S = 10.0
 #: A busy loop without end; `timeout` ends it after the same time on every platform, emulated or not.
 ENDLESS = "while :; do :; done"
-THRICE = 'for n in 1 2 3; do timeout 0.5 sh -c "$0" & done; wait'
+#: As many at once as its argument says.
+LOOPS = 'for n in $(seq "$1"); do timeout 0.5 sh -c "$0" & done; wait'
 ONCE_S, MIN_COST_NS = 0.3, 20_000_000
 #: Connects to the client, and tries again until it serves; its arguments are the client's address and port.
 CALL_BACK = 'for n in 1 2 3 4 5; do iperf3 -c "$1" -p "$2" -n 1M && exit; sleep 0.2; done; exit 1'
@@ -187,7 +188,7 @@ def _outside(running: RunningInstance, before: Collection[int]) -> list[str]:
 
 
 def cpus_hold(bench: Bench) -> None:
-    """All of its processes are pinned to its CPUs, and three busy loops take no more than those."""
+    """All of its processes are pinned to its CPUs, and two busy loops more than those take no more than they have."""
     running = bench.running
     allowed = set(running.instance.spec.resources.cpus)
     for pid in running.instance.host_processes():
@@ -196,7 +197,7 @@ def cpus_hold(bench: Bench) -> None:
         except ProcessLookupError:
             continue
     before, began = running.cpu_ns(), time.monotonic_ns()
-    running.session.execute(["sh", "-c", THRICE, ENDLESS], time_limit_s=60)
+    running.session.execute(["sh", "-c", LOOPS, ENDLESS, str(len(allowed) + 2)], time_limit_s=60)
     spent, took = running.cpu_ns(), time.monotonic_ns() - began
     if before is not None and spent is not None:
         # A tenth more than possible: the counter and the clock are not read at the same moment.

@@ -21,6 +21,8 @@ from tare.host.facts.topology import Cores
 SLOWED = 0.85
 #: Turns with the other CPU busy and as many without, and how long each is.
 TURNS, TURN_S = 8, 0.02
+#: Of more measured CPUs than a duet's only the probes' is tried.
+TRIED = 2
 #: Above so many CPUs it would take longer than it is worth; such guests are mostly shown their topology.
 MAX = 16
 
@@ -38,11 +40,12 @@ def cores(measured: tuple[int, ...]) -> Cores | None:
     """The cores that these CPUs belong to: as the host says, else by measurement; None where neither shows them.
 
     The measurement is made once a process. It does not find the cores of other CPUs: each of those is listed by itself.
+    Of many measured CPUs it is made of the last alone, on which probes are: of all it would take minutes.
     """
     known, usable = machine.cores_of_machine(), os.sched_getaffinity(0)
     if known is not None or len(usable) > MAX or not usable.issuperset(measured):
         return known
-    return by_trial(measured, usable, slowed)
+    return by_trial(measured if len(measured) <= TRIED else (max(measured),), usable, slowed)
 
 
 def by_trial(measured: Sequence[int], usable: set[int], slowed: Callable[[int, int], float]) -> Cores | None:
