@@ -126,6 +126,8 @@ launch() {
     if by_systemd; then
         # What follows, to the last process, is in the scope, which goes with that. Its input and output are these.
         set -- "--unit=tare-remote-$1.scope" "--property=$(memory_limits | cut -d ' ' -f 2)=$3" /bin/sh "$0" limited "$@"
+        # Its description, which the journal keeps, would else be all these words, the token too.
+        set -- "--description=an instance of tare's" "$@"
         exec systemd-run --quiet --scope --collect --property=TimeoutStopSec=5s --property=TasksMax=infinity "$@"
     fi
     limited "$@"
