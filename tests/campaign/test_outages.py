@@ -48,7 +48,7 @@ def begun(tmp_path, monkeypatch):
     """Runs a new campaign of three fakes to its end, but for the host; returns its record and the faults."""
     native, docker, runc = FakePlatform("native", baseline=True), FakePlatform("docker"), FakePlatform("runc")
     launcher = FakeLauncher()
-    monkeypatch.setattr(conduct, "platforms_for", lambda names: [native, docker, runc])
+    monkeypatch.setattr(conduct, "platforms_for", lambda names, families=(): [native, docker, runc])
     monkeypatch.setattr(conduct, "check_host", lambda request: None)
     monkeypatch.setattr(conduct, "keep_unremoved", lambda store: None)
     monkeypatch.setattr(HostSession, "__enter__", lambda self: self)
