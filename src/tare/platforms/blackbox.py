@@ -21,7 +21,7 @@ from tare import lazily
 from tare.errors import HostError, ImageError, PlatformError, SessionError
 from tare.host import processes
 from tare.host.resources.journal import CleanupStack
-from tare.image import blackbox, forms
+from tare.image import blackbox, forms, guest
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Family, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import microvm, vm
@@ -253,7 +253,8 @@ def own_box(vmm: str) -> Box:
     """The guest of tare's own, for a monitor. Raises `ImageError` and `HostError` where it cannot be built."""
     made = blackbox.ensure(vmm)
     answers = boxfile.Answers(udp=blackbox.ECHO_PORT, tcp=blackbox.ECHO_PORT, http=blackbox.HTTP_PORT)
-    cmdline = OWN_CMDLINE.format(words=" ".join(KERNEL_WORDS[vmm]))
+    words = [*KERNEL_WORDS[vmm], *(vm.clock_words(vm.accelerated(guest.ensure())[0]) if vmm == "qemu" else ())]
+    cmdline = OWN_CMDLINE.format(words=" ".join(words))
     fields = {"vmm": vmm, "cmdline": cmdline, "memory": 128, "answers": answers}
     return boxfile.Box.model_validate({**fields, "kernel": made.kernel, "initrd": made.initramfs})
 
