@@ -1,11 +1,16 @@
+import contextlib
 import hashlib
 import json
+import os
+import signal
 import tarfile
 import tomllib
 from pathlib import Path
 
 import pytest
 
+from tare.contract import suite
+from tare.contract.leftovers import left_on_host
 from tare.host import state
 from tare.host.daemons import containerd
 from tare.image import manifests
@@ -126,3 +131,32 @@ def test_a_runtime_whose_shim_is_not_there_is_refused_with_the_fix(monkeypatch, 
     assert answer.reason == f"{needs} is not installed"
     assert fix in answer.fix
     assert not (state.home() / "journal").exists()  # nothing was started
+
+
+@pytest.mark.host
+@pytest.mark.own_host
+@pytest.mark.parametrize("name", ["containerd", "containerd-cri"])
+def test_of_a_daemon_that_was_killed_nothing_stays_and_the_next_start_has_a_new_one(name):
+    [platform] = registry.choose([name])
+    with suite.benches(lambda _: None) as bench_of, contextlib.closing(platform):
+        platform.detect()
+        bench = bench_of(platform)
+        platform.prepare(bench.launcher.image)
+        running = bench.start()
+        label, before = running.instance.spec.id, _shims_sockets()
+        assert left_on_host(label)
+        server = containerd_server.SHARED.held()
+        assert server.own, "no other containerd runs on a host of its own"
+        for pid in server.group().pids():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        assert "was ended by signal 9" in str(platform.daemon_failure())
+        running.stop()
+        assert left_on_host(label) == []
+        assert not _shims_sockets() & before
+        with bench.fresh() as another:
+            assert another.session.execute(["true"], time_limit_s=30).code == 0
+
+
+def _shims_sockets():
+    return {str(path) for path in Path("/run/containerd/s").glob("*")}

@@ -12,6 +12,8 @@ BESIDE_OTHERS = (
     "native",
     "runc",
     "bubblewrap",
+    "containerd",
+    "containerd-cri",
     "nspawn",
     "docker",
     "libvirt-lxc",

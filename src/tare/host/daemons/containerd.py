@@ -15,6 +15,8 @@ SOCKETS = ("/run/containerd/containerd.sock", "/run/k3s/containerd/containerd.so
 #: Of all that is tare's in a daemon, but for pods: those are in the namespace of the CRI.
 NAMESPACE = "tare"
 CRI_NAMESPACE = "k8s.io"
+#: The folder of the state of tare's own daemon, beside its socket.
+STATE = "state"
 #: Wherever a daemon has its state, its shims listen here, and runtimes keep theirs below it (containerd's defaults).
 _SHIMS = Path("/run/containerd")
 _LIMIT_S = 2.0
@@ -42,6 +44,11 @@ def hosts_own() -> str | None:
     """The address of the host's own daemon, the one of ``CONTAINERD_ADDRESS`` before others; None: none runs."""
     named = os.environ.get("CONTAINERD_ADDRESS", "")
     return next((address for address in (*([named] if named in SOCKETS else []), *SOCKETS) if listens(address)), None)
+
+
+def bundle(address: str, container: str, namespace: str = NAMESPACE) -> Path:
+    """Where a daemon of tare's own, whose state is beside its socket, mounts the root of a container."""
+    return Path(address).parent / STATE / "io.containerd.runtime.v2.task" / namespace / container
 
 
 def kept_outside(address: str, container: str, namespace: str = NAMESPACE) -> list[Path]:

@@ -21,7 +21,7 @@ from tare.host.resources.kinds import OneOf, Rule
 from tare.host.resources.resource import Fact, HostResource
 
 #: Runtimes without a daemon that a bundle of tare's may be given to.
-OCI_RUNTIMES: Final = ("runc", "crun", "runsc", "youki")
+OCI_RUNTIMES: Final = ("runc", "crun", "krun", "runsc", "youki")
 #: Where runtimes note sandboxes of tare's outside its own folder.
 NSPAWN: Final = Path("/run/systemd/nspawn")
 LXC_LOCKS: Final = Path("/run/lxc/lock")

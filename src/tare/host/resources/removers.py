@@ -414,8 +414,9 @@ def _first_words(table: str) -> list[str]:
 
 
 def _remove_from_gone_containerd(address: str, name: str, namespace: str = containerd.NAMESPACE) -> None:
-    """What a daemon of tare's own that was killed left of a container, outside of its folders."""
+    """What a daemon of tare's own that was killed left of a container: shim, mounts, files outside of its folder."""
     _end_shims(name)
+    mounts.clear(containerd.bundle(address, name, namespace))
     for path in containerd.kept_outside(address, name, namespace):
         removal.remove(path)
 

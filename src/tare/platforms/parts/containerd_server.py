@@ -174,7 +174,7 @@ def configuration(folder: Path, address: str) -> str:
     lines = [
         "version = 2",
         f"root = {text(str(folder / 'root'))}",
-        f"state = {text(str(folder / 'state'))}",
+        f"state = {text(str(folder / containerd.STATE))}",
         "[grpc]",
         f"address = {text(address)}",
         f"[{cri}]",

@@ -1,0 +1,71 @@
+"""krun: crun with libkrun, which runs the bundle's process as a small virtual machine by KVM.
+
+The same bundle as runc's. libkrun is in neither Debian 12 nor 13; where a user has it, crun starts it by the name krun.
+By its documentation: no bundle of it has run here yet.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from tare.host import processes
+from tare.host.resources import removers
+from tare.host.resources.journal import CleanupStack
+from tare.image.build import Image
+from tare.image.forms import disk_bytes
+from tare.platforms import crun
+from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.gvisor import KVM_FIX
+from tare.platforms.parts.attempt import TrialSite, complaint
+from tare.platforms.parts.oci import Net, launch_bundle
+
+PROGRAM = "krun"
+FIX = "install crun with libkrun (crun-krun on Fedora): neither Debian 12 nor 13 has it"
+
+
+class Krun(Platform):
+    """A virtual machine with libkrun's own kernel, which hands its programs' sockets to the network namespace's."""
+
+    name = "krun"
+    title = "krun (crun with libkrun) on an OCI bundle, no daemon"
+    network_path = "client, bridge, veth, sockets by pass-through"
+    disk_cache = "the guest's page cache over virtio-fs"
+    own_kernel = True
+    by_default = False
+
+    def detect(self) -> Availability:
+        """Run a trivial bundle."""
+        if processes.find(PROGRAM) is None:
+            return Availability(False, reason="krun is not installed", fix=FIX)
+        if os.geteuid() != 0:
+            return Availability(False, reason="a bundle needs root here", fix="run tare as root (sudo)")
+        if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+            return Availability(False, reason="/dev/kvm cannot be opened", fix=KVM_FIX)
+        why = complaint(trial_argv)
+        if why:
+            return Availability(False, reason=f"a trivial bundle fails: {why}", fix=KVM_FIX)
+        shown = processes.run([PROGRAM, "--version"], time_limit_s=5).text.split("\n")[0].split()
+        return Availability(True, version=shown[-1] if shown else "unknown")
+
+    def prepare(self, image: Image) -> Prepared:
+        """The image as a folder."""
+        return Prepared("folder", disk_bytes(image.root), (image.root,), (PROGRAM,))
+
+    def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
+        """Run the bundle."""
+        return launch_bundle(spec, cleanup, PROGRAM, [], Net.VETH, without_v2=True)
+
+
+def trial_argv(site: TrialSite) -> list[str]:
+    """The host's own `true`, in a root with nothing else."""
+    root = site.folder / "root"
+    root.mkdir()
+    (site.folder / "config.json").write_text(json.dumps(crun.trial_config(root, site.group.inner)))
+    state = site.folder / "state"
+    name = f"tare-{site.folder.name}"
+    site.cleanup.own(removers.oci_container(PROGRAM, state, name))
+    return [PROGRAM, "--root", str(state), "run", "--bundle", str(site.folder), name]
+
+
+PLATFORMS = (Krun(),)
