@@ -26,7 +26,7 @@ from tare.platforms.parts.microvm import GUEST_CID, HOST_CID, PORT, MicroVm, lis
 from tare.timeouts import stretched
 
 PROGRAM = KIND = "cloud-hypervisor"
-#: Of the instance's memory limit, for the monitor itself.
+#: What the monitor itself may take beside the guest's memory.
 MONITOR_BYTES = 64 << 20
 #: A guest that restarts has ended: there is no other switch that every kernel has.
 _KERNEL = ("console=ttyS0", "quiet", "reboot=k", "panic=-1")
@@ -45,11 +45,9 @@ class CloudHypervisor(Platform):
     own_kernel = True
     by_default = False
     open_by_design = left_open.BY_BRIDGE
-    not_honoured = (
-        "the data volume is an ext4 of its own, on a raw file on the host's disk",
-        f"the memory limit holds for guest and monitor together: the guest has {MONITOR_BYTES >> 20} MiB less",
-        "dropping cached data drops the host's pages, not the guest's",
-    )
+    monitor_bytes = MONITOR_BYTES
+    no_direct_io = f"{vm.NO_DIRECT_IO}, unless it is told direct=on"
+    not_honoured = (vm.OWN_VOLUME, vm.beside(MONITOR_BYTES))
 
     def detect(self) -> Availability:
         """Look for the program, and boot a trivial guest by it."""
@@ -81,7 +79,7 @@ class CloudHypervisor(Platform):
         made = guest.ensure(KIND)
         machine = MicroVm(
             cpus=len(spec.resources.cpus),
-            memory_bytes=spec.resources.memory_bytes - MONITOR_BYTES,
+            memory_bytes=spec.resources.memory_bytes,
             kernel=str(made.kernel),
             initramfs=str(made.initramfs),
             root=str(vm.copied(vm.root_disk(spec.image), folder / "root.ext4")),
@@ -107,7 +105,8 @@ class CloudHypervisor(Platform):
                 raise
         stream = CallbackStream(connection, process)
         address = Address(endpoint.address, spec.port, spec.port, endpoint.address)
-        return Instance(spec, stream, started, address, FirstByte(stream.fileno()), ping)
+        first_byte = FirstByte(stream.fileno())
+        return Instance(spec, stream, started, address, first_byte, ping, guest_bytes=machine.memory_bytes)
 
 
 def command(machine: MicroVm) -> list[str]:
