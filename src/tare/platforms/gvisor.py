@@ -22,7 +22,7 @@ NETSTACK = ", gVisor's netstack"
 #: these it keeps no data of files; the others, which are for files that nobody else has, do.
 UNCACHED = ("none", "remote_revalidating")
 #: Systrap answers a call without a switch of the host's while its sentry and the program are awake on two CPUs.
-SLOW_CALLS = "systrap's fast path is off with one CPU: each call costs more than with two"
+SLOW_CALLS = "systrap's fast path is off with one CPU"
 INSTALL = "tare setup --with gvisor"
 KVM_FIX = "use a host whose KVM runs guests, or a lab: tare lab run -- tare doctor"
 
