@@ -83,8 +83,8 @@ def of_process(pid: int, instance: str = "", root: Path | None = None) -> dict[s
             files[name] = (folder / name).read_text()
         except OSError:  # no label where no module is
             files[name] = ""
-    name = _fields(files[STATUS]).get("Name")
-    return {"process": name, **of_files(files, instance)} if name else {}
+    process = _fields(files[STATUS]).get("Name")
+    return {"process": process, **of_files(files, instance)} if process else {}
 
 
 def foremost(pids: Iterable[int], agent: str, root: Path | None = None) -> int | None:
