@@ -102,7 +102,7 @@ def test_what_the_programs_own_start_costs_is_no_cost_of_the_work(plan, store):
 
 def test_the_programs_own_start_is_over_before_the_gate_opens():
     launcher = FakeLauncher()
-    running = launcher.start(SimpleNamespace(name="docker"), Arm("docker"), measured=False)
+    running = launcher.start(SimpleNamespace(name="docker", publishes=False), Arm("docker"), measured=False)
     run_trial(Starting("alpha"), {}, running, None, lambda: launcher.log.append("gate"))
     assert launcher.log == ["start docker", "start on docker", "gate", *["long on docker"] * 3]
 
