@@ -129,7 +129,7 @@ def _accepted(listener: socket.socket, spec: LaunchSpec) -> socket.socket:
         connection, _ = listener.accept()
     except TimeoutError as error:
         fix = "see containerd's log"
-        raise PlatformError(f"the pod's agent did not connect within {spec.start_limit_s:.0f} s", fix=fix) from error
+        raise PlatformError(f"the pod's agent did not connect within {stretched(spec.start_limit_s):.0f} s", fix=fix) from error
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection
 
