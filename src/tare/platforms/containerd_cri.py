@@ -128,8 +128,8 @@ def _accepted(listener: socket.socket, spec: LaunchSpec) -> socket.socket:
     try:
         connection, _ = listener.accept()
     except TimeoutError as error:
-        fix = "see containerd's log"
-        raise PlatformError(f"the pod's agent did not connect within {stretched(spec.start_limit_s):.0f} s", fix=fix) from error
+        late = f"the pod's agent did not connect within {stretched(spec.start_limit_s):.0f} s"
+        raise PlatformError(late, fix="see containerd's log") from error
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection
 
