@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tare.campaign.host_session import harness_cpus
 from tare.errors import StoreError
 from tare.host import cgroup, processes
 from tare.model import Arm
@@ -84,17 +85,19 @@ def test_all_threads_are_off_the_measured_cpus_and_instances_on_them(tmp_path):
 
 def test_a_child_inherits_nothing_of_it(prepared):
     launcher, client = prepared
-    everywhere = os.sched_getaffinity(0) | set(launcher.resources.cpus)
+    harness = harness_cpus(launcher.resources.cpus)
+    everywhere = set(harness) | set(launcher.resources.cpus)
     asked = [sys.executable, "-c", "import os; print(sorted(os.sched_getaffinity(0)))"]
-    assert os.sched_getaffinity(0).isdisjoint(launcher.resources.cpus)
+    assert os.sched_getaffinity(0) == set(harness)
+    assert launcher.resources.probe_cpu not in harness
     assert processes.run(asked).text.strip() == str(sorted(everywhere))
     [platform] = registry.choose(["native"])
     platform.prepare(launcher.image)
     running = launcher.start(platform, Arm("native"), measured=False)
     try:
         seen = running.session.execute(["grep", "Cpus_allowed_list", "/proc/self/status"]).stdout.split()[1].decode()
-        assert seen == ",".join(map(str, launcher.resources.cpus))
+        assert listed(seen) == set(launcher.resources.cpus)
     finally:
         running.stop()
     allowed = client.run(["grep", "Cpus_allowed_list", "/proc/self/status"], time_limit_s=10).text.split()[1]
-    assert allowed == ",".join(str(cpu) for cpu in sorted(everywhere - set(launcher.resources.cpus)))
+    assert listed(allowed) == set(harness)

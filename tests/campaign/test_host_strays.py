@@ -20,7 +20,7 @@ pytestmark = pytest.mark.host
 
 def test_what_a_sandbox_that_stayed_runs_is_foreign(launcher, tmp_path, monkeypatch):
     monkeypatch.setattr(unremoved, "_noted", {})
-    [cpu] = launcher.resources.cpus
+    cpu = launcher.resources.probe_cpu
     group = cgroup.Group("tare/strayx1")
     sampler = Sampler((cpu,), interval_s=0.1)
     with CleanupStack(launcher.journal) as cleanup:

@@ -23,7 +23,7 @@ _LOOP = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done"
 def test_an_instance_is_counted_and_a_neighbour_is_told_apart_from_it(launcher, tmp_path):
     [platform] = registry.choose(["native"])
     platform.prepare(launcher.image)
-    [cpu] = launcher.resources.cpus
+    cpu = launcher.resources.probe_cpu
     running = launcher.start(platform, Arm("native"), measured=False)
     sampler = Sampler((cpu,), interval_s=0.1)
     neighbour = None

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tare.errors import HostError
-from tare.host import cgroup, lock, systemd
+from tare.host import cgroup, lock, processes, systemd
 from tare.host.resources import claims, removers
 from tare.model import Resources
 
@@ -143,3 +143,19 @@ def test_every_session_has_the_slice_of_all_instances_and_the_clients():
     assert lock.is_shared(removers.control_group("tare.slice"))
     assert lock.is_shared(removers.control_group("tare.slice/tare-client.slice"))
     assert not lock.is_shared(removers.control_group("tare.slice/tare-ab12cx3.slice"))
+
+
+#: What `busctl` of systemd 252 said on a Debian 12 without dbus, and with it of a unit that is there.
+@pytest.mark.parametrize(
+    ("answer", "fix"),
+    [
+        (b"Failed to connect to bus: No such file or directory\n", "dbus"),
+        (b"Call failed: Unit tare-client.slice already exists.\n", "journalctl"),
+    ],
+)
+def test_a_systemd_that_cannot_be_called_names_what_is_missing(answer, fix, monkeypatch, tmp_path):
+    called = processes.Finished(("busctl",), 1, b"", answer, 1)
+    monkeypatch.setattr(processes, "run", lambda *_, **__: called)
+    with pytest.raises(HostError, match=r"tare-client\.slice: " + answer.decode().strip()) as refused:
+        systemd.make_slice(tmp_path, "tare.slice/tare-client.slice")
+    assert fix in refused.value.fix

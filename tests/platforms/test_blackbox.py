@@ -320,7 +320,8 @@ def test_it_starts_and_its_start_is_seen_from_outside(running):
     assert marks.first_byte_ns is None
     assert "no agent" in marks.reasons["command_ns"]
     figures = workloads.get("startup").read(marks)
-    assert set(figures) == {"ping", "answer"}
+    assert set(figures) == {"ping", "answer", "answer-from-nothing"}
+    assert figures["answer"] < figures["answer-from-nothing"], "its network was made first"
 
 
 @pytest.mark.host

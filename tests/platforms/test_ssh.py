@@ -197,7 +197,7 @@ def test_it_keeps_its_promise(bench, check):
 @pytest.mark.host
 def test_it_is_on_the_far_host_with_as_many_cpus(bench, remote):
     inside = bench.running.session.execute(["sh", "-c", "nproc; ip -br addr"], time_limit_s=10).stdout.decode()
-    assert inside.split()[0] == "1"
+    assert inside.split()[0] == str(len(bench.running.instance.spec.resources.cpus))
     assert remote.address in inside
     assert bench.running.instance.address.host == remote.address
     assert bench.running.cpu_ns() is None

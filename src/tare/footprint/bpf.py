@@ -131,7 +131,10 @@ class Loaded:
     def close(self) -> None:
         """Detach and unload everything. May be called twice."""
         while self._memory:
-            self._memory.pop().close()
+            view = self._memory.pop()
+            # What Ctrl-C interrupted may have been looking into it, and its traceback still does: it goes with that.
+            with contextlib.suppress(BufferError):
+                view.close()
         while self._links:
             self._library.bpf_link__destroy(self._links.pop())
         while self._events:

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host import processes
+from tare.host import distribution, processes
 from tare.model import Resources
 from tare.timeouts import stretched, until
 
@@ -28,7 +28,9 @@ LIMIT_S = 20.0
 NO_UNIT = 5  # exit code of `systemctl` for a unit that is not loaded
 _MANAGER = ("org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager")
 _UNLIMITED = (1 << 64) - 1
-_FIX = "see `systemctl status dbus` (the package dbus), and what the journal says: journalctl -b -u init.scope"
+_FIX = "see what the journal says: journalctl -b -u init.scope"
+#: What `busctl` says where no bus is: systemd runs without one, and takes no calls of programs then.
+NO_BUS = "Failed to connect to bus"
 
 #: The keepers of the scopes that this process made, by the slice. Each ends with its standard input, so with tare.
 _keepers: dict[str, subprocess.Popen[bytes]] = {}
@@ -127,7 +129,8 @@ def _call(method: str, signature: str, *words: str) -> None:
     called = processes.run(["busctl", "--quiet", "call", *_MANAGER, method, signature, *words], time_limit_s=LIMIT_S)
     if called.code != 0:
         lines = called.stderr.decode(errors="replace").strip().splitlines() or ["no answer"]
-        raise HostError(f"systemd does not make {words[0]}: {lines[-1]}", fix=_FIX)
+        fix = f"{distribution.install('dbus')} && systemctl start dbus" if NO_BUS in lines[-1] else _FIX
+        raise HostError(f"systemd does not make {words[0]}: {lines[-1]}", fix=fix)
 
 
 def _await(place: Path, unit: str, pid: int | None = None) -> None:

@@ -26,8 +26,8 @@ USER = ("setpriv", f"--reuid={userns.FIRST}", f"--regid={userns.FIRST}", "--clea
 #: ch-run asks the environment who calls it.
 ENVIRONMENT = ("env", "--ignore-environment", "USER=tare", "HOME=/", "PATH=/usr/local/bin:/usr/bin:/bin")
 SHARED = "it isolates the files alone, by design: processes, networks, IPC, /dev and /sys are the host's"
-#: What a user without rights may do on the host: raw sockets and root's keys are not among it.
-OPEN = ("abstract-sockets", "host-ipc", "other-arm", "processes", "setuid", "user-namespace")
+#: What a user without rights may do on the host; raw sockets are not among it. A session's keyring is inherited.
+OPEN = ("abstract-sockets", "host-ipc", "keys", "other-arm", "processes", "setuid", "user-namespace")
 
 
 def sandbox_argv(root: str, command: Sequence[str], *options: str) -> list[str]:
