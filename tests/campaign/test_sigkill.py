@@ -16,7 +16,7 @@ from tare.image import build
 from tare.platforms import registry
 from tare.store import read_store
 
-pytestmark = [pytest.mark.host, pytest.mark.own_host]
+pytestmark = pytest.mark.host
 
 KILLS = 20
 #: So many come at once: within a time from the start of the command in which there is no file yet on any host.

@@ -88,6 +88,7 @@ HELD_TO = {
     "containerd-gvisor-runc": RUNTIME,
     "crun-in-qemu-tcg": STARTS | {"escape", "work-is-accounted"},  # runc-in-qemu-tcg's machine and network
     "crun-none": DIFFERENT,
+    "crun-seccomp": DIFFERENT,
     "crun-userns": DIFFERENT,
     "docker-crun": RUNTIME,
     "docker-gvisor": RUNTIME,
@@ -98,15 +99,21 @@ HELD_TO = {
     "gvisor-host": DIFFERENT,
     "gvisor-ptrace": DIFFERENT,
     "gvisor-restored": DIFFERENT | {"four-at-once", "stream-is-clean"},
+    "libvirt-qemu-writeback-tcg": STARTS,  # libvirt-qemu-tcg with another cache of its disks
     "native-userland": DIFFERENT,
+    "native-plain": DIFFERENT,
     "native-veth": DIFFERENT,
+    "nspawn-users": DIFFERENT,
     "podman-crun": RUNTIME,
     "podman-gvisor": DIFFERENT,
     "podman-host": DIFFERENT,
     "qemu-microvm-tcg": STARTS | {"escape", "stop-leaves-nothing", "work-is-accounted"},  # qemu-tcg's network
     "qemu-user-tcg": DIFFERENT,
+    "qemu-virtiofs-tcg": STARTS | {"memory-holds", "stop-leaves-nothing", "work-is-accounted"},  # a helper beside it
+    "qemu-writeback-tcg": STARTS,  # qemu-tcg, likewise
     "runc-in-qemu-tcg": DIFFERENT,
     "runc-none": DIFFERENT,
+    "runc-seccomp": DIFFERENT,
     "runc-userns": DIFFERENT,
     "uml-ubd": DIFFERENT,
 }
