@@ -367,7 +367,7 @@ def _remove_containerd(facts: Mapping[str, Fact]) -> None:
         _remove_from_gone_containerd(address, name)
         return
     ctr = containerd.ctr(address)
-    deadline = until(10)
+    deadline, by_itself = until(10), until(2)
     while True:
         # Of a task that is just being made or has just died, the daemon first has to learn.
         processes.run([*ctr, "tasks", "rm", "--force", name], time_limit_s=20)
@@ -382,6 +382,9 @@ def _remove_containerd(facts: Mapping[str, Fact]) -> None:
         if time.monotonic() > deadline:
             fix = f"see `{' '.join(ctr)} {stays[0]} ls`"
             raise HostError(f"containerd keeps {name} among its {', '.join(stays)}", fix=fix)
+        if time.monotonic() > by_itself:
+            # A shim may wait for ever for a killed client to read what its task prints. The daemon tidies up after it.
+            _end_shims(name)
         time.sleep(0.05)
 
 
