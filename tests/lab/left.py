@@ -63,6 +63,7 @@ EXCUSED = {
         r"(unit: |group: /sys/fs/cgroup/system\.slice/)libvirtd(-admin|-ro)?\.(socket|service)\b",
         r"file: /run/(libvirtd\.pid|libvirt/\w+/driver\.pid) ",
     ),
+    "Docker's bridge has an address of its link from its first container on": (r"(address: |route: dev )docker0 ",),
     "settings of links go and come with the bridge of an engine": (r"setting: /proc/sys/net/(ipv[46]|bridge)/",),
     "journal, sessions and devices of a host that goes on": (
         r"file: /(var/log|run/log|run/udev|run/user|dev/(vcs|pts|shm))\b",

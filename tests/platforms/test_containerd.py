@@ -32,6 +32,15 @@ Server:
   Revision: 1.6.20~ds1-1+deb12u3
   UUID: 5cdfe57a-056b-4c36-bd1f-569d484785c9
 """
+#: What `ctr --namespace k8s.io images ls` of Debian 12 printed after an import, with shorter types
+#: and digests, and without its last columns.
+IMAGES = """\
+REF TYPE DIGEST
+localhost/tare:f82a44a81956 application/vnd sha256:3cb241c0
+localhost/tare:pause application/vnd sha256:fa1bf283
+sha256:835721c96d9d3a4703b2e3774c6f9705e348e62ad82577439b07a5e570e2965d application/vnd sha256:3cb241c0
+sha256:fa7bfdd1c0ae78117b53f3635241ed3837602f8e052a476101be93e837dc5644 application/vnd sha256:fa1bf283
+"""
 #: The words of a shim that containerd 1.6 started.
 SHIM = [
     "/bin/containerd-shim-runc-v2", "-namespace", "tare", "-id", "tare-ab12cx3", "-address", "/w/containerd.sock", "",
@@ -69,6 +78,16 @@ def test_the_archive_has_two_images_of_one_layer_and_goes_after_use(tmp_path):
             assert _blob(archive, layer) == (tmp_path / "root.tar").read_bytes()
         kept = place
     assert not kept.exists()
+
+
+def test_an_image_goes_with_the_digest_that_the_cri_calls_it_by_unless_another_tag_has_it_too():
+    tag = "localhost/tare:f82a44a81956"
+    digest = "sha256:835721c96d9d3a4703b2e3774c6f9705e348e62ad82577439b07a5e570e2965d"
+    assert containerd.references(IMAGES, tag) == [tag, digest]
+    other = IMAGES.splitlines()[1].replace(tag, "localhost/mine:latest")
+    assert containerd.references(f"{IMAGES}{other}\n", tag) == [tag]
+    assert containerd.references(IMAGES, "localhost/tare:0000") == []
+    assert containerd.references("", tag) == []
 
 
 def test_a_daemon_of_tares_own_has_its_places_and_the_runtimes(tmp_path, monkeypatch):

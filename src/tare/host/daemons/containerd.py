@@ -51,6 +51,19 @@ def bundle(address: str, container: str, namespace: str = NAMESPACE) -> Path:
     return Path(address).parent / STATE / "io.containerd.runtime.v2.task" / namespace / container
 
 
+def references(listed: str, tag: str) -> list[str]:
+    """What names an image in ``ctr images ls``: its tag, and what the CRI calls it by besides, its digest.
+
+    Where another tag names the same image, the digest is that one's too, and is left.
+    """
+    digests = {words[0]: words[2] for words in map(str.split, listed.splitlines()[1:]) if len(words) > 2}
+    if tag not in digests:
+        return []
+    alike = [reference for reference, digest in digests.items() if digest == digests[tag]]
+    names = [reference for reference in alike if not reference.startswith("sha256:")]
+    return alike if names == [tag] else [tag]
+
+
 def kept_outside(address: str, container: str, namespace: str = NAMESPACE) -> list[Path]:
     """What shim and runtime of a container keep outside of the daemon's folders, and leave there when both are killed.
 

@@ -433,8 +433,9 @@ def _remove_containerd_image(facts: Mapping[str, Fact]) -> None:
         raise HostError(f"image {tag} cannot be removed: the containerd at {address} does not answer", fix=fix)
     for namespace in (containerd.NAMESPACE, containerd.CRI_NAMESPACE):
         ctr = containerd.ctr(address, namespace)
-        if tag in _first_words(processes.run([*ctr, "images", "ls"], time_limit_s=20).text):
-            processes.run([*ctr, "images", "rm", "--sync", tag], time_limit_s=30).require()
+        listed = processes.run([*ctr, "images", "ls"], time_limit_s=20).text
+        for reference in containerd.references(listed, tag):
+            processes.run([*ctr, "images", "rm", "--sync", reference], time_limit_s=30).require()
 
 
 def _remove_podman_image(facts: Mapping[str, Fact]) -> None:
