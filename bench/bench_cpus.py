@@ -125,7 +125,7 @@ def told(logs: np.ndarray) -> str:
     """A mean of log ratios as a ratio with its interval."""
     interval = t_interval(logs, 0.95)
     ratios = Interval(*(math.exp(value) for value in (interval.point, interval.low, interval.high)))
-    return f"{ratios.point:.2f} × ({ratios.low:.2f} to {ratios.high:.2f})"  # noqa: RUF001 (a times sign)
+    return f"{ratios.point:.2f} × ({ratios.low:.2f} to {ratios.high:.2f})"
 
 
 if __name__ == "__main__":

@@ -180,8 +180,8 @@ def test_a_study_that_is_repeated_runs_once_a_block_as_the_study_did():
 def test_what_the_client_spends_stands_beside_what_the_platform_does():
     figures = (Sample("rate", 7.0),)
     run = runs.Measured(Outcome({"rate": 7.0}, work=10), figures, (), 1000, None, client_ns=400)
-    told = {(sample.metric, sample.round): sample.value for sample in runs.together([run, run]).samples}
-    assert told == {
+    values = {(sample.metric, sample.round): sample.value for sample in runs.together([run, run]).samples}
+    assert values == {
         (metric, number): value
         for number in (0, 1)
         for metric, value in {"rate": 7.0, "cpu-cost": 100.0, "client-cost": 40.0}.items()

@@ -163,6 +163,14 @@ def test_nothing_of_it_is_in_the_kernel_after_a_kill_nor_after_a_stop(counter):
 
 
 @pytest.mark.host
+def test_what_still_looks_into_the_counts_is_no_error_when_they_go():
+    loaded = bpf.Loaded(bpf.compiled(syscalls.SOURCE), {"counts": bpf.possible_cpus()})
+    first = np.frombuffer(loaded.memory("counts", 8), np.uint64)  # as the traceback of a Ctrl-C does
+    loaded.close()
+    assert first[0] == 0
+
+
+@pytest.mark.host
 def test_what_tare_starts_inherits_nothing_that_would_keep_it_in_the_kernel(counter):
     counter.start("tare-test/inherited")
     # The descriptor by which they are listed is among them, and gone when it is looked at.

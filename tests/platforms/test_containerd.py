@@ -12,7 +12,7 @@ import pytest
 from tare.contract import suite
 from tare.contract.leftovers import left_on_host
 from tare.host import state
-from tare.host.daemons import containerd
+from tare.host.daemons import activation, containerd
 from tare.image import manifests
 from tare.image.build import Image
 from tare.image.forms import oci_archive
@@ -122,7 +122,7 @@ def test_a_shim_is_called_after_its_type(runtime, program):
 
 
 def test_a_socket_that_nobody_listens_on_is_no_daemon(tmp_path):
-    assert not containerd.listens(str(tmp_path / "containerd.sock"))
+    assert not activation.runs(str(tmp_path / "containerd.sock"))
 
 
 def test_a_daemon_that_cannot_talk_to_gvisors_shim_is_refused_with_its_version():

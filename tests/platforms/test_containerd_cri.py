@@ -93,9 +93,9 @@ def test_requests_go_over_one_connection_and_the_answers_come_back(tmp_path):
 
 
 def test_a_refusal_is_told_in_the_daemons_words(tmp_path):
-    told = [("grpc-status", "5"), ("grpc-message", "no runtime for %22kata%22 is configured")]
+    trailers = [("grpc-status", "5"), ("grpc-message", "no runtime for %22kata%22 is configured")]
     with (
-        serving(tmp_path / "s", [(b"", told)]),
+        serving(tmp_path / "s", [(b"", trailers)]),
         contextlib.closing(Runtime(str(tmp_path / "s"))) as runtime,
         pytest.raises(HostError, match='refuses RunPodSandbox: no runtime for "kata" is configured'),
     ):

@@ -40,7 +40,7 @@ def test_who_starts_crun_by_a_path_gets_a_script_where_v2_must_be_hidden(monkeyp
 def test_asking_for_the_version_makes_no_folder_of_cruns(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     monkeypatch.setattr(state, "work", lambda: tmp_path / "work")
-    said = processes.run(asked_version("crun"), time_limit_s=5).text
-    assert said.startswith("crun version ")
-    assert f"rundir: {tmp_path}/work\n" in said
+    printed = processes.run(asked_version("crun"), time_limit_s=5).text
+    assert printed.startswith("crun version ")
+    assert f"rundir: {tmp_path}/work\n" in printed
     assert asked_version("runc") == ["runc", "--version"]

@@ -78,7 +78,15 @@ def test_what_a_family_makes_is_held_to_the_contract_too(monkeypatch):
         registry.choose(["odd:other"])
 
 
-@pytest.mark.parametrize("given", [None, Observed("cache", 5), Observed("cache", "path", {"kernels": "x"})])
+@pytest.mark.parametrize(
+    "given",
+    [
+        None,
+        Observed("cache", 5),
+        Observed("cache", "path", {"kernels": "x"}),
+        Observed("cache", "path", facts={"disk": 5}),
+    ],
+)
 def test_what_a_platform_shows_of_an_instance_is_texts_by_families(given):
     platform = FakePlatform("odd")
     platform.observed = lambda instance, read: given

@@ -30,8 +30,8 @@ def test_where_nothing_is_limited_they_are_podmans_own(monkeypatch):
 )
 def test_the_bridge_is_named_as_podman_itself_names_it(monkeypatch, name, path):
     """netavark's default network is on podman0, CNI's on cni-podman0."""
-    told = processes.Finished(("podman",), 0, b"cni-podman0\n", b"", 1)
-    monkeypatch.setattr(podman.processes, "run", lambda *_, **__: told)
+    answer = processes.Finished(("podman",), 0, b"cni-podman0\n", b"", 1)
+    monkeypatch.setattr(podman.processes, "run", lambda *_, **__: answer)
     [platform] = [platform for platform in podman.PLATFORMS if platform.name == name]
     instance = SimpleNamespace(host_processes=list)
     assert platform.observed(instance, lambda _: "unknown").network_path == path

@@ -35,7 +35,7 @@ def _after_direct_reads(launcher, name):
         except UnsupportedError as error:
             refused = error.what
         asked = processes.run(["fincore", "--bytes", "--noheadings", "--output", "RES", str(space.data / "data.ext4")])
-        return int(asked.require().text), running.instance.facts(), refused, answer.details
+        return int(asked.require().text), platform.observed(running.instance, str).facts, refused, answer.details
     finally:
         running.stop()
         platform.close()

@@ -250,5 +250,5 @@ def test_a_platforms_remark_stands_beside_all_figures_of_its_family(tmp_path: Pa
         record = store.record.model_copy(update={"platforms": remarked})
         results = results_of(record, analyse(record, store.samples(), store.trials()))
     for result in results:
-        told = {entry.platform for entry in result.platforms if entry.remark == "one CPU" and "one CPU" in entry.notes}
-        assert told == ({"runc"} if result.family == "cpu" else set())
+        remarked = [entry for entry in result.platforms if entry.remark == "one CPU" and "one CPU" in entry.notes]
+        assert {entry.platform for entry in remarked} == ({"runc"} if result.family == "cpu" else set())

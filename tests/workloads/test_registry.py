@@ -277,8 +277,8 @@ def test_the_documentation_has_every_workload_and_no_other():
 
 
 def test_over_a_network_the_clients_share_is_a_figure_too():
-    told = {name for name, workload in registry.all_workloads().items() if CLIENT_COST in _names(workload)}
-    assert told == {
+    stated = {name for name, workload in registry.all_workloads().items() if CLIENT_COST in _names(workload)}
+    assert stated == {
         "http-get", "iperf3-jitter", "iperf3-streams", "iperf3-tcp", "iperf3-udp", "tcp-crr", "tcp-rr", "udp-rtt",
     }  # fmt: skip
 

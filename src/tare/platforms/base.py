@@ -204,8 +204,6 @@ class Instance:
     daemons: Sequence[Group] = ()  # groups of shared daemons; read only
     accounted: bool = True  # whether the instance's group has all of its work: not so on another machine
     guest_bytes: int = 0  # the guest's memory, which is one mapping of its monitor's; 0: there is no such thing
-    #: facts of the running thing for the manifest, read once it is up
-    facts: Callable[[], Mapping[str, str]] = dict
     answer: FirstAnswer | None = None  # watches the services of an instance that has no agent
     #: called once, when the start has been measured: moves processes that a daemon started for this instance alone into
     #: the instance's group (`helpers`)
@@ -232,6 +230,8 @@ class Observed:
     network_path: str
     #: what its figures are to be read with, by the family of workloads that it is about
     remarks: Mapping[str, str] = field(default_factory=dict)
+    #: what else the manifest says of it, by name
+    facts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,6 @@ from tare.platforms.parts import left_open, vm
 from tare.platforms.parts.callback import CallbackStream, connected, end
 from tare.platforms.parts.marks import FirstByte, Ping
 from tare.platforms.parts.microvm import GUEST_CID, HOST_CID, PORT, MicroVm, listening
-from tare.timeouts import stretched
 
 PROGRAM = KIND = "cloud-hypervisor"
 #: What the monitor itself may take beside the guest's memory.
@@ -138,12 +137,7 @@ def complaint(program: str, made: guest.Guest) -> str:
     probe = " ".join([*_KERNEL, "tare.probe"])
     argv = [*booted(str(made.kernel), str(made.initramfs), probe, program), "--cpus", "boot=1", "--memory", "size=256M"]
     tried = processes.run(argv, time_limit_s=vm.KVM_LIMIT_S)
-    if b"tare-guest-runs" in tried.stdout:
-        return ""
-    if tried.timed_out:
-        return f"a guest does not come up within {stretched(vm.KVM_LIMIT_S):.0f} s"
-    lines = (tried.stderr or tried.stdout).decode(errors="replace").strip().splitlines()
-    return f"a guest does not start: {lines[-1] if lines else 'no message'}"
+    return vm.why_not(tried)
 
 
 PLATFORMS = (CloudHypervisor(),)

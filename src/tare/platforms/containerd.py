@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from tare.errors import TareError
 from tare.host import distribution, processes, state
@@ -23,7 +24,7 @@ from tare.platforms.parts import containerd_server, helpers, left_open
 from tare.platforms.parts.attempt import TrialSite, complaint, system_folders
 from tare.platforms.parts.containerd_server import SHARED, Server
 from tare.platforms.parts.marks import Ping
-from tare.platforms.parts.oci import Net, plugged
+from tare.platforms.parts.oci import NULL_NETNS, Net, plugged
 from tare.platforms.parts.pipes import start
 
 _INSTALL = distribution.install("containerd")
@@ -35,6 +36,8 @@ _FIXES = {
 }
 #: Since then a daemon reads the JSON by which shims of today tell their address.
 _TALKS_JSON = (1, 7)
+#: In an instance's folder, where `_keeps_its_state`.
+RUNTIMES_STATE = "runtime"
 FILTERLESS = "no seccomp filter, as `ctr run` has none without --seccomp"
 
 
@@ -107,10 +110,10 @@ class Containerd(Platform):
         server = SHARED.taken(self.name)
         name = f"tare-{spec.id}"
         address = plugged(spec, cleanup, self._net)
-        cleanup.own(removers.containerd_container(server.address, name))
+        cleanup.own(*self._made(server, name, spec.space.folder))
         argv = [
             *containerd.ctr(server.address),
-            *run_words(self._shims, self.runtime, f"{spec.group.inner}/box"),
+            *run_words(self._shims, self.runtime, f"{spec.group.inner}/box", spec.space.folder),
             f"--fifo-dir={spec.space.folder}",
             f"--memory-limit={spec.resources.memory_bytes}",
             f"--with-ns=network:{bridge.namespace_path(spec.id)}",
@@ -157,23 +160,36 @@ class Containerd(Platform):
         name = f"tare-{site.folder.name}"
         root = site.folder / "root"
         root.mkdir()
-        site.cleanup.own(removers.containerd_container(server.address, name))
+        site.cleanup.own(*self._made(server, name, site.folder))
         binds = [f"--mount=type=bind,src={path.resolve()},dst={path},options=rbind:ro" for path in system_folders()]
-        words = [*run_words(self._shims, self.runtime, f"{site.group.inner}/box"), f"--fifo-dir={site.folder}", *binds]
-        return [*containerd.ctr(server.address), *words, "--rootfs", str(root), name, "/bin/true"]
+        words = run_words(self._shims, self.runtime, f"{site.group.inner}/box", site.folder)
+        options = [f"--fifo-dir={site.folder}", *binds, "--rootfs", str(root)]
+        return [*containerd.ctr(server.address), *words, *options, name, "/bin/true"]
+
+    def _made(self, server: Server, name: str, folder: Path) -> Sequence[HostResource]:
+        """What `run_words` makes: the container, and what runsc mounts beside its state."""
+        container = removers.containerd_container(server.address, name)
+        mount = removers.mount(folder / RUNTIMES_STATE / containerd.NAMESPACE / NULL_NETNS)
+        return (mount, container) if _keeps_its_state(self._shims, self.runtime) else (container,)
 
 
-def run_words(shims: str, runtime: str, group: str) -> list[str]:
+def run_words(shims: str, runtime: str, group: str, folder: Path) -> list[str]:
     """The start of ``ctr run``'s words: the shim, what it starts, and the container's control group.
 
-    ``shims``: the runtime whose shim it is.
+    ``shims``: the runtime whose shim it is; ``folder``: the instance's.
     """
     # runc's shim starts what it is told: for crun that is the script that hides cgroup v2 from it, where it must be.
     program = None if runtime == shims else _path(runtime)
     if runtime == "crun":
         program = crun.runtime()
     named = [f"--runc-binary={program}"] if program else []
+    named += [f"--runc-root={folder / RUNTIMES_STATE}"] if _keeps_its_state(shims, runtime) else []
     return ["run", "--rm", f"--runtime={containerd_server.runtime_type(shims)}", *named, f"--cgroup=/{group}"]
+
+
+def _keeps_its_state(shims: str, runtime: str) -> bool:
+    """Whether the state is in the instance's folder: below /run/containerd runsc would leave a mount for ever."""
+    return (shims, runtime) == ("runc", "runsc")
 
 
 def too_old(shims: str, version: str) -> Availability | None:

@@ -133,7 +133,7 @@ def launched(platform: Platform, spec: LaunchSpec, cleanup: CleanupStack) -> Ins
 def observed(platform: Platform, instance: Instance, read: Callable[[str], str]) -> Observed:
     """The result of `Platform.observed`. Raises `TypeError` where it is none, and what the method raises."""
     seen = _require(platform, platform.observed(instance, read), Observed, "observed")
-    texts = [seen.disk_cache, seen.network_path, *seen.remarks.values()]
+    texts = [seen.disk_cache, seen.network_path, *seen.remarks.values(), *seen.facts, *seen.facts.values()]
     if not _all_texts(texts) or not set(seen.remarks) <= set(Family):
         raise TypeError(f"the observed of {platform.name} gave something else than texts, by families of workloads")
     return seen

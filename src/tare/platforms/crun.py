@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,17 @@ def trial_config(root: Path, group: str) -> dict[str, Any]:
     return config
 
 
+def trial_argv(site: TrialSite, program: str, within: Sequence[str] = ()) -> list[str]:
+    """A runtime with that bundle. ``within``: what makes the surroundings of a crun that must not see cgroup v2."""
+    root = site.folder / "root"
+    root.mkdir()
+    (site.folder / "config.json").write_text(json.dumps(trial_config(root, site.group.inner)))
+    state = site.folder / "state"
+    name = f"tare-{site.folder.name}"
+    site.cleanup.own(removers.oci_container(program, state, name, without_v2=bool(within)))
+    return [*within, program, "--root", str(state), "run", "--bundle", str(site.folder), name]
+
+
 class Crun(Platform):
     """Namespaces, cgroups and capabilities by crun; the same bundles as runc's."""
 
@@ -82,23 +94,13 @@ class Crun(Platform):
         another = genuine.other("crun", "crun")
         if another is not None:
             return another
-        why = complaint(self._trial)
+        why = complaint(lambda site: trial_argv(site, "crun", surroundings(cgroup.hierarchies())))
         if why:
             return Availability(False, reason=f"a trivial bundle fails: {why}", fix="tare doctor")
         version = processes.run(asked_version("crun"), time_limit_s=5).text.splitlines()
         shown = version[0].removeprefix("crun version ").strip() if version else "unknown"
         hidden = surroundings(cgroup.hierarchies())
         return Availability(True, version=shown, details={"hidden from it": hidden[-1]} if hidden else {})
-
-    def _trial(self, site: TrialSite) -> list[str]:
-        root = site.folder / "root"
-        root.mkdir()
-        (site.folder / "config.json").write_text(json.dumps(trial_config(root, site.group.inner)))
-        state = site.folder / "state"
-        name = f"tare-{site.folder.name}"
-        within = surroundings(cgroup.hierarchies())
-        site.cleanup.own(removers.oci_container("crun", state, name, without_v2=bool(within)))
-        return [*within, "crun", "--root", str(state), "run", "--bundle", str(site.folder), name]
 
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder."""

@@ -286,12 +286,7 @@ def complaint(program: str, made: guest.Guest) -> str:
         file.write_text(json.dumps(probe(str(made.kernel), str(made.initramfs))))
         argv = [program, "--no-api", *QUIET, "--config-file", str(file)]
         tried = processes.run(argv, time_limit_s=vm.KVM_LIMIT_S)
-    if b"tare-guest-runs" in tried.stdout:
-        return ""
-    if tried.timed_out:
-        return f"a guest does not come up within {stretched(vm.KVM_LIMIT_S):.0f} s"
-    lines = (tried.stderr or tried.stdout).decode(errors="replace").strip().splitlines()
-    return f"a guest does not start: {lines[-1] if lines else 'no message'}"
+    return vm.why_not(tried)
 
 
 PLATFORMS = (

@@ -6,18 +6,16 @@ By its documentation: no bundle of it has run here yet.
 
 from __future__ import annotations
 
-import json
 import os
 
 from tare.host import processes
-from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms import crun
 from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.gvisor import KVM_FIX
-from tare.platforms.parts.attempt import TrialSite, complaint
+from tare.platforms.parts.attempt import complaint
 from tare.platforms.parts.oci import Net, launch_bundle
 
 PROGRAM = "krun"
@@ -42,7 +40,7 @@ class Krun(Platform):
             return Availability(False, reason="a bundle needs root here", fix="run tare as root (sudo)")
         if not os.access("/dev/kvm", os.R_OK | os.W_OK):
             return Availability(False, reason="/dev/kvm cannot be opened", fix=KVM_FIX)
-        why = complaint(trial_argv)
+        why = complaint(lambda site: crun.trial_argv(site, PROGRAM))
         if why:
             return Availability(False, reason=f"a trivial bundle fails: {why}", fix=KVM_FIX)
         shown = processes.run([PROGRAM, "--version"], time_limit_s=5).text.split("\n")[0].split()
@@ -55,17 +53,6 @@ class Krun(Platform):
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Run the bundle."""
         return launch_bundle(spec, cleanup, PROGRAM, [], Net.VETH, without_v2=True)
-
-
-def trial_argv(site: TrialSite) -> list[str]:
-    """The host's own `true`, in a root with nothing else."""
-    root = site.folder / "root"
-    root.mkdir()
-    (site.folder / "config.json").write_text(json.dumps(crun.trial_config(root, site.group.inner)))
-    state = site.folder / "state"
-    name = f"tare-{site.folder.name}"
-    site.cleanup.own(removers.oci_container(PROGRAM, state, name))
-    return [PROGRAM, "--root", str(state), "run", "--bundle", str(site.folder), name]
 
 
 PLATFORMS = (Krun(),)

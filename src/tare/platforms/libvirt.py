@@ -10,8 +10,8 @@ import os
 import socket
 import threading
 from abc import abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tare.errors import HostError, ImageError, PlatformError
@@ -23,7 +23,7 @@ from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.image import forms, guest
 from tare.image.build import Image
-from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
+from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Observed, Platform, Prepared
 from tare.platforms.parts import domain, left_open, libvirtd, rights, virsh, vm
 from tare.platforms.parts.disks import disk_io, overlay
 from tare.platforms.parts.marks import FirstByte, Ping
@@ -301,8 +301,11 @@ class LibvirtQemu(Libvirt):
         pending = PendingDomain(name, started, endpoint.address, stream, first_byte)
         instance = self._up(creation, spec, daemon, pending)
         instance.guest_bytes = machine.memory_bytes
-        instance.facts = lambda: vm.facts(spec.group.pids(), machine.data)
         return instance
+
+    def observed(self, instance: Instance, read: Callable[[str], str]) -> Observed:
+        """What its monitor has open."""
+        return replace(super().observed(instance, read), facts=vm.back_ends(instance))
 
     def _connected(self, listener: socket.socket, creation: Creation, daemon: libvirtd.LibvirtDaemon) -> socket.socket:
         try:

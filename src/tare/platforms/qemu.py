@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tare.errors import HostError, ImageError, PlatformError
@@ -18,7 +19,7 @@ from tare.host.network import bridge
 from tare.host.resources.journal import CleanupStack
 from tare.image import guest
 from tare.image.build import Image
-from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
+from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Observed, Platform, Prepared
 from tare.platforms.parts import left_open, virtiofs, vm
 from tare.platforms.parts.disks import DiskIo, disk_io, overlay
 from tare.platforms.parts.machine import Machine, Plug, command, tap, user
@@ -119,8 +120,11 @@ class Qemu(Platform):
             ping,
             # What is shared with a daemon is mapped by both, in pieces.
             guest_bytes=0 if machine.shared else machine.memory_bytes,
-            facts=lambda: vm.facts(spec.group.pids(), machine.data),
         )
+
+    def observed(self, instance: Instance, read: Callable[[str], str]) -> Observed:
+        """What its monitor has open."""
+        return replace(super().observed(instance, read), facts=vm.back_ends(instance))
 
     def _guest(self) -> guest.Guest:
         return guest.ensure("virtiofs" if self._kind.shared else "virtio")

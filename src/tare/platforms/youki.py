@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 from tare.host import processes
 from tare.host.daemons import runtimes
-from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms import crun
 from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import left_open
-from tare.platforms.parts.attempt import TrialSite, complaint
+from tare.platforms.parts.attempt import complaint
 from tare.platforms.parts.oci import launch_bundle
 
 ERROR = "error in executing command"
@@ -37,19 +35,10 @@ class Youki(Platform):
             return Availability(False, reason="youki is not installed", fix=FIX)
         if os.geteuid() != 0:
             return Availability(False, reason="a bundle needs root here", fix="run tare as root (sudo)")
-        why = complaint(lambda site: self._trial(program, site), ERROR)  # a stack follows it
+        why = complaint(lambda site: crun.trial_argv(site, program), ERROR)  # a stack follows it
         if why:
             return Availability(False, reason=f"a trivial bundle fails: {why}", fix=f"try `{program} info`")
         return Availability(True, version=version(processes.run([program, "--version"], time_limit_s=5).text))
-
-    def _trial(self, program: str, site: TrialSite) -> list[str]:
-        root = site.folder / "root"
-        root.mkdir()
-        (site.folder / "config.json").write_text(json.dumps(crun.trial_config(root, site.group.inner)))
-        state = site.folder / "state"
-        name = f"tare-{site.folder.name}"
-        site.cleanup.own(removers.oci_container(program, state, name))
-        return [program, "--root", str(state), "run", "--bundle", str(site.folder), name]
 
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder."""

@@ -160,7 +160,7 @@ def _fairness(platform: Platform, running: RunningInstance, observed: Observed) 
         **({"published ports": PUBLISHED} if platform.publishes else {}),
         **({"no direct I/O": platform.no_direct_io} if platform.no_direct_io else {}),
         "disk cache": observed.disk_cache,
-        **running.instance.facts(),
+        **observed.facts,
         "data volume": volumes.described(spec.space.folder, spec.resources.data_bytes),
         "network path": observed.network_path,
         "remarks": list(observed.remarks.values()),

@@ -1,14 +1,37 @@
-"""Whether a daemon runs, or only its socket is there: to look at such a daemon would start it (socket activation)."""
+"""Whether a daemon listens, or only its socket is there: to call such a daemon would start it (socket activation)."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
+from tare.timeouts import stretched
+
 #: Of a socket that is listened on, in ``/proc/net/unix`` (the kernel's ``__SO_ACCEPTCON``).
 _LISTENS = 0x10000
+
+
+#: How long a daemon may take to accept a connection.
+CALL_LIMIT_S = 2.0
+
+
+def accepts(path: str, limit_s: float = CALL_LIMIT_S) -> bool:
+    """Whether a Unix socket takes a connection."""
+    with socket.socket(socket.AF_UNIX) as caller:
+        caller.settimeout(stretched(limit_s))
+        try:
+            caller.connect(path)
+        except OSError:
+            return False
+    return True
+
+
+def runs(path: str) -> bool:
+    """Whether a daemon listens there. A socket by which a request would only start one does not count."""
+    return not only_init_listens(path) and accepts(path)
 
 
 def only_init_listens(path: str, init: int = 1) -> bool:

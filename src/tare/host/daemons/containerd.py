@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import socket
 from pathlib import Path
 
 from tare.host.daemons import activation
-from tare.timeouts import stretched
 
 #: Where the host's own daemon listens: Debian's, Docker's and kubeadm's, and that of k3s.
 SOCKETS = ("/run/containerd/containerd.sock", "/run/k3s/containerd/containerd.sock")
@@ -19,7 +17,6 @@ CRI_NAMESPACE = "k8s.io"
 STATE = "state"
 #: Wherever a daemon has its state, its shims listen here, and runtimes keep theirs below it (containerd's defaults).
 _SHIMS = Path("/run/containerd")
-_LIMIT_S = 2.0
 
 
 def ctr(address: str, namespace: str = NAMESPACE) -> list[str]:
@@ -27,23 +24,11 @@ def ctr(address: str, namespace: str = NAMESPACE) -> list[str]:
     return ["ctr", "--address", address, "--namespace", namespace]
 
 
-def listens(address: str) -> bool:
-    """Whether a daemon runs there. A socket by which a request would only start one does not count."""
-    if activation.only_init_listens(address):
-        return False
-    with socket.socket(socket.AF_UNIX) as caller:
-        caller.settimeout(stretched(_LIMIT_S))
-        try:
-            caller.connect(address)
-        except OSError:
-            return False
-    return True
-
-
 def hosts_own() -> str | None:
     """The address of the host's own daemon, the one of ``CONTAINERD_ADDRESS`` before others; None: none runs."""
     named = os.environ.get("CONTAINERD_ADDRESS", "")
-    return next((address for address in (*([named] if named in SOCKETS else []), *SOCKETS) if listens(address)), None)
+    known = (*([named] if named in SOCKETS else []), *SOCKETS)
+    return next((address for address in known if activation.runs(address)), None)
 
 
 def bundle(address: str, container: str, namespace: str = NAMESPACE) -> Path:

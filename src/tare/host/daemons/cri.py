@@ -150,7 +150,7 @@ class Runtime:
         self._connection.send_headers(stream, headers)
         self._connection.send_data(stream, _FRAME.pack(0, len(request)) + request, end_stream=True)
         self._flush()
-        body, told = b"", {}
+        body, trailers = b"", {}
         for event in self._events():
             if getattr(event, "stream_id", stream) != stream:
                 continue
@@ -159,11 +159,11 @@ class Runtime:
                 if len(body) > ANSWER_CAP:
                     raise HostError(f"containerd's answer to {method} is longer than {ANSWER_CAP} bytes", fix=FIX)
             elif isinstance(event, h2_events.ResponseReceived | h2_events.TrailersReceived):
-                told.update({str(name): str(value) for name, value in event.headers or ()})
+                trailers.update({str(name): str(value) for name, value in event.headers or ()})
             elif isinstance(event, h2_events.StreamEnded | h2_events.StreamReset | h2_events.ConnectionTerminated):
                 break
-        if told.get("grpc-status") != "0":
-            why = unquote(told.get("grpc-message", "")) or "it ended the connection"
+        if trailers.get("grpc-status") != "0":
+            why = unquote(trailers.get("grpc-message", "")) or "it ended the connection"
             raise HostError(f"containerd refuses {method}: {why}", fix=FIX)
         return body[_FRAME.size :]
 

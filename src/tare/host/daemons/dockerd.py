@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tare import lazily
 from tare.errors import HostError
+from tare.host.daemons import activation
 from tare.timeouts import stretched
 
 if TYPE_CHECKING:
@@ -32,15 +32,7 @@ def listens(host: str) -> bool:
     Asked before the SDK is used, which leaks a socket each time that none does.
     """
     path = host.removeprefix("unix://") or SOCKET
-    if "://" in path:
-        return True
-    with socket.socket(socket.AF_UNIX) as caller:
-        caller.settimeout(stretched(LIMIT_S))
-        try:
-            caller.connect(path)
-        except OSError:
-            return False
-    return True
+    return "://" in path or activation.accepts(path, limit_s=LIMIT_S)
 
 
 def connect(host: str, timeout_s: float) -> docker.DockerClient:

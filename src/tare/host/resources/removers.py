@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 from tare import lazily
 from tare.errors import HostError
 from tare.host import cgroup, processes, state
-from tare.host.daemons import containerd, cri, dockerd, lxd, runtimes
+from tare.host.daemons import activation, containerd, cri, dockerd, lxd, runtimes
 from tare.host.filesystems import mounts, removal
 from tare.host.network.links import links
 from tare.host.resources import kinds
@@ -358,7 +358,7 @@ def _remove_containerd(facts: Mapping[str, Fact]) -> None:
     address, name = str(facts["socket"]), str(facts["name"])
     if processes.find("ctr") is None:
         return
-    if not containerd.listens(address):
+    if not activation.runs(address):
         if not Path(address).is_relative_to(state.work()):
             raise HostError(
                 f"container {name} cannot be removed: the containerd at {address} does not answer",
@@ -390,7 +390,7 @@ def _remove_containerd(facts: Mapping[str, Fact]) -> None:
 
 def _remove_pod(facts: Mapping[str, Fact]) -> None:
     address, name = str(facts["socket"]), str(facts["name"])
-    if not containerd.listens(address):
+    if not activation.runs(address):
         if not Path(address).is_relative_to(state.work()):
             fix = "start the containerd that has it, then `tare clean`"
             raise HostError(f"pod {name} cannot be removed: the containerd at {address} does not answer", fix=fix)
@@ -428,7 +428,7 @@ def _remove_containerd_image(facts: Mapping[str, Fact]) -> None:
     address, tag = str(facts["socket"]), str(facts["tag"])
     if processes.find("ctr") is None:
         return
-    if not containerd.listens(address):
+    if not activation.runs(address):
         fix = "start the containerd that has it, then `tare clean`"
         raise HostError(f"image {tag} cannot be removed: the containerd at {address} does not answer", fix=fix)
     for namespace in (containerd.NAMESPACE, containerd.CRI_NAMESPACE):

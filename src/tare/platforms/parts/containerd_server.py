@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tare.errors import PlatformError
 from tare.host import cgroup, processes, state
-from tare.host.daemons import containerd
+from tare.host.daemons import activation, containerd
 from tare.host.daemons import own as daemons
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack, Journal
@@ -110,7 +110,7 @@ class Server:
     def ended(self) -> PlatformError | None:
         """How tare's own daemon ended; None while it runs. Of the host's, that it does not answer any more."""
         if self._daemon is None:
-            gone = not containerd.listens(self.address)
+            gone = not activation.runs(self.address)
             return PlatformError("containerd does not answer", fix="systemctl start containerd") if gone else None
         how = self._daemon.ended(daemons.DYING_S)
         return None if how is None else PlatformError(f"containerd {how}", fix="the next start has a new one")

@@ -6,7 +6,6 @@ import io
 import json
 import os
 import secrets
-import socket
 import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +20,6 @@ from tare.host.resources import removers
 from tare.host.resources.claims import LXC_LOCKS
 from tare.host.resources.journal import CleanupStack, Journal
 from tare.platforms.parts import rights
-from tare.timeouts import stretched
 
 LIMIT_S = 30.0
 
@@ -235,14 +233,4 @@ def empty_image(place: Path) -> None:
 
 def answering(sockets: Sequence[str]) -> Path | None:
     """The first of the sockets that a daemon listens on. One that a request would only start does not count."""
-    for path in sockets:
-        if activation.only_init_listens(path):
-            continue
-        with socket.socket(socket.AF_UNIX) as caller:
-            caller.settimeout(stretched(2))
-            try:
-                caller.connect(path)
-            except OSError:
-                continue
-            return Path(path)
-    return None
+    return next((Path(path) for path in sockets if activation.runs(path)), None)

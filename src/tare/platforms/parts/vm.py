@@ -19,7 +19,7 @@ from tare.host.facts import tsc
 from tare.host.filesystems import ext4
 from tare.image import forms, guest
 from tare.image.build import Image
-from tare.platforms.base import Instant, LaunchSpec, Prepared
+from tare.platforms.base import Instance, Instant, LaunchSpec, Prepared
 from tare.session.streams import SocketStream
 from tare.timeouts import stretched, until
 
@@ -38,6 +38,8 @@ DISK_CACHE = "the guest's page cache over the host's, written back"
 DIRECT_DISK_CACHE = "the guest's page cache alone: the monitor passes the host's (cache=none)"
 #: Of a disk that is written back.
 NO_DIRECT_IO = "the disk is a file on the host, which its monitor reads and writes through the host's page cache"
+#: The file of an instance's data volume, in its folder.
+VOLUME = "data.ext4"
 OWN_VOLUME = "the data volume is an ext4 of its own, on a raw file on the host's disk"
 #: QEMU's own default is 1 GiB, which would have the monitor killed at its group's limit.
 TRANSLATED_MIB = 96
@@ -124,12 +126,17 @@ def _try_kvm(made: guest.Guest) -> str | None:
     argv = [PROGRAM, *accelerator("kvm"), "-M", "q35", "-m", "256M", "-nodefaults", "-display", "none", "-no-reboot"]
     argv += ["-serial", "stdio", "-kernel", str(made.kernel), "-initrd", str(made.initramfs)]
     tried = processes.run([*argv, "-append", "console=ttyS0 quiet panic=-1 tare.probe"], time_limit_s=KVM_LIMIT_S)
+    return why_not(tried) or None
+
+
+def why_not(tried: processes.Finished) -> str:
+    """Why a monitor that was given `KVM_LIMIT_S` showed no guest that prints its line; "" when it did."""
     if b"tare-guest-runs" in tried.stdout:
-        return None
+        return ""
     if tried.timed_out:
         return f"a guest does not come up within {stretched(KVM_LIMIT_S):.0f} s"
-    last_line = (tried.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
-    return f"a guest does not start: {last_line}"
+    lines = (tried.stderr or tried.stdout).decode(errors="replace").strip().splitlines()
+    return f"a guest does not start: {lines[-1] if lines else 'no message'}"
 
 
 def clock_words(accel: str) -> list[str]:
@@ -157,16 +164,16 @@ def vhost() -> str | None:
     return None
 
 
-def facts(pids: Sequence[int], disk: Path | None) -> dict[str, str]:
-    """Which back ends a running machine has, by what its monitor has open. ``disk``: the data volume's file, if any."""
+def back_ends(instance: Instance) -> dict[str, str]:
+    """Which back ends a running machine has, by what its monitor has open; for `Observed`."""
     links: dict[str, Path] = {}
-    for pid in pids:
+    for pid in instance.host_processes():
         with contextlib.suppress(OSError):
             for descriptor in Path(f"/proc/{pid}/fd").iterdir():
                 with contextlib.suppress(OSError):
                     links[str(descriptor.readlink())] = descriptor
     moved = {"packets moved by": "vhost-net, in the host's kernel" if VHOST in links else "the monitor"}
-    opened = links.get(str(disk.resolve())) if disk is not None else None
+    opened = links.get(str(Path(instance.spec.space.data, VOLUME).resolve()))
     if opened is None:
         return moved
     direct = _flags(opened) & os.O_DIRECT
@@ -218,7 +225,7 @@ def begin(
 
 def data_volume(folder: Path) -> Path:
     """An empty filesystem on a sparse file in the folder: the guest's /data."""
-    place = folder / "data.ext4"
+    place = folder / VOLUME
     size = min(DATA_BYTES, shutil.disk_usage(folder).free // 2)
     ext4.make(place, size).require(fix=distribution.install("e2fsprogs"))
     return place

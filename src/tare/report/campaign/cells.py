@@ -16,7 +16,7 @@ from tare.report.sentences.verdicts import TIMES_FROM
 from tare.report.sentences.wording import wording
 
 #: Shown by a cell without a figure.
-EMPTY = "–"  # noqa: RUF001 (a dash)
+EMPTY = "–"
 
 
 class Open(StrEnum):
@@ -180,13 +180,13 @@ def _relative(result: ResultReport, platform: PlatformReport) -> tuple[str, str]
     times = platform.ratio if result.direction is Direction.LOWER else 1 / platform.ratio
     if platform.op_low_percent is None or platform.op_high_percent is None:
         factor = times_range(Interval(times, times, times))[0]
-        size = f"{factor} ×" if times > TIMES_FROM else f"{signed(platform.op_percent, 1)} %"  # noqa: RUF001
+        size = f"{factor} ×" if times > TIMES_FROM else f"{signed(platform.op_percent, 1)} %"
         return size, "1 block"
     if times > TIMES_FROM and platform.ratio_low is not None and platform.ratio_high is not None:
         ends = platform.ratio_low, platform.ratio_high
         low, high = ends if result.direction is Direction.LOWER else (1 / ends[1], 1 / ends[0])
         size, span = times_range(Interval(times, low, high), DOTS)
-        return f"{size} ×", span  # noqa: RUF001 (the sign of a factor)
+        return f"{size} ×", span
     digits = decimals(platform.op_high_percent - platform.op_low_percent)
     point, low_end, high_end = (
         signed(value, digits) for value in (platform.op_percent, platform.op_low_percent, platform.op_high_percent)

@@ -242,7 +242,7 @@ def _legend(report: Report, results: list[ResultReport]) -> Text:
     margins = sorted({(result.margin_percent, result.family) for result in results})
     text = Text(style="dim")
     text.append(
-        f"Against {baseline}: in %, + is worse; 3.3 × is 3.3 times worse; with a unit: what is added. Below each its"  # noqa: RUF001
+        f"Against {baseline}: in %, + is worse; 3.3 × is 3.3 times worse; with a unit: what is added. Below each its"
         " 95 % interval over blocks. ↑ higher is better, ↓ lower."
         f" A/A: half of that interval for {baseline} against itself, the noise of this campaign.\n"
     )

@@ -62,7 +62,7 @@ def ratio(row: FrequencyReport, platform: str, baseline: str) -> str:
         return f"{mark} never here"
     if row.rates.get(baseline) == 0:
         return f"{mark} never on {baseline}"
-    return f"{mark} × {_three(ratio_report.point)}"  # noqa: RUF001 (the sign of a factor)
+    return f"{mark} × {_three(ratio_report.point)}"
 
 
 def ratio_span(row: FrequencyReport, platform: str, baseline: str) -> str:
@@ -82,7 +82,7 @@ def score(value: float) -> str:
 
 def times(value: float | None) -> str:
     """A factor of the baseline's."""
-    return EMPTY if value is None else f"× {value:.2f}"  # noqa: RUF001 (the sign of a factor)
+    return EMPTY if value is None else f"× {value:.2f}"
 
 
 def stability(row: SetReport) -> str:

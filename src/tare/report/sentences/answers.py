@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tare.analysis.answers import Answer, Dimension, Settling, Standing, State
+from tare.analysis.comparisons.verdicts import Reason
 from tare.estimates.intervals import Interval
 from tare.model import Direction
 from tare.report.campaign.model import PlatformReport, ResultReport
@@ -87,7 +88,7 @@ def figure(shown: Shown) -> str:
         return ""
     times = ratio if shown.result.direction is Direction.LOWER else 1 / ratio
     if times > TIMES_FROM:
-        return f"{times_range(Interval(times, times, times))[0]} ×"  # noqa: RUF001 (the sign of a factor)
+        return f"{times_range(Interval(times, times, times))[0]} ×"
     digits = 0 if abs(percents) >= 10 else 1
     text = f"{abs(percents):.{digits}f}"
     sign = "" if not float(text) else "+" if percents > 0 else "\N{MINUS SIGN}"
@@ -135,7 +136,7 @@ def command(settling: Settling, platform: str) -> str:
 def heat_note(baseline: str) -> str:
     """What the table of platforms by dimensions shows."""
     return (
-        f"Against {baseline}, of each dimension the worst of its figures: + is worse; 3.3 × is 3.3 times worse;"  # noqa: RUF001
+        f"Against {baseline}, of each dimension the worst of its figures: + is worse; 3.3 × is 3.3 times worse;"
         " with a unit: what is added."
     )
 
@@ -251,9 +252,17 @@ def _once(shown: Sequence[Shown]) -> list[str]:
 
 
 def _unsure(shown: Sequence[Shown]) -> list[str]:
-    if not shown:
-        return []
-    return [f"Seen, but not sure: {', '.join(f'{_name(each)} {short(each)}{_known(each)}' for each in shown)}."]
+    """What has no verdict: for want of blocks or quiet, or because the baseline's own two arms differ."""
+    differ = [each for each in shown if each.platform.verdict_reason is Reason.BASELINES_DIFFER]
+    seen = {
+        "Seen, but not sure": [each for each in shown if each not in differ],
+        "Seen, but the baseline's own two arms differ there": differ,
+    }
+    return [
+        f"{what}: {', '.join(f'{_name(each)} {short(each)}{_known(each)}' for each in those)}."
+        for what, those in seen.items()
+        if those
+    ]
 
 
 def _missing(shown: Sequence[Shown]) -> list[str]:

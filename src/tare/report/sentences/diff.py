@@ -59,7 +59,7 @@ def changed(change: Change) -> str:
 
 def values(change: Change) -> tuple[str, str]:
     """The older mean and the newer one."""
-    old, new = ("–" if mean is None else quantity(mean, change.unit) for mean in (change.old, change.new))  # noqa: RUF001
+    old, new = ("–" if mean is None else quantity(mean, change.unit) for mean in (change.old, change.new))
     return old, new
 
 

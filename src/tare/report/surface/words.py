@@ -57,7 +57,7 @@ def number(counts: Mapping[Call, int] | None, kind: Call, *, low: bool) -> str:
 def called(process: ProcessesReport) -> str:
     """The name of a kind of process, and how many there are."""
     name = process.program if process.role in ("sandboxed", "outside") else process.role
-    return f"{name} × {process.n}" if process.n > 1 else name  # noqa: RUF001 (times)
+    return f"{name} × {process.n}" if process.n > 1 else name
 
 
 def filters(process: ProcessesReport) -> str:
