@@ -17,7 +17,7 @@ from tare.host.daemons import dockerd, lxd
 from tare.host.filesystems import mounts
 from tare.host.network import bridge, fence
 from tare.host.resources import claims, removers
-from tare.host.resources.claims import LXC_LOCKS, NSPAWN, Bounds, brought_up, fault
+from tare.host.resources.claims import LXC_LOCKS, NSPAWN, OPENED, Bounds, brought_up, fault
 from tare.host.resources.journal import CleanupStack, Journal, sweep
 from tare.host.resources.resource import HostResource
 from tare.host.tuning import tune
@@ -42,6 +42,8 @@ def ours(home=HOME):
         removers.folder(space),
         removers.folder(NSPAWN / "propagate" / "tare-ab12cx3"),
         removers.folder(LXC_LOCKS / str(space).lstrip("/"), below=LXC_LOCKS),
+        removers.folder(OPENED / "tare-ab12cx3", below=OPENED.parent),
+        removers.mount(OPENED / "tare-17ab" / "shmounts"),
         removers.folder(Path("/var/log/lxd/tare-ab12cx3")),
         removers.folder(Path("/var/snap/lxd/common/lxd/logs/tare-ab12cx3")),
         removers.file(NSPAWN / "locks" / "inode-65024:1234"),
@@ -109,6 +111,9 @@ def test_every_setting_that_is_tuned_may_be_given_back(tmp_path, machine):
         HostResource("folder", {"path": f"{WORK}/x", "colour": "blue"}),
         HostResource("folder", {"path": [f"{WORK}/x"]}),
         HostResource("folder", {}),
+        removers.folder(OPENED),
+        removers.folder(OPENED / "somebodys"),
+        removers.mount(OPENED / "tare-x" / ".." / ".." / "y"),
         removers.mount(Path("/")),
         removers.mount(Path("/home")),
         removers.file(Path("/etc/passwd")),

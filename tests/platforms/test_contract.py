@@ -70,7 +70,7 @@ def bench_of():
 #: One start takes these a minute or two by emulation, and the suite makes a dozen: `make slow-test`.
 SLOW = {"docker-in-qemu-tcg"}
 #: Their daemon is the whole machine's.
-REAL_HOST = {"lxd"}
+REAL_HOST = {"lxd", "lxd-privileged"}
 #: What changes with a word of the command line, a network or a namespace.
 DIFFERENT = {
     "escape", "escape-to-others", "network-both-ways", "same-bits", "start-is-seen", "stop-leaves-nothing",
@@ -103,6 +103,7 @@ HELD_TO = {
     "native-userland": DIFFERENT,
     "native-plain": DIFFERENT,
     "native-veth": DIFFERENT,
+    "lxd-privileged": DIFFERENT,
     "nspawn-users": DIFFERENT,
     "podman-crun": RUNTIME,
     "podman-gvisor": DIFFERENT,

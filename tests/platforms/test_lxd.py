@@ -4,14 +4,19 @@ import socket
 import tarfile
 from pathlib import Path
 
+import pytest
+
+from tare.errors import PlatformError
 from tare.host.daemons import lxd
 from tare.host.resources import removers
 from tare.platforms.lxd import Lxd
-from tare.platforms.parts.lxd_server import INCUS, LXD, answering, container, empty_image
+from tare.platforms.parts.lxd_server import INCUS, LXD, answering, container, empty_image, first_user
 
 
 def test_a_container_has_its_groups_below_the_instances_and_its_cpus_by_name():
-    text = container("tare-1", "tare/ab12x3", (0, 2), ["lxc.rootfs.path = dir:/r"], {"data": {"type": "disk"}})
+    text = container(
+        "tare-1", "tare/ab12x3", (0, 2), ["lxc.rootfs.path = dir:/r"], {"data": {"type": "disk"}}, privileged=False
+    )
     made = json.loads(text)
     lines = made["config"]["raw.lxc"].splitlines()
     assert "lxc.cgroup.dir.container = tare/ab12x3/box" in lines
@@ -19,6 +24,26 @@ def test_a_container_has_its_groups_below_the_instances_and_its_cpus_by_name():
     assert lines[-1] == "lxc.rootfs.path = dir:/r"
     assert made["config"]["limits.cpu"] == "0-0,2-2"
     assert made["devices"] == {"root": {"type": "disk", "path": "/", "pool": "tare-1"}, "data": {"type": "disk"}}
+
+
+def test_only_the_privileged_one_is_told_so():
+    config = {made: json.loads(container("t", "g", (0,), [], {}, privileged=made))["config"] for made in (True, False)}
+    assert config[True].pop("security.privileged") == "true"
+    assert config[True] == config[False]
+
+
+#: Of LXD 5.0.2, which took the ids that Debian's package gave to root in /etc/subuid.
+IDS = (
+    '[{"Isuid":true,"Isgid":false,"Hostid":100000,"Nsid":0,"Maprange":10000001},'
+    '{"Isuid":false,"Isgid":true,"Hostid":100000,"Nsid":0,"Maprange":10000001}]'
+)
+
+
+def test_whose_root_a_container_has_is_read_of_its_configuration():
+    assert first_user({"volatile.idmap.base": "0", "volatile.idmap.next": IDS}) == 100_000
+    with pytest.raises(PlatformError, match="no users for an unprivileged container") as error:
+        first_user({"volatile.idmap.next": IDS.replace("10000001", "1000")})
+    assert "/etc/subuid" in error.value.fix
 
 
 def test_the_image_has_a_root_with_nothing_in_it(tmp_path):

@@ -29,8 +29,11 @@ FIX = "see /proc/sys/user/max_user_namespaces: user namespaces must be allowed"
 
 
 @contextlib.contextmanager
-def new(cleanup: CleanupStack, place: Path) -> Iterator[int]:
-    """Make a user namespace, bound to ``place``, and a network namespace of its own; yields a process in both."""
+def new(cleanup: CleanupStack, place: Path, first: int = FIRST) -> Iterator[int]:
+    """Make a user namespace, bound to ``place``, and a network namespace of its own; yields a process in both.
+
+    ``first``: the host's id of its root; the others follow.
+    """
     pipe = subprocess.PIPE
     holder = processes.start(_HOLDER, stdin=pipe, stdout=pipe)
     try:
@@ -38,7 +41,7 @@ def new(cleanup: CleanupStack, place: Path) -> Iterator[int]:
         if not holder.stdout.read(1):
             raise HostError("no user namespace can be made", fix=FIX)
         for kind in ("uid", "gid"):
-            Path(f"/proc/{holder.pid}/{kind}_map").write_text(f"0 {FIRST} {COUNT}\n")
+            Path(f"/proc/{holder.pid}/{kind}_map").write_text(f"0 {first} {COUNT}\n")
         place.touch()
         cleanup.own(removers.mount(place))
         mounts.mount("none", place, source=f"/proc/{holder.pid}/ns/user", flags=mounts.BIND, fix=FIX)
@@ -58,10 +61,10 @@ def show(cleanup: CleanupStack, source: Path, target: Path, users: Path) -> None
         os.close(namespace)
 
 
-def give(*places: Path) -> None:
-    """Let files and folders belong to the namespace's root."""
+def give(*places: Path, first: int = FIRST) -> None:
+    """Let files and folders belong to the root of a namespace whose root is ``first`` (`new`)."""
     for place in places:
-        os.chown(place, FIRST, FIRST, follow_symlinks=False)
+        os.chown(place, first, first, follow_symlinks=False)
 
 
 def entered(users: Path) -> list[str]:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tare.errors import TareError
-from tare.host import processes
-from tare.host.filesystems import roots
+from tare.host import processes, userns
+from tare.host.filesystems import opened, roots
 from tare.host.network.fence import BRIDGE
 from tare.host.resources.journal import CleanupStack
 from tare.host.tuning import pinning
@@ -28,19 +28,16 @@ SYSTEM = ("/bin", "/lib", "/lib64", "/usr")
 
 
 class Lxd(Platform):
-    """A privileged container, started and entered as users do: ``lxc start``, then ``lxc exec`` of the agent."""
+    """A container, started and entered as users do: ``lxc start``, then ``lxc exec`` of the agent."""
 
     network_path = "client, bridge, veth"
     by_default = False
-    open_by_design = left_open.PRIVILEGED_LXC
-    not_honoured = (
-        "it is privileged (security.privileged), where its users get a mapped root by default: that one could not pass "
-        "TARE_HOME, which only root can enter",
-    )
 
-    def __init__(self, name: str, kind: Kind) -> None:
+    def __init__(self, name: str, kind: Kind, *, privileged: bool = False) -> None:
         self.name = name
-        self.title = f"{kind.title}: a container of its daemon"
+        self.title = f"{kind.title}: a container of its daemon{', privileged' if privileged else ''}"
+        self.open_by_design = left_open.PRIVILEGED_LXC if privileged else left_open.UNPRIVILEGED_LXC
+        self._privileged = privileged
         self._kind = kind
         self._held: Server | None = None
         self._lock = threading.Lock()  # several instances may start at once, and the first starts the daemon
@@ -55,7 +52,7 @@ class Lxd(Platform):
             return Availability(False, reason=f"{kind.title} is driven as root", fix="run tare as root (sudo)")
         try:
             with contextlib.closing(Server(kind)) as server:
-                why = complaint(lambda site: _trivial(server, site))
+                why = complaint(lambda site: _trivial(server, site, privileged=self._privileged))
                 details = {"daemon": "tare's own" if server.own else "the host's"}
                 version = server.version()
         except TareError as error:
@@ -75,7 +72,7 @@ class Lxd(Platform):
         server = self._server()
         endpoint, link = spec.network.new_endpoint(cleanup, spec.id)
         name = f"tare-{spec.id}"
-        root = roots.overlay_root(cleanup, spec.space, spec.image.root)
+        root = self._root(server, spec, cleanup)
         settings = [
             f"lxc.rootfs.path = dir:{root}",
             f"lxc.net.0.ipv4.address = {endpoint.address}/{spec.network.prefix}",
@@ -86,7 +83,9 @@ class Lxd(Platform):
             "eth0": {**nic, "host_name": link, "hwaddr": endpoint.mac},
             "data": {"type": "disk", "path": "/data", "source": str(spec.space.data)},
         }
-        server.new_container(cleanup, name, spec.group, spec.resources.cpus, settings, devices)
+        server.new_container(
+            cleanup, name, spec.group, spec.resources.cpus, settings, devices, privileged=self._privileged
+        )
         group = server.group()
         began = start(spec, server.start_argv(name, spec.agent_argv()), server.environment)
         ping = Ping(endpoint.address) if spec.measured else None
@@ -99,6 +98,17 @@ class Lxd(Platform):
         return Instance(
             spec, began.stream, began.at, address, began.first_byte, ping=ping, daemons=daemons, settle=settle
         )
+
+    def _root(self, server: Server, spec: LaunchSpec, cleanup: CleanupStack) -> Path:
+        """The writable image; root's of the container where that is not the host's, and where it can pass."""
+        if self._privileged:
+            return roots.overlay_root(cleanup, spec.space, spec.image.root)
+        first = server.first_user()
+        # The users of a namespace that ends with this: the daemon makes its own, of the same ids.
+        place = spec.space.folder / "users"
+        with userns.new(cleanup, place, first):
+            root = roots.overlay_root(cleanup, spec.space, spec.image.root, place, first)
+        return opened.show(cleanup, root, f"tare-{spec.id}")
 
     def daemon_failure(self) -> TareError | None:
         """The error where tare's own daemon has died, else None."""
@@ -124,20 +134,24 @@ def helps(argv: Sequence[str], name: str) -> bool:
     return len(argv) > 2 and argv[1].startswith("fork") and name in argv
 
 
-def _trivial(server: Server, site: TrialSite) -> list[str]:
+def _trivial(server: Server, site: TrialSite, *, privileged: bool) -> list[str]:
     """The command that starts a container of the host's own files, and runs a program in it."""
     root = site.folder / "root"
-    for below in ("dev", "proc", "sys"):
+    system = [path for path in map(Path, SYSTEM) if path.exists()]
+    for below in ("dev", "proc", "sys", *(path.name for path in system)):
         (root / below).mkdir(parents=True)
-    binds = [
-        f"lxc.mount.entry = {path.resolve()} {path.relative_to('/')} none rbind,ro,create=dir 0 0"
-        for path in map(Path, SYSTEM)
-        if path.exists()
-    ]
+    binds = [f"lxc.mount.entry = {path.resolve()} {path.name} none rbind,ro 0 0" for path in system]
     name = f"tare-{site.folder.name}"
+    root = opened.show(site.cleanup, root, name)
     settings = [f"lxc.rootfs.path = dir:{root}", *binds]
-    server.new_container(site.cleanup, name, site.group, sorted(pinning.usable()), settings, {})
+    cpus = sorted(pinning.usable())
+    server.new_container(site.cleanup, name, site.group, cpus, settings, {}, privileged=privileged)
     return [*server.environment, *server.start_argv(name, ["true"])]
 
 
-PLATFORMS = (Lxd("lxd", LXD), Lxd("incus", INCUS))
+PLATFORMS = (
+    Lxd("lxd", LXD),
+    Lxd("lxd-privileged", LXD, privileged=True),
+    Lxd("incus", INCUS),
+    Lxd("incus-privileged", INCUS, privileged=True),
+)

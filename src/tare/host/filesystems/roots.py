@@ -95,11 +95,17 @@ def new_workspace(cleanup: CleanupStack, folder: Path, size: int | None = None) 
     return Workspace(folder, data, folder / "console.log")
 
 
-def overlay_root(cleanup: CleanupStack, space: Workspace, image_root: Path, users: Path | None = None) -> Path:
+def overlay_root(
+    cleanup: CleanupStack,
+    space: Workspace,
+    image_root: Path,
+    users: Path | None = None,
+    first: int = userns.FIRST,
+) -> Path:
     """Mount the image, writable and throw-away, and return where; on the host with no more privilege than the folders.
 
     `privileged_within` is for platforms whose users have it in the sandbox. ``users``: the user namespace
-    (`userns.new`) to whose root it all belongs, and /data too.
+    (`userns.new`) to whose root it all belongs, and /data too; ``first``: that root's id on the host.
     """
     upper, work, merged = (space.folder / name for name in ("upper", "work", "root"))
     for folder in (upper, work, merged):
@@ -108,7 +114,7 @@ def overlay_root(cleanup: CleanupStack, space: Workspace, image_root: Path, user
         shown = space.folder / "image"
         shown.mkdir()
         userns.show(cleanup, image_root, shown, users)
-        userns.give(upper, work, space.data)
+        userns.give(upper, work, space.data, first=first)
         image_root = shown
     cleanup.own(removers.mount(merged))
     options = f"lowerdir={image_root},upperdir={upper},workdir={work}"

@@ -25,6 +25,8 @@ OCI_RUNTIMES: Final = ("runc", "crun", "krun", "runsc", "youki")
 #: Where runtimes note sandboxes of tare's outside its own folder.
 NSPAWN: Final = Path("/run/systemd/nspawn")
 LXC_LOCKS: Final = Path("/run/lxc/lock")
+#: Where folders are shown to those who may not enter TARE_HOME (`tare.host.filesystems.opened`).
+OPENED: Final = Path("/run/tare-open")
 
 #: A part of a path: neither empty nor one that leads elsewhere.
 _PART = r"(?!\.{1,2}(?:/|$))[^/\x00-\x1f\x7f]+"
@@ -39,6 +41,7 @@ _UNIT = (
 )
 _GROUP = rf"(?:tare(?:-[A-Za-z0-9_][A-Za-z0-9_.-]*)?{_SUBGROUPS}|{_UNIT})"
 _WORK = rf"{{work}}{_BELOW}"
+_SHOWN = rf"{OPENED}/{_SANDBOX}(?:{_BELOW})?"
 _HEX = r"[0-9a-f]{64}"
 _VALUE = r"[A-Za-z0-9_,. -]{0,200}"
 _LXD_PLACES = r"(?:/var/lib/(?:lxd|incus)|/var/snap/lxd/common/lxd|/run/incus)"
@@ -106,10 +109,10 @@ _CONTAINERD = rf"{'|'.join(map(re.escape, containerd.SOCKETS))}|{_WORK}"
 
 _NAMED = _claim(name=_SANDBOX)
 _CLAIMS: Final[Mapping[str, _Claim]] = {
-    "mount": _claim(path=rf"{_WORK}|{NSPAWN}/unix-export/{_SANDBOX}"),
+    "mount": _claim(path=rf"{_WORK}|{_SHOWN}|{NSPAWN}/unix-export/{_SANDBOX}"),
     "folder": _claim(
-        {"below": str(LXC_LOCKS)},
-        path=rf"{_WORK}|{NSPAWN}/(?:unix-export|propagate)/{_SANDBOX}|{LXC_LOCKS}{_WORK}|{_LOGS}",
+        {"below": rf"{LXC_LOCKS}|{OPENED.parent}"},
+        path=rf"{_WORK}|{_SHOWN}|{NSPAWN}/(?:unix-export|propagate)/{_SANDBOX}|{LXC_LOCKS}(?:{_WORK}|{_SHOWN})|{_LOGS}",
     ),
     "file": _claim(path=rf"{_WORK}|{NSPAWN}/locks/inode-\d+:\d+|{LXC_LOCKS}/\.{_SANDBOX}"),
     "cgroup": _claim(path=_GROUP),
@@ -143,9 +146,9 @@ _CLAIMS: Final[Mapping[str, _Claim]] = {
     "podman-image": _claim(tag=rf"(?:localhost/)?{_TAG}"),
     "lxd": _claim(
         client="lxc|incus",
-        folder=rf"|{_WORK}",
+        folder=rf"|{_WORK}|{_SHOWN}",
         socket=rf"|{_LXD_PLACES}/unix\.socket",
-        settings=_WORK,
+        settings=rf"{_WORK}|{_SHOWN}",
         what="container|storage|image",
         name=_SANDBOX,
         own="0|1",

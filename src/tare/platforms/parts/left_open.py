@@ -34,6 +34,7 @@ def on_bridge(why: str, *names: str) -> Mapping[str, str]:
     return {**doors(why, *names), **BY_BRIDGE}
 
 
+UNPRIVILEGED_LXC = on_bridge("LXD's and Incus's own filter lets root make a user namespace", "user-namespace")
 PRIVILEGED_LXC = on_bridge("a privileged container without a filter for these calls", *UNFILTERED)
 
 #: Podman's filter is not Docker's.

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from tare.errors import PlatformError
-from tare.host import cgroup, distribution, processes, state
+from tare.host import cgroup, distribution, processes, state, userns
 from tare.host.daemons import activation, lxd
 from tare.host.daemons import own as daemons
+from tare.host.filesystems import opened
 from tare.host.resources import removers
 from tare.host.resources.claims import LXC_LOCKS
 from tare.host.resources.journal import CleanupStack, Journal
@@ -75,11 +76,11 @@ class Server:
         self._kind = kind
         self._cleanup = CleanupStack(Journal(state.journal()))
         self.label = f"tare-{os.getpid()}{secrets.token_hex(3)}"
-        self._folder = state.work() / self.label
         self._daemon: daemons.Daemon | None = None
+        self._first_user: int | None = None
         try:
-            self._cleanup.own(removers.folder(self._folder))
-            (self._folder / "client").mkdir(parents=True, mode=0o700)
+            self._folder = self._made()
+            (self._folder / "client").mkdir(mode=0o700)
             host_socket = answering(kind.sockets)
             self.own = host_socket is None
             self._place = host_socket.parent if host_socket else self._folder
@@ -91,6 +92,13 @@ class Server:
         except BaseException:
             self.close()
             raise
+
+    def _made(self) -> Path:
+        """The daemon's folder: on tare's disk, and where the root of a container can pass."""
+        folder = state.work() / self.label
+        self._cleanup.own(removers.folder(folder))
+        folder.mkdir(parents=True, mode=0o711)
+        return opened.show(self._cleanup, folder, self.label)
 
     def ask(self, *words: str, stdin: bytes = b"", procs: Sequence[Path] = ()) -> str:
         """The client's output for these arguments. Raises `PlatformError` with the daemon's message."""
@@ -110,12 +118,14 @@ class Server:
         cpus: Sequence[int],
         settings: Sequence[str],
         devices: Mapping[str, Any],
+        *,
+        privileged: bool,
     ) -> None:
-        """Make a privileged container that does nothing, its control groups below ``group``.
+        """Make a container that does nothing, its control groups below ``group``.
 
-        ``settings`` are LXC's own (lxc.container.conf(5)).
+        ``settings`` are LXC's own (lxc.container.conf(5)). ``privileged``: root inside is the host's.
         """
-        text = container(self.label, group.inner, cpus, settings, devices)
+        text = container(self.label, group.inner, cpus, settings, devices, privileged=privileged)
         folder, variable = self._place, self._kind.variable.lower()
         # A daemon forgets the logs of containers that it removes; and killed, their disks' mounts.
         cleanup.own(*(removers.folder(logs / name) for logs in (folder / "logs", Path("/var/log", variable))))
@@ -125,6 +135,17 @@ class Server:
         cleanup.own(removers.of_lxd(self._reach, "container", name, group.inner))
         init = ["init", "--quiet", "--no-profiles", self.label, name]
         self.ask(*init, stdin=text.encode(), procs=group.leaf("tool"))
+
+    def first_user(self) -> int:
+        """The host's id of root in an unprivileged container, as the daemon gives it to one that is never started."""
+        if self._first_user is None:
+            name = f"{self.label}-ids"
+            with CleanupStack(Journal(state.journal())) as cleanup:
+                cleanup.own(removers.of_lxd(self._reach, "container", name))
+                self.ask("init", "--quiet", "--no-profiles", self.label, name, "--storage", self.label)
+                config = json.loads(self.ask("query", f"/1.0/instances/{name}"))["config"]
+            self._first_user = first_user(config)
+        return self._first_user
 
     def start_argv(self, name: str, argv: Sequence[str]) -> list[str]:
         """Start a container and run a command in it, as a user would: stdin and stdout are the command's.
@@ -198,7 +219,24 @@ class Server:
         return facts
 
 
-def container(label: str, group: str, cpus: Sequence[int], settings: Sequence[str], devices: Mapping[str, Any]) -> str:
+def first_user(config: Mapping[str, str]) -> int:
+    """The host's id of root in a container, by its configuration. Raises `PlatformError` where it has none."""
+    for ids in json.loads(config.get("volatile.idmap.next", "[]")):
+        if ids["Isuid"] and ids["Nsid"] == 0 and ids["Maprange"] >= userns.COUNT:
+            return int(ids["Hostid"])
+    fix = f"give root {userns.COUNT} ids in /etc/subuid and /etc/subgid, and restart the daemon"
+    raise PlatformError("the daemon has no users for an unprivileged container", fix=fix)
+
+
+def container(
+    label: str,
+    group: str,
+    cpus: Sequence[int],
+    settings: Sequence[str],
+    devices: Mapping[str, Any],
+    *,
+    privileged: bool,
+) -> str:
     """A container's configuration as the client reads it (YAML, of which JSON is a part)."""
     lines = [
         # The agent is not the first process, whose stdin and stdout the daemon keeps, but comes by `exec`.
@@ -210,7 +248,7 @@ def container(label: str, group: str, cpus: Sequence[int], settings: Sequence[st
         *settings,
     ]
     config = {
-        "security.privileged": "true",
+        **({"security.privileged": "true"} if privileged else {}),
         # Ranges: a single number would be how many. Without it the daemon spreads its containers over all CPUs.
         "limits.cpu": ",".join(f"{cpu}-{cpu}" for cpu in cpus),
         "raw.lxc": "\n".join(lines),
