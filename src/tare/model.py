@@ -27,6 +27,7 @@ class Family(StrEnum):
     NETWORK = "network"
     STARTUP = "startup"
     DENSITY = "density"  # several instances of a platform at once
+    APPLICATION = "application"  # a server as it is deployed, under the load of its own tools
 
 
 #: Relative difference below which a platform counts as equal to the baseline, stated before the data
@@ -39,6 +40,7 @@ DEFAULT_MARGINS: Mapping[Family, float] = {
     Family.NETWORK: 0.05,
     Family.STARTUP: 0.05,
     Family.DENSITY: 0.05,
+    Family.APPLICATION: 0.05,
 }
 
 
@@ -46,6 +48,8 @@ DEFAULT_MARGINS: Mapping[Family, float] = {
 CPU_COST = "cpu-cost"
 #: The name of the metric that has the client's CPU time for a unit of work: the other side of a network workload.
 CLIENT_COST = "client-cost"
+#: The name of the metric that says how busy the client was: an application's load comes from there.
+CLIENT_BUSY = "client-busy"
 
 
 class Mode(StrEnum):
