@@ -52,6 +52,11 @@ def conclusion(diff: Diff) -> str:
     return f"{OUTCOMES[diff.outcome]}: of {figures} {', '.join(parts)}"
 
 
+def figure(change: Change) -> str:
+    """The name of a figure."""
+    return f"{change.workload} {change.metric}"
+
+
 def changed(change: Change) -> str:
     """The change with its interval; "" where there is none."""
     return "" if change.interval is None else signed_range(change.interval)
