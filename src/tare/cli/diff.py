@@ -17,7 +17,7 @@ from tare.report.campaign.diff import render, to_json, to_markdown
 from tare.report.campaign.gates import to_annotations, to_junit, to_sarif
 from tare.store import read_store
 
-_EXIT_CODES: Mapping[Outcome, ExitCode] = {
+EXIT_CODES: Mapping[Outcome, ExitCode] = {
     Outcome.FINE: ExitCode.DONE,
     Outcome.REGRESSION: ExitCode.NO,
     Outcome.OPEN: ExitCode.OPEN,
@@ -50,7 +50,7 @@ def show_diff(
         if place is not None:
             with written(place, new=True) as file:
                 file.write(text(comparison))
-    return _EXIT_CODES[comparison.outcome]
+    return EXIT_CODES[comparison.outcome]
 
 
 def _diff(files: Sequence[Path], platforms: Sequence[str], thresholds: Path | None, *, absolute: bool) -> Diff:

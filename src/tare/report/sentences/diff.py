@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tare.analysis.comparisons.diff import Absent, Change, Diff, Gap, Lack, Outcome, Way
+from tare.analysis.comparisons.diff import Absent, Change, Diff, Gap, Lack, Outcome
+from tare.analysis.comparisons.sides import Way
 from tare.report.sentences.numbers import percent, quantity, signed_range, span
 from tare.report.sentences.verdicts import UNFIT
 
