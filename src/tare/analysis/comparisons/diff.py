@@ -354,7 +354,7 @@ def differing(was: CampaignRecord, now: CampaignRecord) -> tuple[Fact, ...]:
     """What should be the same for a change to be one of the platforms, and what they are known to have changed."""
     both = (
         ("CPU", _cpu(was, "model"), _cpu(now, "model")),
-        ("CPUs of the host", _cpu(was, "threads"), _cpu(now, "threads")),
+        ("threads", _cpu(was, "threads"), _cpu(now, "threads")),
         ("virtualised", _host(was, "virtualised"), _host(now, "virtualised")),
         ("kernel", _host(was, "kernel"), _host(now, "kernel")),
         ("image", was.image.get("recipe_hash"), now.image.get("recipe_hash")),
