@@ -12,7 +12,8 @@ import pytest
 from scipy import stats
 
 import fake_campaign
-from tare.analysis.comparisons.diff import Absent, Diff, Gap, Lack, Outcome, Way, diff, diff_platforms
+from tare.analysis.comparisons.diff import Absent, Diff, Gap, Lack, Outcome, diff, diff_platforms
+from tare.analysis.comparisons.sides import Way
 from tare.analysis.comparisons.thresholds import Rule, Thresholds, load
 from tare.errors import UsageError
 from tare.model import Design

@@ -16,7 +16,8 @@ from tare.analysis.comparisons.diff import Absent, Fact, Lack, diff
 from tare.analysis.comparisons.thresholds import Thresholds
 from tare.cli.commands.app import app
 from tare.errors import TareError
-from tare.report.campaign.diff import to_junit, to_markdown
+from tare.report.campaign.diff import to_markdown
+from tare.report.campaign.gates import to_annotations, to_junit, to_sarif
 from tare.store import read_store
 
 SHAPE = fake_campaign.Shape(
@@ -101,6 +102,8 @@ def test_within_one_campaign(run: Run) -> None:
         (("old.tare", "same.tare", "-p", "runc", "-p", "gvisor"), "--platform compares two platforms of one campaign"),
         (("old.tare", "-p", "runc", "-p", "gvisor", "--absolute"), "--absolute is for two campaigns"),
         (("old.tare", "none.tare"), "none.tare"),
+        (("old.tare", "same.tare", "--annotations", "--json"), "printed into each other"),
+        (("old.tare", "same.tare", "--sarif", "old.tare"), "exists and is never overwritten"),
         (("old.tare", "same.tare", "--markdown", "old.tare"), "exists and is never overwritten"),
     ],
 )
@@ -141,6 +144,43 @@ def test_files_for_a_pull_request_and_for_a_server_of_builds(run: Run, tmp_path:
     assert "worse by more than 1 %" in (failure.get("message") or "")
 
 
+def test_code_scanning_gets_a_result_a_regression_with_a_fingerprint_that_stays(run: Run, tmp_path: Path) -> None:
+    results = {}
+    for new in ("worse", "few", "same"):
+        place = tmp_path / f"{new}.sarif"
+        run("old.tare", f"{new}.tare", "--sarif", str(place))
+        log = json.loads(place.read_text())
+        [scan] = log["runs"]
+        assert (log["version"], scan["tool"]["driver"]["name"]) == ("2.1.0", "tare")
+        results[new] = scan["results"]
+    assert results["same"] == []
+    assert {each["kind"] for each in results["few"]} == {"open"}
+    assert {each["level"] for each in results["few"]} == {"none"}, "the standard wants none of what is no failure"
+    assert [each["level"] for each in results["worse"]] == ["error"] * 2
+    [place] = results["worse"][0]["locations"]
+    assert place["physicalLocation"]["artifactLocation"] == {"uri": "worse.tare"}
+    assert "regression: +" in results["worse"][0]["message"]["text"]
+    prints = {each["partialFingerprints"]["figure/v1"] for each in results["few"]}
+    assert {each["partialFingerprints"]["figure/v1"] for each in results["worse"]} & prints
+
+
+def test_annotations_are_lines_of_their_own_after_the_table(run: Run) -> None:
+    _, text = run("old.tare", "worse.tare", "--annotations")
+    lines = [line for line in text.splitlines() if line.startswith("::")]
+    assert lines[0].startswith("::error title=gvisor%3A prime-slices ")
+    assert [line.split()[0] for line in lines] == ["::error", "::error", "::notice"]
+    assert text.splitlines()[-3:] == lines
+
+
+def test_of_more_annotations_than_are_shown_the_last_counts_the_rest(files: Path) -> None:
+    with read_store(files / "old.tare") as old, read_store(files / "worse.tare") as new:
+        comparison = diff(old, new, Thresholds())
+    [worse, *_] = comparison.changes
+    lines = list(to_annotations(replace(comparison, changes=(worse,) * 23)))
+    assert sum(line.startswith("::error") for line in lines) == 10
+    assert lines[9] == "::error title=tare diff::14 more: see the table"
+
+
 EVIL = "</x>|`<script>alert(1)</script>\x1b[31m\ufffe & *b* [l](u)"
 
 
@@ -158,3 +198,18 @@ def test_hostile_names_are_text_in_both(files: Path) -> None:
     suite = ElementTree.fromstring(to_junit(evil))[0]
     assert "<script>" in (suite[0].get("classname") or "")
     assert "\x1b" not in to_junit(evil)
+    log = json.loads(to_sarif(evil, "1.0"))
+    assert "\x1b" not in json.dumps(log, ensure_ascii=False)
+
+
+def test_no_name_ends_an_annotation_or_begins_another(files: Path) -> None:
+    with read_store(files / "old.tare") as old, read_store(files / "worse.tare") as new:
+        comparison = diff(old, new, Thresholds())
+    evil = "a,file=x::b\n::error::forged\r%0A::set-output name=x::y"
+    changes = tuple(replace(change, platform=evil) for change in comparison.changes)
+    lines = list(to_annotations(replace(comparison, changes=changes)))
+    assert len(lines) == 3
+    title = lines[0].removeprefix("::error title=").partition("::")[0]
+    assert title.startswith("a%2Cfile=x%3A%3Ab %3A%3Aerror%3A%3Aforged")
+    assert "%250A" in title
+    assert not any("\r" in line or "\n" in line for line in lines)

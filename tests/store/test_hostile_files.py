@@ -16,6 +16,7 @@ READERS = {
     "report": ["report {}", "report {} --json", "report {} --html {new}.html"],
     "compare": ["compare {}"],
     "diff": ["diff {0} {0}", "diff {} -p native -p runc"],
+    "history": ["history {folder}"],
     "score": ["score {}"],
     "spread": ["spread {}"],
     "export": [
@@ -68,7 +69,7 @@ def test_every_command_says_one_line_or_answers(name, reading_commands, tmp_path
     env = {"TARE_HOME": str(tmp_path / "home"), "COLUMNS": "200", "TERM": "dumb"}
     every = reading_commands.run_each(filled, cwd=tmp_path, env=env, memory=3 << 30)
     for words, end in zip(filled, every, strict=True):
-        answers = {0, 1, 3} if words[0] == "diff" else {0}
+        answers = {0, 1, 3} if words[0] in {"diff", "history"} else {0}
         assert end.returncode in {*answers, 2}, (words, end.stderr)
         assert end.seconds < 20, words
         assert end.peak_mib < 2048, words

@@ -8,15 +8,14 @@ from types import FrameType
 
 from tare.cli.commands.app import app
 from tare.cli.console import Console, mend_streams
+from tare.cli.exit_codes import ExitCode
 from tare.errors import TareError
 from tare.host import own_namespaces, state
 from tare.host.resources import unremoved
 
-INTERRUPTED = 130
-
 
 def main() -> None:
-    """Run a command. Exit codes: 0 success, 1 the answer is no, 2 an error that a user can correct, 130 interrupted."""
+    """Run a command. It ends as `ExitCode` says."""
     signal.signal(signal.SIGTERM, _interrupt)
     signal.signal(signal.SIGHUP, _interrupt)
     mend_streams()
@@ -31,13 +30,13 @@ def main() -> None:
             errors.print(f"[bold]fix:[/] {_plain(error.fix)}", soft_wrap=True)
         for note in getattr(error, "__notes__", ()):
             errors.print(f"[bold]note:[/] {_plain(note)}", soft_wrap=True)
-        sys.exit(2)
+        sys.exit(ExitCode.ERROR)
     except MemoryError:
         errors.print("[bold red]error:[/] there is not memory enough for this")
-        sys.exit(2)
+        sys.exit(ExitCode.ERROR)
     except SystemExit as end:
         # Typer turns an interrupt into this exit code.
-        if end.code == INTERRUPTED and not isinstance(end, own_namespaces.CarriedOut):
+        if end.code == ExitCode.INTERRUPTED and not isinstance(end, own_namespaces.CarriedOut):
             errors.print(interrupted(), markup=False, soft_wrap=True)
         raise
     finally:

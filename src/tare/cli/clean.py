@@ -7,6 +7,7 @@ import contextlib
 import typer
 
 from tare.cli.console import Console
+from tare.cli.exit_codes import ExitCode
 from tare.errors import HostError
 from tare.host import lock, own_namespaces, state
 from tare.host.resources.journal import Journal, sweep
@@ -36,4 +37,4 @@ def _remove_leftovers(*, dry_run: bool) -> None:
         f"{n_removed} {verb}, {n_kept} kept" if n_removed or n_kept else "nothing of tare's is left on this host"
     )
     if n_kept:
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.NO)

@@ -10,6 +10,7 @@ import typer
 from tare.campaign.execution import trust
 from tare.clean import clean
 from tare.cli.console import Console
+from tare.cli.exit_codes import ExitCode
 from tare.store import read_store
 
 
@@ -30,5 +31,5 @@ def agreed(file: Path, *, trusted: bool) -> str:
     for line in lines:
         console.print(f"  {clean(line)}", markup=False, soft_wrap=True)
     if not trusted and not typer.confirm("Run this as root, on this host?", default=False, err=True):
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.NO)
     return digest

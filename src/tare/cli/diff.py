@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
+from tare import __version__
 from tare.analysis.comparisons.diff import Diff, Outcome, diff, diff_platforms
 from tare.analysis.comparisons.thresholds import load
 from tare.cli.console import emit
+from tare.cli.exit_codes import ExitCode
 from tare.cli.report import to_read
 from tare.outputs import written
-from tare.report.campaign.diff import render, to_json, to_junit, to_markdown
+from tare.report.campaign.diff import render, to_json, to_markdown
+from tare.report.campaign.gates import to_annotations, to_junit, to_sarif
 from tare.store import read_store
 
-#: 2 is an error that a user can correct (`tare.cli.main`).
-EXIT_CODES: Mapping[Outcome, int] = {Outcome.FINE: 0, Outcome.REGRESSION: 1, Outcome.OPEN: 3}
+EXIT_CODES: Mapping[Outcome, ExitCode] = {
+    Outcome.FINE: ExitCode.DONE,
+    Outcome.REGRESSION: ExitCode.NO,
+    Outcome.OPEN: ExitCode.OPEN,
+}
 
 
 def show_diff(
@@ -26,15 +33,20 @@ def show_diff(
     every: bool,
     markdown: Path | None,
     junit: Path | None,
+    sarif: Path | None,
+    annotations: bool,
     as_json: bool,
-) -> int:
+) -> ExitCode:
     """Print the diff, write the files that were asked for, and return the exit code. Raises `TareError`."""
     comparison = _diff(files, platforms, thresholds, absolute=absolute)
     if as_json:
         emit(to_json(comparison))
     else:
         to_read().print(render(comparison, every=every))
-    for place, text in ((markdown, to_markdown), (junit, to_junit)):
+    for line in to_annotations(comparison) if annotations else ():
+        emit(line)
+    outputs = ((markdown, to_markdown), (junit, to_junit), (sarif, partial(to_sarif, version=__version__)))
+    for place, text in outputs:
         if place is not None:
             with written(place, new=True) as file:
                 file.write(text(comparison))

@@ -20,6 +20,7 @@ from tare.campaign.host_session import default_cpus
 from tare.campaign.instances import posture
 from tare.clean import clean
 from tare.cli.console import Console, emit
+from tare.cli.exit_codes import ExitCode
 from tare.errors import Failed, TareError, attempt
 from tare.footprint import checks as footprint_checks
 from tare.footprint import ptrace
@@ -75,7 +76,7 @@ def examine(names: Sequence[str], *, as_json: bool) -> None:
         if names:
             _print_security(results)
     if not usable:
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.NO)
 
 
 def _detected(platform: Platform, status: Status) -> Availability:

@@ -9,6 +9,7 @@ import typer
 from tare import literature as library
 from tare.analysis.studies.published import check as check_again
 from tare.cli.console import emit
+from tare.cli.exit_codes import ExitCode
 from tare.cli.report import to_read
 from tare.report.study.literature import checks, checks_to_data, overview, shown, to_csv, to_data
 
@@ -22,7 +23,7 @@ def show_studies(study: str | None, *, check: bool, as_json: bool, as_csv: bool)
             emit(json.dumps(checks_to_data(results), indent=2, ensure_ascii=False))
         else:
             to_read().print(checks(results))
-        raise typer.Exit(0 if all(result.good for result in results) else 1)
+        raise typer.Exit(ExitCode.DONE if all(result.good for result in results) else ExitCode.NO)
     if as_json:
         emit(json.dumps(to_data(chosen), indent=2, ensure_ascii=False))
     elif as_csv:

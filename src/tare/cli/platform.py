@@ -9,6 +9,7 @@ from pathlib import Path
 import typer
 
 from tare.cli.console import Console, emit
+from tare.cli.exit_codes import ExitCode
 from tare.contract import suite, survey
 from tare.contract.doors import State
 from tare.host import own_namespaces, state
@@ -49,7 +50,7 @@ def check_promises(name: str, only: Sequence[str], *, as_json: bool) -> None:
         rest = f", {inapplicable} not applicable" if inapplicable else ""
         console.print(f"{name}: {len(results) - broken - inapplicable} promises kept, {broken} broken{rest}")
     if broken:
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.NO)
 
 
 def show_doors(names: Sequence[str], files: Sequence[Path], *, as_json: bool) -> None:
@@ -71,7 +72,7 @@ def show_doors(names: Sequence[str], files: Sequence[Path], *, as_json: bool) ->
         door for platform in platforms for door in platform.doors if door.state is State.OPEN and door.by_design is None
     ]
     if wrong or any(platform.failed for platform in platforms):
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.NO)
 
 
 def show_checks() -> None:

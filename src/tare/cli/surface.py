@@ -9,6 +9,7 @@ import typer
 
 from tare import literature
 from tare.cli.console import Console, emit
+from tare.cli.exit_codes import ExitCode
 from tare.cli.report import to_read
 from tare.footprint import calls, live
 from tare.footprint.model import Surface
@@ -33,7 +34,7 @@ def show_surfaces(request: SurfaceRequest, *, listed: bool, published: bool, as_
         if request.file is not None and request.file.exists():
             emit(f"in {request.file}")
     if not result.surfaces:
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.NO)
 
 
 def _print(surfaces: Sequence[Surface], left_out: Sequence[Mapping[str, str]], *, beside: bool, listed: bool) -> None:

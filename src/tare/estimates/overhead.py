@@ -28,6 +28,11 @@ def overhead(logs: Interval, direction: Direction) -> Interval:
     return Interval(1 - ratios.point, 1 - ratios.high, 1 - ratios.low)
 
 
+def overhead_of(log: float, direction: Direction) -> float:
+    """The overhead of one log ratio, as a fraction."""
+    return overhead(Interval(log, log, log), direction).point
+
+
 def times_worse(logs: Interval, direction: Direction) -> Interval:
     """How many times worse: the ratio for what should be low, its inverse for what should be high."""
     if direction is Direction.LOWER:

@@ -13,16 +13,14 @@ from enum import StrEnum
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 from scipy import special
 
-from tare.analysis.comparisons.compare import log_ratios
 from tare.analysis.comparisons.many import holm
+from tare.analysis.comparisons.sides import Side, Way, aligned, grid_of, parts_of, side_of, sides_of
 from tare.analysis.comparisons.thresholds import Thresholds
 from tare.analysis.hidden import BLOCKS_WITHOUT_SPREAD
 from tare.errors import UsageError
-from tare.estimates.grid import Grid, harmonic
 from tare.estimates.intervals import MIN_BLOCKS, Interval
 from tare.estimates.overhead import overhead
 from tare.estimates.widths import blocks_needed
@@ -67,14 +65,6 @@ class Absent:
     workload: str
     metric: str = ""
     platform: str = ""
-
-
-class Way(StrEnum):
-    """What is compared."""
-
-    RELATIVE = "relative"  # overheads against each campaign's own baseline
-    ABSOLUTE = "absolute"  # the figures themselves
-    PLATFORMS = "platforms"  # two platforms, block by block
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,15 +144,6 @@ class _Estimate:
         return float(special.stdtr(self.df, -distance / self.error))
 
 
-@dataclass(frozen=True, slots=True)
-class _Side:
-    """One metric of one platform: a log a block, and the mean in its unit."""
-
-    logs: Floats
-    mean: float | None
-    unfit: bool
-
-
 def diff(old: Store, new: Store, thresholds: Thresholds, *, absolute: bool = False) -> Diff:
     """From an older campaign to a newer one: the changes of overheads, or of figures where ``absolute``.
 
@@ -178,14 +159,14 @@ def diff(old: Store, new: Store, thresholds: Thresholds, *, absolute: bool = Fal
         )
     if not absolute and Design.SEQUENTIAL in {was.design, now.design}:
         raise UsageError("a sequential campaign has no baseline beside each figure", fix="--absolute")
-    old_parts, new_parts = _parts(old), _parts(new)
+    old_parts, new_parts = parts_of(old), parts_of(new)
     seconds = workload_seconds(new.trials())
     drafts: list[tuple[Change, _Estimate | None]] = []
     absent: list[Absent] = []
     for workload, other, metric in _common(was, now, thresholds, absent):
         key = workload.name, metric.name
         sides = [
-            _sides(record, each, metric, parts.get(key), way)
+            sides_of(record, each, metric, parts.get(key), way)
             for record, each, parts in ((was, other, old_parts), (now, workload, new_parts))
         ]
         for name in dict.fromkeys([*sides[0], *sides[1]]):
@@ -200,7 +181,7 @@ def diff(old: Store, new: Store, thresholds: Thresholds, *, absolute: bool = Fal
                 drafts.append((_draft(name, workload, metric, limit, before, after), estimate))
     if not drafts:
         raise UsageError(f"{old.name} and {new.name} have no figure in common", fix="name campaigns of one plan")
-    return Diff(way, old.name, new.name, now.baseline, _judged_all(drafts, seconds), _facts(was, now), tuple(absent))
+    return Diff(way, old.name, new.name, now.baseline, _judged_all(drafts, seconds), differing(was, now), tuple(absent))
 
 
 def diff_platforms(store: Store, first: str, second: str, thresholds: Thresholds) -> Diff:
@@ -210,7 +191,7 @@ def diff_platforms(store: Store, first: str, second: str, thresholds: Thresholds
     for name in (first, second):
         if name not in known:
             raise UsageError(f"{name} did not take part in {store.name}", fix=f"name two of {', '.join(known)}")
-    parts, seconds = _parts(store), workload_seconds(store.trials())
+    parts, seconds = parts_of(store), workload_seconds(store.trials())
     way = Way.ABSOLUTE if record.design is Design.SEQUENTIAL else Way.PLATFORMS
     drafts: list[tuple[Change, _Estimate | None]] = []
     absent: list[Absent] = []
@@ -219,12 +200,12 @@ def diff_platforms(store: Store, first: str, second: str, thresholds: Thresholds
         limit = thresholds.of(workload.name, metric.name, second, workload.margin)
         if part is None or limit is None:
             continue
-        grid = _grid(record, workload, metric, part)
+        grid = grid_of(record, workload, metric, part)
         if way is Way.ABSOLUTE:
-            before, after = _side(grid, first, way, record.baseline), _side(grid, second, way, record.baseline)
+            before, after = side_of(grid, first, way, record.baseline), side_of(grid, second, way, record.baseline)
             estimate = _welch(before.logs, after.logs, metric.direction)
         else:
-            before, after = (_aligned(grid, name, record.baseline) for name in (first, second))
+            before, after = (aligned(grid, name, record.baseline) for name in (first, second))
             estimate = _paired(after.logs - before.logs, metric.direction)
         if before.mean is None or after.mean is None:
             lack, name = (Lack.OLD, first) if before.mean is None else (Lack.NEW, second)
@@ -235,11 +216,6 @@ def diff_platforms(store: Store, first: str, second: str, thresholds: Thresholds
         raise UsageError(f"{first} and {second} have no figure in common", fix="name platforms that ran the same")
     changes = _judged_all(drafts, seconds)
     return Diff(way, first, second, record.baseline, changes, _platform_facts(record, first, second), tuple(absent))
-
-
-def _parts(store: Store) -> Mapping[tuple[str, str], pl.DataFrame]:
-    parts = store.samples().partition_by("workload", "metric", as_dict=True, include_key=False)
-    return {(str(workload), str(metric)): part for (workload, metric), part in parts.items()}
 
 
 def _common(
@@ -264,61 +240,8 @@ def _common(
                 yield workload, other, metric
 
 
-def _grid(record: CampaignRecord, workload: WorkloadRecord, metric: MetricRecord, part: pl.DataFrame) -> Grid:
-    return Grid.of(part, record.all_arms(), harmonic=harmonic(metric.direction, workload.mode))
-
-
-def _sides(
-    record: CampaignRecord, workload: WorkloadRecord, metric: MetricRecord, part: pl.DataFrame | None, way: Way
-) -> dict[str, _Side]:
-    if part is None:
-        return {}
-    grid = _grid(record, workload, metric, part)
-    names = [platform.name for platform in record.platforms if way is Way.ABSOLUTE or platform.name != record.baseline]
-    sides = {name: _side(grid, name, way, record.baseline) for name in names}
-    return {name: side for name, side in sides.items() if side.mean is not None}
-
-
-def _side(grid: Grid, name: str, way: Way, baseline: str) -> _Side:
-    aligned = _aligned(grid, name, baseline) if way is not Way.ABSOLUTE else None
-    if aligned is not None:
-        return replace(aligned, logs=aligned.logs[~np.isnan(aligned.logs)])
-    mean, unfit = _described(grid, grid.of_platform(name))
-    if unfit or mean is None:
-        return _Side(np.empty(0), mean, unfit)
-    logs = np.log(np.stack([_by_block(grid, arm) for arm in grid.of_platform(name)]))
-    seen = ~np.isnan(logs).all(axis=0)
-    return _Side(np.nanmean(logs[:, seen], axis=0), mean, unfit)
-
-
-def _aligned(grid: Grid, name: str, baseline: str) -> _Side:
-    """With a log ratio to the baseline for each of the grid's blocks, NaN where there is none."""
-    arms = grid.of_platform(name)
-    mean, unfit = _described(grid, arms)
-    unfit = unfit or bool(grid.unfit[grid.of_platform(baseline)].any())
-    if unfit or mean is None:
-        return _Side(np.full(grid.blocks.size, np.nan), mean, unfit)
-    return _Side(log_ratios(grid, name, baseline), mean, unfit)
-
-
-def _by_block(grid: Grid, arm: int) -> Floats:
-    """An arm's medians over the rounds for each of the grid's blocks, NaN where it has none."""
-    medians = np.full(grid.blocks.size, np.nan)
-    medians[~np.isnan(grid.values[arm]).all(axis=1)] = grid.block_medians(arm)
-    return medians
-
-
-def _described(grid: Grid, arms: Sequence[int]) -> tuple[float | None, bool]:
-    if not grid.counts[arms].any():
-        return None, False
-    unfit = bool(grid.unfit[arms].any())
-    values = np.concatenate([grid.block_medians(arm) for arm in arms])
-    values = values[np.isfinite(values)]
-    return (float(values.mean()) if values.size else None), unfit
-
-
 def _draft(
-    platform: str, workload: WorkloadRecord, metric: MetricRecord, threshold: float, before: _Side, after: _Side
+    platform: str, workload: WorkloadRecord, metric: MetricRecord, threshold: float, before: Side, after: Side
 ) -> Change:
     n_old, n_new = (int((~np.isnan(side.logs)).sum()) for side in (before, after))
     return Change(
@@ -419,11 +342,20 @@ def _judged(
     return replace(judged, blocks=blocks, seconds=None if took is None else blocks * took)
 
 
-def _facts(was: CampaignRecord, now: CampaignRecord) -> tuple[Fact, ...]:
+def same_host(was: CampaignRecord, now: CampaignRecord) -> bool:
+    """Whether the machine looks the same: a record has no name of it."""
+    facts = ("architecture", "virtualised")
+    return all(_host(was, name) == _host(now, name) for name in facts) and all(
+        _cpu(was, name) == _cpu(now, name) for name in ("model", "cores", "threads")
+    )
+
+
+def differing(was: CampaignRecord, now: CampaignRecord) -> tuple[Fact, ...]:
     """What should be the same for a change to be one of the platforms, and what they are known to have changed."""
     both = (
-        ("host", _host(was, "name"), _host(now, "name")),
-        ("CPU", _cpu(was), _cpu(now)),
+        ("CPU", _cpu(was, "model"), _cpu(now, "model")),
+        ("threads", _cpu(was, "threads"), _cpu(now, "threads")),
+        ("virtualised", _host(was, "virtualised"), _host(now, "virtualised")),
         ("kernel", _host(was, "kernel"), _host(now, "kernel")),
         ("image", was.image.get("recipe_hash"), now.image.get("recipe_hash")),
         ("agent", was.agent_hash, now.agent_hash),
@@ -453,9 +385,9 @@ def _host(record: CampaignRecord, name: str) -> Any:
     return record.host.get(name)
 
 
-def _cpu(record: CampaignRecord) -> Any:
+def _cpu(record: CampaignRecord, name: str) -> Any:
     cpu = record.host.get("cpu")
-    return cpu.get("model") if isinstance(cpu, dict) else None
+    return cpu.get(name) if isinstance(cpu, dict) else None
 
 
 def _text(value: Any) -> str:

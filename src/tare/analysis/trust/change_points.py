@@ -3,7 +3,8 @@
 E-divisive (Matteson and James, J. Am. Stat. Assoc. 109, 2014), which MongoDB and Hunter (Fleming and others, ICPE
 2023) use for performance histories; here with its permutation test. Hunter's t test is quicker, but it tests the very
 place at which the two sides were found to differ most, so that its p is too small. Hunter went to it because
-permutations gave another answer every time: a fixed seed mends that. PELT (the package ruptures) wants a penalty, and
+permutations gave another answer every time: a fixed seed mends that. Its heir Apache Otava was measured beside this
+(docs/decisions.md). PELT (the package ruptures) wants a penalty, and
 gives no error rate.
 """
 
@@ -20,7 +21,7 @@ from tare.analysis.inputs import NoAnswer, sample, spread
 SHORTEST = 5
 #: All pairs of values are held at once: 8 MB at this length.
 LONGEST = 1_000
-_PERMUTATIONS = 199
+PERMUTATIONS = 199
 _SEED = 20_260_103
 
 Floats = NDArray[np.float64]
@@ -36,27 +37,29 @@ class ChangePoint:
     after: float
 
 
-def change_points(values: ArrayLike, *, alpha: float = 0.01, shortest: int = SHORTEST) -> list[ChangePoint]:
+def change_points(
+    values: ArrayLike, *, alpha: float = 0.01, shortest: int = SHORTEST, permutations: int = PERMUTATIONS
+) -> list[ChangePoint]:
     """Split the series where its two sides differ most, while chance would not do as much; in order of place.
 
     A series of independent values without a change is split with a probability of at most ``alpha``. Values that lean
     on the one before (a drift, a daily rhythm) do change, and are split. Changes of spread count too. Resolves p down
-    to 0.005, so alpha is at least that. Raises `NoAnswer` for missing values, for fewer than twice ``shortest``, and
-    above `LONGEST`. Constant values have no change.
+    to 1 / (permutations + 1), so alpha is at least that. Raises `NoAnswer` for missing values, for fewer than twice
+    ``shortest``, and above `LONGEST`. Constant values have no change.
     """
     if shortest < 2:
         raise NoAnswer(f"a stretch needs at least two values: {shortest}")
-    if not 1 / (_PERMUTATIONS + 1) <= alpha < 1:
-        raise NoAnswer(f"alpha lies between {1 / (_PERMUTATIONS + 1)} and 1: {alpha}")
+    if not 1 / (permutations + 1) <= alpha < 1:
+        raise NoAnswer(f"alpha lies between {1 / (permutations + 1)} and 1: {alpha}")
     series = sample(values, "the series", at_least=2 * shortest)
     if series.size > LONGEST:
         raise NoAnswer(f"{series.size} values, at most {LONGEST} are taken: give medians of some each")
-    rng = np.random.default_rng(_SEED)
     p_by_place: dict[int, float] = {}
     stretches = [(0, series.size)]
     while stretches:
         start, end = stretches.pop()
-        at, p = _split(series[start:end], shortest, rng)
+        rng = np.random.default_rng((_SEED, start, end))
+        at, p = _split(series[start:end], shortest, rng, alpha, permutations)
         if p <= alpha:
             p_by_place[start + at] = p
             stretches += [(start, start + at), (start + at, end)]
@@ -67,18 +70,26 @@ def change_points(values: ArrayLike, *, alpha: float = 0.01, shortest: int = SHO
     ]
 
 
-def _split(series: Floats, shortest: int, rng: np.random.Generator) -> tuple[int, float]:
-    """The place where the two sides differ most, and how often shuffled values differ as much somewhere."""
+def _split(
+    series: Floats, shortest: int, rng: np.random.Generator, alpha: float, permutations: int
+) -> tuple[int, float]:
+    """The place where the two sides differ most, and how often shuffled values differ as much somewhere.
+
+    The latter is 1 as soon as it is known to be above ``alpha``, which saves nearly all of the work where nothing
+    changed.
+    """
     if series.size < 2 * shortest or not spread(series):
         return 0, 1.0
     distances = np.abs(series[:, None] - series)
     divergence = _divergence(distances, shortest)
     greatest = float(divergence.max())
     as_much = 0
-    for _ in range(_PERMUTATIONS):
+    for _ in range(permutations):
         order = rng.permutation(series.size)
         as_much += _divergence(distances[np.ix_(order, order)], shortest).max() >= greatest * (1 - 1e-9)
-    return shortest + int(divergence.argmax()), (1 + as_much) / (1 + _PERMUTATIONS)
+        if 1 + as_much > alpha * (1 + permutations):
+            return 0, 1.0
+    return shortest + int(divergence.argmax()), (1 + as_much) / (1 + permutations)
 
 
 def _divergence(distances: Floats, shortest: int) -> Floats:

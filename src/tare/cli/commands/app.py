@@ -29,6 +29,7 @@ COMMANDS = {
     "report": Listed("report", "report", "Show what campaigns found."),
     "compare": Listed("compare", "compare", "Compare every platform with every other one."),
     "diff": Listed("diff", "diff", "Say what got worse since an earlier campaign: a gate."),
+    "history": Listed("history", "history", "Say where figures changed over many campaigns: a gate."),
     "score": Listed("score", "score", "Score platforms as the studies sum up."),
     "spread": Listed("spread", "spread", "Say where the spread of each ratio comes from."),
     "export": Listed("export", "export", "Write every sample with the facts of its trial."),

@@ -24,6 +24,8 @@ def diff(
     every: bool = typer.Option(False, "--all", help="Show every figure, not only those that changed or are open."),
     markdown: Path | None = typer.Option(None, "--markdown", help="Write Markdown here, for a pull request."),
     junit: Path | None = typer.Option(None, "--junit", help="Write JUnit's XML here, a test a figure."),
+    sarif: Path | None = typer.Option(None, "--sarif", help="Write SARIF 2.1.0 here, for code scanning."),
+    annotations: bool = typer.Option(False, "--annotations", help="Print annotations of GitHub Actions too."),
     as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.diff/1)."),
 ) -> None:
     """Say what became of each figure from one campaign to another, or from one platform to another.
@@ -40,17 +42,28 @@ def diff(
         raise UsageError("two campaigns are compared", fix="tare diff OLD NEW")
     if platform and absolute:
         raise UsageError("--absolute is for two campaigns: two platforms of one are compared themselves")
+    if annotations and as_json:
+        raise UsageError("--annotations and --json would be printed into each other", fix="give one of them")
     for file in files:
         require_campaign(file)
     if thresholds is not None:
         require_file(thresholds)
-    for output in (markdown, junit):
+    for output in (markdown, junit, sarif):
         if output is not None:
             check_new(output)
 
     from tare.cli.diff import show_diff
 
     code = show_diff(
-        files, platform, thresholds, absolute=absolute, every=every, markdown=markdown, junit=junit, as_json=as_json
+        files,
+        platform,
+        thresholds,
+        absolute=absolute,
+        every=every,
+        markdown=markdown,
+        junit=junit,
+        sarif=sarif,
+        annotations=annotations,
+        as_json=as_json,
     )
     raise typer.Exit(code)

@@ -1,12 +1,10 @@
-"""`tare diff` in a terminal, as Markdown, as JUnit's XML and as JSON."""
+"""`tare diff` in a terminal, as Markdown and as JSON; `tare.report.campaign.gates` has what servers of builds read."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import asdict
-from xml.etree import ElementTree as ET
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -15,13 +13,14 @@ from rich.text import Text
 
 from tare.analysis.comparisons.diff import Change, Diff, Outcome
 from tare.clean import clean
+from tare.report.formats.escape import markdown
 from tare.report.sentences.diff import (
     MARKS,
-    OUTCOMES,
     absent,
     alike,
     changed,
     conclusion,
+    figure,
     heading,
     unchanged,
     values,
@@ -42,7 +41,7 @@ def render(diff: Diff, *, every: bool = False) -> Group:
     for head in ("", "platform", "figure", "old", "new", "change", "why"):
         table.add_column(head, justify="right" if head in {"old", "new", "change"} else "left", overflow="fold")
     for change in shown:
-        cells = (MARKS[change.outcome], change.platform, _figure(change), *values(change), changed(change), why(change))
+        cells = (MARKS[change.outcome], change.platform, figure(change), *values(change), changed(change), why(change))
         table.add_row(*(Text(clean(cell)) for cell in cells), style=_STYLES[change.outcome])
     parts: list[RenderableType] = [Text(clean(heading(diff)), style="bold"), Text(clean(alike(diff)))]
     parts += [table] if shown else []
@@ -67,15 +66,15 @@ def to_markdown(diff: Diff) -> str:
     """For a pull request: the outcome, what regressed and what is open in a table, the rest folded."""
     fine = [change for change in diff.changes if change.outcome is Outcome.FINE]
     others = [change for change in diff.changes if change.outcome is not Outcome.FINE]
-    lines = [f"**{MARKS[diff.outcome]} {_cell(conclusion(diff))}**", "", _cell(heading(diff)), ""]
+    lines = [f"**{MARKS[diff.outcome]} {markdown(conclusion(diff))}**", "", markdown(heading(diff)), ""]
     if others:
         lines += [*_rows(others), ""]
     if fine:
         summary = f"{len(fine)} without a regression"
         lines += [f"<details><summary>{summary}</summary>", "", *_rows(fine), "", "</details>", ""]
-    lines += [f"{_cell(alike(diff))}.", ""]
+    lines += [f"{markdown(alike(diff))}.", ""]
     if diff.absent:
-        lines += [f"Not compared: {_cell('; '.join(map(absent, diff.absent)))}.", ""]
+        lines += [f"Not compared: {markdown('; '.join(map(absent, diff.absent)))}.", ""]
     return "\n".join([*lines, _TOGETHER, ""])
 
 
@@ -83,39 +82,5 @@ def _rows(changes: list[Change]) -> Iterator[str]:
     yield "| | platform | figure | old | new | change | why |"
     yield "| --- | --- | --- | ---: | ---: | ---: | --- |"
     for change in changes:
-        cells = (MARKS[change.outcome], change.platform, _figure(change), *values(change), changed(change), why(change))
-        yield f"| {' | '.join(map(_cell, cells))} |"
-
-
-def _cell(text: str) -> str:
-    """Text from a file as text: nothing in it is Markdown or HTML."""
-    return re.sub(r"([\\`*_{}\[\]<>#|~])", r"\\\1", " ".join(clean(text).split())).replace("&", "&amp;")
-
-
-def to_junit(diff: Diff) -> str:
-    """A test a figure: a regression is a failure, what nobody can tell is skipped."""
-    failures = sum(change.outcome is Outcome.REGRESSION for change in diff.changes)
-    skipped = sum(change.outcome is Outcome.OPEN for change in diff.changes)
-    counts = {"tests": str(len(diff.changes)), "failures": str(failures), "skipped": str(skipped), "errors": "0"}
-    suite = ET.Element("testsuite", {"name": _attribute(f"tare diff {diff.old} {diff.new}"), **counts})
-    for change in diff.changes:
-        names = {"classname": _attribute(change.platform), "name": _attribute(_figure(change))}
-        case = ET.SubElement(suite, "testcase", names)
-        old, new = values(change)
-        message = _attribute(f"{OUTCOMES[change.outcome]}: {changed(change) or 'no figure'}; {why(change)}")
-        if change.outcome is not Outcome.FINE:
-            tag = "failure" if change.outcome is Outcome.REGRESSION else "skipped"
-            ET.SubElement(case, tag, {"message": message}).text = _attribute(f"{old} → {new}")
-    suites = ET.Element("testsuites", counts)
-    suites.append(suite)
-    ET.indent(suites)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(suites, encoding="unicode") + "\n"
-
-
-def _attribute(text: str) -> str:
-    """Without what XML cannot hold."""
-    return re.sub("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\N{REPLACEMENT CHARACTER}", clean(text))
-
-
-def _figure(change: Change) -> str:
-    return f"{change.workload} {change.metric}"
+        cells = (MARKS[change.outcome], change.platform, figure(change), *values(change), changed(change), why(change))
+        yield f"| {' | '.join(map(markdown, cells))} |"

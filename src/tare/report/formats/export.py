@@ -19,6 +19,7 @@ from tare.footprint.model import Footprint, Level, Surface
 from tare.model import Arm, TrialKey
 from tare.report.footprint.build import exposures
 from tare.report.footprint.flames import folded
+from tare.report.formats.escape import FORMULA, spreadsheet
 from tare.report.formats.tables import Format, Table
 from tare.store import Store
 
@@ -40,20 +41,11 @@ OUTPUT_COLUMNS = (
 SURFACE_COLUMNS = ("campaign", "platform", "at", "kernel", "call", "outcome", "answers", "unread")
 
 
-#: First characters of a text that a spreadsheet takes for a formula (OWASP, "CSV Injection").
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-
-
-def guarded(value: object) -> object:
-    """A cell for a spreadsheet: text that it would take for a formula gets an apostrophe; numbers stay as they are."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
-
-
 def _guarded_frame(frame: pl.DataFrame) -> pl.DataFrame:
     names = (name for name, kind in frame.schema.items() if kind == pl.String or isinstance(kind, pl.Enum))
     texts = {name: pl.col(name).cast(pl.String) for name in names}
     return frame.with_columns(
-        pl.when(text.str.slice(0, 1).is_in(_FORMULA)).then(pl.lit("'") + text).otherwise(text).alias(name)
+        pl.when(text.str.slice(0, 1).is_in(FORMULA)).then(pl.lit("'") + text).otherwise(text).alias(name)
         for name, text in texts.items()
     )
 
@@ -162,7 +154,8 @@ def export(store: Store, form: Format, out: TextIO, *, raw: bool = False) -> int
     """Write one row per sample, and one per trial without samples (so that failures are exported too).
 
     Returns the number of rows. CSV: empty where there is nothing. JSON lines: null; NaN and infinities, which JSON
-    does not have, are the strings "nan", "inf" and "-inf". ``raw``: CSV's texts as they are, and not `guarded`.
+    does not have, are the strings "nan", "inf" and "-inf". ``raw``: CSV's texts
+    as they are, and not as `spreadsheet` makes them.
     """
     return _write_csv(store, out, raw=raw) if form is Format.CSV else _write_jsonl(store, out)
 
@@ -183,7 +176,7 @@ def _write_csv(store: Store, out: TextIO, *, raw: bool) -> int:
     writer.writerow(COLUMNS)
     count = 0
     for row in rows(store):
-        writer.writerow(row.values() if raw else map(guarded, row.values()))  # they come in the order of COLUMNS
+        writer.writerow(row.values() if raw else map(spreadsheet, row.values()))  # they come in the order of COLUMNS
         count += 1
     return count
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tare.analysis.comparisons.diff import Absent, Change, Diff, Gap, Lack, Outcome, Way
+from tare.analysis.comparisons.diff import Absent, Change, Diff, Gap, Lack, Outcome
+from tare.analysis.comparisons.sides import Way
 from tare.report.sentences.numbers import percent, quantity, signed_range, span
 from tare.report.sentences.verdicts import UNFIT
 
@@ -50,6 +51,11 @@ def conclusion(diff: Diff) -> str:
     parts = [_COUNTS[outcome].format(counts[outcome]) for outcome in Outcome if counts[outcome]]
     figures = "1 figure" if len(diff.changes) == 1 else f"{len(diff.changes)} figures"
     return f"{OUTCOMES[diff.outcome]}: of {figures} {', '.join(parts)}"
+
+
+def figure(change: Change) -> str:
+    """The name of a figure."""
+    return f"{change.workload} {change.metric}"
 
 
 def changed(change: Change) -> str:

@@ -1,0 +1,26 @@
+#!/bin/sh
+# A gate for a pipeline: weigh this change, compare it with the campaign of the main branch, end with tare's exit code.
+#   BASELINE  the campaign of the main branch; where it is not there, this campaign becomes it
+#   NEW       where the campaign of this change goes; one that is there already is not measured again
+#   LIMITS    thresholds (TOML); without it: each workload's margin
+#   MEASURE   the options of `tare run`
+set -eu
+baseline=${BASELINE:-main.tare} new=${NEW:-new.tare} limits=${LIMITS:-}
+measure=${MEASURE:--p runc -w primes -w startup --time 10m}
+
+# shellcheck disable=SC2086 (they are words)
+[ -e "$new" ] || tare run $measure -o "$new"
+
+if [ ! -e "$baseline" ]; then
+    cp "$new" "$baseline"
+    echo "no baseline yet: this campaign is the first"
+    exit 0
+fi
+
+set -- "$baseline" "$new" --markdown diff.md --junit diff.xml --sarif diff.sarif
+[ -z "$limits" ] || set -- "$@" --thresholds "$limits"
+[ -z "${GITHUB_ACTIONS:-}" ] || set -- "$@" --annotations
+end=0
+tare diff "$@" || end=$?
+if [ -n "${GITHUB_STEP_SUMMARY:-}" ] && [ -e diff.md ]; then cat diff.md >>"$GITHUB_STEP_SUMMARY"; fi
+exit "$end"

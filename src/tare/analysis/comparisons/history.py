@@ -1,0 +1,264 @@
+"""A figure over many campaigns of one host: where it changed, by how much, and what else changed there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+
+from tare.analysis.comparisons.diff import LEVEL, Fact, Outcome, differing, same_host
+from tare.analysis.comparisons.sides import Side, Way, parts_of, sides_of
+from tare.analysis.comparisons.thresholds import Thresholds
+from tare.analysis.trust.change_points import LONGEST, SHORTEST, change_points
+from tare.errors import UsageError
+from tare.estimates.overhead import overhead_of
+from tare.model import CPU_COST, Design, Direction
+from tare.store import CampaignRecord, MetricRecord, Store, WorkloadRecord
+
+#: A change can only be seen with so many campaigns.
+FEWEST = 2 * SHORTEST
+
+
+class Why(StrEnum):
+    """Why a campaign is no part of a history."""
+
+    HOST = "host"  # another than the newest campaign's
+    BASELINE = "baseline"
+    SEQUENTIAL = "sequential"  # no baseline beside each figure
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A campaign that is no part of it; ``text``: the error of one that cannot be read."""
+
+    name: str
+    why: Why
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A campaign of the history, with what differs from the one before it."""
+
+    name: str
+    created: float  # UNIX seconds
+    tare_version: str
+    facts: tuple[Fact, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A figure in a campaign: ``campaign`` is the index of its entry."""
+
+    campaign: int
+    value: float  # the overhead as a fraction, or the mean in the unit where figures themselves are compared
+    mean: float  # in the unit
+    n_blocks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A change; ``campaign``: the first after it. ``change`` is a fraction, positive is worse."""
+
+    campaign: int
+    p: float
+    before: float  # median of the values of the stretch before, as `Point.value`
+    after: float
+    change: float
+    facts: tuple[Fact, ...]  # what differs between the last campaign before and the first after it
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A figure over the campaigns. ``lacking``: so many campaigns more, and a change could be seen."""
+
+    platform: str
+    workload: str
+    metric: str
+    unit: str
+    direction: Direction
+    threshold: float
+    points: tuple[Point, ...]
+    steps: tuple[Step, ...]
+    outcome: Outcome
+    lacking: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """All series, the worst first; ``alpha``: what chance of a false change each was given."""
+
+    way: Way
+    baseline: str
+    entries: tuple[Entry, ...]
+    series: tuple[Series, ...]
+    left_out: tuple[LeftOut, ...]
+    alpha: float
+
+    @property
+    def outcome(self) -> Outcome:
+        """A regression where there is any; fine where every series is long enough and none is."""
+        outcomes = {series.outcome for series in self.series}
+        if Outcome.REGRESSION in outcomes:
+            return Outcome.REGRESSION
+        return Outcome.FINE if outcomes == {Outcome.FINE} else Outcome.OPEN
+
+
+@dataclass(slots=True)
+class _Growing:
+    """A series while campaigns are read; ``logs``: the mean log of each campaign, worse is positive."""
+
+    metric: MetricRecord
+    threshold: float
+    points: list[Point] = field(default_factory=list)
+    logs: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a history needs of a campaign, so that none stays open: the sides by platform, workload and metric."""
+
+    name: str
+    record: CampaignRecord
+    sides: dict[tuple[str, str, str], Side]
+
+
+def summary(store: Store, thresholds: Thresholds, *, absolute: bool) -> Summary:
+    """Read a campaign: headlines, CPU cost, and what thresholds name. Raises `StoreError`."""
+    record, parts = store.record, parts_of(store)
+    way = Way.ABSOLUTE if absolute else Way.RELATIVE
+    sides = {}
+    for workload, metric in _wanted(record, thresholds):
+        part = parts.get((workload.name, metric.name))
+        for platform, side in sides_of(record, workload, metric, part, way).items():
+            if side.logs.size:
+                sides[platform, workload.name, metric.name] = side
+    return Summary(store.name, record, sides)
+
+
+def history(
+    summaries: Sequence[Summary], thresholds: Thresholds, *, absolute: bool = False, unread: Sequence[LeftOut] = ()
+) -> History:
+    """The series over these campaigns, in order of time; of the newest one's host, baseline and parameters.
+
+    A series changes where e-divisive splits it (`change_points`), with `LEVEL` shared among all series that are long
+    enough (Bonferroni). It regressed where its last change is for the worse by more than the threshold. Raises
+    `UsageError` where there is no campaign.
+    """
+    if not summaries:
+        raise UsageError("there is no campaign that can be read", fix="name a folder with *.tare files")
+    ordered = sorted(summaries, key=lambda each: each.record.created)[-LONGEST:]
+    newest = ordered[-1].record
+    left_out = list(unread)
+    kept: list[Summary] = []
+    for each in ordered:
+        why = _why_not(each.record, newest, absolute=absolute)
+        if why is None:
+            kept.append(each)
+        else:
+            left_out.append(LeftOut(each.name, why))
+    before = [None, *(each.record for each in kept)]
+    entries = tuple(
+        Entry(
+            each.name,
+            each.record.created,
+            each.record.tare_version,
+            () if last is None else differing(last, each.record),
+        )
+        for last, each in zip(before, kept, strict=False)
+    )
+    growing = _grown(kept, newest, thresholds, absolute=absolute)
+    tested = sum(len(one.points) >= FEWEST for one in growing.values())
+    alpha = LEVEL / max(1, tested)
+    series = [
+        _series(names, one, [each.record for each in kept], alpha, absolute=absolute) for names, one in growing.items()
+    ]
+    order = [Outcome.REGRESSION, Outcome.OPEN, Outcome.FINE]
+    series.sort(key=lambda each: (order.index(each.outcome), -(each.steps[-1].change if each.steps else 0.0)))
+    way = Way.ABSOLUTE if absolute else Way.RELATIVE
+    return History(way, newest.baseline, entries, tuple(series), tuple(left_out), alpha)
+
+
+def _why_not(record: CampaignRecord, newest: CampaignRecord, *, absolute: bool) -> Why | None:
+    if not same_host(record, newest):
+        return Why.HOST
+    if not absolute and record.design is Design.SEQUENTIAL:
+        return Why.SEQUENTIAL
+    if not absolute and record.baseline != newest.baseline:
+        return Why.BASELINE
+    return None
+
+
+def _wanted(record: CampaignRecord, thresholds: Thresholds) -> Iterator[tuple[WorkloadRecord, MetricRecord]]:
+    for workload in record.workloads:
+        for number, metric in enumerate(workload.metrics):
+            if number == 0 or metric.name == CPU_COST or thresholds.names(workload.name, metric.name):
+                yield workload, metric
+
+
+def _grown(
+    kept: Sequence[Summary], newest: CampaignRecord, thresholds: Thresholds, *, absolute: bool
+) -> dict[tuple[str, str, str], _Growing]:
+    """By platform, workload and metric of the newest campaign; others' figures where they are of the same work."""
+    wanted = {(workload.name, metric.name): (workload, metric) for workload, metric in _wanted(newest, thresholds)}
+    grown: dict[tuple[str, str, str], _Growing] = {}
+    for place, each in enumerate(kept):
+        workloads = {workload.name: workload for workload in each.record.workloads}
+        for names, side in each.sides.items():
+            platform, workload_name, metric_name = names
+            if (workload_name, metric_name) not in wanted or side.mean is None:
+                continue
+            workload, metric = wanted[workload_name, metric_name]
+            if not _same_work(workloads[workload_name], workload, metric):
+                continue
+            limit = thresholds.of(workload_name, metric_name, platform, workload.margin)
+            if limit is None:
+                continue
+            log = float(side.logs.mean())
+            value = side.mean if absolute else overhead_of(log, metric.direction)
+            one = grown.setdefault(names, _Growing(metric, limit))
+            one.points.append(Point(place, value, side.mean, side.logs.size))
+            one.logs.append(log if metric.direction is Direction.LOWER else -log)
+    return grown
+
+
+def _same_work(theirs: WorkloadRecord, newest: WorkloadRecord, metric: MetricRecord) -> bool:
+    same = {each.name: each for each in theirs.metrics}.get(metric.name)
+    return (
+        theirs.params == newest.params
+        and same is not None
+        and (same.unit, same.direction) == (metric.unit, metric.direction)
+    )
+
+
+def _series(
+    names: tuple[str, str, str], one: _Growing, records: Sequence[CampaignRecord], alpha: float, *, absolute: bool
+) -> Series:
+    common = (*names, one.metric.unit, one.metric.direction, one.threshold, tuple(one.points))
+    if len(one.points) < FEWEST:
+        return Series(*common, (), Outcome.OPEN, FEWEST - len(one.points))
+    # So many that the least p is half of what is asked for.
+    permutations = math.ceil(2 / alpha)
+    steps = []
+    for point in change_points(one.logs, alpha=alpha, permutations=permutations):
+        last, first = one.points[point.at - 1].campaign, one.points[point.at].campaign
+        before, after = (_value(one, median, absolute=absolute) for median in (point.before, point.after))
+        change = _fraction(point.after - point.before, one.metric.direction)
+        steps.append(Step(first, point.p, before, after, change, differing(records[last], records[first])))
+    worse = bool(steps) and steps[-1].change > one.threshold
+    return Series(*common, tuple(steps), Outcome.REGRESSION if worse else Outcome.FINE)
+
+
+def _value(one: _Growing, log: float, *, absolute: bool) -> float:
+    """A median of logs, worse is positive, as `Point.value`."""
+    log = log if one.metric.direction is Direction.LOWER else -log
+    return float(np.exp(log)) if absolute else overhead_of(log, one.metric.direction)
+
+
+def _fraction(log: float, direction: Direction) -> float:
+    """A change of so many logs for the worse as `tare diff` gives it."""
+    return overhead_of(log if direction is Direction.LOWER else -log, direction)

@@ -1,0 +1,96 @@
+"""A platform's figure in a campaign, block by block: what comparisons between campaigns are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tare.analysis.comparisons.compare import log_ratios
+from tare.estimates.grid import Grid, harmonic
+from tare.store import CampaignRecord, MetricRecord, Store, WorkloadRecord
+
+Floats = NDArray[np.float64]
+
+
+class Way(StrEnum):
+    """What is compared."""
+
+    RELATIVE = "relative"  # overheads against each campaign's own baseline
+    ABSOLUTE = "absolute"  # the figures themselves
+    PLATFORMS = "platforms"  # two platforms, block by block
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One metric of one platform: a log a block, and the mean in its unit."""
+
+    logs: Floats
+    mean: float | None
+    unfit: bool
+
+
+def parts_of(store: Store) -> Mapping[tuple[str, str], pl.DataFrame]:
+    """The samples of a campaign by workload and metric."""
+    parts = store.samples().partition_by("workload", "metric", as_dict=True, include_key=False)
+    return {(str(workload), str(metric)): part for (workload, metric), part in parts.items()}
+
+
+def grid_of(record: CampaignRecord, workload: WorkloadRecord, metric: MetricRecord, part: pl.DataFrame) -> Grid:
+    """A metric of all platforms, by block and round."""
+    return Grid.of(part, record.all_arms(), harmonic=harmonic(metric.direction, workload.mode))
+
+
+def sides_of(
+    record: CampaignRecord, workload: WorkloadRecord, metric: MetricRecord, part: pl.DataFrame | None, way: Way
+) -> dict[str, Side]:
+    """By platform; without those that have no figure."""
+    if part is None:
+        return {}
+    grid = grid_of(record, workload, metric, part)
+    names = [platform.name for platform in record.platforms if way is Way.ABSOLUTE or platform.name != record.baseline]
+    sides = {name: side_of(grid, name, way, record.baseline) for name in names}
+    return {name: side for name, side in sides.items() if side.mean is not None}
+
+
+def side_of(grid: Grid, name: str, way: Way, baseline: str) -> Side:
+    """Of a platform, with the blocks that have a figure alone."""
+    if way is not Way.ABSOLUTE:
+        whole = aligned(grid, name, baseline)
+        return replace(whole, logs=whole.logs[~np.isnan(whole.logs)])
+    mean, unfit = _described(grid, grid.of_platform(name))
+    if unfit or mean is None:
+        return Side(np.empty(0), mean, unfit)
+    logs = np.log(np.stack([_by_block(grid, arm) for arm in grid.of_platform(name)]))
+    seen = ~np.isnan(logs).all(axis=0)
+    return Side(np.nanmean(logs[:, seen], axis=0), mean, unfit)
+
+
+def aligned(grid: Grid, name: str, baseline: str) -> Side:
+    """With a log ratio to the baseline for each of the grid's blocks, NaN where there is none."""
+    arms = grid.of_platform(name)
+    mean, unfit = _described(grid, arms)
+    unfit = unfit or bool(grid.unfit[grid.of_platform(baseline)].any())
+    if unfit or mean is None:
+        return Side(np.full(grid.blocks.size, np.nan), mean, unfit)
+    return Side(log_ratios(grid, name, baseline), mean, unfit)
+
+
+def _by_block(grid: Grid, arm: int) -> Floats:
+    """An arm's medians over the rounds for each of the grid's blocks, NaN where it has none."""
+    medians = np.full(grid.blocks.size, np.nan)
+    medians[~np.isnan(grid.values[arm]).all(axis=1)] = grid.block_medians(arm)
+    return medians
+
+
+def _described(grid: Grid, arms: Sequence[int]) -> tuple[float | None, bool]:
+    if not grid.counts[arms].any():
+        return None, False
+    unfit = bool(grid.unfit[arms].any())
+    values = np.concatenate([grid.block_medians(arm) for arm in arms])
+    values = values[np.isfinite(values)]
+    return (float(values.mean()) if values.size else None), unfit

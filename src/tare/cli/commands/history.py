@@ -1,0 +1,40 @@
+"""tare history: where figures changed over many campaigns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from tare.errors import UsageError
+from tare.outputs import check_page, require_file
+
+
+def history(
+    folder: Path = typer.Argument(..., help="A folder with campaigns (*.tare) of one host."),
+    thresholds: Path | None = typer.Option(
+        None, "--thresholds", help="TOML, as for tare diff: how much worse is a regression."
+    ),
+    absolute: bool = typer.Option(
+        False, "--absolute", help="Follow the figures themselves, and not the overheads against the baseline."
+    ),
+    every: bool = typer.Option(False, "--all", help="Show every figure, not only those that changed."),
+    html: Path | None = typer.Option(None, "--html", help="Write a page with a drawing of each figure."),
+    as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.history/1)."),
+) -> None:
+    """Say where each figure changed over the campaigns of a folder, in order of time.
+
+    Exit codes: 0 no regression, 1 the last change of some figure is for the worse, 3 too few campaigns, 2 an error.
+
+    Examples: [cyan]tare history nights/[/], [cyan]tare history nights/ --thresholds limits.toml --html nights.html[/]
+    """
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is no folder", fix="name a folder with campaigns; tare diff compares two files")
+    if thresholds is not None:
+        require_file(thresholds)
+    if html is not None:
+        check_page(html)
+
+    from tare.cli.history import show_history
+
+    raise typer.Exit(show_history(folder, thresholds, absolute=absolute, every=every, html=html, as_json=as_json))

@@ -1,0 +1,20 @@
+"""How every command ends: docs/exit-codes.md says the same to users, and a test holds both together."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What a script may rely on."""
+
+    DONE = 0
+    """Done; of a gate: nothing got worse."""
+    NO = 1
+    """The answer is no: a regression, a broken promise, something missing; the output says which."""
+    ERROR = 2
+    """An error that a user can correct: a line says what is wrong, and one how to mend it."""
+    OPEN = 3
+    """A gate cannot tell; the output says what would."""
+    INTERRUPTED = 130
+    """By Ctrl-C, SIGTERM or SIGHUP; what was measured is kept."""

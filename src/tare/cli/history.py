@@ -1,0 +1,49 @@
+"""What `tare history` does: says where figures changed over many campaigns, and ends with a gate's exit code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tare.analysis.comparisons.history import LeftOut, Summary, Why, history, summary
+from tare.analysis.comparisons.thresholds import load
+from tare.analysis.trust.change_points import LONGEST
+from tare.cli.console import emit
+from tare.cli.diff import EXIT_CODES
+from tare.cli.exit_codes import ExitCode
+from tare.cli.report import to_read
+from tare.errors import StoreError, UsageError
+from tare.outputs import CAMPAIGN
+from tare.report.campaign.history import render, to_json
+from tare.report.campaign.history_page import write_page
+from tare.store import read_store
+
+
+def show_history(
+    folder: Path, thresholds: Path | None, *, absolute: bool, every: bool, html: Path | None, as_json: bool
+) -> ExitCode:
+    """Print the history of a folder's campaigns, write the page, and return the exit code. Raises `TareError`."""
+    limits = load(thresholds)
+    files = sorted(folder.glob(f"*{CAMPAIGN}"))
+    if len(files) > LONGEST:
+        raise UsageError(
+            f"{folder} has {len(files):,} campaigns, and {LONGEST:,} are compared", fix="move the oldest elsewhere"
+        )
+    summaries: list[Summary] = []
+    unread: list[LeftOut] = []
+    for file in files:
+        try:
+            with read_store(file) as store, store.snapshot():
+                summaries.append(summary(store, limits, absolute=absolute))
+        except StoreError as error:
+            unread.append(LeftOut(file.name, Why.UNREADABLE, error.what))
+    if not summaries:
+        found = f"none of {len(files)} *{CAMPAIGN} files can be read" if files else f"there is no *{CAMPAIGN} file"
+        raise UsageError(f"{folder}: {found}", fix="name a folder with campaigns of one host")
+    trend = history(summaries, limits, absolute=absolute, unread=unread)
+    if as_json:
+        emit(to_json(trend))
+    else:
+        to_read().print(render(trend, every=every))
+    if html is not None:
+        write_page(trend, html)
+    return EXIT_CODES[trend.outcome]

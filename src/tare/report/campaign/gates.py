@@ -1,0 +1,93 @@
+"""A diff for those who decide on a change: JUnit's XML, SARIF 2.1.0, and annotations of GitHub Actions."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from urllib.parse import quote
+from xml.etree import ElementTree as ET
+
+from tare.analysis.comparisons.diff import Change, Diff, Outcome
+from tare.clean import clean
+from tare.report.formats.escape import github, xml
+from tare.report.sentences.diff import OUTCOMES, changed, conclusion, figure, heading, values, why
+
+_SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
+_RULE = "regression"
+#: GitHub shows so many annotations of each kind a step, and drops the rest in silence.
+_SHOWN = 10
+
+
+def to_junit(diff: Diff) -> str:
+    """A test a figure: a regression is a failure, what nobody can tell is skipped."""
+    failures = sum(change.outcome is Outcome.REGRESSION for change in diff.changes)
+    skipped = sum(change.outcome is Outcome.OPEN for change in diff.changes)
+    counts = {"tests": str(len(diff.changes)), "failures": str(failures), "skipped": str(skipped), "errors": "0"}
+    suite = ET.Element("testsuite", {"name": xml(f"tare diff {diff.old} {diff.new}"), **counts})
+    for change in diff.changes:
+        case = ET.SubElement(suite, "testcase", {"classname": xml(change.platform), "name": xml(figure(change))})
+        if change.outcome is not Outcome.FINE:
+            tag = "failure" if change.outcome is Outcome.REGRESSION else "skipped"
+            ET.SubElement(case, tag, {"message": xml(_message(change))}).text = xml(_from_to(change))
+    suites = ET.Element("testsuites", counts)
+    suites.append(suite)
+    ET.indent(suites)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(suites, encoding="unicode") + "\n"
+
+
+def to_sarif(diff: Diff, version: str) -> str:
+    """A result a figure that regressed (``fail``) or is open (``open``), each at the newer campaign's file.
+
+    ``version``: tare's. A figure has the same fingerprint in every diff, so that an alert is closed when it is fine.
+    """
+    rule = {
+        "id": _RULE,
+        "name": "Regression",
+        "shortDescription": {"text": "A figure is worse by more than its threshold"},
+        "helpUri": "https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html",
+        "help": {"text": "docs/diff.md of tare says how a figure is judged"},
+    }
+    run = {
+        "tool": {"driver": {"name": "tare", "version": version, "rules": [rule]}},
+        "results": [_result(diff, change) for change in diff.changes if change.outcome is not Outcome.FINE],
+        "properties": {"outcome": diff.outcome, "comparison": clean(heading(diff))},
+    }
+    return json.dumps({"$schema": _SARIF, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False) + "\n"
+
+
+def _result(diff: Diff, change: Change) -> dict[str, object]:
+    worse = change.outcome is Outcome.REGRESSION
+    what = f"{change.platform}, {figure(change)}: {_message(change)} ({_from_to(change)})"
+    names = "\0".join((change.platform, change.workload, change.metric))
+    place = {"artifactLocation": {"uri": quote(diff.new, safe="", errors="replace")}, "region": {"startLine": 1}}
+    return {
+        "ruleId": _RULE,
+        "kind": "fail" if worse else "open",
+        "level": "error" if worse else "none",
+        "message": {"text": clean(what)},
+        "locations": [{"physicalLocation": place}],
+        "partialFingerprints": {"figure/v1": hashlib.sha256(names.encode(errors="replace")).hexdigest()},
+    }
+
+
+def to_annotations(diff: Diff) -> Iterator[str]:
+    """Workflow commands, one a line: an error a regression, a warning an open figure, and the outcome as a notice."""
+    for outcome, command in ((Outcome.REGRESSION, "error"), (Outcome.OPEN, "warning")):
+        changes = [change for change in diff.changes if change.outcome is outcome]
+        shown = changes if len(changes) <= _SHOWN else changes[: _SHOWN - 1]
+        for change in shown:
+            title = github(f"{change.platform}: {figure(change)}", in_property=True)
+            yield f"::{command} title={title}::{github(f'{_message(change)} ({_from_to(change)})')}"
+        if len(shown) < len(changes):
+            yield f"::{command} title=tare diff::{len(changes) - len(shown)} more: see the table"
+    yield f"::notice title=tare diff::{github(conclusion(diff))}"
+
+
+def _message(change: Change) -> str:
+    return f"{OUTCOMES[change.outcome]}: {changed(change) or 'no figure'}; {why(change)}"
+
+
+def _from_to(change: Change) -> str:
+    old, new = values(change)
+    return f"{old} → {new}"

@@ -1,0 +1,96 @@
+"""Texts of `tare history`: where a figure changed, what else changed there, and what a history lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from tare.analysis.comparisons.diff import Outcome
+from tare.analysis.comparisons.history import Entry, History, LeftOut, Series, Step, Why
+from tare.analysis.comparisons.sides import Way
+from tare.report.sentences.numbers import percent, quantity, signed
+
+_OUTCOMES: Mapping[Outcome, str] = {
+    Outcome.REGRESSION: "regression",
+    Outcome.OPEN: "cannot tell",
+    Outcome.FINE: "no regression",
+}
+_COUNTS: Mapping[Outcome, str] = {
+    Outcome.REGRESSION: "{} worse since the last change",
+    Outcome.OPEN: "{} with too few campaigns",
+    Outcome.FINE: "{} not worse",
+}
+_WHY: Mapping[Why, str] = {
+    Why.HOST: "another host than the newest campaign's",
+    Why.BASELINE: "another baseline than the newest campaign's (--absolute compares figures themselves)",
+    Why.SEQUENTIAL: "no baseline beside each figure (--absolute)",
+    Why.UNREADABLE: "cannot be read: {}",
+}
+#: What the changes rest on.
+METHOD = (
+    "Changes: e-divisive with permutations, 5 % shared among all figures; a change needs 5 campaigns on either side: "
+    "ask tare diff of the newest ones."
+)
+
+
+def heading(history: History) -> str:
+    """What is shown, in a line."""
+    first, last = history.entries[0], history.entries[-1]
+    what = "the figures themselves" if history.way is Way.ABSOLUTE else f"overheads against {history.baseline}"
+    count = len(history.entries)
+    campaigns = f"{count} campaign" + ("" if count == 1 else "s")
+    return f"{campaigns}, {day(first.created)} to {day(last.created)}: {what}; + is worse"
+
+
+def conclusion(history: History) -> str:
+    """The outcome of the whole, with the number of figures."""
+    counts = {outcome: sum(series.outcome is outcome for series in history.series) for outcome in Outcome}
+    parts = [_COUNTS[outcome].format(counts[outcome]) for outcome in Outcome if counts[outcome]]
+    if not parts:
+        return f"{_OUTCOMES[history.outcome]}: the campaigns have no figure"
+    figures = "1 figure" if len(history.series) == 1 else f"{len(history.series)} figures"
+    return f"{_OUTCOMES[history.outcome]}: of {figures} {', '.join(parts)}"
+
+
+def day(at: float) -> str:
+    """A time as a day."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
+
+
+def value(history: History, series: Series, number: float) -> str:
+    """A point's value: an overhead, or the figure with its unit."""
+    return quantity(number, series.unit) if history.way is Way.ABSOLUTE else f"{signed(100 * number, 1)} %"
+
+
+def step(history: History, series: Series, change: Step) -> str:
+    """A change: when, by how much, and what else changed."""
+    entry: Entry = history.entries[change.campaign]
+    span = f"{value(history, series, change.before)} → {value(history, series, change.after)}"
+    text = f"since {day(entry.created)} ({entry.name}) {signed(100 * change.change, 1)} % ({span})"
+    facts = "; ".join(f"{fact.fact}: {fact.old} → {fact.new}" for fact in change.facts)
+    return f"{text}; {facts}" if facts else f"{text}; nothing else on record changed"
+
+
+def steps(history: History, series: Series) -> list[str]:
+    """All that is said of a series, the newest change first."""
+    if series.lacking:
+        plural = "" if series.lacking == 1 else "s"
+        return [f"{series.lacking} campaign{plural} more would show a change"]
+    if not series.steps:
+        return ["no change"]
+    return [step(history, series, change) for change in reversed(series.steps)]
+
+
+def limit(series: Series) -> str:
+    """From which change on it is a regression."""
+    return percent(series.threshold)
+
+
+def left_out(entry: LeftOut) -> str:
+    """A campaign that is no part of the history, and why."""
+    return f"{entry.name}: {_WHY[entry.why].format(entry.text)}"
+
+
+def unchanged(number: int) -> str:
+    """How many figures are not shown."""
+    return f"{number} more {'figure' if number == 1 else 'figures'} without a change (--all shows them)"

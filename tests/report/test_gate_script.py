@@ -1,0 +1,93 @@
+"""The jobs of docs/examples/ci: their script as a pipeline runs it, with a baseline and without."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import fake_campaign
+from tare.cli.exit_codes import ExitCode
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "ci"
+SHAPE = fake_campaign.Shape(
+    blocks=8,
+    rounds=3,
+    slowdown={"native": 1.0, "gvisor": 1.2},
+    workloads=("prime-slices",),
+    failing=None,
+    unsupported=None,
+    stolen=False,
+)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("gate")
+    slower = {**SHAPE.slowdown, "gvisor": 1.2 * 1.03}
+    for name, shape in {"old": SHAPE, "worse": replace(SHAPE, seed=3, slowdown=slower)}.items():
+        fake_campaign.write(folder / f"{name}.tare", shape)
+    (folder / "tare").write_text(f'#!/bin/sh\nexec {sys.executable} -m tare "$@"\n')
+    (folder / "tare").chmod(0o755)
+    return folder
+
+
+def gate(files: Path, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"PATH": f"{files}:{os.environ['PATH']}"} | variables
+    script = ["sh", EXAMPLES / "gate.sh"]
+    return subprocess.run(script, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_a_regression_ends_the_job_and_leaves_what_the_server_reads(files: Path, tmp_path: Path) -> None:
+    shutil.copy(files / "old.tare", tmp_path / "main.tare")
+    shutil.copy(files / "worse.tare", tmp_path / "new.tare")
+    summary = tmp_path / "summary.md"
+    done = gate(files, tmp_path, GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(summary))
+    assert done.returncode == ExitCode.NO, done.stderr
+    assert "::error title=gvisor%3A prime-slices" in done.stdout
+    assert summary.read_text().startswith("**▲ regression")
+    assert {"diff.md", "diff.xml", "diff.sarif"} <= {file.name for file in tmp_path.iterdir()}
+
+
+def test_limits_are_taken_and_elsewhere_no_annotation_is_printed(files: Path, tmp_path: Path) -> None:
+    shutil.copy(files / "old.tare", tmp_path / "main.tare")
+    shutil.copy(files / "worse.tare", tmp_path / "new.tare")
+    (tmp_path / "limits.toml").write_text("percent = 10.0\n")
+    done = gate(files, tmp_path, LIMITS="limits.toml")
+    assert done.returncode == ExitCode.DONE, done.stderr
+    assert "::" not in done.stdout
+
+
+def test_without_a_baseline_the_campaign_becomes_it(files: Path, tmp_path: Path) -> None:
+    shutil.copy(files / "old.tare", tmp_path / "new.tare")
+    done = gate(files, tmp_path)
+    assert (done.returncode, "no baseline yet" in done.stdout) == (0, True), done.stderr
+    assert (tmp_path / "main.tare").read_bytes() == (tmp_path / "new.tare").read_bytes()
+
+
+@pytest.mark.parametrize("job", ["github.yml", "gitlab.yml"])
+def test_the_jobs_run_this_script_and_keep_what_it_writes(job: str) -> None:
+    text = (EXAMPLES / job).read_text()
+    assert re.search(r"(run:|-) sh docs/examples/ci/gate\.sh$", text, re.MULTILINE)
+    written = set(re.findall(r"\bdiff\.(?:md|xml|sarif)\b", text))
+    assert written
+    assert written <= set(re.findall(r"\bdiff\.\w+\b", (EXAMPLES / "gate.sh").read_text()))
+
+
+@pytest.mark.host
+@pytest.mark.own_host
+def test_the_script_measures_where_no_campaign_is_there(files: Path, tmp_path: Path) -> None:
+    measure = "-p bubblewrap -w primes --blocks 2"
+    first = gate(files, tmp_path, MEASURE=measure)
+    assert (first.returncode, "no baseline yet" in first.stdout) == (0, True), first.stderr
+    for name in ("new.tare", "new.html"):
+        (tmp_path / name).unlink()
+    second = gate(files, tmp_path, MEASURE=measure)
+    assert second.returncode in {ExitCode.DONE, ExitCode.NO, ExitCode.OPEN}, second.stderr
+    assert (tmp_path / "diff.xml").exists()
