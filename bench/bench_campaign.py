@@ -28,6 +28,10 @@ class Watch:
     def block(self, number, spent_s, left_s, interim) -> None:
         self.doing("between blocks")
 
+    def planned(self, trials) -> None: ...
+    def tick(self, tick) -> None: ...
+    def fault(self, line) -> None: ...
+
     def trial(self, trial) -> None:
         self.doing("storing and choosing what is next")
 

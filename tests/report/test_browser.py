@@ -119,12 +119,41 @@ def test_the_cheapest_platform_below_ten_per_cent_without_a_daemon_is_found(page
     form.locator("[name=daemon]").check()
     page.locator("table.heat thead th button").nth(column(page, "CPU cost")).click()
     assert platforms(page) == ["runc", "gvisor-systrap"]
-    assert form.locator("output").inner_text() == "2 of 4 platforms"
+    assert form.locator("output").inner_text().startswith("2 of 4 platforms; least CPU cost: runc, ")
     assert page.locator(".card:visible h3").all_inner_texts() == ["runc", "gvisor-systrap"]
     form.locator("[name=name]").fill("gvi(")  # no whole expression: nothing changes
     assert platforms(page) == ["runc", "gvisor-systrap"]
     form.locator("[name=name]").fill("^gvi")
     assert platforms(page) == ["gvisor-systrap"]
+    assert page.complaints == []
+
+
+def test_the_score_sheet_follows_priorities_and_weights(page_of: Any, tmp_path: Path) -> None:
+    shape = fake_campaign.Shape(blocks=3, workloads=("sysbench-fileio-seqrd",))
+    write_html([fake_campaign.write(tmp_path / "read.tare", shape)], tmp_path / "read.html")
+    page = page_of(tmp_path / "read.html")
+    rows = page.locator("table.scores tbody tr")
+    runc = rows.filter(has_text="runc")
+
+    def sums() -> list[str]:
+        return [*runc.locator(".sum-of").all_inner_texts(), runc.locator(".weighted").inner_text()]
+
+    assert sums() == ["4", "0", "4"]
+    form = page.locator("form.scoring")
+    form.locator("select").select_option(label="low")
+    assert sums() == ["0", "4", "4"]
+    form.locator("input").nth(1).fill("0.5")
+    assert sums() == ["0", "4", "2"]
+    assert rows.filter(has_text="gvisor-ptrace").locator(".share").inner_text() == "0 %"
+    page.locator("table.scores thead th button").nth(-2).click()  # by the weighted sum
+    assert rows.first.locator("th").inner_text() == "gvisor-ptrace"
+    form.locator("select").select_option(label="leave out")
+    assert sums() == ["0", "0", "0"]
+    assert runc.locator(".share").inner_text() == "–"
+    form.locator("button").click()
+    page.wait_for_function("document.querySelector('.scores .share').textContent !== '–'")
+    assert sums() == ["4", "0", "4"]
+    assert violations(page) == []
     assert page.complaints == []
 
 

@@ -20,7 +20,7 @@ from tare.errors import UsageError
 from tare.host import own_namespaces, state
 from tare.host.facts import machine
 from tare.host.tuning import load
-from tare.model import Trial
+from tare.model import Tick, Trial, TrialKey
 from tare.outputs import check_new_campaign, written
 from tare.report.campaign.calibration import (
     LATEST_CALIBRATION,
@@ -190,6 +190,12 @@ class Lines:
         if now - self._printed_at >= self.EVERY_S and left_s is not None:
             self._printed_at = now
             self._console.print(f"  block {number} of {self._blocks}, about {span(left_s)} left", markup=False)
+
+    def planned(self, trials: Sequence[TrialKey]) -> None:
+        """A block's trials; not printed."""
+
+    def tick(self, tick: Tick) -> None:
+        """A reading of the telemetry; not printed."""
 
     def doing(self, what: str) -> None:
         """An activity begins; not printed, since there are too many."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -14,17 +15,26 @@ from rich.live import Live
 from rich.segment import Segments
 from rich.text import Text
 
+from tare.analysis.comparisons.verdicts import Kind
 from tare.analysis.estimates import headlines
+from tare.analysis.trust.noise import Noise, noise
 from tare.campaign.plan.interim import Interim
 from tare.cli.console import Console
 from tare.errors import Failed, attempt
-from tare.model import Status, Trial
+from tare.model import Status, Tick, Trial, TrialKey
 from tare.report.campaign.build import platform_names, results_of
+from tare.report.campaign.model import PlatformReport, ResultReport
 from tare.report.campaign.terminal import headline
-from tare.report.sentences.numbers import span
+from tare.report.sentences.noise import cause
+from tare.report.sentences.numbers import percent, span
 
 #: Redraws a second: progress must not cost what is measured (at most 1 % of a core).
 REDRAWS = 0.5
+#: So many readings of the telemetry make the noise now, and so many of those its line.
+_WINDOW, _LINE = 4, 40
+_BARS = "▁▂▃▄▅▆▇█"
+#: What settles nothing.
+_OPEN = {Kind.INCONCLUSIVE, Kind.NO_DATA, Kind.INVALID, Kind.BASELINE}
 
 
 class _Picture(Live):
@@ -93,6 +103,12 @@ class Drawn(ABC):
         self._safely(lambda: self._console.print(line, markup=False, highlight=False, soft_wrap=True))
 
 
+def sparkline(values: Sequence[float], top: float) -> str:
+    """Values as bars of one line, from nothing to ``top``; higher ones are as high."""
+    steps = len(_BARS) - 1
+    return "".join(_BARS[min(steps, max(0, round(steps * value / top)))] for value in values) if top > 0 else ""
+
+
 class CampaignDisplay(Drawn):
     """The progress of a campaign, drawn on a terminal; elsewhere a line per block is printed."""
 
@@ -106,16 +122,29 @@ class CampaignDisplay(Drawn):
         self._estimate: tuple[float, float] | None = None  # seconds left, and when that was estimated
         self._doing = "setting up"
         self._table: RenderableType = Text("")
+        self._to_come: dict[TrialKey, None] = {}  # of this block, in order
+        self._planned = 0  # trials of this block
+        self._cpus: Sequence[int] = ()
+        self._ticks: deque[Tick] = deque(maxlen=_WINDOW + 1)
+        self._noise: deque[float] = deque(maxlen=_LINE)
+        self._now: Noise | None = None
+        self._widths: list[float] = []  # the median half-width by its margin, a block each
+        self._known = (0, 0)  # figures that are settled, and all
 
     def block(self, number: int, spent_s: float, left_s: float | None, interim: Interim) -> None:
         """A block begins."""
         self._block = number
+        self._cpus = interim.record.resources.cpus
         self._estimate = None if left_s is None else (left_s, time.monotonic())
         if number > 0:
             self._safely(lambda: self._narrow(interim))
         if not self._console.is_terminal:
             left = "" if left_s is None else f", about {span(left_s)} left"
             self._print(f"block {number + 1} begins after {span(spent_s)}{left}{self._bad()}")
+
+    def planned(self, trials: Sequence[TrialKey]) -> None:
+        """The trials of a block that are to come, in order."""
+        self._to_come, self._planned = dict.fromkeys(trials), len(trials)
 
     def doing(self, what: str) -> None:
         """An activity begins."""
@@ -133,6 +162,15 @@ class CampaignDisplay(Drawn):
     def trial(self, trial: Trial) -> None:
         """A trial is in the store."""
         self._counts[trial.status] += 1
+        self._to_come.pop(trial.key, None)
+
+    def tick(self, tick: Tick) -> None:
+        """A reading of the telemetry came; called by another thread."""
+        self._ticks.append(tick)
+        now = noise(self._ticks[0], tick, self._cpus)
+        if now is not None:
+            self._now = now
+            self._noise.append(now.steal + (now.foreign or 0.0))
 
     def fault(self, line: str) -> None:
         """A part failed by a fault in its code, and the campaign goes on."""
@@ -143,6 +181,16 @@ class CampaignDisplay(Drawn):
             return
         results = results_of(interim.record, headlines(interim.record, interim.estimates, interim.trials()))
         self._table = headline(platform_names(interim.record), results, width=self._console.width)
+        figures = [
+            (result, each)
+            for result in results
+            for each in result.platforms
+            if each.platform != interim.record.baseline
+        ]
+        self._known = sum(each.verdict not in _OPEN for _, each in figures), len(figures)
+        widths = [width for result, each in figures if (width := _width(result, each)) is not None]
+        if widths:
+            self._widths.append(statistics.median(widths))
 
     def _bad(self) -> str:
         return "".join(
@@ -159,10 +207,49 @@ class CampaignDisplay(Drawn):
             f", {self._counts[Status.OK]} trials{self._bad()}" if self._block >= 0 else "",
             self._remaining(),
         )
-        return Group(line, Text(f"  {self._doing}", style="dim"), self._table)
+        rows = [("now", self._what_runs()), ("next", self._what_follows()), ("noise", self._disturbed())]
+        rows.append(("known", self._settled()))
+        lines = [Text.assemble((f"  {name:<6}", "dim"), text) for name, text in rows if text]
+        return Group(line, *lines, self._table)
+
+    def _what_runs(self) -> str:
+        if not self._planned:
+            return self._doing
+        return f"{self._doing}  ({self._planned - len(self._to_come)} of {self._planned} trials of this block)"
+
+    def _what_follows(self) -> str:
+        current = next(iter(self._to_come), None)
+        names = dict.fromkeys(key.workload for key in self._to_come if current and key.workload != current.workload)
+        return ", ".join([*names][:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+    def _disturbed(self) -> str:
+        if self._now is None:
+            return ""
+        share = self._now.steal + (self._now.foreign or 0.0)
+        why = cause(self._now)
+        return f"{sparkline(tuple(self._noise), 0.5)} {percent(share)}{f': {why}' if why else ''}"
+
+    def _settled(self) -> str:
+        known, figures = self._known
+        if not figures:
+            return ""
+        narrowing = ""
+        if self._widths:
+            bars = sparkline(self._widths[-_LINE:], max(self._widths))
+            width = self._widths[-1]
+            narrowing = f"; half of the intervals within ±{width:,.{1 if width < 10 else 0}f} margins {bars}"
+        return f"{known} of {figures} figures{narrowing}"
 
     def _remaining(self) -> str:
         if self._estimate is None:
             return ""
         left_s, at = self._estimate
-        return f", about {span(max(0.0, left_s - (time.monotonic() - at)))} left"
+        left_s = max(0.0, left_s - (time.monotonic() - at))
+        return f", about {span(left_s)} left, until {time.strftime('%H:%M', time.localtime(time.time() + left_s))}"
+
+
+def _width(result: ResultReport, platform: PlatformReport) -> float | None:
+    """Half of a figure's interval, by its margin."""
+    if platform.op_low_percent is None or platform.op_high_percent is None:
+        return None
+    return (platform.op_high_percent - platform.op_low_percent) / 2 / result.margin_percent

@@ -2,39 +2,67 @@
 
 from __future__ import annotations
 
+import contextlib
+import shlex
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tare.campaign.execution import conduct
 from tare.campaign.plan.request import CampaignRequest
 from tare.campaign.plan.study import foreword
+from tare.cli.commands.run import Shown
 from tare.cli.consent import agreed
 from tare.cli.console import Console
 from tare.cli.progress import CampaignDisplay
 from tare.cli.report import show
+from tare.cli.stopping import Stopping
+from tare.cli.watchers import JsonLines, Telling, Together
 from tare.host import own_namespaces, state
 from tare.host.facts import machine
 from tare.outputs import page_of
 from tare.report.campaign import calibration
 
 
-def measure(order: CampaignRequest, file: Path, *, as_json: bool) -> None:
+def measure(order: CampaignRequest, file: Path, shown: Shown, *, as_json: bool) -> None:
     """Run a new campaign into a file, and show it. Raises `TareError`."""
     own_namespaces.enter(state.home())
     console = Console(stderr=True)
-    if notice := foreword(order):
+    if (notice := foreword(order)) and shown is Shown.AUTO:
         console.print(notice, markup=False, soft_wrap=True)
-    with CampaignDisplay(console, foreword=_resolution) as progress:
-        conduct.begin(order, file, progress)
+    with _watched(console, file, shown, _resolution) as watcher:
+        conduct.begin(order, file, watcher)
     show([file], html=page_of(file), as_json=as_json)
 
 
-def go_on(file: Path, *, trusted: bool, as_json: bool) -> None:
+def go_on(file: Path, shown: Shown, *, trusted: bool, as_json: bool) -> None:
     """Go on with a campaign, and show it. Raises `TareError`. ``trusted``: see `tare.cli.consent`."""
     own_namespaces.enter(state.home())
     answer = agreed(file, trusted=trusted)
-    with CampaignDisplay(Console(stderr=True)) as progress:
-        conduct.resume(file, progress, progress.warn, answer)
+    with _watched(Console(stderr=True), file, shown) as watcher:
+        conduct.resume(file, watcher, watcher.warn, answer)
     show([file], html=page_of(file), as_json=as_json)
+
+
+@contextlib.contextmanager
+def _watched(
+    console: Console, file: Path, shown: Shown, preface: Callable[[], str] | None = None
+) -> Iterator[Together]:
+    """What watches a campaign; at the end it says how that is gone on with where it was interrupted."""
+    lines = JsonLines(console)
+    display = CampaignDisplay(console, foreword=preface)
+    with contextlib.ExitStack() as held:
+        watcher: Telling = lines if shown is Shown.JSON else held.enter_context(display)
+        stopping = held.enter_context(Stopping(watcher.warn))
+        try:
+            yield Together([watcher], stopping)
+        except KeyboardInterrupt:
+            if shown is Shown.JSON:
+                lines.ended("interrupted", str(file))
+            elif file.exists():
+                watcher.warn(f"to go on: tare run --resume {shlex.quote(str(file))}")
+            raise
+        if shown is Shown.JSON:
+            lines.ended("complete", str(file))
 
 
 def _resolution() -> str:

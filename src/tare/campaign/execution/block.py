@@ -23,7 +23,7 @@ from tare.campaign.plan.plan import Job, Plan
 from tare.campaign.plan.schedule import BlockSchedule, Stage
 from tare.campaign.telemetry.sampler import Sampler
 from tare.errors import Failed, HostError, ParseError, PlatformError, SessionError, UnsupportedError, attempt
-from tare.model import Arm, Mode, Sample, Status, Trial, TrialKey
+from tare.model import Arm, Mode, Sample, Status, Tick, Trial, TrialKey
 from tare.platforms.base import Platform
 from tare.store import Store
 from tare.workloads.apart import ApartWorkload
@@ -37,8 +37,14 @@ class Watcher(Protocol):
     def block(self, number: int, spent_s: float, left_s: float | None, interim: Interim) -> None:
         """Called when a block begins; ``interim``: the trials and estimates of the blocks before it."""
 
+    def planned(self, trials: Sequence[TrialKey]) -> None:
+        """Called when a block begins, with its trials that are to come, in order."""
+
     def doing(self, what: str) -> None:
         """Called when something begins that may take a while."""
+
+    def tick(self, tick: Tick) -> None:
+        """Called with each reading of the telemetry, by its thread: it must return at once."""
 
     def trial(self, trial: Trial) -> None:
         """Called when a trial is in the store."""
@@ -70,6 +76,7 @@ class BlockRunner:
         if not missing:
             return False
         self._seq = seq
+        self.watcher.planned(missing)
         try:
             self._start_arms(schedule, missing)
             for stage in schedule.stages:

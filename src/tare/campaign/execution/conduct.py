@@ -94,7 +94,7 @@ def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
             for what, failed in failures:
                 faults.keep(what, failed)
             with closing(chosen, faults):
-                _run(Runner(plan, store, launcher, client, watcher, Sampler(resources.cpus)))
+                _run(Runner(plan, store, launcher, client, watcher, Sampler(resources.cpus, seen=watcher.tick)))
 
 
 def check_runs_here(names: Sequence[str], progress: Progress) -> None:
@@ -189,7 +189,7 @@ def resume(
             store.add_event("warning", line)
             (warn or watcher.doing)(line)
         with closing(chosen, faults):
-            _run(Runner(plan, store, launcher, client, watcher, Sampler(resources.cpus)))
+            _run(Runner(plan, store, launcher, client, watcher, Sampler(resources.cpus, seen=watcher.tick)))
 
 
 def _plan_of(record: CampaignRecord, ready: Sequence[Ready], jobs: tuple[Job, ...], resources: Resources) -> Plan:

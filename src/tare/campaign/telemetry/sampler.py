@@ -37,6 +37,7 @@ class Sampler:
 
     cpus: Sequence[int]  # those that instances are pinned to
     interval_s: float = INTERVAL_S
+    seen: Callable[[Tick], object] | None = None  # called with each reading, by the thread that reads
     failed: Failed | None = None  # why it ended before its time
     cpu_ns: int = 0  # what all readings cost
     readings: int = 0
@@ -86,6 +87,8 @@ class Sampler:
             self.cpu_ns = time.thread_time_ns()
             with self._lock:
                 self._ticks.append(tick)
+            if self.seen is not None:
+                attempt(partial(self.seen, tick))  # what shows it must not end the readings
             # Readings that were missed are not made up for.
             due = max(due + self.interval_s, time.monotonic())
             if not over:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from enum import StrEnum
 from pathlib import Path
 
 import typer
@@ -18,6 +19,14 @@ from tare.cli.commands.instances import CPUS, MEMORY, PLATFORM, SEED, SUBNET, pa
 from tare.errors import UsageError
 from tare.literature import Scale
 from tare.model import Design
+
+
+class Shown(StrEnum):
+    """How the progress of a campaign is shown."""
+
+    AUTO = "auto"  # drawn on a terminal, elsewhere a line a block
+    JSON = "json"
+
 
 _EXAMPLES = """Examples:
 
@@ -83,6 +92,12 @@ _SCALE = typer.Option(
     help="Of a study's profile. scaled (default): shorter, and says how; full: the study's own durations and runs.",
 )
 
+_PROGRESS = typer.Option(
+    Shown.AUTO,
+    "--progress",
+    help="auto: drawn on a terminal, else a line a block. json: an object a line on standard error (docs/live.md).",
+)
+
 
 def run(
     context: typer.Context,
@@ -105,16 +120,18 @@ def run(
     output: Path | None = typer.Option(None, "-o", "--output", help="Campaign file. Default: tare-DATE-TIME.tare"),
     resume: Path | None = typer.Option(None, "--resume", help="Go on with this campaign file."),
     trust: bool = TRUST,
+    progress: Shown = _PROGRESS,
     as_json: bool = typer.Option(False, "--json", help="Print the report as JSON (schema tare.report/2)."),
 ) -> None:
     """Measure what platforms cost against bare metal, and print the table.
 
     Every block starts each platform fresh, the baseline twice, in random order. Each trial is in the campaign file
-    before the next begins; the HTML report is written beside it.
+    before the next begins; the HTML report is written beside it. Ctrl-C finishes the trial under way and ends; a
+    second one ends now.
     """
     if resume is not None:
-        options = given.options(context, besides={"resume", "trust", "as_json"})
-        _resume(resume, options, trusted=trust, as_json=as_json)
+        options = given.options(context, besides={"resume", "trust", "progress", "as_json"})
+        _resume(resume, options, progress, trusted=trust, as_json=as_json)
         return
     if trust:
         raise UsageError("--trust is about a file that there is", fix="give it with --resume, or leave it out")
@@ -134,13 +151,14 @@ def run(
         margins=parse_margins(margin),
         precision=parse_precision(precision) if precision is not None else None,
     )
-    _begin(ordered(order, scale, design), output or Path(time.strftime("tare-%Y%m%d-%H%M%S.tare")), as_json=as_json)
+    file = output or Path(time.strftime("tare-%Y%m%d-%H%M%S.tare"))
+    _begin(ordered(order, scale, design), file, progress, as_json=as_json)
 
 
 run.__doc__ = f"{run.__doc__}\n\n{_EXAMPLES}"
 
 
-def _begin(order: CampaignRequest, file: Path, *, as_json: bool) -> None:
+def _begin(order: CampaignRequest, file: Path, progress: Shown, *, as_json: bool) -> None:
     order.check()
     given.require_platforms(order.platforms)
     given.require_workloads(order.workloads)
@@ -149,10 +167,10 @@ def _begin(order: CampaignRequest, file: Path, *, as_json: bool) -> None:
 
     from tare.cli.run import measure
 
-    measure(order, file, as_json=as_json)
+    measure(order, file, progress, as_json=as_json)
 
 
-def _resume(file: Path, options: list[str], *, trusted: bool, as_json: bool) -> None:
+def _resume(file: Path, options: list[str], progress: Shown, *, trusted: bool, as_json: bool) -> None:
     if options:
         raise UsageError(
             f"--resume goes on as planned and takes no {' and no '.join(options)}", fix="give --resume alone"
@@ -162,4 +180,4 @@ def _resume(file: Path, options: list[str], *, trusted: bool, as_json: bool) -> 
 
     from tare.cli.run import go_on
 
-    go_on(file, trusted=trusted, as_json=as_json)
+    go_on(file, progress, trusted=trusted, as_json=as_json)

@@ -11,7 +11,7 @@ from tare.analysis.answers import Dimension, State
 from tare.report.campaign.figures import Figure
 from tare.report.campaign.model import Report
 from tare.report.footprint.drawings import upset
-from tare.report.formats.svg import LETTER, Axis, Drawing, axis_over, circle, draw_axis, join, plain
+from tare.report.formats.svg import LETTER, Axis, Drawing, axis_over, circle, draw_axis, join, plain, row_labels
 from tare.report.sentences.answers import DIMENSIONS, EXPOSURE
 from tare.report.sentences.numbers import quantity
 
@@ -30,22 +30,11 @@ def metric(figure: Figure) -> Markup:
     return Markup('<div class="pair">{}</div>').format(join(_forest(figure), _strip(figure)))
 
 
-def _labels(drawing: Drawing, names: Sequence[str], top: float, row: float) -> float:
-    """Names at the left of their rows; returns where the drawing may begin."""
-    most = max((len(name) for name in names), default=0)
-    room = min(170.0, 10 + LETTER * most)
-    letters = int(room / LETTER)
-    for at, name in enumerate(names):
-        shown = name if len(name) <= letters else f"{name[: letters - 1]}…"
-        drawing.text(room - 8, top + row * (at + 0.5), shown, "", "end")
-    return room
-
-
 def _forest(figure: Figure) -> Drawing:
     names = figure["rows"]
     height = _TOP + _ROW * len(names) + _BOTTOM
     drawing = Drawing(_WIDTH, height, f"overhead against {figure['baseline']} with 95 % intervals: {figure['label']}")
-    left = _labels(drawing, names, _TOP, _ROW)
+    left = row_labels(drawing, names, _TOP, _ROW)
     limit, bottom = figure["limit"], height - _BOTTOM
     axis = Axis(-limit, limit, left, _WIDTH - 12)
     drawing.text(left, 10, f"overhead against {figure['baseline']}, %; right is worse; band: margin", "soft")
@@ -108,7 +97,7 @@ def _strip(figure: Figure) -> Drawing:
     names = figure["rows"]
     height = _TOP + _ROW * len(names) + _BOTTOM
     drawing = Drawing(_WIDTH, height, f"every sample: {figure['label']}")
-    left = _labels(drawing, names, _TOP, _ROW)
+    left = row_labels(drawing, names, _TOP, _ROW)
     values = [value for strip in figure["strips"] for value in strip["value"] if value is not None]
     log = figure["log"] and min(values, default=0.0) > 0
     axis = axis_over(values, left, _WIDTH - 12, log=log)
@@ -140,7 +129,7 @@ def floor(figure: Figure) -> Markup | Drawing:
     rows = figure["rows"]
     height = 12 + 22 * len(rows) + _BOTTOM
     drawing = Drawing(760.0, height, f"{figure['baseline']} against itself, with the margin of each metric")
-    left = _labels(drawing, [row["name"] for row in rows], 8, 22)
+    left = row_labels(drawing, [row["name"] for row in rows], 8, 22, widest=240.0)
     ends = [max(row["margin"], abs(row["low"]), abs(row["high"])) for row in rows]
     worst = 1.1 * min(_FLOOR_LIMIT, max(ends))
     axis = Axis(-worst, worst, left, 748)
@@ -159,7 +148,7 @@ def start(figure: Figure) -> Markup:
     """Stacked parts on an absolute axis, and the distributions, a panel a mark."""
     panels = [_curves(panel, figure["order"]) for panel in figure["panels"]]
     parts = [_parts(figure["bars"])] if figure["bars"]["rows"] else []
-    key = join(*(_curve_key(at, name) for at, name in enumerate(figure["order"])))
+    key = join(*(curve_key(at, name) for at, name in enumerate(figure["order"])))
     curves = Markup('<p class="small keys">{}</p><div class="pair">{}</div>').format(key, join(*panels))
     return join(*parts, Markup("<details><summary>Distributions</summary>{}</details>").format(curves))
 
@@ -168,9 +157,9 @@ def _parts(bars: Figure) -> Markup:
     names, rows = bars["parts"], bars["rows"]
     height = 8 + _ROW * len(rows) + _BOTTOM
     drawing = Drawing(900.0, height, f"start-up in parts, {bars['unit']}")
-    left = _labels(drawing, [row["name"] for row in rows], 4, _ROW)
+    left = row_labels(drawing, [row["name"] for row in rows], 4, _ROW)
     axis = axis_over([row["end"] for row in rows], left, 810, zero=True)
-    draw_axis(drawing, axis, 4, height - _BOTTOM, lambda value: quantity(value, bars["unit"]) if value else "0")
+    draw_axis(drawing, axis, 4, height - _BOTTOM, lambda value: f"{plain(value)} {bars['unit']}" if value else "0")
     for at, row in enumerate(rows):
         y, begin = 4 + _ROW * at, 0.0
         for name, value in zip(names, row["parts"], strict=True):
@@ -222,7 +211,8 @@ def _curves(panel: Figure, order: Sequence[str]) -> Drawing:
     return drawing
 
 
-def _curve_key(at: int, name: str) -> Markup:
+def curve_key(at: int, name: str) -> Markup:
+    """The key of a platform's curve, by its place in the order of the curves."""
     return Markup(
         '<span class="key"><svg class="swatch" width="30" height="6" aria-hidden="true">'
         '<path class="curve curve-{} dash-{}" d="M0 3h30"></path></svg> {}</span> '

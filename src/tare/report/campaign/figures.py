@@ -42,7 +42,7 @@ def metric_figure(report: Report, result: ResultReport, samples: pl.DataFrame) -
         "strips": strips,
         "shown": sum(len(strip["value"]) for strip in strips),
         "total": samples.height,
-        "log": _wants_log(strips),
+        "log": wants_log([strip["median"] for strip in strips]),
     }
 
 
@@ -58,7 +58,8 @@ def start_figure(report: Report, results: Sequence[ResultReport], samples: Mappi
             if values.size:
                 shares = np.arange(1, values.size + 1) / values.size
                 curves.append({"name": platform.platform, "x": _rounded(values), "y": _rounded(shares)})
-        panels.append({"label": f"{result.metric_title}, {result.unit}", "curves": curves})
+        if curves:
+            panels.append({"label": f"{result.metric_title}, {result.unit}", "curves": curves})
     order = list(dict.fromkeys(str(curve["name"]) for panel in panels for curve in panel["curves"]))
     return {
         "kind": "start",
@@ -188,6 +189,7 @@ def _rounded(values: NDArray[np.float64]) -> list[float | None]:
     return [float(f"{value:.6g}") if np.isfinite(value) else None for value in values.tolist()]
 
 
-def _wants_log(strips: Sequence[Figure]) -> bool:
-    medians = [strip["median"] for strip in strips if strip["median"] is not None]
-    return bool(medians) and min(medians) > 0 and max(medians) / min(medians) > 8
+def wants_log(medians: Sequence[object]) -> bool:
+    """Whether arms are too far apart for a linear axis."""
+    known = [median for median in medians if isinstance(median, float)]
+    return bool(known) and min(known) > 0 and max(known) / min(known) > 8

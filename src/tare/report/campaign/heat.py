@@ -45,11 +45,12 @@ class HeatCell:
 
 @dataclass(frozen=True, slots=True)
 class HeatRow:
-    """A platform; ``cost``: its CPU cost in per cent, where it is known."""
+    """A platform; ``cost``: its CPU cost in per cent, where it is known; ``isolates``: not so a second baseline."""
 
     platform: str
     cells: tuple[HeatCell, ...]
     daemon: bool
+    isolates: bool
     cost: float | None = None
 
 
@@ -74,7 +75,11 @@ def heat(report: Report) -> Heat:
         if any(each.dimension is dimension and each.figure for answer in report.answers for each in answer.dimensions)
     ]
     exposure = any(answer.calls is not None for answer in report.answers)
-    rows = tuple(_row(answer, dimensions, exposure=exposure) for answer in report.answers)
+    open_wholly = {each.name for each in report.platforms if "*" in each.open_by_design}
+    rows = tuple(
+        _row(answer, dimensions, exposure=exposure, isolates=answer.platform not in open_wholly)
+        for answer in report.answers
+    )
     seen = {cell.state for row in rows for cell in row.cells}
     return Heat(
         (*(DIMENSIONS[each] for each in dimensions), *((EXPOSURE,) if exposure else ())),
@@ -84,11 +89,12 @@ def heat(report: Report) -> Heat:
     )
 
 
-def _row(answer: AnswerReport, dimensions: Sequence[Dimension], *, exposure: bool) -> HeatRow:
+def _row(answer: AnswerReport, dimensions: Sequence[Dimension], *, exposure: bool, isolates: bool) -> HeatRow:
     standings = {each.dimension: each for each in answer.dimensions}
     cells = [_cell(standings.get(dimension)) for dimension in dimensions]
     cost = standings[Dimension.CPU_COST].op_percent if Dimension.CPU_COST in standings else None
-    return HeatRow(answer.platform, (*cells, *((_exposure(answer),) if exposure else ())), answer.daemon, cost)
+    exposed = (_exposure(answer),) if exposure else ()
+    return HeatRow(answer.platform, (*cells, *exposed), answer.daemon, isolates, cost)
 
 
 def _cell(standing: DimensionReport | None) -> HeatCell:

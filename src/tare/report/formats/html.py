@@ -19,15 +19,20 @@ from markupsafe import Markup
 
 from tare import outputs
 from tare.analysis import CPU_COST
+from tare.analysis.inputs import NoAnswer
+from tare.analysis.studies import profile as profiles
+from tare.analysis.studies.sheet import score
+from tare.analysis.trust.contamination import other_threads, windows
 from tare.footprint.model import SAMPLES_A_SECOND
 from tare.model import Mode
-from tare.report.campaign import cells, drawings, figures
+from tare.report.campaign import cells, course, crowd, drawings, figures
 from tare.report.campaign.build import report_on
 from tare.report.campaign.cautions import Caution, cautions_of
 from tare.report.campaign.heat import MARKS as HEAT_MARKS
 from tare.report.campaign.heat import WORDS as HEAT_WORDS
 from tare.report.campaign.heat import Heat, heat
 from tare.report.campaign.model import Report, ResultReport, to_json
+from tare.report.campaign.score_page import ScoreView, score_view
 from tare.report.footprint import figures as footprint_figures
 from tare.report.footprint import page as footprint_page
 from tare.report.footprint import venn
@@ -42,7 +47,7 @@ from tare.report.study import beside
 from tare.report.surface import page as surface_page
 from tare.report.surface import words as surface_words
 from tare.report.surface.page import SurfaceView, surface_view
-from tare.store import read_store
+from tare.store import CampaignRecord, read_store
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -65,6 +70,7 @@ class MetricView:
     place: int  # among the report's results
     figure: figures.Figure
     points: str
+    course: Drawing | None  # every sample by start and round, of a headline
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +82,18 @@ class WorkloadView:
     params: Mapping[str, object]
     metrics: list[MetricView]
     start: figures.Figure | None
+    crowd: list[Drawing]  # curves over the number of instances at once
+    order: list[str]  # platforms with their places in the curves' colours
+
+    @property
+    def first(self) -> list[MetricView]:
+        """The headlines, which are not folded."""
+        return [metric for metric in self.metrics if metric.result.headline]
+
+    @property
+    def more(self) -> list[MetricView]:
+        """The other metrics."""
+        return [metric for metric in self.metrics if not metric.result.headline]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +107,8 @@ class CampaignView:
     headlines: list[ResultReport]  # those of the first table
     workloads: list[WorkloadView]
     floor: figures.Figure
+    telemetry: Drawing | None
+    score: ScoreView | None
     footprints: FootprintView | None
     surfaces: SurfaceView | None
     downloads: list[Download]
@@ -103,6 +123,8 @@ class Material:
     trials: pl.DataFrame
     exposures: Exposures
     sources: Path | None
+    score: ScoreView | None
+    windows: pl.DataFrame  # of the telemetry (`tare.analysis.trust.contamination.windows`)
 
 
 def write_html(paths: Sequence[Path], out: Path, study: str | None = None, asked: Asked | None = None) -> list[Report]:
@@ -155,6 +177,7 @@ def page(views: Sequence[CampaignView]) -> str:
         "meanings": cells.MEANINGS,
         "together": cells.together,
         "drawn": drawings.drawn,
+        "curve_key": drawings.curve_key,
         "heat_note": heat_note,
         "heat_words": HEAT_WORDS,
         "heat_marks": HEAT_MARKS,
@@ -183,7 +206,17 @@ def _material(path: Path, study: str | None, asked: Asked) -> Material:
     with read_store(path) as store, store.snapshot():
         samples, exposures = store.samples(), of_store(store)
         report = report_on(store, samples, exposures, study, asked)
-        return Material(report, samples, store.trials(), exposures, asked.sources)
+        record, cpus = store.record, store.record.resources.cpus
+        seen = windows(store.telemetry(), cpus, other_threads(record.host, cpus))
+        return Material(report, samples, store.trials(), exposures, asked.sources, _score(record, samples), seen)
+
+
+def _score(record: CampaignRecord, samples: pl.DataFrame) -> ScoreView | None:
+    profile = profiles.load()
+    try:
+        return score_view(score(record, samples, profile).points, profile)
+    except NoAnswer:  # a figure that no share can be made of
+        return None
 
 
 def _view(of: Material) -> CampaignView:
@@ -201,17 +234,23 @@ def _view(of: Material) -> CampaignView:
     more = [*surface_page.tables(report), *tables(report, exposures)]
     downloads = _downloads(report, samples, of.trials) + [_packed(*table) for table in more]
     answer = heat(report), drawings.trade_off(report), cautions_of(report)
-    return CampaignView(report, *answer, headlines, workloads, figures.floor_figure(report), seen, asked_of, downloads)
+    happened = course.telemetry(of.windows, of.trials, report.segments)
+    floor = figures.floor_figure(report)
+    return CampaignView(report, *answer, headlines, workloads, floor, happened, of.score, seen, asked_of, downloads)
 
 
 def _workload(report: Report, results: list[ResultReport], frames: Mapping[str, pl.DataFrame]) -> WorkloadView:
     views = []
     for result in results:
         figure = figures.metric_figure(report, result, frames[result.metric])
-        views.append(MetricView(result, report.results.index(result), figure, figures.note_of(figure)))
+        happened = course.course(result, frames[result.metric]) if result.headline else None
+        views.append(MetricView(result, report.results.index(result), figure, figures.note_of(figure), happened))
     first = results[0]
     start = figures.start_figure(report, results, frames) if first.mode is Mode.START else None
-    return WorkloadView(first.workload, first.workload_title, report.workload_params[first.workload], views, start)
+    params = report.workload_params[first.workload]
+    order = [each.platform for each in first.platforms]
+    crowds = [crowd.draw(curves, order) for curves in crowd.curves_of(results)]
+    return WorkloadView(first.workload, first.workload_title, params, views, start, crowds, order)
 
 
 # --- raw data ----------------------------------------------------------------------------------------------

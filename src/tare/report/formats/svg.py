@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup, escape
 
-#: Width of a letter of a drawing's text, in its units: a little more than the mean of a sans serif at 12 units.
-LETTER = 6.6
+#: Width of a letter of a drawing's text, in its units: a little more than the mean of a wide sans serif at 12 units.
+LETTER = 7.3
 
 
 @dataclass(slots=True)
@@ -95,6 +95,17 @@ def draw_axis(drawing: Drawing, axis: Axis, top: float, bottom: float, shown: Ca
         x = axis.at(tick)
         drawing.line(x, top, x, bottom, "grid")
         drawing.text(x, bottom + 12, shown(tick), "soft", "middle")
+
+
+def row_labels(drawing: Drawing, names: Sequence[str], top: float, row: float, widest: float = 170.0) -> float:
+    """Names at the left of their rows; returns where the drawing may begin."""
+    most = max((len(name) for name in names), default=0)
+    room = min(widest, 10 + LETTER * most)
+    letters = int((room - 8) / LETTER)
+    for at, name in enumerate(names):
+        shown = name if len(name) <= letters else f"{name[: letters - 1]}…"
+        drawing.text(room - 8, top + row * (at + 0.5), shown, "", "end")
+    return room
 
 
 def circle(x: float, y: float) -> str:

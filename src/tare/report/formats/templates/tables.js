@@ -57,10 +57,53 @@
     form.closest("main").querySelectorAll("[data-platform]").forEach((entry) => {
       entry.hidden = all.has(entry.dataset.platform) && !shown.has(entry.dataset.platform);
     });
-    form.querySelector("output").textContent = shown.size === all.size ? "" : `${shown.size} of ${all.size} platforms`;
+    const parts = shown.size === all.size ? [] : [`${shown.size} of ${all.size} platforms`];
+    const known = rows.filter((row) => fits(row) && row.dataset.cost !== undefined && row.dataset.isolates === "yes");
+    if (known.length > 1) {
+      const least = known.reduce((one, other) => (Number(other.dataset.cost) < Number(one.dataset.cost) ? other : one));
+      parts.push(`least CPU cost: ${least.dataset.platform}, ${least.querySelector(".is-cost").textContent.trim()}`);
+    }
+    form.querySelector("output").textContent = parts.join("; ");
   }
   document.querySelectorAll("form.filters").forEach((form) => {
     form.addEventListener("input", () => filter(form));
+    form.addEventListener("submit", (event) => event.preventDefault());
+    filter(form);
+  });
+
+  // The score sheet: sums of points by priority, weighted, as tare.analysis.studies.profile adds them up.
+  function add(form) {
+    const table = document.getElementById(form.dataset.for);
+    const most = [...table.tHead.rows[0].cells].filter((head) => head.dataset.most).map((head) => Number(head.dataset.most));
+    const weights = [...form.querySelectorAll("[data-priority]")].map((field) => Math.max(0, Number(field.value) || 0));
+    const chosen = [...form.querySelectorAll("[data-feature]")].map((field) => (field.value === "" ? null : Number(field.value)));
+    const show = (cell, number, text) => {
+      cell.dataset.order = number === null ? "" : String(number);
+      cell.textContent = number === null ? "–" : text;
+    };
+    const plain = (number) => String(Math.round(100 * number) / 100);
+    [...table.tBodies[0].rows].forEach((row) => {
+      const sums = weights.map(() => 0);
+      let attainable = 0;
+      row.querySelectorAll(".points-of").forEach((cell, at) => {
+        const counts = chosen[at] !== null;
+        cell.classList.toggle("off", !counts);
+        if (!counts || cell.dataset.order === "") return;
+        sums[chosen[at]] += Number(cell.dataset.order);
+        attainable += weights[chosen[at]] * most[at];
+      });
+      const weighted = sums.reduce((total, sum, at) => total + weights[at] * sum, 0);
+      row.querySelectorAll(".sum-of").forEach((cell, at) => show(cell, sums[at], String(sums[at])));
+      show(row.querySelector(".weighted"), weighted, plain(weighted));
+      const share = attainable ? (100 * weighted) / attainable : null;
+      show(row.querySelector(".share"), share, share === null ? "" : `${Math.round(share)} %`);
+    });
+    const sorted = [...table.tHead.rows[0].cells].findIndex((head) => head.hasAttribute("aria-sort"));
+    if (sorted >= 0) sort(table, sorted, table.tHead.rows[0].cells[sorted].getAttribute("aria-sort") === "ascending");
+  }
+  document.querySelectorAll("form.scoring").forEach((form) => {
+    form.addEventListener("input", () => add(form));
+    form.addEventListener("reset", () => setTimeout(() => add(form)));
     form.addEventListener("submit", (event) => event.preventDefault());
   });
 

@@ -1,0 +1,59 @@
+"""The page's score sheet: points by an evaluation profile, whose priorities and weights are changed in the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tare.analysis.studies.profile import Profile, ScoreSheet
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredFeature:
+    """A feature that was measured: the priority that the profile gives it, and the most points that there are."""
+
+    name: str
+    priority: str
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRow:
+    """A platform: its points by feature (None where it has no figure), and their sums as the profile has them."""
+
+    platform: str
+    points: tuple[int | None, ...]
+    sums: tuple[int, ...]  # by priority
+    weighted: float
+    most: float  # the weighted sum of all points that it could have had
+    barred: tuple[str, ...]  # features in which it has fewer points than the profile accepts
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreView:
+    """The sheet as the template shows it."""
+
+    title: str
+    priorities: Mapping[str, float]
+    features: tuple[ScoredFeature, ...]
+    rows: tuple[ScoreRow, ...]
+
+
+def score_view(points: list[ScoreSheet], profile: Profile) -> ScoreView | None:
+    """The sheet with the features that some platform has points in or could have; None without any."""
+    measured = [feature for feature in profile.feature if any(row.points[feature.name] is not None for row in points)]
+    if not measured:
+        return None
+    features = tuple(ScoredFeature(each.name, each.priority, len(each.thresholds)) for each in measured)
+    return ScoreView(
+        profile.title, profile.priorities, features, tuple(_row(row, features, profile.priorities) for row in points)
+    )
+
+
+def _row(sheet: ScoreSheet, features: tuple[ScoredFeature, ...], weights: Mapping[str, float]) -> ScoreRow:
+    points = tuple(sheet.points[feature.name] for feature in features)
+    known = [feature for feature, own in zip(features, points, strict=True) if own is not None]
+    most = sum(weights[feature.priority] * feature.most for feature in known)
+    return ScoreRow(
+        sheet.platform, points, tuple(sheet.sums[name] for name in weights), sheet.weighted, most, sheet.unacceptable
+    )
