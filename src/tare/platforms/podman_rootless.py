@@ -141,7 +141,7 @@ class PodmanRootless(Platform):
         version = processes.run(["podman", "--version"], time_limit_s=5).text.split()
         details = {"storage": "overlay", "network": self._network, "runtime": self._runtime}
         if self._network == PASTA:
-            details["network"] += " (tare was never tried with it)"
+            details["network"] += " (its published port was never tried)"
         details["user"] = self._account().described
         return Availability(True, version=version[-1] if version else "unknown", details=details)
 
