@@ -33,6 +33,7 @@ done
 for name in passwd group subuid subgid; do mount --bind "$names/$name" "/etc/$name"; done
 mount -t tmpfs -o mode=755 none /run/user
 mkdir -m 700 /run/user/60700; chown 60700:60700 /run/user/60700
+mknod -m 666 /run/user/tun c 10 200; mount --bind /run/user/tun /dev/net/tun # as udev has it
 cd "$HOME"
 exec setpriv --reuid 60700 --regid 60700 --clear-groups "$@"
 """
@@ -122,8 +123,8 @@ def test_a_campaign_ends_with_a_table_and_leaves_nothing(user):
     tare, home = user
     before = _links()
     run = tare(
-        *("run", "-p", "native", "-p", "bubblewrap", "-w", "primes", "-w", "tcp-rr", "--blocks", "2", "--json"),
-        *("-o", "user.tare"),
+        *("run", "-p", "native", "-p", "bubblewrap", "-p", "podman-rootless", "-w", "primes", "-w", "tcp-rr"),
+        *("--blocks", "2", "--json", "-o", "user.tare"),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     answer, progress = run.communicate(timeout=170)
@@ -131,7 +132,7 @@ def test_a_campaign_ends_with_a_table_and_leaves_nothing(user):
     report = json.loads(answer)
     figures = {(row["workload"], row["metric"]): row for row in report["results"]}
     rows = figures["primes", "events-per-second"]["platforms"]
-    assert [row["platform"] for row in rows if row["mean"] > 0] == ["native", "bubblewrap"]
+    assert [row["platform"] for row in rows if row["mean"] > 0] == ["native", "bubblewrap", "podman-rootless"]
     assert report["host"]["own_namespaces"] is True
     assert report["failures"] == []
     assert (_of_user(), _left(home), _links()) == ([], [], before)
@@ -154,6 +155,16 @@ def test_sigkill_leaves_no_process_and_clean_removes_the_rest(user):
     assert _left(home)
     assert tare("clean").wait() == 0
     assert _left(home) == []
+
+
+def test_its_promises_are_those_that_can_be_kept_without_groups(user):
+    tare, _ = user
+    only = ("--only", "memory-holds", "--only", "kill-leaves-nothing")
+    check = tare("platform", "check", "native", *only, "--json", stdout=subprocess.PIPE)
+    answer = json.loads(check.communicate(timeout=100)[0])
+    memory, kill = answer["checks"]
+    assert memory["not applicable"].startswith("no control groups are delegated to this user")
+    assert (kill["name"], kill["broken"]) == ("kill-leaves-nothing", None)
 
 
 def test_an_interrupt_of_the_command_alone_is_passed_on(user):

@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import pytest
 
 from tare.errors import PlatformError
@@ -16,6 +18,33 @@ def test_root_and_strangers_are_not_rootless_users():
         podman_rootless.existing("root")
     with pytest.raises(PlatformError, match="there is no user 'nosuchuser'"):
         podman_rootless.existing("nosuchuser")
+
+
+@pytest.fixture
+def without_root(monkeypatch):
+    monkeypatch.setattr(podman_rootless.own_namespaces, "inside", lambda: True)
+    monkeypatch.setattr(podman_rootless.own_namespaces, "ids_outside", lambda: (1000, 1001))
+
+
+@pytest.mark.usefixtures("without_root")
+def test_without_root_podman_is_told_that_it_has_made_the_namespace_and_becomes_nobody_else():
+    own, other = registry.choose(["podman-rootless", "podman-rootless:alice"])
+    assert (own.without_root, other.without_root) == (True, False)
+    account = own._account()
+    assert (account.uid, account.gid) == (0, 0)
+    entering = podman_rootless._room(account, {})
+    assert "_CONTAINERS_USERNS_CONFIGURED=done _CONTAINERS_ROOTLESS_UID=1000 _CONTAINERS_ROOTLESS_GID=1001" in entering
+
+
+@pytest.mark.usefixtures("without_root")
+def test_without_root_a_tun_device_that_is_not_the_user_s_is_said_with_the_command(monkeypatch, tmp_path):
+    monkeypatch.setattr(podman_rootless, "TUN", tmp_path)  # which nobody can open for writing
+    monkeypatch.setattr(podman_rootless.processes, "find", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(podman_rootless, "default_network", lambda _: "slirp4netns")
+    monkeypatch.setattr(podman_rootless.processes, "run", lambda *_, **__: SimpleNamespace(text=""))
+    answer = registry.choose(["podman-rootless"])[0].detect()
+    assert answer.reason == f"slirp4netns needs {tmp_path}, which this user may not open"
+    assert answer.fix.startswith(f"chmod 666 {tmp_path}")
 
 
 @pytest.mark.host

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from tare.campaign.execution.runs import Client
 from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance
 from tare.errors import TareError
+from tare.host import cgroup
 from tare.model import Arm
 from tare.platforms.base import Platform
 
@@ -77,11 +78,13 @@ class Check:
     title: str
     run: Callable[[Bench], str | None]
     needs_agent: bool = True  # else it is held to platforms without an agent too
-
     needs_several: bool = False  # at a time
+    needs_groups: bool = False  # control groups that tare may make
 
     def inapplicable(self, platform: Platform) -> str:
         """Why it says nothing about a platform; "" where it does."""
+        if self.needs_groups and cgroup.hierarchies().none:
+            return f"no control groups are delegated to this user: {cgroup.DELEGATE}"
         if self.needs_several and platform.alone:
             return f"one runs at a time: {platform.alone}"
         return "it has no agent, and runs no command" if self.needs_agent and not platform.has_agent else ""

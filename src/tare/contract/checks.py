@@ -360,6 +360,7 @@ CHECKS = tuple(
         run,
         needs_agent=run not in WITHOUT_AGENT,
         needs_several=run is four_at_once,
+        needs_groups=run is memory_holds,
     )
     for run in (
         start_is_seen, start_is_split, same_bits, stream_is_clean, codes_signals_stdin, time_limits_hold,

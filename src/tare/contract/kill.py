@@ -9,7 +9,7 @@ import time
 
 from tare.contract.bench import promise
 from tare.contract.leftovers import left_on_host, named_after, notes
-from tare.host import cgroup, processes, state
+from tare.host import cgroup, own_namespaces, processes, state
 from tare.host.network.fence import BRIDGE
 from tare.host.network.links import links
 from tare.host.resources.journal import Journal, sweep
@@ -30,7 +30,7 @@ def killed_after(name: str, delay_s: float) -> None:
 
     Raises `BrokenPromiseError`.
     """
-    argv = [sys.executable, "-m", "tare.contract.victim", name]
+    argv = [*own_namespaces.apart(), sys.executable, "-m", "tare.contract.victim", name]
     victim = processes.start(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert victim.stdout is not None
     assert victim.stderr is not None
@@ -52,7 +52,7 @@ def killed_after(name: str, delay_s: float) -> None:
     remaining = [
         f"{entry.resource}: {reasons.get(str(entry.resource))}"
         for entry in journal.entries()
-        if entry.owner.pid == victim.pid
+        if entry.owner.pid == victim.pid or own_namespaces.inside()  # where nobody else has a session
     ]
     promise(not remaining, f"not removed: {remaining}")
     leftovers = left_on_host(label) + named_after(pids, notes() - before)

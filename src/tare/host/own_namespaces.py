@@ -74,6 +74,9 @@ ip link set lo up
 """
 _USERS = ("unshare", "--user", "--map-root-user", "--map-auto", "--mount", "--cgroup", "--")
 _PROCESSES = ("unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--")
+#: Names of network namespaces are files, which go with the mounts that they are in.
+_APART = ("unshare", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--", "sh", "-ec")
+_NAMES_APART = 'mount -t tmpfs none /run/netns; exec "$@"'
 
 
 class CarriedOut(SystemExit):
@@ -85,6 +88,17 @@ def inside() -> bool:
     """Whether this process is root of a user namespace only, and so without rights on the host."""
     first, *more = Path("/proc/self/uid_map").read_text().splitlines()
     return os.geteuid() == 0 and (bool(more) or first.split() != ["0", "0", str(0xFFFFFFFF)])
+
+
+def apart() -> list[str]:
+    """The command prefix of a tare beside this one, in namespaces that go with it, as a user's do; empty for root."""
+    return [*_APART, _NAMES_APART, "sh"] if inside() else []
+
+
+def ids_outside() -> tuple[int, int]:
+    """The user's and the group's id that root of this user namespace is outside of it."""
+    uid, gid = (int(Path(f"/proc/self/{kind}_map").read_text().split()[1]) for kind in ("uid", "gid"))
+    return uid, gid
 
 
 def enter(home: Path) -> None:

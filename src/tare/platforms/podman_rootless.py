@@ -3,6 +3,9 @@
 Nothing of the host's is changed for it. A mount namespace, made before the start, holds what a rootless podman needs:
 an account with subordinate ids, a run-time folder, a home, a TUN device that it may open. That account need not exist;
 ``podman-rootless:NAME`` uses one that does.
+
+Where tare has no root's rights either, its user's podman is in the user namespace that tare is root of
+(`tare.host.own_namespaces`): podman would make itself one just like it, and is told that it has (`_IN_ONES_OWN`).
 """
 
 from __future__ import annotations
@@ -43,21 +46,33 @@ PATHS = {
 }
 
 #: Makes the room (in a mount namespace of its own) and then becomes the command, with the account's rights only.
+#: ``own``: the variables by which podman knows that it is in a user namespace, where it is in tare's; that namespace's
+#: root can make no device, and need not become anybody. Where it has no groups, all this is in a process namespace
+#: (`cgroup.Group.surroundings`), and podman finds its threads in a /proc of that alone.
 _ENTER = f"""\
-room=$1 uid=$2 gid=$3 v2=$4 names=$5; shift 5
+room=$1 uid=$2 gid=$3 v2=$4 names=$5 own=$6; shift 6
 [ -z "$v2" ] || umount "$v2"
 mount -t tmpfs -o mode=755 tare "$room"
 mount -t tmpfs -o mode=1777 tare /dev/shm
 mkdir "$room/tare"
 mkdir -m 700 "$room/$uid"
-chown "$uid:$gid" "$room/$uid"
-mknod -m 666 "$room/tun" c 10 200
-mount --bind "$room/tun" /dev/net/tun
-[ -z "$names" ] || for one in passwd subuid subgid; do mount --bind "$names/$one" "/etc/$one"; done
+if [ -z "$own" ]; then
+    chown "$uid:$gid" "$room/$uid"
+    mknod -m 666 "$room/tun" c 10 200
+    mount --bind "$room/tun" /dev/net/tun
+else
+    mount -t proc proc /proc
+fi
+[ -z "$names" ] || for file in passwd subuid subgid; do mount --bind "$names/$file" "/etc/$file"; done
 {room.BINDS}cd "$room/tare/home"
-exec setpriv --reuid="$uid" --regid="$gid" --clear-groups env -i HOME="$room/tare/home" \\
-    XDG_RUNTIME_DIR="$room/$uid" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"
+set -- env -i HOME="$room/tare/home" XDG_RUNTIME_DIR="$room/$uid" $own \\
+    PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"
+[ -n "$own" ] || set -- setpriv --reuid="$uid" --regid="$gid" --clear-groups "$@"
+exec "$@"
 """
+#: What podman gives itself when it goes on in the user namespace that it has made (`podman unshare`), with the ids
+#: that its user has outside.
+_IN_ONES_OWN = "_CONTAINERS_USERNS_CONFIGURED=done _CONTAINERS_ROOTLESS_UID={} _CONTAINERS_ROOTLESS_GID={}"
 #: cgroupfs: its user has no session of systemd's here. Quiet: warnings are not why a container fails.
 PODMAN = ("podman", "--cgroup-manager=cgroupfs", "--log-level=error")
 #: A user's podman is rarely the first one since login: its pause process and its database exist already.
@@ -74,6 +89,14 @@ class Account:
     uid: int
     gid: int
     made_up: bool = False
+    own: str = ""  # where tare runs by its rights: the variables that tell podman so (`_IN_ONES_OWN`)
+
+    @property
+    def described(self) -> str:
+        """For the facts of a campaign."""
+        if self.own:
+            return "who runs tare, as root of tare's user namespace"
+        return f"id {self.uid}, known to tare's mount namespace only" if self.made_up else self.name
 
 
 class PodmanRootless(Platform):
@@ -91,6 +114,7 @@ class PodmanRootless(Platform):
         self._runtime = runtime
         self._user = user
         self._network = SLIRP
+        self.without_root = not user  # who has no root's rights becomes nobody else
 
     def detect(self) -> Availability:
         """Run a trivial container of the host's own files, on the network that this Podman takes by default."""
@@ -103,8 +127,9 @@ class PodmanRootless(Platform):
             return Availability(False, reason=f"{missing[0]} is not installed", fix=fix)
         if os.geteuid() != 0:
             return Availability(False, reason="to become the rootless user takes root", fix="run tare as root (sudo)")
-        if not TUN.exists():
-            return Availability(False, reason=f"{self._network} needs {TUN}, which is not there", fix="modprobe tun")
+        why, fix = _tun_obstacle()
+        if why:
+            return Availability(False, reason=f"{self._network} needs {TUN}, which {why}", fix=fix)
         try:
             self._account()
         except PlatformError as error:
@@ -116,13 +141,15 @@ class PodmanRootless(Platform):
         version = processes.run(["podman", "--version"], time_limit_s=5).text.split()
         details = {"storage": "overlay", "network": self._network, "runtime": self._runtime}
         if self._network == PASTA:
-            details["network"] += " (tare was never tried with it)"
-        details["user"] = self._user or f"id {MADE_UP_UID}, known to tare's mount namespace only"
+            details["network"] += " (its published port was never tried)"
+        details["user"] = self._account().described
         return Availability(True, version=version[-1] if version else "unknown", details=details)
 
     def _account(self) -> Account:
         if self._user:
             return existing(self._user)
+        if own_namespaces.inside():
+            return Account("own", 0, 0, own=_IN_ONES_OWN.format(*own_namespaces.ids_outside()))
         try:
             holder = pwd.getpwuid(MADE_UP_UID).pw_name
         except KeyError:
@@ -201,6 +228,18 @@ def default_network(version: str) -> str:
     return PASTA if major.isdigit() and int(major) >= 5 else SLIRP
 
 
+def _tun_obstacle() -> tuple[str, str]:
+    """Why there is no TUN device for podman, and the fix; "" where there is one. Root makes one that it may open."""
+    if not TUN.exists():
+        return "is not there", "modprobe tun"
+    if own_namespaces.inside():
+        try:
+            os.close(os.open(TUN, os.O_RDWR | os.O_CLOEXEC))
+        except OSError:
+            return "this user may not open", f"chmod 666 {TUN}, as udev has it; or run tare as root (sudo)"
+    return "", ""
+
+
 def existing(name: str) -> Account:
     """A user of the host's. Raises `PlatformError` when there is none of that name, or none with subordinate ids."""
     try:
@@ -224,7 +263,7 @@ def _room(account: Account, seen: Mapping[str, Path], going: Sequence[str] = ())
     """The command prefix that makes a room with these folders (`room.inside`) and then runs what follows."""
     hidden = surroundings(cgroup.hierarchies())
     names = str(_names(account)) if account.made_up else ""
-    facts = [room.where(), str(account.uid), str(account.gid), hidden[-1] if hidden else "", names]
+    facts = [room.where(), str(account.uid), str(account.gid), hidden[-1] if hidden else "", names, account.own]
     return [
         "unshare",
         "--mount",
