@@ -27,6 +27,7 @@ class Family(StrEnum):
     NETWORK = "network"
     STARTUP = "startup"
     DENSITY = "density"  # several instances of a platform at once
+    APPLICATION = "application"  # a server as it is deployed, under the load of its own tools
 
 
 #: Relative difference below which a platform counts as equal to the baseline, stated before the data
@@ -39,6 +40,7 @@ DEFAULT_MARGINS: Mapping[Family, float] = {
     Family.NETWORK: 0.05,
     Family.STARTUP: 0.05,
     Family.DENSITY: 0.05,
+    Family.APPLICATION: 0.05,
 }
 
 
@@ -96,6 +98,29 @@ class Layer:
 
     name: str  # lower case, with dashes
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What instances run in place of tare's image: a user's container image, or a folder with a root filesystem.
+
+    ``place``: the path of an OCI layout, an archive of one, or a folder; or ``docker://HOST/NAME:TAG``.
+    """
+
+    place: str
+    folder: bool = False  # whether it is a root filesystem as it is
+    tag: str | None = None  # of a layout with several images
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """How a container image says that it is started."""
+
+    entrypoint: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    directory: str = "/"
+    user: str = ""  # as USER[:GROUP], names or numbers of the image's own; "": root
 
 
 @dataclass(frozen=True, slots=True, order=True)
