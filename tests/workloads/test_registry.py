@@ -9,7 +9,7 @@ import pytest
 
 from tare import plugins
 from tare.errors import ParseError, UsageError
-from tare.model import CLIENT_COST, Direction, Family, Metric
+from tare.model import CLIENT_BUSY, CLIENT_COST, Direction, Family, Metric
 from tare.suggest import nearest
 from tare.workloads import registry
 from tare.workloads.apart import ProbeDensity, RunDensity
@@ -114,6 +114,8 @@ def test_all_workloads_by_family_and_name():
         "density-primes",
         "density-start",
         "density-stream",
+        "nginx",
+        "redis",
     ]
 
 
@@ -277,10 +279,17 @@ def test_the_documentation_has_every_workload_and_no_other():
 
 
 def test_over_a_network_the_clients_share_is_a_figure_too():
-    stated = {name for name, workload in registry.all_workloads().items() if CLIENT_COST in _names(workload)}
+    known = registry.all_workloads().items()
+    stated = {name for name, each in known if CLIENT_COST in _names(each) and each.family is Family.NETWORK}
     assert stated == {
         "http-get", "iperf3-jitter", "iperf3-streams", "iperf3-tcp", "iperf3-udp", "tcp-crr", "tcp-rr", "udp-rtt",
     }  # fmt: skip
+
+
+def test_of_a_server_it_is_known_how_busy_its_client_was():
+    servers = [each for each in registry.all_workloads().values() if each.family is Family.APPLICATION]
+    assert servers
+    assert all({CLIENT_COST, CLIENT_BUSY} <= set(_names(each)) for each in servers)
 
 
 def _names(workload):

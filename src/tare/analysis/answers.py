@@ -28,6 +28,7 @@ class Dimension(StrEnum):
     MEMORY = "memory"
     DISK = "disk"
     NETWORK = "network"
+    APPLICATIONS = "applications"
     SYSTEM_CALLS = "system-calls"
     START = "start"
     FOOTPRINT = "memory-footprint"
@@ -51,6 +52,7 @@ _WEIGHTS: Mapping[Dimension, float] = {
     Dimension.MEMORY: 0.8,
     Dimension.DISK: 0.7,
     Dimension.NETWORK: 0.7,
+    Dimension.APPLICATIONS: 1.0,
     Dimension.SYSTEM_CALLS: 0.4,
 }
 #: ... and as much as a doubled time: an added second of a start, in ms, and an added 256 MiB.
@@ -60,6 +62,7 @@ _FAMILIES: Mapping[Family, Dimension] = {
     Family.MEMORY: Dimension.MEMORY,
     Family.STORAGE: Dimension.DISK,
     Family.NETWORK: Dimension.NETWORK,
+    Family.APPLICATION: Dimension.APPLICATIONS,
     Family.KERNEL: Dimension.SYSTEM_CALLS,
 }
 #: Blocks that a campaign of one block is told to have: what its noise is nobody knows yet.

@@ -26,6 +26,7 @@ from typing import ClassVar
 
 from tare.errors import ParseError
 from tare.model import (
+    CLIENT_BUSY,
     CLIENT_COST,
     DEFAULT_MARGINS,
     Application,
@@ -194,11 +195,18 @@ class RunWorkload(Workload):
 
     @property
     def all_metrics(self) -> tuple[Metric, ...]:
-        """The same, and over a network what the client spends: part of a packet's way is charged to either side."""
-        if self.family is not Family.NETWORK:
+        """The same, and over a network what the client spends: part of a packet's way is charged to either side.
+
+        Of an application also how busy the client was, which makes the load: where it had no more to give, its rate is
+        the client's and not the platform's.
+        """
+        if self.family not in {Family.NETWORK, Family.APPLICATION}:
             return super().all_metrics
         what = "CPU cost of the client, which is not in cpu-cost"
-        return (*super().all_metrics, Metric(CLIENT_COST, f"ns/{self.work_unit}", Direction.LOWER, what))
+        metrics = (*super().all_metrics, Metric(CLIENT_COST, f"ns/{self.work_unit}", Direction.LOWER, what))
+        if self.family is Family.NETWORK:
+            return metrics
+        return (*metrics, Metric(CLIENT_BUSY, "%", Direction.LOWER, "CPU time of the client, of one CPU's"))
 
     @abstractmethod
     def plan(self, params: Params, around: Surroundings) -> RunPlan:

@@ -20,7 +20,7 @@ from tare.host import distribution, processes
 from tare.host.cgroup import Group
 from tare.host.filesystems import roots, volumes
 from tare.host.network.bridge import CLIENT_NAMESPACE
-from tare.model import CLIENT_COST, CPU_COST, Sample
+from tare.model import CLIENT_BUSY, CLIENT_COST, CPU_COST, Sample
 from tare.platforms.base import AGENT, Address
 from tare.session import Execution
 from tare.workloads.base import (
@@ -122,6 +122,7 @@ class Measured:
     daemon_cpu_ns: int | None
     starting_ns: int | None = 0  # CPU time of the programs' own start, which is in ``cpu_ns``
     client_ns: int | None = None  # CPU time of the client's commands; None where there were none
+    loading_ns: int | None = None  # how long the measured commands took, where it matters how busy the client was then
 
     @property
     def cpu_cost(self) -> float | None:
@@ -133,9 +134,10 @@ class Measured:
 
     @property
     def costs(self) -> tuple[Sample, ...]:
-        """What is known of `cpu_cost`, and of the client's CPU time for a unit of work, in ns."""
+        """What is known of `cpu_cost`, and of the client's CPU time: for a unit of work in ns, and in % of one CPU."""
         client = self.client_ns / self.outcome.work if self.client_ns and self.outcome.work > 0 else None
-        known = {CPU_COST: self.cpu_cost, CLIENT_COST: client}
+        busy = 100 * self.client_ns / self.loading_ns if self.client_ns and self.loading_ns else None
+        known = {CPU_COST: self.cpu_cost, CLIENT_COST: client, CLIENT_BUSY: busy}
         return tuple(Sample(name, cost) for name, cost in known.items() if cost is not None)
 
 
@@ -320,7 +322,8 @@ def _measure(
     before = running.measure_memory() if weighed else None
     results: list[Completed] = []
     cpu, daemon, clients = _Meter(), _Meter(), _Meter()
-    both_sides = any(metric.name == CLIENT_COST for metric in workload.all_metrics)
+    declared = {metric.name for metric in workload.all_metrics}
+    both_sides = CLIENT_COST in declared
     for command in plan.measures:
         undropped = caches.drop(plan, running)
         cpu_began, daemon_began = running.cpu_ns(), running.daemon_cpu_ns()
@@ -335,7 +338,15 @@ def _measure(
     after = running.measure_memory() if weighed else None
     outcome, samples = _read(workload, params, results, before, after)
     caches.require_uncached(plan, running)
-    return Measured(outcome, samples, tuple(results), cpu.spent_ns, daemon.spent_ns, client_ns=clients.spent_ns)
+    return Measured(
+        outcome,
+        samples,
+        tuple(results),
+        cpu.spent_ns,
+        daemon.spent_ns,
+        client_ns=clients.spent_ns,
+        loading_ns=sum(done.wall_ns for done in results) if CLIENT_BUSY in declared else None,
+    )
 
 
 @dataclass(slots=True)

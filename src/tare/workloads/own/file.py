@@ -13,9 +13,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from tare.errors import UsageError
-from tare.model import CPU_COST
 from tare.suggest import nearest
-from tare.workloads.contract import MAX_PARAM, NAME
+from tare.workloads.contract import MAX_PARAM, NAME, RESERVED
 from tare.workloads.own import lines
 from tare.workloads.own.lines import Lined, Mistake
 
@@ -348,7 +347,7 @@ def _between(contents: OwnFile, lined: Lined) -> Iterator[Mistake]:
     if load_table.built_in is not None and (contents.metrics or contents.work):
         key = "metrics" if contents.metrics else "work"
         yield Mistake(lined.line((key,)), f"{key}: the built-in load has its own", f"leave {key} out")
-    for name in {CPU_COST, "client-cost", "client-busy"} & contents.metrics.keys():
+    for name in RESERVED & contents.metrics.keys():
         line = lined.line(("metrics", name))
         yield Mistake(line, f"metrics.{name}: tare has a metric of this name itself", "choose another name")
 

@@ -1,0 +1,53 @@
+"""What all servers share: where they listen, and how it is known that they do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tare.errors import HostError
+from tare.workloads.base import Command, Surroundings
+
+#: What a server says on its standard output once its port takes connections.
+READY = b"tare: it listens"
+#: Where servers listen: on all addresses of the instance, whichever it got.
+EVERYWHERE = "0.0.0.0"  # noqa: S104 (the instance's network has the client in it alone)
+#: A database that was not ended well reads its log first, and an emulated processor takes some thirty times as long.
+READY_LIMIT_S = 120.0
+#: Starts a server and tells when its port takes connections, which hardly any server says by itself in a line to wait
+#: for. $1: the port, the rest: the command. Where the server ends before, its exit code is the script's.
+_SCRIPT = """
+port=$1; shift
+"$@" & server=$!
+until (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do
+    kill -0 "$server" 2>/dev/null || { wait "$server"; exit; }
+    sleep 0.05
+done
+echo 'tare: it listens'
+wait "$server"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a server listens inside, and where the client finds it."""
+
+    address: str
+    port: int
+    inside: int  # the port as seen in the instance
+
+
+def place(name: str, around: Surroundings) -> Place:
+    """Where a workload of this name has its server. Raises `HostError` where the instance has no network."""
+    if around.address is None or around.port is None or around.instance_port is None:
+        raise HostError(f"{name} needs an instance with a network", fix=f"leave out {name} on this platform")
+    return Place(around.address, around.port, around.instance_port)
+
+
+def server(argv: tuple[str, ...], port: int, time_limit_s: float) -> Command:
+    """The command of a server that is in service once its port (as seen in the instance) takes connections."""
+    return Command(
+        ("bash", "-c", _SCRIPT, "serve", str(port), *argv),
+        time_limit_s=time_limit_s,
+        ready=READY,
+        ready_limit_s=READY_LIMIT_S,
+    )

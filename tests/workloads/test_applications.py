@@ -1,0 +1,156 @@
+"""Servers as workloads: what is run, what their load tools print, and when a run is warm."""
+
+import pytest
+
+from tare.errors import HostError, ParseError
+from tare.workloads import registry
+from tare.workloads.applications import serving, steady
+from tare.workloads.base import Side
+from workloads.captures import captured, completed, text
+from workloads.test_plans import ROOMY, disk
+
+REDIS = registry.get("redis")
+#: With what the outputs were captured.
+REDIS_ASKED = {**REDIS.profiles["quick"], "requests": 10_000, "keys": 10_000}
+
+
+def of_redis(platform=""):
+    return [captured(f"redis-{number}{platform}") for number in range(7)]
+
+
+def test_redis_is_loaded_from_the_clients_side_on_the_port_that_is_open():
+    plan = REDIS.plan(REDIS.profiles["quick"], ROOMY)
+    [server] = plan.servers
+    assert server.side is Side.INSTANCE
+    assert server.argv[4:9] == ("5201", "redis-server", "--port", "5201", "--bind")
+    assert (server.ready, server.ready_limit_s) == (serving.READY, serving.READY_LIMIT_S)
+    fill, *windows = plan.measures
+    common = "redis-benchmark -h 192.0.2.3 -p 20107 -t {} -n {} -c 50 -P 1 -d 64 -r 3000 --csv"
+    assert {command.side for command in plan.measures} == {Side.CLIENT}
+    assert " ".join(fill.argv) == common.format("set", 9000)
+    assert [" ".join(window.argv) for window in windows] == 6 * [common.format("set,get", 3000)]
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, each in registry.all_workloads().items() if each.family == "application"]
+)
+def test_an_application_needs_a_network(name):
+    workload = registry.get(name)
+    with pytest.raises(HostError, match="needs an instance with a network"):
+        workload.plan(workload.profiles["quick"], disk(1 << 40))
+
+
+def test_redis_has_the_mean_rate_of_the_warm_windows_and_all_requests_as_work():
+    outcome = REDIS.parse(REDIS_ASKED, of_redis())
+    gets = [12771.39, 25188.92, 11709.60, 13368.98, 14705.88]  # the first window was slower, and is left out
+    assert outcome.samples["get"] == pytest.approx(sum(gets) / 5)
+    assert outcome.samples["get-p99"] == pytest.approx(7.103)
+    assert outcome.samples["warm-up"] == pytest.approx(2.0)  # of a second each: the run that makes the keys, a window
+    assert outcome.work == 30_000 + 6 * 20_000
+
+
+def test_on_a_busy_host_windows_that_vary_by_half_are_one_noise():
+    outcome = REDIS.parse(REDIS_ASKED, of_redis("-gvisor"))
+    assert outcome.samples["warm-up"] == pytest.approx(1.0)
+    assert outcome.samples["get"] == pytest.approx(5699.91, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda output: "", "another table"),
+        (lambda output: output.replace('"GET"', '"PING"'), "another table"),
+        (lambda output: output.replace('"rps"', '"qps"'), "another table"),
+        (lambda output: output.replace('"10341.26"', '"0.00"'), "a figure of 0.00"),
+        (lambda output: output.replace('"10341.26"', '"fast"'), "a figure of fast"),
+        (lambda output: output.replace('"31.215"', '"3.215"'), "contradicts itself on latencies"),
+    ],
+)
+def test_another_table_of_redis_benchmark_is_refused(damage, message):
+    results = of_redis()
+    results[1] = completed(damage(text("redis-1")))
+    with pytest.raises(ParseError, match=message):
+        REDIS.parse(REDIS_ASKED, results)
+
+
+@pytest.mark.parametrize(
+    ("ended", "message"),
+    [
+        ({"code": 1, "stderr": "Could not connect to server"}, "ended with 1: .*Could not connect"),
+        ({"timed_out": True}, "at its time limit"),
+        ({"stderr": "Error from server: OOM command not allowed"}, "reports: Error from server: OOM"),
+    ],
+)
+def test_an_error_of_redis_benchmark_is_no_figure(ended, message):
+    results = [*of_redis()[:-1], completed(text("redis-6"), **ended)]
+    with pytest.raises(ParseError, match=message):
+        REDIS.parse(REDIS_ASKED, results)
+
+
+@pytest.mark.parametrize(
+    ("rates", "first"),
+    [
+        ([100, 101, 99, 100], 0),
+        ([100, 100, 100, 100, 100, 100], 0),
+        ([20, 100, 101, 99, 100, 101, 99, 100], 1),
+        ([10, 40, 100, 101, 99, 100, 101, 99, 100, 100], 2),
+        ([100, 60, 140, 90, 110, 100], 0),  # noise, and no trend
+        ([10, 20, 30, 40, 50, 60, 70, 80], None),  # it was still growing
+    ],
+)
+def test_a_run_is_warm_from_where_its_halves_are_alike(rates, first):
+    assert steady.warm_from(rates) == first
+    ends = list(range(10, 11 + len(rates)))
+    assert steady.warm_up_s(rates, ends) == (ends[-1] if first is None else ends[first])
+    assert steady.counted(rates) == (len(rates) // 2 if first is None else first)
+
+
+def test_too_few_windows_show_no_warm_up():
+    with pytest.raises(ParseError, match="3 windows"):
+        steady.warm_from([1.0, 1.0, 1.0])
+
+
+NGINX = registry.get("nginx")
+
+
+def of_nginx(platform=""):
+    return [captured(f"nginx-{number}{platform}") for number in range(5)]
+
+
+def test_wrk_asks_nginx_for_one_file_in_windows():
+    plan = NGINX.plan(NGINX.profiles["quick"], ROOMY)
+    assert plan.prepare[0].argv[-3:] == ("/data/tare-web", "5201", "1150")
+    assert plan.servers[0].argv[4:6] == ("5201", "nginx")
+    wrk = "wrk -t 1 -c 50 -d 1s --latency --timeout 10s http://192.0.2.3:20107/favicon.ico"
+    assert [" ".join(command.argv) for command in plan.measures] == 5 * [wrk]
+
+
+def test_nginx_has_the_rate_of_the_windows_that_count():
+    outcome = NGINX.parse(NGINX.profiles["quick"], of_nginx())
+    assert outcome.samples["rate"] == pytest.approx((5769.17 + 7261.41 + 17075.84 + 8957.11) / 4)
+    assert outcome.samples["p99"] == pytest.approx((44.56 + 47.75) / 2)
+    assert outcome.work == 17073 + 5858 + 7525 + 17356 + 9057
+    slowing = NGINX.parse(NGINX.profiles["quick"], of_nginx("-gvisor")).samples
+    assert slowing["warm-up"] == pytest.approx(
+        5.0
+    )  # as long as the run: it was never steady, and the later half counts
+    assert slowing["median"] == pytest.approx((14.80 + 11.30) / 2)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("Requests/sec", "  Socket errors: connect 3, read 0, write 0, timeout 0\nRequests/sec", "Socket errors: conn"),
+        ("Requests/sec", "  Non-2xx or 3xx responses: 12\nRequests/sec", "Non-2xx or 3xx responses: 12"),
+        ("50 connections", "10 connections", "which was not asked"),
+        ("5769.17", "9769.17", "contradicts itself"),
+        ("7.77MB", "7.77KB", "read 7.77 KB in"),
+        ("18.42ms", "8.42us", "contradicts itself: median"),
+        ("  Latency Distribution\n", "", "strange line"),
+    ],
+)
+def test_another_report_of_wrk_is_refused(old, new, message):
+    results = of_nginx()
+    results[1] = completed(text("nginx-1").replace(old, new))
+    with pytest.raises(ParseError, match=message):
+        NGINX.parse(NGINX.profiles["quick"], results)
