@@ -1,6 +1,9 @@
 //! The command line: `serve [--beacon ADDR:PORT --token HEX] [--init] [--userspace-at SECONDS] [--host HOST] [--held]`,
 //! `version`, `nothing`, which ends at once: a small program for the probe that starts programs; and the two sides of
-//! requests over a network, `answer KIND PORT SIZE` and `ask KIND ADDRESS PORT SECONDS WARMUP SIZE [PATH]`.
+//! requests over a network, `answer KIND PORT SIZE` and `ask KIND ADDRESS PORT SECONDS WARMUP SIZE [PATH]`; and an
+//! application as it is to be started, `run`, with the files that it reads, `write PATH` (`crate::run`).
+//!
+//! Called as `true` it succeeds: an application's root may have no other program.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -9,12 +12,14 @@ use crate::away;
 use crate::beacon::{self, Beacon};
 use crate::exchange::{Client, Server};
 use crate::probes::NOTHING;
+use crate::run::{self, Application};
 use crate::serve;
 
 const USAGE: &str = "usage: tare-agent serve [--beacon ADDR:PORT --token HEX] [--init] [--userspace-at SECONDS] \
                      [--host vsock:CID:PORT|tcp:ADDR:PORT] [--held] | tare-agent answer udp|tcp|tcp-each|http PORT SIZE | \
-                     tare-agent ask udp|tcp|tcp-each|http ADDR PORT SECONDS WARMUP SIZE [PATH] | tare-agent version | \
-                     tare-agent nothing";
+                     tare-agent ask udp|tcp|tcp-each|http ADDR PORT SECONDS WARMUP SIZE [PATH] | \
+                     tare-agent run [OPTION VALUE]... -- PROGRAM... | tare-agent write PATH | \
+                     tare-agent version | tare-agent nothing";
 
 /// What the command line asks for.
 #[derive(Debug, PartialEq)]
@@ -23,6 +28,8 @@ pub enum Task {
     Nothing,
     Answer(Server),
     Ask(Client),
+    Run(Application),
+    Write(String),
     Serve {
         beacon: Option<Beacon>,
         init: bool,
@@ -45,6 +52,8 @@ pub fn run(args: impl Iterator<Item = String>) -> ExitCode {
         Ok(Task::Nothing) => ExitCode::SUCCESS,
         Ok(Task::Answer(server)) => ended(server.run()),
         Ok(Task::Ask(client)) => ended(client.run().map(|figures| print!("{figures}"))),
+        Ok(Task::Run(application)) => ended(application.run()),
+        Ok(Task::Write(path)) => ended(run::write(&path)),
         Ok(Task::Serve { beacon, init, userspace_ns, away, held }) => {
             ended(serve::serve(beacon.as_ref(), init, userspace_ns, away, held))
         }
@@ -72,6 +81,8 @@ pub fn parse(mut args: impl Iterator<Item = String>) -> Result<Task, String> {
         Some(NOTHING) => Ok(Task::Nothing),
         Some("answer") => Server::parse(args).map(Task::Answer),
         Some("ask") => Client::parse(args).map(Task::Ask),
+        Some("run") => Application::parse(args).map(Task::Run),
+        Some("write") => args.next().map(Task::Write).ok_or("no file is named".to_owned()),
         Some("serve") => parse_serve(args),
         Some(other) => Err(format!("unknown command {other:?}")),
         None => Err("no command".to_owned()),

@@ -18,5 +18,6 @@ pub mod message;
 pub mod outbox;
 pub mod pace;
 pub mod probes;
+pub mod run;
 pub mod serve;
 pub mod sys;

@@ -102,6 +102,29 @@ class Layer:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What instances run in place of tare's image: a user's container image, or a folder with a root filesystem.
+
+    ``place``: the path of an OCI layout, an archive of one, or a folder; or ``docker://HOST/NAME:TAG``.
+    """
+
+    place: str
+    folder: bool = False  # whether it is a root filesystem as it is
+    tag: str | None = None  # of a layout with several images
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """How a container image says that it is started."""
+
+    entrypoint: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    directory: str = "/"
+    user: str = ""  # as USER[:GROUP], names or numbers of the image's own; "": root
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Arm:
     """One treatment of a block: a platform, and which of its replicas (the baseline has two: 0 and 1)."""

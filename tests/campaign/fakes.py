@@ -133,6 +133,7 @@ class FakeLive(RunningInstance):
         self.session = SimpleNamespace(execute=self._execute, dead=None, hello=SimpleNamespace(image="0" * 64))
         spec = SimpleNamespace(
             id="0x0",
+            image=SimpleNamespace(application=None),
             resources=Resources((0,), 1 << 30),
             space=SimpleNamespace(data="/"),
             group=SimpleNamespace(close=lambda: None),

@@ -31,7 +31,8 @@ class Box:
         self.ran = []
         self.data = data
         self.session = SimpleNamespace(execute=self._execute, dead=None, hello=SimpleNamespace(image="0" * 64))
-        spec = SimpleNamespace(resources=Resources((0,), MIB), space=SimpleNamespace(data=data))
+        space, image = SimpleNamespace(data=data), SimpleNamespace(application=None)
+        spec = SimpleNamespace(resources=Resources((0,), MIB), space=space, image=image)
         address = Address(None, 0, 0, ping=None)
         self.instance = SimpleNamespace(spec=spec, address=address)
         self.no_direct_io = ""

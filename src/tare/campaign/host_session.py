@@ -23,7 +23,7 @@ from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack, Journal, clear_the_way
 from tare.host.tuning import pinning, tune
 from tare.host.tuning.tune import Tuned
-from tare.image import build
+from tare.image import build, own
 from tare.image.build import Image
 from tare.model import Progress, Resources
 from tare.platforms.parts.marks import Datagram
@@ -127,18 +127,26 @@ class HostSession:
 def image_for(workloads: Iterable[Workload], progress: Progress) -> Image:
     """The one image for all of these workloads, with the layers that they need and no others.
 
-    Raises `ImageError`, also where the image lacks a package that a workload needs.
+    Where one of them brings an image of its own, that is it, and tare's is what the client runs. Raises `ImageError`,
+    also where the image lacks a package that a workload needs.
     """
     chosen = list(workloads)
     layers = {workload.layer for workload in chosen if workload.layer is not None}
     image = build.ensure(build.agent_path(), progress=progress, layers=layers)
+    sources = {workload.name: workload.source for workload in chosen if workload.source is not None}
+    if len(sources) > 1:
+        what = f"{' and '.join(sources)} bring an image each, and all instances of a campaign run one"
+        raise ImageError(what, fix="run them in a campaign each")
+    for source in sources.values():
+        image = own.ensure(source, build.agent_path(), image, progress)
     for workload in chosen:
-        missing = [package for package in workload.packages if package not in image.manifest.packages]
+        runs = image.tools if workload.source is not None and image.tools is not None else image
+        missing = [package for package in workload.packages if package not in runs.manifest.packages]
         if missing:
-            raise ImageError(
-                f"{workload.name} needs {', '.join(missing)}, which the image has not",
-                fix="give the workload a layer with it (docs/add-a-workload.md), or leave the workload out",
-            )
+            fix = "give the workload a layer with it (docs/add-a-workload.md), or leave the workload out"
+            if sources and workload.source is None:
+                fix = f"run it in a campaign without {next(iter(sources))}, whose image the instances run"
+            raise ImageError(f"{workload.name} needs {', '.join(missing)}, which the image has not", fix=fix)
     return image
 
 
@@ -156,10 +164,16 @@ def _client(cleanup: CleanupStack, image: Image, resources: Resources, folder: P
     group = cgroup.named(f"{PARENT_GROUP}/client")
     cleanup.own(removers.control_group(group.path))
     group.create(Resources(harness_cpus(resources.cpus), resources.memory_bytes))
+    tools = _client_root(cleanup, image if image.tools is None else image.tools, folder)
+    brought = None if image.tools is None else _client_root(cleanup, image, folder.with_name(f"{folder.name}own"))
+    return Client(tools, group.leaf("tool"), group=group, own=brought)
+
+
+def _client_root(cleanup: CleanupStack, image: Image, folder: Path) -> Path:
     space = roots.new_workspace(cleanup, folder)
     root = roots.overlay_root(cleanup, space, image.root)
     roots.chroot_mounts(cleanup, root, space.data)
-    return Client(root, group.leaf("tool"), group=group)
+    return root
 
 
 def _leave(part: AbstractContextManager[object], raised: BaseException | None) -> None:

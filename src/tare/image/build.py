@@ -21,7 +21,7 @@ from tare.host import processes, state
 from tare.image import recipe
 from tare.image.places import beside, locked
 from tare.image.recipe import Recipe
-from tare.model import Layer, Progress
+from tare.model import Application, Layer, Progress
 
 if TYPE_CHECKING:
     from tare.image import manifests
@@ -48,6 +48,9 @@ class Image:
     manifest: Manifest
     agent_hash: str
     layers: tuple[str, ...] = ()  # what is on top of the recipe, by name
+    #: of a user's own image (`tare.image.own`): how it is started, and tare's image, which the client then runs
+    application: Application | None = None
+    tools: Image | None = None
 
 
 def agent_path() -> Path:

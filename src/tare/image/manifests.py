@@ -20,6 +20,15 @@ class Manifest(BaseModel):
     checksums: dict[str, str] = {}  # name -> SHA-256 of its archive, as Debian's signed index has it
 
 
+class OwnManifest(Manifest):
+    """What is in an image that a user brought; recorded in every campaign."""
+
+    source: str  # its file's or folder's name, or the reference
+    digests: dict[str, str]  # SHA-256 of its configuration and of its layers' contents, by name
+    tools: Manifest  # of tare's image, out of which the client's programs come
+    tools_hash: str
+
+
 def read(place: Path) -> Manifest:
     """The manifest of a base in the cache. Raises `ImageError`."""
     try:

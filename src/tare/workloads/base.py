@@ -25,7 +25,19 @@ from enum import StrEnum
 from typing import ClassVar
 
 from tare.errors import ParseError
-from tare.model import CLIENT_BUSY, CLIENT_COST, DEFAULT_MARGINS, Direction, Family, Layer, Metric, Mode, Sample
+from tare.model import (
+    CLIENT_BUSY,
+    CLIENT_COST,
+    DEFAULT_MARGINS,
+    Application,
+    Direction,
+    Family,
+    Layer,
+    Metric,
+    Mode,
+    Sample,
+    Source,
+)
 
 #: How a preparation ends when the platform cannot do it (EX_UNAVAILABLE of sysexits.h).
 UNSUPPORTED_CODE = 69
@@ -38,7 +50,8 @@ class Side(StrEnum):
     """Where a command runs."""
 
     INSTANCE = "instance"  # in the sandbox, by the agent
-    CLIENT = "client"  # in the client's network namespace on the host, out of the same image
+    CLIENT = "client"  # in the client's network namespace on the host, out of tare's image
+    CLIENT_OWN = "client-own"  # the same out of the application's own image, where it has one
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +98,7 @@ class Surroundings:
     #: services that it neither has nor could be given, and why
     lacks: Mapping[str, str] = field(default_factory=dict)
     http_path: str = "/"  # of the page that it serves by itself
+    application: Application | None = None  # how the image says that it is started; None: it is tare's
 
 
 class Drop(StrEnum):
@@ -151,6 +165,7 @@ class Workload(ABC):
     work_unit: ClassVar[str]
     packages: ClassVar[tuple[str, ...]] = ()  # Debian packages of all programs in the plan; they must be in the image
     layer: ClassVar[Layer | None] = None  # the layer that the image needs
+    source: ClassVar[Source | None] = None  # what instances run in place of the image, and of all else of the campaign
     profiles: ClassVar[Mapping[str, Params]]  # "quick" and "full"
     by_default: ClassVar[bool] = False  # whether a campaign runs it when no workload was asked for
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tare.workloads
+from tare import lazily
 from tare.errors import UsageError
 from tare.model import Family
 from tare.plugins import package_of, with_plugins
@@ -15,7 +16,14 @@ from tare.suggest import nearest
 from tare.workloads.base import Workload
 from tare.workloads.contract import problems
 
+if TYPE_CHECKING:
+    from tare.workloads.own import application
+else:
+    application = lazily.LazyModule("tare.workloads.own.application")
+
 GROUP = "tare.workloads"
+#: Before the name of a file that describes a user's application.
+APPLICATION = "app:"
 
 
 def all_workloads() -> dict[str, Workload]:
@@ -29,7 +37,9 @@ def all_workloads() -> dict[str, Workload]:
 
 
 def get(name: str) -> Workload:
-    """The workload of this name. Raises `UsageError` with the nearest names."""
+    """The workload of this name. Raises `UsageError` with the nearest names, or for an application's file."""
+    if (made := _application(name)) is not None:
+        return made
     known = all_workloads()
     if name not in known:
         raise UsageError(f"there is no workload {name!r}", fix=nearest(name, known))
@@ -42,16 +52,27 @@ def package(name: str) -> str:
 
 
 def choose(names: Sequence[str]) -> list[Workload]:
-    """Workloads by name, else by family, each once. Raises `UsageError` with the nearest names."""
+    """Workloads by name, else by family, each once; ``app:FILE`` is the application that a file describes.
+
+    Raises `UsageError` with the nearest names, and for a file that is not as it should be.
+    """
     known = all_workloads()
     chosen: dict[str, Workload] = {}
     for name in names:
+        if (made := _application(name)) is not None:
+            chosen[name] = made
+            continue
         named = {name: known[name]} if name in known else {}
         matching = named or {workload.name: workload for workload in known.values() if workload.family.value == name}
         if not matching:
             raise UsageError(f"there is no workload {name!r}", fix=nearest(name, known))
         chosen |= matching
     return list(chosen.values())
+
+
+def _application(name: str) -> Workload | None:
+    """The application that ``app:FILE`` names; None for another name."""
+    return application.of_file(name.removeprefix(APPLICATION)) if name.startswith(APPLICATION) else None
 
 
 def _built_in() -> Iterator[Workload]:

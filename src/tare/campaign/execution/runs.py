@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 from tare.campaign.execution import caches
 from tare.campaign.execution.slices import spent
@@ -20,7 +21,7 @@ from tare.host.cgroup import Group
 from tare.host.filesystems import roots, volumes
 from tare.host.network.bridge import CLIENT_NAMESPACE
 from tare.model import CLIENT_BUSY, CLIENT_COST, CPU_COST, Sample
-from tare.platforms.base import Address
+from tare.platforms.base import AGENT, Address
 from tare.session import Execution
 from tare.workloads.base import (
     UNSUPPORTED_CODE,
@@ -50,6 +51,8 @@ class Client:
     root: Path
     cgroup_procs: Sequence[Path]
     namespace: str | None = CLIENT_NAMESPACE  # None: the host's own
+    own: Path | None = None  # the root of an application's own image; None: no application brought one
+    bare: bool = False  # whether ``root`` may lack all programs but the agent
     group: Group | None = None  # of all that it runs; None: not accounted
 
     def cpu_ns(self) -> int | None:
@@ -60,23 +63,42 @@ class Client:
         """The client that reaches an instance at this address."""
         return self if address.client is None else dataclasses.replace(self, namespace=None)
 
-    def start(self, argv: Sequence[str], *, cwd: str = "/data") -> subprocess.Popen[bytes]:
+    def start(
+        self, argv: Sequence[str], *, cwd: str = "/data", env: Mapping[str, str] = MappingProxyType({})
+    ) -> subprocess.Popen[bytes]:
         """Start a program of the image at the client, with pipes."""
         pipe = subprocess.PIPE
         within = ["nsenter", f"--net=/run/netns/{self.namespace}"] if self.namespace is not None else []
         return processes.start(
-            [*within, "chroot", str(self.root), "env", "-C", cwd, *argv],
+            [*within, "chroot", str(self.root), *self._within(cwd, env), *argv],
             stdin=pipe,
             stdout=pipe,
             stderr=pipe,
             cgroup_procs=self.cgroup_procs,
         )
 
+    def in_own_image(self) -> Client:
+        """The same out of the application's own image, where one was brought."""
+        return self if self.own is None else dataclasses.replace(self, root=self.own, own=None, bare=True)
+
+    def _within(self, cwd: str, env: Mapping[str, str]) -> list[str]:
+        """What takes a program to its folder and environment: of an application's root only the agent is known."""
+        assignments = [f"{name}={value}" for name, value in env.items()]
+        if not self.bare:
+            return ["env", "-C", cwd, *assignments]
+        return [AGENT, "run", "--directory", cwd, *(word for text in assignments for word in ("--env", text)), "--"]
+
     def run(
-        self, argv: Sequence[str], *, cwd: str = "/data", stdin: bytes = b"", time_limit_s: float
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str = "/data",
+        env: Mapping[str, str] = MappingProxyType({}),
+        stdin: bytes = b"",
+        time_limit_s: float,
     ) -> processes.Finished:
         """Run a program at the client to its end, or to the time limit."""
-        process = self.start(argv, cwd=cwd)
+        process = self.start(argv, cwd=cwd, env=env)
         return processes.finish(process, argv, stdin=stdin, time_limit_s=time_limit_s, output_cap=OUTPUT_CAP)
 
     @contextlib.contextmanager
@@ -163,6 +185,7 @@ def surroundings(running: RunningInstance) -> Surroundings:
         no_ping=address.no_ping,
         lacks=address.lacks,
         http_path=address.http_path,
+        application=spec.image.application,
     )
 
 
@@ -215,7 +238,7 @@ def ready(workload: RunWorkload, params: Params, running: RunningInstance, clien
         yield looked_at(partial(_beside_servers, workload, params, plan, running, client))
     finally:
         for command in plan.cleanup:
-            if command.side is Side.CLIENT or not running.session.dead:
+            if command.side is not Side.INSTANCE or not running.session.dead:
                 _tidy(running, partial(_all, (command,), running, client))
 
 
@@ -240,7 +263,7 @@ def _tidy(running: RunningInstance, task: Callable[[], object]) -> None:
 def _require_tools(workload: RunWorkload, plan: RunPlan, running: RunningInstance) -> None:
     """Raise `HostError` when the instance does not run the image, and lacks a program that the plan runs inside."""
     commands = (*plan.prepare, *plan.servers, *plan.measures)
-    programs = dict.fromkeys(command.argv[0] for command in commands if command.side is not Side.CLIENT)
+    programs = dict.fromkeys(command.argv[0] for command in commands if command.side is Side.INSTANCE)
     if not programs or running.session.hello.image is not None:
         return
     for program in programs:
@@ -355,11 +378,10 @@ def _read(
 
 
 def _run(command: Command, running: RunningInstance, client: Client) -> Completed:
-    return (
-        _at_client(command, client.towards(running.instance.address))
-        if command.side is Side.CLIENT
-        else _inside(command, running)
-    )
+    if command.side is Side.INSTANCE:
+        return _inside(command, running)
+    peer = client.towards(running.instance.address)
+    return _at_client(command, peer if command.side is Side.CLIENT else peer.in_own_image())
 
 
 def _inside(command: Command, running: RunningInstance) -> Completed:
@@ -385,8 +407,9 @@ def _inside(command: Command, running: RunningInstance) -> Completed:
 
 def _at_client(command: Command, client: Client) -> Completed:
     began = time.monotonic_ns()
-    argv = [*_assignments(command), *command.argv]
-    done = client.run(argv, cwd=command.cwd, stdin=command.stdin, time_limit_s=command.time_limit_s)
+    done = client.run(
+        command.argv, cwd=command.cwd, env=command.env, stdin=command.stdin, time_limit_s=command.time_limit_s
+    )
     wall_ns = time.monotonic_ns() - began
     code, signal = (done.code, None) if done.code >= 0 else (None, -done.code)
     return Completed(
@@ -399,10 +422,6 @@ def _at_client(command: Command, client: Client) -> Completed:
         signal=signal,
         truncated=done.truncated,
     )
-
-
-def _assignments(command: Command) -> list[str]:
-    return [f"{name}={value}" for name, value in command.env.items()]
 
 
 def _start(command: Command, running: RunningInstance) -> Execution:

@@ -37,6 +37,7 @@ COMMANDS = {
     "literature": Listed("literature", "literature", "Show the published studies."),
     "surface": Listed("surface", "surface", "Read what platforms may ask of the host's kernel."),
     "calibrate": Listed("calibrate", "calibrate", "Find the instrument's own error on this machine."),
+    "app": Listed("application", "app", "Bring an application of your own."),
     "image": Listed("image", "app", "Carry the image to a host that cannot build it."),
     "clean": Listed("clean", "clean", "Remove what earlier runs of tare left on this host."),
     "platform": Listed("platform", "app", "Check that a platform keeps what every platform promises."),

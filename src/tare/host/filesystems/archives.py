@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from tare.host.filesystems import beneath
+from tare.host.filesystems import beneath, removal
 
 #: Members of one archive.
 MAX_MEMBERS = 100_000
@@ -24,6 +24,8 @@ MAX_MEMBERS = 100_000
 _LONGEST_READ = 16 << 20
 #: The devices that a root filesystem may have: those that read and write nothing of the host's.
 _DEVICES = {(5, 1), (1, 7), (1, 3), (5, 2), (1, 8), (5, 0), (1, 9), (1, 5)}
+#: In a layer, what begins so removes an entry of lower layers; the second, all entries of its folder.
+_WHITEOUT, _OPAQUE = ".wh.", ".wh..wh..opq"
 _XATTR, _CAPABILITY = "SCHILY.xattr.", "security.capability"
 #: Debian's own users and groups are below it.
 _MAX_ID = 1 << 16
@@ -83,18 +85,92 @@ def unpack_root(file: IO[bytes], folder: Path, most: int) -> None:
     try:
         with _opened(file, most) as tar:
             for member in _bounded(tar):
-                try:
+                with _refused(member):
                     _make(top, tar, member)
-                except OSError as error:
-                    if error.errno not in _STRANGE:
-                        raise
-                    raise tarfile.ReadError(f"{member.name!r} cannot be below it: {error.strerror}") from error
                 dated.append((member.name, int(member.mtime)))
         for name, seconds in reversed(dated):  # last, and folders after what is in them
             with _parent(top, name) as (above, last):
                 os.utime(last, (seconds, seconds), dir_fd=above, follow_symlinks=False)
     finally:
         os.close(top)
+
+
+def unpack_layer(file: IO[bytes], folder: Path, most: int) -> None:
+    """A layer of an OCI image over what lower layers made in a folder that nobody else can change.
+
+    ``file`` is uncompressed, and read twice. What a whiteout names goes, unless it is this layer's own; a name that
+    there is already is replaced, or stays where both are folders; missing folders above a member are made. For the rest
+    as `unpack_root`.
+    """
+    top = os.open(folder, beneath.FOLDER)
+    dated: list[tuple[str, int]] = []
+    try:
+        with _opened(file, most) as tar:  # first, since a whiteout is about lower layers wherever it is in the tar
+            for member in _bounded(tar):
+                with _refused(member):
+                    _white_out(top, member.name)
+        file.seek(0)
+        with _opened(file, most) as tar:
+            for member in _bounded(tar):
+                name = PurePosixPath(member.name)
+                if name.name.startswith(_WHITEOUT) or not (name.parts or member.name.startswith("/")):
+                    continue
+                with _refused(member):
+                    _make_way(top, member)
+                    _make(top, tar, member, over=True)
+                dated.append((member.name, int(member.mtime)))
+        for path, seconds in reversed(dated):
+            with contextlib.suppress(FileNotFoundError), _parent(top, path) as (above, last):
+                os.utime(last, (seconds, seconds), dir_fd=above, follow_symlinks=False)
+    finally:
+        os.close(top)
+
+
+def _white_out(top: int, path: str) -> None:
+    """Remove what a whiteout names from the folder that it is in: one entry, or all. Other names are passed over."""
+    name = PurePosixPath(path).name
+    if not name.startswith(_WHITEOUT):
+        return
+    entry = name.removeprefix(_WHITEOUT)
+    if entry in {"", ".", ".."}:
+        raise tarfile.ReadError(f"{path!r} removes what is not below it")
+    with contextlib.suppress(FileNotFoundError), _parent(top, path) as (above, _):
+        listed = os.open(".", beneath.FOLDER, dir_fd=above)
+        try:
+            for doomed in os.listdir(listed) if name == _OPAQUE else [entry]:  # noqa: PTH208 (of a descriptor)
+                removal.remove_in(listed, doomed)
+        finally:
+            os.close(listed)
+
+
+def _make_way(top: int, member: tarfile.TarInfo) -> None:
+    """Make the folders above a member, and remove what has its name, but for a folder in a folder's place."""
+    parts = PurePosixPath(member.name).parts
+    for depth in range(1, len(parts)):
+        with contextlib.suppress(FileExistsError), _parent(top, "/".join(parts[:depth])) as (above, last):
+            os.mkdir(last, 0o755, dir_fd=above)
+    with _parent(top, member.name) as (above, last):
+        try:
+            there = os.lstat(last, dir_fd=above)
+        except FileNotFoundError:
+            return
+        if not (member.isdir() and stat.S_ISDIR(there.st_mode)):
+            listed = os.open(".", beneath.FOLDER, dir_fd=above)
+            try:
+                removal.remove_in(listed, last)
+            finally:
+                os.close(listed)
+
+
+@contextlib.contextmanager
+def _refused(member: tarfile.TarInfo) -> Iterator[None]:
+    """Raise errors that only an archive causes as `tarfile.ReadError`."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _STRANGE:
+            raise
+        raise tarfile.ReadError(f"{member.name!r} cannot be below it: {error.strerror}") from error
 
 
 def _opened(file: IO[bytes], most: int) -> tarfile.TarFile:
@@ -124,7 +200,7 @@ def _parent(top: int, path: str) -> Iterator[tuple[int, str]]:
         os.close(above)
 
 
-def _make(top: int, tar: tarfile.TarFile, member: tarfile.TarInfo) -> None:
+def _make(top: int, tar: tarfile.TarFile, member: tarfile.TarInfo, *, over: bool = False) -> None:
     if not (0 <= member.uid < _MAX_ID and 0 <= member.gid < _MAX_ID):
         raise tarfile.ReadError(f"{member.name!r} belongs to user {member.uid} and group {member.gid}")
     with _parent(top, member.name) as (above, last):
@@ -135,7 +211,7 @@ def _make(top: int, tar: tarfile.TarFile, member: tarfile.TarInfo) -> None:
             os.symlink(member.linkname, last, dir_fd=above)
             os.chown(last, member.uid, member.gid, dir_fd=above, follow_symlinks=False)
         else:
-            descriptor = _new(above, last, member)
+            descriptor = _new(above, last, member, over=over)
             try:
                 contents = tar.extractfile(member) if member.isfile() else None
                 if contents is not None:
@@ -146,10 +222,11 @@ def _make(top: int, tar: tarfile.TarFile, member: tarfile.TarInfo) -> None:
                 os.close(descriptor)
 
 
-def _new(above: int, name: str, member: tarfile.TarInfo) -> int:
-    """A descriptor of the file, folder or device that is made for a member."""
+def _new(above: int, name: str, member: tarfile.TarInfo, *, over: bool) -> int:
+    """A descriptor of the file, folder or device that is made for a member; ``over``: a folder may be there."""
     if member.isdir():
-        os.mkdir(name, dir_fd=above)
+        with contextlib.suppress(FileExistsError) if over else contextlib.nullcontext():
+            os.mkdir(name, dir_fd=above)
         return beneath.opened(above, name, beneath.FOLDER)
     if member.isfile():
         return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=above)

@@ -1,0 +1,326 @@
+//! An application as it is to be started: as its user, in its folder; and a word when it is in service.
+//!
+//! `run [--user USER[:GROUP]] [--directory DIR] [--env NAME=VALUE]... [--ready tcp:PORT|http:PORT:PATH|output]
+//! [--within SECONDS] -- PROGRAM [ARG...]`. It is for roots that have no shell, `env` or `su`. Users are looked up in
+//! the root's own `/etc/passwd` and `/etc/group`, as container engines do; a number needs no entry. Without `--ready`
+//! the program takes this process's place. With it the program is a child in the same process group, its standard error
+//! joined to its output, and `READY` is printed on a line of its own once it answers on the loopback interface.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Gid, Uid};
+
+/// What is printed when the application answers.
+pub const READY: &str = "tare: the application is ready";
+/// A look at the port every so often.
+const PAUSE: Duration = Duration::from_millis(5);
+/// One connection's patience.
+const LIMIT: Duration = Duration::from_secs(2);
+/// The instance's data volume: it is given to the application's user.
+const DATA: &str = "/data";
+/// Most of a page that is read for its first line.
+const HEAD: u64 = 4096;
+
+/// How it is known that the application is in service.
+#[derive(Debug, PartialEq, Clone)]
+enum Ready {
+    Tcp(u16),
+    Http(u16, String),
+    /// The host looks for it in the output, to which standard error is joined.
+    Output,
+}
+
+/// What to run, and how.
+#[derive(Debug, PartialEq)]
+pub struct Application {
+    user: Option<String>,
+    directory: Option<String>,
+    env: Vec<(String, String)>,
+    ready: Option<Ready>,
+    within: Duration,
+    argv: Vec<String>,
+}
+
+/// A user's numbers: the user, its group, and the other groups that it is in.
+#[derive(Debug, PartialEq)]
+struct Identity {
+    user: u32,
+    group: u32,
+    others: Vec<u32>,
+    home: Option<String>,
+}
+
+impl Application {
+    pub fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
+        let mut read = Self { user: None, directory: None, env: vec![], ready: None, within: LIMIT, argv: vec![] };
+        while let Some(option) = words.next() {
+            if option == "--" {
+                read.argv = words.collect();
+                break;
+            }
+            let value = words.next().ok_or(format!("{option} lacks its value"))?;
+            match option.as_str() {
+                "--user" => read.user = Some(value),
+                "--directory" => read.directory = Some(value),
+                "--env" => {
+                    let (name, text) = value.split_once('=').ok_or(format!("{value:?} is no NAME=VALUE"))?;
+                    read.env.push((name.to_owned(), text.to_owned()));
+                }
+                "--ready" => read.ready = Some(parse_ready(&value)?),
+                "--within" => read.within = seconds(&value)?,
+                _ => return Err(format!("unknown option {option:?}")),
+            }
+        }
+        if read.argv.is_empty() { Err("there is no program to run".to_owned()) } else { Ok(read) }
+    }
+
+    /// Runs it. Returns only when that failed, or when it has ended after it was in service.
+    pub fn run(&self) -> Result<(), String> {
+        match &self.ready {
+            None => self.become_it(),
+            Some(Ready::Output) => {
+                rustix::stdio::dup2_stderr(io::stdout()).map_err(|error| format!("standard error: {error}"))?;
+                self.become_it()
+            }
+            Some(ready) => self.watch(ready),
+        }
+    }
+
+    fn become_it(&self) -> Result<(), String> {
+        let identity = self.user.as_deref().map(identify).transpose()?;
+        let mut command = Command::new(&self.argv[0]);
+        command.args(&self.argv[1..]);
+        if let Some(identity) = &identity {
+            if let Some(home) = &identity.home {
+                command.env("HOME", home);
+            }
+            identity.assume()?;
+        }
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        if let Some(directory) = &self.directory {
+            std::env::set_current_dir(directory).map_err(|error| format!("the folder {directory}: {error}"))?;
+        }
+        Err(format!("{}: {}", self.argv[0], command.exec()))
+    }
+
+    /// Starts itself again without `--ready`, and looks until the port answers.
+    fn watch(&self, ready: &Ready) -> Result<(), String> {
+        let mut child = Command::new("/proc/self/exe");
+        child.arg("run");
+        for (name, value) in &self.env {
+            child.arg("--env").arg(format!("{name}={value}"));
+        }
+        for (option, value) in [("--user", &self.user), ("--directory", &self.directory)] {
+            if let Some(value) = value {
+                child.arg(option).arg(value);
+            }
+        }
+        child.arg("--").args(self.argv.iter().map(OsString::from));
+        child.stderr(io::stdout().as_fd().try_clone_to_owned().map_err(|error| error.to_string())?);
+        let mut child = child.spawn().map_err(|error| format!("{}: {error}", self.argv[0]))?;
+        let until = Instant::now() + self.within;
+        loop {
+            if let Some(status) = ended(&mut child)? {
+                return Err(format!("{} ended before it was ready: {status}", self.argv[0]));
+            }
+            match ready.answered() {
+                Ok(()) => break,
+                Err(why) if Instant::now() >= until => {
+                    return Err(format!("not ready within {:.1} s: {why}", self.within.as_secs_f64()));
+                }
+                Err(_) => sleep(PAUSE),
+            }
+        }
+        let mut output = io::stdout();
+        writeln!(output, "\n{READY}").and_then(|()| output.flush()).map_err(|error| error.to_string())?;
+        let status = child.wait().map_err(|error| error.to_string())?;
+        Err(format!("{} ended: {status}", self.argv[0]))
+    }
+}
+
+impl Ready {
+    /// The error says what was seen instead.
+    fn answered(&self) -> Result<(), String> {
+        let port = match self {
+            Self::Tcp(port) | Self::Http(port, _) => *port,
+            Self::Output => return Ok(()),
+        };
+        let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port).into();
+        let failed = |error: io::Error| format!("port {port}: {error}");
+        let mut stream = TcpStream::connect_timeout(&address, LIMIT).map_err(failed)?;
+        let Self::Http(_, path) = self else { return Ok(()) };
+        stream.set_read_timeout(Some(LIMIT)).map_err(failed)?;
+        write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n").map_err(failed)?;
+        let mut page = Vec::new();
+        stream.take(HEAD).read_to_end(&mut page).map_err(failed)?;
+        let text = String::from_utf8_lossy(&page);
+        let first = text.lines().next().unwrap_or_default();
+        match first.split(' ').nth(1) {
+            Some("200") if first.starts_with("HTTP/1.") => Ok(()),
+            _ => Err(format!("port {port} answers {path} with {:?}", first.chars().take(80).collect::<String>())),
+        }
+    }
+}
+
+impl Identity {
+    /// Becomes this user for good. The data volume is given to it first, where this process may.
+    fn assume(&self) -> Result<(), String> {
+        let (user, group) = (Uid::from_raw(self.user), Gid::from_raw(self.group));
+        // Without the volume, or the right to give it away, there is only nothing to write to.
+        let _as_it_was = rustix::fs::chown(DATA, Some(user), Some(group));
+        let others: Vec<Gid> = self.others.iter().copied().map(Gid::from_raw).collect();
+        let failed = |error| format!("to become user {}: {error}", self.user);
+        rustix::thread::set_thread_groups(&others).map_err(failed)?;
+        rustix::thread::set_thread_gid(group).map_err(failed)?;
+        rustix::thread::set_thread_uid(user).map_err(failed)
+    }
+}
+
+fn ended(child: &mut Child) -> Result<Option<std::process::ExitStatus>, String> {
+    child.try_wait().map_err(|error| error.to_string())
+}
+
+fn parse_ready(text: &str) -> Result<Ready, String> {
+    let port = |word: &str| word.parse().map_err(|_| format!("{word:?} is no port"));
+    match text.split_once(':') {
+        None if text == "output" => Ok(Ready::Output),
+        Some(("tcp", word)) => Ok(Ready::Tcp(port(word)?)),
+        Some(("http", rest)) => {
+            let (word, path) = rest.split_once(':').ok_or(format!("{text:?} has no path"))?;
+            Ok(Ready::Http(port(word)?, path.to_owned()))
+        }
+        _ => Err(format!("{text:?} is neither tcp:PORT nor http:PORT:PATH nor output")),
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    match text.parse() {
+        Ok(value) if (0.0..=86_400.0).contains(&value) => Ok(Duration::from_secs_f64(value)),
+        _ => Err(format!("{text:?} is no time in seconds")),
+    }
+}
+
+/// The numbers of `USER[:GROUP]`, each a name or a number.
+fn identify(text: &str) -> Result<Identity, String> {
+    let file = |path| fs::read_to_string(path).unwrap_or_default();
+    identity_of(text, &file("/etc/passwd"), &file("/etc/group"))
+}
+
+fn identity_of(text: &str, users: &str, groups: &str) -> Result<Identity, String> {
+    let (name, group) = text.split_once(':').map_or((text, None), |(name, group)| (name, Some(group)));
+    let number: Option<u32> = name.parse().ok();
+    let entry = users
+        .lines()
+        .map(|line| line.split(':').collect::<Vec<_>>())
+        .find(|fields| fields.len() >= 6 && (fields[0] == name || (number.is_some() && fields[2].parse().ok() == number)));
+    let from_entry = |index: usize| entry.as_ref().and_then(|fields| fields[index].parse().ok());
+    let user = from_entry(2).or(number).ok_or(format!("there is no user {name:?} in /etc/passwd"))?;
+    let known = || groups.lines().map(|line| line.split(':').collect::<Vec<_>>()).filter(|fields| fields.len() >= 3);
+    let group_number = match group {
+        None => from_entry(3).unwrap_or(0),
+        Some(group) => known()
+            .find(|fields| fields[0] == group)
+            .and_then(|fields| fields[2].parse().ok())
+            .or_else(|| group.parse().ok())
+            .ok_or(format!("there is no group {group:?} in /etc/group"))?,
+    };
+    // Whoever names a group gets that one alone, as with container engines.
+    let others = match (&entry, group) {
+        (Some(fields), None) => known()
+            .filter(|line| line.get(3).is_some_and(|members| members.split(',').any(|member| member == fields[0])))
+            .filter_map(|line| line[2].parse().ok())
+            .collect(),
+        _ => vec![],
+    };
+    let home = entry.as_ref().map(|fields| fields[5].to_owned()).filter(|home| !home.is_empty());
+    Ok(Identity { user, group: group_number, others, home })
+}
+
+/// Copies standard input to a file; folders above it are made. `write PATH`.
+pub fn write(path: &str) -> Result<(), String> {
+    let failed = |error: io::Error| format!("{path}: {error}");
+    if let Some(above) = Path::new(path).parent() {
+        fs::create_dir_all(above).map_err(failed)?;
+    }
+    let mut file = fs::File::create(path).map_err(failed)?;
+    io::copy(&mut io::stdin(), &mut file).map(|_| ()).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::thread;
+
+    const USERS: &str = "root:x:0:0:root:/root:/bin/sh\nredis:x:101:102::/var/lib/redis:/bin/false\nbroken\n";
+    const GROUPS: &str = "root:x:0:\nredis:x:102:\nssl:x:7:www,redis\nempty:x:8:\n";
+
+    fn parsed(line: &str) -> Result<Application, String> {
+        Application::parse(line.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn a_user_is_looked_up_as_engines_do() {
+        let redis = identity_of("redis", USERS, GROUPS).unwrap();
+        assert_eq!((redis.user, redis.group, redis.others), (101, 102, vec![7]));
+        assert_eq!(redis.home.as_deref(), Some("/var/lib/redis"));
+        let alone = identity_of("redis:ssl", USERS, GROUPS).unwrap();
+        assert_eq!((alone.user, alone.group, alone.others), (101, 7, vec![]));
+        let number = identity_of("999:1000", USERS, GROUPS).unwrap();
+        assert_eq!((number.user, number.group, number.home), (999, 1000, None));
+        let listed = identity_of("101", USERS, GROUPS).unwrap();
+        assert_eq!((listed.user, listed.group), (101, 102));
+        assert_eq!(identity_of("77", USERS, GROUPS).unwrap().group, 0);
+        assert!(identity_of("nobody", USERS, GROUPS).unwrap_err().contains("nobody"));
+        assert!(identity_of("root:wheel", USERS, GROUPS).unwrap_err().contains("wheel"));
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_named() {
+        assert!(parsed("").unwrap_err().contains("no program"));
+        assert!(parsed("--loud 1 -- true").unwrap_err().contains("--loud"));
+        assert!(parsed("--user").unwrap_err().contains("lacks its value"));
+        assert!(parsed("--env NAME -- true").unwrap_err().contains("NAME=VALUE"));
+        assert!(parsed("--ready udp:5 -- true").unwrap_err().contains("udp:5"));
+        assert!(parsed("--ready tcp:99999 -- true").unwrap_err().contains("99999"));
+        assert!(parsed("--ready http:80 -- true").unwrap_err().contains("path"));
+        assert!(parsed("--within never -- true").unwrap_err().contains("never"));
+        let whole = parsed("--ready http:80:/a --within 3 --env A=b=c -- prog --user x").unwrap();
+        assert_eq!(whole.argv, ["prog", "--user", "x"]);
+        assert_eq!(whole.env, [("A".to_owned(), "b=c".to_owned())]);
+        assert_eq!(whole.ready, Some(Ready::Http(80, "/a".to_owned())));
+    }
+
+    fn page(answer: &'static [u8]) -> u16 {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let _some = stream.read(&mut [0; 1024]);
+                let _gone = stream.write_all(answer);
+            }
+        });
+        port
+    }
+
+    #[test]
+    fn only_a_page_that_went_well_is_ready() {
+        let port = page(b"HTTP/1.1 200 OK\r\n\r\nfine");
+        assert_eq!(Ready::Tcp(port).answered(), Ok(()));
+        assert_eq!(Ready::Http(port, "/".to_owned()).answered(), Ok(()));
+        let busy = page(b"HTTP/1.1 503 Service Unavailable\r\n\r\n");
+        assert!(Ready::Http(busy, "/".to_owned()).answered().unwrap_err().contains("503"));
+        let free = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+        assert!(Ready::Tcp(free).answered().unwrap_err().contains(&free.to_string()));
+    }
+}

@@ -1,0 +1,206 @@
+"""A user's own image as one that instances run: its root filesystem, and the agent in it.
+
+What comes out is an `Image` as tare's own, and so has all of its forms: a folder, a tar, an ext4 filesystem. It is made
+once for the same contents and the same agent, beside tare's images.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tarfile
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from tare.errors import ImageError
+from tare.host import distribution, processes, state
+from tare.host.filesystems import archives, beneath, removal
+from tare.image import forms, oci
+from tare.image.build import AGENT_INSIDE, HASH_INSIDE, Image
+from tare.image.manifests import OwnManifest
+from tare.image.places import beside, locked
+from tare.model import Application, Progress, Source
+
+REGISTRY = "docker://"
+#: A new number where what is made of the same contents changes.
+VERSION = 1
+FETCH_LIMIT_S = 1200.0
+#: Folders that guests and engines mount something on, and where the usual programs are looked for.
+_FOLDERS = ("data", "dev", "proc", "sys", "run", "tmp", "root", "etc", "usr/local/bin")
+_PROGRAM_FOLDERS = ("usr/local/bin", "usr/bin", "bin", "usr/sbin", "sbin", "usr/local/sbin")
+
+
+def ensure(source: Source, agent: Path, tools: Image, progress: Progress) -> Image:
+    """The image of a source, from the cache or made. Raises `ImageError`.
+
+    ``tools``: tare's image, which the client of such a campaign runs.
+    """
+    agent_hash = hashlib.sha256(agent.read_bytes()).hexdigest()
+    with locked(state.images(), progress):
+        if source.folder:
+            return _of_folder(source, agent, agent_hash, tools, progress)
+        place = _fetched(source, progress)
+        container = oci.read(place, source.tag)
+        digest = _hash(container.digest, agent_hash)
+        folder = state.images() / f"own-{digest[:16]}"
+        if not folder.is_dir():
+            progress(f"unpacking {_name(source)}")
+            with beside(folder, _name(source)) as made:
+                root = made / "root"
+                root.mkdir(mode=0o755)
+                _unpacked(lambda: oci.unpack(place, container, root), source)
+                _add_agent(root, agent, digest)
+        return _image(folder, digest, agent_hash, tools, source, container.digests, container.application)
+
+
+def application(source: Source, progress: Progress = lambda _: None) -> Application:
+    """How an image says that it is started; a registry's is fetched. Raises `ImageError`."""
+    if source.folder:
+        return Application()
+    with locked(state.images(), progress):
+        return oci.read(_fetched(source, progress), source.tag).application
+
+
+def _hash(contents: str, agent_hash: str) -> str:
+    return hashlib.sha256(f"own {VERSION}\n{contents}\n{agent_hash}\n".encode()).hexdigest()
+
+
+def _name(source: Source) -> str:
+    return source.place if source.place.startswith(REGISTRY) else Path(source.place).name
+
+
+def _image(
+    folder: Path, digest: str, agent_hash: str, tools: Image, source: Source, digests: dict[str, str], how: Application
+) -> Image:
+    manifest = OwnManifest(
+        suite="own",
+        recipe_hash=digest,
+        packages={},
+        source=_name(source),
+        digests=digests,
+        tools=tools.manifest,
+        tools_hash=tools.hash,
+    )
+    return Image(digest, folder / "root", manifest, agent_hash, (_name(source),), how, tools)
+
+
+def _of_folder(source: Source, agent: Path, agent_hash: str, tools: Image, progress: Progress) -> Image:
+    """A folder goes the way of a layer: as a tar, whose digest is its identity, and which is unpacked as any other."""
+    place = Path(source.place)
+    progress(f"reading {place.name}")
+    with tempfile.TemporaryDirectory(dir=state.images()) as scratch:
+        packed = Path(scratch, "root.tar")
+        argv = ["tar", "-C", str(place), *forms.same_bytes(), "-cf", str(packed), "."]
+        done = processes.run(argv, time_limit_s=forms.LIMIT_S)
+        if done.code != 0:
+            message = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
+            raise ImageError(f"{place} cannot be packed: {message}", fix="make all in it readable, and free disk space")
+        with packed.open("rb") as tar:
+            contents = hashlib.file_digest(tar, "sha256").hexdigest()
+            digest = _hash(contents, agent_hash)
+            folder = state.images() / f"own-{digest[:16]}"
+            if not folder.is_dir():
+                tar.seek(0)
+                with beside(folder, place.name) as made:
+                    root = made / "root"
+                    root.mkdir(mode=0o755)
+                    _unpacked(lambda: archives.unpack_layer(tar, root, 2 * oci.MOST_BYTES), source)
+                    _add_agent(root, agent, digest)
+    return _image(folder, digest, agent_hash, tools, source, {"folder": contents}, Application())
+
+
+def _unpacked(unpack: Callable[[], None], source: Source) -> None:
+    """Unpack, with the errors that only the disk or the source can cause as `ImageError`."""
+    if os.geteuid() != 0:
+        raise ImageError("only root can make the files of an image", fix="run tare as root (sudo)")
+    try:
+        unpack()
+    except tarfile.TarError as error:
+        what = f"{_name(source)} cannot be unpacked: {error}"
+        raise ImageError(what, fix="leave that file out of the image") from error
+    except OSError as error:
+        what = f"{_name(source)} cannot be unpacked: {error.strerror}"
+        raise ImageError(what, fix=f"free disk space below {state.home()}") from error
+
+
+def _fetched(source: Source, progress: Progress) -> Path:
+    """The place of the image; a registry's is copied into a layout first, once."""
+    if not source.place.startswith(REGISTRY):
+        return Path(source.place)
+    place = state.images() / f"fetched-{hashlib.sha256(source.place.encode()).hexdigest()[:16]}"
+    if place.is_dir():
+        return place
+    if processes.find("skopeo") is None:
+        fix = f"{distribution.install('skopeo')}; or name an archive that docker save wrote elsewhere"
+        raise ImageError(f"{source.place} is fetched by skopeo, which is not installed", fix=fix)
+    progress(f"fetching {source.place}")
+    with beside(place, source.place) as folder:
+        argv = ["skopeo", "copy", "--quiet", source.place, f"oci:{folder}:image"]
+        done = processes.run(argv, time_limit_s=FETCH_LIMIT_S)
+        if done.code != 0:
+            lines = done.stderr.decode(errors="replace").strip().splitlines() or ["no message"]
+            how = "took too long" if done.timed_out else lines[-1]
+            raise ImageError(f"{source.place} cannot be fetched: {how}", fix=f"see that `{' '.join(argv[:3])}` can")
+    return place
+
+
+def _add_agent(root: Path, agent: Path, digest: str) -> None:
+    """Put the agent in, and what else every instance has. No link of the image's is followed: it may lead anywhere."""
+    top = os.open(root, beneath.FOLDER)
+    try:
+        for path in _FOLDERS:
+            _make_folder(top, path)
+        _write(top, AGENT_INSIDE, agent.read_bytes(), 0o755)
+        _write(top, HASH_INSIDE, f"{digest}\n".encode(), 0o644)
+        if not _has(top, "true"):
+            os.symlink(Path(AGENT_INSIDE).name, "usr/local/bin/true", dir_fd=top)
+        if not any(_is_there(top, path) for path in ("etc/os-release", "usr/lib/os-release")):
+            _write(top, "etc/os-release", b"ID=own\n", 0o644)  # what systemd-nspawn knows a root by
+    finally:
+        os.close(top)
+
+
+def _make_folder(top: int, path: str) -> None:
+    """Make a folder and those above it; each has to be a folder of the image's own."""
+    parts = path.split("/")
+    for depth in range(1, len(parts) + 1):
+        name = "/".join(parts[:depth])
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(name, 0o755, dir_fd=top)  # what is above it is no link, as was seen
+        try:
+            os.close(beneath.opened(top, name, beneath.FOLDER))
+        except OSError as error:
+            raise ImageError(f"/{name} of the image is no folder", fix="build it with a folder there") from error
+
+
+def _write(top: int, path: str, contents: bytes, mode: int) -> None:
+    """A new file in the place of whatever has its name; the folder above was made by `_make_folder`."""
+    folder, _, name = path.rpartition("/")
+    above = beneath.opened(top, folder, beneath.FOLDER)
+    try:
+        removal.remove_in(above, name)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with os.fdopen(os.open(name, flags, mode, dir_fd=above), "wb") as file:
+            file.write(contents)
+            os.fchmod(file.fileno(), mode)
+    finally:
+        os.close(above)
+
+
+def _has(top: int, program: str) -> bool:
+    return any(_is_there(top, f"{folder}/{program}") for folder in _PROGRAM_FOLDERS)
+
+
+def _is_there(top: int, path: str) -> bool:
+    """Whether there is anything of this name, a link too, below folders that are none."""
+    folder, _, name = path.rpartition("/")
+    with beneath.unless_vanished():
+        above = beneath.opened(top, folder, beneath.FOLDER)
+        try:
+            os.lstat(name, dir_fd=above)
+        finally:
+            os.close(above)
+        return True
+    return False

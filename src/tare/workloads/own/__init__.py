@@ -1,0 +1,1 @@
+"""A user's own application, as a file of TOML describes it (docs/applications-own.md)."""
