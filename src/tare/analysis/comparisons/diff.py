@@ -75,6 +75,9 @@ class Way(StrEnum):
     RELATIVE = "relative"  # overheads against each campaign's own baseline
     ABSOLUTE = "absolute"  # the figures themselves
     PLATFORMS = "platforms"  # two platforms, block by block
+    INSTRUCTIONS = (
+        "instructions"  # what was executed, by range over machines (`tare.analysis.comparisons.instructions`)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +203,7 @@ def diff(old: Store, new: Store, thresholds: Thresholds, *, absolute: bool = Fal
                 drafts.append((_draft(name, workload, metric, limit, before, after), estimate))
     if not drafts:
         raise UsageError(f"{old.name} and {new.name} have no figure in common", fix="name campaigns of one plan")
-    return Diff(way, old.name, new.name, now.baseline, _judged_all(drafts, seconds), _facts(was, now), tuple(absent))
+    return Diff(way, old.name, new.name, now.baseline, _judged_all(drafts, seconds), facts_of(was, now), tuple(absent))
 
 
 def diff_platforms(store: Store, first: str, second: str, thresholds: Thresholds) -> Diff:
@@ -234,7 +237,7 @@ def diff_platforms(store: Store, first: str, second: str, thresholds: Thresholds
     if not drafts:
         raise UsageError(f"{first} and {second} have no figure in common", fix="name platforms that ran the same")
     changes = _judged_all(drafts, seconds)
-    return Diff(way, first, second, record.baseline, changes, _platform_facts(record, first, second), tuple(absent))
+    return Diff(way, first, second, record.baseline, changes, platform_facts(record, first, second), tuple(absent))
 
 
 def _parts(store: Store) -> Mapping[tuple[str, str], pl.DataFrame]:
@@ -419,7 +422,7 @@ def _judged(
     return replace(judged, blocks=blocks, seconds=None if took is None else blocks * took)
 
 
-def _facts(was: CampaignRecord, now: CampaignRecord) -> tuple[Fact, ...]:
+def facts_of(was: CampaignRecord, now: CampaignRecord) -> tuple[Fact, ...]:
     """What should be the same for a change to be one of the platforms, and what they are known to have changed."""
     both = (
         ("host", _host(was, "name"), _host(now, "name")),
@@ -437,7 +440,8 @@ def _facts(was: CampaignRecord, now: CampaignRecord) -> tuple[Fact, ...]:
     return tuple(Fact(name, _text(old), _text(new)) for name, old, new in (*both, *platforms) if old != new)
 
 
-def _platform_facts(record: CampaignRecord, first: str, second: str) -> tuple[Fact, ...]:
+def platform_facts(record: CampaignRecord, first: str, second: str) -> tuple[Fact, ...]:
+    """In what two platforms of one campaign are known to differ."""
     before, after = (record.fairness.get(name) for name in (first, second))
     if not isinstance(before, dict) or not isinstance(after, dict):
         return ()
