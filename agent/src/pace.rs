@@ -11,6 +11,7 @@ use std::time::Duration;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::clock::now_ns;
+use crate::mark;
 use crate::message::{self, Code, Probed, Ready, Slice, Turn};
 use crate::probes::{self, Hindrance, Probe};
 
@@ -204,7 +205,10 @@ fn turn(probe: &mut dyn Probe, units: u64, slice: Slice, control: &Control) -> T
             turn.end_ns = now_ns();
         }
         for part in 0..parts {
-            turn.work[part] += probe.run(part, units);
+            mark::begin();
+            let work = probe.run(part, units);
+            mark::end(work);
+            turn.work[part] += work;
             let end = now_ns();
             turn.wall_ns[part] += end - turn.end_ns;
             turn.end_ns = end;

@@ -22,7 +22,7 @@ use crate::frame::{Decoder, Frame, FrameError, STDERR, STDIN, STDOUT};
 use crate::message::{Code, Counted, Reply};
 use crate::outbox::Outbox;
 use crate::pace::{Event, Mailbox, Pacer};
-use crate::{away, init, sys};
+use crate::{away, init, mark, sys};
 
 /// Bytes that are read at once, from the host and from children.
 const SCRATCH: usize = 65_536;
@@ -73,6 +73,7 @@ pub fn serve(
     set_nonblocking(host_out.as_fd())?;
     let mut outbox = Outbox::default();
     outbox.reply(&Reply::Hello(facts::hello(began)));
+    mark::ready();
     outbox.flush(host_out.as_fd())?;
     if let Some(Err(error)) = beacon.map(beacon::send) {
         eprintln!("tare-agent: the beacon was not sent: {error}");

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tare import __version__
 from tare.analysis.comparisons.diff import Diff, Outcome, diff, diff_platforms
+from tare.analysis.comparisons.instructions import diff_counted
 from tare.analysis.comparisons.thresholds import load
 from tare.cli.console import emit
 from tare.cli.exit_codes import ExitCode
@@ -57,6 +58,8 @@ def _diff(files: Sequence[Path], platforms: Sequence[str], thresholds: Path | No
     limits = load(thresholds)
     with read_store(files[0]) as old, old.snapshot():
         if platforms:
-            return diff_platforms(old, platforms[0], platforms[1], limits)
+            first, second = platforms
+            counted = diff_counted(old, old, limits, (first, second))
+            return counted or diff_platforms(old, first, second, limits)
         with read_store(files[1]) as new, new.snapshot():
-            return diff(old, new, limits, absolute=absolute)
+            return diff_counted(old, new, limits) or diff(old, new, limits, absolute=absolute)

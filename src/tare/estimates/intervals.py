@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special, stats
+
+from tare import lazily
+
+if TYPE_CHECKING:
+    from scipy import special, stats
+else:  # they take longer to load than all else that runs before the first block
+    special, stats = lazily.LazyModule("scipy.special"), lazily.LazyModule("scipy.stats")
 
 #: Below this many blocks there is no interval.
 MIN_BLOCKS = 2

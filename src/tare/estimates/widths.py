@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from scipy import special
+from tare import lazily
+
+if TYPE_CHECKING:
+    from scipy import special
+else:
+    special = lazily.LazyModule("scipy.special")
 
 #: A difference this many half-widths beyond the margin needs no narrower interval for its verdict ...
 CLEAR = 4.0

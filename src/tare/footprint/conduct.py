@@ -11,7 +11,7 @@ from tare.campaign.plan.plan import Job, make_jobs
 from tare.footprint.counters import counter_of
 from tare.footprint.model import Counter, Footprint
 from tare.footprint.record import numbered_after
-from tare.footprint.request import WORKLOADS, FootprintRequest
+from tare.footprint.request import FootprintRequest, workloads_of
 from tare.footprint.result import FootprintResult, Missed
 from tare.footprint.site import PROFILE, SiteRequest, opened
 from tare.footprint.walk import NO_GROUP, Route, Walk, Watcher, countable
@@ -26,7 +26,7 @@ def carry_out(request: FootprintRequest, file: Path, watcher: Watcher) -> Footpr
     Raises `TareError`: `HostError` where this host does not let one count, with the fix.
     """
     request.check()
-    usable, skipped = countable(workloads.choose(request.workloads or WORKLOADS))
+    usable, skipped = countable(workloads.choose(workloads_of(request)))
     jobs = make_jobs(usable, PROFILE, request.params)
     counter = counter_of(request.level)
     site_request = _site_request(request, file, jobs)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from tare.footprint import functions, lines, stacks, syscalls
+from tare.footprint import functions, instructions, lines, stacks, syscalls
 from tare.footprint.functions import FunctionCounter
+from tare.footprint.instructions import InstructionCounter
 from tare.footprint.lines import LineCounter
 from tare.footprint.model import Counter, Level
 from tare.footprint.stacks import StackCounter
@@ -18,6 +19,7 @@ COUNTERS: Mapping[Level, Callable[[], Counter]] = MappingProxyType(
         Level.FUNCTIONS: FunctionCounter,
         Level.LINES: LineCounter,
         Level.STACKS: StackCounter,
+        Level.INSTRUCTIONS: InstructionCounter,
     }
 )
 #: Each raises `HostError` with the reason where its level cannot be counted on this host, and changes nothing.
@@ -27,6 +29,7 @@ CHECKS: Mapping[Level, Callable[[], None]] = MappingProxyType(
         Level.FUNCTIONS: functions.check,
         Level.LINES: lines.check,
         Level.STACKS: stacks.check,
+        Level.INSTRUCTIONS: instructions.check,
     }
 )
 

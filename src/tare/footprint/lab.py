@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import tare
@@ -17,15 +18,16 @@ from tare.campaign.host_session import image_for
 from tare.campaign.plan.plan import make_jobs
 from tare.campaign.plan.request import MIN_MEMORY
 from tare.errors import HostError, StoreError, TareError, UsageError
-from tare.footprint import kmodule, wire
+from tare.footprint import instructions, kmodule, wire
 from tare.footprint.lines import READINGS, completed
 from tare.footprint.model import Footprint, Level
 from tare.footprint.record import numbered_after
-from tare.footprint.request import WORKLOADS, FootprintRequest
+from tare.footprint.request import FootprintRequest, workloads_of
 from tare.footprint.result import FootprintResult
 from tare.footprint.site import PROFILE
 from tare.footprint.walk import Watcher, countable
-from tare.lab import build, headers, kernel
+from tare.image import vmlinux
+from tare.lab import btf, build, exact, headers, kernel, plugin
 from tare.lab import run as lab_run
 from tare.lab.run import LabCommand
 from tare.model import Progress
@@ -33,6 +35,7 @@ from tare.outputs import check_new_campaign
 from tare.session.frames import STDERR, STDOUT
 from tare.store import open_store, read_store
 from tare.workloads import registry as workloads
+from tare.workloads.base import Params, SliceWorkload
 
 #: What is counted in a lab, unless one is on a host where it can be.
 FLAVOUR = "kvm"
@@ -46,6 +49,10 @@ LAB_MODULE = f"/lab/files/{kmodule.NAME}.ko"
 #: Starts a Docker daemon for a command; in a checkout only, which goes into the lab whole.
 _DOCKER = "scripts/with_dockerd.py"
 _IN_THE_LAB = "in the lab: "
+#: Of a machine whose instructions are counted: its folder of results, its first seed where none is given, and slices.
+OUT = "out"
+FIRST_SEED = 1
+_SLICES: Params = {"slice_ms": 10, "rounds": 1, "warmup_ms": 2}
 
 
 def module(progress: Progress) -> Path:
@@ -66,6 +73,8 @@ def carry_out(
     if not file.exists():
         check_new_campaign(file)
     _check_bits(request, file, watcher.doing)
+    if request.level is Level.INSTRUCTIONS:
+        return _counted(request, file, watcher, programs)
     output = _LabOutput(watcher)
     compiled = module(watcher.doing) if request.level is Level.FUNCTIONS else None
     results = Path(tempfile.mkdtemp(prefix=".tare-lab-", dir=file.absolute().parent))
@@ -79,6 +88,57 @@ def carry_out(
         saved = f"; {len(counted)} footprints are in {file}" if counted else ""
         raise HostError(f"counting in the lab ended with {code}{saved}: {answer.error or output.last}", fix=answer.fix)
     return answer.result.model_copy(update={"footprints": counted})
+
+
+def _counted(request: FootprintRequest, file: Path, watcher: Watcher, programs: Sequence[Path]) -> FootprintResult:
+    """Boot a machine a repeat, each with a seed of its own for its kernel's random numbers, and count what it executes.
+
+    What was counted before a failure is in the file. Raises `TareError`.
+    """
+    compiled = plugin.ensure(watcher.doing)
+    host = build.host(FLAVOUR, watcher.doing)
+    offsets = btf.offsets(btf.section(vmlinux.ensure(host / "vmlinuz").read_bytes(), ".BTF"))
+    arguments = {"memory": "1", **{name: str(offset) for name, offset in offsets.items()}}
+    first = request.seed if request.seed is not None else FIRST_SEED
+    answers: list[FootprintResult] = []
+    counted: list[Footprint] = []
+    for repeat in range(request.repeats):
+        watcher.doing(f"machine {repeat + 1} of {request.repeats}")
+        output = _LabOutput(watcher)
+        results = Path(tempfile.mkdtemp(prefix=".tare-lab-", dir=file.absolute().parent))
+        try:
+            inner = replace(request, repeats=1, seed=first + repeat, params=_short(request))
+            command = replace(lab_command(inner, results / OUT, None, programs), cpus=1)
+            command = replace(command, env={instructions.COUNTED: "1"})
+            exact_run = exact.Counted(compiled, arguments, first + repeat, results / exact.LOG)
+            code = exact.run(command, exact_run, output, watcher.doing)
+            counted += _taken_in(results / OUT, file, request.level, watcher.doing)
+            answer = wire.read_answer(results / OUT)
+        finally:
+            shutil.rmtree(results, ignore_errors=True)
+        if answer.result is None or code != 0:
+            saved = f"; {len(counted)} footprints are in {file}" if counted else ""
+            raise HostError(
+                f"counting in the lab ended with {code}{saved}: {answer.error or output.last}", fix=answer.fix
+            )
+        answers.append(answer.result)
+    last = answers[-1]
+    return last.model_copy(
+        update={
+            "footprints": tuple(counted),
+            "missed": tuple(missed for answer in answers for missed in answer.missed),
+            "warnings": tuple(warning for answer in answers for warning in answer.warnings),
+        }
+    )
+
+
+def _short(request: FootprintRequest) -> dict[str, Params]:
+    """Parameters of the workloads: counts need no long slices, as each piece of work in them is counted by itself."""
+    known = dict(request.params)
+    for workload in workloads.choose(workloads_of(request)):
+        if isinstance(workload, SliceWorkload):
+            known.setdefault(workload.name, {**workload.profiles[PROFILE], **_SLICES})
+    return known
 
 
 def _check_fits(request: FootprintRequest) -> None:
@@ -149,6 +209,10 @@ def _taken_in(results: Path, file: Path, level: Level, progress: Progress) -> tu
     try:
         if level is Level.LINES:
             _complete(campaign, progress)
+        elif level is Level.INSTRUCTIONS:
+            with open_store(campaign) as store:
+                log = results.parent / exact.LOG
+                store.replace_footprints(instructions.completed(list(store.footprints()), log))
         return bring(campaign, file)
     except TareError as error:
         folder = Path(tempfile.mkdtemp(prefix=f"{file.stem}-from-lab-", dir=file.absolute().parent))
@@ -190,7 +254,7 @@ def _check_bits(request: FootprintRequest, file: Path, progress: Progress) -> No
     """Raise `StoreError` where the file's campaign has another image than would be counted."""
     if not file.exists():
         return
-    jobs = make_jobs(countable(workloads.choose(request.workloads or WORKLOADS))[0], PROFILE)
+    jobs = make_jobs(countable(workloads.choose(workloads_of(request)))[0], PROFILE)
     image = image_for((job.workload for job in jobs), progress)
     with read_store(file) as store:
         if store.record.image.get("hash") != image.hash:

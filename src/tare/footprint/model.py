@@ -29,6 +29,11 @@ USER, GUEST = "[user]", "[guest]"
 #: In front of a path through the kernel whose beginning is not known.
 NO_PATH = "[no path]"
 
+#: Of instructions: the counts of a part, in the order in which the emulator's plug-in has them (lab/icount/plugin.c).
+PARTS = ("user", "kernel", "repeated", "loads", "stores", "calls", "switches")
+#: Of a piece of a probe's work, beside these: how many units it was.
+UNITS = "units"
+
 
 class Scope(StrEnum):
     """Whose work is counted."""

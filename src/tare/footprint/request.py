@@ -18,6 +18,8 @@ from tare.workloads.base import Params
 
 #: As of Anjali, Caraza-Harter and Swift 2020, section 3.3: CPU, network, memory (mmap and munmap), writing of files.
 WORKLOADS = ("sysbench-cpu", "iperf3-tcp", "munmap-sweep", "sysbench-fileio-seqwr")
+#: Of instructions, where each unit of work is counted by itself: in and out of the kernel, a file, a process, a page.
+UNITS = ("call-getpid", "call-read-4k", "call-open", "proc-fork")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,11 @@ class FootprintRequest:
         check_seed(self.seed)
         if self.subnet is not None:
             subnets.parse(self.subnet)
+
+
+def workloads_of(request: FootprintRequest) -> tuple[str, ...]:
+    """The workloads that a request asks for, or those of its level."""
+    return request.workloads or (UNITS if request.level is Level.INSTRUCTIONS else WORKLOADS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,7 @@ def command(machine: Machine, home: Path) -> list[str]:
     """The command inside the emulator's root; ``home`` is TARE_HOME, which that root has elsewhere."""
 
     def inside(path: Path) -> str:
-        return str("/" / Path(HOME_INSIDE) / path.relative_to(home))
+        return seen_inside(path, home)
 
     hypervisor = machine.host / "xen"
     kernel, initramfs = machine.kernel or machine.host / "vmlinuz", inside(machine.initramfs)
@@ -118,6 +118,11 @@ def command(machine: Machine, home: Path) -> list[str]:
         *("-chardev", f"socket,id=agent,path={inside(machine.control)}"),
         *("-device", "virtio-serial-pci", "-device", "virtserialport,chardev=agent,name=tare.0"),
     ]
+
+
+def seen_inside(path: Path, home: Path) -> str:
+    """A path below TARE_HOME as the emulator's root has it."""
+    return str("/" / Path(HOME_INSIDE) / path.relative_to(home))
 
 
 def _accelerator(accel: str, *, single: bool) -> list[str]:
@@ -173,7 +178,7 @@ def _connected(machine: Machine, root: Path, space: Path, group: cgroup.Group) -
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(machine.control))
         listener.listen(1)
-        process = _start(machine, root, space, group)
+        process = start(command(machine, state.home()), root, space, group)
         try:
             stream = SocketStream(_accept(listener, process))
             try:
@@ -190,13 +195,14 @@ def _connected(machine: Machine, root: Path, space: Path, group: cgroup.Group) -
             process.wait()
 
 
-def _start(machine: Machine, root: Path, space: Path, group: cgroup.Group) -> subprocess.Popen[bytes]:
+def start(emulator: Sequence[str], root: Path, space: Path, group: cgroup.Group) -> subprocess.Popen[bytes]:
+    """Start an emulator's command in its root and its group; what it says goes to ``qemu.log`` in its folder."""
     home = state.home()
     within = f"/{HOME_INSIDE}/{space.relative_to(home)}"
     # TMPDIR: what the machine writes to its disk goes to a nameless file there.
-    inner = ["env", f"TMPDIR={within}", *command(machine, home)]
+    inner = ["env", f"TMPDIR={within}", *emulator]
     entered = ["sh", "-ec", _ENTER, "sh", str(root), str(home), HOME_INSIDE, *inner]
-    with machine.console.with_name("qemu.log").open("wb") as log:
+    with (space / "qemu.log").open("wb") as log:
         argv = ["unshare", "--mount", "--propagation", "private", *entered]
         return processes.start(argv, stdout=log, stderr=log, cgroup_procs=group.leaf("tool"))
 

@@ -6,15 +6,18 @@ and is sent when a lab runs.
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import importlib.util
 import io
+import marshal
 import os
 import shutil
 import sys
 import sysconfig
 import tarfile
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import tare
 from tare.host import processes, state
@@ -33,6 +36,11 @@ LEFT_OUT = ("mypy", "mypyc", "ruff", "pip", "setuptools")
 SPARE_BYTES = 256 << 20
 PIP_LIMIT_S = 900.0
 #: Of a checkout: what its tests read, and what starts a Docker daemon.
+HOME_IN_LAB = "/lab/checkout"
+#: Of a checkout, what starts a Docker daemon for a command.
+DOCKER = "scripts/with_dockerd.py"
+#: How a compiled module begins that is taken as it is: a flag, and room for a hash that nobody looks at.
+_UNCHECKED = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + bytes(8)
 CHECKOUT = ("src", "tests", "docs", "protocol", "scripts", "README.md", "pyproject.toml")
 
 
@@ -82,6 +90,37 @@ def checkout() -> bytes:
         else:
             tar.add(package, "src/tare")
     return packed.getvalue()
+
+
+@functools.cache
+def code() -> bytes:
+    """The code of tare itself as a tar that is the same wherever and whenever it is made of the same code.
+
+    Modules are compiled, for the Python that runs this, and are taken without a look at their sources.
+    """
+    package = Path(tare.__file__).parent
+    top = package.parent.parent
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        for file in sorted(path for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts):
+            name = f"src/tare/{file.relative_to(package)}"
+            _add(tar, name, file)
+            if file.suffix == ".py":
+                compiled = marshal.dumps(compile(file.read_bytes(), f"{HOME_IN_LAB}/{name}", "exec", dont_inherit=True))
+                place = PurePosixPath(name)
+                cached = place.parent / "__pycache__" / f"{place.stem}.{sys.implementation.cache_tag}.pyc"
+                _add(tar, str(cached), _UNCHECKED + compiled)
+        if (top / DOCKER).is_file():
+            _add(tar, DOCKER, top / DOCKER)
+    return packed.getvalue()
+
+
+def _add(tar: tarfile.TarFile, name: str, source: Path | bytes) -> None:
+    contents = source if isinstance(source, bytes) else source.read_bytes()
+    info = tarfile.TarInfo(name)
+    info.size = len(contents)
+    info.mode = source.stat().st_mode & 0o755 if isinstance(source, Path) else 0o644
+    tar.addfile(info, io.BytesIO(contents))
 
 
 def _fill(tree: Path, image: Image, guests: Sequence[guest.Guest], runsc: str | None) -> None:

@@ -50,6 +50,7 @@ class Recipe:
     """The emulator, and a host by flavour."""
 
     emulator: Root
+    plugin: Root  # where the emulator's plug-in is compiled
     hosts: dict[str, Root]
     disk_bytes: int
     variants: dict[str, tuple[str, Kernel]] = field(default_factory=dict)  # flavour -> the host that it is, its kernel
@@ -109,7 +110,8 @@ def load() -> Recipe:
         for name, facts in data["stock"].items()
     }
     pythons = {name: (facts["python"][0], facts["python"][1]) for name, facts in data["stock"].items()}
-    return Recipe(emulator, hosts, data["disk"] << 20, variants, stock, pythons)
+    plugin = Root(suite, "", tuple(data["plugin"]["packages"]), left_out)
+    return Recipe(emulator, plugin, hosts, data["disk"] << 20, variants, stock, pythons)
 
 
 def _kernel(name: str, facts: dict[str, Any]) -> Kernel:

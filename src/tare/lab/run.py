@@ -42,7 +42,8 @@ _TURN_S = 0.1
 HOME = PurePosixPath("/lab")
 #: What a command leaves there comes back.
 OUT = HOME / "out"
-_ENV = {
+#: What every command in a lab has.
+ENV = {
     "PATH": "/lab/files:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "PYTHONPATH": "/lab/checkout/src:/goods/site-packages",
     "PYTHONDONTWRITEBYTECODE": "1",
@@ -132,7 +133,7 @@ def _prepare(session: Session, command: LabCommand) -> None:
 def _execute(session: Session, command: LabCommand, output: Output) -> int:
     execution = session.start(
         command.argv,
-        env={**_ENV, **command.env, "TARE_LAB": command.flavour},
+        env={**ENV, **command.env, "TARE_LAB": command.flavour},
         cwd="/lab/checkout",
         stdin=command.stdin,
         time_limit_s=command.time_limit_s,

@@ -215,7 +215,7 @@ def diff_platforms(store: Store, first: str, second: str, thresholds: Thresholds
     if not drafts:
         raise UsageError(f"{first} and {second} have no figure in common", fix="name platforms that ran the same")
     changes = _judged_all(drafts, seconds)
-    return Diff(way, first, second, record.baseline, changes, _platform_facts(record, first, second), tuple(absent))
+    return Diff(way, first, second, record.baseline, changes, platform_facts(record, first, second), tuple(absent))
 
 
 def _common(
@@ -369,7 +369,8 @@ def differing(was: CampaignRecord, now: CampaignRecord) -> tuple[Fact, ...]:
     return tuple(Fact(name, _text(old), _text(new)) for name, old, new in (*both, *platforms) if old != new)
 
 
-def _platform_facts(record: CampaignRecord, first: str, second: str) -> tuple[Fact, ...]:
+def platform_facts(record: CampaignRecord, first: str, second: str) -> tuple[Fact, ...]:
+    """In what two platforms of one campaign are known to differ."""
     before, after = (record.fairness.get(name) for name in (first, second))
     if not isinstance(before, dict) or not isinstance(after, dict):
         return ()

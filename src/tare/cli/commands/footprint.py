@@ -14,7 +14,7 @@ from tare.cli.commands import given
 from tare.cli.commands.instances import CPUS, MEMORY, PLATFORM, SEED, SUBNET, parse_cpus
 from tare.errors import UsageError
 from tare.footprint.levels import LAB_LEVELS, SCHEMA, Level, inside_lab
-from tare.footprint.request import WORKLOADS, FootprintRequest
+from tare.footprint.request import UNITS, WORKLOADS, FootprintRequest
 
 _EXAMPLES = """Examples:
 
@@ -26,18 +26,24 @@ _EXAMPLES = """Examples:
 
 [cyan]tare footprint --level functions -p runc -p docker -p gvisor -o kernel.tare[/]    in a lab, brought back
 
+[cyan]tare footprint --level instructions -p runc -p crun -o work.tare[/]     all that a machine executes, exactly
+
 [cyan]tare footprint --level stacks -p docker -p gvisor -w call-read-1b -o F.tare[/], then
 [cyan]tare report F.tare --html F.html[/]                      flame graphs of the host's kernel, by platform
 """
 
 
 _WORKLOAD = typer.Option(
-    [], "-w", "--workload", help=f"A workload or family; may be given again. Default: {', '.join(WORKLOADS)}."
+    [],
+    "-w",
+    "--workload",
+    help=f"A workload or family; may be given again. Default: {', '.join(WORKLOADS)};"
+    f" of instructions {', '.join(UNITS)}.",
 )
 _LEVEL = typer.Option(
     Level.SYSCALLS,
     "--level",
-    help="What is counted. functions and lines: in a lab that is booted. stacks: for flame graphs, here.",
+    help="What is counted. functions, lines, instructions: in a lab that is booted. stacks: for flame graphs, here.",
 )
 _IDLE = typer.Option("10s", "--idle", help="How long the idle host is looked at in each repeat; 0: not at all.")
 _OUTPUT = typer.Option(None, "-o", "--output", help="Campaign file: a new one, or one that gets the footprints too.")

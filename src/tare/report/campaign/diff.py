@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tare.analysis.comparisons.diff import Change, Diff, Outcome
+from tare.analysis.comparisons.diff import Change, Diff, Outcome, Way
 from tare.clean import clean
 from tare.report.formats.escape import markdown
 from tare.report.sentences.diff import (
@@ -31,6 +31,10 @@ SCHEMA = "tare.diff/1"
 _STYLES = {Outcome.REGRESSION: "bold red", Outcome.OPEN: "yellow", Outcome.FINE: "green"}
 #: Why the interval is wider than that of a single figure.
 _TOGETHER = "Intervals (95 %) hold for all figures at once; a regression survives Holm's correction over all of them."
+#: What the interval is where instructions were counted.
+_RANGES = (
+    "Ranges are over the repeats of both sides, each a machine whose kernel had other random numbers; no test is made."
+)
 
 
 def render(diff: Diff, *, every: bool = False) -> Group:
@@ -47,7 +51,10 @@ def render(diff: Diff, *, every: bool = False) -> Group:
     parts += [table] if shown else []
     parts += [Text(unchanged(rest), style="dim")] if rest else []
     parts += [Text(clean(f"Not compared: {absent(entry)}"), style="dim") for entry in diff.absent]
-    parts += [Text(_TOGETHER, style="dim"), Text(clean(conclusion(diff)), style=_STYLES[diff.outcome])]
+    parts += [
+        Text(_RANGES if diff.way is Way.INSTRUCTIONS else _TOGETHER, style="dim"),
+        Text(clean(conclusion(diff)), style=_STYLES[diff.outcome]),
+    ]
     return Group(*parts)
 
 

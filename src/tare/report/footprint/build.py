@@ -15,12 +15,14 @@ from tare.analysis.exposure.unseen import chao2, jaccards
 from tare.analysis.inputs import NoAnswer
 from tare.errors import UsageError
 from tare.footprint.model import Footprint, Level, Phase
+from tare.report.footprint.instructions import instructions_report
 from tare.report.footprint.model import (
     AttackProfileReport,
     DirectoryReport,
     FileReport,
     FootprintsReport,
     FrequencyReport,
+    InstructionsReport,
     LevelReport,
     OverlapReport,
     Phases,
@@ -37,7 +39,7 @@ FILES = 20
 #: How many calls, functions or lines by workload are in each of the two tables of what differs most.
 TOP = 12
 
-#: The levels that are counted as sets; stacks are samples.
+#: The levels that are counted as sets; stacks are samples, instructions amounts.
 SETS = (Level.SYSCALLS, Level.FUNCTIONS, Level.LINES)
 
 Exposures = Mapping[Level, Exposure]
@@ -102,7 +104,13 @@ def footprints_report(exposures_by_level: Exposures, baseline: str, asked: Asked
         beside=beside,
         study=STUDY if beside else None,
         stacks=stacks_report(exposures_by_level[Level.STACKS]) if Level.STACKS in exposures_by_level else [],
+        instructions=_instructions(exposures_by_level),
     )
+
+
+def _instructions(exposures_by_level: Exposures) -> list[InstructionsReport]:
+    exposure = exposures_by_level.get(Level.INSTRUCTIONS)
+    return [] if exposure is None else instructions_report(exposure)
 
 
 def phase_of(name: Phases) -> Phase | None:

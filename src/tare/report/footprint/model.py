@@ -262,6 +262,74 @@ class StacksReport(_Frozen):
     """Functions of the kernel, without what they call, the greatest first."""
 
 
+class AmountReport(_Frozen):
+    """A number over repeats, each of which is a machine of its own."""
+
+    median: float
+    """The median."""
+    least: float
+    """The least of any repeat."""
+    most: float
+    """The most of any repeat."""
+
+
+class CommandReport(_Frozen):
+    """The work of all tasks of one name."""
+
+    command: str
+    """What the kernel calls them."""
+    instance: bool
+    """Whether they are in the instance's control groups."""
+    instructions: AmountReport
+    """Of programs and of the kernel together."""
+
+
+class InstructionsReport(_Frozen):
+    """What a whole machine executed while a platform started or worked: work, and not time.
+
+    Where it says so, without what tare's own commands did meanwhile.
+    """
+
+    platform: str
+    """The platform."""
+    phase: Phase
+    """Of which phase."""
+    workload: str | None
+    """The workload; null in the start."""
+    n_repeats: int
+    """Repeats, each of which is a machine of its own whose kernel had other random numbers."""
+    total: AmountReport | None
+    """Instructions of programs and of the kernel, tare's own left out; null where there are none, as below."""
+    user: AmountReport | None
+    """Of these, those of programs."""
+    kernel: AmountReport | None
+    """Of these, those of the host's kernel."""
+    instance_user: AmountReport | None
+    """Of `user`, those of tasks in the instance's control groups."""
+    instance_kernel: AmountReport | None
+    """Of `kernel`, those for tasks in the instance's control groups."""
+    until_ready: AmountReport | None
+    """Instructions in a start until the agent had its first word, of everybody, tare included."""
+    repeated: AmountReport | None
+    """Iterations of repeated string instructions, which are not in `user` and `kernel`."""
+    loads: AmountReport | None
+    """Instructions that read memory."""
+    stores: AmountReport | None
+    """Instructions that wrote memory."""
+    calls: AmountReport | None
+    """System calls."""
+    switches: AmountReport | None
+    """Switches between tasks, tare's too."""
+    unit: AmountReport | None
+    """Instructions for one unit of a workload's work; null for a workload that has no units, as are the two below."""
+    unit_user: AmountReport | None
+    """Of these, those of programs."""
+    unit_kernel: AmountReport | None
+    """Of these, those of the host's kernel."""
+    commands: list[CommandReport]
+    """Who executed them, the most first."""
+
+
 class FootprintsReport(_Frozen):
     """What platforms ran of the host's kernel, by level; stacks, which are no sets, are apart."""
 
@@ -277,3 +345,5 @@ class FootprintsReport(_Frozen):
     """The study that they are set beside, or null."""
     stacks: list[StacksReport] = []
     """Where CPUs were found: samples, which are no sets."""
+    instructions: list[InstructionsReport] = []
+    """What a whole machine executed, counted by its emulator."""

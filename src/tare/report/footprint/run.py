@@ -12,8 +12,9 @@ from rich.text import Text
 from tare.analysis.exposure.footprints import Exposure, Pool, View
 from tare.clean import clean
 from tare.footprint.model import IDLE, Footprint, Level, Phase, Scope
-from tare.report.footprint import stacks_terminal, words
+from tare.report.footprint import instructions_terminal, stacks_terminal, words
 from tare.report.footprint.build import exposures
+from tare.report.footprint.instructions import instructions_report
 from tare.report.footprint.stacks import stacks_report
 
 #: The first platform of tables.
@@ -50,6 +51,8 @@ def render(footprints: Iterable[Footprint]) -> Iterator[RenderableType]:
         if exposure.level is Level.STACKS:
             yield from stacks_terminal.render(stacks_report(exposure))
             yield Text()
+        elif exposure.level is Level.INSTRUCTIONS:
+            yield from instructions_terminal.render(instructions_report(exposure))
         else:
             yield from _tables(exposure)
 

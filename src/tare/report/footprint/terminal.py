@@ -11,7 +11,7 @@ from rich.text import Text
 
 from tare.clean import clean
 from tare.report.campaign.cells import EMPTY
-from tare.report.footprint import stacks_terminal, words
+from tare.report.footprint import instructions_terminal, stacks_terminal, words
 from tare.report.footprint.model import FootprintsReport, LevelReport
 
 
@@ -29,6 +29,8 @@ def render(report: FootprintsReport) -> Iterator[RenderableType]:
         yield Text(_legend(report), style="dim")
     if report.stacks:
         yield from stacks_terminal.render(report.stacks)
+    if report.instructions:
+        yield from instructions_terminal.render(report.instructions)
 
 
 def _table(level: LevelReport) -> Table:

@@ -8,6 +8,7 @@ from tare.analysis.exposure.footprints import View
 from tare.footprint.model import Level, Phase
 from tare.report.campaign.cells import EMPTY
 from tare.report.footprint.model import (
+    AmountReport,
     FootprintsReport,
     FrequencyReport,
     LevelReport,
@@ -22,6 +23,7 @@ LEVELS: Mapping[Level, str] = {
     Level.FUNCTIONS: "Kernel functions",
     Level.LINES: "Kernel lines",
     Level.STACKS: "Stacks",
+    Level.INSTRUCTIONS: "Instructions",
 }
 PHASES: Mapping[Phases, str] = {Phase.START: "start", Phase.STEADY: "work", "both": "both"}
 VIEWS: Mapping[View, str] = {View.HOST: "whole host", View.BEYOND_IDLE: "beyond idle", View.INSTANCE: "instance"}
@@ -31,6 +33,14 @@ MEANINGS: Mapping[View, str] = {
     View.INSTANCE: "what ran for processes in the instance's control groups; work that the kernel does for them"
     " elsewhere (interrupts, kernel threads) is not in it",
 }
+
+#: What instructions are, and what they are not.
+INSTRUCTIONS = (
+    "Work, and not time: what a whole machine under QEMU's emulator executed, to the instruction, without tare's own"
+    " commands. The same machine with the same seed executes the same, whatever else its host does; the range is over"
+    " seeds. It cannot tell how long an instruction takes (caches, memory, mispredicted branches), what leaving a guest"
+    " costs, or what runs at the same time on several processors; and the processor's defences are switched off there."
+)
 
 
 def count(value: float | None) -> str:
@@ -184,3 +194,20 @@ def _three(value: float) -> str:
     if value >= 1e6:
         return f"{value:.0e}"
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def amount(value: AmountReport | None) -> str:
+    """A number with its range over repeats in per cent of it, where there is one."""
+    if value is None:
+        return EMPTY
+    half = 50 * (value.most - value.least) / value.median if value.median else 0.0
+    return scaled(value.median) if half == 0 else f"{scaled(value.median)} ±{half:.2g} %"
+
+
+def scaled(value: float) -> str:
+    """A number in four digits: 321, 5,604, 53.61 M."""
+    for size, name in ((1e9, "G"), (1e6, "M")):
+        if value >= size:
+            digits = 3 if value < 10 * size else 2 if value < 100 * size else 1
+            return f"{value / size:.{digits}f} {name}"
+    return f"{value:,.0f}"

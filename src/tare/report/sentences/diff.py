@@ -25,6 +25,7 @@ _WAYS: Mapping[Way, str] = {
     Way.RELATIVE: "overheads against {baseline}, each in its own campaign",
     Way.ABSOLUTE: "the figures themselves, which the host's state is in",
     Way.PLATFORMS: "the platforms, block by block",
+    Way.INSTRUCTIONS: "instructions that a whole machine executed, which is work and not time",
 }
 _GAPS: Mapping[Gap, str] = {
     Gap.TOO_FEW_BLOCKS: "fewer than 2 blocks",

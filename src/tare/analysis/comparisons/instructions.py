@@ -1,0 +1,118 @@
+"""Changes of counted instructions between two files, or two platforms of one: by ranges over machines, not by tests.
+
+A machine with the same seed executes the same to the last instruction. What is left are the kernel's random numbers,
+and each repeat has others: so a change is worse for sure where all repeats of the newer side are worse than all of the
+older one's by more than the threshold, and not worse for sure where none is worse than any by as much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from tare.analysis.comparisons.diff import Absent, Change, Diff, Lack, Outcome, differing, platform_facts
+from tare.analysis.comparisons.sides import Way
+from tare.analysis.comparisons.thresholds import Thresholds
+from tare.analysis.exposure import instructions
+from tare.analysis.exposure.instructions import Amount
+from tare.errors import UsageError
+from tare.estimates.intervals import Interval
+from tare.footprint.model import EMPTY, IDLE, Footprint, Level, Phase, Scope
+from tare.model import Direction
+from tare.store import Store
+
+#: Worse by more than this is a regression where no thresholds are given.
+MARGIN = 0.005
+#: Figures: of a start, and of a unit of a workload's work or all of it where that has no units.
+START, UNIT, WHOLE = "start", "unit", "work"
+UNIT_OF_MEASURE = "instructions"
+
+Figures = Mapping[tuple[str, str, str], Amount]  # by platform, workload ("" of a start) and figure
+
+
+def figures(footprints: Sequence[Footprint]) -> Figures:
+    """All figures of a file's footprints: user and kernel together, tare's own left out of what has no units."""
+    cases: dict[tuple[str, Phase, str], list[Footprint]] = {}
+    for footprint in footprints:
+        if footprint.level is Level.INSTRUCTIONS and footprint.scope is Scope.HOST:
+            key = footprint.platform, footprint.phase, footprint.workload or ""
+            if footprint.platform not in {IDLE, EMPTY}:
+                cases.setdefault(key, []).append(footprint)
+    known: dict[tuple[str, str, str], Amount] = {}
+    for (platform, phase, workload), repeats in cases.items():
+        unit = instructions.unit(repeats)
+        whole = instructions.work(repeats)
+        if phase is Phase.START and whole is not None:
+            known[platform, "", START] = whole
+        elif unit is not None:
+            known[platform, workload, UNIT] = unit
+        elif whole is not None:
+            known[platform, workload, WHOLE] = whole
+    return known
+
+
+def repeats(footprints: Sequence[Footprint]) -> int:
+    """How many repeats there are."""
+    return len({footprint.repeat for footprint in footprints if footprint.level is Level.INSTRUCTIONS})
+
+
+def changes(
+    old: Sequence[Footprint], new: Sequence[Footprint], thresholds: Thresholds, names: tuple[str, str] | None = None
+) -> Iterator[Change]:
+    """The changes of all figures that both sides have, in their order. ``names``: from this platform to that one."""
+    before, after = figures(old), figures(new)
+    for (platform, workload, figure), amount in after.items():
+        if names is not None and platform != names[1]:
+            continue
+        was = before.get((names[0] if names else platform, workload, figure))
+        limit = thresholds.of(workload or START, figure, platform, MARGIN)
+        if was is not None and was.least > 0 and limit is not None:
+            yield _change(platform, workload, figure, limit, was, amount, (repeats(old), repeats(new)))
+
+
+def diff_counted(old: Store, new: Store, thresholds: Thresholds, names: tuple[str, str] | None = None) -> Diff | None:
+    """The diff of two files of nothing but counted instructions, or of two platforms of one; None: of other files.
+
+    Raises `UsageError` where they have no figure in common.
+    """
+    if any(store.schedule() for store in (old, new)):
+        return None
+    was, now = list(old.footprints()), list(new.footprints())
+    if not repeats(was) or not repeats(now):
+        return None
+    known = tuple(changes(was, now, thresholds, names))
+    if not known:
+        raise UsageError("no figure of instructions is on both sides", fix="count the same platforms and workloads")
+    order = [Outcome.REGRESSION, Outcome.OPEN, Outcome.FINE]
+    ranked = tuple(
+        sorted(known, key=lambda each: (order.index(each.outcome), -(each.interval.point if each.interval else 0.0)))
+    )
+    sides = names or (old.name, new.name)
+    facts = platform_facts(new.record, *names) if names else differing(old.record, new.record)
+    return Diff(Way.INSTRUCTIONS, *sides, new.record.baseline, ranked, facts, () if names else tuple(_absent(was, now)))
+
+
+def _absent(was: Sequence[Footprint], now: Sequence[Footprint]) -> Iterator[Absent]:
+    before, after = figures(was), figures(now)
+    for platform, workload, figure in sorted(before.keys() ^ after.keys()):
+        lack = Lack.OLD if (platform, workload, figure) in after else Lack.NEW
+        yield Absent(lack, workload or START, figure, platform)
+
+
+def _change(
+    platform: str, workload: str, figure: str, limit: float, was: Amount, now: Amount, counts: tuple[int, int]
+) -> Change:
+    least, most = now.least / was.most - 1, now.most / was.least - 1
+    outcome = Outcome.REGRESSION if least > limit else Outcome.FINE if most <= limit else Outcome.OPEN
+    return Change(
+        platform,
+        workload or START,
+        figure,
+        UNIT_OF_MEASURE,
+        Direction.LOWER,
+        limit,
+        was.median,
+        now.median,
+        *counts,
+        outcome,
+        Interval(now.median / was.median - 1, least, most),
+    )

@@ -1,0 +1,63 @@
+"""Where fields of a kernel's types are, by the kernel's own type information (BTF), read from its ELF file."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+
+from tare.errors import ImageError
+
+#: Fields by type that lead from a task to its command and its control group (of version 2).
+OWNER: Mapping[str, Sequence[str]] = {
+    "task_struct": ("comm", "cgroups"),
+    "css_set": ("dfl_cgrp",),
+    "cgroup": ("kn",),
+    "kernfs_node": ("name", "parent"),
+}
+_MAGIC = 0xEB9F
+_STRUCT = 4
+#: What follows a type of each kind: so many bytes, and so many for each of its members (linux/btf.h).
+_FOLLOWS = {
+    1: (4, 0), 3: (12, 0), 4: (0, 12), 5: (0, 12), 6: (0, 8), 13: (0, 8), 14: (4, 0), 15: (0, 12),
+    17: (4, 0), 19: (0, 12),
+}  # fmt: skip
+
+
+def section(elf: bytes, name: str) -> bytes:
+    """A section of a 64-bit ELF file. Raises `ImageError` where it has none of that name."""
+    start, size, count, names = struct.unpack_from("<Q10xHHH", elf, 0x28)
+    headers = [struct.unpack_from("<IIQQQQ", elf, start + number * size) for number in range(count)]
+    texts = headers[names][4]
+    for header in headers:
+        if elf[texts + header[0] : elf.index(b"\0", texts + header[0])].decode() == name:
+            return elf[header[4] : header[4] + header[5]]
+    raise ImageError(f"the kernel has no section {name}", fix="a kernel with CONFIG_DEBUG_INFO_BTF, as Debian's are")
+
+
+def offsets(btf: bytes, wanted: Mapping[str, Sequence[str]] = OWNER) -> dict[str, int]:
+    """Offsets in bytes of the fields, by the field's name. Raises `ImageError` for one that is not there."""
+    magic, _, _, length, types, types_bytes, texts, _ = struct.unpack_from("<HBBIIIII", btf)
+    if magic != _MAGIC:
+        raise ImageError("the kernel's type information is of no known form", fix="a kernel of Debian's")
+
+    def text(at: int) -> str:
+        place = length + texts + at
+        return btf[place : btf.index(b"\0", place)].decode()
+
+    known: dict[str, int] = {}
+    place, end = length + types, length + types + types_bytes
+    while place < end:
+        name, info, _ = struct.unpack_from("<III", btf, place)
+        kind, members = info >> 24 & 0x1F, info & 0xFFFF
+        once, each = _FOLLOWS.get(kind, (0, 0))
+        place += 12
+        fields = wanted.get(text(name), ()) if kind == _STRUCT else ()
+        for number in range(members if fields else 0):
+            member, _, bits = struct.unpack_from("<III", btf, place + 12 * number)
+            if (field := text(member)) in fields:
+                known[field] = (bits & 0xFFFFFF if info >> 31 else bits) // 8
+        place += once + each * members
+    missing = sorted({field for fields in wanted.values() for field in fields} - known.keys())
+    if missing:
+        raise ImageError(f"the kernel's types have no {', '.join(missing)}", fix="report it, it is a bug")
+    return known

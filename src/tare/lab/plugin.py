@@ -1,0 +1,44 @@
+"""Builds the emulator's plug-in that counts instructions, once; from icount/, for QEMU's interface of one version."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from pathlib import Path
+
+from tare.errors import ImageError
+from tare.host import processes
+from tare.image.places import beside, locked
+from tare.lab import build, recipe
+from tare.model import Progress
+
+SOURCE = Path(__file__).with_name("icount")
+NAME = "icount.so"
+_FLAGS = ("-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-fvisibility=hidden")
+LIMIT_S = 120.0
+
+
+def ensure(progress: Progress) -> Path:
+    """The plug-in, made if need be. Raises `ImageError`."""
+    root_recipe = recipe.load().plugin
+    files = sorted(SOURCE.iterdir())
+    hashed = hashlib.sha256(f"{root_recipe.hash} {_FLAGS}\n".encode())
+    for file in files:
+        hashed.update(f"{file.name}\n".encode() + file.read_bytes())
+    place = build.folder() / f"icount-{hashed.hexdigest()[:16]}"
+    with locked(build.folder(), progress, "the lab"):
+        if not place.is_dir():
+            progress("building the emulator's plug-in (about half a minute)")
+            with beside(place, "the emulator's plug-in") as made:
+                root = made / "root"
+                build.bootstrap(root_recipe, root)
+                for file in files:
+                    shutil.copy(file, root)
+                compiler = ["chroot", str(root), "gcc", *_FLAGS, "-o", f"/{NAME}", "/plugin.c"]
+                done = processes.run(compiler, time_limit_s=LIMIT_S)
+                if done.code != 0:
+                    lines = done.stderr.decode(errors="replace").strip().splitlines() or ["no message"]
+                    raise ImageError(f"the emulator's plug-in is not built: {lines[0]}", fix="report it, it is a bug")
+                shutil.copyfile(root / NAME, made / NAME)
+                shutil.rmtree(root)
+    return place / NAME

@@ -1,0 +1,68 @@
+"""Builds the report's part on instructions that were counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tare.analysis.exposure import instructions
+from tare.analysis.exposure.footprints import Exposure
+from tare.analysis.exposure.instructions import OWN_COMMAND, Amount
+from tare.footprint.model import Footprint, Phase, Scope
+from tare.report.footprint.model import AmountReport, CommandReport, InstructionsReport
+
+#: How many commands are named.
+TOP = 8
+
+
+def instructions_report(exposure: Exposure) -> list[InstructionsReport]:
+    """A row per platform for its start, then for each workload."""
+    return list(_rows(exposure))
+
+
+def _rows(exposure: Exposure) -> Iterator[InstructionsReport]:
+    phases: list[tuple[Phase, str | None]] = [(Phase.STEADY, name) for name in exposure.workloads]
+    for phase, workload in [(Phase.START, None), *phases]:
+        for platform in exposure.platforms:
+            whole = exposure.parts(platform, Scope.HOST, phase, workload)
+            if whole:
+                own = exposure.parts(platform, Scope.INSTANCE, phase, workload)
+                yield _row(platform, phase, workload, whole, own)
+
+
+def _row(
+    platform: str, phase: Phase, workload: str | None, whole: Sequence[Footprint], own: Sequence[Footprint]
+) -> InstructionsReport:
+    commands = instructions.shares(whole)
+    return InstructionsReport(
+        platform=platform,
+        phase=phase,
+        workload=workload,
+        n_repeats=len(whole),
+        total=_amount(instructions.work(whole)),
+        user=_amount(instructions.beside_tare(whole, "user")),
+        kernel=_amount(instructions.beside_tare(whole, "kernel")),
+        instance_user=_amount(instructions.part(own, "user")) if own else None,
+        instance_kernel=_amount(instructions.part(own, "kernel")) if own else None,
+        until_ready=_amount(instructions.until_ready(whole)),
+        repeated=_amount(instructions.beside_tare(whole, "repeated")),
+        loads=_amount(instructions.beside_tare(whole, "loads")),
+        stores=_amount(instructions.beside_tare(whole, "stores")),
+        calls=_amount(instructions.beside_tare(whole, "calls")),
+        switches=_amount(instructions.part(whole, "switches")),
+        unit=_amount(instructions.unit(whole)),
+        unit_user=_amount(instructions.per_unit(whole, "user")),
+        unit_kernel=_amount(instructions.per_unit(whole, "kernel")),
+        commands=[
+            CommandReport(command=share.command, instance=share.instance, instructions=_known(share.amount))
+            for share in commands
+            if share.amount.median > 0 and not (share.command == OWN_COMMAND and not share.instance)
+        ][:TOP],
+    )
+
+
+def _amount(amount: Amount | None) -> AmountReport | None:
+    return None if amount is None else _known(amount)
+
+
+def _known(amount: Amount) -> AmountReport:
+    return AmountReport(median=amount.median, least=amount.least, most=amount.most)

@@ -1,0 +1,83 @@
+"""Counted instructions in a terminal: a table of the starts, one of the units of work, and who executed them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich import box
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from tare.clean import clean
+from tare.footprint.model import Phase
+from tare.report.footprint import words
+from tare.report.footprint.model import AmountReport, InstructionsReport
+
+#: Most commands of one row.
+_SHOWN = 5
+
+
+def render(rows: Sequence[InstructionsReport]) -> Iterator[RenderableType]:
+    """The starts with their parts, the costs of units, the other work, and in words what all this is not."""
+    starts = [row for row in rows if row.phase is Phase.START]
+    units = [row for row in rows if row.unit is not None]
+    work = [row for row in rows if row.phase is Phase.STEADY and row not in units]
+    if starts:
+        yield from _parts("Instructions of a start", starts)
+    for workload in dict.fromkeys(row.workload for row in work):
+        yield from _parts(f"Instructions of {clean(workload or '')}", [row for row in work if row.workload == workload])
+    if units:
+        yield Text()
+        yield Text("Instructions for one unit of work", style="bold")
+        yield _units(units)
+    yield Text()
+    yield Text(words.INSTRUCTIONS, style="dim")
+
+
+def _parts(title: str, rows: Sequence[InstructionsReport]) -> Iterator[RenderableType]:
+    yield Text()
+    yield Text(title, style="bold")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    table.add_column("platform", no_wrap=True)
+    for name in (
+        "all",
+        "user",
+        "kernel",
+        "instance's\nuser",
+        "instance's\nkernel",
+        "string\niterations",
+        "system\ncalls",
+    ):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(
+            clean(row.platform),
+            words.amount(row.total),
+            *(words.amount(amount) for amount in (row.user, row.kernel, row.instance_user, row.instance_kernel)),
+            words.amount(row.repeated),
+            words.amount(row.calls),
+        )
+    yield table
+    for row in rows:
+        named = ", ".join(f"{share.command} {words.amount(share.instructions)}" for share in row.commands[:_SHOWN])
+        yield Text.assemble(f"  {clean(row.platform)} ", (clean(named), "dim"))
+
+
+def _units(rows: Sequence[InstructionsReport]) -> Table:
+    workloads = list(dict.fromkeys(row.workload or "" for row in rows))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    table.add_column("platform", no_wrap=True)
+    for workload in workloads:
+        table.add_column(f"{clean(workload)}\nuser + kernel", justify="right", no_wrap=True)
+    for platform in dict.fromkeys(row.platform for row in rows):
+        own = {row.workload: row for row in rows if row.platform == platform}
+        table.add_row(clean(platform), *(_unit(own[workload]) if workload in own else "" for workload in workloads))
+    return table
+
+
+def _unit(row: InstructionsReport) -> str:
+    def shown(amount: AmountReport | None) -> str:
+        return "0" if amount is None else f"{amount.median:,.0f}"
+
+    return f"{shown(row.unit_user)} + {shown(row.unit_kernel)}"
