@@ -48,6 +48,21 @@ def of_frame(frame: pl.DataFrame, table: Table) -> Document:
     return Document([column.name for column in columns], [column.unit for column in columns], numeric, frame.rows())
 
 
+def of_any(frame: pl.DataFrame) -> Document:
+    """Any frame; what is neither a number nor text is as polars writes it."""
+    kinds = frame.schema
+    numeric = [kind.is_numeric() for kind in kinds.values()]
+    other = [name for name, kind in kinds.items() if not (kind.is_integer() or kind.is_float() or kind == pl.Boolean)]
+    plain = frame.with_columns(pl.Series(name, [_shown(value) for value in frame[name]], pl.String) for name in other)
+    return Document(list(kinds), ["" for _ in kinds], numeric, plain.rows())
+
+
+def _shown(value: object) -> str | None:
+    if isinstance(value, pl.Series):
+        value = value.to_list()
+    return None if value is None else str(value)
+
+
 def to_latex(document: Document) -> str:
     """A ``tabular`` for a float of the author's, with what it needs and its notes as comments."""
     align = "".join("r" if numeric else "l" for numeric in document.numeric)
@@ -110,4 +125,4 @@ def _word(value: str | bool | None) -> str:
 
 
 def _number(value: float) -> str:
-    return str(value) if isinstance(value, int) else f"{value:.{_DIGITS}g}"
+    return str(value) if isinstance(value, int) else f"{value + 0.0:.{_DIGITS}g}"  # no negative zero

@@ -69,16 +69,32 @@ def export_stacks(store: Store, out: TextIO) -> int:
     return count
 
 
+def write_frame(frame: pl.DataFrame, form: Format, out: TextIO) -> None:
+    """Write any frame as CSV, JSON lines, LaTeX or Markdown. Raises `UsageError` for a document nobody would read."""
+    if form is Format.CSV:
+        out.write(_guarded_frame(frame).write_csv())
+    elif form is Format.JSONL:
+        out.write(frame.write_ndjson())
+    else:
+        _require_short(frame.height, "the answer")
+        content = documents.of_any(frame)
+        out.write(documents.to_latex(content) if form is Format.LATEX else documents.to_markdown(content))
+
+
+def _require_short(rows: int, what: str) -> None:
+    if rows > LONGEST_DOCUMENT:
+        raise UsageError(
+            f"{what} has {rows:,} rows, and a document {LONGEST_DOCUMENT:,} at most",
+            fix="--format csv or parquet; tare sql sums it up",
+        )
+
+
 def _write_document(store: Store, table: Table, form: Format, out: TextIO) -> int:
     if table is Table.OVERHEADS:
         content = overheads(store)
     else:
         frame = whole(store, table)
-        if frame.height > LONGEST_DOCUMENT:
-            raise UsageError(
-                f"{table} has {frame.height:,} rows, and a document {LONGEST_DOCUMENT:,} at most",
-                fix="--format csv or parquet; tare sql sums it up",
-            )
+        _require_short(frame.height, table.value)
         content = documents.of_frame(frame, table)
     out.write(documents.to_latex(content) if form is Format.LATEX else documents.to_markdown(content))
     return len(content.rows)
