@@ -1,6 +1,7 @@
-"""The tables of docs/report-schema.md, from the report's JSON schema: writes them anew between their marks.
+"""The tables of docs/report-schema.md, from the report's JSON schema, and of docs/exports.md, from `COLUMNS`.
 
-A table stands between ``<!-- model NAME -->`` or ``<!-- codes -->`` and ``<!-- end -->``; all else is written by hand.
+Writes them anew between their marks: a table stands between ``<!-- model NAME -->``, ``<!-- codes -->`` or
+``<!-- table NAME -->`` and ``<!-- end -->``; all else is written by hand.
 """
 
 from __future__ import annotations
@@ -10,10 +11,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from tare.report.formats.columns import COLUMNS
 from tare.report.formats.schema import schema
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "report-schema.md"
+EXPORTS = DOCUMENT.with_name("exports.md")
 _TABLE = re.compile(r"(<!-- (?:model (\w+)|codes) -->\n).*?(<!-- end -->)", re.DOTALL)
+_EXPORTED = re.compile(r"(<!-- table ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 Schema = Mapping[str, Any]
 
@@ -34,6 +38,22 @@ def documented(text: str) -> str:
         return match[1] + "\n".join(lines) + "\n" + match[3]
 
     return _TABLE.sub(table, text)
+
+
+def exported(text: str) -> str:
+    """The document of exports with its tables as `COLUMNS` has them. Raises `ValueError` where one is not there."""
+    tables = {table.value: columns for table, columns in COLUMNS.items()}
+    if sorted(match[2] for match in _EXPORTED.finditer(text)) != sorted(tables):
+        raise ValueError(f"one table each is needed of {', '.join(sorted(tables))}")
+
+    def table(match: re.Match[str]) -> str:
+        lines = ["| column | type | unit | meaning |", "| --- | --- | --- | --- |"]
+        for column in tables[match[2]]:
+            kind = {"String": "text", "Int64": "integer", "Float64": "real", "Boolean": "boolean"}[str(column.dtype())]
+            lines.append(f"| `{column.name}` | {kind} | {column.unit} | {column.meaning} |")
+        return match[1] + "\n".join(lines) + "\n" + match[3]
+
+    return _EXPORTED.sub(table, text)
 
 
 def _fields(model: str, definitions: Mapping[str, Schema]) -> Iterator[str]:
@@ -90,3 +110,4 @@ def _values(values: list[object]) -> str:
 
 if __name__ == "__main__":
     DOCUMENT.write_text(documented(DOCUMENT.read_text(encoding="utf-8")), encoding="utf-8")
+    EXPORTS.write_text(exported(EXPORTS.read_text(encoding="utf-8")), encoding="utf-8")

@@ -12,21 +12,22 @@ import pytest
 
 import fake_campaign
 from tare.report.formats import export as export_module
-from tare.report.formats.export import COLUMNS, Format, Table, export, export_telemetry
+from tare.report.formats.export import Format, Table, export
+from tare.report.formats.frames import names
 from tare.store import Store, create_store, read_store
 
 
 def exported(path: Path, form: Format) -> tuple[int, str]:
     out = io.StringIO()
     with read_store(path) as store:
-        return export(store, form, out), out.getvalue()
+        return export(store, Table.SAMPLES, form, out), out.getvalue()
 
 
 def test_csv_has_every_sample_with_the_facts_of_its_trial(campaign: Path) -> None:
     count, text = exported(campaign, Format.CSV)
     rows = list(csv.DictReader(io.StringIO(text)))
     assert len(rows) == count
-    assert tuple(rows[0]) == COLUMNS
+    assert list(rows[0]) == names(Table.SAMPLES)
     with read_store(campaign) as store:
         samples, trials = store.samples(), store.trials()
     assert [float(row["value"]) for row in rows if row["value"]] == pytest.approx(
@@ -83,8 +84,8 @@ def test_telemetry_goes_out_as_its_frames(tmp_path: Path, table: Table, rows: in
     text, lines = io.StringIO(), io.StringIO()
     with read_store(path) as store:
         ticks = store.telemetry().host.height
-        assert export_telemetry(store, table, Format.CSV, text) == rows * ticks
-        assert export_telemetry(store, table, Format.JSONL, lines) == rows * ticks
+        assert export(store, table, Format.CSV, text) == rows * ticks
+        assert export(store, table, Format.JSONL, lines) == rows * ticks
         campaign = store.record.id
     rows_read = list(csv.DictReader(io.StringIO(text.getvalue())))
     assert len(rows_read) == rows * ticks > 10
@@ -107,7 +108,7 @@ def test_a_text_that_a_spreadsheet_takes_for_a_formula_is_guarded_unless_it_is_a
         written = {}
         for raw in (False, True):
             out = io.StringIO()
-            export_module.export(store, Format.CSV, out, raw=raw)
+            export_module.export(store, Table.SAMPLES, Format.CSV, out, raw=raw)
             written[raw] = list(csv.DictReader(io.StringIO(out.getvalue(), newline="")))
     assert [row["reason"] for row in written[False]] == [f"'{text}" for text in HOSTILE_TEXTS]
     assert [row["reason"] for row in written[True]] == HOSTILE_TEXTS
@@ -117,7 +118,7 @@ def test_a_text_that_a_spreadsheet_takes_for_a_formula_is_guarded_unless_it_is_a
 def test_frames_are_guarded_too():
     frame = pl.DataFrame({"thing": [*HOSTILE_TEXTS, "read", None], "hits": range(-9, 0)})
     frame = frame.with_columns(pl.col("thing").cast(pl.Enum(["read", *HOSTILE_TEXTS])).alias("named"))
-    rows = list(csv.DictReader(io.StringIO(export_module._csv(frame, raw=False), newline="")))
+    rows = list(csv.DictReader(io.StringIO(export_module._csv(frame, raw=False), newline=""), frame.columns))
     assert [row["thing"] for row in rows] == [*(f"'{text}" for text in HOSTILE_TEXTS), "read", ""]
     assert [row["named"] for row in rows] == [row["thing"] for row in rows]
     assert [row["hits"] for row in rows] == [str(number) for number in range(-9, 0)]
@@ -127,7 +128,7 @@ def test_frames_are_guarded_too():
 def test_the_raw_outputs_are_a_row_each_with_the_facts_of_their_trial(campaign: Path, form: Format) -> None:
     out = io.StringIO()
     with read_store(campaign) as store:
-        count = export_module.export_output(store, form, out)
+        count = export(store, Table.OUTPUT, form, out)
         keys = [fake_campaign.TrialKey(*key) for key in _keys(store)]
         kept = [(name, output) for key in keys for name, output in store.outputs(key).items()]
     text = out.getvalue()
@@ -137,7 +138,7 @@ def test_the_raw_outputs_are_a_row_each_with_the_facts_of_their_trial(campaign: 
         else [json.loads(line) for line in text.splitlines()]
     )
     assert len(rows) == count == len(kept) > 0
-    assert tuple(rows[0]) == export_module.OUTPUT_COLUMNS
+    assert list(rows[0]) == names(Table.OUTPUT)
     assert [row["name"] for row in rows] == [name for name, _ in kept]
     assert [int(row["bytes"]) for row in rows] == [output.full_bytes for _, output in kept]
     if form is Format.JSONL:

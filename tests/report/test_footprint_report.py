@@ -25,7 +25,8 @@ from tare.report.footprint import words as footprint_words
 from tare.report.footprint.build import Asked, exposures, footprints_report, read_files
 from tare.report.footprint.figures import overlaps
 from tare.report.footprint.model import FootprintsReport, LevelReport
-from tare.report.formats.export import FOOTPRINT_COLUMNS, Format, export_footprints
+from tare.report.formats.export import Format, Table, export
+from tare.report.formats.frames import names
 from tare.report.formats.html import write_html
 from tare.store import read_store
 
@@ -202,7 +203,7 @@ def test_what_readings_leave_is_told_and_is_in_no_figure(tmp_path: Path) -> None
     path = fake_footprints.write(tmp_path / "read.tare", [*read, *empty])
     out = io.StringIO()
     with read_store(path) as store:
-        export_footprints(store, Format.CSV, out)
+        export(store, Table.FOOTPRINTS, Format.CSV, out)
     rows = [row for row in csv.DictReader(io.StringIO(out.getvalue())) if row["platform"] == EMPTY]
     assert len(rows) == 3 * 30
     assert {row["hits"] for row in rows} == {"400"}
@@ -392,11 +393,11 @@ def test_a_terminal_is_not_told_what_to_do_by_a_store(tmp_path: Path) -> None:
 def test_the_export_has_a_row_a_thing_and_footprint(lines: Path) -> None:
     text, more = io.StringIO(), io.StringIO()
     with read_store(lines) as store:
-        count = export_footprints(store, Format.CSV, text)
-        assert export_footprints(store, Format.JSONL, more) == count
+        count = export(store, Table.FOOTPRINTS, Format.CSV, text)
+        assert export(store, Table.FOOTPRINTS, Format.JSONL, more) == count
     rows = list(csv.DictReader(io.StringIO(text.getvalue())))
     prints = [*fake_footprints.invented(Level.LINES), *fake_footprints.invented(Level.SYSCALLS, repeats=1)]
-    assert tuple(rows[0]) == FOOTPRINT_COLUMNS
+    assert list(rows[0]) == names(Table.FOOTPRINTS)
     exported = [(row["platform"], row["phase"], row["workload"], row["thing"], int(row["hits"])) for row in rows]
     assert exported == [
         (footprint.platform, footprint.phase.value, footprint.workload or "", thing, hits)
@@ -414,8 +415,8 @@ def test_the_export_has_a_row_a_thing_and_footprint(lines: Path) -> None:
 def test_an_export_without_footprints_is_its_heading(campaign: Path) -> None:
     out = io.StringIO()
     with read_store(campaign) as store:
-        assert export_footprints(store, Format.CSV, out) == 0
-    assert out.getvalue() == ",".join(FOOTPRINT_COLUMNS) + "\n"
+        assert export(store, Table.FOOTPRINTS, Format.CSV, out) == 0
+    assert out.getvalue() == ",".join(names(Table.FOOTPRINTS)) + "\n"
 
 
 def test_the_json_goes_round(lines: Path) -> None:

@@ -74,7 +74,7 @@ def test_a_regression_is_named_with_its_day_and_ends_the_gate(folder: Path, tmp_
     assert "regression: of 2 figures 2 worse since the last change" in words
     drawn = (tmp_path / "nights.html").read_text()
     assert drawn.count("<svg") == 2
-    assert drawn.count('class="median slower"') == 4, "a stretch before and one after, of two figures"
+    assert drawn.count('class="bar slower"') == 4, "a stretch before and one after, of two figures"
     assert drawn.count("<circle") == 2 * DAYS
 
 

@@ -42,6 +42,13 @@ def test_the_documented_tables_are_those_of_the_models(docs_tables: ModuleType) 
     assert docs_tables.documented(written) == written, "run `make docs-tables`"
 
 
+def test_the_documented_columns_are_those_of_the_exports(docs_tables: ModuleType) -> None:
+    written = docs_tables.EXPORTS.read_text(encoding="utf-8")
+    assert docs_tables.exported(written) == written, "run `make docs-tables`"
+    with pytest.raises(ValueError, match="one table each is needed"):
+        docs_tables.exported(written.replace("<!-- table trials -->", ""))
+
+
 def test_a_table_that_says_something_else_is_seen(docs_tables: ModuleType) -> None:
     written = docs_tables.DOCUMENT.read_text(encoding="utf-8")
     changed = written.replace("| `seed` | integer |", "| `seed` | number |")

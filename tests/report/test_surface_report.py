@@ -20,7 +20,8 @@ from tare.footprint.model import Call
 from tare.report.campaign.build import build
 from tare.report.campaign.model import Report, to_json
 from tare.report.campaign.terminal import render
-from tare.report.formats.export import SURFACE_COLUMNS, Format, export_surfaces
+from tare.report.formats.export import Format, Table, export
+from tare.report.formats.frames import names
 from tare.report.formats.html import write_html
 from tare.report.surface.model import SurfacesReport
 from tare.store import open_store, read_store
@@ -104,10 +105,10 @@ def test_of_several_surfaces_of_a_platform_the_last_counts_and_all_are_exported(
     assert "docker was read 2 times: this is the last" in text(build(path))
     out, lines = io.StringIO(), io.StringIO()
     with read_store(path) as store:
-        assert export_surfaces(store, Format.CSV, out) == 3 * len(CALLS)
-        assert export_surfaces(store, Format.JSONL, lines) == 3 * len(CALLS)
+        assert export(store, Table.SURFACES, Format.CSV, out) == 3 * len(CALLS)
+        assert export(store, Table.SURFACES, Format.JSONL, lines) == 3 * len(CALLS)
     rows = list(csv.DictReader(io.StringIO(out.getvalue())))
-    assert tuple(rows[0]) == SURFACE_COLUMNS
+    assert list(rows[0]) == names(Table.SURFACES)
     assert [row["outcome"] for row in rows if row["platform"] == "docker" and row["call"] == "read"] == [
         "kill", "allowed",
     ]  # fmt: skip
@@ -129,7 +130,7 @@ def test_what_could_not_be_read_is_in_no_region_and_says_so(tmp_path: Path) -> N
     assert write_html([path], tmp_path / "a.html")
     assert "may be too low" in (tmp_path / "a.html").read_text()
     with read_store(path) as store:
-        assert export_surfaces(store, Format.CSV, io.StringIO()) == len(CALLS)
+        assert export(store, Table.SURFACES, Format.CSV, io.StringIO()) == len(CALLS)
 
 
 def test_a_file_of_surfaces_or_footprints_alone_says_so_and_no_profile(file: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What `tare export` does: writes the raw samples, for other tools."""
+"""What `tare export` does: writes a table of a campaign, for other tools."""
 
 from __future__ import annotations
 
@@ -8,30 +8,19 @@ from pathlib import Path
 from tare.cli.console import emitting
 from tare.outputs import written
 from tare.report.formats.export import export as write
-from tare.report.formats.export import (
-    export_footprints,
-    export_output,
-    export_stacks,
-    export_surfaces,
-    export_telemetry,
-)
+from tare.report.formats.export import export_parquet, export_stacks
 from tare.report.formats.tables import Format, Table
 from tare.store import read_store
 
 
 def export_table(file: Path, table: Table, form: Format, output: Path | None, *, raw: bool) -> None:
-    """Write a table of a campaign. ``output`` None: to standard output. Raises `TareError`."""
-    with read_store(file) as store, contextlib.ExitStack() as files:
+    """Write a table of a campaign. ``output`` None: to standard output, not of Parquet. Raises `TareError`."""
+    with read_store(file) as store, store.snapshot(), contextlib.ExitStack() as files:
+        if form is Format.PARQUET and output is not None:
+            export_parquet(store, table, files.enter_context(written(output, "wb", new=True)))
+            return
         target = files.enter_context(emitting() if output is None else written(output, new=True))
-        if table is Table.SAMPLES:
-            write(store, form, target, raw=raw)
-        elif table is Table.OUTPUT:
-            export_output(store, form, target, raw=raw)
-        elif table is Table.FOOTPRINTS:
-            export_footprints(store, form, target, raw=raw)
-        elif table is Table.SURFACES:
-            export_surfaces(store, form, target, raw=raw)
-        elif table is Table.STACKS:
+        if table is Table.STACKS:
             export_stacks(store, target)
         else:
-            export_telemetry(store, table, form, target, raw=raw)
+            write(store, table, form, target, raw=raw)

@@ -33,6 +33,7 @@ COMMANDS = {
     "score": Listed("score", "score", "Score platforms as the studies sum up."),
     "spread": Listed("spread", "spread", "Say where the spread of each ratio comes from."),
     "export": Listed("export", "export", "Write every sample with the facts of its trial."),
+    "sql": Listed("sql", "sql", "Ask campaigns in SQL."),
     "footprint": Listed("footprint", "footprint", "Count what platforms make the host's kernel do."),
     "literature": Listed("literature", "literature", "Show the published studies."),
     "surface": Listed("surface", "surface", "Read what platforms may ask of the host's kernel."),

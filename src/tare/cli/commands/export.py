@@ -1,4 +1,4 @@
-"""tare export: the raw samples, for other tools."""
+"""tare export: a table of a campaign, for other tools."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from tare.report.formats.tables import Format, Table
 
 def export(
     file: Path = typer.Argument(..., help="A campaign file."),
-    form: Format = typer.Option(..., "--format", help="csv, or jsonl (one JSON object a line); folded for stacks."),
+    form: Format = typer.Option(
+        ..., "--format", help="csv, jsonl (an object a line), parquet, latex, markdown; folded for stacks."
+    ),
     table: Table = typer.Option(
         Table.SAMPLES,
         "--table",
-        help="Samples, what tools printed, what the host did, what ran of its kernel, or what may be asked of it.",
+        help="Samples, figures, trials, what tools printed, what the host did ... (docs/exports.md has the columns).",
     ),
     output: Path | None = typer.Option(None, "-o", "--output", help="Where to. Default: standard output."),
     raw: bool = typer.Option(
@@ -30,6 +32,8 @@ def export(
 
     Examples: [cyan]tare export night.tare --format csv -o night.csv[/],
     [cyan]tare export night.tare --format jsonl | head[/],
+    [cyan]tare export night.tare --table results --format parquet -o figures.parquet[/],
+    [cyan]tare export night.tare --table overheads --format latex -o table.tex[/],
     [cyan]tare export night.tare --table output --format jsonl[/],
     [cyan]tare export night.tare --table telemetry --format csv[/],
     [cyan]tare export kernel.tare --table footprints --format csv[/],
@@ -41,6 +45,10 @@ def export(
             "stacks are exported folded, and nothing else is",
             fix="--table stacks --format folded; --table footprints --format csv has them as rows",
         )
+    if table is Table.OVERHEADS and form not in {Format.LATEX, Format.MARKDOWN}:
+        raise UsageError("overheads are a table for people", fix=f"--table results --format {form} has the figures")
+    if form is Format.PARQUET and output is None:
+        raise UsageError("Parquet is written to a file", fix="-o FILE.parquet")
     require_campaign(file)
     if output is not None:
         check_new(output)

@@ -93,7 +93,7 @@ def draw(history: History, series: Series) -> Drawing:
     for (start, end), level in zip(itertools.pairwise(edges), levels, strict=True) if levels else ():
         y = upright.at(100 * level if share else level)
         first, last = (across.at(series.points[place].campaign) for place in (start, end - 1))
-        drawing.line(first, y, last, y, f"median {colour}")
+        drawing.line(first, y, last, y, f"bar {colour}")
     for point, value in zip(series.points, values, strict=True):
         entry = history.entries[point.campaign]
         title = f"{words.day(entry.created)} {entry.name}: {words.value(history, series, point.value)}"

@@ -20,13 +20,12 @@ _LATEX = {
     '"': r"{\char34}",  # whatever the font's encoding, and no shorthand of babel's
     "`": r"\textasciigrave{}",
     "'": r"\textquotesingle{}",
-    "-": "{-}",  # two would be a dash
     "\N{MINUS SIGN}": r"\textminus{}",
     "\N{MULTIPLICATION SIGN}": r"\texttimes{}",
     "\N{PLUS-MINUS SIGN}": r"\textpm{}",
     "\N{MICRO SIGN}": r"\textmu{}",
     "\N{GREEK SMALL LETTER MU}": r"\textmu{}",
-    "\N{EN DASH}": "--",
+    "\N{EN DASH}": r"\textendash{}",
     "\N{HORIZONTAL ELLIPSIS}": r"\ldots{}",
     "\N{RIGHTWARDS ARROW}": r"\textrightarrow{}",
     "\N{UPWARDS ARROW}": r"\textuparrow{}",
@@ -47,7 +46,8 @@ def markdown(text: str) -> str:
 
 def latex(text: str) -> str:
     """One line of text for LaTeX (pdfLaTeX with UTF-8 input too): no command, and no letter that its fonts lack."""
-    return "".join(_LATEX.get(char, char if char.isascii() or _is_latin(char) else "?") for char in _line(text))
+    shown = "".join(_LATEX.get(char, char if char.isascii() or _is_latin(char) else "?") for char in _line(text))
+    return re.sub("-(?=-)", "-{}", shown)  # two would be a dash
 
 
 def _is_latin(char: str) -> bool:

@@ -10,13 +10,19 @@ class Format(StrEnum):
 
     CSV = "csv"
     JSONL = "jsonl"
+    PARQUET = "parquet"
+    LATEX = "latex"
+    MARKDOWN = "markdown"
     FOLDED = "folded"  # of stacks only
 
 
 class Table(StrEnum):
     """A table of a campaign."""
 
+    RESULTS = "results"
+    OVERHEADS = "overheads"  # for people only
     SAMPLES = "samples"
+    TRIALS = "trials"
     OUTPUT = "output"
     HOST = "telemetry"
     CPUS = "telemetry-cpus"

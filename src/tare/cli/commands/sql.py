@@ -1,0 +1,41 @@
+"""tare sql: a query over campaigns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from tare.errors import UsageError
+from tare.outputs import check_new, require_campaign
+from tare.report.formats.tables import Format
+
+
+def sql(
+    arguments: list[str] = typer.Argument(..., metavar="FILES... QUERY", help="Campaign files, and then the query."),
+    form: Format = typer.Option(Format.MARKDOWN, "--format", help="markdown, csv, jsonl, parquet or latex."),
+    output: Path | None = typer.Option(None, "-o", "--output", help="Where to. Default: standard output."),
+) -> None:
+    """Ask campaigns in SQL (DuckDB): tables results, samples, trials, output, telemetry and more (docs/exports.md).
+
+    Each table has the rows of all files; the column campaign tells them apart.
+
+    Examples: [cyan]tare sql night.tare "select platform, avg(value) from samples group by all"[/],
+    [cyan]tare sql nights/*.tare "from results where verdict = 'slower'" --format csv -o slower.csv[/]
+    """
+    *files, statement = arguments
+    if not files:
+        raise UsageError("a query is of campaigns", fix='tare sql FILES... "select ..."')
+    if form is Format.FOLDED:
+        raise UsageError("only stacks are folded", fix="tare export --table stacks --format folded")
+    if form is Format.PARQUET and output is None:
+        raise UsageError("Parquet is written to a file", fix="-o FILE.parquet")
+    paths = [Path(file) for file in files]
+    for path in paths:
+        require_campaign(path)
+    if output is not None:
+        check_new(output)
+
+    from tare.cli.sql import show_query
+
+    show_query(paths, statement, form, output)

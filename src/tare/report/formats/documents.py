@@ -1,0 +1,128 @@
+"""A table for people: LaTeX with booktabs and siunitx, or Markdown. All text in it is text there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from tare.clean import clean
+from tare.report.formats.columns import COLUMNS
+from tare.report.formats.escape import latex, markdown
+from tare.report.formats.tables import Table
+
+_EMPTY = "\N{EN DASH}"
+#: Significant digits of a figure in a document.
+_DIGITS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A figure with its interval, in the column's unit or in one of its own."""
+
+    point: str
+    ends: tuple[str, str] | None = None
+    unit: str = ""
+
+
+Cell = str | float | int | bool | Span | None
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A table: ``units`` stand below the heads; ``numeric`` columns are set to the right; ``notes`` are below it."""
+
+    heads: Sequence[str]
+    units: Sequence[str]
+    numeric: Sequence[bool]
+    rows: Sequence[Sequence[Cell]]
+    notes: Sequence[str] = field(default_factory=tuple)
+
+
+def of_frame(frame: pl.DataFrame, table: Table) -> Document:
+    """A table as it is."""
+    columns = COLUMNS[table]
+    numeric = [column.dtype in {pl.Int64, pl.Float64} for column in columns]
+    return Document([column.name for column in columns], [column.unit for column in columns], numeric, frame.rows())
+
+
+def of_any(frame: pl.DataFrame) -> Document:
+    """Any frame; what is neither a number nor text is as polars writes it."""
+    kinds = frame.schema
+    numeric = [kind.is_numeric() for kind in kinds.values()]
+    other = [name for name, kind in kinds.items() if not (kind.is_integer() or kind.is_float() or kind == pl.Boolean)]
+    plain = frame.with_columns(pl.Series(name, [_shown(value) for value in frame[name]], pl.String) for name in other)
+    return Document(list(kinds), ["" for _ in kinds], numeric, plain.rows())
+
+
+def _shown(value: object) -> str | None:
+    if isinstance(value, pl.Series):
+        value = value.to_list()
+    return None if value is None else str(value)
+
+
+def to_latex(document: Document) -> str:
+    """A ``tabular`` for a float of the author's, with what it needs and its notes as comments."""
+    align = "".join("r" if numeric else "l" for numeric in document.numeric)
+    lines = [
+        r"% needs \usepackage{booktabs} and \usepackage{siunitx} (version 3)",
+        *(f"% {' '.join(clean(note).split())}" for note in document.notes),
+        r"\begingroup\sisetup{retain-explicit-plus=true}%",
+        rf"\begin{{tabular}}{{{align}}}",
+        r"\toprule",
+        _latex_row([latex(head) for head in document.heads]),
+    ]
+    if any(document.units):
+        lines.append(_latex_row([f"({latex(unit)})" if unit else "" for unit in document.units]))
+    lines.append(r"\midrule")
+    lines += [_latex_row([_latex_cell(cell) for cell in row]) for row in document.rows]
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}\endgroup", ""])
+
+
+def to_markdown(document: Document) -> str:
+    """A table as GitHub, GitLab and pandoc read it."""
+    heads = [
+        markdown(head) + (f" ({markdown(unit)})" if unit else "")
+        for head, unit in zip(document.heads, document.units, strict=True)
+    ]
+    lines = [
+        f"| {' | '.join(heads)} |",
+        f"| {' | '.join('---:' if numeric else '---' for numeric in document.numeric)} |",
+        *(f"| {' | '.join(map(_markdown_cell, row))} |" for row in document.rows),
+        *(f"\n{markdown(note)}" for note in document.notes),
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    return " & ".join(cells) + r" \\"
+
+
+def _latex_cell(cell: Cell) -> str:
+    if isinstance(cell, Span):
+        ends = rf" [\num{{{cell.ends[0]}}}, \num{{{cell.ends[1]}}}]" if cell.ends else ""
+        return rf"\num{{{cell.point}}}{ends}" + (f"~{latex(cell.unit)}" if cell.unit else "")
+    if isinstance(cell, bool) or cell is None or isinstance(cell, str):
+        return latex(_word(cell))
+    return rf"\num{{{_number(cell)}}}" if math.isfinite(cell) else latex(_number(cell))
+
+
+def _markdown_cell(cell: Cell) -> str:
+    if isinstance(cell, Span):
+        ends = f" [{cell.ends[0]}, {cell.ends[1]}]" if cell.ends else ""
+        return f"{cell.point}{ends}".replace("-", "\N{MINUS SIGN}") + (f" {markdown(cell.unit)}" if cell.unit else "")
+    if isinstance(cell, bool) or cell is None or isinstance(cell, str):
+        return markdown(_word(cell))
+    return _number(cell).replace("-", "\N{MINUS SIGN}", 1)
+
+
+def _word(value: str | bool | None) -> str:
+    if value is None:
+        return _EMPTY
+    return value if isinstance(value, str) else ("yes" if value else "no")
+
+
+def _number(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value + 0.0:.{_DIGITS}g}"  # no negative zero

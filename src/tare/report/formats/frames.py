@@ -1,0 +1,131 @@
+"""The tables of a campaign as frames, in pieces where they may be large."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import polars as pl
+
+from tare.footprint.model import Footprint, Surface
+from tare.model import Arm, TrialKey
+from tare.report.campaign.build import report_on
+from tare.report.campaign.model import Report
+from tare.report.footprint.build import of_store
+from tare.report.formats.columns import COLUMNS, schema
+from tare.report.formats.tables import Table
+from tare.store import Store
+
+Row = dict[str, object]
+_HITS = {"thing": pl.String, "hits": pl.Int64}
+#: Rows of a piece.
+_ROWS = 50_000
+
+
+def frames(store: Store, table: Table) -> Iterator[pl.DataFrame]:
+    """The table's pieces, each with all columns of `COLUMNS`; of a table without rows there may be none."""
+    campaign = store.record.id
+    if table is Table.RESULTS:
+        yield results_frame(report_on(store, store.samples(), of_store(store)))
+    elif table is Table.SAMPLES:
+        yield from _batches(rows(store))
+    elif table is Table.TRIALS:
+        yield _of(campaign, store.trials()).select(names(table))
+    elif table is Table.OUTPUT:
+        yield from (_output_frame(store, trial) for trial in store.trials().iter_rows(named=True))
+    elif table is Table.FOOTPRINTS:
+        yield from (_footprint_frame(campaign, footprint) for footprint in store.footprints())
+    elif table is Table.SURFACES:
+        yield from (_surface_frame(campaign, surface) for surface in store.surfaces())
+    else:
+        telemetry = store.telemetry()
+        parts = {Table.HOST: telemetry.host, Table.CPUS: telemetry.cpus, Table.INSTANCES: telemetry.instances}
+        yield _of(campaign, parts[table])
+
+
+def whole(store: Store, table: Table) -> pl.DataFrame:
+    """The table in one piece, with the types of `COLUMNS`."""
+    kinds = schema(table)
+    pieces = [piece.cast(dict(kinds)) for piece in frames(store, table)]  # type: ignore[arg-type]
+    return pl.concat(pieces) if pieces else pl.DataFrame(schema=kinds)
+
+
+def names(table: Table) -> list[str]:
+    """The columns of a table, in order."""
+    return [column.name for column in COLUMNS[table]]
+
+
+def rows(store: Store) -> Iterator[Row]:
+    """The rows of the samples, in order of the schedule: one a sample, and one a trial without any."""
+    facts = {
+        (workload.name, metric.name): (metric.unit, metric.direction.value)
+        for workload in store.record.workloads
+        for metric in workload.metrics
+    }
+    columns = names(Table.SAMPLES)
+    for row in store.rows():
+        unit, direction = facts.get((str(row["workload"]), str(row["metric"])), (None, None))
+        row |= {"campaign": store.record.id, "unit": unit, "direction": direction}
+        yield {column: row[column] for column in columns}
+
+
+def results_frame(report: Report) -> pl.DataFrame:
+    """A row a platform and metric."""
+    table = [
+        {
+            **result.model_dump(mode="json", exclude={"platforms"}),
+            **place.model_dump(mode="json", exclude={"findings", "cautions"}),
+            "campaign": report.id,
+            "baseline": report.baseline,
+        }
+        for result in report.results
+        for place in result.platforms
+    ]
+    kinds = schema(Table.RESULTS)
+    return pl.DataFrame([{name: row[name] for name in kinds} for row in table], schema=kinds)
+
+
+def _batches(table: Iterator[Row]) -> Iterator[pl.DataFrame]:
+    kinds = schema(Table.SAMPLES)
+    while batch := list(itertools.islice(table, _ROWS)):
+        yield pl.DataFrame(batch, schema=kinds)
+
+
+def _of(campaign: str, frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.select(pl.lit(campaign).alias("campaign"), pl.all())
+
+
+def _output_frame(store: Store, trial: Row) -> pl.DataFrame:
+    arm = Arm(str(trial["platform"]), int(str(trial["replica"])))
+    outputs = store.outputs(TrialKey(int(str(trial["block"])), str(trial["workload"]), arm))
+    kinds = schema(Table.OUTPUT)
+    facts = {"campaign": store.record.id, **{name: value for name, value in trial.items() if name in kinds}}
+    table = [
+        {**facts, "name": name, "bytes": output.full_bytes, "text": output.data.decode(errors="replace")}
+        for name, output in outputs.items()
+    ]
+    return pl.DataFrame(table, schema=kinds)
+
+
+def _footprint_frame(campaign: str, footprint: Footprint) -> pl.DataFrame:
+    facts = footprint.model_dump(mode="json", exclude={"hits"}) | {"campaign": campaign}
+    hits = pl.DataFrame({"thing": list(footprint.hits), "hits": list(footprint.hits.values())}, schema=_HITS)
+    columns = names(Table.FOOTPRINTS)
+    return hits.with_columns(
+        pl.lit(facts[name], dtype=pl.String if name == "workload" else None).alias(name)
+        for name in columns
+        if name in facts
+    ).select(columns)
+
+
+def _surface_frame(campaign: str, surface: Surface) -> pl.DataFrame:
+    calls = surface.calls or {}
+    facts = {"campaign": campaign, "platform": surface.platform, "at": surface.at, "kernel": surface.kernel}
+    columns = {
+        "call": list(calls),
+        "outcome": [call.value for call in calls.values()],
+        "answers": [" | ".join(surface.answers(name)) for name in calls],
+    }
+    frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
+    literals = (pl.lit(value).alias(name) for name, value in (facts | {"unread": bool(surface.unread)}).items())
+    return frame.with_columns(literals).select(names(Table.SURFACES))

@@ -1,0 +1,111 @@
+"""`tare sql`: the exports' tables as views over all files, and nothing else to be read."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import fake_campaign
+from tare.cli.commands.app import app
+from tare.errors import TareError
+from tare.report.formats.columns import COLUMNS
+from tare.report.formats.frames import whole
+from tare.report.formats.sql import query, views
+from tare.report.formats.tables import Table
+from tare.store import create_store, read_store
+
+SHAPE = fake_campaign.Shape(blocks=2, rounds=2, workloads=("sysbench-cpu", "startup"), telemetry=True)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two campaigns in a folder whose name has a quote."""
+    folder = tmp_path_factory.mktemp("o'sql")
+    made = []
+    for name in ("a", "b"):
+        made.append(folder / f"{name}.tare")
+        record = fake_campaign.record(SHAPE).model_copy(update={"id": name * 8})
+        with create_store(made[-1], record) as store:
+            fake_campaign.fill(store, SHAPE)
+    return made
+
+
+def run(*arguments: object) -> str:
+    done = CliRunner().invoke(app, ["sql", *map(str, arguments)])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done.output
+
+
+def test_a_table_has_the_rows_of_all_files(files: list[Path]) -> None:
+    counts = query(files, "select campaign, count(*) as n from samples group by all order by all")
+    assert counts["campaign"].to_list() == ["a" * 8, "b" * 8]
+    with read_store(files[0]) as store:
+        assert counts["n"].to_list() == [whole(store, Table.SAMPLES).height] * 2
+
+
+def test_every_table_can_be_asked_with_its_types(files: list[Path]) -> None:
+    assert {name.replace("_", "-") for name in views()} == {table.value for table in COLUMNS}
+    for name, table in views().items():
+        answer = query(files[:1], f"FROM {name.upper()} LIMIT 1 -- a comment")
+        assert answer.schema == {column.name: column.dtype() for column in COLUMNS[table]}, name
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "select * from read_csv('/etc/passwd')",
+        "from '/etc/passwd'",
+        "select 1) to '/tmp/tare-was-here' (format csv); copy (select 1",
+        "drop view samples",
+        "install httpfs",
+        "select * from nothing",
+        "attach '/tmp/tare-was-here'",
+        "set enable_external_access = true",
+        "",
+    ],
+)
+def test_what_is_no_query_of_these_tables_is_an_error(files: list[Path], statement: str) -> None:
+    with pytest.raises(TareError, match="the query fails") as error:
+        query(files[:1], statement)
+    assert "\n" not in error.value.what
+    assert "samples" in (error.value.fix or "")
+    assert not Path("/tmp/tare-was-here").exists()
+
+
+def test_answers_come_in_every_form(files: list[Path], tmp_path: Path) -> None:
+    statement = "select platform, count(*) as n from trials group by all order by all limit 2; "
+    assert run(files[0], statement).splitlines()[0] == "| platform | n |"
+    rows = list(csv.DictReader(io.StringIO(run(files[0], statement, "--format", "csv"))))
+    lines = [json.loads(line) for line in run(files[0], statement, "--format", "jsonl").splitlines()]
+    assert [{name: str(value) for name, value in line.items()} for line in lines] == rows
+    assert r"\begin{tabular}{lr}" in run(files[0], statement, "--format", "latex")
+    run(files[0], statement, "--format", "parquet", "-o", tmp_path / "x.parquet")
+    assert pl.read_parquet(tmp_path / "x.parquet").rows(named=True) == lines
+
+
+def test_values_of_any_type_are_shown(files: list[Path]) -> None:
+    statement = "select date '2026-01-02' as d, [1, 2] as l, null as n, 'a|b' as t, 1.5::decimal(4, 2) as e, true as b"
+    assert run(files[0], statement).splitlines()[2] == r"| 2026-01-02 | \[1, 2\] | – | a\|b | 1.50 | yes |"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (("select 1",), "a query is of campaigns"),
+        (("no.tare", "select 1"), "no.tare"),
+        (("{}", "select 1", "--format", "folded"), "only stacks are folded"),
+        (("{}", "select 1", "--format", "parquet"), "Parquet is written to a file"),
+        (("{}", "select 1", "-o", "{}"), "never overwritten"),
+    ],
+)
+def test_what_does_not_fit_is_said_first(files: list[Path], arguments: tuple[str, ...], what: str) -> None:
+    with pytest.raises(TareError) as error:
+        run(*(argument.format(files[0]) for argument in arguments))
+    assert what in error.value.what
