@@ -13,7 +13,11 @@ from tare.report.formats.tables import Format, Table
 
 def export(
     file: Path = typer.Argument(..., help="A campaign file."),
-    form: Format = typer.Option(..., "--format", help="csv, or jsonl (one JSON object a line); folded for stacks."),
+    form: Format = typer.Option(
+        ...,
+        "--format",
+        help="csv, or jsonl (one JSON object a line); folded for stacks; openmetrics or influx for the figures.",
+    ),
     table: Table = typer.Option(
         Table.SAMPLES,
         "--table",
@@ -34,6 +38,7 @@ def export(
     [cyan]tare export night.tare --table telemetry --format csv[/],
     [cyan]tare export kernel.tare --table footprints --format csv[/],
     [cyan]tare export kernel.tare --table surfaces --format csv[/],
+    [cyan]tare export night.tare --format openmetrics[/],
     [cyan]tare export flames.tare --table stacks --format folded | flamegraph.pl > flames.svg[/]
     """
     if (table is Table.STACKS) != (form is Format.FOLDED):
@@ -41,6 +46,8 @@ def export(
             "stacks are exported folded, and nothing else is",
             fix="--table stacks --format folded; --table footprints --format csv has them as rows",
         )
+    if form in {Format.OPENMETRICS, Format.INFLUX} and table is not Table.SAMPLES:
+        raise UsageError(f"{form.value} has the figures of a campaign, and no {table.value}", fix="leave out --table")
     require_campaign(file)
     if output is not None:
         check_new(output)

@@ -11,6 +11,8 @@ class Format(StrEnum):
     CSV = "csv"
     JSONL = "jsonl"
     FOLDED = "folded"  # of stacks only
+    OPENMETRICS = "openmetrics"  # of the figures, not the samples
+    INFLUX = "influx"  # the same in InfluxDB's line protocol
 
 
 class Table(StrEnum):
