@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tare.cli.console import emitting
 from tare.outputs import written
+from tare.report.campaign.build import build
 from tare.report.formats.export import export as write
 from tare.report.formats.export import export_parquet, export_stacks
 from tare.report.formats.tables import Format, Table
@@ -14,7 +15,17 @@ from tare.store import read_store
 
 
 def export_table(file: Path, table: Table, form: Format, output: Path | None, *, raw: bool) -> None:
-    """Write a table of a campaign. ``output`` None: to standard output, not of Parquet. Raises `TareError`."""
+    """Write a table of a campaign, or its figures. ``output`` None: to standard output, not of Parquet.
+
+    Raises `TareError`.
+    """
+    if form in {Format.OPENMETRICS, Format.INFLUX}:
+        from tare.report.formats.metrics import influx, openmetrics  # noqa: PLC0415 (slow to load, and rarely wanted)
+
+        report = build(file)
+        with emitting() if output is None else written(output, new=True) as target:
+            target.write(influx(report) if form is Format.INFLUX else openmetrics([report]))
+        return
     with read_store(file) as store, store.snapshot(), contextlib.ExitStack() as files:
         if form is Format.PARQUET and output is not None:
             export_parquet(store, table, files.enter_context(written(output, "wb", new=True)))

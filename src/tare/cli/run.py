@@ -10,7 +10,7 @@ from pathlib import Path
 from tare.campaign.execution import conduct
 from tare.campaign.plan.request import CampaignRequest
 from tare.campaign.plan.study import foreword
-from tare.cli.commands.run import Shown
+from tare.cli.commands.run import Seen, Shown
 from tare.cli.consent import agreed
 from tare.cli.console import Console
 from tare.cli.progress import CampaignDisplay
@@ -23,46 +23,55 @@ from tare.outputs import page_of
 from tare.report.campaign import calibration
 
 
-def measure(order: CampaignRequest, file: Path, shown: Shown, *, as_json: bool) -> None:
+def measure(order: CampaignRequest, file: Path, seen: Seen, *, as_json: bool) -> None:
     """Run a new campaign into a file, and show it. Raises `TareError`."""
     own_namespaces.enter(state.home())
     console = Console(stderr=True)
-    if (notice := foreword(order)) and shown is Shown.AUTO:
+    if (notice := foreword(order)) and seen.shown is Shown.AUTO:
         console.print(notice, markup=False, soft_wrap=True)
-    with _watched(console, file, shown, _resolution) as watcher:
+    with _watched(console, file, seen, _resolution) as watcher:
         conduct.begin(order, file, watcher)
     show([file], html=page_of(file), as_json=as_json)
 
 
-def go_on(file: Path, shown: Shown, *, trusted: bool, as_json: bool) -> None:
+def go_on(file: Path, seen: Seen, *, trusted: bool, as_json: bool) -> None:
     """Go on with a campaign, and show it. Raises `TareError`. ``trusted``: see `tare.cli.consent`."""
     own_namespaces.enter(state.home())
     answer = agreed(file, trusted=trusted)
-    with _watched(Console(stderr=True), file, shown) as watcher:
+    with _watched(Console(stderr=True), file, seen) as watcher:
         conduct.resume(file, watcher, watcher.warn, answer)
     show([file], html=page_of(file), as_json=as_json)
 
 
 @contextlib.contextmanager
-def _watched(
-    console: Console, file: Path, shown: Shown, preface: Callable[[], str] | None = None
-) -> Iterator[Together]:
+def _watched(console: Console, file: Path, seen: Seen, preface: Callable[[], str] | None = None) -> Iterator[Together]:
     """What watches a campaign; at the end it says how that is gone on with where it was interrupted."""
     lines = JsonLines(console)
     display = CampaignDisplay(console, foreword=preface)
     with contextlib.ExitStack() as held:
-        watcher: Telling = lines if shown is Shown.JSON else held.enter_context(display)
+        watcher: Telling = lines if seen.shown is Shown.JSON else held.enter_context(display)
         stopping = held.enter_context(Stopping(watcher.warn))
         try:
-            yield Together([watcher], stopping)
+            yield Together([watcher, *_exposed(seen.metrics, held)], stopping)
         except KeyboardInterrupt:
-            if shown is Shown.JSON:
+            if seen.shown is Shown.JSON:
                 lines.ended("interrupted", str(file))
             elif file.exists():
                 watcher.warn(f"to go on: tare run --resume {shlex.quote(str(file))}")
             raise
-        if shown is Shown.JSON:
+        if seen.shown is Shown.JSON:
             lines.ended("complete", str(file))
+
+
+def _exposed(address: str | None, held: contextlib.ExitStack) -> list[Telling]:
+    """The watcher behind the endpoint for metrics, which is there until ``held`` is closed; none without an address."""
+    if address is None:
+        return []
+    from tare.cli.metrics import Metrics, parse_address, serving  # noqa: PLC0415 (slow to load, and rarely wanted)
+
+    metrics = Metrics()
+    held.enter_context(serving(parse_address(address), metrics))
+    return [metrics]
 
 
 def _resolution() -> str:

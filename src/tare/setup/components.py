@@ -205,6 +205,8 @@ COMPONENTS: Mapping[str, Component] = {
             Need("openssh-server", "a host to reach", ("sshd",)),
             Need("nftables", "the firewalls of other hosts", ("nft",)),
             Need("libxml2-utils", "checks what libvirt is told", ("xmllint",)),
+            Need("prometheus", "reads what tare exposes", ("promtool",)),
+            Need("influxdb", "reads what tare exports", ("influxd",)),
         ),
     ),
 }

@@ -14,7 +14,10 @@ from tare.report.formats.tables import Format, Table
 def export(
     file: Path = typer.Argument(..., help="A campaign file."),
     form: Format = typer.Option(
-        ..., "--format", help="csv, jsonl (an object a line), parquet, latex, markdown; folded for stacks."
+        ...,
+        "--format",
+        help="csv, jsonl (an object a line), parquet, latex, markdown; folded for stacks; "
+        "openmetrics or influx for the figures.",
     ),
     table: Table = typer.Option(
         Table.SAMPLES,
@@ -38,6 +41,7 @@ def export(
     [cyan]tare export night.tare --table telemetry --format csv[/],
     [cyan]tare export kernel.tare --table footprints --format csv[/],
     [cyan]tare export kernel.tare --table surfaces --format csv[/],
+    [cyan]tare export night.tare --format openmetrics[/],
     [cyan]tare export flames.tare --table stacks --format folded | flamegraph.pl > flames.svg[/]
     """
     if (table is Table.STACKS) != (form is Format.FOLDED):
@@ -49,6 +53,8 @@ def export(
         raise UsageError("overheads are a table for people", fix=f"--table results --format {form} has the figures")
     if form is Format.PARQUET and output is None:
         raise UsageError("Parquet is written to a file", fix="-o FILE.parquet")
+    if form in {Format.OPENMETRICS, Format.INFLUX} and table is not Table.SAMPLES:
+        raise UsageError(f"{form.value} has the figures of a campaign, and no {table.value}", fix="leave out --table")
     require_campaign(file)
     if output is not None:
         check_new(output)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
@@ -26,6 +27,14 @@ class Shown(StrEnum):
 
     AUTO = "auto"  # drawn on a terminal, elsewhere a line a block
     JSON = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """By whom a campaign is watched; ``metrics``: address and port of the endpoint, None for none."""
+
+    shown: Shown
+    metrics: str | None
 
 
 _EXAMPLES = """Examples:
@@ -97,6 +106,11 @@ _PROGRESS = typer.Option(
     "--progress",
     help="auto: drawn on a terminal, else a line a block. json: an object a line on standard error (docs/live.md).",
 )
+_METRICS = typer.Option(
+    None,
+    "--metrics",
+    help="Answer scrapes of Prometheus there while it runs, such as 127.0.0.1:9464 (docs/metrics.md).",
+)
 
 
 def run(
@@ -121,6 +135,7 @@ def run(
     resume: Path | None = typer.Option(None, "--resume", help="Go on with this campaign file."),
     trust: bool = TRUST,
     progress: Shown = _PROGRESS,
+    metrics: str | None = _METRICS,
     as_json: bool = typer.Option(False, "--json", help="Print the report as JSON (schema tare.report/2)."),
 ) -> None:
     """Measure what platforms cost against bare metal, and print the table.
@@ -129,9 +144,10 @@ def run(
     before the next begins; the HTML report is written beside it. Ctrl-C finishes the trial under way and ends; a
     second one ends now.
     """
+    seen = Seen(progress, metrics)
     if resume is not None:
-        options = given.options(context, besides={"resume", "trust", "progress", "as_json"})
-        _resume(resume, options, progress, trusted=trust, as_json=as_json)
+        options = given.options(context, besides={"resume", "trust", "progress", "metrics", "as_json"})
+        _resume(resume, options, seen, trusted=trust, as_json=as_json)
         return
     if trust:
         raise UsageError("--trust is about a file that there is", fix="give it with --resume, or leave it out")
@@ -152,13 +168,13 @@ def run(
         precision=parse_precision(precision) if precision is not None else None,
     )
     file = output or Path(time.strftime("tare-%Y%m%d-%H%M%S.tare"))
-    _begin(ordered(order, scale, design), file, progress, as_json=as_json)
+    _begin(ordered(order, scale, design), file, seen, as_json=as_json)
 
 
 run.__doc__ = f"{run.__doc__}\n\n{_EXAMPLES}"
 
 
-def _begin(order: CampaignRequest, file: Path, progress: Shown, *, as_json: bool) -> None:
+def _begin(order: CampaignRequest, file: Path, seen: Seen, *, as_json: bool) -> None:
     order.check()
     given.require_platforms(order.platforms)
     given.require_workloads(order.workloads)
@@ -167,10 +183,10 @@ def _begin(order: CampaignRequest, file: Path, progress: Shown, *, as_json: bool
 
     from tare.cli.run import measure
 
-    measure(order, file, progress, as_json=as_json)
+    measure(order, file, seen, as_json=as_json)
 
 
-def _resume(file: Path, options: list[str], progress: Shown, *, trusted: bool, as_json: bool) -> None:
+def _resume(file: Path, options: list[str], seen: Seen, *, trusted: bool, as_json: bool) -> None:
     if options:
         raise UsageError(
             f"--resume goes on as planned and takes no {' and no '.join(options)}", fix="give --resume alone"
@@ -180,4 +196,4 @@ def _resume(file: Path, options: list[str], progress: Shown, *, trusted: bool, a
 
     from tare.cli.run import go_on
 
-    go_on(file, progress, trusted=trusted, as_json=as_json)
+    go_on(file, seen, trusted=trusted, as_json=as_json)

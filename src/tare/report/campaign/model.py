@@ -5,6 +5,7 @@ A field is only ever added under one ``schema``; what changes its meaning gets a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -23,6 +24,13 @@ SCHEMA_MANY: Final = "tare.reports/1"
 
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+def host_title(host: Mapping[str, Any]) -> str:
+    """What names a host: its name where the campaign recorded one, or its CPU."""
+    cpu = host.get("cpu")
+    model = cpu.get("model") if isinstance(cpu, dict) else None
+    return str(host.get("name") or model or "this host")
 
 
 class NoiseFloorReport(_Frozen):
@@ -610,10 +618,8 @@ class Report(_Frozen):
     )
 
     def host_title(self) -> str:
-        """What names the host: its name where the campaign recorded one, or its CPU."""
-        cpu = self.host.get("cpu")
-        model = cpu.get("model") if isinstance(cpu, dict) else None
-        return str(self.host.get("name") or model or "this host")
+        """What names the host."""
+        return host_title(self.host)
 
     def alone(self) -> str | None:
         """What a file of no campaign's trials holds, in words; None where it has trials, or is to have them."""

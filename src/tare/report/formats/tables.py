@@ -14,6 +14,8 @@ class Format(StrEnum):
     LATEX = "latex"
     MARKDOWN = "markdown"
     FOLDED = "folded"  # of stacks only
+    OPENMETRICS = "openmetrics"  # of the figures, not the samples
+    INFLUX = "influx"  # the same in InfluxDB's line protocol
 
 
 class Table(StrEnum):

@@ -1,0 +1,143 @@
+"""The OpenMetrics endpoint of `tare run --metrics`, and metrics from a file."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from prometheus_client.exposition import start_http_server
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector, CollectorRegistry
+
+from tare.analysis.estimates import headlines
+from tare.analysis.trust.noise import noise
+from tare.campaign.plan.interim import Interim
+from tare.errors import Failed, UsageError, attempt
+from tare.model import Status, Tick, Trial, TrialKey
+from tare.report.campaign.build import results_of
+from tare.report.campaign.model import host_title
+from tare.report.formats.metrics import Point, families_of, points_of_results
+from tare.store import CampaignRecord
+
+FIX = "--metrics 127.0.0.1:9464"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where the endpoint listens."""
+
+    host: str
+    port: int
+
+
+def parse_address(text: str) -> Address:
+    """``127.0.0.1:9464``, ``[::1]:9464``. Raises `UsageError`."""
+    host, _, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        raise UsageError(f"{text!r} is no address and port", fix=FIX) from None
+    if not (port.isascii() and port.isdigit() and 0 < int(port) < 2**16):
+        raise UsageError(f"{port!r} is no port", fix=FIX)
+    return Address(host, int(port))
+
+
+class Metrics(Collector):
+    """A watcher that keeps what the endpoint shows. The campaign calls it, and the server's threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._record: CampaignRecord | None = None
+        self._trials: Counter[Status] = Counter()
+        self._blocks = 0
+        self._spent_s = 0.0
+        self._left_s: float | None = None
+        self._before: Tick | None = None
+        self._noise: tuple[Point, ...] = ()
+        self._figures: tuple[Point, ...] = ()
+
+    def block(self, number: int, spent_s: float, left_s: float | None, interim: Interim) -> None:
+        """A block begins. Figures that cannot be made are not shown."""
+        made = attempt(lambda: _figures(interim)) if number > 0 else ()
+        with self._lock:
+            self._record, self._blocks, self._spent_s, self._left_s = interim.record, number, spent_s, left_s
+            self._figures = () if isinstance(made, Failed) else made
+
+    def planned(self, trials: Sequence[TrialKey]) -> None:
+        """Not shown."""
+
+    def doing(self, what: str) -> None:
+        """Not shown: a label that changes often is a burden to who scrapes."""
+
+    def trial(self, trial: Trial) -> None:
+        """A trial is in the store."""
+        with self._lock:
+            self._trials[trial.status] += 1
+
+    def tick(self, tick: Tick) -> None:
+        """A reading of the telemetry came."""
+        with self._lock:
+            before, self._before, record = self._before, tick, self._record
+        now = noise(before, tick, record.resources.cpus) if before is not None and record is not None else None
+        if now is None:
+            return
+        shares = (("steal_ratio", now.steal), ("foreign_cpu_ratio", now.foreign), ("memory_pressure_ratio", now.memory))
+        points = [Point(f"tare_noise_{name}", (), share) for name, share in shares if share is not None]
+        with self._lock:
+            self._noise = (*points, Point("tare_noise_swapped_pages_per_second", (), now.swapped))
+
+    def fault(self, line: str) -> None:
+        """Not shown."""
+
+    def warn(self, text: str) -> None:
+        """Not shown."""
+
+    def collect(self) -> list[Metric]:
+        """What is known now; nothing before the first block."""
+        with self._lock:
+            record = self._record
+            if record is None:
+                return []
+            host = host_title(record.host)
+            points = [
+                Point(
+                    "tare_campaign_info", (record.profile, record.baseline, host, record.tare_version, "running"), 1.0
+                ),
+                Point("tare_blocks", (), float(self._blocks)),
+                Point("tare_active_seconds", (), self._spent_s),
+                *(Point("tare_trials", (status.value,), float(self._trials[status])) for status in Status),
+                *([] if self._left_s is None else [Point("tare_left_seconds", (), self._left_s)]),
+                *self._noise,
+                *self._figures,
+            ]
+        return families_of(points, record.id)
+
+
+def _figures(interim: Interim) -> tuple[Point, ...]:
+    record = interim.record
+    results = results_of(record, headlines(record, interim.estimates, interim.trials()))
+    return tuple(points_of_results(results, record.baseline))
+
+
+@contextlib.contextmanager
+def serving(address: Address, metrics: Metrics) -> Iterator[None]:
+    """Answer scrapes while the context lasts. Raises `UsageError` where it cannot listen."""
+    registry = CollectorRegistry()
+    registry.register(metrics)
+    try:
+        server, thread = start_http_server(address.port, address.host, registry)
+    except OSError as error:
+        raise UsageError(
+            f"metrics cannot be served on {address.host}:{address.port}: {error.strerror}", fix=FIX
+        ) from error
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

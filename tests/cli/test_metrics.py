@@ -1,0 +1,160 @@
+"""Figures as metrics: while a campaign runs and from its file, in OpenMetrics and InfluxDB's line protocol."""
+
+import json
+import re
+import socket
+import urllib.error
+import urllib.request
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as read_text
+
+import fake_campaign
+from tare.campaign.plan.interim import Interim
+from tare.cli.metrics import Address, Metrics, parse_address, serving
+from tare.errors import UsageError
+from tare.model import Status
+from tare.report.campaign.build import build
+from tare.report.formats.metrics import FAMILIES, influx, openmetrics
+from tare.store import read_store
+
+DOCS = Path(__file__).parents[2] / "docs"
+SHAPE = replace(
+    fake_campaign.Shape(), blocks=3, workloads=("sysbench-cpu", "iperf3-tcp", "startup"), telemetry=True,
+    disturbed=(fake_campaign.Disturbance("foreign-cpu", 2.0, 4.0, 0.4),),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory):
+    return fake_campaign.write(tmp_path_factory.mktemp("metrics") / "x.tare", SHAPE)
+
+
+@pytest.fixture(scope="module")
+def report(campaign):
+    return build(campaign)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def fed(campaign):
+    """What the endpoint shows in the third block of a campaign."""
+    metrics = Metrics()
+    with read_store(campaign) as store:
+        interim = Interim(store)
+        for number in range(3):
+            metrics.block(number, 10.0 * number, 30.0 - 10.0 * number, interim)
+            interim.estimates.close(number)
+    for status in (Status.OK, Status.OK, Status.FAILED):
+        metrics.trial(SimpleNamespace(status=status))
+    for tick in list(fake_campaign.ticks(SHAPE, 20))[7:9]:
+        metrics.tick(tick)
+    return metrics
+
+
+def samples(families):
+    return {(sample.name, *sorted(sample.labels.items())): sample.value for each in families for sample in each.samples}
+
+
+@pytest.mark.parametrize(
+    "text", ["9464", "host:9464", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:65536", "127.0.0.1:٣", ""]
+)
+def test_what_is_no_address_is_refused_with_an_example(text):
+    with pytest.raises(UsageError) as refused:
+        parse_address(text)
+    assert refused.value.fix == "--metrics 127.0.0.1:9464"
+
+
+def test_addresses_of_both_families_are_read():
+    assert parse_address("127.0.0.1:9464") == Address("127.0.0.1", 9464)
+    assert parse_address("[::1]:80") == Address("::1", 80)
+
+
+def test_a_scrape_shows_the_campaign_as_it_stands(campaign):
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/metrics"
+    with serving(Address("127.0.0.1", port), fed(campaign)), urllib.request.urlopen(url, timeout=10) as answer:
+        families = list(read_text(answer.read().decode()))
+    assert {family.name for family in families} <= FAMILIES.keys()
+    seen = samples(families)
+    campaign_id = ("campaign", fake_campaign.record(SHAPE).id)
+    assert seen["tare_blocks", campaign_id] == 2
+    assert seen["tare_left_seconds", campaign_id] == 10
+    assert seen["tare_trials", campaign_id, ("status", "failed")] == 1
+    assert seen["tare_noise_foreign_cpu_ratio", campaign_id] == pytest.approx(0.4)
+    overheads = [value for name, value in seen.items() if name[0] == "tare_figure_overhead_ratio"]
+    assert max(overheads) == pytest.approx(2.3, abs=0.1)  # gvisor-ptrace is 3.3 times slower
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(url, timeout=10)
+
+
+def test_before_the_first_block_there_is_nothing_to_show():
+    assert Metrics().collect() == []
+
+
+def test_an_address_that_is_taken_is_said():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        refusal = pytest.raises(UsageError, match=f"cannot be served on 127.0.0.1:{port}: Address already in use")
+        with refusal, serving(Address("127.0.0.1", port), Metrics()):
+            pass
+
+
+def test_a_file_has_the_reports_figures_at_the_campaigns_end(report):
+    families = {family.name: family for family in read_openmetrics(openmetrics([report]))}
+    assert families.keys() <= FAMILIES.keys()
+    shown = {
+        (s.labels["workload"], s.labels["metric"], s.labels["platform"]): s.value
+        for s in families["tare_figure_overhead_ratio"].samples
+    }
+    wanted = {
+        (result.workload, result.metric, own.platform): own.op_percent / 100
+        for result in report.results
+        for own in result.platforms[1:]
+        if own.op_percent is not None
+    }
+    assert shown == wanted
+    ended = {float(sample.timestamp) for family in families.values() for sample in family.samples}
+    assert [*ended] == pytest.approx([max(segment.ended for segment in report.segments)])
+    statuses = {s.labels["status"]: s.value for s in families["tare_trials"].samples}
+    assert sum(statuses.values()) == report.contaminated.n_all_trials
+    assert statuses["failed"] == sum(each.n_trials for each in report.failures if each.status is Status.FAILED)
+
+
+def test_several_campaigns_are_one_exposition(report):
+    other = report.model_copy(update={"id": "another"})
+    [blocks] = [family for family in read_openmetrics(openmetrics([report, other])) if family.name == "tare_blocks"]
+    assert [sample.labels["campaign"] for sample in blocks.samples] == [report.id, "another"]
+
+
+def test_lines_for_influxdb_cannot_be_broken_by_a_name(report):
+    evil = report.model_copy(update={"profile": "a b,c=d\ntare_blocks value=9 1", "host": {"name": "back\\"}})
+    lines = influx(evil).splitlines()
+    assert len(lines) == len(influx(report).splitlines())
+    profile = "profile=a\\ b\\,c\\=d\\ tare_blocks\\ value\\=9\\ 1"
+    assert lines[0].startswith(f"tare_campaign_info,campaign={report.id},{profile},baseline=native,host=back,")
+    assert all(re.fullmatch(r"tare_\w+(,\w+=([^ ,=\\]|\\[ ,=])+)* value=\S+ [0-9]{19}", line) for line in lines)
+
+
+def test_the_document_lists_every_metric():
+    listed = re.findall(r"^\| `(tare_\w+)` \|", DOCS.joinpath("metrics.md").read_text(), re.MULTILINE)
+    assert listed == list(FAMILIES)
+
+
+def test_the_dashboard_asks_for_metrics_that_there_are():
+    panels = json.loads(DOCS.joinpath("examples", "grafana", "tare.json").read_text())["panels"]
+    asked = {
+        name for panel in panels for target in panel["targets"] for name in re.findall(r"tare_\w+", target["expr"])
+    }
+    assert len(panels) == 10
+    assert asked <= FAMILIES.keys()
