@@ -53,6 +53,17 @@ def test_files_links_modes_and_dates_come_out_as_they_went_in(tmp_path):
     assert (tmp_path / "root/also").samefile(tmp_path / "root/su")
 
 
+def test_root_of_a_user_namespace_gets_all_but_the_devices_and_no_other_ones(tmp_path, monkeypatch):
+    monkeypatch.setattr(archives.own_namespaces, "inside", lambda: True)
+    null, disk = (
+        _info("null", type=tarfile.CHRTYPE, devmajor=major, devminor=minor) for major, minor in ((1, 3), (8, 0))
+    )
+    archives.unpack_root(_tar(_folder("dev"), null, _info("file")), tmp_path, 1 << 20)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["dev", "file"]
+    with pytest.raises(tarfile.ReadError, match="no file, folder, link or harmless device"):
+        archives.unpack_root(_tar(disk), tmp_path, 1 << 20)
+
+
 @pytest.mark.parametrize(
     "infos",
     [

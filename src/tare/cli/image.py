@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tare import outputs
 from tare.cli.console import Console, emit
+from tare.host import own_namespaces, state
 from tare.image import archive
 
 
@@ -19,7 +20,8 @@ def write(file: Path) -> None:
 
 
 def read(file: Path, sha256: str) -> None:
-    """Import, and say what is there now. Raises `TareError`."""
+    """Import, and say what is there now; for a user in a user namespace, as files have owners. Raises `TareError`."""
+    own_namespaces.enter(state.home())
     console = Console(stderr=True)
     manifest = archive.bring_in(file, sha256, lambda what: console.print(what, markup=False))
     console.print(f"the image of {manifest.suite} is there, with {len(manifest.packages)} packages", markup=False)

@@ -23,7 +23,9 @@ class Way(StrEnum):
     RELATIVE = "relative"  # overheads against each campaign's own baseline
     ABSOLUTE = "absolute"  # the figures themselves
     PLATFORMS = "platforms"  # two platforms, block by block
-    INSTRUCTIONS = "instructions"  # what was executed, by range over machines (`tare.analysis.comparisons.instructions`)
+    INSTRUCTIONS = (
+        "instructions"  # what was executed, by range over machines (`tare.analysis.comparisons.instructions`)
+    )
 
 
 @dataclass(frozen=True, slots=True)

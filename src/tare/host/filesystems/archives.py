@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from tare.host import own_namespaces
 from tare.host.filesystems import beneath, removal
 
 #: Members of one archive.
@@ -76,7 +77,8 @@ def members(file: IO[bytes], most: int) -> Iterator[tuple[PurePosixPath, IO[byte
 def unpack_root(file: IO[bytes], folder: Path, most: int) -> None:
     """All of a tar with a root filesystem in it, into an empty folder that nobody else can change.
 
-    Links are made and never followed; owners, modes, file capabilities and the eight harmless devices are kept.
+    Links are made and never followed; owners, modes, file capabilities and the eight harmless devices are kept. Root of
+    a user namespace can make no devices; platforms that run there bring their own, and these are left out.
     Anything else is refused, and so is a name outside of the folder, one below a link, and one that comes twice. Bounds
     are those of `members`. Raises `tarfile.TarError`, and `OSError` where the disk or the rights do not suffice.
     """
@@ -85,6 +87,8 @@ def unpack_root(file: IO[bytes], folder: Path, most: int) -> None:
     try:
         with _opened(file, most) as tar:
             for member in _bounded(tar):
+                if _is_harmless(member) and own_namespaces.inside():
+                    continue
                 with _refused(member):
                     _make(top, tar, member)
                 dated.append((member.name, int(member.mtime)))
@@ -230,11 +234,14 @@ def _new(above: int, name: str, member: tarfile.TarInfo, *, over: bool) -> int:
         return beneath.opened(above, name, beneath.FOLDER)
     if member.isfile():
         return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=above)
-    number = member.devmajor, member.devminor
-    if not member.ischr() or number not in _DEVICES:
+    if not _is_harmless(member):
         raise tarfile.ReadError(f"{member.name!r} is no file, folder, link or harmless device")
-    os.mknod(name, stat.S_IFCHR | 0o600, os.makedev(*number), dir_fd=above)
+    os.mknod(name, stat.S_IFCHR | 0o600, os.makedev(member.devmajor, member.devminor), dir_fd=above)
     return beneath.opened(above, name, os.O_PATH)  # not opened as a device: that may do something
+
+
+def _is_harmless(device: tarfile.TarInfo) -> bool:
+    return device.ischr() and (device.devmajor, device.devminor) in _DEVICES
 
 
 def _finish(descriptor: int, member: tarfile.TarInfo) -> None:
