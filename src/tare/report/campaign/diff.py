@@ -11,7 +11,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tare.analysis.comparisons.diff import Change, Diff, Outcome, Way
+from tare.analysis.comparisons.diff import Change, Diff, Outcome
+from tare.analysis.comparisons.sides import Way
 from tare.clean import clean
 from tare.report.formats.escape import markdown
 from tare.report.sentences.diff import (
