@@ -160,7 +160,7 @@ def _options():
     values = {"--scale": ["full"], "--design": ["blocks"]}
     for parameter in load("run").params:
         name = max(parameter.opts, key=len)
-        if parameter.name not in {"resume", "trust", "as_json", "help"}:
+        if parameter.name not in {"resume", "trust", "as_json", "help", "progress", "metrics"}:  # those go with it
             yield name, [] if parameter.is_flag else values.get(name, ["1"])
 
 
