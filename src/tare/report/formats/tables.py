@@ -16,6 +16,21 @@ class Format(StrEnum):
     FOLDED = "folded"  # of stacks only
 
 
+class Picture(StrEnum):
+    """A format of a figure, by its file's suffix."""
+
+    PDF = "pdf"
+    SVG = "svg"
+    PNG = "png"
+
+
+class Show(StrEnum):
+    """What a figure shows."""
+
+    OVERHEADS = "overheads"  # with intervals
+    BLOCKS = "blocks"  # each block's median
+
+
 class Table(StrEnum):
     """A table of a campaign."""
 
