@@ -25,6 +25,7 @@ READERS = {
     ],
     "sql": ["sql {} select/**/count(*)from/**/samples", "sql {} from/**/results"],
     "figure": ["figure {} -o {new}.svg"],
+    "cite": ["cite {}", "cite {} --format latex"],
     "run": ["run --resume {}"],
     "calibrate": ["calibrate --load quiet --comparisons 1 --blocks 0 -o {folder}"],
 }  # fmt: skip

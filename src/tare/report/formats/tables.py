@@ -24,6 +24,14 @@ class Picture(StrEnum):
     PNG = "png"
 
 
+class Prose(StrEnum):
+    """A form of a paragraph."""
+
+    TEXT = "text"
+    LATEX = "latex"
+    MARKDOWN = "markdown"
+
+
 class Show(StrEnum):
     """What a figure shows."""
 
