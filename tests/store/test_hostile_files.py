@@ -24,6 +24,8 @@ READERS = {
         *(f"export {{}} --table {table} --format {'folded' if table is Table.STACKS else 'csv'}" for table in Table),
     ],
     "sql": ["sql {} select/**/count(*)from/**/samples", "sql {} from/**/results"],
+    "figure": ["figure {} -o {new}.svg"],
+    "cite": ["cite {}", "cite {} --format latex"],
     "run": ["run --resume {}"],
     "calibrate": ["calibrate --load quiet --comparisons 1 --blocks 0 -o {folder}"],
 }  # fmt: skip

@@ -34,6 +34,8 @@ COMMANDS = {
     "spread": Listed("spread", "spread", "Say where the spread of each ratio comes from."),
     "export": Listed("export", "export", "Write every sample with the facts of its trial."),
     "sql": Listed("sql", "sql", "Ask campaigns in SQL."),
+    "figure": Listed("figure", "figure", "Draw a campaign's figures for a paper."),
+    "cite": Listed("cite", "cite", "Print BibTeX and a methods paragraph for a paper."),
     "footprint": Listed("footprint", "footprint", "Count what platforms make the host's kernel do."),
     "literature": Listed("literature", "literature", "Show the published studies."),
     "surface": Listed("surface", "surface", "Read what platforms may ask of the host's kernel."),

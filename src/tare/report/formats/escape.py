@@ -19,7 +19,6 @@ _LATEX = {
     "|": r"\textbar{}",
     '"': r"{\char34}",  # whatever the font's encoding, and no shorthand of babel's
     "`": r"\textasciigrave{}",
-    "'": r"\textquotesingle{}",
     "\N{MINUS SIGN}": r"\textminus{}",
     "\N{MULTIPLICATION SIGN}": r"\texttimes{}",
     "\N{PLUS-MINUS SIGN}": r"\textpm{}",
@@ -30,7 +29,9 @@ _LATEX = {
     "\N{RIGHTWARDS ARROW}": r"\textrightarrow{}",
     "\N{UPWARDS ARROW}": r"\textuparrow{}",
     "\N{DOWNWARDS ARROW}": r"\textdownarrow{}",
-    **{char: f"\\{char}" for char in "&%$#_{}"},
+    "{": r"\textbraceleft{}",  # BibTeX counts braces, escaped ones too
+    "}": r"\textbraceright{}",
+    **{char: f"\\{char}" for char in "&%$#_"},
 }
 
 

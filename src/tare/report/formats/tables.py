@@ -18,6 +18,29 @@ class Format(StrEnum):
     INFLUX = "influx"  # the same in InfluxDB's line protocol
 
 
+class Picture(StrEnum):
+    """A format of a figure, by its file's suffix."""
+
+    PDF = "pdf"
+    SVG = "svg"
+    PNG = "png"
+
+
+class Prose(StrEnum):
+    """A form of a paragraph."""
+
+    TEXT = "text"
+    LATEX = "latex"
+    MARKDOWN = "markdown"
+
+
+class Show(StrEnum):
+    """What a figure shows."""
+
+    OVERHEADS = "overheads"  # with intervals
+    BLOCKS = "blocks"  # each block's median
+
+
 class Table(StrEnum):
     """A table of a campaign."""
 

@@ -1,0 +1,18 @@
+"""What `tare cite` does: prints what a paper says of a campaign."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from tare.cli.console import emit
+from tare.report.campaign.build import build
+from tare.report.formats.cite import cite
+from tare.report.formats.tables import Prose
+
+
+def show_citation(file: Path, prose: Prose) -> None:
+    """Print the entries and the paragraph. Raises `TareError`."""
+    report = build(file)
+    with file.open("rb") as campaign:
+        emit(cite(report, prose, hashlib.file_digest(campaign, "sha256").hexdigest()), end="")

@@ -1,0 +1,38 @@
+"""tare figure: a figure for a paper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from tare.errors import UsageError
+from tare.outputs import check_new, require_campaign
+from tare.report.formats.tables import Picture, Show
+
+
+def figure(
+    file: Path = typer.Argument(..., help="A campaign file."),
+    output: Path = typer.Option(..., "-o", "--output", help="Where to: FILE.pdf, FILE.svg or FILE.png (300 dpi)."),
+    metric: list[str] = typer.Option(
+        [], "--metric", help="WORKLOAD or WORKLOAD/METRIC; * for any text. Default: the headlines."
+    ),
+    platform: list[str] = typer.Option([], "-p", "--platform", help="Only these. Default: all."),
+    show: Show = typer.Option(Show.OVERHEADS, "--show", help="Overheads with intervals, or each block's median."),
+    columns: int = typer.Option(2, "--columns", min=1, max=2, help="As wide as so many columns of a paper."),
+) -> None:
+    """Draw a campaign's figures for a paper: a small panel a metric, as vectors with fonts embedded.
+
+    Examples: [cyan]tare figure night.tare -o overheads.pdf[/],
+    [cyan]tare figure night.tare --metric 'sysbench-*' --metric startup/command -p gvisor --columns 1 -o fig.pdf[/]
+    """
+    suffix = output.suffix.lower().removeprefix(".")
+    if suffix not in set(Picture):
+        raise UsageError(f"{output} has no format's suffix", fix=f"-o {output.stem or 'figure'}.pdf, .svg or .png")
+    require_campaign(file)
+    check_new(output)
+
+    from tare.cli.figure import write_figure
+    from tare.report.formats.figure import Wish
+
+    write_figure(file, Wish(show, metric, platform, columns), Picture(suffix), output)

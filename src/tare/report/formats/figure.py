@@ -1,0 +1,183 @@
+"""Figures for a paper: one small panel a metric, with the platforms' overheads or their blocks' values.
+
+By matplotlib (an extra): the page's own drawings follow a theme and have no fonts in them, a paper's figure wants
+vectors with fonts embedded (TrueType, as publishers ask for), in a column's width. The same file gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+import polars as pl
+
+from tare.analysis.comparisons.verdicts import Kind
+from tare.errors import UsageError
+from tare.report.campaign.model import PlatformReport, Report, ResultReport
+from tare.report.formats.escape import xml
+from tare.report.formats.extras import load
+from tare.report.formats.tables import Picture, Show
+from tare.report.sentences.wording import wording
+
+#: Widths of a figure in inches: one column, and a whole page of two.
+WIDTHS = {1: 3.35, 2: 7.0}
+_ROW, _ABOVE = 0.17, 0.62  # heights in inches: a platform's, and a panel's title with its axis
+_MOST = 24  # panels of a figure
+#: Wong's colours (Nature Methods 8, 2011), which a colour-blind person tells apart; shapes say the same.
+_LOOKS = {
+    Kind.SLOWER: ("#D55E00", "s"),
+    Kind.FASTER: ("#0072B2", "D"),
+    Kind.EQUIVALENT: ("#009E73", "o"),
+}
+_OPEN = ("#666666", "o")  # hollow
+_STYLE = {
+    "font.family": "DejaVu Sans",  # comes with matplotlib: the same everywhere
+    "font.size": 7,
+    "axes.linewidth": 0.6,
+    "axes.titlesize": 7,
+    "text.parse_math": False,  # a name with $ is no formula
+    "pdf.fonttype": 42,
+    "ps.fonttype": 42,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "tare",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is drawn. ``metrics``: WORKLOAD or WORKLOAD/METRIC, patterns; none: the headlines. ``columns``: 1 or 2."""
+
+    show: Show = Show.OVERHEADS
+    metrics: Sequence[str] = ()
+    platforms: Sequence[str] = ()
+    columns: int = 2
+
+
+def draw(report: Report, samples: pl.DataFrame, wish: Wish, picture: Picture) -> bytes:
+    """The figure as a file. ``samples``: as of `Store.samples`. Raises `UsageError` where there is nothing to draw."""
+    results = _chosen(report, wish)
+    names = _platforms(report, wish)
+    with load("matplotlib", "tare figure").rc_context(_STYLE), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a letter that the font lacks is a box
+        across = 1 if wish.columns == 1 else min(3, len(results))
+        down = math.ceil(len(results) / across)
+        size = WIDTHS[wish.columns], down * (_ABOVE + _ROW * len(names))
+        figure = load("matplotlib.figure", "tare figure").Figure(figsize=size, layout="constrained")
+        axes = figure.subplots(down, across, squeeze=False)
+        for number, place in enumerate(axes.flat):
+            if number >= len(results):
+                place.set_axis_off()
+            elif wish.show is Show.OVERHEADS:
+                _overheads(place, results[number], names, labelled=number % across == 0)
+            else:
+                _blocks(place, results[number], names, samples, labelled=number % across == 0)
+        return _saved(figure, report, picture)
+
+
+def _chosen(report: Report, wish: Wish) -> list[ResultReport]:
+    results = [result for result in report.results if _wanted(result, wish.metrics) and _has_figure(result)]
+    if not results:
+        known = ", ".join(dict.fromkeys(result.workload for result in report.results)) or "none"
+        raise UsageError(f"{report.file} has no such figure", fix=f"--metric WORKLOAD or WORKLOAD/METRIC, of {known}")
+    if len(results) > _MOST:
+        raise UsageError(f"{len(results)} panels are too many for a figure", fix=f"--metric for at most {_MOST}")
+    return results
+
+
+def _wanted(result: ResultReport, metrics: Sequence[str]) -> bool:
+    if not metrics:
+        return result.headline
+    for pattern in metrics:
+        workload, slash, metric = pattern.partition("/")
+        if fnmatchcase(result.workload, workload) and (
+            fnmatchcase(result.metric, metric) if slash else result.headline
+        ):
+            return True
+    return False
+
+
+def _has_figure(result: ResultReport) -> bool:
+    return any(place.op_percent is not None or place.amount is not None for place in result.platforms)
+
+
+def _platforms(report: Report, wish: Wish) -> list[str]:
+    known = [platform.name for platform in report.platforms]
+    others = [name for name in known if name != report.baseline]
+    if wish.platforms:
+        missing = [name for name in wish.platforms if name not in known]
+        if missing:
+            raise UsageError(f"{missing[0]} did not take part in {report.file}", fix=f"name of {', '.join(known)}")
+        return [name for name in known if name in wish.platforms]
+    return known if wish.show is Show.BLOCKS else others
+
+
+def _overheads(axes: Any, result: ResultReport, names: Sequence[str], *, labelled: bool) -> None:
+    adds = wording(result.metric, result.unit, result.direction, result.family).amount_first
+    places = {place.platform: place for place in result.platforms}
+    unit = ""
+    if not adds:
+        margin = result.margin_percent
+        axes.axvspan(-margin, margin, color="#000000", alpha=0.06, linewidth=0)
+    axes.axvline(0, color="#000000", linewidth=0.6)
+    for row, name in enumerate(names):
+        place = places.get(name)
+        if place is None:
+            continue
+        figure = (place.amount, place.amount_low, place.amount_high)
+        if not adds:
+            figure = (place.op_percent, place.op_low_percent, place.op_high_percent)
+        elif place.amount_unit:
+            unit = place.amount_unit
+        _point(axes, place, figure, row)
+    _finish(axes, result, names, f"added, in {unit}" if adds else "overhead in %", labelled=labelled)
+
+
+def _point(axes: Any, place: PlatformReport, figure: tuple[float | None, float | None, float | None], row: int) -> None:
+    point, low, high = figure
+    if point is None or not math.isfinite(point):
+        axes.text(0, row, " no figure", va="center", color=_OPEN[0], fontsize=6)
+        return
+    colour, marker = _LOOKS.get(place.verdict, _OPEN)
+    if low is not None and high is not None:
+        axes.plot([low, high], [row, row], color=colour, linewidth=1.1, solid_capstyle="butt")
+    face = colour if place.verdict in _LOOKS else "#FFFFFF"
+    axes.plot([point], [row], marker=marker, markersize=3.6, color=colour, markerfacecolor=face, markeredgewidth=0.9)
+
+
+def _blocks(axes: Any, result: ResultReport, names: Sequence[str], samples: pl.DataFrame, *, labelled: bool) -> None:
+    mine = samples.filter((pl.col("workload") == result.workload) & (pl.col("metric") == result.metric))
+    medians = mine.group_by("block", "platform", "replica", maintain_order=True).agg(pl.col("value").median())
+    for row, name in enumerate(names):
+        values = medians.filter(pl.col("platform") == name)["value"].to_list()
+        finite = [value for value in values if value is not None and math.isfinite(value)]
+        axes.plot(finite, [row] * len(finite), "|", markersize=6, markeredgewidth=0.7, color="#0072B2")
+    _finish(axes, result, names, xml(result.unit), labelled=labelled)
+
+
+def _finish(axes: Any, result: ResultReport, names: Sequence[str], label: str, *, labelled: bool) -> None:
+    axes.set_title(xml(f"{result.workload}, {result.metric}"), loc="left")
+    axes.set_xlabel(xml(label))
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.set_yticks(range(len(names)), [xml(name) for name in names] if labelled else [""] * len(names))
+    axes.locator_params(axis="x", nbins=5)
+    axes.tick_params(width=0.6, length=2.5)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+
+
+def _saved(figure: Any, report: Report, picture: Picture) -> bytes:
+    """Without the time, so that the same campaign gives the same bytes."""
+    title = xml(f"tare, campaign {report.id}")
+    facts: dict[Picture, dict[str, str | None]] = {
+        Picture.PDF: {"Title": title, "CreationDate": None},
+        Picture.SVG: {"Title": title, "Date": None},
+        Picture.PNG: {"Title": title},
+    }
+    out = io.BytesIO()
+    figure.savefig(out, format=picture.value, dpi=300, metadata=facts[picture])
+    return out.getvalue()

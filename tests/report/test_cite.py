@@ -1,0 +1,97 @@
+"""`tare cite`: the campaign's own facts, and hostile names as text in BibTeX and LaTeX."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tare.cli.commands.app import app
+from tare.model import Design
+from tare.report.campaign.model import Report
+from tare.report.formats.cite import bibtex, paragraph
+from tare.report.formats.tables import Prose
+
+EVIL = "}\n@misc{x, title={\\input{/etc/passwd} % $ # & _ ^ ~ \x1b[31m"
+
+
+def entries(text: str) -> dict[str, dict[str, str]]:
+    """Keys with their fields, as BibTeX takes them: a field ends where its braces are even, escaped or not."""
+    parsed = {}
+    for key, body in re.findall(r"@misc\{([^,]*),\n(.*?)\n\}\n", text, re.DOTALL):
+        fields = dict(re.findall(r"^  (\w+) = \{(.*)\},?$", body, re.MULTILINE))
+        assert len(fields) == len(body.splitlines()), "a field is a line"
+        for value in fields.values():
+            depth = 0
+            for char in value:
+                depth += (char == "{") - (char == "}")
+                assert depth >= 0
+            assert depth == 0
+        parsed[key] = fields
+    return parsed
+
+
+def test_the_paragraph_has_the_campaigns_own_facts(report: Report) -> None:
+    text = paragraph(report, Prose.TEXT)
+    for fact in (
+        "runc, docker, gvisor-systrap and gvisor-ptrace against native with tare 0.1.0 on 21 November 2025",
+        report.id,
+        "Invented 9000",
+        "Linux 6.1.0-fake",
+        "docker 1.2.3",
+        "the host's CPUs 1 and a memory limit of 512 MiB",
+        "Not so of gvisor-systrap: memory limit counts the sentry.",
+        "prime-slices, sysbench-cpu, fileio-seqwr, iperf3-tcp and startup",
+        f"{report.blocks_done} blocks in ",
+        f"the seed {report.seed}",
+        "1 %, 5 %",
+    ):
+        assert fact in text or fact.replace(", 5", " and 5") in text, fact
+    assert "\n" not in text
+
+
+def test_each_design_is_told_as_it_was(report: Report) -> None:
+    texts = {design: paragraph(report.model_copy(update={"design": design}), Prose.TEXT) for design in Design}
+    assert len(set(texts.values())) == len(Design)
+    assert "by Welch" in texts[Design.SEQUENTIAL]
+    assert "same block" not in texts[Design.SEQUENTIAL]
+
+
+def test_the_entries_name_the_file_by_its_hash(campaign: Path) -> None:
+    done = CliRunner().invoke(app, ["cite", str(campaign)])
+    assert done.exit_code == 0
+    program, data = entries(done.output).values()
+    assert "version 0.1.0" in program["title"]
+    assert hashlib.sha256(campaign.read_bytes()).hexdigest() in data["note"]
+    assert (data["year"], data["month"]) == ("2025", "11")
+
+
+def test_nothing_ends_a_field_or_is_a_command(report: Report) -> None:
+    platforms = [platform.model_copy(update={"name": EVIL, "version": EVIL}) for platform in report.platforms]
+    host = {"cpu": {"model": EVIL}, "kernel": EVIL, "distribution": EVIL}
+    changes = {
+        "platforms": platforms,
+        "host": host,
+        "id": EVIL,
+        "file": EVIL,
+        "tare_version": EVIL,
+        "image": {"suite": EVIL},
+    }
+    evil = report.model_copy(update=changes)
+    assert len(entries(bibtex(evil, "0" * 64))) == 2
+    text = paragraph(evil, Prose.LATEX)
+    assert set(re.findall(r"\\([a-zA-Z]+)", text)) <= {
+        "textbackslash", "textbraceleft", "textbraceright", "textasciicircum", "textasciitilde",
+    }  # fmt: skip
+    assert not re.search(r"(?<!\\)[%$#&_^~]", text)
+    assert "\x1b" not in bibtex(evil, "") + text
+
+
+@pytest.mark.parametrize("facts", [{}, {"cpu": None}, {"cpu": {}, "memory_bytes": "much"}])
+def test_a_host_of_which_little_is_known_is_told_too(report: Report, facts: dict[str, object]) -> None:
+    text = paragraph(report.model_copy(update={"host": facts, "resources": {}, "image": {}}), Prose.TEXT)
+    assert "a machine of unknown processor" in text
+    assert "unknown size" in text

@@ -1,0 +1,95 @@
+"""`tare figure`: what a paper takes. Fonts embedded, the same bytes every time, and hostile names as text."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from xml.etree import ElementTree
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from tare.cli.commands.app import app
+from tare.errors import TareError
+from tare.report.campaign.model import Report
+from tare.report.formats.figure import Wish, draw
+from tare.report.formats.tables import Picture, Show
+from tare.store import read_store
+
+SMALL = Wish(metrics=("sysbench-cpu", "startup/*"), platforms=("runc", "gvisor-ptrace"), columns=1)
+
+
+@pytest.fixture(scope="module")
+def samples(campaign: Path) -> pl.DataFrame:
+    with read_store(campaign) as store:
+        return store.samples()
+
+
+def test_a_pdf_has_its_fonts_in_it_as_truetype(report: Report, samples: pl.DataFrame) -> None:
+    drawn = draw(report, samples, SMALL, Picture.PDF)
+    assert drawn.startswith(b"%PDF-")
+    assert b"/FontFile2" in drawn
+    assert b"/Type3" not in drawn
+    assert b"/CreationDate" not in drawn
+
+
+@pytest.mark.parametrize("picture", Picture)
+def test_the_same_campaign_gives_the_same_bytes(report: Report, samples: pl.DataFrame, picture: Picture) -> None:
+    assert draw(report, samples, SMALL, picture) == draw(report, samples, SMALL, picture)
+
+
+def test_a_png_is_as_wide_as_a_column_at_300_dpi(report: Report, samples: pl.DataFrame) -> None:
+    drawn = draw(report, samples, SMALL, Picture.PNG)
+    assert struct.unpack(">I", drawn[16:20])[0] == round(3.35 * 300)
+
+
+@pytest.mark.parametrize("show", Show)
+def test_a_panel_a_metric_with_a_mark_a_platform(report: Report, samples: pl.DataFrame, show: Show) -> None:
+    wish = Wish(show, ("sysbench-cpu/rate", "prime-slices/rate"), ("runc", "gvisor-ptrace"))
+    tree = ElementTree.fromstring(draw(report, samples, wish, Picture.SVG))
+    groups = [element.get("id", "") for element in tree.iter("{http://www.w3.org/2000/svg}g")]
+    assert sum(name.startswith("axes_") for name in groups) == 2
+    assert not list(tree.iter("{http://www.w3.org/2000/svg}script"))
+
+
+EVIL = (
+    r"$\frac{1}{0}$",
+    "</text><script>alert(1)</script>",
+    "\x1b[31m\x00\u202e",
+    "🦀 ☃ \ufffe",
+    "a\nb",
+    "%\\input{x}",
+    "",
+    "x" * 200,
+)
+
+
+@pytest.mark.parametrize("name", EVIL)
+def test_a_hostile_name_is_text(report: Report, samples: pl.DataFrame, name: str) -> None:
+    result = next(each for each in report.results if each.workload == "sysbench-cpu" and each.headline)
+    places = [place.model_copy(update={"platform": name}) for place in result.platforms[1:2]]
+    evil = result.model_copy(update={"workload": name, "metric": name, "unit": name, "platforms": places})
+    platform = report.platforms[1].model_copy(update={"name": name})
+    hostile = report.model_copy(update={"results": [evil], "platforms": [platform], "id": name, "baseline": "native"})
+    drawn = draw(hostile, samples, Wish(columns=1), Picture.SVG)
+    tree = ElementTree.fromstring(drawn)
+    assert not list(tree.iter("{http://www.w3.org/2000/svg}script"))
+    assert b"\x1b" not in drawn
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (("-o", "x.doc"), "has no format's suffix"),
+        (("-o", "{folder}/x.pdf", "--metric", "nothing"), "has no such figure"),
+        (("-o", "{folder}/x.pdf", "-p", "nobody"), "nobody did not take part"),
+        (("-o", "{file}.pdf/x.pdf"), "cannot be written"),
+    ],
+)
+def test_what_cannot_be_drawn_is_said(campaign: Path, tmp_path: Path, arguments: tuple[str, ...], what: str) -> None:
+    filled = [argument.format(folder=tmp_path, file=campaign) for argument in arguments]
+    done = CliRunner().invoke(app, ["figure", str(campaign), *filled])
+    assert isinstance(done.exception, TareError), done.output
+    assert what in done.exception.what
+    assert list(tmp_path.iterdir()) == []
