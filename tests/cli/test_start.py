@@ -24,7 +24,7 @@ def loaded(commands, tmp_path):
 COMMANDS = (
     "doctor", "list", "run", "report", "compare", "diff", "score", "spread", "export", "footprint", "literature",
     "surface", "calibrate", "clean", "platform check", "platform checks", "platform doors", "lab run", "lab build",
-    "lab sources", "lab weights", "setup", "image export", "image import",
+    "lab sources", "lab weights", "setup", "image export", "image import", "serve",
 )  # fmt: skip
 
 

@@ -31,6 +31,7 @@ COMMANDS = {
     "diff": Listed("diff", "diff", "Say what got worse since an earlier campaign: a gate."),
     "score": Listed("score", "score", "Score platforms as the studies sum up."),
     "spread": Listed("spread", "spread", "Say where the spread of each ratio comes from."),
+    "serve": Listed("serve", "serve", "Show a folder's campaigns to this machine's browser."),
     "export": Listed("export", "export", "Write every sample with the facts of its trial."),
     "footprint": Listed("footprint", "footprint", "Count what platforms make the host's kernel do."),
     "literature": Listed("literature", "literature", "Show the published studies."),
