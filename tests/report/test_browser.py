@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from test_html import evil_record
 import fake_campaign
 import fake_footprints
 import fake_surfaces
+from tare.cli.serve import Server, Site
 from tare.report.formats.html import write_html
 from tare.store import create_store, open_store
 
@@ -214,6 +216,24 @@ def test_flame_graphs_widen_and_search(page_of: Any, tmp_path: Path) -> None:
     assert graph.locator(".found").inner_text().startswith("matched: ")
     assert page.complaints == []
     assert violations(page) == []
+
+
+def test_the_index_of_campaigns_leads_to_a_page(browser: Any, answered: Path) -> None:
+    with Server(Site(answered.parent), 0) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        page = browser.new_page()
+        complaints: list[str] = []
+        page.on("console", lambda message: complaints.append(message.text))
+        page.goto(server.address)
+        assert violations(page) == []
+        page.locator("thead th button").first.click()
+        page.locator("tbody a", has_text="night.tare").click()
+        page.locator("table.heat").wait_for()
+        assert [text for text in complaints if "favicon" not in text] == []
+        page.close()
+        server.shutdown()
+        thread.join()
 
 
 #: As long as a name may be: tags, what a terminal obeys, text that runs the other way, what has no width.

@@ -31,10 +31,10 @@ READERS = {
 }  # fmt: skip
 #: What adds to a file that is there, and starts instances for it: tried with those that cannot be opened.
 WRITERS = {"footprint": ["footprint -o {}"], "surface": ["surface -o {}"]}
-#: These are given no campaign.
+#: These are given no campaign; `serve` is given a folder (tests/cli/test_serve.py).
 OTHERS = {
     "doctor", "list", "literature", "clean", "platform check", "platform checks", "platform doors", "lab run",
-    "lab build", "lab sources", "lab weights", "image export", "image import", "setup",
+    "lab build", "lab sources", "lab weights", "image export", "image import", "setup", "serve",
 }  # fmt: skip
 
 

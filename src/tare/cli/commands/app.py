@@ -32,6 +32,7 @@ COMMANDS = {
     "history": Listed("history", "history", "Say where figures changed over many campaigns: a gate."),
     "score": Listed("score", "score", "Score platforms as the studies sum up."),
     "spread": Listed("spread", "spread", "Say where the spread of each ratio comes from."),
+    "serve": Listed("serve", "serve", "Show a folder's campaigns to this machine's browser."),
     "export": Listed("export", "export", "Write every sample with the facts of its trial."),
     "sql": Listed("sql", "sql", "Ask campaigns in SQL."),
     "figure": Listed("figure", "figure", "Draw a campaign's figures for a paper."),

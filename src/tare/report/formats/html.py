@@ -148,13 +148,18 @@ def materials(paths: Sequence[Path], study: str | None = None, asked: Asked | No
 
 def write_page(read: Sequence[Material], out: Path) -> None:
     """Draw the page, and have it take its place when it is whole. Raises `UsageError` when it cannot be written."""
-    text = page([_view(material) for material in read])
     with outputs.written(out) as file:
-        file.write(text)
+        file.write(page_text(read))
 
 
-def page(views: Sequence[CampaignView]) -> str:
+def page_text(read: Sequence[Material]) -> str:
     """The whole page."""
+    views = [_view(material) for material in read]
+    return rendered("report.html", ("footprint.js", "flames.js", "tables.js"), campaigns=views)
+
+
+def rendered(template: str, scripts: Sequence[str], **values: object) -> str:
+    """A page from one of our templates, with our style and these of our scripts."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -195,11 +200,8 @@ def page(views: Sequence[CampaignView]) -> str:
         "samples_a_second": SAMPLES_A_SECOND,
     }
     # Markup: our own style and script go in as they are.
-    return environment.get_template("report.html").render(
-        campaigns=views,
-        style=Markup(_own("report.css")),  # noqa: S704
-        script=Markup(_own("footprint.js") + _own("flames.js") + _own("tables.js")),  # noqa: S704
-    )
+    style, script = Markup(_own("report.css")), Markup("".join(map(_own, scripts)))  # noqa: S704
+    return environment.get_template(template).render(style=style, script=script, **values)
 
 
 def _material(path: Path, study: str | None, asked: Asked) -> Material:

@@ -1,0 +1,80 @@
+"""An index of campaign files as a page: what each holds, by its record alone, so that many are listed at once."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tare.errors import Failed, TareError, attempt
+from tare.report.campaign.model import host_title
+from tare.report.formats.html import rendered
+from tare.store import read_store
+
+#: More files are not listed, and the page says so.
+MOST = 2_000
+_SUFFIX = ".tare"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file of the index. ``problem``: why it cannot be read; then the rest is empty."""
+
+    key: str  # by which its page is asked for
+    name: str  # its path below the folder
+    created: float | None
+    host: str
+    profile: str
+    platforms: tuple[str, ...]  # but the baseline
+    workloads: int
+    status: str
+    problem: str
+
+
+def campaign_files(folder: Path) -> Mapping[str, Path]:
+    """Campaign files below a folder by a key that tells nothing of the path; no symbolic link is followed."""
+    files: dict[str, Path] = {}
+    for parent, folders, names in os.walk(folder, followlinks=False):
+        folders.sort()
+        for name in sorted(names):
+            path = Path(parent, name)
+            if name.endswith(_SUFFIX) and path.is_file() and not path.is_symlink():
+                files[_key(path.relative_to(folder))] = path
+    return files
+
+
+def entries(folder: Path) -> list[Entry]:
+    """The files below a folder, the newest campaign first; what cannot be read comes last."""
+    listed = [_entry(key, path, folder) for key, path in list(campaign_files(folder).items())[:MOST]]
+    return sorted(listed, key=lambda entry: (entry.created is None, -(entry.created or 0.0), entry.name))
+
+
+def index_page(folder: Path) -> str:
+    """The page that lists the campaigns below a folder."""
+    listed = entries(folder)
+    return rendered("index.html", ("tables.js",), folder=folder.resolve().name, entries=listed, most=MOST)
+
+
+def _key(path: Path) -> str:
+    return hashlib.sha256(os.fsencode(path)).hexdigest()[:20]
+
+
+def _entry(key: str, path: Path, folder: Path) -> Entry:
+    name = str(path.relative_to(folder))
+    try:
+        read = attempt(lambda: _read(key, path, name))
+    except TareError as error:
+        return Entry(key, name, None, "", "", (), 0, "", error.what)
+    return Entry(key, name, None, "", "", (), 0, "", read.reason) if isinstance(read, Failed) else read
+
+
+def _read(key: str, path: Path, name: str) -> Entry:
+    with read_store(path) as store:
+        record = store.record
+        platforms = tuple(each.name for each in record.platforms if each.name != record.baseline)
+        host = host_title(record.host)
+        return Entry(
+            key, name, record.created, host, record.profile, platforms, len(record.workloads), store.status, ""
+        )
