@@ -75,7 +75,7 @@ ip link set lo up
 _USERS = ("unshare", "--user", "--map-root-user", "--map-auto", "--mount", "--cgroup", "--")
 _PROCESSES = ("unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--")
 #: Names of network namespaces are files, which go with the mounts that they are in.
-_APART = ("unshare", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--", "sh", "-ec")
+_APART = ("unshare", "--mount", *_PROCESSES[1:], "sh", "-ec")
 _NAMES_APART = 'mount -t tmpfs none /run/netns; exec "$@"'
 
 
