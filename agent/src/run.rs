@@ -10,7 +10,6 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
-use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command};
@@ -87,11 +86,11 @@ impl Application {
     pub fn run(&self) -> Result<(), String> {
         match &self.ready {
             None => self.become_it(),
-            Some(Ready::Output) => {
+            Some(ready) => {
+                // What it says last is then beside what is said of it.
                 rustix::stdio::dup2_stderr(io::stdout()).map_err(|error| format!("standard error: {error}"))?;
-                self.become_it()
+                if *ready == Ready::Output { self.become_it() } else { self.watch(ready) }
             }
-            Some(ready) => self.watch(ready),
         }
     }
 
@@ -125,7 +124,6 @@ impl Application {
             }
         }
         child.arg("--").args(self.argv.iter().map(OsString::from));
-        child.stderr(io::stdout().as_fd().try_clone_to_owned().map_err(|error| error.to_string())?);
         let mut child = child.spawn().map_err(|error| format!("{}: {error}", self.argv[0]))?;
         let until = Instant::now() + self.within;
         loop {
@@ -218,10 +216,9 @@ fn identify(text: &str) -> Result<Identity, String> {
 fn identity_of(text: &str, users: &str, groups: &str) -> Result<Identity, String> {
     let (name, group) = text.split_once(':').map_or((text, None), |(name, group)| (name, Some(group)));
     let number: Option<u32> = name.parse().ok();
-    let entry = users
-        .lines()
-        .map(|line| line.split(':').collect::<Vec<_>>())
-        .find(|fields| fields.len() >= 6 && (fields[0] == name || (number.is_some() && fields[2].parse().ok() == number)));
+    let entry = users.lines().map(|line| line.split(':').collect::<Vec<_>>()).find(|fields| {
+        fields.len() >= 6 && (fields[0] == name || (number.is_some() && fields[2].parse().ok() == number))
+    });
     let from_entry = |index: usize| entry.as_ref().and_then(|fields| fields[index].parse().ok());
     let user = from_entry(2).or(number).ok_or(format!("there is no user {name:?} in /etc/passwd"))?;
     let known = || groups.lines().map(|line| line.split(':').collect::<Vec<_>>()).filter(|fields| fields.len() >= 3);

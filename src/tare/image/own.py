@@ -51,7 +51,7 @@ def ensure(source: Source, agent: Path, tools: Image, progress: Progress) -> Ima
                 root = made / "root"
                 root.mkdir(mode=0o755)
                 _unpacked(lambda: oci.unpack(place, container, root), source)
-                _add_agent(root, agent, digest)
+                add_agent(root, agent, digest)
         return _image(folder, digest, agent_hash, tools, source, container.digests, container.application)
 
 
@@ -107,7 +107,7 @@ def _of_folder(source: Source, agent: Path, agent_hash: str, tools: Image, progr
                     root = made / "root"
                     root.mkdir(mode=0o755)
                     _unpacked(lambda: archives.unpack_layer(tar, root, 2 * oci.MOST_BYTES), source)
-                    _add_agent(root, agent, digest)
+                    add_agent(root, agent, digest)
     return _image(folder, digest, agent_hash, tools, source, {"folder": contents}, Application())
 
 
@@ -146,7 +146,7 @@ def _fetched(source: Source, progress: Progress) -> Path:
     return place
 
 
-def _add_agent(root: Path, agent: Path, digest: str) -> None:
+def add_agent(root: Path, agent: Path, digest: str) -> None:
     """Put the agent in, and what else every instance has. No link of the image's is followed: it may lead anywhere."""
     top = os.open(root, beneath.FOLDER)
     try:

@@ -20,6 +20,7 @@ from tare.image.build import Image
 from tare.model import Arm, Progress
 from tare.platforms import contract, registry
 from tare.platforms.base import Availability, Observed, Platform
+from tare.session import Refused
 from tare.store import LeftOut, PlatformRecord
 
 CLOCK_SOURCE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
@@ -202,7 +203,10 @@ def _text_inside(platform: Platform, running: RunningInstance, path: str) -> str
 
 
 def _output_of(running: RunningInstance, argv: list[str]) -> str:
-    done = running.session.execute(argv, time_limit_s=10)
+    try:
+        done = running.session.execute(argv, time_limit_s=10)
+    except Refused:  # an application's own image need not have the program
+        return "unknown"
     output = done.stdout.decode(errors="replace").strip()
     return output if done.code == 0 and output else "unknown"
 

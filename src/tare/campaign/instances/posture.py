@@ -8,6 +8,7 @@ from typing import Any
 from tare.campaign.instances.launcher import RunningInstance
 from tare.host.facts import posture
 from tare.platforms.base import AGENT, Platform
+from tare.session import Refused
 
 INSIDE, OUTSIDE, MITIGATIONS = "security inside", "security outside", "mitigations inside"
 LIMIT_S = 10.0
@@ -22,10 +23,14 @@ def facts(platform: Platform, running: RunningInstance) -> dict[str, Any]:
     known: dict[str, Any] = {}
     if platform.has_agent:
         argv = posture.show_argv(mitigations=platform.own_kernel)
-        done = running.session.execute(argv, time_limit_s=LIMIT_S)
-        shown = posture.parse_shown(done.stdout.decode(errors="replace"))
+        try:
+            printed = running.session.execute(argv, time_limit_s=LIMIT_S).stdout
+        except Refused:  # an application's own image need not have a shell
+            printed = b""
+        shown = posture.parse_shown(printed.decode(errors="replace"))
         own = {path.removeprefix("/proc/self/"): text for path, text in shown.items()}
-        known[INSIDE] = posture.of_files(own, name)
+        if own:
+            known[INSIDE] = posture.of_files(own, name)
         mitigations = {
             Path(path).name: text for path, text in shown.items() if path.startswith(f"{posture.MITIGATIONS}/") and text
         }

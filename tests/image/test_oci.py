@@ -1,0 +1,278 @@
+"""Container images as files: what comes out of a layout or an archive, and what is refused of a hostile one."""
+
+import gzip
+import hashlib
+import io
+import json
+import os
+import tarfile
+
+import pytest
+import zstandard
+
+from tare.errors import ImageError
+from tare.host.filesystems import archives
+from tare.image import oci, own
+
+
+def _info(name, **more):
+    info = tarfile.TarInfo(name)
+    info.uid, info.gid, info.mode = os.getuid(), os.getgid(), 0o755
+    for key, value in more.items():
+        setattr(info, key, value)
+    return info
+
+
+def _tar(*infos, data=b"hello"):
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for info in infos:
+            info.size = len(data) if info.isfile() else 0
+            tar.addfile(info, io.BytesIO(data))
+    return made.getvalue()
+
+
+def _folder(name, **more):
+    return _info(name, type=tarfile.DIRTYPE, **more)
+
+
+def _link(name, to, kind=tarfile.SYMTYPE):
+    return _info(name, type=kind, linkname=to)
+
+
+def _sha(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+@pytest.fixture
+def layout(tmp_path):
+    """Writes an OCI layout of these layers (plain tars), and returns its folder."""
+    place = tmp_path / "image"
+
+    def blob(data, **more):
+        (place / "blobs/sha256").mkdir(parents=True, exist_ok=True)
+        (place / "blobs/sha256" / _sha(data)).write_bytes(data)
+        return {"digest": f"sha256:{_sha(data)}", "size": len(data), **more}
+
+    def write(*layers, pack=gzip.compress, config=None, tags=("latest",), diff_ids=None, arch=None):
+        machine = arch or oci.ARCHITECTURES.get(os.uname().machine, os.uname().machine)
+        contents = {
+            "architecture": machine,
+            "os": "linux",
+            "config": config or {},
+            "rootfs": {"type": "layers", "diff_ids": diff_ids or [f"sha256:{_sha(layer)}" for layer in layers]},
+        }
+        listed = []
+        for tag in tags:
+            described = blob(json.dumps({**contents, "comment": tag}).encode())
+            manifest = {"config": described, "layers": [blob(pack(layer)) for layer in layers]}
+            listed.append(
+                blob(
+                    json.dumps(manifest).encode(),
+                    mediaType="application/vnd.oci.image.manifest.v1+json",
+                    annotations={"org.opencontainers.image.ref.name": tag},
+                )
+            )
+        (place / "index.json").write_text(json.dumps({"manifests": listed}))
+        return place
+
+    return write
+
+
+def _root(tmp_path, place, tag=None):
+    root = tmp_path / "root"
+    root.mkdir()
+    oci.unpack(place, oci.read(place, tag), root)
+    return root
+
+
+LOWER = (_folder("etc"), _info("etc/keep"), _info("etc/gone"), _folder("old"), _info("old/a"), _info("kind"))
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress, bytes], ids=["gzip", "zstd", "plain"])
+def test_layers_come_out_over_each_other_with_whiteouts_whatever_their_compression(tmp_path, layout, pack):
+    upper = _tar(
+        _info("etc/.wh.gone"), _info("old/new"), _info("old/.wh..wh..opq"), _folder("kind"), _info("kind/file"),
+        _link("run", "/var/run"), _info("deep/below/it", mode=0o4755),
+    )  # fmt: skip
+    root = _root(tmp_path, layout(_tar(*LOWER), upper, pack=pack))
+    assert sorted(str(path.relative_to(root)) for path in root.rglob("*")) == [
+        "deep", "deep/below", "deep/below/it", "etc", "etc/keep", "kind", "kind/file", "old", "old/new", "run",
+    ]  # fmt: skip
+    assert (root / "run").readlink().as_posix() == "/var/run"
+    assert (root / "deep/below/it").stat().st_mode & 0o7777 == 0o4755
+
+
+def test_a_tar_without_its_end_is_whole_as_umoci_writes_it(tmp_path, layout):
+    short = _tar(_info("a"))[: 512 + 5]
+    assert (_root(tmp_path, layout(short)) / "a").read_text() == "hello"
+
+
+def test_an_archive_is_read_as_its_layout(tmp_path, layout):
+    place = layout(_tar(_info("a")), config={"Entrypoint": ["/a"], "Cmd": ["-x"], "Env": ["B=c=d"], "User": "me"})
+    packed = tmp_path / "image.tar"
+    with tarfile.open(packed, "w") as tar:
+        tar.add(place, arcname=".")
+    image = oci.read(packed)
+    assert image == oci.read(place)
+    how = image.application
+    assert (how.entrypoint, how.command, how.env, how.user, how.directory) == (
+        ("/a",),
+        ("-x",),
+        {"B": "c=d"},
+        "me",
+        "/",
+    )
+    assert (_root(tmp_path, packed) / "a").read_text() == "hello"
+
+
+def test_what_docker_saved_is_read(tmp_path):
+    layer = _tar(_info("a"))
+    machine = oci.ARCHITECTURES.get(os.uname().machine, os.uname().machine)
+    rootfs = {"type": "layers", "diff_ids": [f"sha256:{_sha(layer)}"]}
+    config = json.dumps({"architecture": machine, "os": "linux", "rootfs": rootfs}).encode()
+    saved = [{"Config": "c.json", "RepoTags": ["web:1"], "Layers": ["l/layer.tar"]}]
+    packed = tmp_path / "saved.tar"
+    with tarfile.open(packed, "w") as tar:
+        for name, data in (("c.json", config), ("l/layer.tar", layer), ("manifest.json", json.dumps(saved).encode())):
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    assert oci.read(packed, "web:1").digests == {"config": _sha(config), "layer 1": _sha(layer)}
+    assert (_root(tmp_path, packed) / "a").read_text() == "hello"
+    with pytest.raises(ImageError, match="0 such images: web:1"):
+        oci.read(packed, "web:2")
+
+
+def test_the_image_is_chosen_by_its_tag(layout):
+    place = layout(_tar(_info("a")), tags=("one", "two"))
+    assert oci.read(place, "one").digest != oci.read(place, "two").digest
+    with pytest.raises(ImageError, match=r"2 images: it has one, two"):
+        oci.read(place)
+    with pytest.raises(ImageError, match=r"no image 'three': it has one, two"):
+        oci.read(place, "three")
+
+
+@pytest.mark.parametrize(
+    "infos",
+    [
+        [_info("../out")],
+        [_info("/out")],
+        [_link("a", ".."), _info("a/out")],
+        [_link("a", "/"), _info("a/out")],
+        [_link("a", "../out", tarfile.LNKTYPE)],
+        [_link("b", ".."), _link("a", "b/out", tarfile.LNKTYPE)],
+        [_info("../.wh.out")],
+        [_info(".wh...")],
+        [_info(".wh..")],
+        [_info(".wh.")],
+        [_info("disk", type=tarfile.BLKTYPE, devmajor=8, devminor=0)],
+        [_info("mem", type=tarfile.CHRTYPE, devmajor=1, devminor=1)],
+        [_info("pipe", type=tarfile.FIFOTYPE)],
+        [_info("a", uid=1 << 20)],
+        [_info("a", pax_headers={"SCHILY.xattr.trusted.overlay.opaque": "y"})],
+    ],
+    ids=lambda infos: ",".join(f"{info.name}>{info.linkname}" if info.linkname else info.name for info in infos),
+)
+def test_a_hostile_layer_is_refused_and_reaches_nothing_outside(tmp_path, layout, infos):
+    outside = tmp_path / "out"
+    outside.write_text("mine")
+    with pytest.raises(ImageError, match="cannot be unpacked"):
+        _root(tmp_path, layout(_tar(*infos)))
+    assert outside.read_text() == "mine"
+
+
+def test_a_later_layer_is_not_led_out_by_a_link_of_an_earlier_one(tmp_path, layout):
+    outside = tmp_path / "out"
+    outside.mkdir()
+    (outside / "file").write_text("mine")
+    for later in ([_info("way/file")], [_info("way/.wh.file")], [_info("way/.wh..wh..opq")]):
+        with pytest.raises(ImageError, match="way"):
+            _root(tmp_path, layout(_tar(_link("way", str(outside))), _tar(*later)))
+        (tmp_path / "root/way").unlink()
+        (tmp_path / "root").rmdir()
+    assert (outside / "file").read_text() == "mine"
+
+
+def test_other_contents_than_the_digests_say_are_refused(tmp_path, layout):
+    layer = _tar(_info("a"))
+    with pytest.raises(ImageError, match="other contents than its digest"):
+        _root(tmp_path, layout(layer, diff_ids=[f"sha256:{'0' * 64}"]))
+    place = layout(layer)
+    config = oci.read(place).digest
+    (place / "blobs/sha256" / config).write_text("{}")
+    with pytest.raises(ImageError, match="has other contents"):
+        oci.read(place)
+
+
+def test_a_blob_that_is_a_link_out_of_the_layout_is_not_read(tmp_path, layout):
+    place = layout(_tar(_info("a")))
+    blob = place / "blobs/sha256" / oci.read(place).digest
+    moved = tmp_path / "moved"
+    blob.rename(moved)
+    blob.symlink_to(moved)
+    with pytest.raises(ImageError, match="has no file blobs/sha256"):
+        oci.read(place)
+
+
+def test_more_than_the_bound_is_refused_while_it_is_unpacked(tmp_path, layout, monkeypatch):
+    place = layout(_tar(_info("a"), data=bytes(1 << 20)))
+    monkeypatch.setattr(oci, "MOST_BYTES", 1 << 19)
+    with pytest.raises(ImageError, match="unpacks to more than"):
+        _root(tmp_path, place)
+
+
+@pytest.mark.parametrize("broken", [b"", b"\x1f\x8bnot gzip at all", b"\x28\xb5\x2f\xfdnor zstd", b"x" * 600])
+def test_a_damaged_layer_is_said_to_be_that(tmp_path, layout, broken):
+    with pytest.raises(ImageError):
+        _root(tmp_path, layout(_tar(_info("a")), pack=lambda _: broken))
+
+
+def test_what_is_no_image_or_another_machines_is_refused(tmp_path, layout):
+    with pytest.raises(ImageError, match="for linux on riscv64"):
+        oci.read(layout(_tar(_info("a")), arch="riscv64"))
+    (tmp_path / "file").write_text("hello")
+    with pytest.raises(ImageError, match="is no image"):
+        oci.read(tmp_path / "file")
+    with pytest.raises(ImageError, match=r"neither index\.json nor manifest\.json"):
+        oci.read(tmp_path)
+    (tmp_path / "index.json").write_text('{"manifests": 3}')
+    with pytest.raises(ImageError, match=r"index\.json of the image cannot be read: manifests"):
+        oci.read(tmp_path)
+
+
+@pytest.mark.parametrize("path", ["usr", "usr/local", "usr/local/bin", "etc", "proc", "dev", "data"])
+def test_the_agent_is_not_put_through_a_link_of_the_images(tmp_path, path):
+    outside = tmp_path / "out"
+    outside.mkdir()
+    agent, root = tmp_path / "agent", tmp_path / "root"
+    agent.write_bytes(b"agent")
+    (root / path).parent.mkdir(parents=True)
+    (root / path).symlink_to(outside)
+    with pytest.raises(ImageError, match=f"/{path} of the image is no folder"):
+        own.add_agent(root, agent, "0" * 64)
+    assert not list(outside.iterdir())
+
+
+def test_a_root_with_nothing_in_it_gets_what_every_instance_has(tmp_path):
+    agent, root = tmp_path / "agent", tmp_path / "root"
+    agent.write_bytes(b"agent")
+    (root / "etc").mkdir(parents=True)
+    (root / "etc/tare-image").symlink_to(tmp_path / "elsewhere")
+    own.add_agent(root, agent, "0" * 64)
+    assert (root / "usr/local/bin/tare-agent").stat().st_mode & 0o777 == 0o755
+    assert (root / "usr/local/bin/true").readlink().as_posix() == "tare-agent"
+    assert (root / "etc/tare-image").read_text() == f"{'0' * 64}\n"
+    assert not (tmp_path / "elsewhere").exists()
+    assert {"data", "dev", "proc", "sys", "run", "tmp"} <= {entry.name for entry in root.iterdir()}
+    (root / "bin").mkdir()
+    (root / "bin/true").write_text("")
+    (root / "usr/local/bin/true").unlink()
+    own.add_agent(root, agent, "0" * 64)
+    assert not (root / "usr/local/bin/true").exists()
+
+
+def test_a_layer_is_bounded_in_its_members(tmp_path, monkeypatch):
+    monkeypatch.setattr(archives, "MAX_MEMBERS", 3)
+    with pytest.raises(tarfile.ReadError, match="more than 3 members"):
+        archives.unpack_layer(io.BytesIO(_tar(*(_folder(f"d{n}") for n in range(4)))), tmp_path, 1 << 20)

@@ -1,0 +1,288 @@
+"""A user's own application: the file's lines and mistakes, the commands that it becomes, and how its load is read."""
+
+import json
+import re
+import tomllib
+from importlib import resources
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tare.errors import HostError, ParseError, UsageError
+from tare.model import Application, Direction
+from tare.workloads import registry
+from tare.workloads.base import Completed, Side, Surroundings
+from tare.workloads.contract import problems, require_params
+from tare.workloads.own import application, file, lines
+
+HERE = Path(__file__).parent / "own"
+WHOLE = """\
+name = "broker"
+[source]
+image = "broker.oci"
+[start]
+arguments = ["-p", "{port}", "{other}", "{messages}"]
+env = { LISTEN = "{address}:{port}" }
+[start.files]
+"/etc/broker.conf" = "port {port} { {unknown} }"
+[ready]
+output = "running"
+within = 3
+[load]
+command = ["bench", "-h", "{address}", "-p", "{port}", "-n", "{messages}"]
+packages = ["broker-tools"]
+[metrics.rate]
+regex = 'rate: ([0-9.]+)'
+unit = "messages/s"
+better = "higher"
+[metrics.p99]
+json = "all[1].p99"
+unit = "ms"
+better = "lower"
+[work]
+regex = 'messages: ([0-9]+)'
+unit = "message"
+[resources]
+memory = 300
+[parameters]
+messages = { quick = 10, full = 1000 }
+other = "x"
+"""
+AROUND = Surroundings(1 << 30, 2, 1 << 40, "192.0.2.7", 20100, 5201)
+IMAGE = Application(("broker",), ("-v",), {"A": "b"}, "/var/lib/broker", "broker")
+
+
+@pytest.fixture
+def described(tmp_path):
+    """Writes a file, and returns the workload of it."""
+
+    def write(text):
+        place = tmp_path / "broker.toml"
+        place.write_text(text)
+        return registry.get(f"app:{place}")
+
+    return write
+
+
+def _mistakes(tmp_path, text):
+    place = tmp_path / "app.toml"
+    place.write_text(text)
+    described, mistakes = file.examine(place)
+    assert (described is None) == bool(mistakes)
+    return [(mistake.line, mistake.what) for mistake in mistakes]
+
+
+def test_five_mistakes_are_five_errors_each_with_its_line():
+    described, mistakes = file.examine(HERE / "five_mistakes.toml")
+    assert described is None
+    assert [(mistake.line, mistake.what) for mistake in mistakes] == [
+        (1, "name: it is not lower case words, joined by dashes"),
+        (8, "start.command[4]: nothing stands for {prot}"),
+        (9, "start.usr: there is no such key"),
+        (15, "ready.http: it does not begin with /, or has spaces or letters that no address has"),
+        (21, "resources.memory: input should be a valid integer"),
+    ]
+    assert [mistake.fix for mistake in mistakes][1:3] == ["did you mean port?", "did you mean user?"]
+
+
+def test_what_is_no_toml_is_told_with_the_rest_and_hides_nothing_but_itself(tmp_path):
+    text = (
+        'name = oops\n[source]\npackages = ["x"\n[start]\ncommand = [\n "a",\n "{port}"\n]\ncommand = ["b"]\nusr = 1\n'
+    )
+    assert _mistakes(tmp_path, text) == [
+        (1, "this is not TOML: invalid value"),
+        (3, "this is not TOML: unclosed array"),
+        (9, "this is not TOML: cannot overwrite a value"),
+        (10, "start.usr: there is no such key"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "line", "what"),
+    [
+        ('image = "broker.oci"', 'image = "a"\nfolder = "b"', 2, "exactly one of image, folder and packages"),
+        ('image = "broker.oci"', 'folder = "b"', 4, "only an image says by itself how it is started"),
+        ('image = "broker.oci"', 'packages = ["No Package"]', 3, "is no name of a Debian package"),
+        ('output = "running"', 'output = "a"\ntcp = true', 9, "exactly one of tcp"),
+        ("within = 3", "within = 0", 11, "greater than 0"),
+        ('better = "higher"', 'better = "more"', 18, "'higher' or 'lower'"),
+        ("[metrics.rate]", "[metrics.cpu-cost]", 15, "tare has a metric of this name itself"),
+        ("rate: ([0-9.]+)", "rate: [0-9.]+", 16, "it has 0 groups"),
+        ("rate: ([0-9.]+)", "rate: ([0-9.+", 16, "no regular expression"),
+        ('json = "all[1].p99"', 'json = "all[x]..p99"', 20, "no path such as"),
+        ("quick = 10", "quik = 10", 29, "one value, or a value for quick and one for full"),
+        ("quick = 10", 'quick = "a"', 29, "a number in one profile and a text in the other"),
+        ('other = "x"', "port = 3", 30, "this name cannot be given"),
+        ('command = ["bench"', 'built_in = "http-get"\ncommand = ["bench"', 12, "exactly one of built_in and command"),
+        ("memory = 300", "memory = 300\n[more]", 28, "more: there is no such key"),
+    ],
+)
+def test_each_mistake_is_told_at_its_line(tmp_path, before, after, line, what):
+    assert before in WHOLE
+    mistakes = _mistakes(tmp_path, WHOLE.replace(before, after, 1))
+    assert any(at == line and what in told for at, told in mistakes), mistakes
+
+
+def test_a_port_that_is_not_tares_is_told(tmp_path):
+    text = WHOLE.replace("{port}", "1883")
+    assert _mistakes(tmp_path, text) == [
+        (4, "start: nothing in it names {port}, and tare gives every instance a port of its own to listen on")
+    ]
+
+
+def test_the_file_to_begin_with_has_no_mistakes_and_shows_every_key(tmp_path):
+    text = resources.files("tare.workloads.own").joinpath("example.toml").read_text()
+    assert _mistakes(tmp_path, text) == []
+    tables = (
+        file.OwnFile, file.SourceTable, file.StartTable, file.ReadyTable, file.LoadTable, file.MetricTable,
+        file.FigureTable, file.ResourcesTable,
+    )  # fmt: skip
+    for table in tables:
+        for name, key in table.model_fields.items():
+            shown = key.alias or name
+            assert re.search(rf"^(# )?(\[+(\w+\.)*{shown}[\].]|{shown} = )", text, re.MULTILINE), shown
+
+
+@given(st.dictionaries(st.from_regex(r"[a-z]{1,5}", fullmatch=True), st.integers() | st.text(), max_size=5))
+def test_values_are_tomllibs_and_every_key_has_its_line(values):
+    text = "# first\n\n" + "".join(f"{name} = {json.dumps(value)}\n" for name, value in values.items())
+    try:
+        known = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:  # JSON's surrogates
+        return
+    read = lines.parse(text)
+    assert read.values == known
+    assert read.lines == {(name,): number for number, name in enumerate(values, start=3)}
+
+
+def test_lines_of_values_over_several_lines_and_of_tables():
+    read = lines.parse('a = """\n[no]\nb = 1\n"""\n[t.u]\nc = [\n 1,\n]\nd.e = 2\n[[l]]\nf = 1')
+    assert read.lines == {
+        ("a",): 1, ("t",): 5, ("t", "u"): 5, ("t", "u", "c"): 6, ("t", "u", "d"): 9, ("t", "u", "d", "e"): 9,
+        ("l",): 10,
+    }  # fmt: skip
+    assert read.mistakes == []
+    assert read.line(("t", "u", "nothing")) == 5
+
+
+def test_a_file_that_cannot_be_read_is_said(tmp_path):
+    for place in (tmp_path / "none.toml", tmp_path, Path("/dev/zero")):
+        with pytest.raises(UsageError, match=r"cannot be read|no file, or not a short one"):
+            file.examine(place)
+    (tmp_path / "latin.toml").write_bytes(b'name = "\xe9"')
+    with pytest.raises(UsageError, match="not UTF-8"):
+        file.examine(tmp_path / "latin.toml")
+
+
+def test_a_campaign_says_the_first_mistake_and_how_to_see_all():
+    with pytest.raises(UsageError, match=r"five_mistakes.toml:1: name: .* \(and 4 more: tare app check"):
+        registry.choose([f"app:{HERE / 'five_mistakes.toml'}"])
+
+
+def test_the_workload_is_one_as_all_others(described):
+    workload = described(WHOLE)
+    assert [problem for problem in problems(workload) if "name that is not lower case" not in problem] == []
+    assert [(metric.name, metric.unit, metric.direction) for metric in workload.metrics] == [
+        ("rate", "messages/s", Direction.HIGHER),
+        ("p99", "ms", Direction.LOWER),
+    ]
+    assert {metric.name for metric in workload.all_metrics} >= {"cpu-cost", "client-cost"}
+    assert workload.source.place.endswith("/broker.oci")
+    assert tomllib.loads(workload.layer.text) == {"recorded": {"packages": ["broker-tools"]}}
+    quick, full = (workload.profiles[name] for name in ("quick", "full"))
+    assert (quick["messages"], full["messages"], quick["other"]) == (10, 1000, "x")
+    require_params(workload, quick)
+    assert registry.choose([workload.name])[0].name == workload.name
+
+
+def test_a_file_that_was_changed_is_not_resumed(described):
+    params = dict(described(WHOLE).profiles["quick"])
+    with pytest.raises(UsageError, match="cannot have file"):
+        require_params(described(WHOLE.replace("within = 3", "within = 4")), params)
+
+
+def test_without_work_there_is_no_cost_of_it(described):
+    text = WHOLE.replace("[work]\nregex = 'messages: ([0-9]+)'\nunit = \"message\"\n", "")
+    workload = described(text)
+    assert workload.all_metrics == workload.metrics
+
+
+def test_the_commands_have_the_places_of_their_side_filled_in(described):
+    workload = described(WHOLE)
+    plan = workload.plan(workload.profiles["quick"], _with(IMAGE))
+    (config,), (server,), (load,) = plan.prepare, plan.servers, plan.measures
+    assert config.argv[1:] == ("write", "/etc/broker.conf")
+    assert config.stdin == b"port 5201 { {unknown} }"
+    before, after = server.argv.index("run"), server.argv.index("--")
+    assert server.argv[before + 1 : after] == ("--user", "broker", "--ready", "output", "--within", "3")
+    assert server.argv[after + 1 :] == ("broker", "-p", "5201", "x", "10")
+    assert (server.cwd, server.env) == ("/var/lib/broker", {"A": "b", "LISTEN": "0.0.0.0:5201"})
+    assert (server.ready, server.ready_limit_s) == (b"running", 3 + application.GRACE_S)
+    assert load.argv == ("bench", "-h", "192.0.2.7", "-p", "20100", "-n", "10")
+    assert (load.side, load.env) == (Side.CLIENT, {})
+
+
+def _with(image):
+    fields = {name: getattr(AROUND, name) for name in AROUND.__slots__}
+    return Surroundings(**{**fields, "application": image})
+
+
+def test_the_load_may_come_out_of_the_applications_own_image(described):
+    workload = described(WHOLE.replace('packages = ["broker-tools"]', 'program = "application"'))
+    assert workload.layer is None
+    (load,) = workload.plan(workload.profiles["quick"], _with(IMAGE)).measures
+    assert (load.side, load.env) == (Side.CLIENT_OWN, {"A": "b"})
+
+
+def test_readiness_by_a_port_or_a_page_is_the_agents_to_see(described):
+    for key, seen in (("tcp = true", "tcp:5201"), ('http = "/up"', "http:5201:/up")):
+        workload = described(WHOLE.replace('output = "running"', key))
+        (server,) = workload.plan(workload.profiles["quick"], _with(IMAGE)).servers
+        assert server.argv[server.argv.index("--ready") + 1] == seen
+        assert server.ready == application.READY
+    source = Path(__file__).parents[2] / "agent/src/run.rs"
+    assert f'pub const READY: &str = "{application.READY.decode()}";' in source.read_text()
+
+
+def test_what_cannot_be_started_is_said_with_its_line_or_its_fix(described):
+    workload = described(WHOLE)
+    with pytest.raises(HostError, match="300 MiB of memory, and instances have 256"):
+        workload.plan(workload.profiles["quick"], Surroundings(256 << 20, 1, 1 << 30, "192.0.2.7", 1, 2))
+    with pytest.raises(HostError, match="with a network"):
+        workload.plan(workload.profiles["quick"], Surroundings(1 << 30, 1, 1 << 30, None, None, None))
+    bare = described(WHOLE.replace('arguments = ["-p", "{port}", "{other}", "{messages}"]\n', ""))
+    with pytest.raises(HostError, match="does not say how it is started") as caught:
+        bare.plan(bare.profiles["quick"], _with(Application()))
+    assert re.search(r"broker\.toml:4$", caught.value.fix)
+
+
+def _done(stdout, *, code=0, stderr=b""):
+    return Completed(("bench",), code, stdout, stderr, 10**9)
+
+
+GOOD = b'{"all": [{}, {"p99": 1.5}]}'
+
+
+def test_figures_are_read_by_expression_and_by_path(described):
+    workload = described(WHOLE)
+    outcome = workload.parse(workload.profiles["quick"], [_done(GOOD, stderr=b"rate: 12.5\nmessages: 10\n")])
+    assert (outcome.samples, outcome.work) == ({"rate": 12.5, "p99": 1.5}, 10)
+
+
+@pytest.mark.parametrize(
+    ("done", "what"),
+    [
+        (_done(GOOD, code=1), "ended with 1"),
+        (_done(GOOD), r"broker\.toml:15: metrics\.rate: the load printed nothing that its regex matches"),
+        (_done(b"rate: 1\nmessages: 1"), r"broker\.toml:19: metrics\.p99: the load did not print JSON"),
+        (_done(b'{"all": []}', stderr=b"rate: 1\nmessages: 1"), r"metrics\.p99: the JSON has no \[1\] there"),
+        (_done(b'{"all": [1, {"p99": "x"}]}', stderr=b"rate: 1\nmessages: 1"), "it is no number but 'x'"),
+        (_done(GOOD, stderr=b"rate: 1.2.3\nmessages: 1"), r"it is no number but '1\.2\.3'"),
+    ],
+)
+def test_an_output_without_the_figures_fails_with_the_files_line(described, done, what):
+    workload = described(WHOLE)
+    with pytest.raises(ParseError, match=what):
+        workload.parse(workload.profiles["quick"], [done])

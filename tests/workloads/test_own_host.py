@@ -1,0 +1,135 @@
+"""A user's own application for real: a container image with one static program in it, brought by its file alone."""
+
+import hashlib
+import io
+import json
+import os
+import re
+import sys
+import tarfile
+
+import pytest
+
+from tare.campaign.execution import tried, trust
+from tare.cli import main
+from tare.cli.application import examine
+from tare.errors import TareError, UsageError
+from tare.image import build, oci
+from tare.model import Status
+from tare.store import read_store
+from tare.workloads import registry
+
+pytestmark = [pytest.mark.host, pytest.mark.own_host]
+
+FILE = """\
+name = "tiny"
+[source]
+image = "tiny.oci"
+[start]
+env = { PORT = "{port}" }
+command = ["/srv/tiny", "answer", "http", "{port}", "64"]
+[ready]
+http = "/"
+[load]
+built_in = "http-get"
+[parameters]
+time_s = 0.2
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with the layout of an image: no shell, no libraries, one program and a user."""
+    folder = tmp_path_factory.mktemp("own")
+    layer = io.BytesIO()
+    with tarfile.open(fileobj=layer, mode="w") as tar:
+        for name, data, mode in (
+            ("srv/tiny", build.agent_path().read_bytes(), 0o755),
+            ("etc/passwd", b"tiny:x:900:900::/srv:/none\n", 0o644),
+        ):
+            info = tarfile.TarInfo(name)
+            info.size, info.mode = len(data), mode
+            tar.addfile(info, io.BytesIO(data))
+
+    def blob(data, **more):
+        digest = hashlib.sha256(data).hexdigest()
+        place = folder / "tiny.oci/blobs/sha256"
+        place.mkdir(parents=True, exist_ok=True)
+        (place / digest).write_bytes(data)
+        return {"digest": f"sha256:{digest}", "size": len(data), **more}
+
+    machine = oci.ARCHITECTURES.get(os.uname().machine, os.uname().machine)
+    packed = blob(layer.getvalue())
+    config = {
+        "architecture": machine,
+        "os": "linux",
+        "config": {"User": "tiny", "WorkingDir": "/srv"},
+        "rootfs": {"type": "layers", "diff_ids": [packed["digest"]]},
+    }
+    manifest = {"config": blob(json.dumps(config).encode()), "layers": [packed]}
+    (folder / "tiny.oci/index.json").write_text(json.dumps({"manifests": [blob(json.dumps(manifest).encode())]}))
+    return folder
+
+
+def _written(folder, before="", after=""):
+    place = folder / "tiny.toml"
+    assert before in FILE
+    place.write_text(FILE.replace(before, after, 1))
+    return place
+
+
+@pytest.mark.parametrize("platform", ["native", "runc"])
+def test_an_image_with_one_program_runs_by_its_file_alone(folder, platform):
+    said = []
+    place = _written(folder)
+    result = tried.once(registry.get(f"app:{place}"), 512 << 20, said.append, platform)
+    samples = {sample.metric: sample.value for sample in result.measured.samples}
+    assert samples["rate"] > 1
+    assert samples["median"] <= samples["p99"]
+    assert result.image.manifest.digests["config"] == oci.read(folder / "tiny.oci").digest
+    assert (result.image.root / "srv/tiny").is_file()
+
+
+def test_check_prints_its_figures(folder, capfd):
+    place = _written(folder)
+    examine(place, 512 << 20)
+    printed = capfd.readouterr().out
+    assert re.search(r"^rate: [0-9.e+]+ requests/s", printed, re.MULTILINE)
+    assert f"{place} runs on native" in printed
+
+
+def test_a_campaign_records_the_images_digests_and_is_not_resumed_with_another_file(folder, monkeypatch, capfd):
+    place, campaign = _written(folder), folder / "tiny.tare"
+    words = ["run", "-w", f"app:{place}", "-p", "runc", "--blocks", "1", "--memory", "512", "-o", str(campaign)]
+    monkeypatch.setattr(sys, "argv", ["tare", *words])
+    main()
+    assert f"app:{place}" in capfd.readouterr().out.replace("\n", "")
+    with read_store(campaign) as store:
+        record = store.record
+        assert {trial.status for trial in store.trials()} == {Status.OK}
+    container = oci.read(folder / "tiny.oci")
+    assert record.image["digests"] == container.digests
+    assert record.image["tools_hash"] != record.image["hash"]
+    assert record.workloads[0].params["file"] == hashlib.sha256(place.read_bytes()).hexdigest()
+    place.write_text(f"{place.read_text()}# changed\n")
+    with pytest.raises(UsageError, match="cannot have file"):
+        trust.jobs_of(record)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "place", "what"),
+    [
+        ("/srv/tiny", "/srv/none", 4, "No such file"),
+        ('http = "/"', "tcp = true", 4, "tiny ended"),
+        ('"{port}", "64"', '"29999", "64"', 4, "not ready within"),
+        ('image = "tiny.oci"', 'image = "none.oci"', 2, "is no image"),
+    ],
+)
+def test_what_does_not_start_is_said_with_its_line(folder, before, after, place, what):
+    path = _written(folder, before, after)
+    if before.startswith("http"):
+        path.write_text(path.read_text().replace('"answer"', '"nothing"'))
+    path.write_text(path.read_text().replace("[ready]", "[ready]\nwithin = 2"))
+    with pytest.raises(TareError, match=what) as caught:
+        examine(path, 512 << 20)
+    assert caught.value.what.startswith(f"{path}:{place}: ")
