@@ -26,6 +26,7 @@ READERS = {
     "sql": ["sql {} select/**/count(*)from/**/samples", "sql {} from/**/results"],
     "figure": ["figure {} -o {new}.svg"],
     "cite": ["cite {}", "cite {} --format latex"],
+    "bundle": ["bundle {} -o {new}.zip", "bundle --verify {}"],
     "run": ["run --resume {}"],
     "calibrate": ["calibrate --load quiet --comparisons 1 --blocks 0 -o {folder}"],
 }  # fmt: skip

@@ -37,6 +37,7 @@ COMMANDS = {
     "sql": Listed("sql", "sql", "Ask campaigns in SQL."),
     "figure": Listed("figure", "figure", "Draw a campaign's figures for a paper."),
     "cite": Listed("cite", "cite", "Print BibTeX and a methods paragraph for a paper."),
+    "bundle": Listed("bundle", "bundle", "Pack a campaign for reviewers, or verify such a bundle."),
     "footprint": Listed("footprint", "footprint", "Count what platforms make the host's kernel do."),
     "literature": Listed("literature", "literature", "Show the published studies."),
     "surface": Listed("surface", "surface", "Read what platforms may ask of the host's kernel."),

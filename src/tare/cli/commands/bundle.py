@@ -1,0 +1,38 @@
+"""tare bundle: a campaign for reviewers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from tare.errors import UsageError
+from tare.outputs import check_new, require_campaign
+
+
+def bundle(
+    file: Path = typer.Argument(..., help="A campaign file; with --verify, a bundle."),
+    output: Path | None = typer.Option(None, "-o", "--output", help="Where to: FILE.zip."),
+    verify: bool = typer.Option(False, "--verify", help="Check a bundle, and compute its figures again."),
+) -> None:
+    """Pack a campaign with all that a reviewer needs (RO-Crate 1.1): the file, report, tables, environment, checksums.
+
+    It has what the file has; for others than reviewers: tare report FILE --share COPY.tare first.
+
+    Examples: [cyan]tare bundle night.tare -o night.zip[/], [cyan]tare bundle --verify night.zip[/]
+    """
+    if verify == (output is not None):
+        raise UsageError(
+            "a bundle is written, or verified", fix="tare bundle FILE -o X.zip or tare bundle --verify X.zip"
+        )
+    require_campaign(file)
+    if verify:
+        from tare.cli.bundle import verify_bundle
+
+        raise typer.Exit(verify_bundle(file))
+    if output is not None:
+        check_new(output)
+
+        from tare.cli.bundle import write_bundle
+
+        write_bundle(file, output)

@@ -1,0 +1,161 @@
+"""Verifies a bundle on any machine: checksums, the crate, and the figures, which are computed again from the samples.
+
+Nothing but the campaign's file is unpacked, into a folder of its own, and every read has a limit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tare.errors import StoreError, UsageError
+from tare.report.campaign.build import build
+from tare.report.campaign.model import to_json
+from tare.report.formats.bundle import CAMPAIGN, CRATE, MANIFEST, PROFILE, REPORT
+
+#: Bytes of a member, of all together, and of what is read as text: more is nobody's campaign.
+_LARGEST, _LARGEST_ALL, _LARGEST_TEXT = 4 << 30, 8 << 30, 256 << 20
+_MOST_MEMBERS = 100
+#: Two machines' libraries may differ in the last digits.
+_ALIKE = 1e-6
+_WRITE, _ANEW = "tare bundle FILE -o X.zip", "get the bundle anew"
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What was found of a bundle. ``recomputed``: figures that came out the same; ``tare``: who made it."""
+
+    campaign: str
+    members: int
+    recomputed: int
+    tare: str
+    problems: tuple[str, ...]
+
+
+def verify(bundle: Path) -> Verified:
+    """Check every member against the manifest, the crate against the members, and compute the figures again.
+
+    Raises `UsageError` for what is no bundle.
+    """
+    try:
+        with zipfile.ZipFile(bundle) as archive, tempfile.TemporaryDirectory() as place:
+            return _verified(archive, Path(place))
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, RuntimeError, OSError) as error:
+        raise UsageError(f"{bundle} is no bundle that can be read: {error}", fix=_WRITE) from error
+
+
+def _verified(archive: zipfile.ZipFile, folder: Path) -> Verified:
+    headers = _headers(archive)
+    manifest = _manifest(_text(archive, headers, MANIFEST))
+    problems = [f"{name} is not in the manifest" for name in sorted(headers.keys() - manifest.keys() - {MANIFEST})]
+    problems += [f"{name} is missing" for name in sorted(manifest.keys() - headers.keys())]
+    kept = folder / CAMPAIGN
+    for name in sorted(manifest.keys() & headers.keys()):
+        if _digest(archive, headers[name], kept if name == CAMPAIGN else None) != manifest[name]:
+            problems.append(f"{name} was changed: its SHA-256 is another than the manifest's")
+    problems += _crate_problems(archive, headers, manifest)
+    campaign, tare, same = "", "", 0
+    try:
+        written = json.loads(_text(archive, headers, REPORT))
+        campaign, tare = str(written.get("id", "")), str(_made_by(archive, headers))
+        again = json.loads(to_json([build(kept)]))
+        same, different = _compared(written, again)
+        problems += different
+    except (StoreError, ValueError, AttributeError) as error:
+        problems.append(f"its figures cannot be computed again: {error}")
+    return Verified(campaign, len(headers), same, tare, tuple(problems))
+
+
+def _headers(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    """The members by name. Raises `UsageError` for what no bundle of ours is."""
+    members = archive.infolist()
+    names = [member.filename for member in members]
+    if len(names) > _MOST_MEMBERS or len(set(names)) != len(names):
+        raise UsageError(f"it has {len(names)} members, or two of a name", fix=_ANEW)
+    if any(member.file_size > _LARGEST for member in members) or sum(each.file_size for each in members) > _LARGEST_ALL:
+        raise UsageError("it is larger than any campaign's bundle", fix=_ANEW)
+    for needed in (MANIFEST, CRATE, CAMPAIGN, REPORT):
+        if needed not in names:
+            raise UsageError(f"it has no {needed}: it is no bundle of tare's", fix=_WRITE)
+    return dict(zip(names, members, strict=True))
+
+
+def _text(archive: zipfile.ZipFile, headers: Mapping[str, zipfile.ZipInfo], name: str) -> str:
+    if headers[name].file_size > _LARGEST_TEXT:
+        raise UsageError(f"its {name} is larger than any campaign's", fix=_ANEW)
+    with archive.open(headers[name]) as file:
+        return file.read().decode(errors="replace")
+
+
+def _manifest(text: str) -> dict[str, str]:
+    lines = (line.partition("  ") for line in text.splitlines())
+    return {name: digest for digest, _, name in lines if name}
+
+
+def _digest(archive: zipfile.ZipFile, header: zipfile.ZipInfo, copy: Path | None) -> str:
+    """A member's SHA-256; the campaign is copied out meanwhile, to be read."""
+    digest = hashlib.sha256()
+    with archive.open(header) as file, contextlib.nullcontext() if copy is None else copy.open("wb") as out:
+        while piece := file.read(1 << 20):
+            digest.update(piece)
+            if out is not None:
+                out.write(piece)
+    return digest.hexdigest()
+
+
+def _crate_problems(
+    archive: zipfile.ZipFile, headers: Mapping[str, zipfile.ZipInfo], manifest: Mapping[str, str]
+) -> list[str]:
+    try:
+        graph = {entity["@id"]: entity for entity in json.loads(_text(archive, headers, CRATE))["@graph"]}
+        parts = {part["@id"] for part in graph["./"]["hasPart"]}
+        if graph[CRATE]["conformsTo"]["@id"] != PROFILE:
+            return [f"{CRATE} is not of RO-Crate 1.1"]
+        plain = headers.keys() - {CRATE, MANIFEST}
+        problems = [f"{name} is not described by {CRATE}" for name in sorted(plain - parts)]
+        problems += [f"{CRATE} describes {name}, which is missing" for name in sorted(parts - headers.keys())]
+        wrong = (name for name in sorted(parts & manifest.keys()) if graph[name].get("sha256") != manifest[name])
+        return problems + [f"{CRATE} has another SHA-256 of {name} than the manifest" for name in wrong]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return [f"{CRATE} is no RO-Crate"]
+
+
+def _made_by(archive: zipfile.ZipFile, headers: Mapping[str, zipfile.ZipInfo]) -> object:
+    if "environment.json" not in headers:
+        return "unknown"
+    bundled = json.loads(_text(archive, headers, "environment.json")).get("bundled", {})
+    return bundled.get("tare", "unknown")
+
+
+def _compared(written: Mapping[str, Any], again: Mapping[str, Any]) -> tuple[int, list[str]]:
+    """How many numbers of the results are the same, and which are not."""
+    if written.get("id") != again["id"]:
+        return 0, ["the report is of another campaign than the one in the bundle"]
+    old, new = (dict(_numbers(report.get("results"))) for report in (written, again))
+    same = sum(name in new and _close(value, new[name]) for name, value in old.items())
+    different = [name for name in new if name not in old or not _close(old[name], new[name])]
+    different += [name for name in old if name not in new]
+    more = [f"and {len(different) - 5} more figures"] if len(different) > 5 else []
+    shown = [f"{name} is {old.get(name)} in the report, and {new.get(name)} computed again" for name in different[:5]]
+    return same, shown + more
+
+
+def _numbers(results: object) -> Iterator[tuple[str, float]]:
+    for result in results if isinstance(results, list) else []:
+        for place in result["platforms"]:
+            for name, value in place.items():
+                if isinstance(value, int | float) and not isinstance(value, bool):
+                    yield f"{result['workload']} {result['metric']} {place['platform']} {name}", float(value)
+
+
+def _close(one: float, other: float) -> bool:
+    return math.isclose(one, other, rel_tol=_ALIKE, abs_tol=_ALIKE)
