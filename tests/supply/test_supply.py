@@ -27,7 +27,9 @@ def validator(jsonschema):
     return importlib.import_module("cyclonedx.validation.json").JsonStrictValidator(version)
 
 
-@pytest.mark.parametrize("name", ["requirements.lock", "requirements-fuzz.lock", "requirements-browser.lock"])
+@pytest.mark.parametrize(
+    "name", ["requirements.lock", "requirements-fuzz.lock", "requirements-browser.lock", "requirements-docs.lock"]
+)
 def test_every_locked_version_has_hashes(name):
     entries = re.split(r"\n(?=\S)", (HERE / name).read_text().strip())
     assert entries
