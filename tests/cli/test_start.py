@@ -24,7 +24,8 @@ def loaded(commands, tmp_path):
 COMMANDS = (
     "doctor", "list", "run", "report", "compare", "diff", "score", "spread", "export", "footprint", "literature",
     "surface", "calibrate", "clean", "platform check", "platform checks", "platform doors", "lab run", "lab build",
-    "lab sources", "lab weights", "setup", "image export", "image import",
+    "lab sources", "lab weights", "setup", "image export", "image import", "app init",
+    "app check",
 )  # fmt: skip
 
 
@@ -88,6 +89,8 @@ def test_short_commands_load_nothing_heavy(loaded, arguments):
         ("surface", "dokcer"),
         ("calibrate", "-p", "dokcer"),
         ("platform", "check", "dokcer"),
+        ("app", "check", "nowhere.toml"),
+        ("run", "-w", "app:nowhere.toml"),
         ("lab", "run", "--memory", "much", "--", "true"),
     ],
     ids=" ".join,

@@ -30,7 +30,8 @@ WRITERS = {"footprint": ["footprint -o {}"], "surface": ["surface -o {}"]}
 #: These are given no campaign.
 OTHERS = {
     "doctor", "list", "literature", "clean", "platform check", "platform checks", "platform doors", "lab run",
-    "lab build", "lab sources", "lab weights", "image export", "image import", "setup",
+    "lab build", "lab sources", "lab weights", "image export", "image import", "setup", "app init",
+    "app check",
 }  # fmt: skip
 
 
