@@ -1,5 +1,9 @@
 """Servers as workloads: what is run, what their load tools print, and when a run is warm."""
 
+import io
+import tarfile
+from dataclasses import replace
+
 import pytest
 
 from tare.errors import HostError, ParseError
@@ -32,7 +36,7 @@ def test_redis_is_loaded_from_the_clients_side_on_the_port_that_is_open():
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, each in registry.all_workloads().items() if each.family == "application"]
+    "name", [name for name, each in registry.all_workloads().items() if each.family == "application" and each.loaded]
 )
 def test_an_application_needs_a_network(name):
     workload = registry.get(name)
@@ -154,3 +158,88 @@ def test_another_report_of_wrk_is_refused(old, new, message):
     results[1] = completed(text("nginx-1").replace(old, new))
     with pytest.raises(ParseError, match=message):
         NGINX.parse(NGINX.profiles["quick"], results)
+
+
+MARIADB = registry.get("mariadb-read-write")
+
+
+def test_sysbench_loads_tables_that_are_made_once_and_copied():
+    plan = MARIADB.plan(MARIADB.profiles["quick"], ROOMY)
+    [seed] = plan.prepare
+    assert seed.argv[4:8] == ("prepare", "/data/tare-mariadb", "2", "5000")
+    assert "--innodb-buffer-pool-size=128M" in plan.servers[0].argv
+    [load] = plan.measures
+    assert load.side is Side.CLIENT
+    assert load.argv[:4] == ("sysbench", "oltp_read_write", "--db-driver=mysql", "--mysql-host=192.0.2.3")
+    assert {"--tables=2", "--table-size=5000", "--threads=4", "--time=6"} <= set(load.argv)
+
+
+@pytest.mark.parametrize("name", ["mariadb-read", "postgresql"])
+def test_a_database_that_does_not_fit_is_refused(name):
+    workload = registry.get(name)
+    with pytest.raises(HostError, match=r"tables need .* MiB free on the data volume, which has 100"):
+        workload.plan(workload.profiles["full"], replace(ROOMY, disk_free_bytes=100 << 20))
+
+
+def test_mariadb_has_the_mean_of_the_seconds_that_count():
+    outcome = MARIADB.parse(MARIADB.profiles["quick"], [captured("mariadb-read-write")])
+    seconds = [107.88, 133.05, 106.97, 112.03, 81.01, 97.85]
+    assert outcome.samples["transactions"] == pytest.approx(sum(seconds) / 6)
+    assert outcome.samples["p99"] == pytest.approx((75.82 + 87.56) / 2)
+    assert outcome.work == 643
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("ignored errors:                      0 ", "ignored errors:                      9 ", "reports 9 errors"),
+        ("reconnects:                          0 ", "reconnects:                          1 ", "1 reconnects"),
+        ("Number of threads: 4", "Number of threads: 8", "8 threads and not 4"),
+        ("[ 3s ]", "[ 4s ]", "strange second"),
+        ("tps: 106.97", "tps: fast", "strange second"),
+        ("(106.24 per sec.)", "(206.24 per sec.)", "contradicts itself"),
+        ("total number of events:              643", "", "0 times what its events are"),
+    ],
+)
+def test_another_report_of_sysbench_is_refused(old, new, message):
+    with pytest.raises(ParseError, match=message):
+        MARIADB.parse(
+            MARIADB.profiles["quick"], [completed(text("mariadb-read-write").replace(old, new, 1), wall_s=6.2)]
+        )
+
+
+PIPELINE = registry.get("build-pipeline")
+STAGES = ["configure", "compile", "test", "coverage", "analysis"]
+
+
+def of_pipeline():
+    return [captured(f"build-pipeline-{number}", wall_s=number + 1.0) for number in range(5)]
+
+
+def test_the_program_is_the_same_checkout_each_time():
+    plans = [PIPELINE.plan(PIPELINE.profiles["quick"], ROOMY) for _ in range(2)]
+    assert plans[0] == plans[1]
+    with tarfile.open(fileobj=io.BytesIO(plans[0].prepare[0].stdin)) as archive:
+        assert {"CMakeLists.txt", "ledger.cpp", "test_ledger.cpp"} <= set(archive.getnames())
+
+
+def test_each_stage_of_the_pipeline_is_timed():
+    outcome = PIPELINE.parse(PIPELINE.profiles["quick"], of_pipeline())
+    assert outcome.samples == {"time": 15.0, **{stage: at + 1.0 for at, stage in enumerate(STAGES)}}
+
+
+@pytest.mark.parametrize(
+    ("at", "old", "new"),
+    [
+        (0, "Build files have been written", "Configuring incomplete"),
+        (1, "[100%] Built target", "[ 85%] Built target"),
+        (2, "100% tests passed, 0 tests failed out of 1", "0% tests passed, 1 tests failed out of 1"),
+        (3, "TOTAL                                        118      33", "TOTAL   118   0"),
+        (4, "Checking words.cpp ...\n", ""),
+    ],
+)
+def test_a_stage_that_does_not_say_that_it_was_done_is_refused(at, old, new):
+    results = of_pipeline()
+    results[at] = completed(text(f"build-pipeline-{at}").replace(old, new))
+    with pytest.raises(ParseError, match=f"{STAGES[at]} did not say"):
+        PIPELINE.parse(PIPELINE.profiles["quick"], results)

@@ -23,7 +23,7 @@ AROUND = Surroundings(2**30, 1, 2**30, None, None, None)
 
 
 def test_all_workloads_by_family_and_name():
-    assert list(registry.all_workloads()) == [
+    assert list(dict.fromkeys(_name(each) for each in registry.all_workloads().values())) == [
         "dhrystone",
         "hardinfo-cryptohash",
         "hardinfo-fft",
@@ -114,8 +114,20 @@ def test_all_workloads_by_family_and_name():
         "density-primes",
         "density-start",
         "density-stream",
+        "build-pipeline",
+        "mariadb-read",
+        "mariadb-read-threads",
+        "mariadb-read-write",
+        "mariadb-read-write-threads",
+        "mariadb-write",
+        "mariadb-write-threads",
         "nginx",
+        "nginx-connections",
+        "postgresql",
+        "postgresql-clients",
+        "postgresql-select",
         "redis",
+        "redis-connections",
     ]
 
 
@@ -274,7 +286,7 @@ def test_the_documentation_has_every_workload_and_no_other():
     page = Path(__file__).parents[2] / "docs" / "workloads.md"
     listed = re.findall(r"^\| `([^`]+)`( \*)? \|", page.read_text(), re.MULTILINE)
     assert {name: bool(star) for name, star in listed} == {
-        name: workload.by_default for name, workload in registry.all_workloads().items()
+        _name(workload): workload.by_default for workload in registry.all_workloads().values()
     }
 
 
@@ -286,8 +298,26 @@ def test_over_a_network_the_clients_share_is_a_figure_too():
     }  # fmt: skip
 
 
+def test_a_curve_stands_for_its_levels_by_rising_load_and_a_family_for_none_of_them():
+    levels = registry.choose(["redis-connections"])
+    assert [each.name for each in levels][:3] == [
+        "redis-connections-1",
+        "redis-connections-50",
+        "redis-connections-100",
+    ]
+    assert [each.level.at for each in levels] == [each.profiles["full"]["connections"] for each in levels]
+    assert not [each for each in registry.choose(["application"]) if each.level]
+    assert [each.name for each in registry.choose(["redis-connections-100"])] == ["redis-connections-100"]
+    with pytest.raises(UsageError, match="there is no workload 'redis-connection'"):
+        registry.choose(["redis-connection"])
+
+
+def _name(workload):
+    return workload.name if workload.level is None else workload.level.curve
+
+
 def test_of_a_server_it_is_known_how_busy_its_client_was():
-    servers = [each for each in registry.all_workloads().values() if each.family is Family.APPLICATION]
+    servers = [each for each in registry.all_workloads().values() if each.family is Family.APPLICATION and each.loaded]
     assert servers
     assert all({CLIENT_COST, CLIENT_BUSY} <= set(_names(each)) for each in servers)
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tare.store.record import (
         CampaignRecord,
         LeftOut,
+        LevelRecord,
         MetricRecord,
         PlatformRecord,
         ResourceRecord,
@@ -29,6 +30,7 @@ __all__ = [
     "CampaignRecord",
     "Event",
     "LeftOut",
+    "LevelRecord",
     "MetricRecord",
     "Output",
     "PlatformRecord",
@@ -58,6 +60,7 @@ _MODULES = {
     "record": (
         "CampaignRecord",
         "LeftOut",
+        "LevelRecord",
         "MetricRecord",
         "PlatformRecord",
         "ResourceRecord",

@@ -52,6 +52,17 @@ class MetricRecord(_Frozen):
     headline: bool = False  # whether tables show it beside the first
 
 
+class LevelRecord(_Frozen):
+    """The place of a workload on a curve: ``at`` so much load in ``unit``; ``rate`` and ``latency`` are its metrics."""
+
+    curve: Name
+    at: Finite
+    unit: Text
+    rate: Name
+    latency: Name
+    limit: Finite  # of the latency, in its unit: the best rate below is a result of the curve
+
+
 class WorkloadRecord(_Frozen):
     """A workload with the parameters that it ran with; ``margin`` is a fraction, stated before the data."""
 
@@ -64,6 +75,7 @@ class WorkloadRecord(_Frozen):
     params: dict[Name, Value]
     metrics: list[MetricRecord] = Field(min_length=1)
     package: Text = ""  # as in `PlatformRecord`
+    level: LevelRecord | None = None  # None: it is not one of a curve's
 
 
 class ResourceRecord(_Frozen):

@@ -154,6 +154,18 @@ class Outcome:
         return samples
 
 
+@dataclass(frozen=True, slots=True)
+class Level:
+    """The place of a workload on a curve: the same work under one load of several, each a workload and a trial."""
+
+    curve: str  # of all its levels; they are chosen by it, too
+    at: float  # how much load, in ``unit``
+    unit: str
+    rate: str  # the metric that is drawn over the load
+    latency: str  # the metric that must stay below ``limit``
+    limit: float  # in the unit of ``latency``: the best rate below is a result of the curve
+
+
 class Workload(ABC):
     """What all workloads declare."""
 
@@ -168,6 +180,7 @@ class Workload(ABC):
     source: ClassVar[Source | None] = None  # what instances run in place of the image, and of all else of the campaign
     profiles: ClassVar[Mapping[str, Params]]  # "quick" and "full"
     by_default: ClassVar[bool] = False  # whether a campaign runs it when no workload was asked for
+    level: ClassVar[Level | None] = None  # None: it is not one of a curve's
 
     @property
     def margin(self) -> float:
@@ -192,6 +205,7 @@ class RunWorkload(Workload):
 
     mode: ClassVar[Mode] = Mode.RUN
     fresh: ClassVar[bool] = False  # whether it gets an instance of its own, in which nothing has run before
+    loaded: ClassVar[bool] = True  # of an application: whether a client makes its load
 
     @property
     def all_metrics(self) -> tuple[Metric, ...]:
@@ -200,7 +214,7 @@ class RunWorkload(Workload):
         Of an application also how busy the client was, which makes the load: where it had no more to give, its rate is
         the client's and not the platform's.
         """
-        if self.family not in {Family.NETWORK, Family.APPLICATION}:
+        if self.family not in {Family.NETWORK, Family.APPLICATION} or not self.loaded:
             return super().all_metrics
         what = "CPU cost of the client, which is not in cpu-cost"
         metrics = (*super().all_metrics, Metric(CLIENT_COST, f"ns/{self.work_unit}", Direction.LOWER, what))

@@ -32,8 +32,14 @@ def all_workloads() -> dict[str, Workload]:
     A plug-in that does not load, breaks the contract, or takes a name that is taken is left out (`tare.plugins`).
     """
     workloads = with_plugins(_built_in(), GROUP, _usable)
-    families = list(Family)
-    return dict(sorted(workloads.items(), key=lambda item: (families.index(item[1].family), item[0])))
+    return dict(sorted(workloads.items(), key=_order))
+
+
+def _order(item: tuple[str, Workload]) -> tuple[int, str, float]:
+    """By family, then by name; the levels of a curve are in the order of their loads."""
+    name, workload = item
+    place = (name, 0.0) if workload.level is None else (workload.level.curve, workload.level.at)
+    return (list(Family).index(workload.family), *place)
 
 
 def get(name: str) -> Workload:
@@ -52,20 +58,25 @@ def package(name: str) -> str:
 
 
 def choose(names: Sequence[str]) -> list[Workload]:
-    """Workloads by name, else by family, each once; ``app:FILE`` is the application that a file describes.
+    """Workloads by name, else by curve, else by family, each once; ``app:FILE`` is what a file describes.
 
-    Raises `UsageError` with the nearest names, and for a file that is not as it should be.
+    A family has no levels of curves, which are many: they take part by the curve's name. Raises `UsageError` with the
+    nearest names, and for a file that is not as it should be.
     """
     known = all_workloads()
+    curves = {workload.level.curve for workload in known.values() if workload.level}
     chosen: dict[str, Workload] = {}
     for name in names:
         if (made := _application(name)) is not None:
             chosen[name] = made
             continue
         named = {name: known[name]} if name in known else {}
-        matching = named or {workload.name: workload for workload in known.values() if workload.family.value == name}
+        matching = named or {key: each for key, each in known.items() if each.level and each.level.curve == name}
+        matching = matching or {
+            key: each for key, each in known.items() if each.family.value == name and each.level is None
+        }
         if not matching:
-            raise UsageError(f"there is no workload {name!r}", fix=nearest(name, known))
+            raise UsageError(f"there is no workload {name!r}", fix=nearest(name, [*known, *curves]))
         chosen |= matching
     return list(chosen.values())
 

@@ -41,6 +41,7 @@ from tare.store import (
     RESUMED,
     CampaignRecord,
     LeftOut,
+    LevelRecord,
     MetricRecord,
     ResourceRecord,
     SettingRecord,
@@ -329,6 +330,7 @@ def _workload_record(job: Job) -> WorkloadRecord:
         params=dict(job.params),
         metrics=[MetricRecord.model_validate(asdict(metric)) for metric in workload.all_metrics],
         package=workloads.package(workload.name),
+        level=None if workload.level is None else LevelRecord.model_validate(asdict(workload.level)),
     )
 
 

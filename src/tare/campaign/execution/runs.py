@@ -438,4 +438,10 @@ def _all(commands: Sequence[Command], running: RunningInstance, client: Client) 
             if done.exit_code == UNSUPPORTED_CODE and lines:
                 raise UnsupportedError(lines[-1])
             how = "took too long" if done.timed_out else f"ended with {done.exit_code}"
-            raise ParseError(f"`{' '.join(command.argv)}` {how}: {lines[-1] if lines else 'no output'}")
+            raise ParseError(f"`{_named(command)}` {how}: {lines[-1] if lines else 'no output'}")
+
+
+def _named(command: Command) -> str:
+    """A command in an error's line: of one with a script the name that the script runs by."""
+    words = ["..." if "\n" in word else word for word in command.argv]
+    return " ".join(words)

@@ -12,6 +12,7 @@ from tare import literature
 from tare.analysis import STEAL_LIMIT, Interval, MetricResult, NoiseFloor, analyse
 from tare.analysis.answers import answers
 from tare.analysis.comparisons.multiplicity import corrected
+from tare.analysis.curves import curves_of
 from tare.analysis.results import Tails
 from tare.analysis.trust import contamination
 from tare.analysis.trust.dependence import dependence
@@ -20,6 +21,7 @@ from tare.analysis.trust.findings import Finding
 from tare.literature import Scale
 from tare.model import Mode
 from tare.report.campaign.answers import answers_of
+from tare.report.campaign.curves import curve_reports
 from tare.report.campaign.model import (
     SCHEMA,
     BesideReport,
@@ -107,6 +109,7 @@ def report_on(
         if results
         else [],
         results=results,
+        curves=curve_reports(curves_of(record, samples)),
         failures=_failures(trials),
         left_out=[LeftOutReport.model_validate(entry.model_dump()) for entry in record.left_out],
         contaminated=_contamination(trials, marked, telemetry.host.height),

@@ -19,6 +19,7 @@ from tare.analysis.trust.findings import FindingKind
 from tare.clean import clean
 from tare.model import Design, Direction
 from tare.report.campaign.cells import EMPTY, MARKS, MEANINGS, Cell, Look, Open, baseline_cell, cell, look, together
+from tare.report.campaign.curves import render_curves
 from tare.report.campaign.heat import MARKS as HEAT_MARKS
 from tare.report.campaign.heat import WORDS as HEAT_WORDS
 from tare.report.campaign.heat import heat
@@ -60,6 +61,7 @@ def render(report: Report, *, width: int = 100, every_metric: bool = False, caut
         names = [report.baseline, *(entry.name for entry in report.platforms if entry.name != report.baseline)]
         parts += [*_tables(names, results, width), _legend(report, results)]
     parts += [
+        *render_curves(report.curves),
         *_beside(report),
         *(render_surfaces(report.surfaces) if report.surfaces is not None else ()),
         *(render_footprints(report.footprints) if report.footprints is not None else ()),

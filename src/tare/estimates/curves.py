@@ -1,0 +1,83 @@
+"""A rate over the load: its knee, where it saturates, and the best rate whose latency is below a limit.
+
+A curve is an array ``[block, level]`` of figures, NaN where there is none, with the loads of its levels in rising
+order. What it shows is read off the mean over the blocks; the interval is the range of what the same reading gives for
+blocks drawn with replacement (percentile bootstrap), since all levels of a block share what the machine did then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tare.estimates.intervals import Floats, Interval
+
+#: Below this many blocks there is no interval: of two blocks there are three different draws.
+LEAST_BLOCKS = 3
+#: Below this many levels a curve has no knee.
+LEAST_LEVELS = 3
+#: A curve is saturated from the load that gives this share of its highest rate.
+SATURATED = 0.95
+#: What is read off a curve: from loads and rates.
+Reading = Callable[[Floats, Floats], float]
+_RESAMPLES = 999
+_SEED = 20_261_123
+
+
+def knee(loads: Floats, rates: Floats) -> float:
+    """The load beyond which more of it gives less and less; NaN where there is none. Kneedle (Satopää and others 2011).
+
+    Both axes are scaled to 0..1; the knee is the level that is furthest above the straight line from the first level to
+    that of the highest rate. Kneedle has no model and its result is a load that was measured. The Universal Scalability
+    Law (Gunther 1993) is none of a server behind a client that may be the limit, and its fit to three or five levels,
+    most of them saturated, has no stable peak.
+    """
+    known = ~np.isnan(rates)
+    loads, rates = loads[known], rates[known]
+    top = int(rates.argmax()) + 1 if rates.size else 0
+    if rates.size < LEAST_LEVELS or top < LEAST_LEVELS or rates[top - 1] <= rates[0]:
+        return float(loads[top - 1]) if 0 < top < LEAST_LEVELS <= rates.size else float("nan")
+    rising, heights = loads[:top], rates[:top]
+    above = (heights - heights[0]) / (heights[-1] - heights[0]) - (rising - rising[0]) / (rising[-1] - rising[0])
+    return float(rising[int(above.argmax())]) if above.max() > 0 else float(rising[-1])
+
+
+def saturation(loads: Floats, rates: Floats) -> float:
+    """The least load that gives `SATURATED` of the highest rate. NaN where there is no rate."""
+    if np.isnan(rates).all():
+        return float("nan")
+    return float(loads[np.nan_to_num(rates) >= SATURATED * np.nanmax(rates)][0])
+
+
+def best_below(rates: Floats, latencies: Floats, limit: float) -> float:
+    """The highest rate of a level whose latency is at most the limit. NaN where no level keeps to it."""
+    keeps = rates[~np.isnan(rates) & (np.nan_to_num(latencies, nan=np.inf) <= limit)]
+    return float(keeps.max()) if keeps.size else float("nan")
+
+
+def over_blocks(figures: Floats, read: Callable[[Floats], float]) -> tuple[float, Interval | None]:
+    """What is read off the mean over the blocks, and its 95 % interval; None below `LEAST_BLOCKS`.
+
+    ``figures[block, ...]``; ``read`` takes their mean over the blocks. Draws that give no figure (NaN) have none: where
+    more than one in twenty does so there is no interval.
+    """
+    point = read(_mean(figures))
+    n_blocks = figures.shape[0]
+    if n_blocks < LEAST_BLOCKS or np.isnan(point):
+        return point, None
+    draws = np.random.default_rng(_SEED).integers(n_blocks, size=(_RESAMPLES, n_blocks))
+    values = np.array([read(_mean(figures[draw])) for draw in draws])
+    known = values[~np.isnan(values)]
+    if known.size < SATURATED * values.size:
+        return point, None
+    low, high = np.quantile(known, [0.025, 0.975])
+    return point, Interval(point, float(min(low, point)), float(max(high, point)))
+
+
+def _mean(figures: Floats) -> Floats:
+    """Over the first axis, without what is missing; NaN where all is."""
+    known = ~np.isnan(figures)
+    counts = known.sum(axis=0)
+    sums = np.where(known, figures, 0.0).sum(axis=0)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)

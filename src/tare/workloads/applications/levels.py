@@ -1,0 +1,39 @@
+"""The levels of a curve: one workload for each load, which differ in that alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tare.workloads.base import Level, Params, RunWorkload
+
+
+def levels(
+    of: type[RunWorkload],
+    title: str,
+    parameter: str,
+    loads: Sequence[int],
+    curve: Level,
+    quick: Params | None = None,
+) -> tuple[RunWorkload, ...]:
+    """The workloads ``CURVE-LOAD`` for these loads, which are values of a parameter of ``of``.
+
+    ``curve``: its level at any load; ``title``: with ``{}`` for the load; ``quick``: parameters in place of those of
+    ``of``.
+    """
+    return tuple(_level(of, title, parameter, load, curve, quick or {}) for load in loads)
+
+
+def _level(of: type[RunWorkload], title: str, parameter: str, load: int, curve: Level, quick: Params) -> RunWorkload:
+    profiles = {name: {**params, parameter: load} for name, params in of.profiles.items()}
+    profiles["quick"] |= quick
+    attributes = {
+        "__doc__": of.__doc__,
+        "__module__": of.__module__,
+        "name": f"{curve.curve}-{load}",
+        "title": title.format(load),
+        "profiles": profiles,
+        "by_default": False,
+        "level": Level(curve.curve, load, curve.unit, curve.rate, curve.latency, curve.limit),
+    }
+    made: RunWorkload = type(f"{of.__name__}Level", (of,), attributes)()
+    return made

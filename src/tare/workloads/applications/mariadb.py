@@ -1,0 +1,232 @@
+"""MariaDB under sysbench's OLTP: read only, write only, and both.
+
+Kärnä 2021 (5.1, databases): sysbench's oltp_read_only, oltp_write_only and oltp_read_write on 8 tables of a million
+rows, 10 to 70 threads by tens, transactions a second. sysbench is at the client's side. The tables are made once in an
+instance, by sysbench there, and copied for each trial, so that no trial sees what another wrote. The server starts with
+an empty buffer pool on files that were just written: what the host (or a guest) has of them in its page cache stays,
+where MariaDB uses it; the warm-up is what fills the pool. Its settings are MariaDB's own, commits are flushed to the
+disk, but for the sizes of pool and log, and the binary log, which is off. Each second of sysbench's own report is a
+window.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean, median
+from typing import ClassVar
+
+from tare.errors import HostError, ParseError
+from tare.model import Direction, Family, Layer, Metric
+from tare.workloads.applications import levels, serving, steady
+from tare.workloads.base import Command, Completed, Level, Outcome, Params, RunPlan, RunWorkload, Side, Surroundings
+from tare.workloads.output import agree, positive, text_of
+
+DATABASES = Layer("databases", Path(__file__).with_name("databases.toml").read_text())
+FOLDER = "/data/tare-mariadb"
+GRACE_S = 60.0
+#: What a row takes on the disk, with its index, the logs, and room to grow.
+ROW_BYTES = 400
+FIXED_BYTES = 256 << 20
+#: Rows a second that the slowest platform takes up when the tables are made.
+SLOWEST = 500.0
+_OPTIONS = (
+    "--no-defaults", "--user=root", "--skip-log-bin", "--innodb-log-file-size=48M", "--skip-name-resolve",
+    "--innodb-buffer-pool-load-at-startup=OFF", "--innodb-buffer-pool-dump-at-shutdown=OFF", "--max-connections=200",
+)  # fmt: skip
+#: $1: the folder, $2: tables, $3: rows of each, the rest: the server's options. Makes the tables where they are not
+#: there yet, and copies them.
+_PREPARE = """
+folder=$1; tables=$2; rows=$3; seed=$folder/seed-$tables-$rows; shift 3
+client() { "$@" --user=root --socket="$folder/new/s"; }
+if [ ! -d "$seed" ]; then
+    rm -rf "$folder" && mkdir -p "$folder/new"
+    mariadb-install-db --no-defaults --user=root --datadir="$folder/new" --auth-root-authentication-method=normal \\
+        --skip-test-db >/dev/null
+    mariadbd "$@" --datadir="$folder/new" --socket="$folder/new/s" --skip-networking 2>"$folder/log" & server=$!
+    until client mariadb-admin ping >/dev/null 2>&1; do
+        kill -0 "$server" || { tail -n 1 "$folder/log" >&2; exit 1; }
+        sleep 0.1
+    done
+    client mariadb <<'SQL'
+CREATE DATABASE sbtest;
+CREATE USER sbtest@'%' IDENTIFIED BY 'tare';
+GRANT ALL ON sbtest.* TO sbtest@'%';
+SQL
+    sysbench oltp_common --db-driver=mysql --mysql-socket="$folder/new/s" --mysql-user=root --mysql-db=sbtest \\
+        --tables="$tables" --table-size="$rows" prepare >"$folder/log" || { tail -n 1 "$folder/log" >&2; exit 1; }
+    client mariadb-admin shutdown
+    wait "$server"
+    mv "$folder/new" "$seed"
+fi
+rm -rf "$folder/db"
+cp -a "$seed" "$folder/db"
+"""
+_NUMBER = r"\d+(?:\.\d+)?"
+_WINDOW = re.compile(
+    rf"\[ (?P<at>\d+)s \] thds: \d+ tps: (?P<tps>{_NUMBER}) qps: {_NUMBER} \(r/w/o: {_NUMBER}/{_NUMBER}/{_NUMBER}\)"
+    rf" lat \(ms,99%\): (?P<p99>{_NUMBER}) err/s: (?P<errors>{_NUMBER}) reconn/s: (?P<reconnects>{_NUMBER})",
+    re.ASCII,
+)
+_FIELDS = {
+    "threads": r"^Number of threads: (\d+)$",
+    "transactions": rf"^ +transactions: +(\d+) +\({_NUMBER} per sec\.\)$",
+    "rate": rf"^ +transactions: +\d+ +\(({_NUMBER}) per sec\.\)$",
+    "errors": rf"^ +ignored errors: +(\d+) +\({_NUMBER} per sec\.\)$",
+    "reconnects": rf"^ +reconnects: +(\d+) +\({_NUMBER} per sec\.\)$",
+    "seconds": rf"^ +total time: +({_NUMBER})s$",
+    "events": r"^ +total number of events: +(\d+)$",
+    "average": rf"^ +avg: +({_NUMBER})$",
+    "p99": rf"^ +99th percentile: +({_NUMBER})$",
+}
+#: Of all transactions, those that the server may refuse because of another's lock; sysbench tries again.
+MAX_ERRORS = 0.01
+
+
+class MariaDb(RunWorkload):
+    """Parameters: ``tables`` of ``rows``, ``threads`` of the load, ``time_s`` whole seconds, ``pool_mib`` at most.
+
+    The pool takes no more than a quarter of the memory limit.
+    """
+
+    family = Family.APPLICATION
+    test: ClassVar[str]  # sysbench's name of it
+    metrics = (
+        Metric("transactions", "transactions/s", Direction.HIGHER, "transactions a second"),
+        Metric("average", "ms", Direction.LOWER, "a transaction, on average over the whole run"),
+        Metric("p99", "ms", Direction.LOWER, "99 of 100 transactions took less"),
+        Metric("warm-up", "s", Direction.LOWER, "until the rate was steady; the whole run where it never was"),
+    )
+    work_unit = "transaction"
+    packages = ("mariadb-server", "sysbench")
+    layer = DATABASES
+    profiles: ClassVar[Mapping[str, Params]] = {
+        "quick": {"tables": 2, "rows": 5_000, "threads": 4, "time_s": 6, "pool_mib": 128},
+        "full": {"tables": 8, "rows": 1_000_000, "threads": 10, "time_s": 60, "pool_mib": 2048},
+    }
+
+    def plan(self, params: Params, around: Surroundings) -> RunPlan:
+        where = serving.place(self.name, around)
+        tables, rows, time_s = (int(params[name]) for name in ("tables", "rows", "time_s"))
+        require_room("MariaDB", 2 * (tables * rows * ROW_BYTES + FIXED_BYTES), around)
+        pool = min(int(params["pool_mib"]), around.memory_bytes // 4 >> 20)
+        seed = ("bash", "-eu", "-c", _PREPARE, "prepare", FOLDER, str(tables), str(rows), *_OPTIONS)
+        server = (
+            "mariadbd", *_OPTIONS, f"--datadir={FOLDER}/db", f"--socket={FOLDER}/db/s", f"--port={where.inside}",
+            f"--bind-address={serving.EVERYWHERE}", f"--innodb-buffer-pool-size={pool}M",
+        )  # fmt: skip
+        load = (
+            "sysbench", self.test, "--db-driver=mysql", f"--mysql-host={where.address}", f"--mysql-port={where.port}",
+            "--mysql-user=sbtest", "--mysql-password=tare", "--mysql-db=sbtest", f"--tables={tables}",
+            f"--table-size={rows}", f"--threads={params['threads']}", f"--time={time_s}", "--report-interval=1",
+            "--percentile=99", "run",
+        )  # fmt: skip
+        limit_s = time_s + GRACE_S
+        return RunPlan(
+            prepare=(Command(seed, time_limit_s=tables * rows / SLOWEST + 2 * serving.READY_LIMIT_S),),
+            servers=(serving.server(server, where.inside, limit_s + serving.READY_LIMIT_S),),
+            measures=(Command(load, side=Side.CLIENT, time_limit_s=limit_s, cwd="/"),),
+            cleanup=(Command(("rm", "-rf", f"{FOLDER}/db")),),
+        )
+
+    def parse(self, params: Params, results: Sequence[Completed]) -> Outcome:
+        if len(results) != 1:
+            raise ParseError(f"one run of sysbench was planned, {len(results)} results came")
+        text = text_of(results[0])
+        figures = {name: _field(text, name) for name in _FIELDS}
+        if int(figures["threads"]) != int(params["threads"]):
+            raise ParseError(f"sysbench ran {figures['threads']:g} threads and not {params['threads']}")
+        if figures["errors"] > MAX_ERRORS * figures["transactions"] or figures["reconnects"]:
+            raise ParseError(
+                f"sysbench reports {figures['errors']:g} errors and {figures['reconnects']:g} reconnects in"
+                f" {figures['transactions']:g} transactions"
+            )
+        seconds = positive("sysbench", "a time", figures["seconds"])
+        if seconds < 0.99 * int(params["time_s"]):
+            raise ParseError(f"sysbench ended after {seconds:g} s, {params['time_s']} s were asked for")
+        agree("sysbench", "transactions a second", figures["transactions"] / seconds, figures["rate"])
+        agree("sysbench", "events", figures["events"], figures["transactions"])
+        windows = _windows(text, int(params["time_s"]))
+        rates = [tps for tps, _ in windows]
+        counted = windows[steady.counted(rates) :]
+        before_s = max(results[0].wall_ns / 1e9 - seconds, 0.001)  # sysbench connects, and prepares its statements
+        ends = [before_s + number for number in range(len(windows) + 1)]
+        return Outcome(
+            {
+                "transactions": positive("sysbench", "a rate", fmean(tps for tps, _ in counted)),
+                "average": positive("sysbench", "an average", figures["average"]),
+                "p99": positive("sysbench", "a percentile", median(p99 for _, p99 in counted)),
+                "warm-up": steady.warm_up_s(rates, ends),
+            },
+            work=figures["transactions"],
+        )
+
+
+def require_room(name: str, needed: int, around: Surroundings) -> None:
+    """Raise `HostError` where the data volume has not so many bytes for a database."""
+    free = around.disk_free_bytes
+    if free < needed:
+        raise HostError(
+            f"{name}'s tables need {needed >> 20} MiB free on the data volume, which has {free >> 20}",
+            fix="free some space, set TARE_HOME to a larger disk, or ask for fewer rows",
+        )
+
+
+def _field(text: str, name: str) -> float:
+    values = re.findall(_FIELDS[name], text, re.MULTILINE | re.ASCII)
+    if len(values) != 1:
+        raise ParseError(f"sysbench says {len(values)} times what its {name} are: {text[-300:]!r}")
+    return float(values[0])
+
+
+def _windows(text: str, time_s: int) -> list[tuple[float, float]]:
+    """Transactions a second and 99th percentile in ms of each second. Raises `ParseError` where one is missing.
+
+    The last second's line may be: sysbench ends before it is due.
+    """
+    lines = [line for line in text.splitlines() if line.startswith("[ ")]
+    windows = [match for line in lines if (match := _WINDOW.fullmatch(line.strip()))]
+    if len(windows) != len(lines) or [int(each["at"]) for each in windows] != list(range(1, len(windows) + 1)):
+        raise ParseError(f"sysbench printed a strange second: {' | '.join(lines)[:300]}")
+    if len(windows) < time_s - 1:
+        raise ParseError(f"sysbench reports {len(windows)} seconds of {time_s}")
+    return [(float(each["tps"]), float(each["p99"])) for each in windows]
+
+
+class ReadOnly(MariaDb):
+    """Transactions that read."""
+
+    name = "mariadb-read"
+    title = "MariaDB: sysbench oltp_read_only"
+    test = "oltp_read_only"
+
+
+class WriteOnly(MariaDb):
+    """Transactions that write."""
+
+    name = "mariadb-write"
+    title = "MariaDB: sysbench oltp_write_only"
+    test = "oltp_write_only"
+
+
+class ReadWrite(MariaDb):
+    """Transactions that do both."""
+
+    name = "mariadb-read-write"
+    title = "MariaDB: sysbench oltp_read_write"
+    test = "oltp_read_write"
+
+
+THREADS = range(10, 71, 10)
+
+
+def _levels(of: type[MariaDb]) -> tuple[RunWorkload, ...]:
+    curve = Level(f"{of.name}-threads", 0, "threads", "transactions", "p99", 100.0)
+    return levels.levels(of, f"{of.title}, {{}} threads", "threads", THREADS, curve)
+
+
+WORKLOADS = (
+    *(ReadOnly(), WriteOnly(), ReadWrite()),
+    *(level for of in (ReadOnly, WriteOnly, ReadWrite) for level in _levels(of)),
+)

@@ -1,0 +1,173 @@
+"""PostgreSQL under pgbench: its own transaction (five statements, TPC-B's but for the terminals), and its SELECT alone.
+
+The second relational database beside `mariadb`. pgbench is at the client's side, with one thread for all connections.
+The tables are made once in an instance (a scale is 100,000 accounts) and copied for each trial. The server starts with
+empty shared buffers; commits are flushed to the disk, as they are by default. PostgreSQL does not run as root: in the
+instance it is Debian's user postgres. pgbench has no percentiles without a log of each transaction, so the latency is
+the mean, and beside it the standard deviation. Each second of its own report is a window.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import ClassVar
+
+from tare.errors import ParseError
+from tare.model import Direction, Family, Metric
+from tare.workloads.applications import levels, serving, steady
+from tare.workloads.applications.mariadb import DATABASES, GRACE_S, require_room
+from tare.workloads.base import Command, Completed, Level, Outcome, Params, RunPlan, RunWorkload, Side, Surroundings
+from tare.workloads.output import agree, positive, text_of
+
+FOLDER = "/data/tare-postgresql"
+PROGRAMS = "/usr/lib/postgresql/15/bin"
+#: What a scale of pgbench's takes on the disk, with the log.
+SCALE_BYTES = 24 << 20
+FIXED_BYTES = 128 << 20
+_AS_POSTGRES = ("setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups")
+#: $1: the folder, $2: pgbench's scale, the rest: how a program is run as postgres. Makes the tables where they are not
+#: there yet, and copies them.
+_PREPARE = f"""
+folder=$1; seed=$folder/seed-$2; scale=$2; shift 2
+if [ ! -d "$seed" ]; then
+    rm -rf "$folder" && mkdir -p "$folder" && chown postgres "$folder" && cd "$folder"
+    "$@" {PROGRAMS}/initdb -D "$folder/new" -U tare -A trust --no-sync --locale=C -E UTF8 >"$folder/log"
+    echo 'host all all 0.0.0.0/0 trust' >>"$folder/new/pg_hba.conf"
+    "$@" {PROGRAMS}/pg_ctl -D "$folder/new" -w -t 300 -l "$folder/server.log" -o "-k $folder -h ''" start >/dev/null
+    "$@" {PROGRAMS}/pgbench -h "$folder" -U tare -i -q -s "$scale" postgres >/dev/null 2>"$folder/pgbench.log"
+    "$@" {PROGRAMS}/pg_ctl -D "$folder/new" -w -t 300 -m fast stop >/dev/null
+    mv "$folder/new" "$seed"
+fi
+rm -rf "$folder/db"
+cp -a "$seed" "$folder/db"
+"""
+_NUMBER = r"\d+(?:\.\d+)?"
+_WINDOW = re.compile(
+    rf"progress: {_NUMBER} s, (?P<tps>{_NUMBER}) tps, lat (?P<mean>{_NUMBER}|NaN) ms stddev (?P<sd>{_NUMBER}|NaN),"
+    r" (?P<failed>\d+) failed",
+    re.ASCII,
+)
+_FIELDS = {
+    "scale": r"^scaling factor: (\d+)$",
+    "clients": r"^number of clients: (\d+)$",
+    "transactions": r"^number of transactions actually processed: (\d+)$",
+    "failed": r"^number of failed transactions: (\d+) ",
+    "mean": rf"^latency average = ({_NUMBER}) ms$",
+    "deviation": rf"^latency stddev = ({_NUMBER}) ms$",
+    "rate": rf"^tps = ({_NUMBER}) \(without initial connection time\)$",
+    "seconds": r"^duration: (\d+) s$",
+}
+
+
+class PostgreSql(RunWorkload):
+    """Parameters: pgbench's ``scale``, the ``clients`` (connections), ``time_s`` whole seconds."""
+
+    family = Family.APPLICATION
+    script: ClassVar[str]  # pgbench's name of it
+    metrics = (
+        Metric("transactions", "transactions/s", Direction.HIGHER, "transactions a second"),
+        Metric("average", "ms", Direction.LOWER, "a transaction, on average over the whole run"),
+        Metric("deviation", "ms", Direction.LOWER, "standard deviation of a transaction's time"),
+        Metric("warm-up", "s", Direction.LOWER, "until the rate was steady; the whole run where it never was"),
+    )
+    work_unit = "transaction"
+    packages = ("postgresql-15", "util-linux")
+    layer = DATABASES
+    profiles: ClassVar[Mapping[str, Params]] = {
+        "quick": {"scale": 1, "clients": 4, "time_s": 6},
+        "full": {"scale": 50, "clients": 10, "time_s": 60},
+    }
+
+    def plan(self, params: Params, around: Surroundings) -> RunPlan:
+        where = serving.place(self.name, around)
+        scale, time_s = int(params["scale"]), int(params["time_s"])
+        require_room("PostgreSQL", 2 * (scale * SCALE_BYTES + FIXED_BYTES), around)
+        buffers = min(128, around.memory_bytes // 8 >> 20)
+        seed = ("bash", "-eu", "-c", _PREPARE, "prepare", FOLDER, str(scale), *_AS_POSTGRES)
+        server = (
+            *_AS_POSTGRES, f"{PROGRAMS}/postgres", "-D", f"{FOLDER}/db", "-p", str(where.inside),
+            "-h", serving.EVERYWHERE, "-k", FOLDER, "-c", f"shared_buffers={buffers}MB", "-c", "max_connections=200",
+        )  # fmt: skip
+        load = (
+            f"{PROGRAMS}/pgbench", "-h", where.address, "-p", str(where.port), "-U", "tare", "-b", self.script,
+            "-c", str(params["clients"]), "-j", "1", "-T", str(time_s), "-P", "1", "-n", "postgres",
+        )  # fmt: skip
+        limit_s = time_s + GRACE_S
+        return RunPlan(
+            prepare=(Command(seed, time_limit_s=scale * 60 + 2 * serving.READY_LIMIT_S),),
+            servers=(serving.server(server, where.inside, limit_s + serving.READY_LIMIT_S),),
+            measures=(Command(load, side=Side.CLIENT, time_limit_s=limit_s, cwd="/"),),
+            cleanup=(Command(("rm", "-rf", f"{FOLDER}/db")),),
+        )
+
+    def parse(self, params: Params, results: Sequence[Completed]) -> Outcome:
+        if len(results) != 1:
+            raise ParseError(f"one run of pgbench was planned, {len(results)} results came")
+        text = text_of(results[0])
+        figures = {name: _field(text, name) for name in _FIELDS}
+        for name, asked in (("scale", "scale"), ("clients", "clients"), ("seconds", "time_s")):
+            if figures[name] != int(params[asked]):
+                raise ParseError(f"pgbench ran with {name} of {figures[name]:g} and not {params[asked]}")
+        if figures["failed"]:
+            raise ParseError(f"pgbench reports {figures['failed']:g} failed transactions")
+        windows = _windows(text_of(results[0], "stderr"), int(params["time_s"]))
+        average = positive("pgbench", "an average", figures["mean"])
+        rate = positive("pgbench", "a rate", figures["rate"])
+        # All clients wait for an answer all the time (Little's law), but for what pgbench itself takes.
+        if rate * average / 1000 > figures["clients"] * 1.05:
+            raise ParseError(f"pgbench contradicts itself: {rate:g} transactions a second of {average:g} ms each")
+        agree("pgbench", "transactions", figures["transactions"], rate * figures["seconds"], slack=rate)
+        before_s = max(results[0].wall_ns / 1e9 - figures["seconds"], 0.001)
+        ends = [before_s + number for number in range(len(windows) + 1)]
+        return Outcome(
+            {
+                "transactions": positive("pgbench", "a rate", fmean(windows[steady.counted(windows) :])),
+                "average": average,
+                "deviation": positive("pgbench", "a deviation", figures["deviation"]),
+                "warm-up": steady.warm_up_s(windows, ends),
+            },
+            work=figures["transactions"],
+        )
+
+
+def _field(text: str, name: str) -> float:
+    values = re.findall(_FIELDS[name], text, re.MULTILINE | re.ASCII)
+    if len(values) != 1:
+        raise ParseError(f"pgbench says {len(values)} times what its {name} are: {text[-300:]!r}")
+    return float(values[0])
+
+
+def _windows(text: str, time_s: int) -> list[float]:
+    """Transactions a second, by seconds; the last may be missing. Raises `ParseError` for any other line."""
+    lines = text.splitlines()
+    windows = [match for line in lines if (match := _WINDOW.fullmatch(line))]
+    if len(windows) != len(lines):
+        raise ParseError(
+            f"pgbench printed a strange line: {next(x for x in lines if not _WINDOW.fullmatch(x))[:200]!r}"
+        )
+    if len(windows) < time_s - 1 or any(int(each["failed"]) for each in windows):
+        raise ParseError(f"pgbench reports {len(windows)} seconds of {time_s}, or failed transactions in one")
+    return [float(each["tps"]) for each in windows]
+
+
+class TpcB(PostgreSql):
+    """pgbench's own transaction."""
+
+    name = "postgresql"
+    title = "PostgreSQL: pgbench's own transaction"
+    script = "tpcb-like"
+
+
+class SelectOnly(PostgreSql):
+    """One statement."""
+
+    name = "postgresql-select"
+    title = "PostgreSQL: pgbench's SELECT of one row"
+    script = "select-only"
+
+
+CLIENTS = range(10, 71, 10)
+_CURVE = Level("postgresql-clients", 0, "clients", "transactions", "average", 100.0)
+WORKLOADS = (TpcB(), SelectOnly(), *levels.levels(TpcB, f"{TpcB.title}, {{}} clients", "clients", CLIENTS, _CURVE))
