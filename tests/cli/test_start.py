@@ -25,7 +25,7 @@ COMMANDS = (
     "doctor", "list", "run", "report", "compare", "diff", "score", "spread", "export", "footprint", "literature",
     "surface", "calibrate", "clean", "platform check", "platform checks", "platform doors", "lab run", "lab build",
     "lab sources", "lab weights", "setup", "image export", "image import", "app init", "app check", "history", "sql",
-    "serve", "cite", "figure",
+    "serve", "cite", "figure", "bundle",
 )  # fmt: skip
 
 
@@ -89,6 +89,8 @@ def test_short_commands_load_nothing_heavy(loaded, arguments):
         ("surface", "dokcer"),
         ("calibrate", "-p", "dokcer"),
         ("platform", "check", "dokcer"),
+        ("app", "check", "nowhere.toml"),
+        ("run", "-w", "app:nowhere.toml"),
         ("lab", "run", "--memory", "much", "--", "true"),
     ],
     ids=" ".join,

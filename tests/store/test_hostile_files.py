@@ -35,7 +35,8 @@ WRITERS = {"footprint": ["footprint -o {}"], "surface": ["surface -o {}"]}
 #: These are given no campaign; `serve` is given a folder (tests/cli/test_serve.py).
 OTHERS = {
     "doctor", "list", "literature", "clean", "platform check", "platform checks", "platform doors", "lab run",
-    "lab build", "lab sources", "lab weights", "image export", "image import", "setup", "serve",
+    "lab build", "lab sources", "lab weights", "image export", "image import", "setup", "serve", "app init",
+    "app check",
 }  # fmt: skip
 
 

@@ -58,7 +58,7 @@ def package(name: str) -> str:
 
 
 def choose(names: Sequence[str]) -> list[Workload]:
-    """Workloads by name, else by curve, else by family, each once; ``app:FILE``: the application that a file describes.
+    """Workloads by name, else by curve, else by family, each once; ``app:FILE`` is what a file describes.
 
     A family has no levels of curves, which are many: they take part by the curve's name. Raises `UsageError` with the
     nearest names, and for a file that is not as it should be.

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from tare import outputs
 from tare.cli.commands.instances import MEMORY
+from tare.errors import UsageError
+
+if TYPE_CHECKING:
+    from tare.workloads.own.lines import Mistake
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -24,9 +30,14 @@ def init(
     """Write a file to begin with, which says what can be in it."""
     outputs.check_new(file)
 
-    from tare.cli.application import write
+    from importlib import resources
 
-    write(file)
+    from tare.cli.console import emit
+
+    text = resources.files("tare.workloads.own").joinpath("example.toml").read_text()
+    with outputs.written(file, new=True) as target:
+        target.write(text.replace("{FILE}", str(file)))
+    emit(f"{file} is written: change it, then tare app check {file}")
 
 
 @app.command("check")
@@ -35,6 +46,22 @@ def check(
     memory: int = MEMORY,
 ) -> None:
     """Say all that is wrong with a file, with its lines; then start the application on native and run its load once."""
-    from tare.cli.application import examine
+    from tare.workloads.own import file as own_file
 
-    examine(file, memory << 20)
+    described, mistakes = own_file.examine(file)
+    if described is None:
+        _refuse(file, mistakes)
+        return
+
+    from tare.cli.application import try_once
+
+    try_once(described, memory << 20)
+
+
+def _refuse(file: Path, mistakes: Sequence[Mistake]) -> None:
+    from tare.cli.console import emit
+
+    for mistake in mistakes:
+        emit(f"{file}:{mistake.line}: {mistake.what}{f' (fix: {mistake.fix})' if mistake.fix else ''}")
+    count = "one mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
+    raise UsageError(f"{file} has {count}", fix="mend the lines that are named; docs/applications-own.md has all keys")

@@ -68,9 +68,10 @@ class OwnApplication(RunWorkload):
             for path, text in contents.start.files.items()
         )
         load = self._load(params, outside, around)
-        return RunPlan(prepare=files, servers=(self._server(inside, around, load.time_limit_s),), measures=(load,))
+        server = self._server(inside, around, load_limit_s=load.time_limit_s)
+        return RunPlan(prepare=files, servers=(server,), measures=(load,))
 
-    def _server(self, places: Mapping[str, str], around: Surroundings, load_s: float) -> Command:
+    def _server(self, places: Mapping[str, str], around: Surroundings, *, load_limit_s: float) -> Command:
         start, ready, image = self.described.contents.start, self.described.contents.ready, around.application
         own = (*image.entrypoint, *(image.command if start.arguments is None else start.arguments)) if image else ()
         argv = start.command or own
@@ -86,7 +87,7 @@ class OwnApplication(RunWorkload):
         env = {**(image.env if image is not None else {}), **start.env}
         return Command(
             (AGENT, "run", *options, "--", *(_filled(word, places) for word in argv)),
-            time_limit_s=ready.within + load_s + 2 * GRACE_S,
+            time_limit_s=ready.within + load_limit_s + 2 * GRACE_S,
             env={name: _filled(text, places) for name, text in env.items()},
             cwd=start.directory or (image.directory if image is not None else "/"),
             ready=said,
