@@ -1,5 +1,7 @@
 """Counted instructions: the plug-in's log, footprints of it, and what is made of them."""
 
+from pathlib import Path
+
 import pytest
 
 from tare.analysis.comparisons.diff import Outcome
@@ -9,8 +11,11 @@ from tare.analysis.exposure import instructions as analysis
 from tare.errors import HostError, ParseError
 from tare.footprint import instructions
 from tare.footprint.instructions import COUNTED, InstructionCounter, completed, hits_of, parse
-from tare.footprint.model import Footprint, Level, Phase, Scope
+from tare.footprint.model import PARTS, Footprint, Level, Phase, Scope
 from tare.footprint.request import UNITS, WORKLOADS, FootprintRequest, workloads_of
+
+#: Of a real machine: the starts of native and of runc with Docker's filter, and call-getpid on native.
+LOG = Path(__file__).with_name("captured") / "instructions.log"
 
 
 def footprint(hits, **facts):
@@ -23,6 +28,21 @@ def footprint(hits, **facts):
 
 def started(user, repeat=0, **facts):
     return footprint({"user": user + 50, "kernel": 1000, "of;host;python3;user": 50}, repeat=repeat, **facts)
+
+
+def test_the_log_of_a_real_machine_adds_up():
+    windows = parse(LOG.read_text())
+    assert len(windows) >= 2
+    for window in windows.values():
+        for part in PARTS:
+            assert sum(counts[part] for _, _, counts in window.shares) == window.whole[part]
+        if window.ready is not None:
+            assert 0 < window.ready["user"] < window.whole["user"]
+    calls = [footprint(hits_of(windows[11], "tare/x", Scope.HOST), phase=Phase.STEADY, workload="call-getpid")]
+    unit = analysis.unit(calls)
+    assert unit is not None
+    assert round(unit.median) == 323
+    assert any(command == "runc:[2:INIT]" and counts["user"] > 48_000_000 for command, _, counts in windows[16].shares)
 
 
 def test_a_window_that_was_not_closed_is_none():
