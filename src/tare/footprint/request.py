@@ -20,6 +20,8 @@ from tare.workloads.base import Params
 WORKLOADS = ("sysbench-cpu", "iperf3-tcp", "munmap-sweep", "sysbench-fileio-seqwr")
 #: Of instructions, where each unit of work is counted by itself: in and out of the kernel, a file, a process, a page.
 UNITS = ("call-getpid", "call-read-4k", "call-open", "proc-fork")
+#: Repeats where none are asked for: windows on one host, or machines whose instructions are counted.
+REPEATS, MACHINES = 3, 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ class FootprintRequest:
     platforms: tuple[str, ...] = ()
     workloads: tuple[str, ...] = ()
     level: Level = Level.SYSCALLS
-    repeats: int = 3
+    repeats: int = REPEATS
     idle_s: float = 10.0
     seed: int | None = None
     cpus: tuple[int, ...] = ()
@@ -46,6 +48,11 @@ class FootprintRequest:
         check_seed(self.seed)
         if self.subnet is not None:
             subnets.parse(self.subnet)
+
+
+def repeats_of(level: Level) -> int:
+    """How often a level is counted where nobody says."""
+    return MACHINES if level is Level.INSTRUCTIONS else REPEATS
 
 
 def workloads_of(request: FootprintRequest) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import os
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -171,10 +172,12 @@ def pack(init: bytes, busybox: Path | None, modules: Sequence[Path]) -> bytes:
         for module in modules:
             shutil.copy(module, tree / "modules")
         (tree / "modules" / "order").write_text("".join(f"{module.stem}\n" for module in modules))
+        for path in (tree, *tree.rglob("*")):  # the same bytes whenever they are packed
+            os.utime(path, (0, 0), follow_symlinks=False)
         return gzip.compress(_cpio(tree), mtime=0)
 
 
 def _cpio(tree: Path) -> bytes:
     names = "\n".join(sorted(str(path.relative_to(tree)) for path in tree.rglob("*")))
-    argv = ["cpio", "--quiet", "-o", "-H", "newc"]
+    argv = ["cpio", "--quiet", "--reproducible", "-o", "-H", "newc"]
     return processes.run(argv, stdin=names.encode(), output_cap=UNPACKED_CAP, cwd=tree).require().stdout

@@ -14,7 +14,7 @@ from tare.cli.commands import given
 from tare.cli.commands.instances import CPUS, MEMORY, PLATFORM, SEED, SUBNET, parse_cpus
 from tare.errors import UsageError
 from tare.footprint.levels import LAB_LEVELS, SCHEMA, Level, inside_lab
-from tare.footprint.request import UNITS, WORKLOADS, FootprintRequest
+from tare.footprint.request import MACHINES, REPEATS, UNITS, WORKLOADS, FootprintRequest, repeats_of
 
 _EXAMPLES = """Examples:
 
@@ -45,6 +45,12 @@ _LEVEL = typer.Option(
     "--level",
     help="What is counted. functions, lines, instructions: in a lab that is booted. stacks: for flame graphs, here.",
 )
+_REPEATS = typer.Option(
+    None,
+    "--repeats",
+    help=f"How often everything is counted anew, in random order. Default: {REPEATS}; of instructions {MACHINES}, each"
+    " a machine of its own.",
+)
 _IDLE = typer.Option("10s", "--idle", help="How long the idle host is looked at in each repeat; 0: not at all.")
 _OUTPUT = typer.Option(None, "-o", "--output", help="Campaign file: a new one, or one that gets the footprints too.")
 _PROGRAM = typer.Option(
@@ -57,7 +63,7 @@ def footprint(
     platform: list[str] = PLATFORM,
     workload: list[str] = _WORKLOAD,
     level: Level = _LEVEL,
-    repeats: int = typer.Option(3, "--repeats", help="How often everything is counted anew, in random order."),
+    repeats: int | None = _REPEATS,
     idle: str = _IDLE,
     seed: int | None = SEED,
     cpus: str | None = CPUS,
@@ -77,7 +83,7 @@ def footprint(
         platforms=tuple(platform),
         workloads=tuple(workload),
         level=level,
-        repeats=repeats,
+        repeats=repeats_of(level) if repeats is None else repeats,
         idle_s=parse_time(idle),
         seed=seed,
         cpus=parse_cpus(cpus),

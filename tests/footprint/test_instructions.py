@@ -1,0 +1,162 @@
+"""Counted instructions: the plug-in's log, footprints of it, and what is made of them."""
+
+from pathlib import Path
+
+import pytest
+
+from tare.analysis.comparisons.diff import Outcome
+from tare.analysis.comparisons.instructions import START, UNIT, changes
+from tare.analysis.comparisons.thresholds import Rule, Thresholds
+from tare.analysis.exposure import instructions as analysis
+from tare.errors import HostError, ParseError
+from tare.footprint import instructions
+from tare.footprint.instructions import COUNTED, InstructionCounter, completed, hits_of, parse
+from tare.footprint.model import PARTS, Footprint, Level, Phase, Scope
+from tare.footprint.request import UNITS, WORKLOADS, FootprintRequest, workloads_of
+
+#: Of a real machine: the starts of native and of runc with Docker's filter, and call-getpid on native.
+LOG = Path(__file__).with_name("captured") / "instructions.log"
+
+
+def footprint(hits, **facts):
+    known = {
+        "level": Level.INSTRUCTIONS, "scope": Scope.HOST, "platform": "runc", "phase": Phase.START, "workload": None,
+        "repeat": 0, "seconds": 1.0, "hits": hits,
+    }  # fmt: skip
+    return Footprint(**known | facts)
+
+
+def started(user, repeat=0, **facts):
+    return footprint({"user": user + 50, "kernel": 1000, "of;host;python3;user": 50}, repeat=repeat, **facts)
+
+
+def test_the_log_of_a_real_machine_adds_up():
+    windows = parse(LOG.read_text())
+    assert len(windows) >= 2
+    for window in windows.values():
+        for part in PARTS:
+            assert sum(counts[part] for _, _, counts in window.shares) == window.whole[part]
+        if window.ready is not None:
+            assert 0 < window.ready["user"] < window.whole["user"]
+    calls = [footprint(hits_of(windows[11], "tare/x", Scope.HOST), phase=Phase.STEADY, workload="call-getpid")]
+    unit = analysis.unit(calls)
+    assert unit is not None
+    assert round(unit.median) == 323
+    assert any(command == "runc:[2:INIT]" and counts["user"] > 48_000_000 for command, _, counts in windows[16].shares)
+
+
+def test_a_window_that_was_not_closed_is_none():
+    open_yet = "piece 4 10 20 0 0 0 0 0 3\n"
+    closed = "window 3 10 20 0 0 0 0 0\nshare 3 10 20 0 0 0 0 0 sh /\n"
+    assert list(parse(open_yet + closed)) == [3]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["window 1 2 3", "window x 1 2 3 4 5 6 7", "share 1 1 2 3 4 5 6 7 sh", "piece 1 1 2 3 4 5 6 7 -1", "hello"],
+)
+def test_a_line_that_is_none_of_the_plug_ins_is_an_error(line):
+    with pytest.raises(ParseError, match="has the line"):
+        parse(f"{line}\n")
+
+
+def test_an_instances_counts_are_of_its_control_group_and_below():
+    window = parse(
+        "window 1 100 200 0 0 0 3 2\n"
+        "share 1 60 150 0 0 0 2 1 a;b /tare/x-1/payload\n"
+        "share 1 30 40 0 0 0 1 1 runc /tare/x-1\n"
+        "share 1 10 10 0 0 0 0 0 dockerd /tare/x-10\n"
+        "piece 1 7 9 0 0 0 1 0 4\n"
+    )[1]
+    own = hits_of(window, "tare/x-1", Scope.INSTANCE)
+    assert (own["user"], own["kernel"], own["calls"]) == (90, 190, 3)
+    assert own["of;instance;a_b;user"] == 60
+    assert "of;host;dockerd;user" not in own
+    whole = hits_of(window, "tare/x-1", Scope.HOST)
+    assert (
+        whole["user"] == 100 == sum(count for name, count in whole.items() if name.endswith(";user") and "of;" in name)
+    )
+    assert (whole["piece;0;units"], whole["piece;0;kernel"]) == (4, 9)
+
+
+def test_footprints_get_the_counts_of_the_window_that_they_name(tmp_path):
+    log = tmp_path / "log"
+    log.write_text("window 3 10 20 0 0 0 0 0\nshare 3 10 20 0 0 0 0 0 sh /tare/a\n")
+    named, other = footprint({"window:3:tare/a": 1}), footprint({"read": 1}, level=Level.SYSCALLS)
+    counts, same = completed([named, other], log)
+    assert counts.hits == {"user": 10, "kernel": 20, "of;instance;sh;user": 10, "of;instance;sh;kernel": 20}
+    assert same == other
+    with pytest.raises(ParseError, match="nothing of window 4"):
+        list(completed([footprint({"window:4:tare/a": 1})], log))
+    with pytest.raises(ParseError, match="names no window"):
+        list(completed([counts], log))
+
+
+def test_the_marks_do_nothing_on_a_real_processor_and_number_the_windows(monkeypatch):
+    monkeypatch.setenv(COUNTED, "1")
+    counter = InstructionCounter()
+    counter.start("tare/a")
+    counter.reset()
+    assert counter.read().hits[Scope.HOST] == {"window:2:tare/a": 1}
+    counter.stop()
+
+
+def test_a_machine_that_nobody_counts_says_how_one_is_had(monkeypatch):
+    monkeypatch.delenv(COUNTED, raising=False)
+    with pytest.raises(HostError) as caught:
+        instructions.check()
+    assert "without --here" in caught.value.fix
+
+
+def test_its_workloads_are_those_with_units_of_work():
+    assert workloads_of(FootprintRequest(level=Level.INSTRUCTIONS)) == UNITS
+    assert workloads_of(FootprintRequest(level=Level.INSTRUCTIONS, workloads=("primes",))) == ("primes",)
+    assert workloads_of(FootprintRequest()) == WORKLOADS
+
+
+def test_tares_own_work_is_left_out_and_the_range_is_over_repeats():
+    repeats = [started(500), started(520, 1), started(900, 2)]
+    assert analysis.work(repeats) == analysis.Amount(1520, 1500, 1900)
+    assert analysis.beside_tare(repeats, "user") == analysis.Amount(520, 500, 900)
+    assert [share.command for share in analysis.shares(repeats)] == ["python3"]
+
+
+def test_a_unit_is_the_median_piece_so_that_a_tick_of_the_clock_is_none_of_it():
+    pieces = {}
+    for number, kernel in enumerate((3000, 3000, 9000)):
+        pieces |= {f"piece;{number};units": 10, f"piece;{number};user": 180, f"piece;{number};kernel": kernel}
+    counted = [footprint(pieces | {"piece;3;kernel": 5}, phase=Phase.STEADY, workload="call-getpid")]
+    assert analysis.unit(counted) == analysis.Amount(318, 318, 318)
+    assert analysis.unit([started(5)]) is None
+
+
+@pytest.mark.parametrize(
+    ("new", "outcome"),
+    [
+        ((1500, 1510), Outcome.FINE), ((1502, 1540), Outcome.OPEN), ((1530, 1560), Outcome.REGRESSION),
+        ((1100,), Outcome.FINE),
+    ],
+)  # fmt: skip
+def test_a_change_is_judged_by_all_repeats_of_both_sides(new, outcome):
+    old = [started(500, 0), started(505, 1)]
+    after = [started(total - 1000, repeat) for repeat, total in enumerate(new)]
+    (change,) = changes(old, after, Thresholds(percent=1.0))
+    assert change.outcome is outcome
+    assert (change.workload, change.metric, change.old) == ("start", START, 1502.5)
+
+
+def test_ten_thousand_more_in_two_million_are_half_a_percent_and_found():
+    old, new = [started(1_999_000)], [started(2_009_001)]
+    (change,) = changes(old, new, Thresholds())
+    assert change.outcome is Outcome.REGRESSION
+    assert change.interval is not None
+    assert change.interval.point == pytest.approx(10_001 / 2_000_000)
+    assert list(changes(old, new, Thresholds(rule=[Rule(metric=START, ignore=True)]))) == []
+
+
+def test_two_platforms_of_one_file_are_compared_by_their_figures():
+    unit = {"piece;0;units": 10, "piece;0;user": 200, "piece;0;kernel": 3000}
+    work = {"phase": Phase.STEADY, "workload": "call-getpid"}
+    counted = [footprint(unit, **work), footprint(unit | {"piece;0;kernel": 4000}, platform="gvisor", **work)]
+    (change,) = changes(counted, counted, Thresholds(), ("runc", "gvisor"))
+    assert (change.metric, change.old, change.new) == (UNIT, 320, 420)

@@ -1,0 +1,132 @@
+"""What only a counted machine can show: known programs are counted to the instruction, and two runs are the same."""
+
+import contextlib
+import struct
+import subprocess
+import sys
+
+import pytest
+
+from tare.footprint import instructions
+from tare.footprint.model import PARTS
+from tare.image import vmlinux
+from tare.lab import btf, build, exact, plugin
+from tare.lab.run import LabCommand
+
+pytestmark = [pytest.mark.lab, pytest.mark.host, pytest.mark.timeout(1800)]
+
+#: Of the loops of the known programs: each turn is two instructions.
+TURNS = 3_000
+MOVED = 1_000
+
+
+def mark(kind, number):
+    """mov edi, number; and the mark."""
+    return b"\xbf" + struct.pack("<I", number) + b"\x0f\x1f\x84\x00" + struct.pack("<I", 0x7A4E0000 | kind)
+
+
+def loop(turns):
+    """mov ecx, turns; then dec ecx, jnz: 1 + 2 * turns instructions."""
+    return b"\xb9" + struct.pack("<I", turns) + b"\xff\xc9\x75\xfc"
+
+
+#: mov %rax, -8(%rsp); mov -8(%rsp), %rax; inc -8(%rsp), which loads and stores
+STORE, LOAD, BOTH = b"\x48\x89\x44\x24\xf8", b"\x48\x8b\x44\x24\xf8", b"\x48\xff\x44\x24\xf8"
+SYSCALL = b"\xb8\x27\x00\x00\x00\x0f\x05"  # mov eax, 39; syscall: getpid
+#: lea rdi, -2048(%rsp); mov rsi, rdi; mov ecx, MOVED; rep movsb
+REPEATED = b"\x48\x8d\xbc\x24\x00\xf8\xff\xff\x48\x89\xfe\xb9" + struct.pack("<I", MOVED) + b"\xf3\xa4"
+EXIT = b"\xb8\x3c\x00\x00\x00\x31\xff\x0f\x05"
+
+
+def elf(code):
+    """A static program of x86-64 that is these instructions."""
+    place = 0x400000
+    start = 64 + 56
+    size = start + len(code)
+    header = b"\x7fELF\x02\x01\x01" + bytes(9)
+    header += struct.pack("<HHIQQQIHHHHHH", 2, 62, 1, place + start, 64, 0, 0, 64, 56, 1, 0, 0, 0)
+    return header + struct.pack("<IIQQQQQQ", 1, 5, 0, place, place, size, size, 4096) + code
+
+
+def window(number, code):
+    return mark(instructions.OPEN, number) + code + mark(instructions.CLOSE, number)
+
+
+KNOWN = elf(
+    # What it touches first faults, and the kernel's part of that is none of the windows below.
+    STORE + REPEATED
+    + window(1, loop(TURNS)) + window(2, loop(TURNS + 5_000))
+    + window(3, 7 * STORE + 5 * LOAD + 3 * BOTH) + window(4, REPEATED) + window(5, 3 * SYSCALL) + EXIT
+)  # fmt: skip
+#: A window over many processes: 6 is opened by one, and closed by another.
+PROGRAMS = {
+    "known": KNOWN,
+    "opened": elf(mark(instructions.OPEN, 6) + EXIT),
+    "closed": elf(mark(instructions.CLOSE, 6) + EXIT),
+}
+SCRIPT = "known; opened; for turn in 1 2 3; do bwrap --ro-bind / / --unshare-all ls / >/dev/null; done; runc -v; closed"
+
+
+@contextlib.contextmanager
+def busy():
+    """Two loops that take what time of the processors they can get."""
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
+    try:
+        yield
+    finally:
+        for process in loops:
+            process.kill()
+            process.wait()
+
+
+def counted(folder, seed):
+    folder.mkdir()
+    files = []
+    for name, contents in PROGRAMS.items():
+        (folder / name).write_bytes(contents)
+        (folder / name).chmod(0o755)
+        files.append(folder / name)
+    command = LabCommand(["sh", "-c", SCRIPT], "kvm", 2 << 30, 1, 900.0, files)
+    host = build.host("kvm", print)
+    offsets = btf.offsets(btf.section(vmlinux.ensure(host / "vmlinuz").read_bytes(), ".BTF"))
+    arguments = {"memory": "1", **{name: str(offset) for name, offset in offsets.items()}}
+    counting = exact.Counted(plugin.ensure(print), arguments, seed, folder / "log")
+    printed = bytearray()
+    assert exact.run(command, counting, lambda _, data: printed.extend(data), print) == 0, printed.decode()
+    return (folder / "log").read_text()
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    return counted(tmp_path_factory.mktemp("counted") / "first", 1)
+
+
+def test_known_programs_are_counted_to_the_instruction(log):
+    windows = instructions.parse(log)
+    one, two, memory, moved, calls = (windows[number].whole for number in range(1, 6))
+    before_close = 1  # the mov that has the window's number
+    assert (one["user"], one["kernel"]) == (1 + 2 * TURNS + before_close, 0)
+    assert two["user"] - one["user"] == 10_000
+    assert (memory["user"], memory["loads"], memory["stores"]) == (15 + before_close, 8, 10)
+    assert (moved["user"], moved["repeated"]) == (3 + before_close, MOVED + 1), "its end is one more"
+    assert (calls["user"], calls["calls"]) == (6 + before_close, 3)
+    assert calls["kernel"] > 3 * 50
+
+
+def test_the_sum_over_commands_and_groups_is_the_whole(log):
+    window = instructions.parse(log)[6]
+    for part in PARTS:
+        assert sum(counts[part] for _, _, counts in window.shares) == window.whole[part]
+    commands = {command for command, _, _ in window.shares}
+    assert {"bwrap", "ls", "runc"} <= commands
+    assert window.whole["switches"] > 10
+
+
+def test_the_same_seed_is_the_same_log_beside_load_and_another_is_another(log, tmp_path):
+    with busy():
+        again = counted(tmp_path / "again", 1)
+    assert again == log
+    other = counted(tmp_path / "other", 2)
+    assert other != log
+    whole, others = (instructions.parse(text)[6].whole for text in (log, other))
+    assert abs(others["kernel"] / whole["kernel"] - 1) < 0.05

@@ -1,0 +1,114 @@
+"""Counted instructions in the report: starts with their parts and units of work, in terminal, data and page."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console, Group
+
+import fake_footprints
+from tare.cli.diff import show_diff
+from tare.footprint.model import Footprint, Level, Phase, Scope
+from tare.report.campaign.build import build
+from tare.report.footprint.run import render
+from tare.report.formats.html import write_html
+
+#: What a process may call itself.
+EVIL = "<script>alert(1)</script>"
+
+
+def counted(hits: dict[str, int], **facts: object) -> Footprint:
+    known = {"level": Level.INSTRUCTIONS, "scope": Scope.HOST, "phase": Phase.START, "workload": None} | facts
+    return fake_footprints.footprint(hits, **known)
+
+
+def start(platform: str, runs: int, repeat: int = 0) -> list[Footprint]:
+    whole = {
+        "user": runs + 70_000, "kernel": 2 * runs, "calls": 400, "repeated": 5_000, "ready;user": runs,
+        "of;host;python3;user": 70_000, "of;instance;runc;user": runs, f"of;host;{EVIL};kernel": 2 * runs,
+    }  # fmt: skip
+    return [
+        counted(whole, platform=platform, repeat=repeat),
+        counted({"user": runs, "of;instance;runc;user": runs}, platform=platform, repeat=repeat, scope=Scope.INSTANCE),
+    ]
+
+
+def unit(platform: str, kernel: int) -> Footprint:
+    hits = {"user": 9, "piece;0;units": 1_000, "piece;0;user": 18_000, "piece;0;kernel": 1_000 * kernel}
+    return counted(hits, platform=platform, phase=Phase.STEADY, workload="call-getpid")
+
+
+def all_of(factor: float = 1.0) -> list[Footprint]:
+    runc = int(13_000_000 * factor)
+    return [
+        *start("runc", runc), *start("runc", runc + 130_000, 1), *start("native", 1_200_000), unit("native", 305),
+        unit("runc", 440),
+    ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return fake_footprints.write(tmp_path_factory.mktemp("counts") / "counts.tare", all_of())
+
+
+def test_the_terminal_has_the_parts_the_range_and_what_this_is_not() -> None:
+    console = Console(width=160, record=True, file=io.StringIO())
+    console.print(Group(*render(all_of())))
+    text = console.export_text()
+    runc = next(line for line in text.splitlines() if line.strip().startswith("runc  "))
+    assert runc.split()[1:5] == ["39.20", "M", "±0.5", "%"]
+    assert "18 + 305" in text
+    assert "18 + 440" in text
+    assert "Work, and not time" in text
+    assert "python3" not in text
+
+
+def test_the_data_has_everything_and_no_set_is_made_of_it(file: Path) -> None:
+    report = build(file).footprints
+    assert report is not None
+    assert report.levels == []
+    by_platform = {row.platform: row for row in report.instructions if row.phase is Phase.START}
+    runc = by_platform["runc"]
+    assert runc.n_repeats == 2
+    assert runc.total is not None
+    assert runc.user is not None
+    assert (runc.total.least, runc.total.most) == (39_000_000, 39_390_000)
+    assert (runc.user.median, runc.instance_kernel) == (13_065_000, None)
+    units = {row.platform: row.unit for row in report.instructions if row.unit is not None}
+    assert units["runc"].median == 458
+
+
+def test_the_page_shows_them_and_a_commands_name_is_text_there(file: Path, tmp_path: Path) -> None:
+    write_html([file], tmp_path / "out.html")
+    text = (tmp_path / "out.html").read_text()
+    assert "What a machine executes: instructions" in text
+    assert "39.20 M ±0.5 %" in text
+    assert EVIL not in text
+
+
+def test_a_diff_of_two_files_finds_a_percent_and_ends_as_a_gate_does(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def diffed(*files: Path, platforms: tuple[str, ...] = ()) -> tuple[int, list[dict[str, object]]]:
+        code = show_diff(files, platforms, None, absolute=False, every=True, markdown=None, junit=None, as_json=True)
+        return code, json.loads(capsys.readouterr().out)["changes"]
+
+    new = fake_footprints.write(tmp_path / "new.tare", all_of(1.03))
+    code, changes = diffed(file, new)
+    assert code == 1
+    assert [change["platform"] for change in changes if change["outcome"] == "regression"] == ["runc"]
+    code, changes = diffed(file, file)
+    assert code == 3, "two repeats of runc differ by more than half a percent"
+    assert {change["outcome"] for change in changes if change["platform"] == "native"} == {"fine"}
+    code, changes = diffed(file, platforms=("native", "runc"))
+    assert code == 1
+    assert {(change["workload"], change["metric"]) for change in changes} == {
+        ("start", "start"), ("call-getpid", "unit"),
+    }  # fmt: skip
+    show_diff([file, new], (), None, absolute=False, every=True, markdown=None, junit=None, as_json=False)
+    text = capsys.readouterr().out
+    assert "work and not time" in text
+    assert "no test is made" in " ".join(text.split())
