@@ -94,10 +94,12 @@ class PostgreSql(RunWorkload):
             f"{PROGRAMS}/pgbench", "-h", where.address, "-p", str(where.port), "-U", "tare", "-b", self.script,
             "-c", str(params["clients"]), "-j", "1", "-T", str(time_s), "-P", "1", "-n", "postgres",
         )  # fmt: skip
+        # It takes connections before it serves them.
+        ready = (f"{PROGRAMS}/pg_isready", "-q", "-h", "127.0.0.1", "-p", str(where.inside))
         limit_s = time_s + GRACE_S
         return RunPlan(
             prepare=(Command(seed, time_limit_s=scale * 60 + 2 * serving.READY_LIMIT_S),),
-            servers=(serving.server(server, where.inside, limit_s + serving.READY_LIMIT_S),),
+            servers=(serving.server(server, where.inside, limit_s + serving.READY_LIMIT_S, ready),),
             measures=(Command(load, side=Side.CLIENT, time_limit_s=limit_s, cwd="/"),),
             cleanup=(Command(("rm", "-rf", f"{FOLDER}/db")),),
         )

@@ -12,12 +12,11 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from pathlib import Path
 from statistics import fmean, median
 from typing import ClassVar
 
 from tare.errors import ParseError
-from tare.model import Direction, Family, Layer, Metric
+from tare.model import Direction, Family, Metric
 from tare.workloads.applications import levels, serving, steady
 from tare.workloads.base import Command, Completed, Level, Outcome, Params, RunPlan, RunWorkload, Side, Surroundings
 from tare.workloads.output import positive, text_of
@@ -53,7 +52,7 @@ class Redis(RunWorkload):
     )
     work_unit = "request"
     packages = ("redis-server", "redis-tools")
-    layer = Layer("key-value", Path(__file__).with_name("key_value.toml").read_text())
+    by_default = True
     profiles: ClassVar[Mapping[str, Params]] = {
         "quick": {"requests": 3_000, "windows": 6, "connections": 50, "pipeline": 1, "size": 64, "keys": 3_000},
         "full": {"requests": 200_000, "windows": 10, "connections": 50, "pipeline": 1, "size": 64, "keys": 100_000},
