@@ -1,6 +1,6 @@
 """A static file of nginx's, asked for by wrk on connections that are kept.
 
-Plauth 2017 (5.1, Static HTTP Server): Nginx and a file of the size of a favicon, keep-alive, 0 to 1000 connections.
+Plauth 2017 (6.2, Static HTTP Server): Nginx and a file of the size of a favicon, keep-alive, 0 to 1000 connections.
 That study had weighttp, which is not in Debian; wrk is its like: one process, epoll, all connections busy all of the
 time (a closed loop, so its latencies are those of a server that is always asked as much as it can do). nginx is as
 Debian has it but for its log, which is off, and has one worker for each CPU. Each window is a run of wrk's, on new

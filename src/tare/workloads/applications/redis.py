@@ -1,6 +1,6 @@
 """Redis without persistence: GET and SET from the client's side, by redis-benchmark.
 
-Plauth 2017 (5.1, Key-Value Store): redis-benchmark on 50 % GET and 50 % SET, 0 to 1000 connections, with pipelining.
+Plauth 2017 (6.2, Key-Value Store): redis-benchmark on 50 % GET and 50 % SET, 0 to 1000 connections, with pipelining.
 Here each window is a run of SET and one of GET of the same number of requests, on keys drawn at random out of so
 many. All are there before the first window, by a run of SET that is not read. redis-benchmark has one thread, as has
 the server; what it prints in CSV is the rate and the latencies of each test. It has no duration, so a window is a
