@@ -99,7 +99,7 @@ class MariaDb(RunWorkload):
         Metric("warm-up", "s", Direction.LOWER, "until the rate was steady; the whole run where it never was"),
     )
     work_unit = "transaction"
-    packages = ("mariadb-server", "sysbench")
+    packages = ("bash", "coreutils", "mariadb-server", "sysbench")
     layer = DATABASES
     profiles: ClassVar[Mapping[str, Params]] = {
         "quick": {"tables": 2, "rows": 5_000, "threads": 4, "time_s": 6, "pool_mib": 128},

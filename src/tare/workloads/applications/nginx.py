@@ -85,7 +85,7 @@ class Nginx(RunWorkload):
         WARM_UP,
     )
     work_unit = "request"
-    packages = ("nginx-light", "wrk")
+    packages = ("bash", "coreutils", "nginx-light", "wrk")
     layer = WEB
     profiles: ClassVar[Mapping[str, Params]] = {
         "quick": {"connections": 50, "windows": 4, "window_s": 1},

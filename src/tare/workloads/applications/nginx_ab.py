@@ -43,7 +43,7 @@ class NginxAb(RunWorkload):
     #: ab prints percentiles in whole milliseconds, of which half an answer's may be none: the mean is what is read.
     metrics = (nginx.RATE, nginx.MEAN, nginx.WARM_UP)
     work_unit = "request"
-    packages = ("apache2-utils", "nginx-light")
+    packages = ("apache2-utils", "bash", "coreutils", "nginx-light")
     layer = nginx.WEB
     profiles: ClassVar[Mapping[str, Params]] = nginx.Nginx.profiles
 

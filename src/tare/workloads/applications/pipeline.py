@@ -50,7 +50,7 @@ class Pipeline(RunWorkload):
     )
     work_unit = "pipeline"
     loaded: ClassVar[bool] = False
-    packages = ("cmake", "cppcheck", "g++", "gcovr", "libgtest-dev", "make", "tar")
+    packages = ("cmake", "coreutils", "cppcheck", "gcovr")  # and what these start, which the layer has
     layer = Layer("build", Path(__file__).with_name("build.toml").read_text())
     profiles: ClassVar[Mapping[str, Params]] = {"quick": {"units": 1}, "full": {"units": 4}}
 

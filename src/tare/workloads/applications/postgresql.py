@@ -73,7 +73,7 @@ class PostgreSql(RunWorkload):
         Metric("warm-up", "s", Direction.LOWER, "until the rate was steady; the whole run where it never was"),
     )
     work_unit = "transaction"
-    packages = ("postgresql-15", "util-linux")
+    packages = ("bash", "coreutils", "postgresql-15", "util-linux")
     layer = DATABASES
     profiles: ClassVar[Mapping[str, Params]] = {
         "quick": {"scale": 1, "clients": 4, "time_s": 6},

@@ -51,7 +51,7 @@ class Redis(RunWorkload):
         Metric("warm-up", "s", Direction.LOWER, "until the rate was steady; the whole run where it never was"),
     )
     work_unit = "request"
-    packages = ("redis-server", "redis-tools")
+    packages = ("bash", "redis-server", "redis-tools")
     by_default = True
     profiles: ClassVar[Mapping[str, Params]] = {
         "quick": {"requests": 3_000, "windows": 6, "connections": 50, "pipeline": 1, "size": 64, "keys": 3_000},
@@ -62,9 +62,10 @@ class Redis(RunWorkload):
         where = serving.place(self.name, around)
         requests, windows, keys = (int(params[name]) for name in ("requests", "windows", "keys"))
         limit_s = 2 * requests / SLOWEST + GRACE_S
+        # An option without a value has an empty one: nothing is saved.
         argv = (
             "redis-server", "--port", str(where.inside), "--bind", serving.EVERYWHERE, "--protected-mode", "no",
-            "--save", "", "--appendonly", "no", "--dir", "/data", "--maxclients", "4064",
+            "--save", "--appendonly", "no", "--dir", "/data", "--maxclients", "4064",
         )  # fmt: skip
         fill = _bench(where, params, "set", FILLS * keys, limit_s=FILLS * keys / SLOWEST + GRACE_S)
         window = _bench(where, params, "set,get", requests, limit_s=limit_s)
