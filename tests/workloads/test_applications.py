@@ -334,6 +334,12 @@ def test_another_report_of_pgbench_is_refused(old, new, message):
         POSTGRESQL.parse(POSTGRESQL.profiles["quick"], [damaged])
 
 
+def test_the_second_in_which_pgbench_connects_is_no_window():
+    outcome = POSTGRESQL.parse(POSTGRESQL.profiles["quick"], [captured("postgresql-gvisor", wall_s=6.3)])
+    assert outcome.samples["transactions"] == pytest.approx((311.7 + 321.0 + 124.4 + 140.6 + 305.0) / 5)
+    assert outcome.samples["warm-up"] == pytest.approx(1.3)
+
+
 def test_a_line_of_pgbenchs_that_is_no_second_is_refused():
     aborted = text("postgresql", ".err") + "pgbench: error: client 2 aborted\n"
     with pytest.raises(ParseError, match="strange line: 'pgbench: error: client 2 aborted'"):
