@@ -171,6 +171,10 @@ def test_a_file_that_cannot_be_read_is_said(tmp_path):
     for place in (tmp_path / "none.toml", tmp_path, Path("/dev/zero")):
         with pytest.raises(UsageError, match=r"cannot be read|no file, or not a short one"):
             file.examine(place)
+    (tmp_path / "open.toml").write_text(WHOLE)
+    (tmp_path / "open.toml").chmod(0o666)
+    with pytest.raises(UsageError, match="everybody may write to it"):
+        file.examine(tmp_path / "open.toml")
     (tmp_path / "latin.toml").write_bytes(b'name = "\xe9"')
     with pytest.raises(UsageError, match="not UTF-8"):
         file.examine(tmp_path / "latin.toml")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import tarfile
 import tempfile
 from collections.abc import Callable
@@ -140,10 +141,16 @@ def _fetched(source: Source, progress: Progress) -> Path:
         argv = ["skopeo", "copy", "--quiet", source.place, f"oci:{folder}:image"]
         done = processes.run(argv, time_limit_s=FETCH_LIMIT_S)
         if done.code != 0:
-            lines = done.stderr.decode(errors="replace").strip().splitlines() or ["no message"]
-            how = "took too long" if done.timed_out else lines[-1]
-            raise ImageError(f"{source.place} cannot be fetched: {how}", fix=f"see that `{' '.join(argv[:3])}` can")
+            how = "it took too long" if done.timed_out else _skopeos_word(done.stderr.decode(errors="replace"))
+            fix = f"see what skopeo inspect {source.place} says; a name is HOST/NAME:TAG"
+            raise ImageError(f"{source.place} cannot be fetched: {how}", fix=fix)
     return place
+
+
+def _skopeos_word(printed: str) -> str:
+    """What skopeo says last, without the time and the level in front."""
+    said = re.findall(r'msg="((?:[^"\\]|\\.)*)"', printed)
+    return said[-1].replace('\\"', '"') if said else (printed.strip().splitlines() or ["no message"])[-1]
 
 
 def add_agent(root: Path, agent: Path, digest: str) -> None:

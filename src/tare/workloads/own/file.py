@@ -259,6 +259,9 @@ def _raw(file: Path) -> bytes:
         # A pipe or a device may never end.
         if not stat.S_ISREG(seen.st_mode) or seen.st_size > LONGEST:
             raise UsageError(f"{file} is no file, or not a short one", fix=fix)
+        if seen.st_mode & stat.S_IWOTH:
+            what = f"{file} says what is run, on native as root, and everybody may write to it"
+            raise UsageError(what, fix=f"chmod o-w {file}")
         return file.read_bytes()
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}", fix=fix) from error
