@@ -242,6 +242,13 @@ def test_what_is_no_image_or_another_machines_is_refused(tmp_path, layout):
         oci.read(tmp_path)
 
 
+def test_a_header_that_wants_a_terabyte_of_memory_does_not_get_it(tmp_path):
+    header = _info("much", type=tarfile.XHDTYPE, size=1 << 40)
+    (tmp_path / "image.tar").write_bytes(header.tobuf(tarfile.GNU_FORMAT) + bytes(2048))
+    with pytest.raises(ImageError, match="at once"):
+        oci.read(tmp_path / "image.tar")
+
+
 @pytest.mark.parametrize("path", ["usr", "usr/local", "usr/local/bin", "etc", "proc", "dev", "data"])
 def test_the_agent_is_not_put_through_a_link_of_the_images(tmp_path, path):
     outside = tmp_path / "out"
@@ -308,7 +315,7 @@ def test_a_registrys_image_is_fetched_once(tmp_path, layout, fetching):
     fetching(f'to=${{4#oci:}}; cp -r {place}/. "${{to%:image}}"')
     said = []
     for _ in range(2):
-        assert own.application(Source(REFERENCE), said.append).command == ("/a",)
+        assert oci.read(own.fetched(Source(REFERENCE), said.append)).application.command == ("/a",)
     assert (tmp_path / "calls").read_text().count("copy --quiet docker://registry.example/nothing:stable oci:") == 1
     assert said == [f"fetching {REFERENCE}"]
 
@@ -316,13 +323,13 @@ def test_a_registrys_image_is_fetched_once(tmp_path, layout, fetching):
 def test_what_a_registry_has_not_is_said_in_skopeos_words_and_leaves_nothing(tmp_path, fetching):
     fetching(f"cat >&2 <<'END'\n{UNKNOWN}END\nexit 1")
     with pytest.raises(ImageError, match=r"fetched: initializing source .* manifest unknown \(fix: see"):
-        own.application(Source(REFERENCE))
-    assert [entry.name for entry in (tmp_path / "home/images").iterdir()] == ["lock"]
+        own.fetched(Source(REFERENCE), print)
+    assert not list((tmp_path / "home/images").iterdir())
 
 
 def test_without_skopeo_the_fix_names_it_and_another_way(tmp_path, monkeypatch):
     monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ImageError, match="skopeo, which is not installed") as caught:
-        own.application(Source(REFERENCE))
+        own.fetched(Source(REFERENCE), print)
     assert "docker save" in caught.value.fix

@@ -42,7 +42,7 @@ def ensure(source: Source, agent: Path, tools: Image, progress: Progress) -> Ima
     with locked(state.images(), progress):
         if source.folder:
             return _of_folder(source, agent, agent_hash, tools, progress)
-        place = _fetched(source, progress)
+        place = fetched(source, progress)
         container = oci.read(place, source.tag)
         digest = _hash(container.digest, agent_hash)
         folder = state.images() / f"own-{digest[:16]}"
@@ -54,14 +54,6 @@ def ensure(source: Source, agent: Path, tools: Image, progress: Progress) -> Ima
                 _unpacked(lambda: oci.unpack(place, container, root), source)
                 add_agent(root, agent, digest)
         return _image(folder, digest, agent_hash, tools, source, container.digests, container.application)
-
-
-def application(source: Source, progress: Progress = lambda _: None) -> Application:
-    """How an image says that it is started; a registry's is fetched. Raises `ImageError`."""
-    if source.folder:
-        return Application()
-    with locked(state.images(), progress):
-        return oci.read(_fetched(source, progress), source.tag).application
 
 
 def _hash(contents: str, agent_hash: str) -> str:
@@ -84,7 +76,7 @@ def _image(
         tools=tools.manifest,
         tools_hash=tools.hash,
     )
-    return Image(digest, folder / "root", manifest, agent_hash, (_name(source),), how, tools)
+    return Image(digest, folder / "root", manifest, agent_hash, application=how, tools=tools)
 
 
 def _of_folder(source: Source, agent: Path, agent_hash: str, tools: Image, progress: Progress) -> Image:
@@ -126,8 +118,11 @@ def _unpacked(unpack: Callable[[], None], source: Source) -> None:
         raise ImageError(what, fix=f"free disk space below {state.home()}") from error
 
 
-def _fetched(source: Source, progress: Progress) -> Path:
-    """The place of the image; a registry's is copied into a layout first, once."""
+def fetched(source: Source, progress: Progress) -> Path:
+    """The place of an image; a registry's is copied into a layout first, once. Raises `ImageError`.
+
+    The caller holds the lock of the images' folder.
+    """
     if not source.place.startswith(REGISTRY):
         return Path(source.place)
     place = state.images() / f"fetched-{hashlib.sha256(source.place.encode()).hexdigest()[:16]}"

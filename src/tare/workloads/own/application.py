@@ -19,7 +19,7 @@ from tare.workloads.network import exchange
 from tare.workloads.network.exchange import AGENT
 from tare.workloads.output import shown, text_of
 from tare.workloads.own import file as own_file
-from tare.workloads.own.file import PLACE, Described, FigureTable
+from tare.workloads.own.file import JSON_STEP, PLACE, Described, FigureTable
 
 #: What the agent prints when the application answers (`agent/src/run.rs`).
 READY = b"tare: the application is ready"
@@ -30,7 +30,6 @@ BUILT_IN: Mapping[str, Params] = {
     "quick": {"time_s": 0.5, "warmup_s": 0.1},
     "full": {"time_s": 10.0, "warmup_s": 1.0},
 }
-_STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
 
 
 class OwnApplication(RunWorkload):
@@ -146,7 +145,7 @@ def _at(output: str, path: str, at: str) -> Any:
         value: Any = json.loads(output)
     except (ValueError, RecursionError) as error:
         raise ParseError(f"{at}: the load did not print JSON: {shown(output)}") from error
-    for match in _STEP.finditer(path):
+    for match in JSON_STEP.finditer(path):
         name, number = match[1], match[2]
         try:
             value = value[int(number)] if number is not None else value[name]
