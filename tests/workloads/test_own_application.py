@@ -216,7 +216,8 @@ def test_without_work_there_is_no_cost_of_it(described):
 def test_the_commands_have_the_places_of_their_side_filled_in(described):
     workload = described(WHOLE)
     plan = workload.plan(workload.profiles["quick"], _with(IMAGE))
-    (config,), (server,), (load,) = plan.prepare, plan.servers, plan.measures
+    (as_user, config), (server,), (load,) = plan.prepare, plan.servers, plan.measures
+    assert as_user.argv[1:] == ("run", "--user", "broker", "--", as_user.argv[0], "nothing")
     assert config.argv[1:] == ("write", "/etc/broker.conf")
     assert config.stdin == b"port 5201 { {unknown} }"
     before, after = server.argv.index("run"), server.argv.index("--")

@@ -67,8 +67,16 @@ class OwnApplication(RunWorkload):
             for path, text in contents.start.files.items()
         )
         load = self._load(params, outside, around)
+        user = self._user(around)
+        # A sandbox with one user, as of Charliecloud, is told from an application that fails.
+        as_user = (Command((AGENT, "run", "--user", user, "--", AGENT, "nothing"), cwd="/"),) if user else ()
         server = self._server(inside, around, load_limit_s=load.time_limit_s)
-        return RunPlan(prepare=files, servers=(server,), measures=(load,))
+        return RunPlan(prepare=(*as_user, *files), servers=(server,), measures=(load,))
+
+    def _user(self, around: Surroundings) -> str:
+        """The user that it runs as; "": root."""
+        image = around.application
+        return self.described.contents.start.user or (image.user if image is not None else "")
 
     def _server(self, places: Mapping[str, str], around: Surroundings, *, load_limit_s: float) -> Command:
         start, ready, image = self.described.contents.start, self.described.contents.ready, around.application
@@ -77,7 +85,7 @@ class OwnApplication(RunWorkload):
         if image is not None and not argv:
             what = f"the image of {self.described.contents.name} does not say how it is started"
             raise HostError(what, fix=f"give command in {self.described.at('start')}")
-        user = start.user or (image.user if image is not None else "")
+        user = self._user(around)
         check, said = "output", (ready.output or "").encode()
         if ready.output is None:
             kind = "tcp" if ready.http is None else "http"
