@@ -52,7 +52,13 @@ pub fn run(args: impl Iterator<Item = String>) -> ExitCode {
         Ok(Task::Nothing) => ExitCode::SUCCESS,
         Ok(Task::Answer(server)) => ended(server.run()),
         Ok(Task::Ask(client)) => ended(client.run().map(|figures| print!("{figures}"))),
-        Ok(Task::Run(application)) => ended(application.run()),
+        Ok(Task::Run(application)) => application.run().map_or_else(
+            |error| {
+                eprintln!("tare-agent: {error}");
+                ExitCode::from(error.code())
+            },
+            |()| ExitCode::SUCCESS,
+        ),
         Ok(Task::Write(path)) => ended(run::write(&path)),
         Ok(Task::Serve { beacon, init, userspace_ns, away, held }) => {
             ended(serve::serve(beacon.as_ref(), init, userspace_ns, away, held))

@@ -7,6 +7,7 @@
 //! joined to its output, and `READY` is printed on a line of its own once it answers on the loopback interface.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
@@ -49,6 +50,38 @@ pub struct Application {
     argv: Vec<String>,
 }
 
+/// Why it does not run.
+#[derive(Debug)]
+pub enum RunError {
+    /// This sandbox has not that user.
+    User(String),
+    Failed(String),
+}
+
+impl RunError {
+    /// How the agent ends: EX_UNAVAILABLE of sysexits.h tells the host that the platform cannot do it.
+    pub fn code(&self) -> u8 {
+        match self {
+            Self::User(_) => 69,
+            Self::Failed(_) => 1,
+        }
+    }
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::User(text) | Self::Failed(text) => out.write_str(text),
+        }
+    }
+}
+
+impl From<String> for RunError {
+    fn from(text: String) -> Self {
+        Self::Failed(text)
+    }
+}
+
 /// A user's numbers: the user, its group, and the other groups that it is in.
 #[derive(Debug, PartialEq)]
 struct Identity {
@@ -83,7 +116,7 @@ impl Application {
     }
 
     /// Runs it. Returns only when that failed, or when it has ended after it was in service.
-    pub fn run(&self) -> Result<(), String> {
+    pub fn run(&self) -> Result<(), RunError> {
         match &self.ready {
             None => self.become_it(),
             Some(ready) => {
@@ -94,7 +127,7 @@ impl Application {
         }
     }
 
-    fn become_it(&self) -> Result<(), String> {
+    fn become_it(&self) -> Result<(), RunError> {
         let identity = self.user.as_deref().map(identify).transpose()?;
         let mut command = Command::new(&self.argv[0]);
         command.args(&self.argv[1..]);
@@ -102,17 +135,17 @@ impl Application {
             if let Some(home) = &identity.home {
                 command.env("HOME", home);
             }
-            identity.assume()?;
+            identity.assume().map_err(RunError::User)?;
         }
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         if let Some(directory) = &self.directory {
             std::env::set_current_dir(directory).map_err(|error| format!("the folder {directory}: {error}"))?;
         }
-        Err(format!("{}: {}", self.argv[0], command.exec()))
+        Err(format!("{}: {}", self.argv[0], command.exec()).into())
     }
 
     /// Starts itself again without `--ready`, and looks until the port answers.
-    fn watch(&self, ready: &Ready) -> Result<(), String> {
+    fn watch(&self, ready: &Ready) -> Result<(), RunError> {
         let mut child = Command::new("/proc/self/exe");
         child.arg("run");
         for (name, value) in &self.env {
@@ -128,12 +161,12 @@ impl Application {
         let until = Instant::now() + self.within;
         loop {
             if let Some(status) = ended(&mut child)? {
-                return Err(format!("{} ended before it was ready: {status}", self.argv[0]));
+                return Err(format!("{} ended before it was ready: {status}", self.argv[0]).into());
             }
             match ready.answered() {
                 Ok(()) => break,
                 Err(why) if Instant::now() >= until => {
-                    return Err(format!("not ready within {:.1} s: {why}", self.within.as_secs_f64()));
+                    return Err(format!("not ready within {:.1} s: {why}", self.within.as_secs_f64()).into());
                 }
                 Err(_) => sleep(PAUSE),
             }
@@ -141,7 +174,7 @@ impl Application {
         let mut output = io::stdout();
         writeln!(output, "\n{READY}").and_then(|()| output.flush()).map_err(|error| error.to_string())?;
         let status = child.wait().map_err(|error| error.to_string())?;
-        Err(format!("{} ended: {status}", self.argv[0]))
+        Err(format!("{} ended: {status}", self.argv[0]).into())
     }
 }
 

@@ -13,6 +13,7 @@ import zstandard
 from tare.errors import ImageError
 from tare.host.filesystems import archives
 from tare.image import oci, own
+from tare.model import Source
 
 
 def _info(name, **more):
@@ -241,6 +242,13 @@ def test_what_is_no_image_or_another_machines_is_refused(tmp_path, layout):
         oci.read(tmp_path)
 
 
+def test_a_header_that_wants_a_terabyte_of_memory_does_not_get_it(tmp_path):
+    header = _info("much", type=tarfile.XHDTYPE, size=1 << 40)
+    (tmp_path / "image.tar").write_bytes(header.tobuf(tarfile.GNU_FORMAT) + bytes(2048))
+    with pytest.raises(ImageError, match="at once"):
+        oci.read(tmp_path / "image.tar")
+
+
 @pytest.mark.parametrize("path", ["usr", "usr/local", "usr/local/bin", "etc", "proc", "dev", "data"])
 def test_the_agent_is_not_put_through_a_link_of_the_images(tmp_path, path):
     outside = tmp_path / "out"
@@ -276,3 +284,52 @@ def test_a_layer_is_bounded_in_its_members(tmp_path, monkeypatch):
     monkeypatch.setattr(archives, "MAX_MEMBERS", 3)
     with pytest.raises(tarfile.ReadError, match="more than 3 members"):
         archives.unpack_layer(io.BytesIO(_tar(*(_folder(f"d{n}") for n in range(4)))), tmp_path, 1 << 20)
+
+
+REFERENCE = "docker://registry.example/nothing:stable"
+#: What skopeo 1.9 prints for a name that a registry has not.
+UNKNOWN = (
+    'time="2026-11-23T07:58:32Z" level=fatal msg="initializing source docker://registry.example/nothing:stable: '
+    'reading manifest stable in registry.example/nothing: manifest unknown: manifest unknown"\n'
+)
+
+
+@pytest.fixture
+def fetching(tmp_path, monkeypatch):
+    """A skopeo that does what a script says, and nothing else on the PATH; counts its calls in ``calls``."""
+    monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
+
+    def script(text):
+        place = tools / "skopeo"
+        place.write_text(f'#!/bin/sh\necho "$@" >>{tmp_path}/calls\n{text}')
+        place.chmod(0o755)
+
+    return script
+
+
+def test_a_registrys_image_is_fetched_once(tmp_path, layout, fetching):
+    place = layout(_tar(_info("a")), config={"Cmd": ["/a"]})
+    fetching(f'to=${{4#oci:}}; cp -r {place}/. "${{to%:image}}"')
+    said = []
+    for _ in range(2):
+        assert oci.read(own.fetched(Source(REFERENCE), said.append)).application.command == ("/a",)
+    assert (tmp_path / "calls").read_text().count("copy --quiet docker://registry.example/nothing:stable oci:") == 1
+    assert said == [f"fetching {REFERENCE}"]
+
+
+def test_what_a_registry_has_not_is_said_in_skopeos_words_and_leaves_nothing(tmp_path, fetching):
+    fetching(f"cat >&2 <<'END'\n{UNKNOWN}END\nexit 1")
+    with pytest.raises(ImageError, match=r"fetched: initializing source .* manifest unknown \(fix: see"):
+        own.fetched(Source(REFERENCE), print)
+    assert not list((tmp_path / "home/images").iterdir())
+
+
+def test_without_skopeo_the_fix_names_it_and_another_way(tmp_path, monkeypatch):
+    monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ImageError, match="skopeo, which is not installed") as caught:
+        own.fetched(Source(REFERENCE), print)
+    assert "docker save" in caught.value.fix

@@ -171,6 +171,10 @@ def test_a_file_that_cannot_be_read_is_said(tmp_path):
     for place in (tmp_path / "none.toml", tmp_path, Path("/dev/zero")):
         with pytest.raises(UsageError, match=r"cannot be read|no file, or not a short one"):
             file.examine(place)
+    (tmp_path / "open.toml").write_text(WHOLE)
+    (tmp_path / "open.toml").chmod(0o666)
+    with pytest.raises(UsageError, match="everybody may write to it"):
+        file.examine(tmp_path / "open.toml")
     (tmp_path / "latin.toml").write_bytes(b'name = "\xe9"')
     with pytest.raises(UsageError, match="not UTF-8"):
         file.examine(tmp_path / "latin.toml")
@@ -212,7 +216,8 @@ def test_without_work_there_is_no_cost_of_it(described):
 def test_the_commands_have_the_places_of_their_side_filled_in(described):
     workload = described(WHOLE)
     plan = workload.plan(workload.profiles["quick"], _with(IMAGE))
-    (config,), (server,), (load,) = plan.prepare, plan.servers, plan.measures
+    (as_user, config), (server,), (load,) = plan.prepare, plan.servers, plan.measures
+    assert as_user.argv[1:] == ("run", "--user", "broker", "--", as_user.argv[0], "nothing")
     assert config.argv[1:] == ("write", "/etc/broker.conf")
     assert config.stdin == b"port 5201 { {unknown} }"
     before, after = server.argv.index("run"), server.argv.index("--")

@@ -172,18 +172,13 @@ class _Archive:
         return path in self._files
 
 
-def is_layout(folder: Path) -> bool:
-    """Whether a folder looks like an OCI layout."""
-    return (folder / "index.json").is_file()
-
-
 @contextlib.contextmanager
 def _files(place: Path) -> Iterator[_Files]:
     if place.is_dir():
         yield _Folder(place)
         return
     try:
-        with tarfile.open(place, "r:") as tar:
+        with place.open("rb") as file, archives.opened(file, 4 * MOST_BYTES) as tar:
             yield _Archive(tar, place)
     except (OSError, tarfile.TarError) as error:
         what = getattr(error, "strerror", None) or error

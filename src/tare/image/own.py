@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import tarfile
 import tempfile
 from collections.abc import Callable
@@ -41,7 +42,7 @@ def ensure(source: Source, agent: Path, tools: Image, progress: Progress) -> Ima
     with locked(state.images(), progress):
         if source.folder:
             return _of_folder(source, agent, agent_hash, tools, progress)
-        place = _fetched(source, progress)
+        place = fetched(source, progress)
         container = oci.read(place, source.tag)
         digest = _hash(container.digest, agent_hash)
         folder = state.images() / f"own-{digest[:16]}"
@@ -53,14 +54,6 @@ def ensure(source: Source, agent: Path, tools: Image, progress: Progress) -> Ima
                 _unpacked(lambda: oci.unpack(place, container, root), source)
                 add_agent(root, agent, digest)
         return _image(folder, digest, agent_hash, tools, source, container.digests, container.application)
-
-
-def application(source: Source, progress: Progress = lambda _: None) -> Application:
-    """How an image says that it is started; a registry's is fetched. Raises `ImageError`."""
-    if source.folder:
-        return Application()
-    with locked(state.images(), progress):
-        return oci.read(_fetched(source, progress), source.tag).application
 
 
 def _hash(contents: str, agent_hash: str) -> str:
@@ -83,7 +76,7 @@ def _image(
         tools=tools.manifest,
         tools_hash=tools.hash,
     )
-    return Image(digest, folder / "root", manifest, agent_hash, (_name(source),), how, tools)
+    return Image(digest, folder / "root", manifest, agent_hash, application=how, tools=tools)
 
 
 def _of_folder(source: Source, agent: Path, agent_hash: str, tools: Image, progress: Progress) -> Image:
@@ -125,8 +118,11 @@ def _unpacked(unpack: Callable[[], None], source: Source) -> None:
         raise ImageError(what, fix=f"free disk space below {state.home()}") from error
 
 
-def _fetched(source: Source, progress: Progress) -> Path:
-    """The place of the image; a registry's is copied into a layout first, once."""
+def fetched(source: Source, progress: Progress) -> Path:
+    """The place of an image; a registry's is copied into a layout first, once. Raises `ImageError`.
+
+    The caller holds the lock of the images' folder.
+    """
     if not source.place.startswith(REGISTRY):
         return Path(source.place)
     place = state.images() / f"fetched-{hashlib.sha256(source.place.encode()).hexdigest()[:16]}"
@@ -140,10 +136,16 @@ def _fetched(source: Source, progress: Progress) -> Path:
         argv = ["skopeo", "copy", "--quiet", source.place, f"oci:{folder}:image"]
         done = processes.run(argv, time_limit_s=FETCH_LIMIT_S)
         if done.code != 0:
-            lines = done.stderr.decode(errors="replace").strip().splitlines() or ["no message"]
-            how = "took too long" if done.timed_out else lines[-1]
-            raise ImageError(f"{source.place} cannot be fetched: {how}", fix=f"see that `{' '.join(argv[:3])}` can")
+            how = "it took too long" if done.timed_out else _skopeos_word(done.stderr.decode(errors="replace"))
+            fix = f"see what skopeo inspect {source.place} says; a name is HOST/NAME:TAG"
+            raise ImageError(f"{source.place} cannot be fetched: {how}", fix=fix)
     return place
+
+
+def _skopeos_word(printed: str) -> str:
+    """What skopeo says last, without the time and the level in front."""
+    said = re.findall(r'msg="((?:[^"\\]|\\.)*)"', printed)
+    return said[-1].replace('\\"', '"') if said else (printed.strip().splitlines() or ["no message"])[-1]
 
 
 def add_agent(root: Path, agent: Path, digest: str) -> None:

@@ -55,6 +55,9 @@ class _Bounded:
     def tell(self) -> int:
         return self._file.tell()
 
+    def seekable(self) -> bool:
+        return self._file.seekable()
+
 
 def members(file: IO[bytes], most: int) -> Iterator[tuple[PurePosixPath, IO[bytes] | None]]:
     """Name and contents (None: a folder) of each plain file and folder with a place of its own; nothing else is seen.
@@ -62,7 +65,7 @@ def members(file: IO[bytes], most: int) -> Iterator[tuple[PurePosixPath, IO[byte
     ``file`` is uncompressed; no more than ``most`` bytes are read of it, and no holes are filled: what comes out is
     never larger. Raises `tarfile.TarError` beyond that, and for more than `MAX_MEMBERS`.
     """
-    with _opened(file, most) as tar:
+    with opened(file, most) as tar:
         for member in _bounded(tar):
             name = PurePosixPath(member.name)
             if name.is_absolute() or ".." in name.parts:
@@ -85,7 +88,7 @@ def unpack_root(file: IO[bytes], folder: Path, most: int) -> None:
     top = os.open(folder, beneath.FOLDER)
     dated: list[tuple[str, int]] = []
     try:
-        with _opened(file, most) as tar:
+        with opened(file, most) as tar:
             for member in _bounded(tar):
                 if _is_harmless(member) and own_namespaces.inside():
                     continue
@@ -109,12 +112,12 @@ def unpack_layer(file: IO[bytes], folder: Path, most: int) -> None:
     top = os.open(folder, beneath.FOLDER)
     dated: list[tuple[str, int]] = []
     try:
-        with _opened(file, most) as tar:  # first, since a whiteout is about lower layers wherever it is in the tar
+        with opened(file, most) as tar:  # first, since a whiteout is about lower layers wherever it is in the tar
             for member in _bounded(tar):
                 with _refused(member):
                     _white_out(top, member.name)
         file.seek(0)
-        with _opened(file, most) as tar:
+        with opened(file, most) as tar:
             for member in _bounded(tar):
                 name = PurePosixPath(member.name)
                 if name.name.startswith(_WHITEOUT) or not (name.parts or member.name.startswith("/")):
@@ -177,7 +180,8 @@ def _refused(member: tarfile.TarInfo) -> Iterator[None]:
         raise tarfile.ReadError(f"{member.name!r} cannot be below it: {error.strerror}") from error
 
 
-def _opened(file: IO[bytes], most: int) -> tarfile.TarFile:
+def opened(file: IO[bytes], most: int) -> tarfile.TarFile:
+    """A tar of which no more than ``most`` bytes are read, and not many at once, whatever its headers say."""
     return tarfile.open(fileobj=_Bounded(file, most), mode="r:")  # type: ignore[call-overload,no-any-return]
 
 

@@ -19,7 +19,7 @@ from tare.workloads.network import exchange
 from tare.workloads.network.exchange import AGENT
 from tare.workloads.output import shown, text_of
 from tare.workloads.own import file as own_file
-from tare.workloads.own.file import PLACE, Described, FigureTable
+from tare.workloads.own.file import JSON_STEP, PLACE, Described, FigureTable
 
 #: What the agent prints when the application answers (`agent/src/run.rs`).
 READY = b"tare: the application is ready"
@@ -30,7 +30,6 @@ BUILT_IN: Mapping[str, Params] = {
     "quick": {"time_s": 0.5, "warmup_s": 0.1},
     "full": {"time_s": 10.0, "warmup_s": 1.0},
 }
-_STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
 
 
 class OwnApplication(RunWorkload):
@@ -68,8 +67,16 @@ class OwnApplication(RunWorkload):
             for path, text in contents.start.files.items()
         )
         load = self._load(params, outside, around)
+        user = self._user(around)
+        # A sandbox with one user, as of Charliecloud, is told from an application that fails.
+        as_user = (Command((AGENT, "run", "--user", user, "--", AGENT, "nothing"), cwd="/"),) if user else ()
         server = self._server(inside, around, load_limit_s=load.time_limit_s)
-        return RunPlan(prepare=files, servers=(server,), measures=(load,))
+        return RunPlan(prepare=(*as_user, *files), servers=(server,), measures=(load,))
+
+    def _user(self, around: Surroundings) -> str:
+        """The user that it runs as; "": root."""
+        image = around.application
+        return self.described.contents.start.user or (image.user if image is not None else "")
 
     def _server(self, places: Mapping[str, str], around: Surroundings, *, load_limit_s: float) -> Command:
         start, ready, image = self.described.contents.start, self.described.contents.ready, around.application
@@ -78,7 +85,7 @@ class OwnApplication(RunWorkload):
         if image is not None and not argv:
             what = f"the image of {self.described.contents.name} does not say how it is started"
             raise HostError(what, fix=f"give command in {self.described.at('start')}")
-        user = start.user or (image.user if image is not None else "")
+        user = self._user(around)
         check, said = "output", (ready.output or "").encode()
         if ready.output is None:
             kind = "tcp" if ready.http is None else "http"
@@ -146,7 +153,7 @@ def _at(output: str, path: str, at: str) -> Any:
         value: Any = json.loads(output)
     except (ValueError, RecursionError) as error:
         raise ParseError(f"{at}: the load did not print JSON: {shown(output)}") from error
-    for match in _STEP.finditer(path):
+    for match in JSON_STEP.finditer(path):
         name, number = match[1], match[2]
         try:
             value = value[int(number)] if number is not None else value[name]

@@ -27,7 +27,7 @@ PLACE = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 _PARAMETER = re.compile(r"[a-z][a-z0-9_]*")
 #: Debian's names of packages (its policy, 5.6.1).
 _PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+")
-_JSON_STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
+JSON_STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
 LONGEST_RUN_S = 3600.0
 
 
@@ -42,7 +42,7 @@ def _expression(value: str) -> str:
 
 
 def _steps(value: str) -> str:
-    if not value or "".join(match[0] for match in _JSON_STEP.finditer(value)) != value:
+    if not value or "".join(match[0] for match in JSON_STEP.finditer(value)) != value:
         raise ValueError("it is no path such as summary.latency[0].p99")
     return value
 
@@ -259,6 +259,9 @@ def _raw(file: Path) -> bytes:
         # A pipe or a device may never end.
         if not stat.S_ISREG(seen.st_mode) or seen.st_size > LONGEST:
             raise UsageError(f"{file} is no file, or not a short one", fix=fix)
+        if seen.st_mode & stat.S_IWOTH:
+            what = f"{file} says what is run, on native as root, and everybody may write to it"
+            raise UsageError(what, fix=f"chmod o-w {file}")
         return file.read_bytes()
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}", fix=fix) from error
