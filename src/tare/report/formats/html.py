@@ -42,7 +42,7 @@ from tare.report.study import beside
 from tare.report.surface import page as surface_page
 from tare.report.surface import words as surface_words
 from tare.report.surface.page import SurfaceView, surface_view
-from tare.store import read_store
+from tare.store import Store, read_store
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -181,9 +181,14 @@ def page(views: Sequence[CampaignView]) -> str:
 
 def _material(path: Path, study: str | None, asked: Asked) -> Material:
     with read_store(path) as store, store.snapshot():
-        samples, exposures = store.samples(), of_store(store)
-        report = report_on(store, samples, exposures, study, asked)
-        return Material(report, samples, store.trials(), exposures, asked.sources)
+        return material_of(store, store.name, study, asked)
+
+
+def material_of(store: Store, name: str, study: str | None = None, asked: Asked | None = None) -> Material:
+    """Of an open store. ``name``: of the file, as the page has it."""
+    samples, exposures = store.samples(), of_store(store)
+    report = report_on(store, samples, exposures, study, asked).model_copy(update={"file": name})
+    return Material(report, samples, store.trials(), exposures, asked.sources if asked else None)
 
 
 def _view(of: Material) -> CampaignView:
