@@ -7,7 +7,9 @@ import pytest
 from tare.cli.commands import app
 
 #: What takes long to load, and what a short command has no use for.
-HEAVY = ("docker", "jinja2", "numpy", "polars", "requests", "scipy", "zstandard")
+HEAVY = (
+    "docker", "duckdb", "jinja2", "matplotlib", "nanoarrow", "numpy", "polars", "requests", "scipy", "zstandard",
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -24,7 +26,8 @@ def loaded(commands, tmp_path):
 COMMANDS = (
     "doctor", "list", "run", "report", "compare", "diff", "score", "spread", "export", "footprint", "literature",
     "surface", "calibrate", "clean", "platform check", "platform checks", "platform doors", "lab run", "lab build",
-    "lab sources", "lab weights", "setup", "image export", "image import",
+    "lab sources", "lab weights", "setup", "image export", "image import", "history", "sql", "figure", "cite",
+    "bundle",
 )  # fmt: skip
 
 
@@ -83,6 +86,11 @@ def test_short_commands_load_nothing_heavy(loaded, arguments):
         ("score", "nowhere.tare"),
         ("spread", "nowhere.tare"),
         ("export", "nowhere.tare", "--format", "csv"),
+        ("history", "nowhere"),
+        ("sql", "nowhere.tare", "from samples"),
+        ("figure", "nowhere.tare", "-o", "x.pdf"),
+        ("cite", "nowhere.tare"),
+        ("bundle", "--verify", "nowhere.zip"),
         ("literature", "nobody-1999"),
         ("footprint", "-p", "dokcer"),
         ("surface", "dokcer"),
