@@ -29,7 +29,10 @@ READING = (
     "tare.cli.calibrate", "tare.cli.surface", "tare.cli.footprint", "tare.cli.literature", "tare.cli.consent",
     "tare.cli.commands.report", "tare.cli.commands.compare", "tare.cli.commands.score", "tare.cli.commands.spread",
     "tare.cli.commands.export", "tare.cli.commands.run", "tare.cli.commands.calibrate", "tare.cli.commands.surface",
-    "tare.cli.commands.footprint", "tare.cli.commands.literature",
+    "tare.cli.commands.footprint", "tare.cli.commands.literature", "tare.cli.diff", "tare.cli.commands.diff",
+    "tare.cli.history", "tare.cli.commands.history", "tare.cli.sql", "tare.cli.commands.sql", "tare.cli.figure",
+    "tare.cli.commands.figure", "tare.cli.cite", "tare.cli.commands.cite", "tare.cli.bundle",
+    "tare.cli.commands.bundle", "duckdb", "nanoarrow", "matplotlib.figure", "matplotlib.backends.backend_svg",
 )  # fmt: skip
 
 

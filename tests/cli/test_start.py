@@ -7,7 +7,9 @@ import pytest
 from tare.cli.commands import app
 
 #: What takes long to load, and what a short command has no use for.
-HEAVY = ("docker", "jinja2", "numpy", "polars", "requests", "scipy", "zstandard")
+HEAVY = (
+    "docker", "duckdb", "jinja2", "matplotlib", "nanoarrow", "numpy", "polars", "requests", "scipy", "zstandard",
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -84,6 +86,11 @@ def test_short_commands_load_nothing_heavy(loaded, arguments):
         ("score", "nowhere.tare"),
         ("spread", "nowhere.tare"),
         ("export", "nowhere.tare", "--format", "csv"),
+        ("history", "nowhere"),
+        ("sql", "nowhere.tare", "from samples"),
+        ("figure", "nowhere.tare", "-o", "x.pdf"),
+        ("cite", "nowhere.tare"),
+        ("bundle", "--verify", "nowhere.zip"),
         ("literature", "nobody-1999"),
         ("footprint", "-p", "dokcer"),
         ("surface", "dokcer"),

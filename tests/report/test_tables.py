@@ -161,6 +161,14 @@ def test_text_for_latex(text: str, shown: str) -> None:
     assert latex(text) == shown
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"), [(1.25, "1.25"), (-0.0, "0"), (1795413421.5, "1795413421.5"), (float("nan"), "nan"), (7, "7")]
+)
+def test_a_number_loses_nothing_that_matters(value: float, shown: str) -> None:
+    text = to_markdown(Document(["n"], [""], [True], [[value]]))
+    assert text.splitlines()[2] == f"| {shown} |"
+
+
 def test_text_for_markdown_ends_no_cell() -> None:
     assert markdown("a | b\nc <b> &amp;") == r"a \| b c \<b\> &amp;amp;"
 

@@ -6,13 +6,15 @@ import hashlib
 from pathlib import Path
 
 from tare.cli.console import emit
-from tare.report.campaign.build import build
+from tare.report.campaign.build import timed
 from tare.report.formats.cite import cite
 from tare.report.formats.tables import Prose
+from tare.store import read_store
 
 
 def show_citation(file: Path, prose: Prose) -> None:
     """Print the entries and the paragraph. Raises `TareError`."""
-    report = build(file)
+    with read_store(file) as store, store.snapshot():
+        report = timed(store, store.samples())
     with file.open("rb") as campaign:
         emit(cite(report, prose, hashlib.file_digest(campaign, "sha256").hexdigest()), end="")

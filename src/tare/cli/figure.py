@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tare.outputs import written
-from tare.report.campaign.build import report_on
-from tare.report.footprint.build import of_store
+from tare.report.campaign.build import timed
 from tare.report.formats.figure import Wish, draw
 from tare.report.formats.tables import Picture
 from tare.store import read_store
@@ -16,7 +15,7 @@ def write_figure(file: Path, wish: Wish, picture: Picture, output: Path) -> None
     """Draw it and write it whole. Raises `TareError`."""
     with read_store(file) as store, store.snapshot():
         samples = store.samples()
-        report = report_on(store, samples, of_store(store))
+        report = timed(store, samples)
     drawn = draw(report, samples, wish, picture)
     with written(output, "wb", new=True) as out:
         out.write(drawn)

@@ -123,6 +123,11 @@ def report_on(
     )
 
 
+def timed(store: Store, samples: pl.DataFrame) -> Report:
+    """The report but for what ran of the host's kernel: of a long footprint that is most of the work."""
+    return report_on(store, samples, {})
+
+
 def _beside(record: CampaignRecord, results: list[ResultReport], study: str | None) -> BesideReport | None:
     if study is None and record.profile not in literature.names():
         return None

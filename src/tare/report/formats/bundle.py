@@ -20,13 +20,13 @@ from typing import IO, Any
 
 from tare import __version__
 from tare.errors import UsageError
-from tare.report.campaign.build import report_on
 from tare.report.campaign.model import Report, to_json
-from tare.report.footprint.build import of_store
+from tare.report.formats import parquet
 from tare.report.formats.cite import bibtex, paragraph
 from tare.report.formats.columns import COLUMNS
-from tare.report.formats.export import export, export_parquet
-from tare.report.formats.html import write_html
+from tare.report.formats.export import export_results
+from tare.report.formats.frames import results_frame, whole
+from tare.report.formats.html import Material, material_of, write_page
 from tare.report.formats.tables import Format, Prose, Table
 from tare.store import Store, read_store
 
@@ -66,8 +66,10 @@ def write(file: Path, out: IO[bytes]) -> list[Member]:
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive, tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         with read_store(file) as store, store.snapshot():
-            report = report_on(store, store.samples(), of_store(store)).model_copy(update={"file": CAMPAIGN})
-            for name, description in _content(file, store, report, folder):
+            # Made once: the report is what takes long.
+            material = material_of(store, CAMPAIGN)
+            report = material.report
+            for name, description in _content(file, store, material, folder):
                 members.append(_added(archive, folder / name, name, description))
         crate = json.dumps(_crate(report, members), indent=2, ensure_ascii=False).encode()
         manifest = "".join(f"{member.sha256}  {member.name}\n" for member in members)
@@ -77,31 +79,32 @@ def write(file: Path, out: IO[bytes]) -> list[Member]:
     return members
 
 
-def _content(file: Path, store: Store, report: Report, folder: Path) -> Iterator[tuple[str, str]]:
+def _content(file: Path, store: Store, material: Material, folder: Path) -> Iterator[tuple[str, str]]:
     """Write each file into the folder, and say what it is."""
+    report = material.report
     if store.status == "running":
         raise UsageError(f"{file} is still being written", fix="bundle it when its run has ended")
     (folder / CAMPAIGN).write_bytes(file.read_bytes())
     yield CAMPAIGN, "the campaign itself: every sample, output and fact (tare report reads it)"
     (folder / REPORT).write_text(to_json([report]), encoding="utf-8")
     yield REPORT, "the report as data (schema tare.report/2)"
-    write_html([folder / CAMPAIGN], folder / "report.html")
+    write_page([material], folder / "report.html")
     yield "report.html", "the report as a page, which opens without a network"
+    (folder / "tables").mkdir()
     for table in COLUMNS:
-        parquet = f"tables/{table}.parquet"
-        (folder / "tables").mkdir(exist_ok=True)
-        with (folder / parquet).open("wb") as out:
-            if not export_parquet(store, table, out):
-                continue
-        yield parquet, f"the table {table}; units and meanings are in its fields' metadata"
-    for name, table, form in (
-        ("tables/results.csv", Table.RESULTS, Format.CSV),
-        ("tables/overheads.tex", Table.OVERHEADS, Format.LATEX),
-        ("tables/overheads.md", Table.OVERHEADS, Format.MARKDOWN),
+        name = f"tables/{table}.parquet"
+        frame = results_frame(report) if table is Table.RESULTS else whole(store, table)
+        if frame.height:
+            parquet.write(frame, table, folder / name, campaign=report.id)
+            yield name, f"the table {table}; units and meanings are in its fields' metadata"
+    for name, form in (
+        ("tables/results.csv", Format.CSV),
+        ("tables/overheads.tex", Format.LATEX),
+        ("tables/overheads.md", Format.MARKDOWN),
     ):
         with (folder / name).open("w", encoding="utf-8") as text:
-            export(store, table, form, text)
-        yield name, f"the table {table}"
+            export_results(report, form, text)
+        yield name, f"the table {Path(name).stem}"
     sha256 = _hash(folder / CAMPAIGN)
     (folder / "citation.bib").write_text(bibtex(report, sha256), encoding="utf-8")
     yield "citation.bib", "BibTeX for tare and for this campaign"

@@ -125,4 +125,7 @@ def _word(value: str | bool | None) -> str:
 
 
 def _number(value: float) -> str:
-    return str(value) if isinstance(value, int) else f"{value + 0.0:.{_DIGITS}g}"  # no negative zero
+    if isinstance(value, int):
+        return str(value)
+    # No negative zero, and of what is large (a time, a counter) no digit less than a unit lost.
+    return f"{value:.1f}" if abs(value) >= 10**_DIGITS else f"{value + 0.0:.{_DIGITS}g}"

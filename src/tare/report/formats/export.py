@@ -16,12 +16,13 @@ import polars as pl
 
 from tare.errors import UsageError
 from tare.footprint.model import Level
+from tare.report.campaign.model import Report
 from tare.report.footprint.build import exposures
 from tare.report.footprint.flames import folded
 from tare.report.formats import documents, parquet
 from tare.report.formats.escape import FORMULA, spreadsheet
-from tare.report.formats.frames import frames, names, rows, whole
-from tare.report.formats.overheads import overheads
+from tare.report.formats.frames import frames, names, results_frame, rows, whole
+from tare.report.formats.overheads import of_report, overheads
 from tare.report.formats.tables import Format, Table
 from tare.store import Store
 
@@ -48,6 +49,15 @@ def export(store: Store, table: Table, form: Format, out: TextIO, *, raw: bool =
         out.write(_csv(frame, raw=raw) if form is Format.CSV else frame.write_ndjson())
         count += frame.height
     return count
+
+
+def export_results(report: Report, form: Format, out: TextIO) -> None:
+    """Write the table of results as CSV, or that of overheads as LaTeX or Markdown, of a report that is there."""
+    if form is Format.CSV:
+        out.write(_guarded_frame(results_frame(report)).write_csv())
+    else:
+        content = of_report(report)
+        out.write(documents.to_latex(content) if form is Format.LATEX else documents.to_markdown(content))
 
 
 def export_parquet(store: Store, table: Table, out: BinaryIO | Path) -> int:

@@ -9,9 +9,8 @@ import polars as pl
 
 from tare.footprint.model import Footprint, Surface
 from tare.model import Arm, TrialKey
-from tare.report.campaign.build import report_on
+from tare.report.campaign.build import timed
 from tare.report.campaign.model import Report
-from tare.report.footprint.build import of_store
 from tare.report.formats.columns import COLUMNS, schema
 from tare.report.formats.tables import Table
 from tare.store import Store
@@ -26,7 +25,7 @@ def frames(store: Store, table: Table) -> Iterator[pl.DataFrame]:
     """The table's pieces, each with all columns of `COLUMNS`; of a table without rows there may be none."""
     campaign = store.record.id
     if table is Table.RESULTS:
-        yield results_frame(report_on(store, store.samples(), of_store(store)))
+        yield results_frame(timed(store, store.samples()))
     elif table is Table.SAMPLES:
         yield from _batches(rows(store))
     elif table is Table.TRIALS:

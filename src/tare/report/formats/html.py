@@ -47,7 +47,7 @@ from tare.report.study import beside
 from tare.report.surface import page as surface_page
 from tare.report.surface import words as surface_words
 from tare.report.surface.page import SurfaceView, surface_view
-from tare.store import CampaignRecord, read_store
+from tare.store import CampaignRecord, Store, read_store
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -206,11 +206,17 @@ def rendered(template: str, scripts: Sequence[str], **values: object) -> str:
 
 def _material(path: Path, study: str | None, asked: Asked) -> Material:
     with read_store(path) as store, store.snapshot():
-        samples, exposures = store.samples(), of_store(store)
-        report = report_on(store, samples, exposures, study, asked)
-        record, cpus = store.record, store.record.resources.cpus
-        seen = windows(store.telemetry(), cpus, other_threads(record.host, cpus))
-        return Material(report, samples, store.trials(), exposures, asked.sources, _score(record, samples), seen)
+        return material_of(store, store.name, study, asked)
+
+
+def material_of(store: Store, name: str, study: str | None = None, asked: Asked | None = None) -> Material:
+    """Of an open store. ``name``: of the file, as the page has it."""
+    samples, exposures = store.samples(), of_store(store)
+    report = report_on(store, samples, exposures, study, asked).model_copy(update={"file": name})
+    record, cpus = store.record, store.record.resources.cpus
+    seen = windows(store.telemetry(), cpus, other_threads(record.host, cpus))
+    sources = asked.sources if asked else None
+    return Material(report, samples, store.trials(), exposures, sources, _score(record, samples), seen)
 
 
 def _score(record: CampaignRecord, samples: pl.DataFrame) -> ScoreView | None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tare.report.campaign.build import report_on
+from tare.report.campaign.build import timed
 from tare.report.campaign.model import PlatformReport, Report, ResultReport
-from tare.report.footprint.build import of_store
 from tare.report.formats.documents import Cell, Document, Span
 from tare.report.sentences.numbers import decimals, quantity
 from tare.report.sentences.wording import wording
@@ -13,7 +12,7 @@ from tare.store import Store
 
 def overheads(store: Store) -> Document:
     """Of a campaign, a row a headline that any platform has: overheads in %, or what short times and sizes add."""
-    return of_report(report_on(store, store.samples(), of_store(store)))
+    return of_report(timed(store, store.samples()))
 
 
 def of_report(report: Report) -> Document:
