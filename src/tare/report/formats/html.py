@@ -148,8 +148,9 @@ def materials(paths: Sequence[Path], study: str | None = None, asked: Asked | No
 
 def write_page(read: Sequence[Material], out: Path) -> None:
     """Draw the page, and have it take its place when it is whole. Raises `UsageError` when it cannot be written."""
+    text = page_text(read)
     with outputs.written(out) as file:
-        file.write(page_text(read))
+        file.write(text)
 
 
 def page_text(read: Sequence[Material]) -> str:
