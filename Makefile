@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 SOURCES := src tests scripts bench
 
-.PHONY: help setup packages venv agent gvisor image quick lint check test docs-tables lab gcov-kernel lab-test host-test slow-test test-all faults storm bench browser-test docs fuzz wheel lock lower-bounds sbom audit clean
+.PHONY: help setup packages venv agent gvisor image quick lint check test docs-tables lab gcov-kernel lab-test host-test slow-test test-all faults storm bench browser-test docs man fuzz wheel lock lower-bounds sbom audit clean
 
 ##@ Begin
 
@@ -47,6 +47,9 @@ docs-tables: ## the tables of docs/report-schema.md, from the report's models
 
 docs: venv ## the documentation site, which opens without a network: build/docs/html/index.html
 	@scripts/docs
+
+man: venv ## man pages of tare and its commands: build/man/man1
+	@$(BIN)/python scripts/docs_man.py build/man/man1
 
 ##@ Labs
 

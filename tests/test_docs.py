@@ -96,15 +96,16 @@ def test_the_site_has_every_document_once():
     assert len(set(listed)) == len(listed)
 
 
-def reference():
-    spec = importlib.util.spec_from_file_location("docs_reference", HERE / "scripts" / "docs_reference.py")
+def generated(name):
+    """What a script of this name writes, by the names of its files."""
+    spec = importlib.util.spec_from_file_location(name, HERE / "scripts" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.pages()
 
 
 def test_every_command_platform_and_workload_has_its_page():
-    pages = reference()
+    pages = generated("docs_reference")
     for name in platforms.all_platforms():
         assert pages[f"platforms/{name}.md"].startswith(f"# {name}\n")
         assert f"](platforms/{name}.md)" in pages["platforms.md"]
@@ -117,6 +118,21 @@ def test_every_command_platform_and_workload_has_its_page():
             if parameter.param_type_name == "option" and parameter.name != "help":
                 assert all(f"`{option}`" in pages["commands.md"] for option in parameter.opts)
     assert not any("[cyan]" in text or "[/]" in text for text in pages.values())
+
+
+def test_every_command_has_a_man_page_that_roff_reads():
+    pages = generated("docs_man")
+    for name in COMMANDS:
+        for inner in getattr(load(name), "commands", [""]):
+            assert f"tare-{name}-{inner}.1".replace("-.", ".") in pages
+        assert f".BR tare\\-{name} (1)" in pages["tare.1"]
+    macros = {".TH", ".SH", ".SS", ".TP", ".PP", ".B", ".BR"}
+    for name, text in pages.items():
+        lines = text.splitlines()
+        assert lines[0].startswith(f'.TH "{name[:-2].upper().replace("-", chr(92) + "-")}" "1"')
+        assert {line.split()[0] for line in lines if line.startswith((".", "'"))} <= macros
+        assert not re.search(r"(?<!\\)-", "".join(lines)), "a hyphen that cannot be copied as an option"
+        assert "[cyan]" not in text
 
 
 def test_the_sites_tools_are_locked_as_they_are_declared():

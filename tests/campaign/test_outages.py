@@ -58,7 +58,7 @@ def begun(tmp_path, monkeypatch):
     ran = []
     monkeypatch.setattr(conduct, "_run", lambda runner: ran.extend(arm.platform for arm in runner.plan.arms))
     monkeypatch.setattr(conduct, "Runner", lambda plan, *_: SimpleNamespace(plan=plan))
-    monkeypatch.setattr(conduct, "Sampler", lambda cpus: None)
+    monkeypatch.setattr(conduct, "Sampler", lambda cpus, seen: None)
     monkeypatch.setattr(
         conduct,
         "record_of",

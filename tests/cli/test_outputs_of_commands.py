@@ -105,7 +105,7 @@ def test_a_page_that_cannot_be_drawn_loses_no_table(monkeypatch, run, campaign, 
     def broken(*_args):
         raise ValueError("a bug")
 
-    monkeypatch.setattr(html, "page", broken)
+    monkeypatch.setattr(html, "page_text", broken)
     with pytest.raises(ValueError, match="a bug"):
         run("report", "night.tare", "--html", "night.html")
     assert "prime-slices" in capsys.readouterr().out

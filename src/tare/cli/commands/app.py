@@ -48,6 +48,14 @@ COMMANDS = {
     "platform": Listed("platform", "app", "Check that a platform keeps what every platform promises."),
     "lab": Listed("lab", "app", "A throwaway virtual machine that is a host of its own."),
 }
+#: The groups of `tare --help`, in its order.
+GROUPS = {
+    "Begin": ("doctor", "setup", "list", "clean"),
+    "Measure": ("run", "app", "calibrate", "footprint", "surface"),
+    "Read and decide": ("report", "compare", "diff", "history", "score", "spread", "serve", "literature"),
+    "Take along": ("export", "sql", "figure", "cite", "bundle", "image"),
+    "Add to tare": ("platform", "lab"),
+}
 
 
 class _LoadedWhenGiven(TyperGroup):
@@ -71,7 +79,7 @@ app = typer.Typer(
     name="tare",
     cls=_LoadedWhenGiven,
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -85,8 +93,9 @@ def _not_loaded() -> None:
     raise AssertionError("a command is loaded before it is called")
 
 
-for _name, _listed in COMMANDS.items():
-    app.command(_name, help=_listed.help)(_not_loaded)
+for _group, _names in GROUPS.items():
+    for _name in (_each for _each in _names if _each in COMMANDS):
+        app.command(_name, help=COMMANDS[_name].help, rich_help_panel=_group)(_not_loaded)
 
 
 @app.callback(invoke_without_command=True)

@@ -6,13 +6,22 @@ import re
 
 import typer
 
-from tare.campaign.plan.request import DEFAULT_MEMORY
+from tare.campaign.plan.request import ALL, DEFAULT_MEMORY
 from tare.errors import UsageError
+
+
+def platform_names(incomplete: str) -> list[str]:
+    """For the shell's completion: platforms whose names begin so."""
+    from tare.platforms import registry
+
+    return [name for name in (*registry.all_platforms(), ALL) if name.startswith(incomplete)]
+
 
 PLATFORM = typer.Option(
     [],
     "-p",
     "--platform",
+    autocompletion=platform_names,
     help="A platform, by name; may be given again. all: every one that runs here. native always takes part.",
 )
 SEED = typer.Option(None, "--seed", help="Seed of all random orders. Default: drawn, and recorded.")

@@ -19,7 +19,7 @@ from tare.cli.commands.given import TRUST
 from tare.cli.commands.instances import CPUS, MEMORY, PLATFORM, SEED, SUBNET, parse_cpus, parse_size
 from tare.errors import UsageError
 from tare.literature import Scale
-from tare.model import Design
+from tare.model import Design, Family
 
 
 class Shown(StrEnum):
@@ -54,8 +54,21 @@ _EXAMPLES = """Examples:
 [cyan]tare run --resume night.tare[/]               go on after a kill or a reboot into the same kernel
 """
 
+
+def _workload_names(incomplete: str) -> list[str]:
+    """For the shell's completion: workloads and families whose names begin so."""
+    from tare.workloads import registry
+
+    names = (*registry.all_workloads(), *(family.value for family in Family))
+    return [name for name in names if name.startswith(incomplete)]
+
+
 _WORKLOAD = typer.Option(
-    [], "-w", "--workload", help="A workload by name, or a family's (cpu, kernel ...); may be given again."
+    [],
+    "-w",
+    "--workload",
+    autocompletion=_workload_names,
+    help="A workload by name, or a family's (cpu, kernel ...); may be given again.",
 )
 _TUNE = typer.Option(
     False, "--tune", help="Make the host quieter for the time of the campaign, and give all settings back after it."

@@ -19,6 +19,8 @@ _WIDTH = 1060.0
 _ARM = 40
 _LANE = 56
 _AXIS = 26
+#: So many blocks have a line and a number; of more, every second, third ...
+_BLOCKS = 30
 #: Windows of the telemetry side by side; more are put together, by their mean.
 _WINDOWS = 500
 #: More spans of trials than this are drawn as whole blocks.
@@ -55,19 +57,25 @@ def course(result: ResultReport, samples: pl.DataFrame) -> Drawing | None:
         left, 10, f"{result.unit}; blocks from left to right, each with fresh instances; rounds within", "soft"
     )
     across = Axis(0, len(blocks), left, _WIDTH - 12)
-    for at, block in enumerate(blocks):
+    step = -(-len(blocks) // _BLOCKS)
+    for at in range(0, len(blocks), step):
         drawing.line(across.at(at), 22, across.at(at), height - _AXIS, "grid")
-        if len(blocks) <= 30 or at % 5 == 0:
-            drawing.text(across.at(at + 0.5), height - _AXIS + 12, str(block + 1), "soft", "middle")
+        drawing.text(across.at(at + 0.5), height - _AXIS + 12, str(blocks[at] + 1), "soft", "middle")
+    places = pl.DataFrame(
+        {"block": blocks, "place": range(len(blocks))}, schema_overrides={"block": finite["block"].dtype}
+    )
     values = finite["value"].to_list()
     log = wants_log([part["value"].median() for _, part in arms])
     keep = max(1, -(-finite.height // POINT_LIMIT))
+    levels = len(arms) * len(blocks) <= POINT_LIMIT
     for row, (name, part) in enumerate(arms):
         top = 22 + _ARM * row
         up = axis_over(values, top + _ARM - 4, top + 4, log=log)
         drawing.line(left, top + _ARM, _WIDTH - 12, top + _ARM, "grid")
-        for at, block in enumerate(blocks):
-            _block(drawing, name, part.filter(pl.col("block") == block), (across, at, rounds), up, keep)
+        placed = part.join(places, on="block", maintain_order="left")
+        _arm(drawing, name, placed, (across, up, rounds), keep)
+        if levels:
+            _levels(drawing, name, placed, across, up)
     return drawing
 
 
@@ -81,20 +89,24 @@ def _arms(result: ResultReport, samples: pl.DataFrame) -> list[tuple[str, pl.Dat
     return arms
 
 
-def _block(drawing: Drawing, name: str, part: pl.DataFrame, place: tuple[Axis, int, int], up: Axis, keep: int) -> None:
-    if part.is_empty():
-        return
-    across, at, rounds = place
-    thin = part.gather_every(keep)
+def _arm(drawing: Drawing, name: str, part: pl.DataFrame, axes: tuple[Axis, Axis, int], keep: int) -> None:
+    across, up, rounds = axes
+    thin = part.gather_every(keep).select("place", "round", "value")
     points = "".join(
-        f"M{across.at(at + (number + 0.5) / rounds):.1f} {up.at(value):.1f}h0"
-        for number, value in zip(thin["round"].to_list(), thin["value"].to_list(), strict=True)
+        f"M{across.at(place + (number + 0.5) / rounds):.1f} {up.at(value):.1f}h0"
+        for place, number, value in thin.iter_rows()
     )
-    drawing.add("path", d=points, class_="points order")
-    median = float(np.median(part["value"].to_numpy()))
-    begin, end, y = across.at(at + 0.06), across.at(at + 0.94), up.at(median)
-    title = f"{name}, block {part['block'][0] + 1}: median {median:,.6g} of {part.height}"
-    drawing.add("path", d=f"M{begin:.1f} {y:.1f}H{end:.1f}", class_="level", title=title)
+    drawing.add("path", d=points, class_="points order", title=name)
+
+
+def _levels(drawing: Drawing, name: str, part: pl.DataFrame, across: Axis, up: Axis) -> None:
+    """The median of each block."""
+    medians = part.group_by("place", maintain_order=True).agg(pl.col("value").median())
+    lines = "".join(
+        f"M{across.at(place + 0.06):.1f} {up.at(median):.1f}H{across.at(place + 0.94):.1f}"
+        for place, median in medians.iter_rows()
+    )
+    drawing.add("path", d=lines, class_="level", title=f"{name}: the median of each block")
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ from tare.report.study import beside
 from tare.report.surface import page as surface_page
 from tare.report.surface import words as surface_words
 from tare.report.surface.page import SurfaceView, surface_view
-from tare.store import CampaignRecord, Store, read_store
+from tare.store import CampaignRecord, Store, Telemetry, read_store
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -123,8 +123,8 @@ class Material:
     trials: pl.DataFrame
     exposures: Exposures
     sources: Path | None
-    score: ScoreView | None
-    windows: pl.DataFrame  # of the telemetry (`tare.analysis.trust.contamination.windows`)
+    record: CampaignRecord
+    telemetry: Telemetry
 
 
 def write_html(paths: Sequence[Path], out: Path, study: str | None = None, asked: Asked | None = None) -> list[Report]:
@@ -148,8 +148,9 @@ def materials(paths: Sequence[Path], study: str | None = None, asked: Asked | No
 
 def write_page(read: Sequence[Material], out: Path) -> None:
     """Draw the page, and have it take its place when it is whole. Raises `UsageError` when it cannot be written."""
+    text = page_text(read)
     with outputs.written(out) as file:
-        file.write(page_text(read))
+        file.write(text)
 
 
 def page_text(read: Sequence[Material]) -> str:
@@ -213,10 +214,8 @@ def material_of(store: Store, name: str, study: str | None = None, asked: Asked 
     """Of an open store. ``name``: of the file, as the page has it."""
     samples, exposures = store.samples(), of_store(store)
     report = report_on(store, samples, exposures, study, asked).model_copy(update={"file": name})
-    record, cpus = store.record, store.record.resources.cpus
-    seen = windows(store.telemetry(), cpus, other_threads(record.host, cpus))
     sources = asked.sources if asked else None
-    return Material(report, samples, store.trials(), exposures, sources, _score(record, samples), seen)
+    return Material(report, samples, store.trials(), exposures, sources, store.record, store.telemetry())
 
 
 def _score(record: CampaignRecord, samples: pl.DataFrame) -> ScoreView | None:
@@ -242,9 +241,11 @@ def _view(of: Material) -> CampaignView:
     more = [*surface_page.tables(report), *tables(report, exposures)]
     downloads = _downloads(report, samples, of.trials) + [_packed(*table) for table in more]
     answer = heat(report), drawings.trade_off(report), cautions_of(report)
-    happened = course.telemetry(of.windows, of.trials, report.segments)
-    floor = figures.floor_figure(report)
-    return CampaignView(report, *answer, headlines, workloads, floor, happened, of.score, seen, asked_of, downloads)
+    cpus = of.record.resources.cpus
+    meanwhile = windows(of.telemetry, cpus, other_threads(of.record.host, cpus))
+    happened = course.telemetry(meanwhile, of.trials, report.segments)
+    floor, scores = figures.floor_figure(report), _score(of.record, samples)
+    return CampaignView(report, *answer, headlines, workloads, floor, happened, scores, seen, asked_of, downloads)
 
 
 def _workload(report: Report, results: list[ResultReport], frames: Mapping[str, pl.DataFrame]) -> WorkloadView:
