@@ -55,7 +55,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_terminal_has_the_parts_the_range_and_what_this_is_not() -> None:
-    console = Console(width=160, record=True, file=io.StringIO())
+    console = Console(width=80, record=True, file=io.StringIO())
     console.print(Group(*render(all_of())))
     text = console.export_text()
     runc = next(line for line in text.splitlines() if line.strip().startswith("runc  "))
