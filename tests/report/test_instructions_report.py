@@ -55,7 +55,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_terminal_has_the_parts_the_range_and_what_this_is_not() -> None:
-    console = Console(width=160, record=True, file=io.StringIO())
+    console = Console(width=80, record=True, file=io.StringIO())
     console.print(Group(*render(all_of())))
     text = console.export_text()
     runc = next(line for line in text.splitlines() if line.strip().startswith("runc  "))
@@ -112,3 +112,13 @@ def test_a_diff_of_two_files_finds_a_percent_and_ends_as_a_gate_does(
     text = capsys.readouterr().out
     assert "work and not time" in text
     assert "no test is made" in " ".join(text.split())
+    assert "A side has one machine" not in " ".join(text.split())
+
+
+def test_a_diff_of_single_machines_says_what_is_not_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old, new = (
+        fake_footprints.write(tmp_path / name, start("native", runs))
+        for name, runs in (("a.tare", 1_200_000), ("b.tare", 1_300_000))
+    )
+    show_diff([old, new], (), None, absolute=False, every=True, markdown=None, junit=None, as_json=False)
+    assert "A side has one machine" in " ".join(capsys.readouterr().out.split())

@@ -110,8 +110,8 @@ def _counted(request: FootprintRequest, file: Path, watcher: Watcher, programs: 
             inner = replace(request, repeats=1, seed=first + repeat, params=_short(request))
             command = replace(lab_command(inner, results / OUT, None, programs), cpus=1)
             command = replace(command, env={instructions.COUNTED: "1"})
-            exact_run = exact.Counted(compiled, arguments, first + repeat, results / exact.LOG)
-            code = exact.run(command, exact_run, output, watcher.doing)
+            counted_so = exact.Counted(compiled, arguments, first + repeat, results / exact.LOG)
+            code = exact.run(command, counted_so, output, watcher.doing)
             counted += _taken_in(results / OUT, file, request.level, watcher.doing)
             answer = wire.read_answer(results / OUT)
         finally:
@@ -143,11 +143,10 @@ def _short(request: FootprintRequest) -> dict[str, Params]:
 
 def _check_fits(request: FootprintRequest) -> None:
     """Raise `UsageError` for what does not fit into a lab, before it is booted."""
+    cpus = range(1 if request.level is Level.INSTRUCTIONS else CPUS)
     for cpu in request.cpus:
-        if cpu not in range(CPUS):
-            raise UsageError(
-                f"CPU {cpu} is not in the lab", fix=f"give --cpus out of {','.join(map(str, range(CPUS)))}"
-            )
+        if cpu not in cpus:
+            raise UsageError(f"CPU {cpu} is not in the lab", fix=f"give --cpus out of {','.join(map(str, cpus))}")
     if not MIN_MEMORY <= request.memory_bytes < MEMORY_BYTES:
         raise UsageError(
             f"an instance cannot have {request.memory_bytes >> 20} MiB in the lab",

@@ -36,6 +36,7 @@ _TOGETHER = "Intervals (95 %) hold for all figures at once; a regression survive
 _RANGES = (
     "Ranges are over the repeats of both sides, each a machine whose kernel had other random numbers; no test is made."
 )
+_SINGLE = "A side has one machine: what other random numbers make of it is not known (tare footprint --repeats 5)."
 
 
 def render(diff: Diff, *, every: bool = False) -> Group:
@@ -53,10 +54,18 @@ def render(diff: Diff, *, every: bool = False) -> Group:
     parts += [Text(unchanged(rest), style="dim")] if rest else []
     parts += [Text(clean(f"Not compared: {absent(entry)}"), style="dim") for entry in diff.absent]
     parts += [
-        Text(_RANGES if diff.way is Way.INSTRUCTIONS else _TOGETHER, style="dim"),
+        Text(_intervals(diff), style="dim"),
         Text(clean(conclusion(diff)), style=_STYLES[diff.outcome]),
     ]
     return Group(*parts)
+
+
+def _intervals(diff: Diff) -> str:
+    """What the intervals are, and where they are none."""
+    if diff.way is not Way.INSTRUCTIONS:
+        return _TOGETHER
+    single = any(min(change.n_old, change.n_new) == 1 for change in diff.changes)
+    return f"{_RANGES} {_SINGLE}" if single else _RANGES
 
 
 def _noteworthy(change: Change) -> bool:

@@ -11,11 +11,16 @@ from rich.text import Text
 
 from tare.clean import clean
 from tare.footprint.model import Phase
+from tare.report.campaign.cells import EMPTY
 from tare.report.footprint import words
 from tare.report.footprint.model import AmountReport, InstructionsReport
 
 #: Most commands of one row.
 _SHOWN = 5
+_COLUMNS = (
+    "Instance's: of tasks in its control groups; the others' are daemons and kernel threads. Strings: iterations of"
+    " repeated string instructions, apart. Calls: system calls. Below a row: who executed them."
+)
 
 
 def render(rows: Sequence[InstructionsReport]) -> Iterator[RenderableType]:
@@ -32,6 +37,7 @@ def render(rows: Sequence[InstructionsReport]) -> Iterator[RenderableType]:
         yield Text("Instructions for one unit of work", style="bold")
         yield _units(units)
     yield Text()
+    yield Text(_COLUMNS, style="dim")
     yield Text(words.INSTRUCTIONS, style="dim")
 
 
@@ -40,23 +46,18 @@ def _parts(title: str, rows: Sequence[InstructionsReport]) -> Iterator[Renderabl
     yield Text(title, style="bold")
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     table.add_column("platform", no_wrap=True)
-    for name in (
-        "all",
-        "user",
-        "kernel",
-        "instance's\nuser",
-        "instance's\nkernel",
-        "string\niterations",
-        "system\ncalls",
-    ):
+    for name in ("all", "user", "kernel", "instance's", "strings", "calls"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
+        own = [part.median for part in (row.instance_user, row.instance_kernel) if part is not None]
         table.add_row(
             clean(row.platform),
             words.amount(row.total),
-            *(words.amount(amount) for amount in (row.user, row.kernel, row.instance_user, row.instance_kernel)),
-            words.amount(row.repeated),
-            words.amount(row.calls),
+            _median(row.user),
+            _median(row.kernel),
+            words.scaled(sum(own)) if own else EMPTY,
+            _median(row.repeated),
+            _median(row.calls),
         )
     yield table
     for row in rows:
@@ -77,7 +78,9 @@ def _units(rows: Sequence[InstructionsReport]) -> Table:
 
 
 def _unit(row: InstructionsReport) -> str:
-    def shown(amount: AmountReport | None) -> str:
-        return "0" if amount is None else f"{amount.median:,.0f}"
+    user, kernel = (0.0 if part is None else part.median for part in (row.unit_user, row.unit_kernel))
+    return f"{user:,.0f} + {kernel:,.0f}"
 
-    return f"{shown(row.unit_user)} + {shown(row.unit_kernel)}"
+
+def _median(value: AmountReport | None) -> str:
+    return EMPTY if value is None else words.scaled(value.median)

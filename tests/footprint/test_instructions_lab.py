@@ -1,0 +1,83 @@
+"""A request for instructions boots a machine a repeat, each with a seed of its own; what came back is one file."""
+
+from pathlib import Path
+
+import pytest
+
+import fake_footprints
+from tare.errors import HostError, UsageError
+from tare.footprint import instructions, lab, wire
+from tare.footprint.model import Footprint, Level, Phase, Scope
+from tare.footprint.request import FootprintRequest
+from tare.footprint.result import FootprintResult, Missed
+from tare.store import read_store
+
+
+class Quiet:
+    def doing(self, what):
+        pass
+
+    def step(self, done, of, missed):
+        pass
+
+
+@pytest.fixture
+def booted(monkeypatch):
+    """Machines that are none: each leaves a file with the start of runc, and the plug-in's log of it."""
+    runs = []
+
+    def run(command, counting, output, progress):
+        runs.append((command, counting.seed, counting.arguments))
+        command.results.mkdir()
+        named = Footprint(
+            level=Level.INSTRUCTIONS, scope=Scope.HOST, platform="runc", phase=Phase.START, workload=None, repeat=0,
+            seconds=1.0, hits={"window:2:tare/a": 1},
+        )  # fmt: skip
+        fake_footprints.write(command.results / wire.CAMPAIGN, [named])
+        counting.log.write_text(f"window 2 {1000 + counting.seed} 5 0 0 0 0 0\n")
+        if counting.seed == 13:
+            wire.write_answer(command.results, wire.Answer(error="no runc", fix="apt install runc"))
+            return 2
+        missed = (Missed("crun", None, 0, "killed"),)
+        wire.write_answer(command.results, wire.Answer(result=FootprintResult(footprints=(named,), missed=missed)))
+        return 0
+
+    monkeypatch.setattr(lab.exact, "run", run)
+    monkeypatch.setattr(lab.plugin, "ensure", lambda progress: Path("/nowhere/icount.so"))
+    monkeypatch.setattr(lab.build, "host", lambda flavour, progress: Path("/nowhere"))
+    monkeypatch.setattr(lab.vmlinux, "ensure", lambda kernel: Path("/dev/null"))
+    monkeypatch.setattr(lab.btf, "section", lambda elf, name: b"")
+    monkeypatch.setattr(lab.btf, "offsets", lambda types: {"comm": 2976})
+    return runs
+
+
+def test_each_repeat_is_a_machine_with_a_seed_of_its_own(booted, tmp_path):
+    file = tmp_path / "x.tare"
+    request = FootprintRequest(("runc",), ("call-getpid",), Level.INSTRUCTIONS, repeats=3, seed=5)
+    result = lab.carry_out(request, file, Quiet())
+    assert [seed for _, seed, _ in booted] == [5, 6, 7]
+    command, _, arguments = booted[0]
+    assert (command.cpus, command.env) == (1, {instructions.COUNTED: "1"})
+    assert arguments == {"memory": "1", "comm": "2976"}
+    inner = wire.unpacked(command.stdin)
+    assert (inner.repeats, inner.seed, inner.params["call-getpid"]["slice_ms"]) == (1, 5, 10)
+    with read_store(file) as store:
+        counted = list(store.footprints())
+    assert [(footprint.repeat, footprint.hits["user"]) for footprint in counted] == [(0, 1005), (1, 1006), (2, 1007)]
+    assert list(result.footprints) == counted
+    assert len(result.missed) == 3
+    assert [path.name for path in tmp_path.iterdir()] == ["x.tare"]
+
+
+def test_what_was_counted_before_a_machine_failed_stays_and_the_error_has_the_fix(booted, tmp_path):
+    file = tmp_path / "x.tare"
+    request = FootprintRequest(("runc",), ("call-getpid",), Level.INSTRUCTIONS, repeats=2, seed=12)
+    with pytest.raises(HostError, match=r"ended with 2; 2 footprints are in .*: no runc") as caught:
+        lab.carry_out(request, file, Quiet())
+    assert caught.value.fix == "apt install runc"
+
+
+def test_its_machine_has_one_processor(booted, tmp_path):
+    with pytest.raises(UsageError, match="CPU 1 is not in the lab"):
+        lab.carry_out(FootprintRequest(level=Level.INSTRUCTIONS, cpus=(1,)), tmp_path / "x.tare", Quiet())
+    assert booted == []
