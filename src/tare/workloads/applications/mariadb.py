@@ -125,7 +125,7 @@ class MariaDb(RunWorkload):
         limit_s = time_s + GRACE_S
         return RunPlan(
             prepare=(Command(seed, time_limit_s=tables * rows / SLOWEST + 2 * serving.READY_LIMIT_S),),
-            servers=(serving.server(server, where.inside, limit_s + serving.READY_LIMIT_S),),
+            servers=(serving.server(server, where.inside, time_limit_s=limit_s + serving.READY_LIMIT_S),),
             measures=(Command(load, side=Side.CLIENT, time_limit_s=limit_s, cwd="/"),),
             cleanup=(Command(("rm", "-rf", f"{FOLDER}/db")),),
         )

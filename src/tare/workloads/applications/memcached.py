@@ -62,7 +62,7 @@ class Memcached(RunWorkload):
         )  # fmt: skip
         limit_s = time_s + GRACE_S
         return RunPlan(
-            servers=(serving.server(server, where.inside, limit_s + serving.READY_LIMIT_S),),
+            servers=(serving.server(server, where.inside, time_limit_s=limit_s + serving.READY_LIMIT_S),),
             measures=(Command(load, side=Side.CLIENT, time_limit_s=limit_s, cwd="/"),),
         )
 

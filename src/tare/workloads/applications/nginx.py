@@ -103,7 +103,7 @@ class Nginx(RunWorkload):
         load = Command(argv, side=Side.CLIENT, time_limit_s=window_s + GRACE_S, cwd="/")
         return RunPlan(
             prepare=(prepare(where),),
-            servers=(nginx(where, (windows + 1) * load.time_limit_s),),
+            servers=(nginx(where, time_limit_s=(windows + 1) * load.time_limit_s),),
             measures=(windows + 1) * (load,),
             cleanup=(Command(("rm", "-rf", FOLDER)),),
         )
@@ -127,10 +127,10 @@ def prepare(where: serving.Place) -> Command:
     return Command(("bash", "-eu", "-c", PREPARE, "prepare", FOLDER, str(where.inside), str(FILE_BYTES)))
 
 
-def nginx(where: serving.Place, time_limit_s: float) -> Command:
+def nginx(where: serving.Place, *, time_limit_s: float) -> Command:
     """The server."""
     argv = ("nginx", "-p", FOLDER, "-c", f"{FOLDER}/nginx.conf", "-g", "daemon off;")
-    return serving.server(argv, where.inside, time_limit_s)
+    return serving.server(argv, where.inside, time_limit_s=time_limit_s)
 
 
 def _read(done: Completed, params: Params) -> dict[str, float]:

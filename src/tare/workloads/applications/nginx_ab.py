@@ -57,7 +57,7 @@ class NginxAb(RunWorkload):
         load = Command(argv, side=Side.CLIENT, time_limit_s=window_s + nginx.GRACE_S, cwd="/")
         return RunPlan(
             prepare=(nginx.prepare(where),),
-            servers=(nginx.nginx(where, (windows + 1) * load.time_limit_s),),
+            servers=(nginx.nginx(where, time_limit_s=(windows + 1) * load.time_limit_s),),
             measures=(windows + 1) * (load,),
             cleanup=(Command(("rm", "-rf", nginx.FOLDER)),),
         )

@@ -100,7 +100,7 @@ class PostgreSql(RunWorkload):
         limit_s = time_s + GRACE_S
         return RunPlan(
             prepare=(Command(seed, time_limit_s=scale * 60 + 2 * serving.READY_LIMIT_S),),
-            servers=(serving.server(server, where.inside, limit_s + serving.READY_LIMIT_S, ready),),
+            servers=(serving.server(server, where.inside, ready, time_limit_s=limit_s + serving.READY_LIMIT_S),),
             measures=(Command(load, side=Side.CLIENT, time_limit_s=limit_s, cwd="/"),),
             cleanup=(Command(("rm", "-rf", f"{FOLDER}/db")),),
         )

@@ -69,8 +69,11 @@ class Redis(RunWorkload):
         )  # fmt: skip
         fill = _bench(where, params, "set", FILLS * keys, limit_s=FILLS * keys / SLOWEST + GRACE_S)
         window = _bench(where, params, "set,get", requests, limit_s=limit_s)
-        all_s = fill.time_limit_s + windows * limit_s + serving.READY_LIMIT_S
-        return RunPlan(servers=(serving.server(argv, where.inside, all_s),), measures=(fill, *windows * (window,)))
+        all_limit_s = fill.time_limit_s + windows * limit_s + serving.READY_LIMIT_S
+        return RunPlan(
+            servers=(serving.server(argv, where.inside, time_limit_s=all_limit_s),),
+            measures=(fill, *windows * (window,)),
+        )
 
     def parse(self, params: Params, results: Sequence[Completed]) -> Outcome:
         windows = int(params["windows"])

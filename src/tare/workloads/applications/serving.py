@@ -46,7 +46,7 @@ def place(name: str, around: Surroundings) -> Place:
     return Place(around.address, around.port, around.instance_port)
 
 
-def server(argv: tuple[str, ...], port: int, time_limit_s: float, question: tuple[str, ...] = ()) -> Command:
+def server(argv: tuple[str, ...], port: int, question: tuple[str, ...] = (), *, time_limit_s: float) -> Command:
     """The command of a server that is in service once its port (as seen in the instance) takes connections.
 
     ``question``: a command instead, which ends with 0 once the server answers.
