@@ -53,9 +53,9 @@ def course(result: ResultReport, samples: pl.DataFrame) -> Drawing | None:
     height = 22 + _ARM * len(arms) + _AXIS
     drawing = Drawing(_WIDTH, height, f"every sample by start and round: {result.metric_title}, {result.unit}")
     left = row_labels(drawing, [name for name, _ in arms], 22, _ARM)
-    drawing.text(
-        left, 10, f"{result.unit}; blocks from left to right, each with fresh instances; rounds within", "soft"
-    )
+    values = finite["value"].to_list()
+    rows = f"{result.unit}, in each row from {min(values):,.4g} to {max(values):,.4g}"
+    drawing.text(left, 10, f"{rows}; blocks from left to right, each with fresh instances; rounds within", "soft")
     across = Axis(0, len(blocks), left, _WIDTH - 12)
     step = -(-len(blocks) // _BLOCKS)
     for at in range(0, len(blocks), step):
@@ -64,7 +64,6 @@ def course(result: ResultReport, samples: pl.DataFrame) -> Drawing | None:
     places = pl.DataFrame(
         {"block": blocks, "place": range(len(blocks))}, schema_overrides={"block": finite["block"].dtype}
     )
-    values = finite["value"].to_list()
     log = wants_log([part["value"].median() for _, part in arms])
     keep = max(1, -(-finite.height // POINT_LIMIT))
     levels = len(arms) * len(blocks) <= POINT_LIMIT
