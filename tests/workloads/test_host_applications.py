@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.host, pytest.mark.own_host, pytest.mark.paced]
 
 TINY = {
     "build-pipeline": {"units": 1},
-    "mariadb-read-write": {"tables": 1, "rows": 500, "threads": 2, "time_s": 4},
+    "mariadb-read-write": {"tables": 1, "rows": 5_000, "threads": 2, "time_s": 4},  # of fewer rows, more are locked
     "memcached": {"connections": 4, "time_s": 4},
     "nginx": {"connections": 4},
     "nginx-connections-1": {},
