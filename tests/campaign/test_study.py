@@ -82,7 +82,7 @@ def test_it_says_what_is_scaled_and_how_long_the_full_would_take():
     )
     assert full_length(study, order.workloads) == 10 * sum(job.full_s for job in study.run.job)
     assert full_length(study, ["sysbench-cpu"]) == 110
-    assert "about 32 min an arm" in foreword(order)
+    assert "about 2.4 h an arm" in foreword(order)
     assert "100.0 h an arm" in foreword(ordered(CampaignRequest(profile="li-2017")))
     assert foreword(ordered(CampaignRequest(profile="li-2017"), Scale.FULL)).startswith(
         "profile li-2017: the study's own"
@@ -145,3 +145,22 @@ def test_every_metric_that_is_set_beside_a_studys_exists_and_has_its_direction(s
         (metric,) = (metric for metric in workloads.get(link.workload).all_metrics if metric.name == link.ours)
         ways = {figure.direction for figure in study.figure if figure.metric == link.metric}
         assert (ways <= {metric.direction}) is (not ways or not link.inverse), link.metric
+
+
+def test_a_preset_has_its_platforms_its_workloads_and_its_length():
+    order = ordered(CampaignRequest(profile="apps-small"))
+    assert order.platforms == ["native", "runc", "docker", "gvisor", "qemu"]
+    assert order.offered, "what does not run here is left out"
+    assert {workloads.get(name).family for name in order.workloads} == {"application"}
+    assert order.duration().budget(6) <= 40 * 60
+    assert {
+        job.params == job.workload.profiles["quick"] for job in make_jobs(workloads.choose(order.workloads), order.base)
+    } == {True}
+
+
+def test_a_user_may_have_one_application_on_one_platform_of_a_preset():
+    order = ordered(CampaignRequest(profile="apps-small", platforms=["runc"], workloads=["redis"], blocks=1))
+    assert (order.platforms, order.workloads, order.duration().blocks) == (["runc"], ["redis"], 1)
+    assert not order.offered
+    with pytest.raises(UsageError, match="has no scales"):
+        ordered(CampaignRequest(profile="apps-small"), Scale.FULL)

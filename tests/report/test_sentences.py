@@ -307,6 +307,10 @@ FINDINGS: list[tuple[Finding, str]] = [
         " in 12; the verdict would be typical",
     ),
     (
+        Finding(FindingKind.CLIENT_LIMITED, {"busy": 0.97, "baseline_busy": 0.98}),
+        "the client was the limit: it was busy 97% of its time, and the platform may be faster than this",
+    ),
+    (
         Finding(FindingKind.HEADLINE_DIFFERS, verdict=Kind.EQUIVALENT, metric="rate"),
         "differs from rate, which is equivalent",
     ),

@@ -26,7 +26,9 @@ def test_redis_is_loaded_from_the_clients_side_on_the_port_that_is_open():
     plan = REDIS.plan(REDIS.profiles["quick"], ROOMY)
     [server] = plan.servers
     assert server.side is Side.INSTANCE
-    assert server.argv[4:9] == ("5201", "redis-server", "--port", "5201", "--bind")
+    assert server.argv[3:5] == ("serve", "4")
+    assert server.argv[5:9] == ("bash", "-c", ': <"/dev/tcp/127.0.0.1/$0"', "5201")
+    assert server.argv[9:13] == ("redis-server", "--port", "5201", "--bind")
     assert (server.ready, server.ready_limit_s) == (serving.READY, serving.READY_LIMIT_S)
     fill, *windows = plan.measures
     common = "redis-benchmark -h 192.0.2.3 -p 20107 -t {} -n {} -c 50 -P 1 -d 64 -r 3000 --csv"
@@ -124,7 +126,7 @@ def of_nginx(platform=""):
 def test_wrk_asks_nginx_for_one_file_in_windows():
     plan = NGINX.plan(NGINX.profiles["quick"], ROOMY)
     assert plan.prepare[0].argv[-3:] == ("/data/tare-web", "5201", "1150")
-    assert plan.servers[0].argv[4:6] == ("5201", "nginx")
+    assert plan.servers[0].argv[8:10] == ("5201", "nginx")
     wrk = "wrk -t 1 -c 50 -d 1s --latency --timeout 10s http://192.0.2.3:20107/favicon.ico"
     assert [" ".join(command.argv) for command in plan.measures] == 5 * [wrk]
 
@@ -243,3 +245,102 @@ def test_a_stage_that_does_not_say_that_it_was_done_is_refused(at, old, new):
     results[at] = completed(text(f"build-pipeline-{at}").replace(old, new))
     with pytest.raises(ParseError, match=f"{STAGES[at]} did not say"):
         PIPELINE.parse(PIPELINE.profiles["quick"], results)
+
+
+AB = registry.get("nginx-ab")
+
+
+def of_ab():
+    return [captured(f"nginx-ab-{number}") for number in range(5)]
+
+
+def test_ab_has_the_rate_and_the_mean_of_its_windows():
+    plan = AB.plan(AB.profiles["quick"], ROOMY)
+    assert " ".join(plan.measures[0].argv) == "ab -q -k -t 1 -n 100000000 -c 50 http://192.0.2.3:20107/favicon.ico"
+    outcome = AB.parse(AB.profiles["quick"], of_ab())
+    assert outcome.samples["rate"] == pytest.approx(11877.005)
+    assert outcome.samples["mean"] == pytest.approx(4.191)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("Failed requests:        0", "Failed requests:        7", "7 failed requests"),
+        ("Keep-Alive requests", "Non-2xx responses:      9\nKeep-Alive requests", "Non-2xx responses: +9"),
+        ("Complete requests:      11965", "Complete requests:      1196", "contradicts itself"),
+        ("Concurrency Level:      50", "Concurrency Level:      5", "on 5 connections"),
+        ("1150 bytes", "153 bytes", "for 153 bytes"),
+        ("Requests per second:", "Requests:", "0 times what its rate is"),
+    ],
+)
+def test_another_report_of_ab_is_refused(old, new, message):
+    results = of_ab()
+    results[1] = completed(text("nginx-ab-1").replace(old, new))
+    with pytest.raises(ParseError, match=message):
+        AB.parse(AB.profiles["quick"], results)
+
+
+MEMCACHED = registry.get("memcached")
+
+
+def test_memaslap_has_the_mean_of_its_seconds():
+    [load] = MEMCACHED.plan(MEMCACHED.profiles["quick"], ROOMY).measures
+    assert " ".join(load.argv) == "memcaslap -s 192.0.2.3:20107 -T 1 -c 50 -t 6s -S 1s -X 64"
+    outcome = MEMCACHED.parse(MEMCACHED.profiles["quick"], [captured("memcached", wall_s=6.5)])
+    assert outcome.samples["rate"] == pytest.approx(34594.1667)
+    assert outcome.samples["average"] == 1445
+    assert outcome.work == 207665
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("Run time: 6.0s", "Run time: 3.0s", "ended after 3 s"),
+        ("Ops: 207665", "Ops: 20766", "contradicts itself"),
+        ("Run time:", "Ran:", "did not come to its end"),
+        ("Total Statistics (207615 events)", "", "did not come to its end"),
+        ("Global   2 ", "Global   9 ", "does not report each second"),
+    ],
+)
+def test_another_report_of_memaslap_is_refused(old, new, message):
+    with pytest.raises(ParseError, match=message):
+        MEMCACHED.parse(MEMCACHED.profiles["quick"], [completed(text("memcached").replace(old, new))])
+
+
+POSTGRESQL = registry.get("postgresql")
+
+
+def test_pgbench_is_asked_once_the_server_says_that_it_serves():
+    plan = POSTGRESQL.plan(POSTGRESQL.profiles["quick"], ROOMY)
+    assert plan.servers[0].argv[4:7] == ("6", "/usr/lib/postgresql/15/bin/pg_isready", "-q")
+    outcome = POSTGRESQL.parse(POSTGRESQL.profiles["quick"], [captured("postgresql", wall_s=6.3)])
+    assert outcome.samples["average"] == 10.405
+    assert outcome.work == 2299
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("failed transactions: 0", "failed transactions: 3", "3 failed"),
+        ("number of clients: 4", "number of clients: 8", "clients of 8 and not 4"),
+        ("latency average = 10.405", "latency average = 50.405", "contradicts itself"),
+        ("processed: 2299", "processed: 1299", "contradicts itself"),
+        ("tps = 381.650560", "", "0 times what its rate are"),
+    ],
+)
+def test_another_report_of_pgbench_is_refused(old, new, message):
+    damaged = completed(text("postgresql").replace(old, new), stderr=text("postgresql", ".err"))
+    with pytest.raises(ParseError, match=message):
+        POSTGRESQL.parse(POSTGRESQL.profiles["quick"], [damaged])
+
+
+def test_the_second_in_which_pgbench_connects_is_no_window():
+    outcome = POSTGRESQL.parse(POSTGRESQL.profiles["quick"], [captured("postgresql-gvisor", wall_s=6.3)])
+    assert outcome.samples["transactions"] == pytest.approx((311.7 + 321.0 + 124.4 + 140.6 + 305.0) / 5)
+    assert outcome.samples["warm-up"] == pytest.approx(1.3)
+
+
+def test_a_line_of_pgbenchs_that_is_no_second_is_refused():
+    aborted = text("postgresql", ".err") + "pgbench: error: client 2 aborted\n"
+    with pytest.raises(ParseError, match="strange line: 'pgbench: error: client 2 aborted'"):
+        POSTGRESQL.parse(POSTGRESQL.profiles["quick"], [completed(text("postgresql"), stderr=aborted)])

@@ -48,10 +48,12 @@ SOME = [
     "density-primes",
     "density-start",
     "density-memory",
+    "redis",
 ]
 _FILE = {"size_mib": 16, "least_mib": 16}
 #: In place of the quick profile's parameters, where those take long.
 TINY = {
+    "redis": {"requests": 500, "keys": 500, "windows": 4},
     "bonnie": {"size_mib": 32, "char_mib": 1},
     "bonnie-trajectory": {"size_mib": 32, "char_mib": 1},
     "density-llc": {"slice_ms": 50, "rounds": 2},
@@ -96,7 +98,8 @@ def _trials(platforms, names):
     return [(row, figures.get((row["workload"], row["platform"], str(row["replica"])), set())) for row in rows]
 
 
-ALL = sorted(registry.all_workloads())
+#: Of a curve's levels, which differ in the load alone, none; of servers `test_host_applications.py` has the usual ones.
+ALL = sorted(name for name, workload in registry.all_workloads().items() if workload.level is None)
 TRIED = [
     *(pytest.param(USUAL, tuple(SOME), name, marks=pytest.mark.host) for name in SOME),
     *(pytest.param(platforms, tuple(ALL), name, marks=pytest.mark.slow) for platforms in REST for name in ALL),

@@ -7,6 +7,7 @@ import pytest
 from tare.errors import HostError
 from tare.model import Mode
 from tare.workloads import registry
+from tare.workloads.applications import serving
 from tare.workloads.base import Drop, Side, Surroundings
 from tare.workloads.network import exchange
 
@@ -157,13 +158,30 @@ def test_every_plan_measures_something_and_gives_it_time(name, profile):
     assert plan(name, profile) == planned, "a plan is pure"
 
 
+#: Of programs that come under names of their own: a shell and what coreutils has, servers and what loads them.
+PACKAGES = {
+    "sh": "coreutils", "sleep": "coreutils", "rm": "coreutils", "ping": "iputils-ping", "ctest": "cmake",
+    "redis-benchmark": "redis-tools", "nginx": "nginx-light", "ab": "apache2-utils", "mariadbd": "mariadb-server",
+    "memcaslap": "libmemcached-tools", "setpriv": "util-linux", "pgbench": "postgresql-15",
+    "pg_isready": "postgresql-15",
+}  # fmt: skip
+
+
+def _programs(command):
+    """The programs of a command; of a server (`applications/serving.py`) also what it is asked by, and its own."""
+    words = command.argv
+    if command.ready == serving.READY:
+        question = int(words[4])
+        words = (words[0], words[5], words[5 + question])
+    else:
+        words = words[:1]
+    return [word.rpartition("/")[2] if word.startswith("/usr/lib/postgresql/") else word for word in words]
+
+
 @pytest.mark.parametrize("name", RUNS)
 def test_programs_are_of_the_packages_that_the_workload_names(name):
     planned = plan(name)
-    programs = {
-        command.argv[0] for command in (*planned.prepare, *planned.measures, *planned.cleanup, *planned.servers)
-    }
-    # A shell and what coreutils has come under names of their own.
-    package = {"sh": "coreutils", "sleep": "coreutils", "rm": "coreutils", "ping": "iputils-ping"}
-    named = {package.get(program, program) for program in programs - {exchange.AGENT}}  # which every image has
+    commands = (*planned.prepare, *planned.measures, *planned.cleanup, *planned.servers)
+    programs = {program for command in commands for program in _programs(command)}
+    named = {PACKAGES.get(program, program) for program in programs - {exchange.AGENT}}  # which every image has
     assert named == set(registry.get(name).packages)

@@ -33,6 +33,7 @@ from tare.analysis.inputs import NoAnswer
 from tare.analysis.results import Counts, Description, FloorReason, Lone, MetricResult, NoiseFloor, PlatformResult
 from tare.analysis.trust import contamination
 from tare.analysis.trust.caveats import caveats
+from tare.analysis.trust.client import flag_client
 from tare.analysis.trust.drift import drift
 from tare.analysis.trust.fairness import refusals
 from tare.analysis.trust.findings import Finding, FindingKind
@@ -98,7 +99,7 @@ def analyse(
             if clean_part.height < part.height:
                 result = beside(result, _metric(record, workload, metric, clean_part, counts, *times))
             workload_results.append(result)
-        results += _flag_disagreement(workload_results)
+        results += flag_client(record, workload, _flag_disagreement(workload_results))
     return results
 
 

@@ -29,6 +29,8 @@ class FindingKind(StrEnum):
     ``wide-floor``: the A/A interval's ``half_width`` is beyond the margin.
     ``floor-excludes-zero``: the A/A interval does, by too little to make the metric invalid (`verdicts.aa_gate`).
     ``unmarked``: what leaving out the contaminated trials would change; its figures are `Unmarked`'s.
+    ``client-limited``: the client used ``busy`` of its CPUs' time here, ``baseline_busy`` on the baseline; it had no
+    more to give from `analysis.trust.client.BUSY` on.
     ``headline-differs``: the workload's headline ``metric`` has another ``verdict``.
     """
 
@@ -48,6 +50,7 @@ class FindingKind(StrEnum):
     WIDE_FLOOR = "wide-floor"
     FLOOR_EXCLUDES_ZERO = "floor-excludes-zero"
     UNMARKED = "unmarked"
+    CLIENT_LIMITED = "client-limited"
     HEADLINE_DIFFERS = "headline-differs"
 
 

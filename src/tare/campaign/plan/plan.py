@@ -41,6 +41,28 @@ PROFILES: Mapping[str, Profile] = {"quick": Profile(arm_s=64.0), "full": Profile
 
 
 @dataclass(frozen=True, slots=True)
+class Preset:
+    """A campaign with a name: platforms (those that run here), workloads with `quick`'s parameters, and a length."""
+
+    platforms: Sequence[str]
+    workloads: Sequence[str]
+    length: Profile
+
+
+PRESETS: Mapping[str, Preset] = {
+    "apps-small": Preset(
+        ("native", "runc", "docker", "gvisor", "qemu"),
+        (
+            "redis", "redis-connections-1", "redis-connections-100", "redis-connections-1000", "memcached",
+            "nginx", "nginx-connections-1", "nginx-connections-100", "nginx-connections-1000", "nginx-ab",
+            "mariadb-read", "mariadb-write", "mariadb-read-write", "postgresql", "build-pipeline",
+        ),
+        Profile(arm_s=380.0),  # six arms, the baseline's two among them, in 38 minutes
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """A workload with the parameters that it will run with."""
 
@@ -176,7 +198,7 @@ def how_long(profile: str, blocks: int | None, budget_s: float | None, own: Prof
     ``own``: the length of a profile that is a study's.
     """
     if own is None and profile not in PROFILES:
-        known = [*PROFILES, *literature.names()]
+        known = [*PROFILES, *PRESETS, *literature.names()]
         raise UsageError(f"there is no profile {profile!r}", fix=f"use one of {', '.join(known)}")
     if blocks is not None and blocks < 1:
         raise UsageError(f"{blocks} blocks cannot be run", fix="give at least 1; 10 or more make good intervals")

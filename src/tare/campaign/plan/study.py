@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tare import literature, store
-from tare.campaign.plan.plan import Profile
+from tare.campaign.plan.plan import PRESETS, Profile
 from tare.campaign.plan.request import CampaignRequest
 from tare.errors import UsageError
 from tare.literature import Scale
@@ -22,7 +22,7 @@ _BASE = {Scale.SCALED: "quick", Scale.FULL: "full"}
 
 
 def ordered(request: CampaignRequest, scale: Scale | None = None, design: Design | None = None) -> CampaignRequest:
-    """The request, completed from its profile where that is a study's; what the user gave takes precedence.
+    """The request, completed from its profile where that is a study's or a preset; what the user gave takes precedence.
 
     Raises `UsageError` for a scale where the profile is no study's.
     """
@@ -32,7 +32,18 @@ def ordered(request: CampaignRequest, scale: Scale | None = None, design: Design
             raise UsageError(
                 f"the profile {request.profile} has no scales", fix=f"leave --scale out, or give --profile {some}"
             )
-        return replace(request, design=design or request.design)
+        request = replace(request, design=design or request.design)
+        preset = PRESETS.get(request.profile)
+        if preset is None:
+            return request
+        return replace(
+            request,
+            platforms=request.platforms or list(preset.platforms),
+            workloads=request.workloads or list(preset.workloads),
+            base=_BASE[Scale.SCALED],
+            length=preset.length,
+            offered=not request.platforms,
+        )
     study, scale = literature.load(request.profile), scale or Scale.SCALED
     own_platforms = not request.platforms
     length = study.run.length(scale)

@@ -598,7 +598,7 @@ class Report(_Frozen):
     seed: int
     """Of the schedule."""
     profile: str
-    """`quick`, `full` or a study."""
+    """`quick`, `full`, `apps-small` or a study."""
     status: str
     """As the runner left it: `planned`, `running`, `interrupted`, `complete` ..."""
     baseline: str

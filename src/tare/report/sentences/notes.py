@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tare.analysis.results import FloorReason, NoiseFloor, PlatformResult, Unmarked
+from tare.analysis.trust.client import BUSY
 from tare.analysis.trust.contamination import (
     FOREIGN_LIMIT,
     MEMORY_PRESSURE_LIMIT,
@@ -109,6 +110,7 @@ CAUTIONS: Mapping[FindingKind, str] = {
     FindingKind.BOOTSTRAP: "the bootstrap judges otherwise",
     FindingKind.AFTER_EACH_OTHER: "platforms one after the other",
     FindingKind.DRIFT: "drift",
+    FindingKind.CLIENT_LIMITED: "the client was the limit",
     FindingKind.ONE_BASELINE: "no A/A figure",
     FindingKind.NO_FLOOR: "no A/A figure",
     FindingKind.WIDE_FLOOR: "noise wider than the margin",
@@ -252,6 +254,17 @@ def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def _client_limited(_finding: Finding, numbers: _Numbers, _place: Place) -> str:
+    """Where the client had no more to give: its own limit is what it reaches without a platform between."""
+    busy, base = numbers["busy"], numbers["baseline_busy"]
+    if busy >= BUSY:
+        return f"the client was the limit: it was busy {busy:.0%} of its time, and the platform may be faster than this"
+    return (
+        f"the client was the baseline's limit (busy {base:.0%} of its time, here {busy:.0%}): the platform may cost"
+        " more than this"
+    )
+
+
 def _headline_differs(finding: Finding, _numbers: _Numbers, _place: Place) -> str:
     assert finding.verdict is not None
     return f"differs from {finding.metric}, which is {kind_word(finding.verdict)}"
@@ -274,5 +287,6 @@ _SENTENCES: Mapping[FindingKind, Callable[[Finding, _Numbers, Place], str]] = {
     FindingKind.WIDE_FLOOR: _wide_floor,
     FindingKind.FLOOR_EXCLUDES_ZERO: _floor_excludes_zero,
     FindingKind.UNMARKED: _unmarked,
+    FindingKind.CLIENT_LIMITED: _client_limited,
     FindingKind.HEADLINE_DIFFERS: _headline_differs,
 }

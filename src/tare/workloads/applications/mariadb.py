@@ -1,12 +1,12 @@
 """MariaDB under sysbench's OLTP: read only, write only, and both.
 
-Kärnä 2021 (5.1, databases): sysbench's oltp_read_only, oltp_write_only and oltp_read_write on 8 tables of a million
-rows, 10 to 70 threads by tens, transactions a second. sysbench is at the client's side. The tables are made once in an
-instance, by sysbench there, and copied for each trial, so that no trial sees what another wrote. The server starts with
-an empty buffer pool on files that were just written: what the host (or a guest) has of them in its page cache stays,
-where MariaDB uses it; the warm-up is what fills the pool. Its settings are MariaDB's own, commits are flushed to the
-disk, but for the sizes of pool and log, and the binary log, which is off. Each second of sysbench's own report is a
-window.
+Kärnä 2021 (6.5, databases; MySQL there): sysbench's oltp_read_only, oltp_write_only and oltp_read_write on 8 tables of
+a million rows, 10 to 70 threads by tens, transactions a second. sysbench is at the client's side. The tables are made
+once in an instance, by sysbench there, and copied for each trial, so that no trial sees what another wrote. The server
+starts with an empty buffer pool on files that were just written: what the host (or a guest) has of them in its page
+cache stays, where MariaDB uses it; the warm-up is what fills the pool. Its settings are MariaDB's own, commits are
+flushed to the disk, but for the sizes of pool and log, and the binary log, which is off. Each second of sysbench's own
+report is a window.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class MariaDb(RunWorkload):
         Metric("warm-up", "s", Direction.LOWER, "until the rate was steady; the whole run where it never was"),
     )
     work_unit = "transaction"
-    packages = ("mariadb-server", "sysbench")
+    packages = ("bash", "coreutils", "mariadb-server", "sysbench")
     layer = DATABASES
     profiles: ClassVar[Mapping[str, Params]] = {
         "quick": {"tables": 2, "rows": 5_000, "threads": 4, "time_s": 6, "pool_mib": 128},

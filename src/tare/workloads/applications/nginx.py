@@ -1,6 +1,6 @@
 """A static file of nginx's, asked for by wrk on connections that are kept.
 
-Plauth 2017 (5.1, Static HTTP Server): Nginx and a file of the size of a favicon, keep-alive, 0 to 1000 connections.
+Plauth 2017 (6.2, Static HTTP Server): Nginx and a file of the size of a favicon, keep-alive, 0 to 1000 connections.
 That study had weighttp, which is not in Debian; wrk is its like: one process, epoll, all connections busy all of the
 time (a closed loop, so its latencies are those of a server that is always asked as much as it can do). nginx is as
 Debian has it but for its log, which is off, and has one worker for each CPU. Each window is a run of wrk's, on new
@@ -25,6 +25,9 @@ from tare.workloads.output import agree, positive, read_lines, text_of
 #: Of the file that is asked for: a favicon of 16 times 16 pixels in 32 bits has 1150 bytes.
 FILE_BYTES = 1150
 GRACE_S = 20.0
+RATE = Metric("rate", "requests/s", Direction.HIGHER, "answers a second")
+MEAN = Metric("mean", "ms", Direction.LOWER, "an answer, on average")
+WARM_UP = Metric("warm-up", "s", Direction.LOWER, "until the rate was steady; the whole run where it never was")
 WEB = Layer("web", Path(__file__).with_name("web.toml").read_text())
 #: $1: the folder, $2: the port, $3: bytes of the file. The configuration goes to the data volume, as the file does.
 PREPARE = """
@@ -76,13 +79,13 @@ class Nginx(RunWorkload):
     title = "nginx: a file of 1150 bytes, keep-alive, wrk on 50 connections"
     family = Family.APPLICATION
     metrics = (
-        Metric("rate", "requests/s", Direction.HIGHER, "answers a second"),
+        RATE,
         Metric("median", "ms", Direction.LOWER, "half of the answers came within"),
         Metric("p99", "ms", Direction.LOWER, "99 of 100 answers came within"),
-        Metric("warm-up", "s", Direction.LOWER, "until the rate was steady; the whole run where it never was"),
+        WARM_UP,
     )
     work_unit = "request"
-    packages = ("nginx-light", "wrk")
+    packages = ("bash", "coreutils", "nginx-light", "wrk")
     layer = WEB
     profiles: ClassVar[Mapping[str, Params]] = {
         "quick": {"connections": 50, "windows": 4, "window_s": 1},

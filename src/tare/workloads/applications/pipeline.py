@@ -1,6 +1,6 @@
 """A C++ program from a fresh checkout to its analysis: what a build server does all day.
 
-Kärnä 2021 (5.1, build pipeline): a program is compiled, its unit tests run, their coverage collected, and the source
+Kärnä 2021 (6.7): a program is compiled, its unit tests run, their coverage collected, and the source
 analysed statically, each stage timed. The program is a small one of tare's own (``program/``, ten files and four units
 with tests), unpacked anew for each trial. The stages: CMake configures, g++ compiles with as many jobs as there are
 CPUs, ctest runs GoogleTest's programs, gcovr reads their coverage, cppcheck analyses. No client takes part.
@@ -50,7 +50,7 @@ class Pipeline(RunWorkload):
     )
     work_unit = "pipeline"
     loaded: ClassVar[bool] = False
-    packages = ("cmake", "cppcheck", "g++", "gcovr", "libgtest-dev", "make", "tar")
+    packages = ("cmake", "coreutils", "cppcheck", "gcovr")  # and what these start, which the layer has
     layer = Layer("build", Path(__file__).with_name("build.toml").read_text())
     profiles: ClassVar[Mapping[str, Params]] = {"quick": {"units": 1}, "full": {"units": 4}}
 

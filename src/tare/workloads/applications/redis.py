@@ -1,6 +1,6 @@
 """Redis without persistence: GET and SET from the client's side, by redis-benchmark.
 
-Plauth 2017 (5.1, Key-Value Store): redis-benchmark on 50 % GET and 50 % SET, 0 to 1000 connections, with pipelining.
+Plauth 2017 (6.2, Key-Value Store): redis-benchmark on 50 % GET and 50 % SET, 0 to 1000 connections, with pipelining.
 Here each window is a run of SET and one of GET of the same number of requests, on keys drawn at random out of so
 many. All are there before the first window, by a run of SET that is not read. redis-benchmark has one thread, as has
 the server; what it prints in CSV is the rate and the latencies of each test. It has no duration, so a window is a
@@ -12,12 +12,11 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from pathlib import Path
 from statistics import fmean, median
 from typing import ClassVar
 
 from tare.errors import ParseError
-from tare.model import Direction, Family, Layer, Metric
+from tare.model import Direction, Family, Metric
 from tare.workloads.applications import levels, serving, steady
 from tare.workloads.base import Command, Completed, Level, Outcome, Params, RunPlan, RunWorkload, Side, Surroundings
 from tare.workloads.output import positive, text_of
@@ -52,8 +51,8 @@ class Redis(RunWorkload):
         Metric("warm-up", "s", Direction.LOWER, "until the rate was steady; the whole run where it never was"),
     )
     work_unit = "request"
-    packages = ("redis-server", "redis-tools")
-    layer = Layer("key-value", Path(__file__).with_name("key_value.toml").read_text())
+    packages = ("bash", "redis-server", "redis-tools")
+    by_default = True
     profiles: ClassVar[Mapping[str, Params]] = {
         "quick": {"requests": 3_000, "windows": 6, "connections": 50, "pipeline": 1, "size": 64, "keys": 3_000},
         "full": {"requests": 200_000, "windows": 10, "connections": 50, "pipeline": 1, "size": 64, "keys": 100_000},
@@ -63,9 +62,10 @@ class Redis(RunWorkload):
         where = serving.place(self.name, around)
         requests, windows, keys = (int(params[name]) for name in ("requests", "windows", "keys"))
         limit_s = 2 * requests / SLOWEST + GRACE_S
+        # An option without a value has an empty one: nothing is saved.
         argv = (
             "redis-server", "--port", str(where.inside), "--bind", serving.EVERYWHERE, "--protected-mode", "no",
-            "--save", "", "--appendonly", "no", "--dir", "/data", "--maxclients", "4064",
+            "--save", "--appendonly", "no", "--dir", "/data", "--maxclients", "4064",
         )  # fmt: skip
         fill = _bench(where, params, "set", FILLS * keys, limit_s=FILLS * keys / SLOWEST + GRACE_S)
         window = _bench(where, params, "set,get", requests, limit_s=limit_s)

@@ -13,18 +13,21 @@ READY = b"tare: it listens"
 EVERYWHERE = "0.0.0.0"  # noqa: S104 (the instance's network has the client in it alone)
 #: A database that was not ended well reads its log first, and an emulated processor takes some thirty times as long.
 READY_LIMIT_S = 120.0
-#: Starts a server and tells when its port takes connections, which hardly any server says by itself in a line to wait
-#: for. $1: the port, the rest: the command. Where the server ends before, its exit code is the script's.
+#: Starts a server and tells when it answers, which hardly any server says by itself in a line to wait for. $1: how many
+#: words the question has, which ends with 0 once it answers; then the question and the server's command. Where the
+#: server ends before, its exit code is the script's.
 _SCRIPT = """
-port=$1; shift
+question=("${@:2:$1}"); shift "$(($1 + 1))"
 "$@" & server=$!
-until (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do
+until "${question[@]}" 2>/dev/null; do
     kill -0 "$server" 2>/dev/null || { wait "$server"; exit; }
     sleep 0.05
 done
 echo 'tare: it listens'
 wait "$server"
 """
+#: Whether a port takes connections: $0 is the port.
+_CONNECTS = ': <"/dev/tcp/127.0.0.1/$0"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +46,14 @@ def place(name: str, around: Surroundings) -> Place:
     return Place(around.address, around.port, around.instance_port)
 
 
-def server(argv: tuple[str, ...], port: int, time_limit_s: float) -> Command:
-    """The command of a server that is in service once its port (as seen in the instance) takes connections."""
+def server(argv: tuple[str, ...], port: int, time_limit_s: float, question: tuple[str, ...] = ()) -> Command:
+    """The command of a server that is in service once its port (as seen in the instance) takes connections.
+
+    ``question``: a command instead, which ends with 0 once the server answers.
+    """
+    asked = question or ("bash", "-c", _CONNECTS, str(port))
     return Command(
-        ("bash", "-c", _SCRIPT, "serve", str(port), *argv),
+        ("bash", "-c", _SCRIPT, "serve", str(len(asked)), *asked, *argv),
         time_limit_s=time_limit_s,
         ready=READY,
         ready_limit_s=READY_LIMIT_S,

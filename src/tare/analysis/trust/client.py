@@ -1,0 +1,54 @@
+"""Whether a rate is the client's and not the platform's: what makes an application's load has a limit too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tare.analysis.results import MetricResult
+from tare.analysis.trust.findings import Finding, FindingKind
+from tare.model import CLIENT_BUSY, CLIENT_COST, CPU_COST
+from tare.store import CampaignRecord, WorkloadRecord
+
+#: From this share of its CPUs' time on the client is taken to have no more to give.
+BUSY = 0.90
+#: The parameter of load tools with several threads; others have one.
+_THREADS = "threads"
+
+
+def flag_client(
+    record: CampaignRecord, workload: WorkloadRecord, results: Sequence[MetricResult]
+) -> list[MetricResult]:
+    """The results of a workload's metrics, with a finding where the client limits a platform or the baseline.
+
+    The baseline has no platform between server and client, so what it reaches with a busy client is the client's own
+    limit on this host; the median over blocks counts. Costs of CPU time have no finding: they stay what they are.
+    """
+    busy = next((result for result in results if result.metric == CLIENT_BUSY), None)
+    if busy is None:
+        return list(results)
+    cpus = min(int(workload.params.get(_THREADS, 1)), max(1, len(record.resources.harness_cpus)))
+    shares = {
+        each.platform: each.described.median / 100 / cpus
+        for each in busy.platforms
+        if each.described.median is not None
+    }
+    base = shares.get(record.baseline, 0.0)
+    limited = {platform for platform, share in shares.items() if max(share, base) >= BUSY}
+    flagged = []
+    for result in results:
+        if result.metric in {CPU_COST, CLIENT_COST, CLIENT_BUSY}:
+            flagged.append(result)
+            continue
+        platforms = tuple(
+            replace(each, notes=(*each.notes, _finding(shares[each.platform], base)))
+            if each.platform in limited
+            else each
+            for each in result.platforms
+        )
+        flagged.append(replace(result, platforms=platforms))
+    return flagged
+
+
+def _finding(share: float, base: float) -> Finding:
+    return Finding(FindingKind.CLIENT_LIMITED, {"busy": share, "baseline_busy": base})

@@ -1,0 +1,68 @@
+"""A row that the client limits says so, and so does one whose baseline the client limits."""
+
+from dataclasses import replace
+
+import pytest
+
+import fake_campaign
+from tare.analysis.results import Counts, Description, MetricResult, PlatformResult
+from tare.analysis.trust.client import flag_client
+from tare.analysis.trust.findings import FindingKind
+from tare.model import CLIENT_BUSY, CPU_COST, Direction
+from tare.report.sentences.notes import sentence
+
+RECORD = fake_campaign.record(fake_campaign.Shape())
+WORKLOAD = RECORD.workloads[0]
+
+
+def _result(metric, figures):
+    platforms = tuple(
+        PlatformResult(name, 3, 0, Counts(ok=3), Description(3, figure, 0.0, figure))
+        for name, figure in figures.items()
+    )
+    return MetricResult(WORKLOAD.name, metric, "%", Direction.LOWER, 0.05, None, platforms)
+
+
+def _flagged(busy, *, threads=None, harness=(0,)):
+    """Which platforms have the finding in the rate, with its numbers."""
+    record = RECORD.model_copy(
+        update={"resources": RECORD.resources.model_copy(update={"harness_cpus": list(harness)})}
+    )
+    workload = WORKLOAD.model_copy(update={"params": {} if threads is None else {"threads": threads}})
+    results = [_result("rate", busy), _result(CPU_COST, busy), _result(CLIENT_BUSY, busy)]
+    rate, *others = flag_client(record, workload, results)
+    assert not [each for result in others for each in result.platforms if each.notes]
+    notes = {each.platform: each.notes for each in rate.platforms if each.notes}
+    assert {note.kind for found in notes.values() for note in found} <= {FindingKind.CLIENT_LIMITED}
+    return {name: dict(found[0].numbers) for name, found in notes.items()}
+
+
+def test_a_client_with_time_left_limits_nothing():
+    assert _flagged({"native": 60.0, "docker": 89.0}) == {}
+
+
+def test_a_platform_whose_client_is_busy_is_limited_by_it():
+    assert _flagged({"native": 60.0, "docker": 95.0}) == {"docker": pytest.approx({"busy": 0.95, "baseline_busy": 0.6})}
+
+
+def test_where_the_baseline_is_limited_no_ratio_to_it_is_whole():
+    assert set(_flagged({"native": 99.0, "docker": 50.0})) == {"native", "docker"}
+
+
+@pytest.mark.parametrize(
+    ("threads", "harness", "limited"), [(4, (0,), True), (4, (0, 1), False), (1, (0, 1), True), (None, (0, 1), True)]
+)
+def test_a_tool_of_several_threads_has_all_of_the_clients_cpus(threads, harness, limited):
+    assert bool(_flagged({"native": 120.0}, threads=threads, harness=harness)) is limited
+
+
+def test_the_words_say_whose_limit_it_was():
+    [result] = flag_client(RECORD, WORKLOAD, [_result("rate", {"native": 1.0})])
+    assert result.platforms[0].notes == ()  # without the client's figure nothing is said
+    results = flag_client(RECORD, WORKLOAD, [_result("rate", {}), _result(CLIENT_BUSY, {})])
+    assert [replace(each) for each in results] == results
+    busy = {"native": 97.0, "docker": 40.0}
+    rate, _ = flag_client(RECORD, WORKLOAD, [_result("rate", busy), _result(CLIENT_BUSY, busy)])
+    texts = [sentence(note, None) for platform in rate.platforms for note in platform.notes]
+    assert "the client was the limit: it was busy 97% of its time" in texts[0]
+    assert texts[1].startswith("the client was the baseline's limit (busy 97% of its time, here 40%)")

@@ -1,0 +1,64 @@
+"""Each server under its load on native and on gVisor, with tiny parameters: all in one campaign of one block."""
+
+import functools
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from campaign.fakes import Quiet
+from tare.campaign.execution import conduct
+from tare.campaign.plan.request import CampaignRequest
+from tare.model import CLIENT_BUSY, Status
+from tare.report.campaign.build import build
+from tare.store import read_store
+from tare.workloads import registry
+
+pytestmark = [pytest.mark.host, pytest.mark.own_host, pytest.mark.paced]
+
+TINY = {
+    "build-pipeline": {"units": 1},
+    "mariadb-read-write": {"tables": 1, "rows": 500, "threads": 2, "time_s": 4},
+    "memcached": {"connections": 4, "time_s": 4},
+    "nginx": {"connections": 4},
+    "nginx-connections-1": {},
+    "nginx-connections-100": {},
+    "postgresql": {"clients": 2, "time_s": 4},
+}
+
+
+@functools.cache
+def _campaign():
+    """The rows, the figures of each by its workload, platform and replica, and the report."""
+    request = CampaignRequest(platforms=["gvisor"], workloads=list(TINY), params=TINY, blocks=1)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "x.tare"
+        conduct.begin(request, file, Quiet())
+        with read_store(file) as store:
+            rows = list(store.trials().iter_rows(named=True))
+            samples = store.samples()
+        return rows, samples, build(file)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", TINY)
+def test_a_server_answers_its_load_on_native_and_in_a_sandbox(name):
+    rows, samples, _ = _campaign()
+    mine = [row for row in rows if row["workload"] == name]
+    assert sorted(row["platform"] for row in mine) == ["gvisor", "native", "native"]
+    assert {row["status"]: row["reason"] for row in mine} == {Status.OK.value: None}
+    figures = samples.filter(samples["workload"] == name)
+    declared = {metric.name for metric in registry.get(name).metrics}
+    assert declared <= set(figures["metric"].to_list())
+    assert (figures["value"] > 0).all()
+    assert (CLIENT_BUSY in figures["metric"].to_list()) == registry.get(name).loaded
+
+
+@pytest.mark.timeout(900)
+def test_two_levels_are_a_curve_on_both():
+    [curve] = _campaign()[2].curves
+    assert (curve.name, [platform.platform for platform in curve.platforms]) == (
+        "nginx-connections",
+        ["native", "gvisor"],
+    )
+    assert all(point.rate for platform in curve.platforms for point in platform.points)
