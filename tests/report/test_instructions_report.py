@@ -17,6 +17,8 @@ from tare.report.footprint.run import render
 from tare.report.formats.html import write_html
 
 #: What a process may call itself.
+#: Of `show_diff`: no form for a pipeline.
+NOT_ASKED = {"markdown": None, "junit": None, "sarif": None, "annotations": None}
 EVIL = "<script>alert(1)</script>"
 
 
@@ -93,7 +95,7 @@ def test_a_diff_of_two_files_finds_a_percent_and_ends_as_a_gate_does(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def diffed(*files: Path, platforms: tuple[str, ...] = ()) -> tuple[int, list[dict[str, object]]]:
-        code = show_diff(files, platforms, None, absolute=False, every=True, markdown=None, junit=None, sarif=None, annotations=None, as_json=True)
+        code = show_diff(files, platforms, None, absolute=False, every=True, **NOT_ASKED, as_json=True)
         return code, json.loads(capsys.readouterr().out)["changes"]
 
     new = fake_footprints.write(tmp_path / "new.tare", all_of(1.03))
@@ -108,7 +110,7 @@ def test_a_diff_of_two_files_finds_a_percent_and_ends_as_a_gate_does(
     assert {(change["workload"], change["metric"]) for change in changes} == {
         ("start", "start"), ("call-getpid", "unit"),
     }  # fmt: skip
-    show_diff([file, new], (), None, absolute=False, every=True, markdown=None, junit=None, sarif=None, annotations=None, as_json=False)
+    show_diff([file, new], (), None, absolute=False, every=True, **NOT_ASKED, as_json=False)
     text = capsys.readouterr().out
     assert "work and not time" in text
     assert "no test is made" in " ".join(text.split())
@@ -120,5 +122,5 @@ def test_a_diff_of_single_machines_says_what_is_not_known(tmp_path: Path, capsys
         fake_footprints.write(tmp_path / name, start("native", runs))
         for name, runs in (("a.tare", 1_200_000), ("b.tare", 1_300_000))
     )
-    show_diff([old, new], (), None, absolute=False, every=True, markdown=None, junit=None, sarif=None, annotations=None, as_json=False)
+    show_diff([old, new], (), None, absolute=False, every=True, **NOT_ASKED, as_json=False)
     assert "A side has one machine" in " ".join(capsys.readouterr().out.split())
