@@ -205,6 +205,18 @@ def test_what_cannot_be_written_leaves_no_entry(tmp_path):
     assert list((tmp_path / "journal").iterdir()) == []
 
 
+def test_an_interrupt_in_the_middle_of_writing_leaves_no_entry(tmp_path, monkeypatch):
+    journal = Journal(tmp_path / "journal")
+
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupted)
+    with pytest.raises(KeyboardInterrupt), CleanupStack(journal) as cleanup:
+        cleanup.own(removers.folder(tmp_path / "work" / "thing"))
+    assert list((tmp_path / "journal").iterdir()) == []
+
+
 @pytest.mark.parametrize("error", [KeyError("path"), OSError(5, "Input/output error"), HostError("it is busy")])
 def test_whatever_a_remover_trips_over_is_noted_and_the_others_come_to_their_turn(tmp_path, monkeypatch, error):
     def fails(facts):

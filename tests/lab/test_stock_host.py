@@ -14,7 +14,7 @@ FACTS = (
 )
 #: Docker by systemd's driver, doctor before it; each compares the host with what it was. For `sh -e`, which passes over
 #: what fails before a `&&`.
-SHORT = "python3 tests/lab/left.py doctor; python3 tests/lab/left.py campaign native docker"
+SHORT = "python3 tests/lab/left.py doctor native docker; python3 tests/lab/left.py campaign native docker"
 
 
 def lab(*words):
@@ -23,6 +23,7 @@ def lab(*words):
 
 
 @pytest.mark.host
+@pytest.mark.machine
 @pytest.mark.timeout(1800)
 def test_docker_by_systemds_driver_is_weighed_on_a_minimal_stock_debian_and_leaves_nothing():
     done = lab("--host", "debian12-minimal", "--memory", "2G", "--", "sh", "-ec", f"{FACTS}; {SHORT}; tare clean")

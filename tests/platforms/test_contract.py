@@ -100,7 +100,7 @@ HELD_TO = {
     "gvisor-ptrace": DIFFERENT,
     "gvisor-restored": DIFFERENT | {"four-at-once", "stream-is-clean"},
     # qemu-tcg's guest, disks and stream, by another program's hand, with its groups and network.
-    "libvirt-qemu-tcg": RUNTIME | {"four-at-once", "output-is-capped", "stream-is-clean"},
+    "libvirt-qemu-tcg": RUNTIME - {"escape-to-others"} | {"output-is-capped", "stream-is-clean"},
     "libvirt-qemu-writeback-tcg": STARTS,  # libvirt-qemu-tcg with another cache of its disks
     "native-userland": DIFFERENT,
     "native-plain": DIFFERENT,
@@ -114,7 +114,7 @@ HELD_TO = {
     "qemu-user-tcg": DIFFERENT,
     "qemu-virtiofs-tcg": STARTS | {"memory-holds", "stop-leaves-nothing", "work-is-accounted"},  # a helper beside it
     "qemu-writeback-tcg": STARTS,  # qemu-tcg, likewise
-    "runc-in-qemu-tcg": DIFFERENT,
+    "runc-in-qemu-tcg": DIFFERENT - {"escape-to-others"},  # qemu-tcg's network
     "runc-none": DIFFERENT,
     "runc-seccomp": DIFFERENT,
     "runc-userns": DIFFERENT,
@@ -125,6 +125,7 @@ HELD_TO = {
 ANOTHERS_SESSION = {
     "crun": {"floods-are-stopped", "streams-have-limits"},
     "qemu-tcg": {"thousand-commands"},
+    "uml": {"thousand-commands"},
 }
 
 

@@ -193,8 +193,9 @@ class Journal:
                 writing.flush()
                 os.fsync(descriptor)
             unfinished.rename(file)
-        except OSError:
-            unfinished.unlink(missing_ok=True)
+        except BaseException:  # an interrupt too: what is not returned is not made
+            for written in (unfinished, file):
+                written.unlink(missing_ok=True)
             raise
         return Entry(file, resource, self._owner)
 
