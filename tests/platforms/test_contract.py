@@ -86,6 +86,7 @@ HELD_TO = {
     "containerd-cri-crun": RUNTIME,
     "containerd-crun": RUNTIME,
     "containerd-gvisor-runc": RUNTIME,
+    "crun": RUNTIME | {"four-at-once", "stream-is-clean"},  # runc's bundle, by another program
     "crun-in-qemu-tcg": STARTS | {"escape", "work-is-accounted"},  # runc-in-qemu-tcg's machine and network
     "crun-none": DIFFERENT,
     "crun-seccomp": DIFFERENT,
@@ -119,11 +120,11 @@ HELD_TO = {
     "runc-seccomp": DIFFERENT,
     "runc-userns": DIFFERENT,
     "uml-ubd": DIFFERENT,
+    "youki": RUNTIME | {"four-at-once", "stream-is-clean"},  # as crun
 }
 #: Promises that the session keeps, by the agent inside and the reader outside, which these have word for word as others
 #: that are held to them; 1,000 commands take minutes by emulation.
 ANOTHERS_SESSION = {
-    "crun": {"floods-are-stopped", "streams-have-limits"},
     "qemu-tcg": {"thousand-commands"},
     "uml": {"thousand-commands"},
 }
