@@ -8,40 +8,27 @@ import tarfile
 import pytest
 import zstandard
 
+from image.tars import info, tar
 from tare.errors import ImageError
 from tare.host.filesystems import archives
 from tare.image import archive, build
 
 
-def _info(name, **more):
-    info = tarfile.TarInfo(name)
-    info.uid, info.gid, info.mode = os.getuid(), os.getgid(), 0o755
-    for key, value in more.items():
-        setattr(info, key, value)
-    return info
-
-
 def _tar(*infos, data=b"hello"):
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        for info in infos:
-            info.size = len(data) if info.isfile() else 0
-            tar.addfile(info, io.BytesIO(data))
-    made.seek(0)
-    return made
+    return io.BytesIO(tar(*infos, data=data))
 
 
 def _folder(name, **more):
-    return _info(name, type=tarfile.DIRTYPE, **more)
+    return info(name, type=tarfile.DIRTYPE, **more)
 
 
 def _link(name, to, kind=tarfile.SYMTYPE):
-    return _info(name, type=kind, linkname=to)
+    return info(name, type=kind, linkname=to)
 
 
 def test_files_links_modes_and_dates_come_out_as_they_went_in(tmp_path):
     tree = _tar(
-        _folder("root", mode=0o1777, mtime=9), _info("root/su", mode=0o4755, mtime=7),
+        _folder("root", mode=0o1777, mtime=9), info("root/su", mode=0o4755, mtime=7),
         _link("root/sh", "/bin/dash"), _link("root/also", "root/su", tarfile.LNKTYPE),
     )  # fmt: skip
     archives.unpack_root(tree, tmp_path, 1 << 20)
@@ -56,9 +43,9 @@ def test_files_links_modes_and_dates_come_out_as_they_went_in(tmp_path):
 def test_root_of_a_user_namespace_gets_all_but_the_devices_and_no_other_ones(tmp_path, monkeypatch):
     monkeypatch.setattr(archives.own_namespaces, "inside", lambda: True)
     null, disk = (
-        _info("null", type=tarfile.CHRTYPE, devmajor=major, devminor=minor) for major, minor in ((1, 3), (8, 0))
+        info("null", type=tarfile.CHRTYPE, devmajor=major, devminor=minor) for major, minor in ((1, 3), (8, 0))
     )
-    archives.unpack_root(_tar(_folder("dev"), null, _info("file")), tmp_path, 1 << 20)
+    archives.unpack_root(_tar(_folder("dev"), null, info("file")), tmp_path, 1 << 20)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["dev", "file"]
     with pytest.raises(tarfile.ReadError, match="no file, folder, link or harmless device"):
         archives.unpack_root(_tar(disk), tmp_path, 1 << 20)
@@ -67,22 +54,22 @@ def test_root_of_a_user_namespace_gets_all_but_the_devices_and_no_other_ones(tmp
 @pytest.mark.parametrize(
     "infos",
     [
-        [_info("../out")],
-        [_info("/out")],
-        [_folder("a"), _info("a/../../out")],
-        [_link("a", ".."), _info("a/out")],
+        [info("../out")],
+        [info("/out")],
+        [_folder("a"), info("a/../../out")],
+        [_link("a", ".."), info("a/out")],
         [_link("a", "/"), _folder("a/out")],
-        [_link("out", "/nowhere"), _info("out")],
-        [_info("a"), _info("a")],
-        [_info("a/b")],
+        [_link("out", "/nowhere"), info("out")],
+        [info("a"), info("a")],
+        [info("a/b")],
         [_link("a", "../out", tarfile.LNKTYPE)],
         [_link("b", ".."), _link("a", "b/out", tarfile.LNKTYPE)],
-        [_info("disk", type=tarfile.BLKTYPE, devmajor=8, devminor=0)],
-        [_info("mem", type=tarfile.CHRTYPE, devmajor=1, devminor=1)],
-        [_info("pipe", type=tarfile.FIFOTYPE)],
-        [_info("a", uid=1 << 20)],
-        [_info("a", pax_headers={"SCHILY.xattr.trusted.overlay.opaque": "y"})],
-        [_info(""), _info(".")],
+        [info("disk", type=tarfile.BLKTYPE, devmajor=8, devminor=0)],
+        [info("mem", type=tarfile.CHRTYPE, devmajor=1, devminor=1)],
+        [info("pipe", type=tarfile.FIFOTYPE)],
+        [info("a", uid=1 << 20)],
+        [info("a", pax_headers={"SCHILY.xattr.trusted.overlay.opaque": "y"})],
+        [info(""), info(".")],
     ],
     ids=lambda infos: ",".join(f"{info.name}>{info.linkname}" if info.linkname else info.name for info in infos),
 )
@@ -99,7 +86,7 @@ def test_what_is_not_below_the_folder_or_no_harmless_thing_is_refused(tmp_path, 
 
 def test_more_than_the_bounds_is_refused(tmp_path, monkeypatch):
     with pytest.raises(tarfile.ReadError, match="larger than it may be"):
-        archives.unpack_root(_tar(_info("a"), data=bytes(1 << 20)), tmp_path, 1 << 19)
+        archives.unpack_root(_tar(info("a"), data=bytes(1 << 20)), tmp_path, 1 << 19)
     monkeypatch.setattr(archives, "MAX_MEMBERS", 3)
     with pytest.raises(tarfile.ReadError, match="more than 3 members"):
         archives.unpack_root(_tar(*(_folder(f"d{n}") for n in range(4))), tmp_path, 1 << 20)
@@ -170,10 +157,10 @@ class TestAsRoot:
     def test_strange_contents_are_refused_and_nothing_stays(self, bench, packed):
         about = f'{{"format": 1, "machine": "{os.uname().machine}"}}'.encode()
         cases = [
-            ([_info("hello")], b"{}", "it has hello"),
-            ([_info("about.json"), _info("manifest.json"), _folder("root")], b"{}", "of another tare"),
-            ([_link("about.json", "/etc/passwd"), _info("manifest.json"), _folder("root")], about, "no image"),
-            ([_folder("root"), _info("root/../../x")], b"", "not below it"),
+            ([info("hello")], b"{}", "it has hello"),
+            ([info("about.json"), info("manifest.json"), _folder("root")], b"{}", "of another tare"),
+            ([_link("about.json", "/etc/passwd"), info("manifest.json"), _folder("root")], about, "no image"),
+            ([_folder("root"), info("root/../../x")], b"", "not below it"),
         ]
         for infos, data, words in cases:
             file, digest = packed(*infos, data=data)

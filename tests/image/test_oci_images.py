@@ -10,27 +10,12 @@ import tarfile
 import pytest
 import zstandard
 
+from image.tars import info as _info
+from image.tars import tar as _tar
 from tare.errors import ImageError
 from tare.host.filesystems import archives
 from tare.image import oci, own
 from tare.model import Source
-
-
-def _info(name, **more):
-    info = tarfile.TarInfo(name)
-    info.uid, info.gid, info.mode = os.getuid(), os.getgid(), 0o755
-    for key, value in more.items():
-        setattr(info, key, value)
-    return info
-
-
-def _tar(*infos, data=b"hello"):
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        for info in infos:
-            info.size = len(data) if info.isfile() else 0
-            tar.addfile(info, io.BytesIO(data))
-    return made.getvalue()
 
 
 def _folder(name, **more):
