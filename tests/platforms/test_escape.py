@@ -1,6 +1,7 @@
 """The doors on real instances: what is open is found, the attempts change nothing on the host, and bait goes again."""
 
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -92,13 +93,21 @@ def test_bait_is_there_while_it_lies_and_then_gone(bench_of):
             assert laid.host.secret not in laid.given.values()
             assert mark in Path("/proc/keys").read_text()
             assert f"@{mark}" in Path("/proc/net/unix").read_text()
-            assert any(mark.encode() in _command(process) for process in Path("/proc").glob("[0-9]*"))
+            for _ in range(50):  # a busy machine may not have come to it yet
+                if _runs(mark):
+                    break
+                time.sleep(0.1)
+            assert _runs(mark)
     finally:
         bench.close()
     assert not Path(laid.given["canary"]).parent.exists()
     assert mark not in Path("/proc/keys").read_text()
     assert f"@{mark}" not in Path("/proc/net/unix").read_text()
-    assert not any(mark.encode() in _command(process) for process in Path("/proc").glob("[0-9]*"))
+    assert not _runs(mark)
+
+
+def _runs(mark):
+    return any(mark.encode() in _command(process) for process in Path("/proc").glob("[0-9]*"))
 
 
 def _command(process):
