@@ -1,6 +1,7 @@
 """scripts/own-host: a command on a host of its own leaves this one as it was."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -13,7 +14,7 @@ NAME = "tested"
 
 @pytest.fixture(autouse=True)
 def _an_empty_home(monkeypatch, tmp_path):
-    """There is no image to be copied."""
+    """There is no image to be shared."""
     monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
 
 
@@ -44,6 +45,28 @@ def test_it_shares_neither_network_nor_control_groups_nor_folders_with_this_one(
     assert set(rest[:-2]) <= {"/", "/session"}
     assert not Path("/sys/class/net/tare0").exists()
     assert _groups() == []
+
+
+def test_images_of_this_host_are_seen_and_not_changed(tmp_path):
+    images = tmp_path / "home" / "images"
+    root = images / "0123" / "root"
+    root.mkdir(parents=True)
+    (images / "0123" / "root.tar").write_text("packed")
+    (images / "0123" / "store").mkdir()
+    for place in (images / "lock", root / "file"):
+        place.write_text("first")
+    before = (root / "file").stat()
+    made = "mkdir -p 45/root; touch 45/root/file"
+    script = f"cd $TARE_HOME/images; cat 0123/root/file; echo; ls . 0123; ! touch 0123/root/new; {made}"
+    seen = ["first", ".:", "0123", "", "0123:", "root", "root.tar"]
+    for listed in (seen, [*seen[:3], "45", *seen[3:]]):
+        ended = _run(script)
+        assert ended.returncode == 0, ended.stderr
+        assert ended.stdout.splitlines() == listed
+    assert (root / "file").stat() == before
+    shutil.rmtree(images / "0123")
+    ended = _run("ls $TARE_HOME/images")
+    assert ended.stdout.splitlines() == ["45"]
 
 
 def test_a_command_s_exit_code_is_passed_on_and_what_it_left_running_is_named_and_ended():

@@ -23,15 +23,15 @@ def write_bundle(file: Path, output: Path) -> None:
 
 def verify_bundle(file: Path) -> ExitCode:
     """Print what is wrong with it, or that nothing is. Raises `TareError`."""
-    found = bundled.verify(file)
+    verified = bundled.verify(file)
     console = Console()
-    for problem in found.problems:
+    for problem in verified.problems:
         console.print(f"broken: {problem}", markup=False, soft_wrap=True)
-    if found.problems:
+    if verified.problems:
         return ExitCode.NO
     console.print(
-        f"whole: {found.members} files as they were bundled by tare {found.tare}; of campaign {found.campaign} "
-        f"{found.recomputed:,} figures computed again are the same",
+        f"whole: {verified.members} files as they were bundled by tare {verified.tare}; of campaign "
+        f"{verified.campaign} {verified.recomputed:,} figures computed again are the same",
         markup=False,
         soft_wrap=True,
     )

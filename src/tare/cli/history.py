@@ -37,8 +37,8 @@ def show_history(
         except StoreError as error:
             unread.append(LeftOut(file.name, Why.UNREADABLE, error.what))
     if not summaries:
-        found = f"none of {len(files)} *{CAMPAIGN} files can be read" if files else f"there is no *{CAMPAIGN} file"
-        raise UsageError(f"{folder}: {found}", fix="name a folder with campaigns of one host")
+        lacking = f"none of {len(files)} *{CAMPAIGN} files can be read" if files else f"there is no *{CAMPAIGN} file"
+        raise UsageError(f"{folder}: {lacking}", fix="name a folder with campaigns of one host")
     trend = history(summaries, limits, absolute=absolute, unread=unread)
     if as_json:
         emit(to_json(trend))

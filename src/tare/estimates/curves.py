@@ -19,6 +19,8 @@ LEAST_BLOCKS = 3
 LEAST_LEVELS = 3
 #: A curve is saturated from the load that gives this share of its highest rate.
 SATURATED = 0.95
+#: At least this share of the draws must show a figure, for it to have an interval.
+SHOWN = 0.95
 #: What is read off a curve: from loads and rates.
 Reading = Callable[[Floats, Floats], float]
 _RESAMPLES = 999
@@ -69,7 +71,7 @@ def over_blocks(figures: Floats, read: Callable[[Floats], float]) -> tuple[float
     draws = np.random.default_rng(_SEED).integers(n_blocks, size=(_RESAMPLES, n_blocks))
     values = np.array([read(_mean(figures[draw])) for draw in draws])
     known = values[~np.isnan(values)]
-    if known.size < SATURATED * values.size:
+    if known.size < SHOWN * values.size:
         return point, None
     low, high = np.quantile(known, [0.025, 0.975])
     return point, Interval(point, float(min(low, point)), float(max(high, point)))

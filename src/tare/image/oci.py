@@ -244,18 +244,18 @@ def _chosen(listed: list[_Descriptor], files: _Files, place: Path, tag: str | No
     tagged = [(entry, (entry.annotations or {}).get(_TAG, "")) for entry in listed]
     if tag is not None:
         tagged = [(entry, name) for entry, name in tagged if name == tag]
-    found: dict[str, tuple[_Descriptor, str]] = {}
+    fitting: dict[str, tuple[_Descriptor, str]] = {}
     for entry, name in tagged:
         below = _checked(files, entry, _Index).manifests if entry.mediaType in _INDEX else [entry]
         for manifest in below:
             if manifest.mediaType not in _INDEX and _is_ours(manifest.platform):
-                found[manifest.digest] = (manifest, name)
-    if len(found) == 1:
-        return next(iter(found.values()))[0]
+                fitting[manifest.digest] = (manifest, name)
+    if len(fitting) == 1:
+        return next(iter(fitting.values()))[0]
     names = sorted({(entry.annotations or {}).get(_TAG, "") for entry in listed} - {""})
     having = f": it has {', '.join(names)}" if names else ""
-    if found:
-        raise ImageError(f"{place} has {len(found)} images{having}", fix="choose one by source.tag")
+    if fitting:
+        raise ImageError(f"{place} has {len(fitting)} images{having}", fix="choose one by source.tag")
     which = f"image {tag!r}" if tag is not None else f"image for {os.uname().machine}"
     raise ImageError(f"{place} has no {which}{having}", fix="name another image, or another source.tag")
 

@@ -144,8 +144,8 @@ def fetched(source: Source, progress: Progress) -> Path:
 
 def _skopeos_word(printed: str) -> str:
     """What skopeo says last, without the time and the level in front."""
-    said = re.findall(r'msg="((?:[^"\\]|\\.)*)"', printed)
-    return said[-1].replace('\\"', '"') if said else (printed.strip().splitlines() or ["no message"])[-1]
+    messages = re.findall(r'msg="((?:[^"\\]|\\.)*)"', printed)
+    return messages[-1].replace('\\"', '"') if messages else (printed.strip().splitlines() or ["no message"])[-1]
 
 
 def add_agent(root: Path, agent: Path, digest: str) -> None:

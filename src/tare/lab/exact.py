@@ -263,7 +263,7 @@ def _code(printed: bytes, logs: Sequence[Path]) -> int:
     ended = _ENDED.search(printed)
     if ended is not None:
         return int(ended[1])
-    said = b"".join(log.read_bytes()[-65536:] for log in logs if log.exists()) + printed
-    lines = said.decode(errors="replace").strip().splitlines()[-3:]
+    console = b"".join(log.read_bytes()[-65536:] for log in logs if log.exists()) + printed
+    lines = console.decode(errors="replace").strip().splitlines()[-3:]
     tail = " | ".join(line.strip()[:300] for line in lines) or "nothing"
-    raise PlatformError(f"the machine did not get to its end; its console ends: {tail}", console=said)
+    raise PlatformError(f"the machine did not get to its end; its console ends: {tail}", console=console)

@@ -37,8 +37,8 @@ from tare.host.network.bridge import Network
 from tare.host.resources.journal import CleanupStack
 from tare.host.resources.resource import HostResource
 from tare.image.build import Image
+from tare.model import EVERYWHERE, Resources
 from tare.model import Family as WorkloadFamily
-from tare.model import Resources
 from tare.platforms.parts.answers import FirstAnswer
 from tare.platforms.parts.marks import FirstByte, Ping
 from tare.session.streams import ByteStream
@@ -166,6 +166,8 @@ class Address:
     http_path: str = "/"  # of the page that it serves by itself
     #: where ``ping`` is None: the address of its network that answers echo requests before the start too; None: nothing
     early_ping: str | None = None
+    #: where a server in it listens: on the host's network not where all that reach the host reach it
+    listen: str = EVERYWHERE
 
     @property
     def echo(self) -> str | None:
@@ -177,7 +179,7 @@ class Address:
         """Of an instance that shares the host's network."""
         why = "it shares the host's address, which answers before the start"
         host = spec.network.host
-        return cls(host, spec.port, spec.port, None, why, early_ping=host)
+        return cls(host, spec.port, spec.port, None, why, early_ping=host, listen=host)
 
     @classmethod
     def on_veth(cls, spec: LaunchSpec, address: str) -> Self:

@@ -29,6 +29,7 @@ from tare.model import (
     CLIENT_BUSY,
     CLIENT_COST,
     DEFAULT_MARGINS,
+    EVERYWHERE,
     Application,
     Direction,
     Family,
@@ -92,6 +93,7 @@ class Surroundings:
     address: str | None  # where the client reaches the instance; None when it has no network
     port: int | None  # the port that is open to the client at ``address``
     instance_port: int | None  # the same port as seen inside the instance
+    listen: str = EVERYWHERE  # where a server inside listens, so that the client reaches it
     services: Mapping[str, int] = field(default_factory=dict)  # ports on which it answers by itself, by service
     ping: str | None = None  # the address at which it answers echo requests; None: it answers none
     no_ping: str = ""  # the reason, when ping is None

@@ -60,6 +60,14 @@ def read_lines(tool: str, text: str, grammar: Sequence[str]) -> dict[str, str]:
     return fields
 
 
+def only(tool: str, what: str, pattern: str, text: str) -> float:
+    """The figure of the line that a report has once: the pattern's group, of whole lines. Raises `ParseError`."""
+    values = re.findall(pattern, text, re.MULTILINE | re.ASCII)
+    if len(values) != 1:
+        raise ParseError(f"{tool} tells its {what} {len(values)} times: {text[-300:]!r}")
+    return float(values[0])
+
+
 def positive(tool: str, what: str, value: float | str) -> float:
     """A figure that must be a finite number above zero. Raises `ParseError`."""
     try:

@@ -7,7 +7,7 @@ Between them nobody can tell, and there is an estimate of the blocks that would.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -39,6 +39,14 @@ class Outcome(StrEnum):
     REGRESSION = "regression"
     FINE = "fine"
     OPEN = "open"
+
+
+def overall(outcomes: Iterable[Outcome]) -> Outcome:
+    """Of all together: a regression where there is any, fine where every one is and there is one."""
+    kinds = set(outcomes)
+    if Outcome.REGRESSION in kinds:
+        return Outcome.REGRESSION
+    return Outcome.FINE if kinds == {Outcome.FINE} else Outcome.OPEN
 
 
 class Gap(StrEnum):
@@ -112,11 +120,8 @@ class Diff:
 
     @property
     def outcome(self) -> Outcome:
-        """A regression where there is any; fine where every figure is."""
-        outcomes = {change.outcome for change in self.changes}
-        if Outcome.REGRESSION in outcomes:
-            return Outcome.REGRESSION
-        return Outcome.FINE if outcomes == {Outcome.FINE} else Outcome.OPEN
+        """That of all changes (`overall`)."""
+        return overall(change.outcome for change in self.changes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from tare.analysis.comparisons.diff import LEVEL, Fact, Outcome, differing, same_host
+from tare.analysis.comparisons.diff import LEVEL, Fact, Outcome, differing, overall, same_host
 from tare.analysis.comparisons.sides import Side, Way, parts_of, sides_of
 from tare.analysis.comparisons.thresholds import Thresholds
 from tare.analysis.trust.change_points import LONGEST, SHORTEST, change_points
@@ -101,11 +101,8 @@ class History:
 
     @property
     def outcome(self) -> Outcome:
-        """A regression where there is any; fine where every series is long enough and none is."""
-        outcomes = {series.outcome for series in self.series}
-        if Outcome.REGRESSION in outcomes:
-            return Outcome.REGRESSION
-        return Outcome.FINE if outcomes == {Outcome.FINE} else Outcome.OPEN
+        """That of all series (`overall`)."""
+        return overall(series.outcome for series in self.series)
 
 
 @dataclass(slots=True)
@@ -172,10 +169,11 @@ def history(
         for last, each in zip(before, kept, strict=False)
     )
     growing = _grown(kept, newest, thresholds, absolute=absolute)
-    tested = sum(len(one.points) >= FEWEST for one in growing.values())
+    tested = sum(len(series.points) >= FEWEST for series in growing.values())
     alpha = LEVEL / max(1, tested)
     series = [
-        _series(names, one, [each.record for each in kept], alpha, absolute=absolute) for names, one in growing.items()
+        _series(names, grown, [each.record for each in kept], alpha, absolute=absolute)
+        for names, grown in growing.items()
     ]
     order = [Outcome.REGRESSION, Outcome.OPEN, Outcome.FINE]
     series.sort(key=lambda each: (order.index(each.outcome), -(each.steps[-1].change if each.steps else 0.0)))
@@ -220,9 +218,9 @@ def _grown(
                 continue
             log = float(side.logs.mean())
             value = side.mean if absolute else overhead_of(log, metric.direction)
-            one = grown.setdefault(names, _Growing(metric, limit))
-            one.points.append(Point(place, value, side.mean, side.logs.size))
-            one.logs.append(log if metric.direction is Direction.LOWER else -log)
+            series = grown.setdefault(names, _Growing(metric, limit))
+            series.points.append(Point(place, value, side.mean, side.logs.size))
+            series.logs.append(log if metric.direction is Direction.LOWER else -log)
     return grown
 
 

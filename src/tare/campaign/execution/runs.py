@@ -180,6 +180,7 @@ def surroundings(running: RunningInstance) -> Surroundings:
         address=address.host,
         port=address.port if address.host is not None else None,
         instance_port=address.instance_port,
+        listen=address.listen,
         services=address.services,
         ping=address.echo,
         no_ping=address.no_ping,

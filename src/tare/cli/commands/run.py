@@ -106,7 +106,7 @@ _PROFILE = typer.Option(
     "quick",
     "--profile",
     help="quick (a minute an arm: 5 for the usual platforms), full (30 blocks, long runs), apps-small (servers under"
-    " load on five platforms, below 40 minutes), or a study's:"
+    " load on five platforms, planned for 40 minutes), or a study's:"
     f" {', '.join(literature.names())} (its platforms, workloads, parameters, repetitions and order).",
 )
 _SCALE = typer.Option(

@@ -138,8 +138,8 @@ def influx(report: Report) -> str:
     for point in points_of(report):
         tags = dict(zip(("campaign", *FAMILIES[point.name].labels), (report.id, *point.labels), strict=True))
         # An empty tag is none.
-        told = "".join(f",{name}={_tag(value)}" for name, value in tags.items() if _tag(value))
-        lines.append(f"{point.name}{told} value={point.value!r} {at_ns}\n")
+        written = "".join(f",{name}={_tag(value)}" for name, value in tags.items() if _tag(value))
+        lines.append(f"{point.name}{written} value={point.value!r} {at_ns}\n")
     return "".join(lines)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tare.analysis.comparisons.diff import Absent, Change, Diff, Gap, Lack, Outcome
 from tare.analysis.comparisons.sides import Way
@@ -48,10 +48,13 @@ def heading(diff: Diff) -> str:
 
 def conclusion(diff: Diff) -> str:
     """The outcome of the whole, with the number of figures."""
-    counts = {outcome: sum(change.outcome is outcome for change in diff.changes) for outcome in Outcome}
-    parts = [_COUNTS[outcome].format(counts[outcome]) for outcome in Outcome if counts[outcome]]
-    figures = "1 figure" if len(diff.changes) == 1 else f"{len(diff.changes)} figures"
-    return f"{OUTCOMES[diff.outcome]}: of {figures} {', '.join(parts)}"
+    return f"{OUTCOMES[diff.outcome]}: {counted([change.outcome for change in diff.changes], _COUNTS)}"
+
+
+def counted(outcomes: Sequence[Outcome], words: Mapping[Outcome, str]) -> str:
+    """How many figures had which outcome; ``words``: with ``{}`` for the number."""
+    parts = [words[outcome].format(outcomes.count(outcome)) for outcome in Outcome if outcome in outcomes]
+    return f"of {'1 figure' if len(outcomes) == 1 else f'{len(outcomes)} figures'} {', '.join(parts)}"
 
 
 def figure(change: Change) -> str:

@@ -8,13 +8,9 @@ from datetime import UTC, datetime
 from tare.analysis.comparisons.diff import Outcome
 from tare.analysis.comparisons.history import Entry, History, LeftOut, Series, Step, Why
 from tare.analysis.comparisons.sides import Way
+from tare.report.sentences.diff import OUTCOMES, counted
 from tare.report.sentences.numbers import percent, quantity, signed
 
-_OUTCOMES: Mapping[Outcome, str] = {
-    Outcome.REGRESSION: "regression",
-    Outcome.OPEN: "cannot tell",
-    Outcome.FINE: "no regression",
-}
 _COUNTS: Mapping[Outcome, str] = {
     Outcome.REGRESSION: "{} worse since the last change",
     Outcome.OPEN: "{} with too few campaigns",
@@ -44,12 +40,8 @@ def heading(history: History) -> str:
 
 def conclusion(history: History) -> str:
     """The outcome of the whole, with the number of figures."""
-    counts = {outcome: sum(series.outcome is outcome for series in history.series) for outcome in Outcome}
-    parts = [_COUNTS[outcome].format(counts[outcome]) for outcome in Outcome if counts[outcome]]
-    if not parts:
-        return f"{_OUTCOMES[history.outcome]}: the campaigns have no figure"
-    figures = "1 figure" if len(history.series) == 1 else f"{len(history.series)} figures"
-    return f"{_OUTCOMES[history.outcome]}: of {figures} {', '.join(parts)}"
+    outcomes = [series.outcome for series in history.series]
+    return f"{OUTCOMES[history.outcome]}: {counted(outcomes, _COUNTS) if outcomes else 'the campaigns have no figure'}"
 
 
 def day(at: float) -> str:

@@ -21,7 +21,7 @@ from tare.errors import HostError, ParseError
 from tare.model import Direction, Family, Layer, Metric
 from tare.workloads.applications import levels, serving, steady
 from tare.workloads.base import Command, Completed, Level, Outcome, Params, RunPlan, RunWorkload, Side, Surroundings
-from tare.workloads.output import agree, positive, text_of
+from tare.workloads.output import agree, only, positive, text_of
 
 DATABASES = Layer("databases", Path(__file__).with_name("databases.toml").read_text())
 FOLDER = "/data/tare-mariadb"
@@ -114,7 +114,7 @@ class MariaDb(RunWorkload):
         seed = ("bash", "-eu", "-c", _PREPARE, "prepare", FOLDER, str(tables), str(rows), *_OPTIONS)
         server = (
             "mariadbd", *_OPTIONS, f"--datadir={FOLDER}/db", f"--socket={FOLDER}/db/s", f"--port={where.inside}",
-            f"--bind-address={serving.EVERYWHERE}", f"--innodb-buffer-pool-size={pool}M",
+            f"--bind-address={where.listen}", f"--innodb-buffer-pool-size={pool}M",
         )  # fmt: skip
         load = (
             "sysbench", self.test, "--db-driver=mysql", f"--mysql-host={where.address}", f"--mysql-port={where.port}",
@@ -125,7 +125,7 @@ class MariaDb(RunWorkload):
         limit_s = time_s + GRACE_S
         return RunPlan(
             prepare=(Command(seed, time_limit_s=tables * rows / SLOWEST + 2 * serving.READY_LIMIT_S),),
-            servers=(serving.server(server, where.inside, time_limit_s=limit_s + serving.READY_LIMIT_S),),
+            servers=(serving.server(server, where, time_limit_s=limit_s + serving.READY_LIMIT_S),),
             measures=(Command(load, side=Side.CLIENT, time_limit_s=limit_s, cwd="/"),),
             cleanup=(Command(("rm", "-rf", f"{FOLDER}/db")),),
         )
@@ -134,7 +134,7 @@ class MariaDb(RunWorkload):
         if len(results) != 1:
             raise ParseError(f"one run of sysbench was planned, {len(results)} results came")
         text = text_of(results[0])
-        figures = {name: _field(text, name) for name in _FIELDS}
+        figures = {name: only("sysbench", name, pattern, text) for name, pattern in _FIELDS.items()}
         if int(figures["threads"]) != int(params["threads"]):
             raise ParseError(f"sysbench ran {figures['threads']:g} threads and not {params['threads']}")
         if figures["errors"] > MAX_ERRORS * figures["transactions"] or figures["reconnects"]:
@@ -171,13 +171,6 @@ def require_room(name: str, needed: int, around: Surroundings) -> None:
             f"{name}'s tables need {needed >> 20} MiB free on the data volume, which has {free >> 20}",
             fix="free some space, set TARE_HOME to a larger disk, or ask for fewer rows",
         )
-
-
-def _field(text: str, name: str) -> float:
-    values = re.findall(_FIELDS[name], text, re.MULTILINE | re.ASCII)
-    if len(values) != 1:
-        raise ParseError(f"sysbench says {len(values)} times what its {name} are: {text[-300:]!r}")
-    return float(values[0])
 
 
 def _windows(text: str, time_s: int) -> list[tuple[float, float]]:

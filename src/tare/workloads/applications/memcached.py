@@ -53,7 +53,7 @@ class Memcached(RunWorkload):
         where = serving.place(self.name, around)
         time_s = int(params["time_s"])
         server = (
-            "memcached", "-u", "root", "-p", str(where.inside), "-l", serving.EVERYWHERE, "-m", "128",
+            "memcached", "-u", "root", "-p", str(where.inside), "-l", where.listen, "-m", "128",
             "-t", str(around.cpu_count), "-c", "4096",
         )  # fmt: skip
         load = (
@@ -62,7 +62,7 @@ class Memcached(RunWorkload):
         )  # fmt: skip
         limit_s = time_s + GRACE_S
         return RunPlan(
-            servers=(serving.server(server, where.inside, time_limit_s=limit_s + serving.READY_LIMIT_S),),
+            servers=(serving.server(server, where, time_limit_s=limit_s + serving.READY_LIMIT_S),),
             measures=(Command(load, side=Side.CLIENT, time_limit_s=limit_s, cwd="/"),),
         )
 

@@ -29,13 +29,14 @@ RATE = Metric("rate", "requests/s", Direction.HIGHER, "answers a second")
 MEAN = Metric("mean", "ms", Direction.LOWER, "an answer, on average")
 WARM_UP = Metric("warm-up", "s", Direction.LOWER, "until the rate was steady; the whole run where it never was")
 WEB = Layer("web", Path(__file__).with_name("web.toml").read_text())
-#: $1: the folder, $2: the port, $3: bytes of the file. The configuration goes to the data volume, as the file does.
+#: $1: the folder, $2: address and port, $3: bytes of the file, $4: worker processes. The configuration goes to the
+#: data volume, as the file does.
 PREPARE = """
 mkdir -p "$1/logs" && cd "$1"
 head -c "$3" /dev/zero | tr '\\0' f >favicon.ico
 cat >nginx.conf <<end
 user root;
-worker_processes auto;
+worker_processes $4;
 worker_rlimit_nofile 4096;
 pid $1/pid;
 error_log stderr;
@@ -102,7 +103,7 @@ class Nginx(RunWorkload):
         )  # fmt: skip
         load = Command(argv, side=Side.CLIENT, time_limit_s=window_s + GRACE_S, cwd="/")
         return RunPlan(
-            prepare=(prepare(where),),
+            prepare=(prepare(where, around.cpu_count),),
             servers=(nginx(where, time_limit_s=(windows + 1) * load.time_limit_s),),
             measures=(windows + 1) * (load,),
             cleanup=(Command(("rm", "-rf", FOLDER)),),
@@ -122,15 +123,16 @@ class Nginx(RunWorkload):
         return Outcome(figures, work=sum(run["requests"] for run in runs))
 
 
-def prepare(where: serving.Place) -> Command:
-    """Writes nginx's configuration and the file."""
-    return Command(("bash", "-eu", "-c", PREPARE, "prepare", FOLDER, str(where.inside), str(FILE_BYTES)))
+def prepare(where: serving.Place, workers: int) -> Command:
+    """Writes nginx's configuration and the file. ``workers``: one for each CPU that it has; `auto` takes the host's."""
+    words = (FOLDER, f"{where.listen}:{where.inside}", str(FILE_BYTES), str(workers))
+    return Command(("bash", "-eu", "-c", PREPARE, "prepare", *words))
 
 
 def nginx(where: serving.Place, *, time_limit_s: float) -> Command:
     """The server."""
     argv = ("nginx", "-p", FOLDER, "-c", f"{FOLDER}/nginx.conf", "-g", "daemon off;")
-    return serving.server(argv, where.inside, time_limit_s=time_limit_s)
+    return serving.server(argv, where, time_limit_s=time_limit_s)
 
 
 def _read(done: Completed, params: Params) -> dict[str, float]:

@@ -16,7 +16,7 @@ from tare.errors import ParseError
 from tare.model import Family
 from tare.workloads.applications import levels, nginx, serving, steady
 from tare.workloads.base import Command, Completed, Level, Outcome, Params, RunPlan, RunWorkload, Side, Surroundings
-from tare.workloads.output import agree, positive, text_of
+from tare.workloads.output import agree, only, positive, text_of
 
 #: More requests than any server answers in a window, which ends by time.
 ENDLESS = 100_000_000
@@ -56,7 +56,7 @@ class NginxAb(RunWorkload):
         )  # fmt: skip
         load = Command(argv, side=Side.CLIENT, time_limit_s=window_s + nginx.GRACE_S, cwd="/")
         return RunPlan(
-            prepare=(nginx.prepare(where),),
+            prepare=(nginx.prepare(where, around.cpu_count),),
             servers=(nginx.nginx(where, time_limit_s=(windows + 1) * load.time_limit_s),),
             measures=(windows + 1) * (load,),
             cleanup=(Command(("rm", "-rf", nginx.FOLDER)),),
@@ -83,12 +83,7 @@ def _read(done: Completed, params: Params) -> dict[str, float]:
     text = text_of(done)
     if wrong := re.search(r"^(?:Non-2xx responses|Write errors): +\d+$", text, re.MULTILINE):
         raise ParseError(f"ab reports {wrong[0]}")
-    figures = {}
-    for name, pattern in _FIELDS.items():
-        values = re.findall(pattern, text, re.MULTILINE | re.ASCII)
-        if len(values) != 1:
-            raise ParseError(f"ab says {len(values)} times what its {name} is: {text[-200:]!r}")
-        figures[name] = float(values[0])
+    figures = {name: only("ab", name, pattern, text) for name, pattern in _FIELDS.items()}
     if figures["failed"]:
         raise ParseError(f"ab reports {figures['failed']:g} failed requests")
     if figures["concurrency"] != int(params["connections"]) or figures["length"] != nginx.FILE_BYTES:

@@ -19,7 +19,7 @@ from tare.model import Direction, Family, Metric
 from tare.workloads.applications import levels, serving, steady
 from tare.workloads.applications.mariadb import DATABASES, GRACE_S, require_room
 from tare.workloads.base import Command, Completed, Level, Outcome, Params, RunPlan, RunWorkload, Side, Surroundings
-from tare.workloads.output import agree, positive, text_of
+from tare.workloads.output import agree, only, positive, text_of
 
 FOLDER = "/data/tare-postgresql"
 PROGRAMS = "/usr/lib/postgresql/15/bin"
@@ -89,18 +89,18 @@ class PostgreSql(RunWorkload):
         seed = ("bash", "-eu", "-c", _PREPARE, "prepare", FOLDER, str(scale), *_AS_POSTGRES)
         server = (
             *_AS_POSTGRES, f"{PROGRAMS}/postgres", "-D", f"{FOLDER}/db", "-p", str(where.inside),
-            "-h", serving.EVERYWHERE, "-k", FOLDER, "-c", f"shared_buffers={buffers}MB", "-c", "max_connections=200",
+            "-h", where.listen, "-k", FOLDER, "-c", f"shared_buffers={buffers}MB", "-c", "max_connections=200",
         )  # fmt: skip
         load = (
             f"{PROGRAMS}/pgbench", "-h", where.address, "-p", str(where.port), "-U", "tare", "-b", self.script,
             "-c", str(params["clients"]), "-j", "1", "-T", str(time_s), "-P", "1", "-n", "postgres",
         )  # fmt: skip
         # It takes connections before it serves them.
-        ready = (f"{PROGRAMS}/pg_isready", "-q", "-h", "127.0.0.1", "-p", str(where.inside))
+        ready = (f"{PROGRAMS}/pg_isready", "-q", "-h", where.local, "-p", str(where.inside))
         limit_s = time_s + GRACE_S
         return RunPlan(
             prepare=(Command(seed, time_limit_s=scale * 60 + 2 * serving.READY_LIMIT_S),),
-            servers=(serving.server(server, where.inside, ready, time_limit_s=limit_s + serving.READY_LIMIT_S),),
+            servers=(serving.server(server, where, ready, time_limit_s=limit_s + serving.READY_LIMIT_S),),
             measures=(Command(load, side=Side.CLIENT, time_limit_s=limit_s, cwd="/"),),
             cleanup=(Command(("rm", "-rf", f"{FOLDER}/db")),),
         )
@@ -109,7 +109,7 @@ class PostgreSql(RunWorkload):
         if len(results) != 1:
             raise ParseError(f"one run of pgbench was planned, {len(results)} results came")
         text = text_of(results[0])
-        figures = {name: _field(text, name) for name in _FIELDS}
+        figures = {name: only("pgbench", name, pattern, text) for name, pattern in _FIELDS.items()}
         for name, asked in (("scale", "scale"), ("clients", "clients"), ("seconds", "time_s")):
             if figures[name] != int(params[asked]):
                 raise ParseError(f"pgbench ran with {name} of {figures[name]:g} and not {params[asked]}")
@@ -136,13 +136,6 @@ class PostgreSql(RunWorkload):
             },
             work=figures["transactions"],
         )
-
-
-def _field(text: str, name: str) -> float:
-    values = re.findall(_FIELDS[name], text, re.MULTILINE | re.ASCII)
-    if len(values) != 1:
-        raise ParseError(f"pgbench says {len(values)} times what its {name} are: {text[-300:]!r}")
-    return float(values[0])
 
 
 def _windows(text: str, time_s: int) -> list[float]:

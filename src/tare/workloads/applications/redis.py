@@ -64,14 +64,14 @@ class Redis(RunWorkload):
         limit_s = 2 * requests / SLOWEST + GRACE_S
         # An option without a value has an empty one: nothing is saved.
         argv = (
-            "redis-server", "--port", str(where.inside), "--bind", serving.EVERYWHERE, "--protected-mode", "no",
+            "redis-server", "--port", str(where.inside), "--bind", where.listen, "--protected-mode", "no",
             "--save", "--appendonly", "no", "--dir", "/data", "--maxclients", "4064",
         )  # fmt: skip
         fill = _bench(where, params, "set", FILLS * keys, limit_s=FILLS * keys / SLOWEST + GRACE_S)
         window = _bench(where, params, "set,get", requests, limit_s=limit_s)
         all_limit_s = fill.time_limit_s + windows * limit_s + serving.READY_LIMIT_S
         return RunPlan(
-            servers=(serving.server(argv, where.inside, time_limit_s=all_limit_s),),
+            servers=(serving.server(argv, where, time_limit_s=all_limit_s),),
             measures=(fill, *windows * (window,)),
         )
 

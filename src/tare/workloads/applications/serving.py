@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tare.errors import HostError
+from tare.model import EVERYWHERE
 from tare.workloads.base import Command, Surroundings
 
 #: What a server says on its standard output once its port takes connections.
 READY = b"tare: it listens"
-#: Where servers listen: on all addresses of the instance, whichever it got.
-EVERYWHERE = "0.0.0.0"  # noqa: S104 (the instance's network has the client in it alone)
 #: A database that was not ended well reads its log first, and an emulated processor takes some thirty times as long.
 READY_LIMIT_S = 120.0
 #: Starts a server and tells when it answers, which hardly any server says by itself in a line to wait for. $1: how many
@@ -26,8 +25,8 @@ done
 echo 'tare: it listens'
 wait "$server"
 """
-#: Whether a port takes connections: $0 is the port.
-_CONNECTS = ': <"/dev/tcp/127.0.0.1/$0"'
+#: Whether a port takes connections: $0 is the address, $1 the port.
+_CONNECTS = ': <"/dev/tcp/$0/$1"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,21 +36,27 @@ class Place:
     address: str
     port: int
     inside: int  # the port as seen in the instance
+    listen: str  # the address that it listens on there
+
+    @property
+    def local(self) -> str:
+        """The address at which it is asked for from inside."""
+        return "127.0.0.1" if self.listen == EVERYWHERE else self.listen
 
 
 def place(name: str, around: Surroundings) -> Place:
     """Where a workload of this name has its server. Raises `HostError` where the instance has no network."""
     if around.address is None or around.port is None or around.instance_port is None:
         raise HostError(f"{name} needs an instance with a network", fix=f"leave out {name} on this platform")
-    return Place(around.address, around.port, around.instance_port)
+    return Place(around.address, around.port, around.instance_port, around.listen)
 
 
-def server(argv: tuple[str, ...], port: int, question: tuple[str, ...] = (), *, time_limit_s: float) -> Command:
-    """The command of a server that is in service once its port (as seen in the instance) takes connections.
+def server(argv: tuple[str, ...], where: Place, question: tuple[str, ...] = (), *, time_limit_s: float) -> Command:
+    """The command of a server that is in service once its port takes connections.
 
     ``question``: a command instead, which ends with 0 once the server answers.
     """
-    asked = question or ("bash", "-c", _CONNECTS, str(port))
+    asked = question or ("bash", "-c", _CONNECTS, where.local, str(where.inside))
     return Command(
         ("bash", "-c", _SCRIPT, "serve", str(len(asked)), *asked, *argv),
         time_limit_s=time_limit_s,

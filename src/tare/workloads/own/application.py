@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tare.errors import HostError, ParseError
-from tare.model import Direction, Family, Layer, Metric, Source
+from tare.model import EVERYWHERE, Direction, Family, Layer, Metric, Source
 from tare.workloads.base import Command, Completed, Outcome, Params, RunPlan, RunWorkload, Side, Surroundings
 from tare.workloads.network import exchange
 from tare.workloads.network.exchange import AGENT
@@ -56,7 +56,7 @@ class OwnApplication(RunWorkload):
             raise HostError(what, fix=f"--memory {least >> 20}")
         facts = {
             "port": str(around.instance_port),
-            "address": "0.0.0.0",  # noqa: S104 (every address of the instance)
+            "address": EVERYWHERE,
             "memory": str(around.memory_bytes),
             "cpus": str(around.cpu_count),
         }
@@ -86,10 +86,10 @@ class OwnApplication(RunWorkload):
             what = f"the image of {self.described.contents.name} does not say how it is started"
             raise HostError(what, fix=f"give command in {self.described.at('start')}")
         user = self._user(around)
-        check, said = "output", (ready.output or "").encode()
+        check, word = "output", (ready.output or "").encode()
         if ready.output is None:
             kind = "tcp" if ready.http is None else "http"
-            check, said = f"{kind}:{places['port']}{f':{ready.http}' if ready.http is not None else ''}", READY
+            check, word = f"{kind}:{places['port']}{f':{ready.http}' if ready.http is not None else ''}", READY
         options = (*(("--user", user) if user else ()), "--ready", check, "--within", f"{ready.within:g}")
         env = {**(image.env if image is not None else {}), **start.env}
         return Command(
@@ -97,7 +97,7 @@ class OwnApplication(RunWorkload):
             time_limit_s=ready.within + load_limit_s + 2 * GRACE_S,
             env={name: _filled(text, places) for name, text in env.items()},
             cwd=start.directory or (image.directory if image is not None else "/"),
-            ready=said,
+            ready=word,
             ready_limit_s=ready.within + GRACE_S,
         )
 
