@@ -18,6 +18,7 @@ from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance
 from tare.contract.doors import Host
 from tare.errors import HostError
 from tare.host import processes, state
+from tare.host.daemons import keyring
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 
@@ -25,8 +26,6 @@ from tare.host.resources.journal import CleanupStack
 READERS = ("iso9660", "squashfs", "erofs", "cramfs", "romfs", "udf")
 #: A key expires after so many seconds even where its owner was killed.
 KEY_LIFE_S = 120
-#: Numbers of add_key(2) and keyctl(2), for which the C library has no functions.
-KEY_CALLS = {"x86_64": (248, 250), "aarch64": (217, 219)}
 GET_KEYRING_ID, UNLINK, EXPIRE = 0, 9, 15
 SESSION_KEYRING, USER_KEYRING = -3, -4
 #: name_to_handle_at(2): AT_FDCWD, and the largest size of a handle.
@@ -136,7 +135,7 @@ def _abstract_socket(mark: str) -> Iterator[None]:
 def _keys(mark: str, secret: str) -> Iterator[None]:
     """A key in the user's keyring and one in the session's; none where the kernel has no keys."""
     library = ctypes.CDLL(None, use_errno=True)
-    numbers = KEY_CALLS.get(os.uname().machine)
+    numbers = keyring.CALLS.get(os.uname().machine)
     if numbers is None:
         raise HostError(f"the calls for keys are not known on {os.uname().machine}")
     add_key, keyctl = numbers

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tare.errors import HostError
 from tare.host import cgroup, processes
+from tare.host.daemons import keyring
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.host.tuning import pinning
@@ -78,7 +79,7 @@ def start(
     group.create(Resources(tuple(sorted(pinning.usable())), _all_memory()))
     with log.open("wb") as file:
         procs = group.leaf("daemon", everywhere=True)
-        process = processes.start(argv, stdout=file, stderr=file, env=env, cgroup_procs=procs)
+        process = processes.start(keyring.apart(argv), stdout=file, stderr=file, env=env, cgroup_procs=procs)
     daemon = Daemon(name, process, group)
     deadline = until(time_limit_s)
     while not ready():
