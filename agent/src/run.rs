@@ -1,10 +1,11 @@
 //! An application as it is to be started: as its user, in its folder; and a word when it is in service.
 //!
-//! `run [--user USER[:GROUP]] [--directory DIR] [--env NAME=VALUE]... [--ready tcp:PORT|http:PORT:PATH|output]
-//! [--within SECONDS] -- PROGRAM [ARG...]`. It is for roots that have no shell, `env` or `su`. Users are looked up in
-//! the root's own `/etc/passwd` and `/etc/group`, as container engines do; a number needs no entry. Without `--ready`
-//! the program takes this process's place. With it the program is a child in the same process group, its standard error
-//! joined to its output, and `READY` is printed on a line of its own once it answers on the loopback interface.
+//! `run [--user USER[:GROUP]] [--directory DIR] [--env NAME=VALUE]... [--ready tcp:PORT|http:PORT:PATH|command|output]
+//! [--at ADDRESS] [--ask WORD]... [--within SECONDS] -- PROGRAM [ARG...]`. It is for roots that have no shell, `env` or
+//! `su`. Users are looked up in the root's own `/etc/passwd` and `/etc/group`, as container engines do; a number needs no
+//! entry. Without `--ready` the program takes this process's place. With it the program is a child in the same process
+//! group, its standard error joined to its output, and `READY` is printed on a line of its own once it answers: at
+//! `--at` (the loopback interface, where it is not given), or once the command of all `--ask` ends with 0.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -13,7 +14,7 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,8 @@ use rustix::process::{Gid, Uid};
 pub const READY: &str = "tare: the application is ready";
 /// A look at the port every so often.
 const PAUSE: Duration = Duration::from_millis(5);
+/// A program that asks costs more than a look at a port.
+const PAUSE_BETWEEN_PROGRAMS: Duration = Duration::from_millis(50);
 /// One connection's patience.
 const LIMIT: Duration = Duration::from_secs(2);
 /// The instance's data volume: it is given to the application's user.
@@ -35,6 +38,8 @@ const HEAD: u64 = 4096;
 enum Ready {
     Tcp(u16),
     Http(u16, String),
+    /// The program of `--ask` ends with 0.
+    Command,
     /// The host looks for it in the output, to which standard error is joined.
     Output,
 }
@@ -46,6 +51,8 @@ pub struct Application {
     directory: Option<String>,
     env: Vec<(String, String)>,
     ready: Option<Ready>,
+    at: Ipv4Addr,
+    ask: Vec<String>,
     within: Duration,
     argv: Vec<String>,
 }
@@ -93,7 +100,16 @@ struct Identity {
 
 impl Application {
     pub fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
-        let mut read = Self { user: None, directory: None, env: vec![], ready: None, within: LIMIT, argv: vec![] };
+        let mut read = Self {
+            user: None,
+            directory: None,
+            env: vec![],
+            ready: None,
+            at: Ipv4Addr::LOCALHOST,
+            ask: vec![],
+            within: LIMIT,
+            argv: vec![],
+        };
         while let Some(option) = words.next() {
             if option == "--" {
                 read.argv = words.collect();
@@ -108,11 +124,19 @@ impl Application {
                     read.env.push((name.to_owned(), text.to_owned()));
                 }
                 "--ready" => read.ready = Some(parse_ready(&value)?),
+                "--at" => read.at = value.parse().map_err(|_| format!("{value:?} is no IPv4 address"))?,
+                "--ask" => read.ask.push(value),
                 "--within" => read.within = seconds(&value)?,
                 _ => return Err(format!("unknown option {option:?}")),
             }
         }
-        if read.argv.is_empty() { Err("there is no program to run".to_owned()) } else { Ok(read) }
+        if read.argv.is_empty() {
+            return Err("there is no program to run".to_owned());
+        }
+        if (read.ready == Some(Ready::Command)) == read.ask.is_empty() {
+            return Err("--ready command and --ask go together".to_owned());
+        }
+        Ok(read)
     }
 
     /// Runs it. Returns only when that failed, or when it has ended after it was in service.
@@ -146,6 +170,30 @@ impl Application {
 
     /// Starts itself again without `--ready`, and looks until the port answers.
     fn watch(&self, ready: &Ready) -> Result<(), RunError> {
+        let mut child = self.again(&self.argv).spawn().map_err(|error| format!("{}: {error}", self.argv[0]))?;
+        let until = Instant::now() + self.within;
+        let pause = if *ready == Ready::Command { PAUSE_BETWEEN_PROGRAMS } else { PAUSE };
+        loop {
+            if let Some(status) = ended(&mut child)? {
+                return Err(format!("{} ended before it was ready: {status}", self.argv[0]).into());
+            }
+            let answered = if *ready == Ready::Command { self.asked(until) } else { ready.answered(self.at) };
+            match answered {
+                Ok(()) => break,
+                Err(why) if Instant::now() >= until => {
+                    return Err(format!("not ready within {:.1} s: {why}", self.within.as_secs_f64()).into());
+                }
+                Err(_) => sleep(pause),
+            }
+        }
+        let mut output = io::stdout();
+        writeln!(output, "\n{READY}").and_then(|()| output.flush()).map_err(|error| error.to_string())?;
+        let status = child.wait().map_err(|error| error.to_string())?;
+        Err(format!("{} ended: {status}", self.argv[0]).into())
+    }
+
+    /// This program again, which becomes another one as the application's user, in its folder.
+    fn again(&self, argv: &[String]) -> Command {
         let mut child = Command::new("/proc/self/exe");
         child.arg("run");
         for (name, value) in &self.env {
@@ -156,36 +204,38 @@ impl Application {
                 child.arg(option).arg(value);
             }
         }
-        child.arg("--").args(self.argv.iter().map(OsString::from));
-        let mut child = child.spawn().map_err(|error| format!("{}: {error}", self.argv[0]))?;
-        let until = Instant::now() + self.within;
+        child.arg("--").args(argv.iter().map(OsString::from));
+        child
+    }
+
+    /// Runs the program of `--ask` once. The error says how it ended.
+    fn asked(&self, until: Instant) -> Result<(), String> {
+        let failed = |error: io::Error| format!("{}: {error}", self.ask[0]);
+        let mut question = self.again(&self.ask);
+        question.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut question = question.spawn().map_err(failed)?;
         loop {
-            if let Some(status) = ended(&mut child)? {
-                return Err(format!("{} ended before it was ready: {status}", self.argv[0]).into());
-            }
-            match ready.answered() {
-                Ok(()) => break,
-                Err(why) if Instant::now() >= until => {
-                    return Err(format!("not ready within {:.1} s: {why}", self.within.as_secs_f64()).into());
+            match question.try_wait().map_err(failed)? {
+                Some(status) if status.success() => return Ok(()),
+                Some(status) => return Err(format!("{} ended with {status}", self.ask[0])),
+                None if Instant::now() >= until => {
+                    question.kill().and_then(|()| question.wait()).map_err(failed)?;
+                    return Err(format!("{} had not ended", self.ask[0]));
                 }
-                Err(_) => sleep(PAUSE),
+                None => sleep(PAUSE),
             }
         }
-        let mut output = io::stdout();
-        writeln!(output, "\n{READY}").and_then(|()| output.flush()).map_err(|error| error.to_string())?;
-        let status = child.wait().map_err(|error| error.to_string())?;
-        Err(format!("{} ended: {status}", self.argv[0]).into())
     }
 }
 
 impl Ready {
     /// The error says what was seen instead.
-    fn answered(&self) -> Result<(), String> {
+    fn answered(&self, at: Ipv4Addr) -> Result<(), String> {
         let port = match self {
             Self::Tcp(port) | Self::Http(port, _) => *port,
-            Self::Output => return Ok(()),
+            Self::Command | Self::Output => return Ok(()),
         };
-        let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port).into();
+        let address = SocketAddrV4::new(at, port).into();
         let failed = |error: io::Error| format!("port {port}: {error}");
         let mut stream = TcpStream::connect_timeout(&address, LIMIT).map_err(failed)?;
         let Self::Http(_, path) = self else { return Ok(()) };
@@ -224,12 +274,13 @@ fn parse_ready(text: &str) -> Result<Ready, String> {
     let port = |word: &str| word.parse().map_err(|_| format!("{word:?} is no port"));
     match text.split_once(':') {
         None if text == "output" => Ok(Ready::Output),
+        None if text == "command" => Ok(Ready::Command),
         Some(("tcp", word)) => Ok(Ready::Tcp(port(word)?)),
         Some(("http", rest)) => {
             let (word, path) = rest.split_once(':').ok_or(format!("{text:?} has no path"))?;
             Ok(Ready::Http(port(word)?, path.to_owned()))
         }
-        _ => Err(format!("{text:?} is neither tcp:PORT nor http:PORT:PATH nor output")),
+        _ => Err(format!("{text:?} is neither tcp:PORT nor http:PORT:PATH nor command nor output")),
     }
 }
 
@@ -323,6 +374,9 @@ mod tests {
         assert!(parsed("--ready udp:5 -- true").unwrap_err().contains("udp:5"));
         assert!(parsed("--ready tcp:99999 -- true").unwrap_err().contains("99999"));
         assert!(parsed("--ready http:80 -- true").unwrap_err().contains("path"));
+        assert!(parsed("--at ::1 --ready tcp:1 -- true").unwrap_err().contains("::1"));
+        assert!(parsed("--ready command -- true").unwrap_err().contains("--ask"));
+        assert!(parsed("--ready tcp:1 --ask x -- true").unwrap_err().contains("--ask"));
         assert!(parsed("--within never -- true").unwrap_err().contains("never"));
         let whole = parsed("--ready http:80:/a --within 3 --env A=b=c -- prog --user x").unwrap();
         assert_eq!(whole.argv, ["prog", "--user", "x"]);
@@ -346,11 +400,20 @@ mod tests {
     #[test]
     fn only_a_page_that_went_well_is_ready() {
         let port = page(b"HTTP/1.1 200 OK\r\n\r\nfine");
-        assert_eq!(Ready::Tcp(port).answered(), Ok(()));
-        assert_eq!(Ready::Http(port, "/".to_owned()).answered(), Ok(()));
+        assert_eq!(Ready::Tcp(port).answered(Ipv4Addr::LOCALHOST), Ok(()));
+        assert_eq!(Ready::Http(port, "/".to_owned()).answered(Ipv4Addr::LOCALHOST), Ok(()));
         let busy = page(b"HTTP/1.1 503 Service Unavailable\r\n\r\n");
-        assert!(Ready::Http(busy, "/".to_owned()).answered().unwrap_err().contains("503"));
+        assert!(Ready::Http(busy, "/".to_owned()).answered(Ipv4Addr::LOCALHOST).unwrap_err().contains("503"));
         let free = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
-        assert!(Ready::Tcp(free).answered().unwrap_err().contains(&free.to_string()));
+        assert!(Ready::Tcp(free).answered(Ipv4Addr::LOCALHOST).unwrap_err().contains(&free.to_string()));
+    }
+
+    #[test]
+    fn a_server_is_asked_at_the_address_where_it_listens() {
+        let port = TcpListener::bind(("127.0.0.9", 0)).unwrap();
+        let there = port.local_addr().unwrap().port();
+        assert_eq!(Ready::Tcp(there).answered(Ipv4Addr::new(127, 0, 0, 9)), Ok(()));
+        assert!(Ready::Tcp(there).answered(Ipv4Addr::LOCALHOST).is_err());
+        assert_eq!(parsed("--ready tcp:1 --at 127.0.0.9 -- true").unwrap().at, Ipv4Addr::new(127, 0, 0, 9));
     }
 }

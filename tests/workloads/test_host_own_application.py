@@ -2,11 +2,14 @@
 
 import hashlib
 import io
+import ipaddress
 import json
 import os
 import re
 import sys
 import tarfile
+import threading
+from pathlib import Path
 
 import pytest
 
@@ -27,7 +30,7 @@ name = "tiny"
 image = "tiny.oci"
 [start]
 env = { PORT = "{port}" }
-command = ["/srv/tiny", "answer", "http", "{port}", "64"]
+command = ["/srv/tiny", "answer", "http", "{port}", "64", "{address}"]
 [ready]
 http = "/"
 [load]
@@ -35,6 +38,21 @@ built_in = "http-get"
 [parameters]
 time_s = 0.2
 """
+
+ASK = '"ask", "http", "{address}", "{port}", "{seconds}", "0", "0", "/"'
+METRIC = """\
+[metrics.answered]
+regex = '^answered ([0-9]+)'
+unit = "pages"
+better = "higher"
+"""
+
+
+def listening():
+    """The open TCP ports of this host: address and port."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    pairs = [row[1].split(":") for row in rows if row[3] == "0A"]
+    return {(str(ipaddress.ip_address(bytes.fromhex(address)[::-1])), port) for address, port in pairs}
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +106,29 @@ def test_an_image_with_one_program_runs_by_its_file_alone(folder, platform):
     assert samples["median"] <= samples["p99"]
     assert result.image.manifest.digests["config"] == oci.read(folder / "tiny.oci").digest
     assert (result.image.root / "srv/tiny").is_file()
+
+
+def test_on_the_hosts_network_nobody_but_the_client_reaches_it(folder):
+    """Its port is open on the bridge's address alone."""
+    place = _written(folder, 'built_in = "http-get"', f'command = ["tare-agent", {ASK}]\n{METRIC}')
+    text = place.read_text().replace("time_s = 0.2", "seconds = 2")
+    place.write_text(text)
+    before, opened, over = listening(), set(), threading.Event()
+
+    def look():
+        while not over.wait(0.05):
+            opened.update(listening() - before)
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        tried.once(registry.get(f"app:{place}"), 512 << 20, lambda line: None, "native")
+    finally:
+        over.set()
+        looking.join()
+    [address] = {address for address, _ in opened}
+    assert ipaddress.ip_address(address).is_private
+    assert not ipaddress.ip_address(address).is_loopback
 
 
 def test_check_prints_its_figures(folder, capfd):

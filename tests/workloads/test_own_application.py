@@ -3,6 +3,7 @@
 import json
 import re
 import tomllib
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from tare.errors import HostError, ParseError, UsageError
 from tare.model import Application, Direction
 from tare.workloads import registry
+from tare.workloads.applications import serving
 from tare.workloads.base import Completed, Side, Surroundings
 from tare.workloads.contract import problems, require_params
 from tare.workloads.own import application, file, lines
@@ -242,13 +244,26 @@ def test_the_load_may_come_out_of_the_applications_own_image(described):
 
 
 def test_readiness_by_a_port_or_a_page_is_the_agents_to_see(described):
-    for key, seen in (("tcp = true", "tcp:5201"), ('http = "/up"', "http:5201:/up")):
+    for key, seen in (("tcp = true", "tcp:5201"), ('http = "/up"', "http:5201:/up"), ('command = ["x"]', "command")):
         workload = described(WHOLE.replace('output = "running"', key))
         (server,) = workload.plan(workload.profiles["quick"], _with(IMAGE)).servers
         assert server.argv[server.argv.index("--ready") + 1] == seen
-        assert server.ready == application.READY
+        assert server.ready == serving.READY
     source = Path(__file__).parents[2] / "agent/src/run.rs"
-    assert f'pub const READY: &str = "{application.READY.decode()}";' in source.read_text()
+    assert f'pub const READY: &str = "{serving.READY.decode()}";' in source.read_text()
+
+
+def test_on_the_hosts_network_it_listens_on_the_bridge_and_is_asked_for_there(described):
+    text = WHOLE.replace('output = "running"', 'command = ["ask", "{address}:{port}"]')
+    there = replace(_with(IMAGE), listen="192.0.2.1")
+    for around, listen, asked in ((_with(IMAGE), "0.0.0.0", "127.0.0.1"), (there, "192.0.2.1", "192.0.2.1")):
+        (server,) = described(text).plan(described(text).profiles["quick"], around).servers
+        assert server.env["LISTEN"] == f"{listen}:5201"
+        asks = server.argv.index("--ask")
+        assert server.argv[asks - 2 : asks + 4] == ("--ready", "command", "--ask", "ask", "--ask", f"{asked}:5201")
+        port = described(WHOLE.replace('output = "running"', "tcp = true"))
+        (server,) = port.plan(port.profiles["quick"], around).servers
+        assert server.argv[server.argv.index("--at") + 1] == asked
 
 
 def test_what_cannot_be_started_is_said_with_its_line_or_its_fix(described):

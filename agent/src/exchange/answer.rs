@@ -1,16 +1,16 @@
 //! The servers: each tells that it listens, and answers until it is killed.
 
 use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 
-use super::{Kind, everywhere, kind_and_size, word};
+use super::{Kind, kind_and_size, word};
 
-/// What a server is asked to be: `KIND PORT SIZE`; 0 is a free port.
+/// What a server is asked to be: `KIND PORT SIZE [ADDRESS]`; 0 is a free port, and without an address it listens on all.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Server {
     kind: Kind,
     size: usize,
-    port: u16,
+    address: SocketAddrV4,
 }
 
 /// A server that is reachable.
@@ -32,19 +32,20 @@ impl Server {
         let kind = word::<String>(&mut words, "exchange")?.parse()?;
         let port = word(&mut words, "port")?;
         let (kind, size) = kind_and_size(kind, word(&mut words, "size in bytes")?)?;
+        let mut words = words.peekable();
+        let ip = if words.peek().is_some() { word(&mut words, "IPv4 address")? } else { Ipv4Addr::UNSPECIFIED };
         match words.next() {
             Some(more) => Err(format!("unknown word {more:?}")),
-            None => Ok(Self { kind, size, port }),
+            None => Ok(Self { kind, size, address: SocketAddrV4::new(ip, port) }),
         }
     }
 
-    /// Listens on all addresses.
     pub fn bind(&self) -> io::Result<Bound> {
         if self.kind == Kind::Udp {
-            return UdpSocket::bind(everywhere(self.port)).map(Bound::Udp);
+            return UdpSocket::bind(self.address).map(Bound::Udp);
         }
         // The standard library lets a port be taken again whose connections wait for their end (SO_REUSEADDR).
-        let listener = TcpListener::bind(everywhere(self.port))?;
+        let listener = TcpListener::bind(self.address)?;
         let answer = match self.kind {
             Kind::TcpEach => Answer::Echo(Some(self.size)),
             Kind::Http => Answer::Page(page(self.size)),
@@ -55,7 +56,7 @@ impl Server {
 
     /// Listens, says so, and answers; it returns with an error alone.
     pub fn run(&self) -> Result<(), String> {
-        let bound = self.bind().map_err(|error| format!("listening on port {}: {error}", self.port))?;
+        let bound = self.bind().map_err(|error| format!("listening on {}: {error}", self.address))?;
         println!("serving");
         io::stdout().flush().map_err(|error| error.to_string())?;
         bound.run().map_err(|error| error.to_string())

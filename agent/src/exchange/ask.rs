@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Shutdown, SocketAddrV4, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use super::figures::Figures;
-use super::{Kind, everywhere, kind_and_size, word};
+use super::{Kind, kind_and_size, word};
 use crate::clock::now_ns;
 
 /// A datagram that is not answered by then is lost.
@@ -105,7 +105,7 @@ impl Client {
     }
 
     fn socket(&self) -> io::Result<UdpSocket> {
-        let socket = UdpSocket::bind(everywhere(0))?;
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
         socket.connect(self.server)?;
         Ok(socket)
     }

@@ -5,7 +5,6 @@ mod answer;
 mod ask;
 mod figures;
 
-use std::net::{Ipv4Addr, SocketAddrV4};
 use std::str::FromStr;
 
 pub use answer::Server;
@@ -53,10 +52,6 @@ fn kind_and_size(kind: Kind, size: usize) -> Result<(Kind, usize), String> {
         Kind::Http => 0..=1 << 30,
     };
     if sizes.contains(&size) { Ok((kind, size)) } else { Err(format!("{size} bytes are no size for it")) }
-}
-
-fn everywhere(port: u16) -> SocketAddrV4 {
-    SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port)
 }
 
 #[cfg(test)]
@@ -140,6 +135,13 @@ mod tests {
     }
 
     #[test]
+    fn a_server_listens_on_the_address_that_it_is_given_alone() {
+        let port = served("tcp PORT 64 127.0.0.9");
+        assert!(TcpStream::connect(("127.0.0.9", port)).is_ok());
+        assert!(TcpStream::connect(("127.0.0.1", port)).is_err());
+    }
+
+    #[test]
     fn a_port_that_nobody_is_at_is_said() {
         let free = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
         assert!(asked("tcp", free, 64).unwrap_err().contains("connect"));
@@ -154,6 +156,7 @@ mod tests {
             ("udp 99999 64", "99999"),
             ("udp 1 4", "4 bytes"),
             ("tcp 1 64 more", "more"),
+            ("tcp 1 64 127.0.0.1 more", "more"),
         ] {
             assert!(Server::parse(words(line)).err().unwrap().contains(what), "{line}");
         }

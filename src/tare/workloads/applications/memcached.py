@@ -42,7 +42,7 @@ class Memcached(RunWorkload):
         Metric("warm-up", "s", Direction.LOWER, "until the rate was steady; the whole run where it never was"),
     )
     work_unit = "request"
-    packages = ("bash", "libmemcached-tools", "memcached")
+    packages = ("libmemcached-tools", "memcached")
     layer = Layer("key-value", Path(__file__).with_name("key_value.toml").read_text())
     profiles: ClassVar[Mapping[str, Params]] = {
         "quick": {"connections": 50, "size": 64, "time_s": 6},

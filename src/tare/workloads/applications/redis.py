@@ -51,7 +51,7 @@ class Redis(RunWorkload):
         Metric("warm-up", "s", Direction.LOWER, "until the rate was steady; the whole run where it never was"),
     )
     work_unit = "request"
-    packages = ("bash", "redis-server", "redis-tools")
+    packages = ("redis-server", "redis-tools")
     by_default = True
     profiles: ClassVar[Mapping[str, Params]] = {
         "quick": {"requests": 3_000, "windows": 6, "connections": 50, "pipeline": 1, "size": 64, "keys": 3_000},

@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tare.errors import HostError
 from tare.model import EVERYWHERE
 from tare.workloads.base import Command, Surroundings
+from tare.workloads.network.exchange import AGENT
 
-#: What a server says on its standard output once its port takes connections.
-READY = b"tare: it listens"
+#: What the agent prints once a server answers (`agent/src/run.rs`).
+READY = b"tare: the application is ready"
 #: A database that was not ended well reads its log first, and an emulated processor takes some thirty times as long.
 READY_LIMIT_S = 120.0
-#: Starts a server and tells when it answers, which hardly any server says by itself in a line to wait for. $1: how many
-#: words the question has, which ends with 0 once it answers; then the question and the server's command. Where the
-#: server ends before, its exit code is the script's.
-_SCRIPT = """
-question=("${@:2:$1}"); shift "$(($1 + 1))"
-"$@" & server=$!
-until "${question[@]}" 2>/dev/null; do
-    kill -0 "$server" 2>/dev/null || { wait "$server"; exit; }
-    sleep 0.05
-done
-echo 'tare: it listens'
-wait "$server"
-"""
-#: Whether a port takes connections: $0 is the address, $1 the port.
-_CONNECTS = ': <"/dev/tcp/$0/$1"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +38,25 @@ def place(name: str, around: Surroundings) -> Place:
     return Place(around.address, around.port, around.instance_port, around.listen)
 
 
+def when_open(where: Place, path: str | None = None) -> tuple[str, ...]:
+    """The agent's options for a server that is in service once its port takes connections, or answers a path."""
+    check = f"tcp:{where.inside}" if path is None else f"http:{where.inside}:{path}"
+    return ("--ready", check, "--at", where.local)
+
+
+def when_answered(question: Sequence[str]) -> tuple[str, ...]:
+    """The agent's options for a server that is in service once a command ends with 0, which it asks inside."""
+    return ("--ready", "command", *(word for asked in question for word in ("--ask", asked)))
+
+
 def server(argv: tuple[str, ...], where: Place, question: tuple[str, ...] = (), *, time_limit_s: float) -> Command:
     """The command of a server that is in service once its port takes connections.
 
     ``question``: a command instead, which ends with 0 once the server answers.
     """
-    asked = question or ("bash", "-c", _CONNECTS, where.local, str(where.inside))
+    ready = when_answered(question) if question else when_open(where)
     return Command(
-        ("bash", "-c", _SCRIPT, "serve", str(len(asked)), *asked, *argv),
+        (AGENT, "run", *ready, "--within", f"{time_limit_s:g}", "--", *argv),  # the host's own limit ends it before
         time_limit_s=time_limit_s,
         ready=READY,
         ready_limit_s=READY_LIMIT_S,

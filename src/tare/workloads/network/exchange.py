@@ -48,7 +48,7 @@ def plan(
         raise HostError(f"{name} asks another service: {around.lacks[service]}")
     own = around.services.get(service) if service is not None else None
     size = str(params["size"])
-    serve = (AGENT, "answer", kind, str(around.instance_port), size)
+    serve = (AGENT, "answer", kind, str(around.instance_port), size, around.listen)
     served = Command(serve, time_limit_s=time_s + 2 * GRACE_S, ready=b"serving")
     port = own if own is not None else around.port
     ask = (kind, around.address, str(port), str(params["time_s"]), str(params["warmup_s"]), size, *more)

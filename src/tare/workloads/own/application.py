@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tare.errors import HostError, ParseError
-from tare.model import EVERYWHERE, Direction, Family, Layer, Metric, Source
+from tare.model import Direction, Family, Layer, Metric, Source
+from tare.workloads.applications import serving
 from tare.workloads.base import Command, Completed, Outcome, Params, RunPlan, RunWorkload, Side, Surroundings
 from tare.workloads.network import exchange
 from tare.workloads.network.exchange import AGENT
@@ -21,8 +22,6 @@ from tare.workloads.output import shown, text_of
 from tare.workloads.own import file as own_file
 from tare.workloads.own.file import JSON_STEP, PLACE, Described, FigureTable
 
-#: What the agent prints when the application answers (`agent/src/run.rs`).
-READY = b"tare: the application is ready"
 #: The agent says by itself that an application was not ready in time, a little before the host gives up.
 GRACE_S = 5.0
 #: Parameters of the built-in load that the file does not name, by profile.
@@ -48,20 +47,19 @@ class OwnApplication(RunWorkload):
 
     def plan(self, params: Params, around: Surroundings) -> RunPlan:
         contents = self.described.contents
-        if around.address is None or around.port is None or around.instance_port is None:
-            raise HostError(f"{contents.name} needs an instance with a network", fix="leave this platform out")
+        where = serving.place(contents.name, around)
         least = contents.resources.memory << 20
         if around.memory_bytes < least:
             what = f"{contents.name} needs {least >> 20} MiB of memory, and instances have {around.memory_bytes >> 20}"
             raise HostError(what, fix=f"--memory {least >> 20}")
         facts = {
-            "port": str(around.instance_port),
-            "address": EVERYWHERE,
+            "port": str(where.inside),
+            "address": where.listen,
             "memory": str(around.memory_bytes),
             "cpus": str(around.cpu_count),
         }
         inside = {name: str(value) for name, value in params.items()} | facts
-        outside = {**inside, "address": around.address, "port": str(around.port)}
+        outside = {**inside, "address": where.address, "port": str(where.port)}
         files = tuple(
             Command((AGENT, "write", path), stdin=_filled(text, inside).encode(), cwd="/")
             for path, text in contents.start.files.items()
@@ -70,7 +68,7 @@ class OwnApplication(RunWorkload):
         user = self._user(around)
         # A sandbox with one user, as of Charliecloud, is told from an application that fails.
         as_user = (Command((AGENT, "run", "--user", user, "--", AGENT, "nothing"), cwd="/"),) if user else ()
-        server = self._server(inside, around, load_limit_s=load.time_limit_s)
+        server = self._server(inside, where, around, load_limit_s=load.time_limit_s)
         return RunPlan(prepare=(*as_user, *files), servers=(server,), measures=(load,))
 
     def _user(self, around: Surroundings) -> str:
@@ -78,7 +76,9 @@ class OwnApplication(RunWorkload):
         image = around.application
         return self.described.contents.start.user or (image.user if image is not None else "")
 
-    def _server(self, places: Mapping[str, str], around: Surroundings, *, load_limit_s: float) -> Command:
+    def _server(
+        self, places: Mapping[str, str], where: serving.Place, around: Surroundings, *, load_limit_s: float
+    ) -> Command:
         start, ready, image = self.described.contents.start, self.described.contents.ready, around.application
         own = (*image.entrypoint, *(image.command if start.arguments is None else start.arguments)) if image else ()
         argv = start.command or own
@@ -86,18 +86,22 @@ class OwnApplication(RunWorkload):
             what = f"the image of {self.described.contents.name} does not say how it is started"
             raise HostError(what, fix=f"give command in {self.described.at('start')}")
         user = self._user(around)
-        check, word = "output", (ready.output or "").encode()
-        if ready.output is None:
-            kind = "tcp" if ready.http is None else "http"
-            check, word = f"{kind}:{places['port']}{f':{ready.http}' if ready.http is not None else ''}", READY
-        options = (*(("--user", user) if user else ()), "--ready", check, "--within", f"{ready.within:g}")
+        if ready.output is not None:
+            options: tuple[str, ...] = ("--ready", "output")
+        elif ready.command is not None:
+            asked = {**places, "address": where.local}
+            options = serving.when_answered([_filled(word, asked) for word in ready.command])
+        else:
+            options = serving.when_open(where, ready.http)
+        if user:
+            options = ("--user", user, *options)
         env = {**(image.env if image is not None else {}), **start.env}
         return Command(
-            (AGENT, "run", *options, "--", *(_filled(word, places) for word in argv)),
+            (AGENT, "run", *options, "--within", f"{ready.within:g}", "--", *(_filled(word, places) for word in argv)),
             time_limit_s=ready.within + load_limit_s + 2 * GRACE_S,
             env={name: _filled(text, places) for name, text in env.items()},
             cwd=start.directory or (image.directory if image is not None else "/"),
-            ready=word,
+            ready=serving.READY if ready.output is None else ready.output.encode(),
             ready_limit_s=ready.within + GRACE_S,
         )
 

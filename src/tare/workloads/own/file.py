@@ -123,17 +123,18 @@ class StartTable(_Strict):
 
 
 class ReadyTable(_Strict):
-    """How it is known that it is in service: one of the three."""
+    """How it is known that it is in service: one of the four."""
 
     tcp: Literal[True] | None = None
     http: Annotated[str, AfterValidator(_page)] | None = None
+    command: Words | None = None  # ends with 0 inside
     output: Text | None = None
     within: Seconds = 10.0
 
     @model_validator(mode="after")
     def _one(self) -> Self:
-        if sum(way is not None for way in (self.tcp, self.http, self.output)) != 1:
-            raise ValueError('name exactly one of tcp = true, http = "/PATH" and output = "TEXT"')
+        if sum(way is not None for way in (self.tcp, self.http, self.command, self.output)) != 1:
+            raise ValueError('name exactly one of tcp = true, http = "/PATH", command = [...] and output = "TEXT"')
         return self
 
 
@@ -315,8 +316,9 @@ def _places(lined: Lined) -> Iterator[Mistake]:
 
 
 def _filled(values: Mapping[str, Any]) -> Iterator[tuple[lines.Path, str]]:
-    start, load_table = values.get("start"), values.get("load")
-    for table, named in (("start", start), ("load", load_table)):
+    start = values.get("start")
+    for table in ("start", "ready", "load"):
+        named = values.get(table)
         if not isinstance(named, Mapping):
             continue
         for key in ("command", "arguments"):
