@@ -55,6 +55,7 @@ REQUIRED = {
     "runc-in-qemu-tcg",
     "qemu-microvm-tcg",
     "qemu-tcg",
+    "qemu-passt-tcg",
     "qemu-user-tcg",
     "uml",
     "uml-ubd",
@@ -112,6 +113,7 @@ HELD_TO = {
     "podman-gvisor": DIFFERENT,
     "podman-host": DIFFERENT,
     "qemu-microvm-tcg": STARTS | {"escape", "stop-leaves-nothing", "work-is-accounted"},  # qemu-tcg's network
+    "qemu-passt-tcg": STARTS | {"network-both-ways", "stop-leaves-nothing"},  # qemu-user-tcg's doors
     "qemu-user-tcg": DIFFERENT,
     "qemu-virtiofs-tcg": STARTS | {"memory-holds", "stop-leaves-nothing", "work-is-accounted"},  # a helper beside it
     "qemu-writeback-tcg": STARTS,  # qemu-tcg, likewise

@@ -6,12 +6,14 @@ listens before the guest exists, so that the guest never sees a false end of its
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from tare.errors import HostError, ImageError, PlatformError
 from tare.host import distribution, processes
@@ -20,13 +22,15 @@ from tare.host.resources.journal import CleanupStack
 from tare.image import guest
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Observed, Platform, Prepared
-from tare.platforms.parts import left_open, virtiofs, vm
+from tare.platforms.parts import left_open, passt, virtiofs, vm
+from tare.platforms.parts.beside import Helper, beside
 from tare.platforms.parts.disks import DiskIo, disk_io, overlay
-from tare.platforms.parts.machine import Machine, Plug, command, tap, user
+from tare.platforms.parts.machine import Machine, Plug, command, stream, tap, user
 from tare.platforms.parts.marks import FirstByte, Ping
 
-NO_PING = "QEMU's user-mode network answers no echo requests from outside"
-#: The guest's MAC, address and gateway on the network that QEMU makes up for each machine alone.
+#: Networks without a link of the host's, in words.
+WITHOUT_TAP = {"passt": "passt", "slirp": "QEMU's user-mode network (slirp)"}
+#: The guest's MAC, address and gateway on such a network, which each machine has alone.
 USER_NETWORK = ("02:7a:0a:00:02:0f", "10.0.2.15/24", "10.0.2.2")
 
 
@@ -36,7 +40,7 @@ class Kind:
 
     machine: str = "q35"
     accel: str = "kvm"  # or "tcg", emulation; never the one in place of the other
-    user: bool = False  # QEMU's own network stack in place of a TAP
+    network: Literal["tap", "slirp", "passt"] = "tap"  # slirp: QEMU's own network stack
     cache: str = "none"  # how disks are opened; or "writeback", through the host's page cache
     shared: bool = False  # whether /data is a folder of the host's (virtiofs), and no disk
 
@@ -52,14 +56,15 @@ class Qemu(Platform):
 
     def __init__(self, name: str, kind: Kind) -> None:
         self.name = name
-        varied = (", user-mode network" if kind.user else "") + (", disks written back" if kind.cache != "none" else "")
+        without_tap = WITHOUT_TAP.get(kind.network)
+        varied = (f", {without_tap}" if without_tap else "") + (", disks written back" if kind.cache != "none" else "")
         varied += ", /data by virtiofs" if kind.shared else ""
         self.title = f"QEMU, machine {kind.machine}, {vm.BY[kind.accel]}{varied}"
         self.disk_cache = vm.DIRECT_DISK_CACHE if kind.cache == "none" else vm.DISK_CACHE
         self.no_direct_io = "" if kind.cache == "none" else vm.NO_DIRECT_IO
-        way = "host stack, QEMU's user-mode network" if kind.user else "bridge, TAP"
+        way = f"host stack, {without_tap}" if without_tap else "bridge, TAP"
         self.network_path = f"client, {way}, virtio-net"
-        self.open_by_design = left_open.BY_NETWORK["bridge"] if kind.user else left_open.BY_BRIDGE
+        self.open_by_design = left_open.BY_NETWORK["bridge"] if without_tap else left_open.BY_BRIDGE
         if kind.shared:
             self.shares_data, self.disk_cache = True, virtiofs.CACHE
             self.not_honoured = tuple(each for each in self.not_honoured if each != vm.OWN_VOLUME)
@@ -74,25 +79,27 @@ class Qemu(Platform):
             return Availability(False, reason="qemu-img is not installed", fix=distribution.install("qemu-utils"))
         if os.geteuid() != 0:
             return Availability(False, reason="control groups and TAPs need root", fix="run tare as root (sudo)")
-        lacking = None if self._kind.user else bridge.no_tun()
+        lacking = bridge.no_tun() if self._kind.network == "tap" else None
         if lacking is not None:
             return Availability(False, reason=lacking.what, fix=lacking.fix or "")
+        version = processes.run([vm.PROGRAM, "--version"], time_limit_s=10).text.split("\n")[0]
+        shown = version.removeprefix("QEMU emulator version ").split()[0]
         try:
             made = self._guest()
-            shared = {"virtiofsd": virtiofs.located().version} if self._kind.shared else {}
+            beside_it = {"virtiofsd": virtiofs.located().version} if self._kind.shared else {}
+            if self._kind.network == "passt":
+                beside_it["passt"] = passt.require(shown, *USER_NETWORK[1:])
             why = "as it is called" if self._kind.accel == "tcg" else vm.need_kvm(made, self.stand_in)
             disks = self._disks()
         except (ImageError, HostError) as error:
             return Availability(False, reason=error.what, fix=error.fix or "")
-        version = processes.run([vm.PROGRAM, "--version"], time_limit_s=10).text.split("\n")[0]
         details = {
             "accelerator": f"{self._kind.accel}: {why}",
             "guest kernel": made.release,
             "disks": disks.described(),
             "network back end": self._back_end(),
-            **shared,
+            **beside_it,
         }
-        shown = version.removeprefix("QEMU emulator version ").split()[0]
         return Availability(True, version=f"{shown}, {self._kind.accel}", details=details)
 
     def prepare(self, image: Image) -> Prepared:
@@ -101,12 +108,12 @@ class Qemu(Platform):
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Make network, data volume and control socket, and start the machine."""
-        plug, address = self._plug(spec, cleanup)
-        machine = self._machine(spec, self._guest(), plug)
-        with socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(str(machine.control))
-            listener.listen(1)
-            started, process = _start(spec, machine)
+        with contextlib.ExitStack() as ours:
+            helper = self._helper(spec, ours)
+            plug, address = self._plug(spec, cleanup, helper)
+            machine = self._machine(spec, self._guest(), plug)
+            listener = _listening(ours, machine.control)
+            started, process = _start(spec, machine, helper)
             connection = _connected(listener, process)
         stream = vm.MachineStream(connection, process)
         first_byte = FirstByte(stream.fileno())
@@ -131,8 +138,9 @@ class Qemu(Platform):
 
     def _vhost(self) -> str | None:
         """Why the host's kernel does not move the guest's packets; None: it does."""
-        if self._kind.user:
-            return "its network is QEMU's own"
+        without_tap = WITHOUT_TAP.get(self._kind.network)
+        if without_tap:
+            return f"its network is {without_tap}"
         return "it is KVM's, and this machine is emulated" if self._kind.accel == "tcg" else vm.vhost()
 
     def _back_end(self) -> str:
@@ -144,10 +152,25 @@ class Qemu(Platform):
         threaded = not (self._kind.machine == "microvm" and self._kind.accel == "tcg")
         return disk_io(self._kind.cache, io_thread=threaded)
 
-    def _plug(self, spec: LaunchSpec, cleanup: CleanupStack) -> tuple[Plug, Address]:
-        if self._kind.user:
+    def _helper(self, spec: LaunchSpec, ours: contextlib.ExitStack) -> Helper | None:
+        """What runs beside the machine; its end of what connects them is open as long as ``ours``."""
+        if self._kind.shared:
+            listener = _listening(ours, _share(spec)).fileno()
+            return Helper(virtiofs.command(virtiofs.located(), spec.space.data, listener), listener)
+        if self._kind.network == "passt":
+            own, machines = (ours.enter_context(end).fileno() for end in socket.socketpair())
+            words = passt.command(own, spec.network.host, spec.port, *USER_NETWORK[1:])
+            return Helper(words, own, machines)
+        return None
+
+    def _plug(self, spec: LaunchSpec, cleanup: CleanupStack, helper: Helper | None) -> tuple[Plug, Address]:
+        without_tap = WITHOUT_TAP.get(self._kind.network)
+        if without_tap:
             host, port = spec.network.host, spec.port
-            return Plug(user(host, port), *USER_NETWORK), Address(host, port, port, None, NO_PING)
+            machines = None if helper is None else helper.machines
+            netdev = user(host, port) if machines is None else stream(machines)
+            no_ping = f"{without_tap} answers no echo requests from outside"
+            return Plug(netdev, *USER_NETWORK), Address(host, port, port, None, no_ping)
         endpoint, name = spec.network.new_tap(cleanup, spec.id)
         inside = f"{endpoint.address}/{spec.network.prefix}"
         address = Address(endpoint.address, spec.port, spec.port, endpoint.address)
@@ -166,7 +189,7 @@ class Qemu(Platform):
             initramfs=made.initramfs,
             root=overlay(self._root(spec.image), spec.space.folder),
             data=None if self._kind.shared else vm.data_volume(spec.space.data),
-            shared=spec.space.folder / "shared" if self._kind.shared else None,
+            shared=_share(spec) if self._kind.shared else None,
             disks=self._disks(),
             control=spec.space.folder / "control",
             plug=plug,
@@ -183,17 +206,23 @@ def _connected(listener: socket.socket, process: subprocess.Popen[bytes]) -> soc
         raise
 
 
-def _start(spec: LaunchSpec, machine: Machine) -> tuple[Instant, subprocess.Popen[bytes]]:
+def _share(spec: LaunchSpec) -> Path:
+    return spec.space.folder / "shared"
+
+
+def _listening(ours: contextlib.ExitStack, place: Path) -> socket.socket:
+    listener = ours.enter_context(socket.socket(socket.AF_UNIX))
+    listener.bind(str(place))
+    listener.listen(1)
+    return listener
+
+
+def _start(spec: LaunchSpec, machine: Machine, helper: Helper | None) -> tuple[Instant, subprocess.Popen[bytes]]:
     # What the guest writes to further disks goes to a temporary file there.
     argv = ["env", f"TMPDIR={spec.space.folder}", *command(machine)]
-    if machine.shared is None:
+    if helper is None:
         return vm.begin(spec, argv)
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(machine.shared))
-        listener.listen(1)
-        daemon = virtiofs.command(virtiofs.located(), spec.space.data, listener.fileno())
-        both = virtiofs.beside(daemon, argv, listener.fileno())
-        return vm.begin(spec, both, pass_fds=[listener.fileno()])
+    return vm.begin(spec, beside(helper, argv), pass_fds=helper.descriptors())
 
 
 PLATFORMS = (
@@ -201,9 +230,11 @@ PLATFORMS = (
     Qemu("qemu-kvm", Kind()),  # its older name
     Qemu("qemu-microvm", Kind(machine="microvm")),
     Qemu("qemu-microvm-tcg", Kind(machine="microvm", accel="tcg")),
+    Qemu("qemu-passt", Kind(network="passt")),
+    Qemu("qemu-passt-tcg", Kind(accel="tcg", network="passt")),
     Qemu("qemu-tcg", Kind(accel="tcg")),
-    Qemu("qemu-user", Kind(user=True)),
-    Qemu("qemu-user-tcg", Kind(accel="tcg", user=True)),
+    Qemu("qemu-user", Kind(network="slirp")),
+    Qemu("qemu-user-tcg", Kind(accel="tcg", network="slirp")),
     Qemu("qemu-virtiofs", Kind(shared=True)),
     Qemu("qemu-virtiofs-tcg", Kind(accel="tcg", shared=True)),
     Qemu("qemu-writeback", Kind(cache="writeback")),

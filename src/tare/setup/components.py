@@ -165,7 +165,11 @@ COMPONENTS: Mapping[str, Component] = {
             _CPIO,
         ),
     ),
-    "qemu": Component("QEMU's virtual machines", (_QEMU, _QEMU_IMG, _BUSYBOX, _CPIO), ("qemu-system-x86_64",)),
+    "qemu": Component(
+        "QEMU's virtual machines",
+        (_QEMU, _QEMU_IMG, _BUSYBOX, _CPIO, Need("passt", "a machine's network, of qemu-passt", ("passt",))),
+        ("qemu-system-x86_64",),
+    ),
     "firecracker": Component(
         "Firecracker's virtual machines; the program itself is its project's, put it on PATH",
         (_BUSYBOX, _CPIO, Need("lz4", "unpacks the guest's kernel", ("lz4",))),

@@ -14,7 +14,7 @@ from tare.platforms.parts.vm import KERNEL_WORDS, PROGRAM, accelerator, clock_wo
 class Plug:
     """The guest's network card, and what it is plugged into."""
 
-    netdev: str  # `tap` or `user`
+    netdev: str  # `tap`, `user` or `stream`
     mac: str
     address: str  # with prefix length
     gateway: str
@@ -53,6 +53,11 @@ def tap(name: str, *, vhost: bool = False) -> str:
 def user(host: str, port: int) -> str:
     """A network card on QEMU's own user-mode network stack; one port of the host's address is forwarded to it."""
     return f"user,id=net,hostfwd=tcp:{host}:{port}-:{port},hostfwd=udp:{host}:{port}-:{port}"
+
+
+def stream(descriptor: int) -> str:
+    """A network card whose packets go by a socket to a program beside the machine; ``descriptor``: QEMU's end."""
+    return f"stream,id=net,addr.type=fd,addr.str={descriptor}"
 
 
 def command(machine: Machine) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,8 +12,6 @@ from tare.host import distribution, processes
 
 #: On PATH, or where distributions put it: its own package (Debian 13, Fedora), QEMU's (Debian 12).
 PLACES = ("virtiofsd", "/usr/libexec/virtiofsd", "/usr/lib/virtiofsd", "/usr/lib/qemu/virtiofsd")
-#: Arguments: the descriptor, which is the daemon's alone; how many words the daemon has; its words and the machine's.
-_BOTH = 'listener=$1 count=$2; shift 2; "${@:1:count}" & shift "$count"; exec {listener}>&-; exec "$@"'
 CACHE = "the guest's page cache over the host's (virtiofs, cache=auto)"
 
 
@@ -51,8 +48,3 @@ def command(daemon: Virtiofsd, folder: Path, listener: int) -> list[str]:
     """The daemon's command line, with its own defaults. ``listener``: a descriptor of a socket that listens already."""
     share = ["-f", "-o", f"source={folder}"] if daemon.of_qemu else [f"--shared-dir={folder}"]
     return [daemon.program, f"--fd={listener}", *share]
-
-
-def beside(daemon: Sequence[str], machine: Sequence[str], listener: int) -> list[str]:
-    """The command that starts the daemon and becomes the machine, as a user's script does."""
-    return ["bash", "-c", _BOTH, "bash", str(listener), str(len(daemon)), *daemon, *machine]

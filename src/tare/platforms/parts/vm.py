@@ -10,7 +10,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from tare.errors import HostError, PlatformError
@@ -20,6 +20,7 @@ from tare.host.filesystems import ext4
 from tare.image import forms, guest
 from tare.image.build import Image
 from tare.platforms.base import Instance, Instant, LaunchSpec, Prepared
+from tare.platforms.parts import helpers
 from tare.session.streams import SocketStream
 from tare.timeouts import stretched, until
 
@@ -174,13 +175,21 @@ def back_ends(instance: Instance) -> dict[str, str]:
             for descriptor in Path(f"/proc/{pid}/fd").iterdir():
                 with contextlib.suppress(OSError):
                     links[str(descriptor.readlink())] = descriptor
-    moved = {"packets moved by": "vhost-net, in the host's kernel" if VHOST in links else "the monitor"}
+    moved = {"packets moved by": _mover(instance, links)}
     opened = links.get(str(Path(instance.spec.space.data, VOLUME).resolve()))
     if opened is None:
         return moved
     direct = _flags(opened) & os.O_DIRECT
     how = "past the host's page cache (O_DIRECT)" if direct else "through the host's page cache"
     return {**moved, "data volume opened": how}
+
+
+def _mover(instance: Instance, opened: Iterable[str]) -> str:
+    if VHOST in opened:
+        return "vhost-net, in the host's kernel"
+    programs = {Path(words[0]).name for pid in instance.host_processes() if (words := helpers.command_line(pid))}
+    # Its program for processors with AVX2 is another.
+    return "the monitor, and passt beside it" if programs & {"passt", "passt.avx2"} else "the monitor"
 
 
 def _flags(descriptor: Path) -> int:

@@ -1,0 +1,35 @@
+"""A program that runs beside one machine, for it alone: what shares a folder with it, or is its network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+#: Arguments: descriptors that are the machine's alone, and the helper's alone; how many words the helper has; its words
+#: and the machine's. What one keeps open of the other's would hide the other's end from it.
+_BOTH = """\
+machines=$1 helpers=$2 count=$3; shift 3
+( for each in $machines; do exec {each}>&-; done; exec "${@:1:count}" ) &
+shift "$count"
+for each in $helpers; do exec {each}>&-; done
+exec "$@"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Helper:
+    """Its command line, its end of what connects the two, and the machine's where that inherits one too."""
+
+    argv: Sequence[str]
+    own: int
+    machines: int | None = None
+
+    def descriptors(self) -> list[int]:
+        """What both inherit from who starts them."""
+        return [self.own, *([] if self.machines is None else [self.machines])]
+
+
+def beside(helper: Helper, machine: Sequence[str]) -> list[str]:
+    """The command that starts the helper and becomes the machine, as a user's script does."""
+    machines = "" if helper.machines is None else str(helper.machines)
+    return ["bash", "-c", _BOTH, "bash", machines, str(helper.own), str(len(helper.argv)), *helper.argv, *machine]

@@ -1,0 +1,95 @@
+"""passt as a machine's network: its words as data, why it is refused, and a real guest's packets by it."""
+
+from dataclasses import replace
+
+import pytest
+
+from platforms.guests import MACHINE
+from tare.errors import HostError
+from tare.host import processes
+from tare.model import Arm
+from tare.platforms import registry
+from tare.platforms.parts import passt
+from tare.platforms.parts.beside import Helper, beside
+from tare.platforms.parts.machine import Plug, command, stream
+from tare.platforms.qemu import USER_NETWORK
+
+#: What Debian 12's passt says on a host without a link that it could take (its log is not reached in a container).
+REFUSED = b"""\
+Failed to send 47 bytes to syslog
+Don't run as root. Changing to nobody...
+Failed to send 46 bytes to syslog
+No external routable interface for IPv4
+Failed to send 36 bytes to syslog
+External interface not usable
+"""
+GUEST = USER_NETWORK[1:]
+
+
+def _ended(code, stderr=b"", *, timed_out=False):
+    return processes.Finished(("passt",), code, b"", stderr, 0, timed_out=timed_out)
+
+
+def test_one_port_of_the_hosts_is_forwarded_and_the_guest_has_the_address_that_is_told():
+    argv = " ".join(passt.command(9, "10.77.0.1", 20_105, "10.0.2.15/24", "10.0.2.2"))
+    assert "--fd=9" in argv
+    assert "--address 10.0.2.15 --netmask 24 --gateway 10.0.2.2" in argv
+    assert "--tcp-ports 10.77.0.1/20105 --udp-ports 10.77.0.1/20105" in argv
+
+
+def test_qemu_hands_packets_to_its_end_of_the_socket():
+    argv = command(replace(MACHINE, plug=Plug(stream(8), *USER_NETWORK)))
+    assert argv[argv.index("-netdev") + 1] == "stream,id=net,addr.type=fd,addr.str=8"
+
+
+def test_a_helper_and_its_machine_keep_nothing_open_of_each_others():
+    with open("/dev/null") as own, open("/dev/null") as machines:  # noqa: PTH123 (descriptors that are inherited)
+        seen = ["sh", "-c", 'for each in "$@"; do [ ! -e /proc/self/fd/$each ] || echo $0 has $each; done']
+        both = [str(own.fileno()), str(machines.fileno())]
+        helper = Helper([*seen, "helper", *both], own.fileno(), machines.fileno())
+        script = beside(helper, ["sh", "-c", 'wait; "$@"', "sh", *seen, "machine", *both])
+        process = processes.start(script, stdout=-1, stderr=-1, stdin=-1, pass_fds=helper.descriptors())
+        shown = processes.finish(process, script, time_limit_s=10).text
+    assert sorted(shown.splitlines()) == [f"helper has {both[0]}", f"machine has {both[1]}"]
+
+
+@pytest.mark.parametrize(
+    ("tried", "why"),
+    [
+        (_ended(1, REFUSED), "External interface not usable"),
+        (_ended(1), "exit code 1, and no message"),
+        (_ended(-9, timed_out=True), "after its machine has gone"),
+    ],
+)
+def test_why_it_does_not_come_up_is_its_own_last_line(tried, why):
+    assert why in passt.last_words(tried)
+
+
+def test_a_qemu_without_such_a_network_is_refused():
+    with pytest.raises(HostError, match=r"QEMU 7\.2 or newer"):
+        passt.require("5.2.0 (Debian 1:5.2+dfsg-11)", *GUEST)
+
+
+def test_a_host_without_it_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(passt.processes, "find", lambda _: None)
+    with pytest.raises(HostError) as caught:
+        passt.require("7.2.22 (Debian)", *GUEST)
+    assert caught.value.what == "passt is not installed"
+    assert "passt" in caught.value.fix
+
+
+@pytest.mark.host
+def test_a_guests_packets_are_moved_by_it_and_it_ends_with_the_machine(launcher):
+    platform = registry.choose(["qemu-passt-tcg"])[0]
+    answer = platform.detect()
+    assert answer.available, answer.reason
+    assert answer.details["network back end"] == "QEMU, without vhost-net: its network is passt"
+    platform.prepare(launcher.image)
+    running = launcher.start(platform, Arm(platform.name), measured=False)
+    try:
+        facts = platform.observed(running.instance, str).facts
+    finally:
+        running.stop()
+    assert facts["packets moved by"] == "the monitor, and passt beside it"
+    shown = processes.run(["ps", "-e", "-o", "args="]).text
+    assert f"--tcp-ports {running.instance.spec.network.host}/" not in shown
