@@ -63,9 +63,11 @@ def page_of(browser: Any) -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def answered(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A campaign with surfaces; docker has a daemon, gvisor-ptrace costs much."""
+    """A campaign with surfaces and a curve; docker has a daemon, gvisor-ptrace costs much."""
     folder = tmp_path_factory.mktemp("browser")
-    path = fake_campaign.write(folder / "night.tare")
+    shape = fake_campaign.Shape()
+    shape = replace(shape, workloads=(*shape.workloads, "served-1", "served-8", "served-64"))
+    path = fake_campaign.write(folder / "night.tare", shape)
     with open_store(path) as store:
         for surface in fake_surfaces.captured():
             store.add_surface(surface)

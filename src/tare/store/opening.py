@@ -9,7 +9,6 @@ from tare.store.record import CampaignRecord
 from tare.store.sqlite import SqliteStore
 from tare.store.store import Location, Marker, Store
 
-
 _kept_in: list[Location] = []
 
 
