@@ -25,6 +25,7 @@ from tare.model import (
 from tare.store import (
     CampaignRecord,
     LeftOut,
+    LevelRecord,
     MetricRecord,
     PlatformRecord,
     ResourceRecord,
@@ -152,6 +153,22 @@ _WORKLOADS = {
         params={"slice_ms": 20},
         metrics=[_metric(f"call-{index}", "ns", "lower", f"Call {index}") for index in range(8)],
     ),
+    **{
+        f"served-{load}": WorkloadRecord(
+            name=f"served-{load}",
+            title=f"A server under {load} connections",
+            family=Family.APPLICATION,
+            mode=Mode.RUN,
+            margin=0.05,
+            work_unit="request",
+            params={"connections": load},
+            metrics=[_metric("rate", "requests/s", "higher", "Requests a second"), _COST],
+            level=LevelRecord(
+                curve="served", at=load, unit="connections", rate="rate", latency="cpu-cost", limit=400_000.0
+            ),
+        )
+        for load in (1, 8, 64)
+    },
     "startup": WorkloadRecord(
         name="startup",
         title="Start-up by four definitions",

@@ -7,6 +7,13 @@ import textwrap
 
 import pytest
 
+import fake_campaign
+from tare.campaign.plan.request import CampaignRequest
+from tare.cli import interrupted
+from tare.cli.commands.run import Seen, Shown
+from tare.cli.run import measure
+from tare.store import create_store
+
 #: A command that makes things, one of which cannot be removed: a folder that is said to be a file.
 PROGRAM = """
 import pathlib, sys
@@ -57,7 +64,7 @@ def victim(tmp_path):
 def test_an_interrupt_says_removed_where_all_is(victim, tmp_path):
     code, errors = victim("interrupt")
     assert code == 130
-    assert "what tare made on this host is removed, what was measured is kept" in errors
+    assert "interrupted: what tare made on this host is removed\n" in errors  # nothing was measured
     assert "left on this host" not in errors
 
 
@@ -65,9 +72,32 @@ def test_an_interrupt_names_what_is_left_and_how_it_goes(victim, tmp_path):
     code, errors = victim("interrupt", "--second")
     assert code == 130
     assert "is removed" not in errors
-    assert f"interrupted: what was measured is kept; left on this host: file {tmp_path}/home/work/place; " in errors
-    assert "`tare clean`" in errors
+    assert f"interrupted: left on this host: file {tmp_path}/home/work/place; remove it by `tare clean`" in errors
     assert not (tmp_path / "home" / "work" / "place" / "goes").exists()
+
+
+def test_an_interrupt_says_kept_where_a_campaign_is(tmp_path, monkeypatch):
+    monkeypatch.setattr("tare.store.opening._kept_in", [])
+    create_store(tmp_path / "begun.tare", fake_campaign.record(fake_campaign.Shape())).close()
+    assert interrupted() == "interrupted: what tare made on this host is removed, what was measured is kept"
+
+
+@pytest.mark.parametrize("made", [False, True])
+def test_a_run_that_is_interrupted_says_whether_there_is_a_campaign(tmp_path, monkeypatch, capsys, made):
+    file = tmp_path / "cut.tare"
+
+    def begin(*_):
+        if made:
+            file.touch()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tare.cli.run.conduct.begin", begin)
+    monkeypatch.setattr("tare.cli.run.own_namespaces.enter", lambda _home: None)
+    with pytest.raises(KeyboardInterrupt):
+        measure(CampaignRequest(platforms=["runc"]), file, Seen(Shown.AUTO, None), as_json=False)
+    errors = capsys.readouterr().err
+    assert (f"to go on: tare run --resume {file}" in errors) == made
+    assert ("nothing was measured yet: there is no campaign file" in errors) != made
 
 
 @pytest.mark.parametrize(("how", "code"), [("error", 2), ("well", 2)])

@@ -14,7 +14,7 @@ import fake_campaign
 from tare.analysis.studies import profile as profiles
 from tare.analysis.studies.sheet import score
 from tare.analysis.trust.contamination import windows
-from tare.report.campaign import course, crowd
+from tare.report.campaign import bands, course, crowd
 from tare.report.campaign.model import Report, ResultReport, SegmentReport
 from tare.report.campaign.score_page import score_view
 from tare.report.formats.html import write_html
@@ -118,11 +118,11 @@ def test_curves_over_instances_have_a_band_of_95_per_cent(report: Report) -> Non
 
     results = [of("each-1", 100.0), of("each-4", 40.0), of("total-2", 90.0), of("total-4", 160.0), of("p-95", 3.0)]
     each, total = crowd.curves_of(results)
-    assert [point.count for point in each.platforms["runc"]] == [1, 4]
-    assert [point.count for point in total.platforms["runc"]] == [2, 4]
+    assert [point.load for point in each.platforms["runc"]] == [1, 4]
+    assert [point.load for point in total.platforms["runc"]] == [2, 4]
     point = each.platforms["runc"][1]
     assert (point.mean, point.high - point.mean) == (40.0, pytest.approx(2.306 * 3.0 / 3.0, abs=1e-3))
-    drawn = str(escape(crowd.draw(each, [name.platform for name in base.platforms])))
+    drawn = str(escape(bands.draw(each, [name.platform for name in base.platforms])))
     assert drawn.count('class="span-of') == drawn.count('class="curve ') == len(base.platforms)
     assert "TCP, Gbit/s" in drawn
 

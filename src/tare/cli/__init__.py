@@ -46,13 +46,17 @@ def main() -> None:
 
 
 def interrupted() -> str:
-    """The message after an interrupt: by the journal, whether anything that tare made is still on the host."""
-    from tare.host.resources import journal  # noqa: PLC0415 (slow to import, and rarely needed here)
+    """The message after an interrupt: whether anything that tare made is still on the host, and what was measured."""
+    # slow to import, and rarely needed here
+    from tare.host.resources import journal  # noqa: PLC0415
+    from tare.store.opening import kept_in  # noqa: PLC0415
 
+    measured = ["what was measured is kept"] if kept_in() else []
     mine = [str(entry.resource) for entry in journal.of_this_process()]
     if not mine:
-        return "interrupted: what tare made on this host is removed, what was measured is kept"
-    return f"interrupted: what was measured is kept; left on this host: {', '.join(mine)}; remove it by `tare clean`"
+        return f"interrupted: {', '.join(['what tare made on this host is removed', *measured])}"
+    left = f"left on this host: {', '.join(mine)}; remove it by `tare clean`"
+    return f"interrupted: {'; '.join([*measured, left])}"
 
 
 def _warn_of_unremoved(errors: Console) -> None:

@@ -22,6 +22,9 @@ from tare.host.facts import machine
 from tare.outputs import page_of
 from tare.report.campaign import calibration
 
+#: After an interrupt while platforms were still looked for and tried.
+NOTHING_YET = "nothing was measured yet: there is no campaign file"
+
 
 def measure(order: CampaignRequest, file: Path, seen: Seen, *, as_json: bool) -> None:
     """Run a new campaign into a file, and show it. Raises `TareError`."""
@@ -58,6 +61,8 @@ def _watched(console: Console, file: Path, seen: Seen, preface: Callable[[], str
                 lines.ended("interrupted", str(file))
             elif file.exists():
                 watcher.warn(f"to go on: tare run --resume {shlex.quote(str(file))}")
+            else:
+                watcher.warn(NOTHING_YET)
             raise
         if seen.shown is Shown.JSON:
             lines.ended("complete", str(file))

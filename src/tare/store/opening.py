@@ -9,6 +9,8 @@ from tare.store.record import CampaignRecord
 from tare.store.sqlite import SqliteStore
 from tare.store.store import Location, Marker, Store
 
+_kept_in: list[Location] = []
+
 
 class Backend(Protocol):
     """A way to keep campaigns."""
@@ -34,14 +36,23 @@ def create_store(location: Location, record: CampaignRecord, marked: Marker | No
 
     Raises `StoreError` when there is something already (nothing is ever overwritten) or nothing can be made there.
     """
-    return backend(location).create(location, record, marked)
+    store = backend(location).create(location, record, marked)
+    _kept_in.append(location)
+    return store
 
 
 def open_store(location: Location) -> Store:
     """To go on with a campaign. Raises `StoreError`; another process that writes to it counts."""
-    return backend(location).open(location)
+    store = backend(location).open(location)
+    _kept_in.append(location)
+    return store
 
 
 def read_store(location: Location) -> Store:
     """To read only, also while a run is writing. Raises `StoreError`."""
     return backend(location).read(location)
+
+
+def kept_in() -> list[Location]:
+    """The campaigns that this process made or went on with: after an interrupt, where what was measured is."""
+    return list(_kept_in)

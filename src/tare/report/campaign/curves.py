@@ -1,8 +1,8 @@
-"""Curves of a campaign in the report: from the analysis to the model, and to a table on the terminal."""
+"""Curves of a campaign in the report: from the analysis to the model, to a table on the terminal, and to drawings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich import box
 from rich.table import Table
@@ -10,7 +10,9 @@ from rich.text import Text
 
 from tare.analysis.curves import Curve, Estimate, PlatformCurve, Point
 from tare.clean import clean
+from tare.report.campaign import bands
 from tare.report.campaign.model import CurveReport, EstimateReport, PlatformCurveReport, PointReport
+from tare.report.formats.svg import Drawing
 from tare.report.sentences import curves as words
 
 
@@ -44,6 +46,49 @@ def render_curves(curves: Sequence[CurveReport]) -> Iterator[Table | Text]:
             table.add_row(*(Text(clean(text)) for text in (platform.platform, *figures, *shown)))
         yield table
         yield Text(clean(words.about(curve)), "dim")
+
+
+def drawings(curve: CurveReport) -> list[Drawing]:
+    """The rate by load, with knees and saturation, and the latency with its limit."""
+    own = {each.platform: each for each in curve.platforms}
+    rates = _present({name: _rates(each) for name, each in own.items()})
+    latencies = _present({name: _latencies(each) for name, each in own.items()})
+    marks = {name: [*_mark("knee", own[name].knee), *_mark("saturated", own[name].saturation)] for name in rates}
+    drawn = [
+        bands.Curves(f"{curve.rate}, {curve.rate_unit}", curve.unit, rates, marks),
+        bands.Curves(f"{curve.latency}, {curve.latency_unit}", curve.unit, latencies, limit=curve.limit),
+    ]
+    return [bands.draw(each, list(own)) for each in drawn if each.platforms]
+
+
+def _rates(curve: PlatformCurveReport) -> list[bands.Point]:
+    return [
+        bands.Point(
+            point.load,
+            point.rate,
+            point.rate if point.low is None else point.low,
+            point.rate if point.high is None else point.high,
+        )
+        for point in curve.points
+        if point.rate is not None
+    ]
+
+
+def _latencies(curve: PlatformCurveReport) -> list[bands.Point]:
+    """Without a band: the report has none of a latency."""
+    seen = [(point.load, point.latency) for point in curve.points if point.latency is not None]
+    return [bands.Point(load, latency, latency, latency) for load, latency in seen]
+
+
+def _mark(kind: str, shown: EstimateReport) -> list[bands.Mark]:
+    if shown.point is None:
+        return []
+    low, high = (shown.point if end is None else end for end in (shown.low, shown.high))
+    return [bands.Mark(kind, shown.point, low, high)]
+
+
+def _present(curves: Mapping[str, list[bands.Point]]) -> dict[str, list[bands.Point]]:
+    return {name: points for name, points in curves.items() if points}
 
 
 def _platform(curve: PlatformCurve) -> PlatformCurveReport:

@@ -25,7 +25,7 @@ from tare.analysis.studies.sheet import score
 from tare.analysis.trust.contamination import other_threads, windows
 from tare.footprint.model import SAMPLES_A_SECOND
 from tare.model import Mode
-from tare.report.campaign import cells, course, crowd, drawings, figures
+from tare.report.campaign import bands, cells, course, crowd, curves, drawings, figures
 from tare.report.campaign.build import report_on
 from tare.report.campaign.cautions import Caution, cautions_of
 from tare.report.campaign.heat import MARKS as HEAT_MARKS
@@ -40,6 +40,7 @@ from tare.report.footprint import words as footprint_words
 from tare.report.footprint.build import Asked, Exposures, of_store
 from tare.report.footprint.page import FootprintView, footprint_view, tables
 from tare.report.formats.svg import Drawing
+from tare.report.sentences import curves as curve_words
 from tare.report.sentences.answers import heat_note
 from tare.report.sentences.notes import cpus_note, cpus_text, rights_note
 from tare.report.sentences.numbers import percent, quantity, span
@@ -184,6 +185,8 @@ def rendered(template: str, scripts: Sequence[str], **values: object) -> str:
         "together": cells.together,
         "drawn": drawings.drawn,
         "curve_key": drawings.curve_key,
+        "curve_drawings": curves.drawings,
+        "curve_words": curve_words,
         "heat_note": heat_note,
         "heat_words": HEAT_WORDS,
         "heat_marks": HEAT_MARKS,
@@ -258,7 +261,7 @@ def _workload(report: Report, results: list[ResultReport], frames: Mapping[str, 
     start = figures.start_figure(report, results, frames) if first.mode is Mode.START else None
     params = report.workload_params[first.workload]
     order = [each.platform for each in first.platforms]
-    crowds = [crowd.draw(curves, order) for curves in crowd.curves_of(results)]
+    crowds = [bands.draw(each, order) for each in crowd.curves_of(results)]
     return WorkloadView(first.workload, first.workload_title, params, views, start, crowds, order)
 
 
