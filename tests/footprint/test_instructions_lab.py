@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import fake_footprints
+from tare.cli import app
 from tare.errors import HostError, UsageError
 from tare.footprint import instructions, lab, wire
 from tare.footprint.model import Footprint, Level, Phase, Scope
@@ -81,3 +83,35 @@ def test_its_machine_has_one_processor(booted, tmp_path):
     with pytest.raises(UsageError, match="CPU 1 is not in the lab"):
         lab.carry_out(FootprintRequest(level=Level.INSTRUCTIONS, cpus=(1,)), tmp_path / "x.tare", Quiet())
     assert booted == []
+
+
+def start(count):
+    return Footprint(
+        level=Level.INSTRUCTIONS, scope=Scope.HOST, platform="runc", phase=Phase.START, workload=None, repeat=0,
+        seconds=1.0, hits={"user": count},
+    )  # fmt: skip
+
+
+def test_a_version_is_counted_against_the_labs_own_in_one_command(monkeypatch, tmp_path):
+    runs = []
+
+    def in_a_lab(request, file, watcher, programs):
+        brought = {program.name: program.read_text() for program in programs}
+        runs.append((file.name, request.platforms, brought))
+        counted = start(1000 + 30 * len(brought))
+        fake_footprints.write(file, [counted])
+        return FootprintResult(footprints=(counted,))
+
+    monkeypatch.setattr(lab, "carry_out", in_a_lab)
+    monkeypatch.delenv("TARE_LAB", raising=False)
+    version = tmp_path / "runc-1.3"
+    version.write_text("new")
+    words = ["footprint", "--level", "instructions", "-p", "runc", "--against", str(tmp_path / "base.tare")]
+    new = [*words, "--with", f"runc={version}", "-o", str(tmp_path / "new.tare")]
+    done = CliRunner().invoke(app, new)
+    assert done.exit_code == 1, done.output
+    assert "+3.0" in done.output
+    assert runs == [("base.tare", ("runc",), {}), ("new.tare", ("runc",), {"runc": "new"})]
+    again = CliRunner().invoke(app, [*words, "-o", str(tmp_path / "same.tare")])
+    assert again.exit_code == 0, again.output
+    assert runs[2:] == [("same.tare", ("runc",), {})], "what is there is not counted again"

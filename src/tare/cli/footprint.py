@@ -3,37 +3,71 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Group
 from rich.text import Text
 
 from tare.cli.console import Console, emit
+from tare.cli.diff import show_diff
+from tare.cli.exit_codes import ExitCode
 from tare.cli.progress import Drawn
 from tare.footprint import conduct, lab
 from tare.footprint.levels import SCHEMA
 from tare.footprint.request import FootprintRequest
+from tare.footprint.result import FootprintResult
 from tare.report.footprint.run import render
 from tare.report.sentences.numbers import span
 
 
-def count(request: FootprintRequest, file: Path, programs: Sequence[Path] | None, *, as_json: bool) -> None:
-    """Count into a file and print the result. ``programs``: in a lab that also gets these files; None: on this host."""
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """Files of this host that a lab gets too, and those that are versions of its own programs, by their names."""
+
+    files: Sequence[Path]
+    versions: Mapping[str, Path]
+
+
+def count(
+    request: FootprintRequest, file: Path, brought: Brought | None, against: Path | None, *, as_json: bool
+) -> ExitCode:
+    """Count into a file, print the result, and return the exit code. ``brought``: into a lab; None: on this host.
+
+    ``against``: a file to compare with then; where it is not there, it is counted first, with the lab's own versions.
+    """
     with _Display(Console(stderr=True)) as display:
-        if programs is None:
+        if brought is None:
             result = conduct.carry_out(request, file, display)
         else:
-            result = lab.carry_out(request, file, display, programs)
+            if against is not None and not against.exists():
+                _in_lab(request, against, display, Brought(brought.files, {}))
+            result = _in_lab(request, file, display, brought)
     if as_json:
         emit(json.dumps({"schema": SCHEMA, **result.model_dump(mode="json")}, indent=2))
-        return
+        return ExitCode.DONE
     console = Console()
     console.print(Group(*render(result.footprints)))
     for line in result.without:
         console.print(line, markup=False, soft_wrap=True)
     console.print(f"in {file}", markup=False, soft_wrap=True)
+    if against is None:
+        return ExitCode.DONE
+    return show_diff(
+        (against, file), (), None, absolute=False, every=True, markdown=None, junit=None, sarif=None, annotations=False,
+        as_json=False,
+    )  # fmt: skip
+
+
+def _in_lab(request: FootprintRequest, file: Path, display: _Display, brought: Brought) -> FootprintResult:
+    with tempfile.TemporaryDirectory() as folder:
+        # A file in a lab is called as it is here.
+        for name, place in brought.versions.items():
+            Path(folder, name).symlink_to(place.absolute())
+        return lab.carry_out(request, file, display, [*brought.files, *map(Path(folder).joinpath, brought.versions)])
 
 
 class _Display(Drawn):

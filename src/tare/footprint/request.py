@@ -23,6 +23,12 @@ UNITS = ("call-getpid", "call-read-4k", "call-open", "proc-fork")
 #: Repeats where none are asked for: windows on one host, or machines whose instructions are counted.
 REPEATS, MACHINES = 3, 5
 
+#: What a user may bring a version of, as platforms call it; the programs that they start themselves.
+PROGRAMS = (
+    "bwrap", "cloud-hypervisor", "conmon", "containerd", "containerd-shim-runc-v2", "crun", "dockerd", "firecracker",
+    "jailer", "lxc-start", "netavark", "podman", "qemu-system-x86_64", "runc", "runsc", "systemd-nspawn", "youki",
+)  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class FootprintRequest:

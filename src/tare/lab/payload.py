@@ -21,13 +21,13 @@ from pathlib import Path, PurePosixPath
 
 import tare
 from tare.host import processes, state
+from tare.host.daemons import runtimes
 from tare.image import blackbox, forms, guest
 from tare.image import build as image_build
 from tare.image.build import Image
 from tare.image.places import beside, locked
 from tare.lab import build, recipe
 from tare.model import Progress
-from tare.platforms.gvisor import find_runsc
 from tare.platforms.parts.vm import ROOT_BYTES
 
 #: Large, and of no use in a lab.
@@ -52,9 +52,9 @@ def ensure(image: Image, progress: Progress, python: tuple[int, int] = recipe.PY
     guests = [guest.ensure(kind) for kind in guest.MODULES if kind not in blackbox.KINDS.values()]
     guests += [blackbox.ensure(vmm) for vmm in blackbox.KINDS]
     packages = Path(sysconfig.get_paths()["purelib"])
-    runsc = find_runsc()
+    built = [path for path in map(runtimes.find, runtimes.BUILT) if path is not None]
     named = [path.name for made in guests for path in (made.kernel, made.initramfs)]
-    facts = [image.hash, *named, _listing(packages), _digest(runsc)]
+    facts = [image.hash, *named, _listing(packages), *map(_digest, built)]
     version = "{}.{}".format(*python)
     place = build.folder() / f"goods-{version}-{hashlib.sha256(repr(facts).encode()).hexdigest()[:16]}"
     with locked(build.folder(), progress, "the lab"):
@@ -62,7 +62,7 @@ def ensure(image: Image, progress: Progress, python: tuple[int, int] = recipe.PY
             progress("packing what goes into the lab (about half a minute)")
             with beside(place, "the lab's goods") as made:
                 tree = made / "tree"
-                _fill(tree, image, guests, runsc)
+                _fill(tree, image, guests, built)
                 _add_packages(tree / "site-packages", packages, python)
                 build.disk(tree, made / "goods.ext4", forms.disk_bytes(tree) * 9 // 8 + SPARE_BYTES)
                 shutil.rmtree(tree)
@@ -123,7 +123,7 @@ def _add(tar: tarfile.TarFile, name: str, source: Path | bytes) -> None:
     tar.addfile(info, io.BytesIO(contents))
 
 
-def _fill(tree: Path, image: Image, guests: Sequence[guest.Guest], runsc: str | None) -> None:
+def _fill(tree: Path, image: Image, guests: Sequence[guest.Guest], built: Sequence[str]) -> None:
     home = tree / "home"
     place = image.root.parent
     inside = home / "images" / place.name
@@ -137,8 +137,8 @@ def _fill(tree: Path, image: Image, guests: Sequence[guest.Guest], runsc: str | 
     for source in (guests[0].kernel.parent.parent, blackbox.place(), *(made.initramfs for made in guests)):
         _copy(source, home / "guest")
     (home / "bin").mkdir()
-    if runsc is not None:
-        _copy(Path(runsc), home / "bin")
+    for program in built:
+        _copy(Path(program), home / "bin")
     _copy(image_build.agent_path(), tree / "tare-agent")
 
 
@@ -172,8 +172,6 @@ def _listing(packages: Path) -> str:
     return " ".join(sorted(entry.name for entry in os.scandir(packages) if entry.name.endswith(".dist-info")))
 
 
-def _digest(program: str | None) -> str:
-    if program is None:
-        return ""
+def _digest(program: str) -> str:
     with Path(program).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

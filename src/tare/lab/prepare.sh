@@ -67,6 +67,9 @@ for kind in bin guest; do
 done
 
 mkdir -p /lab/checkout /lab/files /lab/out
+for file in /lab/files/*; do # what a user brings goes before what tare has built
+    [ ! -e "$home/bin/${file##*/}" ] || ln -sf "$file" "$home/bin/"
+done
 tar -C /lab/checkout -xf /lab/checkout.tar
 cat >/usr/local/bin/tare <<'END'
 #!/usr/bin/python3

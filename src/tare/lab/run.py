@@ -121,13 +121,14 @@ def _prepare(session: Session, command: LabCommand) -> None:
     session.put("/lab/checkout.tar", payload.checkout(), time_limit_s=FILE_LIMIT_S)
     script = Path(__file__).with_name("prepare.sh").read_bytes()
     session.put("/lab/prepare.sh", script, 0o755)
+    session.execute(["mkdir", "-p", "/lab/files"])
+    for file in command.files:
+        mode = 0o755 if file.stat().st_mode & 0o111 else 0o644
+        session.put(f"/lab/files/{file.name}", file.read_bytes(), mode, time_limit_s=FILE_LIMIT_S)
     done = session.execute(["/lab/prepare.sh", command.flavour], time_limit_s=PREPARE_LIMIT_S)
     if done.code != 0:
         last_lines = " | ".join(done.stderr.decode(errors="replace").strip().splitlines()[-3:])
         raise PlatformError(f"the lab came up, but cannot be made a host: {last_lines}", console=done.stderr)
-    for file in command.files:
-        mode = 0o755 if file.stat().st_mode & 0o111 else 0o644
-        session.put(f"/lab/files/{file.name}", file.read_bytes(), mode, time_limit_s=FILE_LIMIT_S)
 
 
 def _execute(session: Session, command: LabCommand, output: Output) -> int:

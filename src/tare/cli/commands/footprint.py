@@ -14,7 +14,8 @@ from tare.cli.commands import given
 from tare.cli.commands.instances import CPUS, MEMORY, PLATFORM, SEED, SUBNET, parse_cpus
 from tare.errors import UsageError
 from tare.footprint.levels import LAB_LEVELS, SCHEMA, Level, inside_lab
-from tare.footprint.request import MACHINES, REPEATS, UNITS, WORKLOADS, FootprintRequest, repeats_of
+from tare.footprint.request import MACHINES, PROGRAMS, REPEATS, UNITS, WORKLOADS, FootprintRequest, repeats_of
+from tare.suggest import nearest
 
 _EXAMPLES = """Examples:
 
@@ -27,6 +28,8 @@ _EXAMPLES = """Examples:
 [cyan]tare footprint --level functions -p runc -p docker -p gvisor -o kernel.tare[/]    in a lab, brought back
 
 [cyan]tare footprint --level instructions -p runc -p crun -o work.tare[/]     all that a machine executes, exactly
+
+[cyan]tare footprint --level instructions -p runc --with runc=./runc --against base.tare -o new.tare[/]    and its diff
 
 [cyan]tare footprint --level stacks -p docker -p gvisor -w call-read-1b -o F.tare[/], then
 [cyan]tare report F.tare --html F.html[/]                      flame graphs of the host's kernel, by platform
@@ -56,6 +59,18 @@ _OUTPUT = typer.Option(None, "-o", "--output", help="Campaign file: a new one, o
 _PROGRAM = typer.Option(
     [], "--file", help="A program of this host, to be on PATH in the lab (firecracker); may be given again."
 )
+_WITH = typer.Option(
+    [],
+    "--with",
+    metavar="PROGRAM=FILE",
+    help="Your own binary of a program that platforms start, in place of the lab's: runc=./new; may be given again.",
+)
+_AGAINST = typer.Option(
+    None,
+    "--against",
+    help="Of instructions: compare with this file then, as tare diff does, by its exit codes. A file that is not"
+    " there is counted first, without --with.",
+)
 
 
 def footprint(
@@ -72,6 +87,8 @@ def footprint(
     output: Path | None = _OUTPUT,
     on_this_host: bool = typer.Option(False, "--here", help="Count functions on this host itself, and not in a lab."),
     program: list[Path] = _PROGRAM,
+    replacing: list[str] = _WITH,
+    against: Path | None = _AGAINST,
     as_json: bool = typer.Option(False, "--json", help=f"Print the footprints as JSON (schema {SCHEMA})."),
 ) -> None:
     """Count what platforms make the host's kernel do: in the start, and while a workload runs.
@@ -101,23 +118,62 @@ def footprint(
     for place in program:
         if not place.is_file():
             raise UsageError(f"{place} is no file", fix="give --file a file of this host")
+    versions = _versions(replacing)
+    if against is not None:
+        _check_against(against, file, versions, level, as_json=as_json)
     if not in_lab:
         check_resources(request.cpus, request.memory_bytes)
 
-    from tare.cli.footprint import count
+    from tare.cli.footprint import Brought, count
 
-    count(request, file, program if in_lab else None, as_json=as_json)
+    brought = Brought(program, versions) if in_lab else None
+    raise typer.Exit(count(request, file, brought, against, as_json=as_json))
 
 
 footprint.__doc__ = f"{footprint.__doc__}\n\n{_EXAMPLES}"
+
+
+def _versions(words: list[str]) -> dict[str, Path]:
+    """Files by the program that each is a version of. Raises `UsageError`."""
+    versions: dict[str, Path] = {}
+    for word in words:
+        name, equals, place = word.partition("=")
+        if not equals or not Path(place).is_file():
+            what = f"{word!r} does not name a program and a file" if not equals else f"{place} is no file"
+            raise UsageError(what, fix="give --with a program and a file of this host: runc=./runc")
+        if name not in PROGRAMS:
+            raise UsageError(f"no platform starts a program {name}", fix=nearest(name, PROGRAMS))
+        if name in versions:
+            raise UsageError(f"--with has two files for {name}", fix="count one into each file, then tare diff OLD NEW")
+        versions[name] = Path(place)
+    return versions
+
+
+def _check_against(against: Path, file: Path, versions: dict[str, Path], level: Level, *, as_json: bool) -> None:
+    """Raise `UsageError` where nothing could be compared."""
+    if level is not Level.INSTRUCTIONS:
+        raise UsageError("--against compares counted instructions alone", fix="add --level instructions")
+    if as_json:
+        raise UsageError("--json and the diff of --against would be two documents", fix="tare diff OLD NEW --json")
+    if file.exists():
+        raise UsageError(f"{file} has footprints of another time", fix="give a new file with -o")
+    if against.exists():
+        outputs.require_campaign(against)
+    elif versions:
+        outputs.check_new_campaign(against)
+    else:
+        raise UsageError(
+            f"{against} is not there, and would be counted with the same programs as {file}",
+            fix="name a file of an earlier count, or the other version by --with",
+        )
 
 
 def _check_used(options: list[str], *, in_lab: bool, file_exists: bool) -> None:
     """Raise `UsageError` for an option that would have no effect. ``file_exists``: it is an existing campaign file."""
     if in_lab and "--subnet" in options:
         raise UsageError("a lab has a network of its own", fix="leave --subnet out, or count --here")
-    if not in_lab and "--file" in options:
-        raise UsageError("--file brings a program into a lab, and none is booted", fix="leave --file out")
+    for option in {"--file", "--with"} & set(options) if not in_lab else ():
+        raise UsageError(f"{option} brings a program into a lab, and none is booted", fix=f"leave {option} out")
     for option in {"--cpus", "--memory"} & set(options) if file_exists and not in_lab else ():
         raise UsageError(
             f"instances are as those of the campaign that is there, and {option} says otherwise",
