@@ -20,7 +20,7 @@ from tare.errors import TareError, UsageError
 from tare.image import build, oci
 from tare.store import read_store
 from tare.workloads import registry
-from tare.workloads.own import file
+from tare.workloads.own import file, foreign
 
 pytestmark = [pytest.mark.host, pytest.mark.own_host]
 
@@ -94,6 +94,28 @@ def _written(folder, before="", after=""):
     assert before in FILE
     place.write_text(FILE.replace(before, after, 1))
     return place
+
+
+DOCKERFILE = """\
+FROM scratch
+COPY tiny /srv/tiny
+EXPOSE 8080
+USER tiny
+HEALTHCHECK --start-period=10s CMD ["/srv/tiny", "ask", "http", "127.0.0.1", "8080", "0.1", "0", "0", "/"]
+ENTRYPOINT ["/srv/tiny"]
+CMD ["answer", "http", "8080", "64", "0.0.0.0"]
+"""
+
+
+@pytest.mark.parametrize("platform", ["native", "runc"])
+def test_an_application_of_a_dockerfile_runs_and_its_health_check_says_when(folder, platform):
+    (folder / "Dockerfile").write_text(DOCKERFILE)
+    text, mistakes = foreign.converted(folder / "Dockerfile", "tiny.oci")
+    assert mistakes == []
+    place = folder / "from.toml"
+    place.write_text(f'{text}[load]\nbuilt_in = "http-get"\n[parameters]\ntime_s = 0.2\n')
+    result = tried.once(registry.get(f"app:{place}"), 512 << 20, lambda line: None, platform)
+    assert {sample.metric: sample.value for sample in result.measured.samples}["rate"] > 1
 
 
 @pytest.mark.parametrize("platform", ["native", "runc"])

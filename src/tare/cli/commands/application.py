@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
@@ -26,9 +26,20 @@ app = typer.Typer(
 @app.command("init")
 def init(
     file: Path = typer.Argument(Path("app.toml"), metavar="FILE", help="The file to write."),
+    source: Path | None = typer.Option(
+        None, "--from", metavar="PLACE", help="Make it of a Dockerfile, or of a compose file with one service."
+    ),
+    image: str | None = typer.Option(
+        None, "--image", help="With --from: the image that was built of it, as source.image has it."
+    ),
 ) -> None:
     """Write a file to begin with, which says what can be in it."""
     outputs.check_new(file)
+    if image is not None and source is None:
+        raise UsageError("--image goes with --from", fix="--from Dockerfile --image NAME.tar")
+    if source is not None:
+        _init_from(source, file, image)
+        return
 
     from importlib import resources
 
@@ -38,6 +49,22 @@ def init(
     with outputs.written(file, new=True) as target:
         target.write(text.replace("{FILE}", str(file)))
     emit(f"{file} is written: change it, then tare app check {file}")
+
+
+def _init_from(source: Path, file: Path, image: str | None) -> None:
+    from tare.cli.console import emit
+    from tare.workloads.own import file as own_file
+    from tare.workloads.own import foreign
+
+    text, mistakes = foreign.converted(source, image)
+    if mistakes:
+        _refuse(source, mistakes)
+    with outputs.written(file, new=True) as target:
+        target.write(text)
+    _, left = own_file.examine(file)
+    emit(f"{file} is written{': it lacks what the other does not say' if left else ''}")
+    _emit(file, left)
+    emit(f"then: tare app check {file}")
 
 
 @app.command("check")
@@ -58,10 +85,14 @@ def check(
     try_once(described, memory << 20)
 
 
-def _refuse(file: Path, mistakes: Sequence[Mistake]) -> None:
+def _emit(file: Path, mistakes: Sequence[Mistake]) -> None:
     from tare.cli.console import emit
 
     for mistake in mistakes:
         emit(f"{file}:{mistake.line}: {mistake.what}{f' (fix: {mistake.fix})' if mistake.fix else ''}")
+
+
+def _refuse(file: Path, mistakes: Sequence[Mistake]) -> NoReturn:
+    _emit(file, mistakes)
     count = "one mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
     raise UsageError(f"{file} has {count}", fix="mend the lines that are named; docs/applications-own.md has all keys")

@@ -232,7 +232,7 @@ def examine(file: Path) -> tuple[Described | None, list[Mistake]]:
 
     Raises `UsageError` for a file that cannot be read.
     """
-    raw = _raw(file)
+    raw = contents_of(file, "name a file of TOML; tare app init writes one to begin with")
     try:
         lined = lines.parse(raw.decode())
     except UnicodeDecodeError as error:
@@ -253,8 +253,8 @@ def examine(file: Path) -> tuple[Described | None, list[Mistake]]:
     return None, sorted(mistakes, key=lambda mistake: mistake.line)
 
 
-def _raw(file: Path) -> bytes:
-    fix = "name a file of TOML; tare app init writes one to begin with"
+def contents_of(file: Path, fix: str) -> bytes:
+    """The bytes of a short file that its owner alone may write. Raises `UsageError` with this fix."""
     try:
         seen = file.stat()
         # A pipe or a device may never end.

@@ -1,0 +1,256 @@
+"""A Dockerfile, where it is plain: what it says of the image's start. What builds the image is a mistake at its line.
+
+Own code: of the format's instructions a dozen say how an application is started, each in a line of words. The libraries
+that read Dockerfiles are parts of builders, or give the same lines.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass, field
+from itertools import takewhile
+
+from tare.workloads.own import service
+from tare.workloads.own.lines import Mistake
+from tare.workloads.own.service import INTERVAL_S, RETRIES, SHELL, Health, Service
+
+_BUILDS = frozenset({"RUN", "COPY", "ADD"})
+#: What does not change how the application starts.
+_PASSED = frozenset({"LABEL", "MAINTAINER", "STOPSIGNAL"})
+_ESCAPE = re.compile(r"#\s*escape\s*=\s*(\S)\s*$", re.IGNORECASE)
+_DIRECTIVE = re.compile(r"#\s*\w+\s*=", re.ASCII)
+_HEREDOC = re.compile(r"<<-?([\"']?)(\w+)\1", re.ASCII)
+
+
+@dataclass(slots=True)
+class _Stage:
+    """What is known after the instructions of a stage so far."""
+
+    service: Service
+    scratch: bool = False
+    built: list[Mistake] = field(default_factory=list)
+
+
+def read(text: str, built: bool) -> tuple[Service, list[Mistake]]:
+    """The application of a Dockerfile, and what in it is not plain. ``built``: its image was built already."""
+    reader = _Reader(built)
+    for line, instruction, rest in _instructions(text):
+        reader.take(line, instruction, rest)
+    return reader.ended()
+
+
+def _instructions(text: str) -> Iterator[tuple[int, str, str]]:
+    """Each instruction with the line where it begins, without comments; lines that end with the escape go on."""
+    lines = text.splitlines()
+    escape, at = _escape(lines), 0
+    while at < len(lines):
+        first = at + 1
+        instruction, at = _joined(lines, at, escape)
+        name, _, rest = instruction.partition(" ")
+        if name.upper() in _BUILDS:  # a text in a builder's instruction is no instruction
+            for _, end in _HEREDOC.findall(rest):
+                while at < len(lines) and lines[at].strip() != end:
+                    at += 1
+                at += 1
+        if name:
+            yield first, name.upper(), rest.strip()
+
+
+def _escape(lines: list[str]) -> str:
+    """What a line ends with that goes on: a directive at the top may say so."""
+    for line in takewhile(_DIRECTIVE.match, lines):
+        if chosen := _ESCAPE.match(line):
+            return chosen[1]
+    return "\\"
+
+
+def _joined(lines: list[str], at: int, escape: str) -> tuple[str, int]:
+    """The instruction that begins at a line, and the line after it."""
+    words = ""
+    for number, line in enumerate(map(str.strip, lines[at:]), start=at + 1):
+        if words and (not line or line.startswith("#")):
+            continue
+        if line.startswith("#"):
+            return "", number
+        if not line.endswith(escape):
+            return (words + line).strip(), number
+        words += line.removesuffix(escape)
+    return words.strip(), len(lines)
+
+
+class _Reader:
+    def __init__(self, built: bool) -> None:
+        self._built = built
+        self._arguments: dict[str, str] = {}  # ARG before the first FROM
+        self._stages: dict[str, _Stage] = {}
+        self._stage: _Stage | None = None
+        self._local: dict[str, str] = {}  # ARG and ENV of the stage
+        self._mistakes: list[Mistake] = []
+        self._read: dict[str, Callable[[Service, int, str], None]] = {
+            "ENV": self._env,
+            "WORKDIR": self._workdir,
+            "USER": self._user,
+            "EXPOSE": self._expose,
+            "VOLUME": self._volume,
+            "CMD": self._command,
+            "ENTRYPOINT": self._entrypoint,
+            "HEALTHCHECK": self._health,
+        }
+
+    def take(self, line: int, name: str, rest: str) -> None:
+        if name == "FROM":
+            self._from(line, rest)
+        elif name == "ARG":
+            self._arg(line, rest)
+        elif self._stage is None:
+            self._wrong(line, f"{name} stands before FROM", "begin with FROM")
+        elif name in _BUILDS:
+            what = f"{name} builds an image, and tare builds none"
+            self._stage.built.append(Mistake(line, what, _BUILD_FIRST))
+        elif name in self._read:
+            self._stage.service.lines.setdefault(_KEYS.get(name, name), line)
+            self._read[name](self._stage.service, line, rest)
+        elif name not in _PASSED:
+            self._wrong(line, f"{name} is not read", "leave it out, or write the file by hand: tare app init FILE")
+
+    def ended(self) -> tuple[Service, list[Mistake]]:
+        if self._stage is None:
+            return Service(), [Mistake(1, "there is no FROM in it", "name a Dockerfile"), *self._mistakes]
+        found = self._stage.service
+        if not self._built:
+            self._mistakes += self._stage.built
+            if self._stage.scratch:
+                self._wrong(found.lines["image"], "scratch is an empty image", _BUILD_FIRST)
+        found.name = service.word_of(found.image.partition("@")[0].rpartition("/")[2].partition(":")[0])
+        return found, sorted([*self._mistakes, *service.problems(found)], key=lambda mistake: mistake.line)
+
+    def _wrong(self, line: int, what: str, fix: str = "") -> None:
+        self._mistakes.append(Mistake(line, what, fix))
+
+    def _from(self, line: int, rest: str) -> None:
+        words = [word for word in rest.split() if not word.startswith("--")]
+        if len(words) not in {1, 3} or (len(words) == 3 and words[1].upper() != "AS"):
+            self._wrong(line, f"FROM {rest} is not FROM IMAGE [AS NAME]")
+            words = words[:1] or ["scratch"]
+        image = self._filled(line, words[0], self._arguments)
+        # What an earlier stage says holds in one that begins with it.
+        self._stage = deepcopy(self._stages.get(image)) or _Stage(Service(image=image), scratch=image == "scratch")
+        self._stage.service.lines["image"] = line
+        self._local = dict(self._stage.service.env)
+        if len(words) == 3:
+            self._stages[words[2]] = self._stage
+
+    def _arg(self, line: int, rest: str) -> None:
+        scope = self._arguments if self._stage is None else self._local
+        for word in self._words(line, rest):
+            name, given, value = word.partition("=")
+            if given:
+                scope[name] = self._filled(line, value, scope)
+            elif self._stage is not None and name in self._arguments:
+                scope[name] = self._arguments[name]
+
+    def _env(self, found: Service, line: int, rest: str) -> None:
+        first, _, value = rest.partition(" ")
+        pairs = [(first, value.strip())]
+        if "=" in first:
+            pairs = [(name, given) for name, _, given in (word.partition("=") for word in self._words(line, rest))]
+        before = dict(self._local)
+        for name, text in pairs:
+            filled, lacking = service.substituted(text, before)
+            if lacking and self._built:
+                continue  # the image has it
+            if lacking:
+                what = f"ENV {name}: {lacking} has no value here: the image that FROM names may have one"
+                self._wrong(line, what, _BUILD_FIRST)
+            found.env[name] = self._local[name] = filled
+
+    def _workdir(self, found: Service, line: int, rest: str) -> None:
+        path = self._filled(line, rest, self._local)
+        if not path.startswith("/") and not found.directory and not self._built:
+            self._wrong(line, f"WORKDIR {path} begins in a folder that only the image knows", "begin it with /")
+        found.directory = path if path.startswith("/") else f"{found.directory.rstrip('/')}/{path}"
+
+    def _user(self, found: Service, line: int, rest: str) -> None:
+        found.user = self._filled(line, rest, self._local)
+
+    def _expose(self, found: Service, line: int, rest: str) -> None:
+        for word in self._filled(line, rest, self._local).split():
+            number, _, protocol = word.partition("/")
+            if protocol.lower() not in {"", "tcp"} or not number.isascii() or not number.isdigit():
+                self._wrong(line, f"EXPOSE {word} is not one TCP port", "a load calls one TCP port")
+            elif found.port not in {None, int(number)}:
+                self._wrong(line, f"EXPOSE {word}: {found.port} is exposed too", "leave the port that the load calls")
+            else:
+                found.port = int(number)
+
+    def _volume(self, found: Service, line: int, rest: str) -> None:
+        form = self._form(line, "VOLUME", rest)
+        found.volumes += rest.split() if form is None else form
+
+    def _command(self, found: Service, line: int, rest: str) -> None:
+        form = self._form(line, "CMD", rest)
+        found.command = (*SHELL, rest) if form is None else tuple(form)
+        found.lines["command"] = line
+
+    def _entrypoint(self, found: Service, line: int, rest: str) -> None:
+        form = self._form(line, "ENTRYPOINT", rest)
+        # Engines leave CMD out of a shell's entry point, and reset that of the image below for any.
+        found.entrypoint = (*SHELL, rest) if form is None else tuple(form)
+        if form is None:
+            found.command = ()
+        found.lines["entrypoint"] = line
+
+    def _health(self, found: Service, line: int, rest: str) -> None:
+        options: dict[str, str] = {}
+        words = rest
+        while given := re.match(r"--([a-z-]+)=(\S+)\s+", words):
+            options[given[1]] = given[2]
+            words = words[given.end() :]
+        kind, _, command = words.partition(" ")
+        if kind.upper() == "NONE":
+            found.health = None
+            return
+        form = self._form(line, "HEALTHCHECK", command.strip())
+        times = {name: service.seconds(options[name]) for name in ("start-period", "interval") if name in options}
+        retries = options.get("retries", str(RETRIES))
+        if kind.upper() != "CMD" or not command.strip() or None in times.values() or not retries.isdecimal():
+            self._wrong(line, "this is no HEALTHCHECK [--interval=30s ...] CMD COMMAND", "write it so, or NONE")
+            return
+        limit_s = service.within_s(
+            times.get("start-period") or 0.0, times.get("interval") or INTERVAL_S, int(retries) or RETRIES
+        )
+        found.health = Health((*SHELL, command.strip()) if form is None else tuple(form), limit_s)
+
+    def _form(self, line: int, name: str, rest: str) -> list[str] | None:
+        """The words of a JSON list; None where it is a shell's line."""
+        if not rest.startswith("["):
+            return None
+        try:
+            words = json.loads(rest)
+        except (ValueError, RecursionError):
+            words = None
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            self._wrong(line, f"{name}: this is no JSON list of texts", 'write ["PROGRAM", "ARGUMENT"]')
+            return []
+        return words
+
+    def _filled(self, line: int, text: str, values: dict[str, str]) -> str:
+        filled, lacking = service.substituted(text.strip().strip("\"'"), values)
+        if lacking:
+            self._wrong(line, f"{lacking} has no value", "give it one: ARG NAME=VALUE")
+        return filled
+
+    def _words(self, line: int, rest: str) -> list[str]:
+        try:
+            return shlex.split(rest)
+        except ValueError as error:
+            self._wrong(line, f"this is not whole: {str(error).lower()}", "close the quotation marks")
+            return []
+
+
+_BUILD_FIRST = "build it, docker save it, and name that: --image NAME.tar"
+_KEYS = {"ENV": "env", "HEALTHCHECK": "health"}

@@ -1,0 +1,33 @@
+"""Which kind of file an application is read from, by its name."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tare.errors import UsageError
+from tare.workloads.own import dockerfile, service
+from tare.workloads.own.file import contents_of
+from tare.workloads.own.lines import Mistake
+
+_FIX = "name a Dockerfile, or a compose file (.yaml, .yml)"
+
+
+def converted(source: Path, image: str | None) -> tuple[str, list[Mistake]]:
+    """The file of ours that is made of a Dockerfile or a compose file, and what in that is not plain.
+
+    ``image``: the place of the image that was built of it. Raises `UsageError` for a file that cannot be read.
+    """
+    try:
+        text = contents_of(source, _FIX).decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{source} is not UTF-8: {error.reason} at byte {error.start}", fix=_FIX) from error
+    if source.suffix in {".yaml", ".yml"}:
+        from tare.workloads.own import compose  # noqa: PLC0415 (the YAML library, for this alone)
+
+        read, mistakes = compose.read(text, image is not None, os.environ)
+    elif "dockerfile" in source.name.lower() or "containerfile" in source.name.lower():
+        read, mistakes = dockerfile.read(text, image is not None)
+    else:
+        raise UsageError(f"{source} is neither by its name", fix=_FIX)
+    return service.toml_of(read, source.name, image), mistakes

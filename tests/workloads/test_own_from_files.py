@@ -1,0 +1,241 @@
+"""A Dockerfile or a compose file with one service as a file of ours; what is not plain is a mistake at its line."""
+
+import tomllib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tare.cli.commands import application
+from tare.errors import UsageError
+from tare.workloads.own import compose, dockerfile, file, foreign, service
+
+DOCKERFILE = """\
+# escape=`
+ARG BASE=python:3.12
+FROM ${BASE} AS base
+ENV PORT=8080 `
+    # a comment
+
+    MODE="very fast"
+FROM base
+expose $PORT/tcp
+VOLUME ["/var/lib/thing"]
+WORKDIR /srv
+WORKDIR app
+USER www-data
+LABEL a=b
+HEALTHCHECK --interval=5s --start-period=1m CMD curl -fsS http://localhost:8080/health?now || exit 1
+CMD ["python", "-m", "http.server", "8080", "--bind", "0.0.0.0", "--version", "1.8080.2"]
+"""
+COMPOSE = """\
+name: mine
+services:
+  Cache_1:
+    image: redis:${TAG:-7}
+    restart: always
+    command: redis-server --port 6379 --save "" --pass $${HOME}
+    ports: ["127.0.0.1:6379:6379"]
+    environment:
+      MODE: fast
+      TOKEN:
+    user: redis
+    working_dir: /srv
+    volumes: [data:/var/lib/redis, /scratch]
+    healthcheck:
+      test: ["CMD", "redis-cli", "-h", "127.0.0.1", "-p", "6379", "ping"]
+      interval: 2s
+      retries: 5
+volumes: {data: }
+"""
+
+
+def _of_dockerfile(text, built=None):
+    read, mistakes = dockerfile.read(text, built is not None)
+    return tomllib.loads(service.toml_of(read, "Dockerfile", built)), _told(mistakes)
+
+
+def _of_compose(text, built=None, **environment):
+    read, mistakes = compose.read(text, built is not None, environment)
+    return tomllib.loads(service.toml_of(read, "compose.yaml", built)), _told(mistakes)
+
+
+def _told(mistakes):
+    return [(mistake.line, mistake.what) for mistake in mistakes]
+
+
+def test_a_dockerfile_that_builds_nothing_is_read_whole():
+    made, mistakes = _of_dockerfile(DOCKERFILE)
+    assert mistakes == []
+    words = ["python", "-m", "http.server", "{port}", "--bind", "{address}", "--version", "1.8080.2"]
+    assert made == {
+        "name": "python",
+        "source": {"image": "docker://python:3.12"},
+        "start": {
+            "arguments": words,
+            "directory": "/srv/app",
+            "user": "www-data",
+            "env": {"PORT": "{port}", "MODE": "very fast"},
+        },
+        "ready": {"http": "/health?now", "within": 75},
+        "load": {"built_in": "http-get", "path": "/health?now"},
+    }
+
+
+def test_of_an_image_that_was_built_only_what_names_the_port_is_repeated():
+    text = DOCKERFILE.replace("LABEL a=b", "RUN make <<EOF\nCMD not this\nEOF\nENV PATH=/x:$PATH")
+    made, mistakes = _of_dockerfile(text, "mine.tar")
+    assert mistakes == []
+    assert made["source"] == {"image": "mine.tar"}
+    assert made["start"].keys() == {"arguments", "env"}
+    assert made["start"]["env"] == {"PORT": "{port}"}
+
+
+def test_an_entry_point_takes_the_command_and_a_shells_line_is_a_shells():
+    made, _ = _of_dockerfile(
+        'FROM a\nEXPOSE 80\nENTRYPOINT ["a", "--port=80"]\nCMD ["--all"]\nHEALTHCHECK CMD a -p 80\n'
+    )
+    assert made["start"] == {"command": ["a", "--port={port}", "--all"]}
+    assert made["ready"] == {"command": ["/bin/sh", "-c", "a -p {port}"], "within": 90}
+    made, _ = _of_dockerfile("FROM a\nEXPOSE 80\nCMD a --port 80\nHEALTHCHECK NONE\n")
+    assert made["start"] == {"arguments": ["/bin/sh", "-c", "a --port {port}"]}
+    assert made["ready"] == {"tcp": True}
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "what"),
+    [
+        ("RUN make\n", 1, "RUN stands before FROM"),
+        ("", 1, "there is no FROM"),
+        ("# a\nFROM a\n\n# b\nRUN a && \\\n  b\nEXPOSE 1", 5, "RUN builds an image, and tare builds none"),
+        ("FROM a\nEXPOSE 1\nCOPY <<X /x\nRUN\nX\nADD y /\n", 3, "COPY builds an image"),
+        ("FROM scratch\nEXPOSE 1", 1, "scratch is an empty image"),
+        ("FROM ${BASE}\nEXPOSE 1", 1, "BASE has no value"),
+        ("FROM a b\nEXPOSE 1", 1, "is not FROM IMAGE"),
+        ("FROM a\nENV A=1 \\\n B=${OTHER}\nEXPOSE 1", 2, "ENV B: OTHER has no value here"),
+        ("FROM a\nENV A=${B:?no}\nEXPOSE 1", 2, "${B:?no} has no value"),
+        ("FROM a\nEXPOSE 80 443", 2, "EXPOSE 443: 80 is exposed too"),
+        ("FROM a\nEXPOSE 53/udp", 2, "EXPOSE 53/udp is not one TCP port"),
+        ("FROM a\nCMD run", 1, "no port is named"),
+        ("FROM a\nEXPOSE 1\nWORKDIR b", 3, "only the image knows"),
+        ('FROM a\nEXPOSE 1\nCMD ["a", 1]', 3, "CMD: this is no JSON list"),
+        ('FROM a\nEXPOSE 1\nENV A="b', 3, "this is not whole"),
+        ("FROM a\nEXPOSE 1\nCMD run {memory}", 3, "{memory} would stand for something of tare's"),
+        ("FROM a\nEXPOSE 1\nHEALTHCHECK --interval=often CMD a", 3, "no HEALTHCHECK"),
+        ('FROM a\nEXPOSE 1\nSHELL ["b"]', 3, "SHELL is not read"),
+    ],
+)
+def test_what_is_not_plain_in_a_dockerfile_is_told_at_its_line(text, line, what):
+    assert any(at == line and what in told for at, told in _of_dockerfile(text)[1]), _of_dockerfile(text)[1]
+
+
+def test_a_compose_file_with_one_service_is_read_whole():
+    made, mistakes = _of_compose(COMPOSE, TOKEN="t", TAG="")
+    assert mistakes == []
+    assert made == {
+        "name": "cache-1",
+        "source": {"image": "docker://redis:7"},
+        "start": {
+            "arguments": ["redis-server", "--port", "{port}", "--save", "", "--pass", "${HOME}"],
+            "directory": "/srv",
+            "user": "redis",
+            "env": {"MODE": "fast", "TOKEN": "t"},
+        },
+        "ready": {"command": ["redis-cli", "-h", "{address}", "-p", "{port}", "ping"], "within": 10},
+    }
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "line", "what"),
+    [
+        ("redis:${TAG:-7}", "redis:${TAG}", 4, "TAG has no value"),
+        ("TOKEN:", "OTHER:", 10, "OTHER has no value"),
+        ("image: redis:${TAG:-7}", "build: .", 4, "services.Cache_1.build builds an image, and tare builds none"),
+        ("    image: redis:${TAG:-7}\n", "", 4, "has no image"),
+        ("restart: always", "privileged: true", 5, "services.Cache_1.privileged is nothing that every platform"),
+        ("restart: always", "env_file: .env", 5, "services.Cache_1.env_file is nothing"),
+        ("restart: always", "<<: {a: b}", 5, "takes keys from elsewhere"),
+        ('["127.0.0.1:6379:6379"]', '["80", "443"]', 7, "ports: 443 comes after 80"),
+        ('["127.0.0.1:6379:6379"]', '["53:53/udp"]', 7, "53:53/udp is not one TCP port"),
+        ('["127.0.0.1:6379:6379"]', '["8000-8001"]', 7, "8000-8001 is not one TCP port"),
+        ("data:/var/lib/redis", "./conf:/etc/conf:ro", 13, "./conf is of this host"),
+        ('["CMD", "redis-cli"', '["redis-cli"', 15, "begins with none of CMD, CMD-SHELL and NONE"),
+        ("interval: 2s", "interval: often", 16, "healthcheck.interval is no duration"),
+        ("volumes: {data: }", "secrets: {a: b}", 18, "secrets is not read"),
+        ("volumes: {data: }", "volumes: {data: ", 19, "this is not YAML"),
+        ("volumes: {data: }", "  db: {image: postgres}", 18, "there are 2 services (Cache_1, db)"),
+        ("name: mine", "name: mine\nname: yours", 2, "a key twice"),
+    ],
+)
+def test_what_is_not_plain_in_a_compose_file_is_told_at_its_line(before, after, line, what):
+    assert before in COMPOSE
+    _, mistakes = _of_compose(COMPOSE.replace(before, after, 1), TOKEN="t")
+    assert any(at == line and what in told for at, told in mistakes), mistakes
+
+
+def test_long_forms_and_a_health_check_without_one_are_read():
+    made, mistakes = _of_compose(
+        "services:\n  a:\n    image: a\n    entrypoint: [a, -p]\n    command: ['80']\n"
+        "    ports: [{target: 80, published: 8080}]\n"
+        "    environment: [A=0.0.0.0:80]\n    volumes: [{type: volume, source: b, target: /b}]\n"
+        "    healthcheck: {disable: true}\n"
+    )
+    assert mistakes == []
+    assert made["start"] == {"command": ["a", "-p", "{port}"], "env": {"A": "{address}:{port}"}}
+    assert made["ready"] == {"tcp": True}
+
+
+@pytest.mark.parametrize(
+    ("command", "page"),
+    [
+        ("wget -q --spider http://127.0.0.1/up", "/up"),
+        ("curl --fail http://localhost || exit 1", "/"),
+        ("curl -f http://localhost:81/", None),
+        ("curl -f http://example.org/", None),
+        ("curl -f -X POST http://localhost/", None),
+        ("curl -f http://localhost/ && rm x", None),
+        ("curl -f http://localhost/ 'open", None),
+    ],
+)
+def test_a_health_check_that_fetches_its_own_page_alone_is_one_of_ours(command, page):
+    made, _ = _of_dockerfile(f"FROM a\nEXPOSE 80\nENV P=80\nHEALTHCHECK CMD {command}\n")
+    assert made["ready"].get("http") == page
+    assert ("command" in made["ready"]) == (page is None)
+
+
+@given(
+    st.text() | st.lists(st.sampled_from([*DOCKERFILE.splitlines(), *COMPOSE.splitlines(), "}{[", "\\"])).map("\n".join)
+)
+def test_whatever_is_in_a_file_there_is_a_toml_or_a_mistake(text):
+    _of_dockerfile(text)
+    _of_compose(text)
+
+
+def test_what_is_written_is_a_file_of_ours_and_what_it_lacks_is_said(tmp_path, capfd, monkeypatch):
+    (tmp_path / "Dockerfile").write_text(DOCKERFILE)
+    (tmp_path / "compose.yml").write_text(COMPOSE)
+    application.init(tmp_path / "a.toml", tmp_path / "Dockerfile", None)
+    described, mistakes = file.examine(tmp_path / "a.toml")
+    assert mistakes == []
+    assert described.contents.ready.http == "/health?now"
+    assert "lacks" not in capfd.readouterr().out
+    monkeypatch.setenv("TOKEN", "t")
+    application.init(tmp_path / "b.toml", tmp_path / "compose.yml", None)
+    printed = capfd.readouterr().out.replace("\n", "")
+    assert "b.toml:1: load: it is missing" in printed
+
+
+def test_what_cannot_be_read_writes_nothing(tmp_path, capfd):
+    (tmp_path / "Dockerfile").write_text("FROM a\nRUN b\nEXPOSE 1\n")
+    with pytest.raises(UsageError, match="has one mistake"):
+        application.init(tmp_path / "a.toml", tmp_path / "Dockerfile", None)
+    assert "Dockerfile:2: RUN builds an image" in capfd.readouterr().out.replace("\n", "")
+    assert not (tmp_path / "a.toml").exists()
+    with pytest.raises(UsageError, match="--image goes with --from"):
+        application.init(tmp_path / "a.toml", None, "x.tar")
+    (tmp_path / "other").write_text("FROM a\n")
+    with pytest.raises(UsageError, match="neither by its name"):
+        foreign.converted(tmp_path / "other", None)
+    (tmp_path / "x.yml").write_bytes(b"\xff")
+    with pytest.raises(UsageError, match="not UTF-8"):
+        foreign.converted(tmp_path / "x.yml", None)
