@@ -1,7 +1,8 @@
 //! The command line: `serve [--beacon ADDR:PORT --token HEX] [--init] [--userspace-at SECONDS] [--host HOST] [--held]`,
 //! `version`, `nothing`, which ends at once: a small program for the probe that starts programs; and the two sides of
-//! requests over a network, `answer KIND PORT SIZE` and `ask KIND ADDRESS PORT SECONDS WARMUP SIZE [PATH]`; and an
-//! application as it is to be started, `run`, with the files that it reads, `write PATH` (`crate::run`).
+//! requests over a network, `answer KIND PORT SIZE` and `ask KIND ADDRESS PORT SECONDS WARMUP SIZE [PATH]`; the users of
+//! a site, `users` (`crate::users`); and an application as it is to be started, `run`, with the files that it reads,
+//! `write PATH` (`crate::run`).
 //!
 //! Called as `true` it succeeds: an application's root may have no other program.
 
@@ -14,10 +15,12 @@ use crate::exchange::{Client, Server};
 use crate::probes::NOTHING;
 use crate::run::{self, Application};
 use crate::serve;
+use crate::users::Users;
 
 const USAGE: &str = "usage: tare-agent serve [--beacon ADDR:PORT --token HEX] [--init] [--userspace-at SECONDS] \
                      [--host vsock:CID:PORT|tcp:ADDR:PORT] [--held] | tare-agent answer udp|tcp|tcp-each|http PORT SIZE | \
                      tare-agent ask udp|tcp|tcp-each|http ADDR PORT SECONDS WARMUP SIZE [PATH] | \
+                     tare-agent users ADDR PORT USERS SECONDS THINK_MS PACE_MS LIMIT_MS SEARCHES WORDS SEED PATH... | \
                      tare-agent run [OPTION VALUE]... -- PROGRAM... | tare-agent write PATH | \
                      tare-agent version | tare-agent nothing";
 
@@ -28,6 +31,7 @@ pub enum Task {
     Nothing,
     Answer(Server),
     Ask(Client),
+    Users(Users),
     Run(Application),
     Write(String),
     Serve {
@@ -52,6 +56,7 @@ pub fn run(args: impl Iterator<Item = String>) -> ExitCode {
         Ok(Task::Nothing) => ExitCode::SUCCESS,
         Ok(Task::Answer(server)) => ended(server.run()),
         Ok(Task::Ask(client)) => ended(client.run().map(|figures| print!("{figures}"))),
+        Ok(Task::Users(users)) => ended(users.run().map(|tally| print!("{tally}"))),
         Ok(Task::Run(application)) => application.run().map_or_else(
             |error| {
                 eprintln!("tare-agent: {error}");
@@ -87,6 +92,7 @@ pub fn parse(mut args: impl Iterator<Item = String>) -> Result<Task, String> {
         Some(NOTHING) => Ok(Task::Nothing),
         Some("answer") => Server::parse(args).map(Task::Answer),
         Some("ask") => Client::parse(args).map(Task::Ask),
+        Some("users") => Users::parse(args).map(Task::Users),
         Some("run") => Application::parse(args).map(Task::Run),
         Some("write") => args.next().map(Task::Write).ok_or("no file is named".to_owned()),
         Some("serve") => parse_serve(args),

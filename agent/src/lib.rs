@@ -22,3 +22,4 @@ pub mod probes;
 pub mod run;
 pub mod serve;
 pub mod sys;
+pub mod users;

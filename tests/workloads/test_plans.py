@@ -163,7 +163,7 @@ PACKAGES = {
     "sh": "coreutils", "sleep": "coreutils", "rm": "coreutils", "ping": "iputils-ping", "ctest": "cmake",
     "redis-benchmark": "redis-tools", "nginx": "nginx-light", "ab": "apache2-utils", "mariadbd": "mariadb-server",
     "memcaslap": "libmemcached-tools", "setpriv": "util-linux", "pgbench": "postgresql-15",
-    "pg_isready": "postgresql-15",
+    "pg_isready": "postgresql-15", "test": "coreutils",
 }  # fmt: skip
 
 

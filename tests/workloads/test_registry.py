@@ -131,6 +131,8 @@ def test_all_workloads_by_family_and_name():
         "postgresql-select",
         "redis",
         "redis-connections",
+        "site",
+        "site-users",
     ]
 
 

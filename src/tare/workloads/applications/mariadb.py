@@ -35,10 +35,10 @@ _OPTIONS = (
     "--no-defaults", "--user=root", "--skip-log-bin", "--innodb-log-file-size=48M", "--skip-name-resolve",
     "--innodb-buffer-pool-load-at-startup=OFF", "--innodb-buffer-pool-dump-at-shutdown=OFF", "--max-connections=200",
 )  # fmt: skip
-#: $1: the folder, $2: tables, $3: rows of each, the rest: the server's options. Makes the tables where they are not
-#: there yet, and copies them.
+#: $1: the folder, $2: the name of the seed, $3: the commands that fill it, the rest: the server's options. Makes the
+#: database where it is not there yet, and copies it. `client` asks the server that is being filled.
 _PREPARE = """
-folder=$1; tables=$2; rows=$3; seed=$folder/seed-$tables-$rows; shift 3
+folder=$1; seed=$folder/seed-$2; fill=$3; shift 3
 client() { "$@" --user=root --socket="$folder/new/s"; }
 if [ ! -d "$seed" ]; then
     rm -rf "$folder" && mkdir -p "$folder/new"
@@ -49,19 +49,23 @@ if [ ! -d "$seed" ]; then
         kill -0 "$server" || { tail -n 1 "$folder/log" >&2; exit 1; }
         sleep 0.1
     done
-    client mariadb <<'SQL'
-CREATE DATABASE sbtest;
-CREATE USER sbtest@'%' IDENTIFIED BY 'tare';
-GRANT ALL ON sbtest.* TO sbtest@'%';
-SQL
-    sysbench oltp_common --db-driver=mysql --mysql-socket="$folder/new/s" --mysql-user=root --mysql-db=sbtest \\
-        --tables="$tables" --table-size="$rows" prepare >"$folder/log" || { tail -n 1 "$folder/log" >&2; exit 1; }
+    eval "$fill"
     client mariadb-admin shutdown
     wait "$server"
     mv "$folder/new" "$seed"
 fi
 rm -rf "$folder/db"
 cp -a "$seed" "$folder/db"
+"""
+#: With so many tables of so many rows.
+_FILL = """
+client mariadb <<'SQL'
+CREATE DATABASE sbtest;
+CREATE USER sbtest@'%' IDENTIFIED BY 'tare';
+GRANT ALL ON sbtest.* TO sbtest@'%';
+SQL
+sysbench oltp_common --db-driver=mysql --mysql-socket="$folder/new/s" --mysql-user=root --mysql-db=sbtest \\
+    --tables={tables} --table-size={rows} prepare >"$folder/log" || {{ tail -n 1 "$folder/log" >&2; exit 1; }}
 """
 _NUMBER = r"\d+(?:\.\d+)?"
 _WINDOW = re.compile(
@@ -111,11 +115,8 @@ class MariaDb(RunWorkload):
         tables, rows, time_s = (int(params[name]) for name in ("tables", "rows", "time_s"))
         require_room("MariaDB", 2 * (tables * rows * ROW_BYTES + FIXED_BYTES), around)
         pool = min(int(params["pool_mib"]), around.memory_bytes // 4 >> 20)
-        seed = ("bash", "-eu", "-c", _PREPARE, "prepare", FOLDER, str(tables), str(rows), *_OPTIONS)
-        server = (
-            "mariadbd", *_OPTIONS, f"--datadir={FOLDER}/db", f"--socket={FOLDER}/db/s", f"--port={where.inside}",
-            f"--bind-address={where.listen}", f"--innodb-buffer-pool-size={pool}M",
-        )  # fmt: skip
+        fill = _FILL.format(tables=tables, rows=rows)
+        network = (f"--port={where.inside}", f"--bind-address={where.listen}")
         load = (
             "sysbench", self.test, "--db-driver=mysql", f"--mysql-host={where.address}", f"--mysql-port={where.port}",
             "--mysql-user=sbtest", "--mysql-password=tare", "--mysql-db=sbtest", f"--tables={tables}",
@@ -124,8 +125,10 @@ class MariaDb(RunWorkload):
         )  # fmt: skip
         limit_s = time_s + GRACE_S
         return RunPlan(
-            prepare=(Command(seed, time_limit_s=tables * rows / SLOWEST + 2 * serving.READY_LIMIT_S),),
-            servers=(serving.server(server, where, time_limit_s=limit_s + serving.READY_LIMIT_S),),
+            prepare=(seeded(FOLDER, f"{tables}-{rows}", fill, time_limit_s=tables * rows / SLOWEST),),
+            servers=(
+                serving.server(server(FOLDER, pool, *network), where, time_limit_s=limit_s + serving.READY_LIMIT_S),
+            ),
             measures=(Command(load, side=Side.CLIENT, time_limit_s=limit_s, cwd="/"),),
             cleanup=(Command(("rm", "-rf", f"{FOLDER}/db")),),
         )
@@ -161,6 +164,22 @@ class MariaDb(RunWorkload):
             },
             work=figures["transactions"],
         )
+
+
+def seeded(folder: str, name: str, fill: str, *, time_limit_s: float) -> Command:
+    """Makes a database in a folder of its own, once an instance, and copies it to ``FOLDER/db`` each time.
+
+    ``name``: what tells its contents from others'. ``fill``: the shell commands that fill it, in ``time_limit_s``;
+    `client PROGRAM` asks the server as root.
+    """
+    argv = ("bash", "-eu", "-c", _PREPARE, "prepare", folder, name, fill, *_OPTIONS)
+    return Command(argv, time_limit_s=time_limit_s + 2 * serving.READY_LIMIT_S)
+
+
+def server(folder: str, pool_mib: int, *more: str) -> tuple[str, ...]:
+    """The server on what `seeded` left, with its socket at ``FOLDER/db/s``."""
+    place = (f"--datadir={folder}/db", f"--socket={folder}/db/s")
+    return ("mariadbd", *_OPTIONS, *place, *more, f"--innodb-buffer-pool-size={pool_mib}M")
 
 
 def require_room(name: str, needed: int, around: Surroundings) -> None:

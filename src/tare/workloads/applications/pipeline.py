@@ -8,9 +8,7 @@ CPUs, ctest runs GoogleTest's programs, gcovr reads their coverage, cppcheck ana
 
 from __future__ import annotations
 
-import io
 import re
-import tarfile
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -18,6 +16,7 @@ from typing import ClassVar
 
 from tare.errors import ParseError
 from tare.model import Direction, Family, Layer, Metric
+from tare.workloads.applications import serving
 from tare.workloads.base import Command, Completed, Outcome, Params, RunPlan, RunWorkload, Surroundings
 from tare.workloads.output import shown, text_of
 
@@ -90,15 +89,8 @@ class Pipeline(RunWorkload):
 
 def _checkout() -> bytes:
     """The program as a tar, the same bytes each time."""
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as archive:
-        folder = resources.files("tare.workloads.applications").joinpath("program")
-        for file in sorted(folder.iterdir(), key=lambda file: file.name):
-            contents = file.read_bytes()
-            entry = tarfile.TarInfo(file.name)
-            entry.size = len(contents)
-            archive.addfile(entry, io.BytesIO(contents))
-    return packed.getvalue()
+    folder = resources.files("tare.workloads.applications").joinpath("program")
+    return serving.tar_of({file.name: file.read_bytes() for file in folder.iterdir()})
 
 
 WORKLOAD = Pipeline()
