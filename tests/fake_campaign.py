@@ -213,6 +213,8 @@ def record(shape: Shape) -> CampaignRecord:
                 not_honoured=["memory limit counts the sentry"] if name.startswith("gvisor") else [],
                 open_by_design={"*": "it is the host itself"} if name == "native" else {},
                 network_path="veth pair" if name == "native" else "bridge and veth",
+                daemon="dockerd" if name == "docker" else "",
+                needs_root=name != "gvisor-systrap",
             )
             for name in shape.slowdown
         ],

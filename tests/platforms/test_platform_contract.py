@@ -31,6 +31,9 @@ def test_every_platform_of_the_tree_keeps_the_contract(name):
         ({"open_by_design": ["kmsg"]}, "a text for each door"),
         ({"open_by_design": {"kmsg": None}}, "a text for each door"),
         ({"has_agent": "yes"}, "neither True nor False"),
+        ({"daemon": None}, "a daemon that is no text"),
+        ({"needs_root": "no"}, "neither True nor False"),
+        ({"without_root": True}, "runs without root, and needs root"),
         ({"start_patience": 0}, "no number above 0"),
         ({"start_patience": float("nan")}, "no number above 0"),
     ],
@@ -115,3 +118,24 @@ def test_those_whose_work_is_elsewhere_keep_no_quota():
         "libvirt-xen",
         "xen-pv",
     }
+
+
+def test_which_platforms_share_a_daemon_and_which_do_without_root():
+    platforms = registry.all_platforms().values()
+    daemons = {}
+    for platform in platforms:
+        daemons.setdefault(platform.daemon, set()).add(platform.name.partition("-")[0])
+    del daemons[""]
+    assert daemons == {
+        "dockerd": {"docker"},
+        "containerd": {"containerd"},
+        "lxd": {"lxd"},
+        "incusd": {"incus"},
+        "libvirtd": {"libvirt"},
+        "xenstored": {"xen"},
+    }
+    assert {platform.name for platform in platforms if not platform.needs_root} == {
+        "native", "native-plain", "native-userland", "native-veth",
+        "bubblewrap", "bubblewrap-userns", "charliecloud", "podman-rootless",
+    }  # fmt: skip
+    assert {"docker-in-qemu", "runc", "podman", "nspawn"} <= {each.name for each in platforms}

@@ -127,11 +127,14 @@ def test_what_has_no_figure_is_sorted_last_either_way(page_of: Any, answered: Pa
 def test_the_cheapest_platform_below_ten_per_cent_without_a_daemon_is_found(page_of: Any, answered: Path) -> None:
     page = page_of(answered)
     form = page.locator("form.filters")
-    form.locator("[name=cost]").fill("10")
+    form.locator("[data-below=cpu]").fill("10")
     assert set(platforms(page)) == {"runc", "docker", "gvisor-systrap"}
-    form.locator("[name=daemon]").check()
-    page.locator("table.heat thead th button").nth(column(page, "CPU cost")).click()
-    assert platforms(page) == ["runc", "gvisor-systrap"]
+    form.locator("[data-without=daemon]").check()
+    assert platforms(page) == ["runc", "gvisor-systrap"]  # the least CPU cost first, without a click
+    button = page.locator("table.heat thead th button").nth(column(page, "CPU cost"))
+    button.click()
+    assert platforms(page) == ["gvisor-systrap", "runc"]
+    button.click()
     assert form.locator("output").inner_text().startswith("2 of 4 platforms; least CPU cost: runc, ")
     assert page.locator(".card:visible h3").all_inner_texts() == ["runc", "gvisor-systrap"]
     form.locator("[name=name]").fill("gvi(")  # no whole expression: nothing changes
@@ -139,6 +142,33 @@ def test_the_cheapest_platform_below_ten_per_cent_without_a_daemon_is_found(page
     form.locator("[name=name]").fill("^gvi")
     assert platforms(page) == ["gvisor-systrap"]
     assert page.complaints == []
+
+
+def test_start_system_calls_and_root_are_filters_too(page_of: Any, answered: Path) -> None:
+    page = page_of(answered)
+    form = page.locator("form.filters")
+    form.locator("[data-below=start]").fill("60")
+    assert platforms(page) == ["runc", "docker", "gvisor-systrap"]
+    form.locator("[data-without=root]").check()
+    assert platforms(page) == ["gvisor-systrap"]
+    form.locator("[data-without=root]").uncheck()
+    form.locator("[data-below=calls]").fill("200")
+    assert set(platforms(page)) < {"runc", "docker", "gvisor-systrap"}
+
+
+def test_without_its_script_the_page_has_a_sorted_table_and_the_best_of_each(browser: Any, answered: Path) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(answered.resolve().as_uri())
+    assert platforms(page) == ["runc", "docker", "gvisor-systrap", "gvisor-ptrace"]
+    assert not page.locator("form.filters").is_visible()
+    assert page.locator(".picks dt").all_inner_texts()[:3] == [
+        "least CPU cost",
+        "... without a shared daemon",
+        "... without root",
+    ]
+    assert page.locator(".picks dd b").all_inner_texts()[:3] == ["runc", "runc", "gvisor-systrap"]
+    context.close()
 
 
 def test_the_score_sheet_follows_priorities_and_weights(page_of: Any, tmp_path: Path) -> None:

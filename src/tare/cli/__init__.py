@@ -49,7 +49,7 @@ def interrupted() -> str:
     """The message after an interrupt: whether anything that tare made is still on the host, and what was measured."""
     # slow to import, and rarely needed here
     from tare.host.resources import journal  # noqa: PLC0415
-    from tare.store.opening import kept_in  # noqa: PLC0415
+    from tare.store import kept_in  # noqa: PLC0415
 
     measured = ["what was measured is kept"] if kept_in() else []
     mine = [str(entry.resource) for entry in journal.of_this_process()]

@@ -8,8 +8,10 @@ from pathlib import Path
 from tare.analysis.exposure.attack_profile import Weights, load_weights
 from tare.cli.console import Console, emit
 from tare.outputs import check_page
+from tare.report.campaign.build import build
+from tare.report.campaign.choose import parse
 from tare.report.campaign.model import to_json
-from tare.report.campaign.terminal import render_all
+from tare.report.campaign.terminal import render_all, render_choice
 from tare.report.footprint.build import Asked, read_files
 from tare.report.formats.html import materials, write_page
 
@@ -36,6 +38,17 @@ def show_report(
         sources=sources,
     )
     show(files, html=html, as_json=as_json, every_metric=every_metric, cautions=cautions, beside=beside, asked=asked)
+
+
+def show_choice(files: Sequence[Path], choose: str) -> None:
+    """Print which platforms of each campaign have what is asked for (`tare.report.campaign.choose`).
+
+    Raises `TareError`.
+    """
+    asked = parse(choose)
+    console = to_read()
+    for file in files:
+        console.print(render_choice(build(file), asked, width=console.width))
 
 
 def show(

@@ -51,6 +51,9 @@ def start_is_seen(bench: Bench) -> None:
     marks = bench.running.marks
     assert marks is not None, "the shared instance's start is measured"
     limit_ns = stretched(bench.running.instance.spec.start_limit_s) * 1e9
+    if bench.platform.has_agent:  # else the group may be tare's own, which gives the machine an address
+        shares = bool(bench.running.instance.daemons)
+        promise(not shares or bench.platform.daemon, "its instances share a daemon that it does not name")
     if not bench.platform.has_agent:
         promise(marks.answer_ns is not None and 0 < marks.answer_ns < limit_ns, f"it answered at {marks.answer_ns} ns")
         promise(marks.ping_ns is not None or marks.reasons.get("ping_ns"), "ping_ns is missing without a reason")

@@ -279,6 +279,9 @@ class Platform(ABC):
     start_patience: float = 1.0  # how many times longer than others' its start may take before it is given up
     #: whether it runs by a user's own rights: as root of a user namespace (`own_namespaces`)
     without_root: bool = False
+    #: whether only root, or a daemon of root's, can do what it does: not so where tare alone needs root around it
+    needs_root: bool = True
+    daemon: str = ""  # the program on this host that its instances share, and do not start without; "": there is none
     publishes: bool = False  # whether clients reach it by a port that it publishes, where `LaunchSpec.published`
     by_default: bool = True  # whether it takes part when the user names no platforms
     #: families of workloads with which it takes part then too: there the baseline has costs that others have as well

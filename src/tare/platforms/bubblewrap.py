@@ -56,6 +56,7 @@ class Bubblewrap(Platform):
         "exec`, before the start instant",
     )
     by_default = False
+    needs_root = False  # bwrap makes a user namespace for who has no rights
     open_by_design = left_open.on_bridge("no seccomp filter: bwrap has none of its own", *left_open.UNFILTERED)
 
     def __init__(self, name: str, *, users: bool = False) -> None:

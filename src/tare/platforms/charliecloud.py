@@ -43,6 +43,7 @@ class Charliecloud(Platform):
     title = "Charliecloud (ch-run), as a user without rights"
     network_path = "client, bridge, host stack"
     by_default = False
+    needs_root = False  # its root may be a folder; it is an overlay of root's here, as on all platforms
     open_by_design = left_open.doors(SHARED, *OPEN)
 
     def detect(self) -> Availability:

@@ -45,6 +45,7 @@ class Containerd(Platform):
     """A container of ``ctr run`` with its own defaults, on a snapshot of the image, in tare's network namespace."""
 
     by_default = False
+    daemon = "containerd"
 
     def __init__(self, name: str, runtime: str, title: str, *, runcs_shim: bool = False) -> None:
         """``runcs_shim``: runc's shim starts the runtime, though it has one of its own."""

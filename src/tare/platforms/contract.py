@@ -37,6 +37,7 @@ _SWITCHES = (
     "by_default",
     "publishes",
     "without_root",
+    "needs_root",
 )
 
 T = TypeVar("T")
@@ -79,8 +80,11 @@ def _values(platform: Platform) -> Iterator[str]:
     for name in _SWITCHES:
         if not isinstance(getattr(platform, name, None), bool):
             yield f"has a {name} that is neither True nor False"
-    if not isinstance(getattr(platform, "no_direct_io", None), str):
-        yield "has a no_direct_io that is no text"
+    for name in ("no_direct_io", "daemon"):
+        if not isinstance(getattr(platform, name, None), str):
+            yield f"has a {name} that is no text"
+    if getattr(platform, "without_root", False) is True and getattr(platform, "needs_root", None) is True:
+        yield "runs without root, and needs root"
     beside = getattr(platform, "monitor_bytes", None)
     if not isinstance(beside, int) or beside < 0:
         yield "has monitor_bytes that are no number of bytes"

@@ -69,6 +69,8 @@ class Docker(Platform):
     ``network``: ``bridge``, ``host`` or ``none``, as ``docker run --network`` has it.
     """
 
+    daemon = "dockerd"
+
     def __init__(
         self, name: str, program: str, title: str, network: str = "bridge", options: Mapping[str, str] | None = None
     ) -> None:

@@ -49,6 +49,7 @@ class Libvirt(Platform):
     """Domains of one of libvirt's drivers."""
 
     by_default = False
+    daemon = "libvirtd"
     driver: str
     package: str  # Debian's, of the driver
     needs: Sequence[str] = ()  # programs that its domains take besides

@@ -36,6 +36,7 @@ class Native(Platform):
     open_by_design = left_open.every_door("only a chroot, and what runs in it is the host's root")
     baseline: ClassVar[bool] = True
     without_root = True
+    needs_root = False
 
     def detect(self) -> Availability:
         """Root and chroot are all it takes."""

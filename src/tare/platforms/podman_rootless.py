@@ -104,6 +104,7 @@ class PodmanRootless(Platform):
 
     network_path = PATHS[SLIRP]
     by_default = False
+    needs_root = False
     publishes = True
     not_honoured = ("it makes its container within its start: from prepared, that is in it too",)
     open_by_design: Mapping[str, str] = {**left_open.BY_NETWORK["bridge"], **left_open.BY_PODMANS_FILTER}

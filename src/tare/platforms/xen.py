@@ -91,6 +91,7 @@ class Xen(Platform):
     no_direct_io = "the disk is a loop device over a file on the host, which goes through the host's page cache"
     keeps_quota = False
     own_kernel = True
+    daemon = "xenstored"
     by_default = False
     network_path = "client, bridge, vif (netback, netfront)"
     open_by_design = left_open.BY_BRIDGE

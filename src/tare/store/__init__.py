@@ -7,7 +7,7 @@ from tare import lazily
 if TYPE_CHECKING:
     from tare.store.durations import block_durations, with_turns, workload_seconds
     from tare.store.limits import OUTPUT_CAP
-    from tare.store.opening import create_store, open_store, read_store
+    from tare.store.opening import create_store, kept_in, open_store, read_store
     from tare.store.packed import Output
     from tare.store.reading import known_part, why_not
     from tare.store.record import (
@@ -43,6 +43,7 @@ __all__ = [
     "WorkloadRecord",
     "block_durations",
     "create_store",
+    "kept_in",
     "known_part",
     "open_store",
     "read_store",

@@ -38,6 +38,8 @@ class PlatformRecord(_Frozen):
     open_by_design: dict[Name, Text] = {}  # doors to the host that it leaves open: name (`*`: all), and why
     network_path: Text = ""
     remarks: dict[Name, Text] = {}  # what its figures of a family are to be read with, by the family
+    daemon: Text | None = None  # the program that its instances share; "": there is none; None: an older tare asked not
+    needs_root: bool | None = None  # whether only root, or a daemon of root's, can run it; None: likewise
     package: Text = ""  # of the plug-in that it comes from, with its version; "": it is tare's own
 
 

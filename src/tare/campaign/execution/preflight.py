@@ -137,6 +137,8 @@ def _try(platform: Platform, answer: Availability, image: Image, launcher: Insta
         open_by_design=dict(platform.open_by_design),
         network_path=observed.network_path,
         remarks=dict(observed.remarks),
+        daemon=platform.daemon,
+        needs_root=platform.needs_root,
         package=registry.package(platform.name),
     )
     return Ready(platform, record, fairness)

@@ -27,6 +27,12 @@ def report(
     ),
     every_metric: bool = typer.Option(False, "--all", help="Show every metric, not only the headlines."),
     cautions: bool = typer.Option(False, "--cautions", help="Print every caution, not only how many there are."),
+    choose: str | None = typer.Option(
+        None,
+        "--choose",
+        help="Only the platforms with what is asked for, the least CPU cost first: cpu<10% start<300ms calls<300"
+        " daemon=no root=no, or some of these.",
+    ),
     weights: Path | None = typer.Option(
         None,
         "--weights",
@@ -52,6 +58,7 @@ def report(
 
     Examples: [cyan]tare report night.tare[/], [cyan]tare report night.tare --html night.html[/],
     [cyan]tare report night.tare --share shared.tare --html shared.html[/],
+    [cyan]tare report night.tare --choose "cpu<10% daemon=no"[/],
     [cyan]tare report night.tare --beside karna-2021[/], [cyan]tare report night.tare --json | jq .results[/]
     """
     inputs = [file for file in (weights, functions) if file is not None]
@@ -61,6 +68,8 @@ def report(
         require_campaign(file)
     if html is not None:
         check_page(html, [*files, *inputs])
+    if choose is not None and (as_json or html is not None):
+        raise UsageError("--choose is for the terminal", fix="leave --json and --html out: the page has filters itself")
     if share is not None:
         if len(files) != 1:
             raise UsageError("--share makes a copy of one campaign", fix="name one file")
@@ -71,6 +80,11 @@ def report(
         share_copy(files[0], share)
         files = [share]
 
+    if choose is not None:
+        from tare.cli.report import show_choice
+
+        show_choice(files, choose)
+        return
     from tare.cli.report import show_report
 
     show_report(

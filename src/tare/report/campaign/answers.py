@@ -27,11 +27,16 @@ def answers_of(
 ) -> list[AnswerReport]:
     """The answers with their words. ``results``: those that the answers were made from."""
     by_name = {(result.workload, result.metric): result for result in results}
-    daemons = {each.name: each.daemons_share is not None for each in facts}
+    by_platform = {each.name: each for each in facts}
     return [
-        _answer(answer, by_name, exposed_of(surfaces, answer.platform, baseline), daemon=daemons[answer.platform])
+        _answer(answer, by_name, exposed_of(surfaces, answer.platform, baseline), by_platform[answer.platform])
         for answer in answers
     ]
+
+
+def shares_daemon(facts: PlatformFacts) -> bool:
+    """Whether its instances share a daemon: as the platform says; in older campaigns, whether one had CPU time."""
+    return facts.daemons_share is not None if facts.daemon is None else bool(facts.daemon)
 
 
 def exposed_of(surfaces: SurfacesReport | None, platform: str, baseline: str) -> Exposed | None:
@@ -50,8 +55,7 @@ def _answer(
     answer: Answer,
     results: Mapping[tuple[str, str], ResultReport],
     exposed: Exposed | None,
-    *,
-    daemon: bool,
+    facts: PlatformFacts,
 ) -> AnswerReport:
     shown = [_shown(each, results, answer.platform) for each in answer.standings]
     settling = answer.settling
@@ -59,7 +63,8 @@ def _answer(
         platform=answer.platform,
         sentences=sentences(answer, shown, exposed),
         dimensions=[_dimension(each) for each in shown],
-        daemon=daemon,
+        daemon=shares_daemon(facts),
+        needs_root=facts.needs_root,
         calls=None if exposed is None else exposed.calls,
         baseline_calls=None if exposed is None else exposed.baseline,
         settling=None
@@ -94,6 +99,8 @@ def _dimension(shown: Shown) -> DimensionReport:
         n_figures=standing.n_figures,
         felt=standing.felt,
         op_percent=shown.platform.op_percent,
+        value=shown.platform.mean,
+        unit=shown.result.unit,
         figure=figure(shown),
         text=clause(shown),
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tare.analysis.answers import Dimension, State
 from tare.report.campaign.cells import EMPTY
+from tare.report.campaign.choose import Amount, amount, by_cost, isolating
 from tare.report.campaign.model import AnswerReport, DimensionReport, Report
 from tare.report.sentences.answers import DIMENSIONS, EXPOSURE, EXPOSURE_MEANING, MEANINGS
 from tare.report.sentences.numbers import percent
@@ -45,18 +46,25 @@ class HeatCell:
 
 @dataclass(frozen=True, slots=True)
 class HeatRow:
-    """A platform; ``cost``: its CPU cost in per cent, where it is known; ``isolates``: not so a second baseline."""
+    """A platform; ``place``: its answer's in the report; ``isolates``: not so a second baseline.
+
+    ``amounts``: what the page's filters limit, where it is known. ``needs``: the daemon and root, in words. ``root``:
+    whether it needs root; None: not known.
+    """
 
     platform: str
+    place: int
     cells: tuple[HeatCell, ...]
+    needs: str
     daemon: bool
+    root: bool | None
     isolates: bool
-    cost: float | None = None
+    amounts: Mapping[Amount, float]
 
 
 @dataclass(frozen=True, slots=True)
 class Heat:
-    """The table; ``meanings``: of its columns."""
+    """The table, the least CPU cost first; ``meanings``: of its columns."""
 
     columns: tuple[str, ...]
     meanings: tuple[str, ...]
@@ -75,10 +83,18 @@ def heat(report: Report) -> Heat:
         if any(each.dimension is dimension and each.figure for answer in report.answers for each in answer.dimensions)
     ]
     exposure = any(answer.calls is not None for answer in report.answers)
-    open_wholly = {each.name for each in report.platforms if "*" in each.open_by_design}
+    isolate = isolating(report)
+    daemons = {each.name: each.daemon for each in report.platforms}
     rows = tuple(
-        _row(answer, dimensions, exposure=exposure, isolates=answer.platform not in open_wholly)
-        for answer in report.answers
+        _row(
+            answer,
+            report.answers.index(answer),
+            dimensions,
+            needs_of(answer, daemons[answer.platform]),
+            exposure=exposure,
+            isolates=answer.platform in isolate,
+        )
+        for answer in by_cost(report)
     )
     seen = {cell.state for row in rows for cell in row.cells}
     return Heat(
@@ -89,12 +105,24 @@ def heat(report: Report) -> Heat:
     )
 
 
-def _row(answer: AnswerReport, dimensions: Sequence[Dimension], *, exposure: bool, isolates: bool) -> HeatRow:
+def needs_of(answer: AnswerReport, daemon: str | None) -> str:
+    """What a platform needs on the host: "dockerd, root". ``daemon``: its name, where the campaign says it."""
+    names = [daemon or "a daemon"] if answer.daemon else []
+    if answer.needs_root is None:
+        return ", ".join(names) or "no daemon"
+    return ", ".join([*names, *(["root"] if answer.needs_root else [])]) or "nothing"
+
+
+def _row(
+    answer: AnswerReport, place: int, dimensions: Sequence[Dimension], needs: str, *, exposure: bool, isolates: bool
+) -> HeatRow:
     standings = {each.dimension: each for each in answer.dimensions}
     cells = [_cell(standings.get(dimension)) for dimension in dimensions]
-    cost = standings[Dimension.CPU_COST].op_percent if Dimension.CPU_COST in standings else None
     exposed = (_exposure(answer),) if exposure else ()
-    return HeatRow(answer.platform, (*cells, *exposed), answer.daemon, isolates, cost)
+    amounts = {each: value for each in Amount if (value := amount(answer, each)) is not None}
+    return HeatRow(
+        answer.platform, place, (*cells, *exposed), needs, answer.daemon, answer.needs_root, isolates, amounts
+    )
 
 
 def _cell(standing: DimensionReport | None) -> HeatCell:

@@ -242,6 +242,10 @@ class DimensionReport(_Frozen):
     """How much a user may feel of it: 1 is as much as a doubled time; below 0 it is better."""
     op_percent: float | None
     """Its overhead; null where there is no ratio."""
+    value: float | None = None
+    """The platform's mean of that figure, in `unit`."""
+    unit: str = ""
+    """The figure's unit."""
     figure: str
     """The difference in words: "+4.1 %", "+132 ms"."""
     text: str
@@ -278,6 +282,8 @@ class AnswerReport(_Frozen):
     """Where it stands, the most felt first."""
     daemon: bool
     """Whether a daemon that its instances share works for it."""
+    needs_root: bool | None = None
+    """Whether only root, or a daemon of root's, can do what it does; null: the campaign does not say."""
     calls: int | None
     """System calls of the host's kernel that its tenant may make; null: `tare surface` did not read it."""
     baseline_calls: int | None
@@ -324,6 +330,12 @@ class PlatformFacts(_Frozen):
     """How its packets go."""
     remarks: dict[str, str] = {}
     """What its figures of a family of workloads are to be read with, by the family, as its first instance showed."""
+    daemon: str | None = None
+    """The program on the host that its instances share, such as `dockerd`; "": there is none; null: the campaign does
+    not say.
+    """
+    needs_root: bool | None = None
+    """Whether only root, or a daemon of root's, can do what it does; null: the campaign does not say."""
     daemons_share: float | None = None
     """CPU time of its shared daemons, such as dockerd, by its trials' time, as a share of a core; not in any figure.
     Null where there are none or it cannot be read.

@@ -19,10 +19,11 @@ from tare.analysis.trust.findings import FindingKind
 from tare.clean import clean
 from tare.model import Design, Direction
 from tare.report.campaign.cells import EMPTY, MARKS, MEANINGS, Cell, Look, Open, baseline_cell, cell, look, together
+from tare.report.campaign.choose import Asked, against, by_cost
 from tare.report.campaign.curves import render_curves
 from tare.report.campaign.heat import MARKS as HEAT_MARKS
 from tare.report.campaign.heat import WORDS as HEAT_WORDS
-from tare.report.campaign.heat import heat
+from tare.report.campaign.heat import Heat, heat
 from tare.report.campaign.model import Report, ResultReport
 from tare.report.footprint.terminal import render as render_footprints
 from tare.report.sentences.answers import heat_note
@@ -92,6 +93,19 @@ def render_all(reports: list[Report], *, width: int = 100, every_metric: bool = 
     return Group(*parts)
 
 
+def _heat_table(shown: Heat, baseline: str, width: int) -> Iterator[RenderableType]:
+    """The table in as many parts as the width asks for, and its legend."""
+    heads = ["platform", *shown.columns, "needs"]
+    lines = [[_text("\n".join(head.split(" ", 1))) for head in heads]]
+    for row in shown.rows:
+        cells = [_text(cell.text, _HEAT_STYLES[cell.state] if cell.shade else "") for cell in row.cells]
+        lines.append([_text(row.platform, "bold"), *cells, _text(row.needs)])
+    for chosen in _groups(lines, 1, width):
+        yield _table(lines, chosen, set())
+    marks = "; ".join(f"{HEAT_MARKS[state]} {HEAT_WORDS[state]}" for state in shown.states)
+    yield _text(f"{heat_note(clean(baseline))} {marks}.", "dim")
+
+
 def _text(text: str, style: str = "") -> Text:
     return Text(clean(text), style=style)
 
@@ -106,22 +120,25 @@ def _title(report: Report) -> Text:
     return Text.assemble(_text(f"tare {report.tare_version}", "bold"), "  ", _text(facts))
 
 
+def render_choice(report: Report, asked: Asked, *, width: int = 100) -> Group:
+    """The platforms that have what is asked for, the least CPU cost first; and why the others have not."""
+    reasons = {answer.platform: against(answer, asked) for answer in by_cost(report)}
+    fitting = [answer for answer in report.answers if not reasons[answer.platform]]
+    parts: list[RenderableType] = [_title(report)]
+    if fitting:
+        parts += _heat_table(heat(report.model_copy(update={"answers": fitting})), report.baseline, width)
+    else:
+        parts.append(_text("no platform of this campaign has all of that", "bold"))
+    parts += [_text(f"not {name}: {', '.join(why)}") for name, why in reasons.items() if why]
+    return Group(*parts)
+
+
 def _answers(report: Report, width: int) -> Iterator[RenderableType]:
     """The platforms by dimension, and some sentences on each."""
     shown = heat(report)
     if not shown.rows:
         return
-    daemons = any(row.daemon for row in shown.rows)
-    heads = ["platform", *shown.columns, *(["daemon"] if daemons else [])]
-    lines = [[_text("\n".join(head.split(" ", 1))) for head in heads]]
-    for row in shown.rows:
-        cells = [_text(cell.text, _HEAT_STYLES[cell.state] if cell.shade else "") for cell in row.cells]
-        daemon = [_text("shared" if row.daemon else "none")] if daemons else []
-        lines.append([_text(row.platform, "bold"), *cells, *daemon])
-    for chosen in _groups(lines, 1, width):
-        yield _table(lines, chosen, set())
-    marks = "; ".join(f"{HEAT_MARKS[state]} {HEAT_WORDS[state]}" for state in shown.states)
-    yield _text(f"{heat_note(clean(report.baseline))} {marks}.", "dim")
+    yield from _heat_table(shown, report.baseline, width)
     for answer in report.answers:
         yield Text.assemble("\n", _text(answer.platform, "bold"))
         for sentence in answer.sentences:

@@ -28,6 +28,7 @@ from tare.model import Mode
 from tare.report.campaign import bands, cells, course, crowd, curves, drawings, figures
 from tare.report.campaign.build import report_on
 from tare.report.campaign.cautions import Caution, cautions_of
+from tare.report.campaign.choose import Pick, picks
 from tare.report.campaign.heat import MARKS as HEAT_MARKS
 from tare.report.campaign.heat import WORDS as HEAT_WORDS
 from tare.report.campaign.heat import Heat, heat
@@ -103,6 +104,7 @@ class CampaignView:
 
     report: Report
     heat: Heat
+    picks: list[Pick]  # the best for some questions
     planes: list[tuple[str, Drawing]]  # cost against exposure, by dimension
     cautions: list[Caution]
     headlines: list[ResultReport]  # those of the first table
@@ -243,7 +245,7 @@ def _view(of: Material) -> CampaignView:
     asked_of = surface_view(report)
     more = [*surface_page.tables(report), *tables(report, exposures)]
     downloads = _downloads(report, samples, of.trials) + [_packed(*table) for table in more]
-    answer = heat(report), drawings.trade_off(report), cautions_of(report)
+    answer = heat(report), picks(report), drawings.trade_off(report), cautions_of(report)
     cpus = of.record.resources.cpus
     meanwhile = windows(of.telemetry, cpus, other_threads(of.record.host, cpus))
     happened = course.telemetry(meanwhile, of.trials, report.segments)

@@ -89,8 +89,9 @@ def figure(shown: Shown) -> str:
     if ratio is None or percents is None:
         return ""
     times = ratio if shown.result.direction is Direction.LOWER else 1 / ratio
-    if times > TIMES_FROM:
-        return f"{times_range(Interval(times, times, times))[0]} ×"
+    for factor, better in ((times, ""), (1 / times, " better")):
+        if factor > TIMES_FROM:
+            return f"{times_range(Interval(factor, factor, factor))[0]} ×{better}"
     digits = 0 if abs(percents) >= 10 else 1
     text = f"{abs(percents):.{digits}f}"
     sign = "" if not float(text) else "+" if percents > 0 else "\N{MINUS SIGN}"

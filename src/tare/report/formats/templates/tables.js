@@ -39,18 +39,18 @@
 
   function filter(form) {
     const table = document.getElementById(form.dataset.for);
-    const value = (name) => form.elements.namedItem(name);
+    const written = form.elements.namedItem("name").value;
     let name = null;
     try {
-      name = value("name").value ? new RegExp(value("name").value, "i") : null;
+      name = written ? new RegExp(written, "i") : null;
     } catch {
       return; // not yet a whole expression
     }
-    const cost = value("cost") && value("cost").value !== "" ? Number(value("cost").value) : null;
-    const alone = Boolean(value("daemon") && value("daemon").checked);
+    const limits = [...form.querySelectorAll("[data-below]")].filter((field) => field.value !== "");
+    const ruledOut = [...form.querySelectorAll("[data-without]")].filter((field) => field.checked);
     const fits = (row) => (name === null || name.test(row.dataset.platform))
-      && (cost === null || (row.dataset.cost !== undefined && Number(row.dataset.cost) < cost))
-      && (!alone || row.dataset.daemon === "no");
+      && limits.every(({ dataset: { below }, value }) => row.dataset[below] !== undefined && Number(row.dataset[below]) < Number(value))
+      && ruledOut.every(({ dataset: { without } }) => row.dataset[without] === "no");
     const rows = [...table.tBodies[0].rows];
     const shown = new Set(rows.filter(fits).map((row) => row.dataset.platform));
     const all = new Set(rows.map((row) => row.dataset.platform));
@@ -58,14 +58,15 @@
       entry.hidden = all.has(entry.dataset.platform) && !shown.has(entry.dataset.platform);
     });
     const parts = shown.size === all.size ? [] : [`${shown.size} of ${all.size} platforms`];
-    const known = rows.filter((row) => fits(row) && row.dataset.cost !== undefined && row.dataset.isolates === "yes");
-    if (known.length > 1) {
-      const least = known.reduce((one, other) => (Number(other.dataset.cost) < Number(one.dataset.cost) ? other : one));
+    const known = rows.filter((row) => fits(row) && row.dataset.cpu !== undefined && row.dataset.isolates === "yes");
+    if (known.length > 0 && parts.length > 0) {
+      const least = known.reduce((one, other) => (Number(other.dataset.cpu) < Number(one.dataset.cpu) ? other : one));
       parts.push(`least CPU cost: ${least.dataset.platform}, ${least.querySelector(".is-cost").textContent.trim()}`);
     }
     form.querySelector("output").textContent = parts.join("; ");
   }
   document.querySelectorAll("form.filters").forEach((form) => {
+    form.hidden = false;
     form.addEventListener("input", () => filter(form));
     form.addEventListener("submit", (event) => event.preventDefault());
     filter(form);

@@ -1,0 +1,178 @@
+"""Which platforms have what a user asks for, the least CPU cost first: for the page and `tare report --choose`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tare.analysis.answers import Dimension, State
+from tare.errors import UsageError
+from tare.report.campaign.model import AnswerReport, DimensionReport, Report
+from tare.report.sentences.numbers import quantity
+
+_ASK = re.compile(r"([a-z]+)(?:<([0-9]+(?:\.[0-9]+)?)\s*([%a-zA-Z]*)|=(no))")
+_FIX = 'write "cpu<10% start<300ms calls<300 daemon=no root=no", or some of these'
+#: So many percentage points of CPU cost more than the least are as little: the margin of compute workloads.
+_AS_LITTLE = 1.0
+_SURE = {State.WORSE, State.BETTER, State.ALIKE}
+
+
+class Amount(StrEnum):
+    """What may be limited."""
+
+    CPU = "cpu"  # CPU cost in per cent
+    START = "start"  # ms
+    CALLS = "calls"  # system calls of the host's kernel
+
+
+class Trait(StrEnum):
+    """What may be ruled out."""
+
+    DAEMON = "daemon"
+    ROOT = "root"
+
+
+_UNITS: Mapping[Amount, Mapping[str, float]] = {
+    Amount.CPU: {"%": 1.0, "": 1.0},
+    Amount.START: {"ms": 1.0, "s": 1000.0, "": 1.0},
+    Amount.CALLS: {"": 1.0},
+}
+_WORDS: Mapping[Amount, str] = {Amount.CPU: "CPU cost", Amount.START: "start", Amount.CALLS: "system calls"}
+_HAS: Mapping[Trait, str] = {Trait.DAEMON: "shares a daemon", Trait.ROOT: "needs root"}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The limits, each below, and what a platform may not have."""
+
+    below: Mapping[Amount, float]
+    without: frozenset[Trait]
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """The platform that is best in something. ``sure``: whether there is a verdict. ``others``: about the same."""
+
+    what: str
+    platform: str
+    figure: str
+    sure: bool
+    others: tuple[str, ...] = ()
+
+
+def parse(text: str) -> Asked:
+    """What is asked for, from ``cpu<10% daemon=no``. Raises `UsageError`."""
+    below: dict[Amount, float] = {}
+    without: set[Trait] = set()
+    for word in text.replace(",", " ").split():
+        match = _ASK.fullmatch(word)
+        name, number, unit, ruled_out = match.groups() if match else ("", "", "", "")
+        if ruled_out and name in set(Trait):
+            without.add(Trait(name))
+        elif number and name in set(Amount) and unit in _UNITS[Amount(name)]:
+            below[Amount(name)] = float(number) * _UNITS[Amount(name)][unit]
+        else:
+            raise UsageError(f"{word!r} is nothing to choose by", fix=_FIX)
+    if not below and not without:
+        raise UsageError("nothing is asked for", fix=_FIX)
+    return Asked(below, frozenset(without))
+
+
+def amount(answer: AnswerReport, of: Amount) -> float | None:
+    """A platform's figure: per cent, ms or calls; None where there is none."""
+    if of is Amount.CALLS:
+        return None if answer.calls is None else float(answer.calls)
+    standing = _standing(answer, of)
+    if standing is None:
+        return None
+    if of is Amount.CPU:
+        return standing.op_percent
+    return None if standing.value is None else standing.value * _UNITS[Amount.START].get(standing.unit, float("nan"))
+
+
+def _standing(answer: AnswerReport, of: Amount) -> DimensionReport | None:
+    dimension = Dimension.CPU_COST if of is Amount.CPU else Dimension.START
+    return next((each for each in answer.dimensions if each.dimension is dimension), None)
+
+
+def _sure(answer: AnswerReport, of: Amount) -> bool:
+    """Whether there is a verdict on it; calls were read, and not estimated."""
+    standing = _standing(answer, of)
+    return of is Amount.CALLS or (standing is not None and standing.state in _SURE)
+
+
+def has(answer: AnswerReport, trait: Trait) -> bool | None:
+    """Whether a platform has it; None where the campaign does not say."""
+    return answer.daemon if trait is Trait.DAEMON else answer.needs_root
+
+
+def isolating(report: Report) -> set[str]:
+    """Names of the platforms that isolate anything: a second baseline leaves every door open."""
+    return {platform.name for platform in report.platforms if "*" not in platform.open_by_design}
+
+
+def by_cost(report: Report) -> list[AnswerReport]:
+    """All platforms, the least CPU cost first; then those without one, and last what isolates nothing."""
+    isolate = isolating(report)
+
+    def key(answer: AnswerReport) -> tuple[bool, bool, float]:
+        cost = amount(answer, Amount.CPU)
+        return answer.platform not in isolate, cost is None, cost or 0.0
+
+    return sorted(report.answers, key=key)
+
+
+def against(answer: AnswerReport, asked: Asked) -> list[str]:
+    """Why a platform does not have what is asked for, in words; none where it does."""
+    return [*_too_much(answer, asked), *_has_what_it_may_not(answer, asked)]
+
+
+def _too_much(answer: AnswerReport, asked: Asked) -> Iterator[str]:
+    for of, limit in asked.below.items():
+        value = amount(answer, of)
+        if value is None:
+            yield f"{_WORDS[of]} not known"
+        elif not value < limit:
+            yield f"{_WORDS[of]} {_shown(of, value)}"
+
+
+def _has_what_it_may_not(answer: AnswerReport, asked: Asked) -> Iterator[str]:
+    for trait in sorted(asked.without):
+        present = has(answer, trait)
+        if present is None:
+            yield f"not known whether it {_HAS[trait]}"
+        elif present:
+            yield _HAS[trait]
+
+
+def _shown(of: Amount, value: float) -> str:
+    if of is Amount.CPU:
+        return f"{value:+.1f} %".replace("-", "\N{MINUS SIGN}")
+    return quantity(value, "ms") if of is Amount.START else f"{value:.0f}"
+
+
+def picks(report: Report) -> list[Pick]:
+    """The best platform for each of some questions, of those that isolate; a question without a figure is left out."""
+    isolate = isolating(report)
+    of_all = [answer for answer in report.answers if answer.platform in isolate]
+    if len(of_all) < 2:
+        return []
+    return [
+        *_least("least CPU cost", of_all, Amount.CPU),
+        *_least("... without a shared daemon", [each for each in of_all if not each.daemon], Amount.CPU),
+        *_least("... without root", [each for each in of_all if each.needs_root is False], Amount.CPU),
+        *_least("quickest start", of_all, Amount.START),
+        *_least("least of the host's kernel", of_all, Amount.CALLS),
+    ]
+
+
+def _least(what: str, answers: Sequence[AnswerReport], of: Amount) -> Iterator[Pick]:
+    known = [(value, each) for each in answers if (value := amount(each, of)) is not None]
+    if known:
+        (least, best), *rest = sorted(known, key=lambda pair: pair[0])
+        near = least + _AS_LITTLE if of is Amount.CPU else least
+        figure = f"{_shown(of, least)}{' system calls' if of is Amount.CALLS else ''}"
+        others = tuple(each.platform for value, each in rest if value <= near)
+        yield Pick(what, best.platform, figure, _sure(best, of), others)

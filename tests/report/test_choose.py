@@ -1,0 +1,134 @@
+"""Choosing a platform by what it costs and needs: what is asked for, who has it, and why the others have not."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import fake_campaign
+import fake_surfaces
+from tare.cli.report import show_choice
+from tare.errors import UsageError
+from tare.report.campaign.build import build
+from tare.report.campaign.choose import Amount, Asked, Trait, against, amount, by_cost, parse, picks
+from tare.report.campaign.model import Report
+from tare.report.campaign.terminal import render_choice
+from tare.store import create_store, open_store
+
+
+@pytest.fixture(scope="module")
+def surfaced(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = fake_campaign.write(tmp_path_factory.mktemp("choose") / "night.tare")
+    with open_store(path) as store:
+        for surface in fake_surfaces.captured():
+            store.add_surface(surface)
+    return path
+
+
+@pytest.fixture(scope="module")
+def chosen_from(surfaced: Path) -> Report:
+    return build(surfaced)
+
+
+def test_limits_have_units_and_traits_are_ruled_out() -> None:
+    assert parse("cpu<10% start<0.3s, calls<300 daemon=no root=no") == Asked(
+        {Amount.CPU: 10.0, Amount.START: 300.0, Amount.CALLS: 300.0}, frozenset({Trait.DAEMON, Trait.ROOT})
+    )
+    assert parse("start<80ms").below == {Amount.START: 80.0}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "  ", "cpu", "cpu>10%", "cpu<10ms", "calls<3%", "daemon=yes", "daemon<3", "cpu=no", "cpu<1.2.3", "cpu<."],
+)
+def test_what_is_nothing_to_choose_by_is_said_with_the_form(text: str) -> None:
+    with pytest.raises(UsageError, match=r"to choose by|is asked for") as raised:
+        parse(text)
+    assert "cpu<10%" in (raised.value.fix or "")
+
+
+def names(report: Report, text: str) -> list[str]:
+    asked = parse(text)
+    return [answer.platform for answer in by_cost(report) if not against(answer, asked)]
+
+
+def test_the_cheapest_comes_first_and_each_wish_leaves_some_out(chosen_from: Report) -> None:
+    assert names(chosen_from, "cpu<1000") == ["runc", "docker", "gvisor-systrap", "gvisor-ptrace"]
+    assert names(chosen_from, "cpu<10%") == ["runc", "docker", "gvisor-systrap"]
+    assert names(chosen_from, "cpu<10% daemon=no") == ["runc", "gvisor-systrap"]
+    assert names(chosen_from, "cpu<10% daemon=no root=no") == ["gvisor-systrap"]
+    assert names(chosen_from, "start<60ms daemon=no") == ["runc", "gvisor-systrap"]
+    [docker] = [each for each in chosen_from.answers if each.platform == "docker"]
+    calls = amount(docker, Amount.CALLS)
+    assert calls == docker.calls
+    assert calls is not None
+    assert "docker" not in names(chosen_from, f"calls<{calls}")  # below, and not at most
+    assert "docker" in names(chosen_from, f"calls<{calls + 1}")
+
+
+def test_what_is_not_known_is_no_yes(report: Report) -> None:
+    [runc] = [each for each in report.answers if each.platform == "runc"]
+    assert against(runc, parse("calls<300")) == ["system calls not known"]
+    older = runc.model_copy(update={"needs_root": None})
+    assert against(older, parse("root=no")) == ["not known whether it needs root"]
+
+
+def test_the_terminal_shows_who_has_it_and_why_others_have_not(chosen_from: Report) -> None:
+    console = Console(width=140, record=True, file=io.StringIO())
+    console.print(render_choice(chosen_from, parse("cpu<10% daemon=no"), width=140))
+    text = console.export_text()
+    table, _, reasons = text.partition("Against native")
+    assert table.index("runc") < table.index("gvisor-systrap")
+    assert "gvisor-ptrace" not in table
+    assert "not docker: shares a daemon" in reasons
+    assert "not gvisor-ptrace: CPU cost +2" in reasons
+
+
+def test_nobody_has_it(surfaced: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    show_choice([surfaced], "start<1ms")
+    shown = capsys.readouterr().out
+    assert "no platform of this campaign has all of that" in shown
+    assert "not runc: start 40" in shown
+
+
+def test_the_best_of_each_question_with_those_as_good(chosen_from: Report) -> None:
+    by_question = {pick.what: pick for pick in picks(chosen_from)}
+    assert [pick.platform for pick in by_question.values()][:3] == ["runc", "runc", "gvisor-systrap"]
+    assert by_question["least CPU cost"].others == ("docker",)
+    fewest = min((each.calls or 0, each.platform) for each in chosen_from.answers if each.calls is not None)
+    assert by_question["least of the host's kernel"].platform == fewest[1]
+    assert by_question["least of the host's kernel"].figure == f"{fewest[0]} system calls"
+
+
+def test_what_isolates_nothing_is_never_the_best(chosen_from: Report) -> None:
+    bare = [
+        platform.model_copy(update={"open_by_design": {"*": "only a chroot"}}) if platform.name == "runc" else platform
+        for platform in chosen_from.platforms
+    ]
+    shown = chosen_from.model_copy(update={"platforms": bare})
+    assert picks(shown)[0].platform == "docker"
+    assert by_cost(shown)[-1].platform == "runc"
+
+
+def test_an_older_campaign_knows_a_daemon_by_its_cpu_time(tmp_path: Path) -> None:
+    shape = fake_campaign.Shape(blocks=3, workloads=("sysbench-cpu",))
+    older = fake_campaign.record(shape)
+    stripped = older.model_copy(
+        update={"platforms": [each.model_copy(update={"daemon": None, "needs_root": None}) for each in older.platforms]}
+    )
+    with create_store(tmp_path / "old.tare", stripped) as store:
+        for _, trials in fake_campaign._blocks(shape):
+            store.commit_trials(
+                [
+                    dataclasses.replace(trial, daemon_cpu_ns=5 if trial.key.arm.platform == "docker" else None)
+                    for trial in trials
+                ]
+            )
+    answers = {answer.platform: answer for answer in build(tmp_path / "old.tare").answers}
+    assert answers["docker"].daemon
+    assert not answers["runc"].daemon
+    assert answers["runc"].needs_root is None
