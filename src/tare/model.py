@@ -48,6 +48,8 @@ DEFAULT_MARGINS: Mapping[Family, float] = {
 CPU_COST = "cpu-cost"
 #: The name of the metric that has the client's CPU time for a unit of work: the other side of a network workload.
 CLIENT_COST = "client-cost"
+#: In the fairness manifest, of a platform that has no shared daemon whose CPUs could be told.
+NO_DAEMON = "it has none"
 #: What a server listens on that any address of its network may reach.
 EVERYWHERE = "0.0.0.0"  # noqa: S104 (of an instance's own network, in which the client is alone)
 #: The name of the metric that says how busy the client was: an application's load comes from there.

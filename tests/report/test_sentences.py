@@ -37,7 +37,16 @@ from tare.estimates.overhead import overhead
 from tare.model import CPU_COST, Direction, Family
 from tare.report.sentences.comparisons import PROCEDURES, no_comparison, no_parts
 from tare.report.sentences.fairness import UNFAIR, fact_text
-from tare.report.sentences.notes import DISTURBANCES, NO_FLOOR, Place, cpus_note, cpus_text, dependence_note, sentence
+from tare.report.sentences.notes import (
+    DISTURBANCES,
+    NO_FLOOR,
+    Place,
+    cpus_note,
+    cpus_text,
+    daemons_note,
+    dependence_note,
+    sentence,
+)
 from tare.report.sentences.published import statement_text
 from tare.report.sentences.stacks import entry_text
 from tare.report.sentences.verdicts import Subject, verdict_text
@@ -435,3 +444,20 @@ def test_facts_of_the_manifest_in_words(value: object, text: str) -> None:
 def test_who_was_on_which_cpu(resources: dict[str, Any], had: str, note: str | None) -> None:
     assert cpus_text(resources) == had
     assert cpus_note(resources) == note
+
+
+@pytest.mark.parametrize(
+    ("cpus", "note"),
+    [
+        ({"native": "it has none", "docker": "0-1", "lxd": "0-1"}, None),
+        ({"native": "it has none", "docker": "0-1"}, None),
+        (
+            {"native": "it has none", "docker": "0-1", "lxd": "1", "docker-host": "0-1"},
+            "shared daemons had unlike CPUs, which their starts are to be read with"
+            " (CPU 0-1: docker, docker-host; CPU 1: lxd)",
+        ),
+    ],
+)
+def test_shared_daemons_on_unlike_cpus_are_told(cpus: dict[str, str], note: str | None) -> None:
+    assert daemons_note({name: {"daemons' cpus": of_it} for name, of_it in cpus.items()}) == note
+    assert daemons_note({"native": None, "docker": {}}) is None  # of a file from before this was recorded

@@ -10,6 +10,7 @@ import functools
 import os
 import socket
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tare.errors import HostError, ImageError
 from tare.host import processes
@@ -18,10 +19,9 @@ from tare.host.resources.journal import CleanupStack
 from tare.image import guest
 from tare.image.build import Image
 from tare.platforms import firecracker
-from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import left_open, vm
-from tare.platforms.parts.callback import CallbackStream, connected, end
-from tare.platforms.parts.marks import FirstByte, Ping
+from tare.platforms.parts.callback import Begun, come_up
 from tare.platforms.parts.microvm import GUEST_CID, HOST_CID, PORT, MicroVm, listening
 
 PROGRAM = KIND = "cloud-hypervisor"
@@ -93,19 +93,9 @@ class CloudHypervisor(Platform):
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(listening(machine.socket))
             listener.listen(1)
-            started, process = vm.begin(spec, command(machine))
-            ping = Ping(endpoint.address) if spec.measured else None
-            try:
-                connection = connected(listener, process, limit_s=spec.start_limit_s, what="Cloud Hypervisor")
-            except BaseException:
-                if ping is not None:
-                    ping.wait(0)
-                end(process)
-                raise
-        stream = CallbackStream(connection, process)
-        address = Address(endpoint.address, spec.port, spec.port, endpoint.address)
-        first_byte = FirstByte(stream.fileno())
-        return Instance(spec, stream, started, address, first_byte, ping, guest_bytes=machine.memory_bytes)
+            begun = Begun(*vm.begin(spec, command(machine)), what="Cloud Hypervisor")
+            instance = come_up(spec, listener, begun, endpoint.address)
+        return replace(instance, guest_bytes=machine.memory_bytes)
 
 
 def command(machine: MicroVm) -> list[str]:

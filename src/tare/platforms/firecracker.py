@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +27,9 @@ from tare.host.network import bridge
 from tare.host.resources.journal import CleanupStack
 from tare.image import guest
 from tare.image.build import Image
-from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
+from tare.platforms.base import Availability, Instance, Instant, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import left_open, vm
-from tare.platforms.parts.callback import CallbackStream, connected, end
-from tare.platforms.parts.marks import FirstByte, Ping
+from tare.platforms.parts.callback import Begun, come_up
 from tare.platforms.parts.microvm import MicroVm, listening, probe, requests, settings
 from tare.timeouts import stretched, until
 
@@ -140,21 +139,14 @@ class Firecracker(Platform):
             _owned(path, self._jailed)
             listener.listen(1)
             self._before(spec, place, settings(machine), listener)
-            started, process = self._start(spec, place, settings(machine))
-            ping = Ping(endpoint.address) if spec.measured else None
-            try:
+            begun = Begun(*self._start(spec, place, settings(machine)), what="Firecracker")
+
+            def tell() -> None:
                 if self._api:
-                    configure(place.folder / "api", self._puts(place, settings(machine)), process)
-                connection = connected(listener, process, limit_s=spec.start_limit_s, what="Firecracker")
-            except BaseException:
-                if ping is not None:
-                    ping.wait(0)
-                end(process)
-                raise
-        stream = CallbackStream(connection, process)
-        address = Address(endpoint.address, spec.port, spec.port, endpoint.address)
-        first_byte = FirstByte(stream.fileno())
-        return Instance(spec, stream, started, address, first_byte, ping, guest_bytes=machine.memory_bytes)
+                    configure(place.folder / "api", self._puts(place, settings(machine)), begun.process)
+
+            instance = come_up(spec, listener, begun, endpoint.address, tell=tell)
+        return replace(instance, guest_bytes=machine.memory_bytes)
 
     def _before(self, spec: LaunchSpec, place: Place, config: dict[str, Any], listener: socket.socket) -> None:
         """What comes before the start that is measured: for a machine that is booted, nothing."""

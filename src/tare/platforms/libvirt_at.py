@@ -11,7 +11,7 @@ import itertools
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -25,12 +25,11 @@ from tare.host.resources.journal import CleanupStack
 from tare.image import guest
 from tare.image.build import Image
 from tare.platforms import xen
-from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.libvirt import INSTALL, Libvirt, LibvirtLxc, LibvirtQemu
 from tare.platforms.parts import domain, libvirtd, virsh, vm
-from tare.platforms.parts.callback import CallbackStream, connected, end
+from tare.platforms.parts.callback import Begun, come_up
 from tare.platforms.parts.helpers import ProcessInfo, move, processes_by_pid
-from tare.platforms.parts.marks import FirstByte, Ping
 from tare.platforms.parts.virsh import Creation
 
 DAEMONS = ("libvirtd", "virtqemud", "virtlxcd", "virtxend", "virtlogd")
@@ -225,19 +224,11 @@ class XenAt(Named):
             if complaint is not None:
                 raise self._refusal(daemon, complaint)
             watcher = virsh.watcher(spec, daemon.connection, name)
-            try:
-                connection = connected(listener, watcher, limit_s=spec.start_limit_s, what="Xen", peer=endpoint.address)
-            except BaseException:
-                _destroy(daemon, name)
-                end(watcher)
-                raise
-        stream = CallbackStream(
-            connection, watcher, lambda: _destroy(daemon, name), lambda: virsh.wait_stopped(watcher)
-        )
-        ping = Ping(endpoint.address) if spec.measured else None
-        address = Address(endpoint.address, spec.port, spec.port, endpoint.address)
-        first_byte = FirstByte(stream.fileno())
-        return Instance(spec, stream, started, address, first_byte, ping, daemons=daemon.groups, accounted=False)
+            begun = Begun(
+                started, watcher, "Xen", off=lambda: _destroy(daemon, name), gone=lambda: virsh.wait_stopped(watcher)
+            )
+            instance = come_up(spec, listener, begun, endpoint.address, peer=endpoint.address)
+        return replace(instance, daemons=daemon.groups, accounted=False)
 
 
 def _destroy(daemon: libvirtd.LibvirtDaemon, name: str) -> None:

@@ -7,10 +7,9 @@ handles at most 30 events in 200 ms for each guest, and drops the middle of outp
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tare.errors import HostError, ImageError
@@ -21,11 +20,10 @@ from tare.host.resources.journal import CleanupStack
 from tare.host.tuning import pinning
 from tare.image import guest
 from tare.image.build import Image
-from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
+from tare.platforms.base import Availability, Instance, Instant, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import left_open, vm
 from tare.platforms.parts.attempt import TrialSite, complaint
-from tare.platforms.parts.callback import CallbackStream, connected, end
-from tare.platforms.parts.marks import FirstByte, Ping
+from tare.platforms.parts.callback import Begun, come_up
 
 KIND = "xen"
 #: Shows whether this is the domain that controls the others.
@@ -149,20 +147,9 @@ class Xen(Platform):
                 link=link,
                 mac=endpoint.mac,
             )
-            started, process = _create(spec, cleanup, domain)
-            ping = Ping(endpoint.address) if spec.measured else None
-            try:
-                connection = connected(listener, process, limit_s=spec.start_limit_s, what="Xen", peer=endpoint.address)
-            except BaseException:
-                if ping is not None:
-                    ping.wait(0)
-                off(name)
-                end(process)
-                raise
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        stream = CallbackStream(connection, process, lambda: off(name))
-        address = Address(endpoint.address, spec.port, spec.port, endpoint.address)
-        return Instance(spec, stream, started, address, FirstByte(stream.fileno()), ping, accounted=False)
+            begun = Begun(*_create(spec, cleanup, domain), what="Xen", off=lambda: off(name))
+            instance = come_up(spec, listener, begun, endpoint.address, peer=endpoint.address)
+        return replace(instance, accounted=False)
 
 
 def is_dom0() -> bool:

@@ -17,7 +17,7 @@ from tare.host.cgroup import Group
 from tare.host.facts import security
 from tare.host.filesystems import volumes
 from tare.image.build import Image
-from tare.model import Arm, Progress
+from tare.model import NO_DAEMON, Arm, Progress
 from tare.platforms import contract, registry
 from tare.platforms.base import Availability, Observed, Platform
 from tare.session import Refused
@@ -179,7 +179,7 @@ def _cpus_of(daemons: Sequence[Group]) -> str:
         with contextlib.suppress(OSError):  # it has ended
             status = Path(f"/proc/{pid}/status").read_text()
             lists |= {line.split()[1] for line in status.splitlines() if line.startswith("Cpus_allowed_list:")}
-    return ", ".join(sorted(lists)) or "it has none"
+    return ", ".join(sorted(lists)) or NO_DAEMON
 
 
 def _seen_inside(platform: Platform, running: RunningInstance) -> dict[str, Any]:

@@ -8,9 +8,12 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from tare.errors import PlatformError
 from tare.host import processes
+from tare.platforms.base import Address, Instance, Instant, LaunchSpec
+from tare.platforms.parts.marks import FirstByte, Ping
 from tare.session.streams import SocketStream
 from tare.timeouts import stretched, until
 
@@ -39,6 +42,51 @@ def connected(
             return connection
         connection.close()
     raise PlatformError(f"the agent of {what}'s guest did not connect within {stretched(limit_s):.0f} s", fix=fix)
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A machine that was started, and how it ends.
+
+    ``process``: ends with the machine; ``what``: its monitor, for messages; ``off``: what else ends it; ``gone``:
+    returns when it has ended, by default with the process.
+    """
+
+    started: Instant
+    process: subprocess.Popen[bytes]
+    what: str
+    off: Callable[[], None] = lambda: None
+    gone: Callable[[], object] | None = None
+
+
+def come_up(
+    spec: LaunchSpec,
+    listener: socket.socket,
+    begun: Begun,
+    address: str,
+    *,
+    peer: str | None = None,
+    tell: Callable[[], None] = lambda: None,
+) -> Instance:
+    """The instance at this address, once its agent has connected. ``peer``: as of `connected`.
+
+    ``tell``: what the monitor is still to be told. Raises what that or `connected` does; the machine has ended then.
+    """
+    ping = Ping(address) if spec.measured else None
+    try:
+        tell()
+        connection = connected(listener, begun.process, limit_s=spec.start_limit_s, what=begun.what, peer=peer)
+    except BaseException:
+        if ping is not None:
+            ping.wait(0)
+        begun.off()
+        end(begun.process)
+        raise
+    if peer is not None:  # it is the guest's network that it came by, and messages are small
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    stream = CallbackStream(connection, begun.process, begun.off, begun.gone)
+    reached = Address(address, spec.port, spec.port, address)
+    return Instance(spec, stream, begun.started, reached, FirstByte(stream.fileno()), ping)
 
 
 def end(process: subprocess.Popen[bytes]) -> None:

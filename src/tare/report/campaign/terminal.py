@@ -27,7 +27,7 @@ from tare.report.campaign.heat import Heat, heat
 from tare.report.campaign.model import Report, ResultReport
 from tare.report.footprint.terminal import render as render_footprints
 from tare.report.sentences.answers import heat_note
-from tare.report.sentences.notes import caution_counts, cpus_note, rights_note
+from tare.report.sentences.notes import caution_counts, cpus_note, daemons_note, rights_note
 from tare.report.sentences.numbers import percent, span
 from tare.report.study.beside import render as render_beside
 from tare.report.surface.terminal import part as render_surfaces
@@ -300,6 +300,7 @@ def _of_all(report: Report, results: list[ResultReport]) -> list[str]:
         report.dependence.note if report.dependence is not None else None,
         rights_note(report.host),
         cpus_note(report.resources),
+        daemons_note(report.fairness),
     ]
     return [*(note for note in notes if note is not None), *_remarks(results)]
 

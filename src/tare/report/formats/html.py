@@ -43,7 +43,7 @@ from tare.report.footprint.page import FootprintView, footprint_view, tables
 from tare.report.formats.svg import Drawing
 from tare.report.sentences import curves as curve_words
 from tare.report.sentences.answers import heat_note
-from tare.report.sentences.notes import cpus_note, cpus_text, rights_note
+from tare.report.sentences.notes import cpus_note, cpus_text, daemons_note, rights_note
 from tare.report.sentences.numbers import percent, quantity, span
 from tare.report.study import beside
 from tare.report.surface import page as surface_page
@@ -176,6 +176,7 @@ def rendered(template: str, scripts: Sequence[str], **values: object) -> str:
     environment.globals |= {
         "rights_note": rights_note,
         "cpus_note": cpus_note,
+        "daemons_note": daemons_note,
         "cpus_text": cpus_text,
         "cell": cells.cell,
         "baseline_cell": cells.baseline_cell,

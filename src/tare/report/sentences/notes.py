@@ -19,6 +19,7 @@ from tare.analysis.trust.contamination import (
 from tare.analysis.trust.dependence import Dependence
 from tare.analysis.trust.findings import Finding, FindingKind
 from tare.estimates.intervals import Interval
+from tare.model import NO_DAEMON
 from tare.report.sentences.numbers import percent, quantity, signed, signed_range
 from tare.report.sentences.verdicts import UNFIT, Subject, drift_text, kind_word, verdict_text, wide_floor
 
@@ -95,6 +96,19 @@ def cpus_note(resources: Mapping[str, Any]) -> str | None:
     beside = f"tare and the client ran on CPU {', '.join(map(str, shared))}, which instances had too"
     probes = resources.get("probe_cpu")
     return beside if probes in shared else f"{beside}; CPU {probes} was left to them and to the probes' slices"
+
+
+def daemons_note(fairness: Mapping[str, Any]) -> str | None:
+    """A caution where shared daemons, which make what they start, had unlike CPUs; ``fairness``: a report's."""
+    platforms_on: dict[str, list[str]] = {}
+    for platform, facts in fairness.items():
+        cpus = facts.get("daemons' cpus") if isinstance(facts, dict) else None
+        if isinstance(cpus, str) and cpus != NO_DAEMON:
+            platforms_on.setdefault(cpus, []).append(platform)
+    if len(platforms_on) < 2:
+        return None
+    each = "; ".join(f"CPU {cpus}: {', '.join(sorted(names))}" for cpus, names in sorted(platforms_on.items()))
+    return f"shared daemons had unlike CPUs, which their starts are to be read with ({each})"
 
 
 #: What a caution is about, in a word or some; for counts of them.
