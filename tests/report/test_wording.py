@@ -64,9 +64,10 @@ def test_memory_is_never_slower_and_jitter_neither() -> None:
 
 
 def test_every_metric_that_there_is_has_words_of_its_kind() -> None:
-    """Only shares of something and scatter are left to the words that fit anything."""
+    """Only shares of something, scatter and errors are left to the words that fit anything."""
     plain = {(metric.name, metric.unit) for family, metric in METRICS if "higher" in _worse(family, metric)}
-    assert {unit for name, unit in plain if not name.startswith("jitter") and name != "mdev"} == {"%"}
+    fitting = ("jitter", "mdev", "server-errors", "transport-errors")
+    assert {unit for name, unit in plain if not name.startswith(fitting)} == {"%"}
 
 
 def test_short_times_sizes_and_calls_tell_first_what_they_add() -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from tare.errors import HostError
 from tare.model import EVERYWHERE
+from tare.timeouts import stretched
 from tare.workloads.base import Command, Surroundings
 from tare.workloads.network.exchange import AGENT
 
@@ -57,8 +58,9 @@ def server(argv: tuple[str, ...], where: Place, question: tuple[str, ...] = (), 
     ``question``: a command instead, which ends with 0 once the server answers.
     """
     ready = when_answered(question) if question else when_open(where)
+    within = f"{stretched(time_limit_s):g}"  # the host's own limit ends it before
     return Command(
-        (AGENT, "run", *ready, "--within", f"{time_limit_s:g}", "--", *argv),  # the host's own limit ends it before
+        (AGENT, "run", *ready, "--within", within, "--", *argv),
         time_limit_s=time_limit_s,
         ready=READY,
         ready_limit_s=READY_LIMIT_S,
