@@ -27,6 +27,8 @@ TINY = {
     "density-stream": {"most": 2, "array_bytes": 16 << 20, "slice_ms": 60, "rounds": 2, "warmup_ms": 20},
     "density-network": {"most": 2, "time_s": 1},
     "density-start": {"most": 2},
+    "redis-beside-cpu": {"pairs": 1, "requests": 500, "keys": 300},
+    "redis-beside-network": {"pairs": 1, "requests": 500, "keys": 300},
     "density-memory": {"most": 2},
     "image-size": {},
     "memory-least": {"slice_ms": 20, "rounds": 3, "warmup_ms": 10},
@@ -48,6 +50,19 @@ def _told(name, pool, client):
     workload = workloads.get(name)
     result = run_apart(workload, {**workload.profiles["quick"], **TINY[name]}, pool, client)
     return {sample.metric: sample.value for sample in result.samples}, result
+
+
+@pytest.mark.host
+@pytest.mark.parametrize("name", ["redis-beside-cpu", "redis-beside-network"])
+def test_a_workload_has_its_figures_alone_and_beside_a_noisy_neighbour(name, pool, prepared):
+    figures, result = _told(name, pool, prepared[1])
+    assert figures["kept"] == pytest.approx(100 * figures["beside"] / figures["alone"])
+    assert figures["slower"] > 0
+    shares = {}
+    for place, text in result.outputs.items():
+        if place.endswith("neighbour"):
+            shares[place.split()[1]] = float(text.decode().split()[0])
+    assert shares["alone"] < shares["beside"] / 2
 
 
 @pytest.mark.host

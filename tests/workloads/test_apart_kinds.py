@@ -7,8 +7,8 @@ import pytest
 from tare.errors import HostError, ParseError
 from tare.model import Direction, Family
 from tare.workloads import registry
-from tare.workloads.apart import Attempt, DensityWorkload, ImageSizes, Load, ProbeDensity, RunDensity
-from tare.workloads.base import Side, Surroundings, Weight
+from tare.workloads.apart import Attempt, BesideWorkload, DensityWorkload, ImageSizes, Load, ProbeDensity, RunDensity
+from tare.workloads.base import Outcome, Side, Surroundings, Weight
 from workloads.captures import captured
 
 MIB = 2**20
@@ -19,7 +19,7 @@ AROUND = Surroundings(2**30, 1, 2**30, "192.0.2.3", 20107, 5201)
 
 def test_the_family_density_has_what_is_asked_of_several_instances():
     names = [workload.name for workload in registry.all_workloads().values() if workload.family is Family.DENSITY]
-    assert names == [
+    assert [name for name in names if "-beside-" not in name] == [
         "density-llc",
         "density-memory",
         "density-network",
@@ -27,7 +27,7 @@ def test_the_family_density_has_what_is_asked_of_several_instances():
         "density-start",
         "density-stream",
     ]
-    assert all(isinstance(registry.get(name), DensityWorkload) for name in names)
+    assert all(isinstance(registry.get(name), DensityWorkload | BesideWorkload) for name in names)
 
 
 @pytest.mark.parametrize(
@@ -175,3 +175,35 @@ def test_a_cold_start_is_read_as_a_warm_one():
     assert cold.cold
     assert not warm.cold
     assert not cold.by_default
+
+
+NEIGHBOURS = [workload for workload in registry.all_workloads().values() if isinstance(workload, BesideWorkload)]
+
+
+@pytest.mark.parametrize("workload", NEIGHBOURS, ids=lambda workload: workload.name)
+def test_a_neighbour_goes_on_for_longer_than_any_run_beside_it(workload):
+    kept, noisy = workload.name.split("-beside-")
+    assert workload.inner.name == kept
+    assert {workload.rate, workload.latency} <= {metric.name for metric in workload.inner.metrics}
+    server, *client = workload.noise(dataclasses.replace(AROUND, cpu_count=2, listen="192.0.2.1"))
+    words = " ".join(server.argv)
+    if noisy == "network":
+        assert words == "iperf3 -s --forceflush -B 192.0.2.1 -p 5201"
+        assert [(command.side, command.argv[:6]) for command in client] == [
+            (Side.CLIENT, ("iperf3", "-c", "192.0.2.3", "-p", "20107", "-t"))
+        ]
+    else:
+        assert client == []
+        assert words.startswith("/usr/local/bin/tare-agent run --ready output -- stress-ng --timeout 3600 --")
+        assert " 4" in words, "two for each CPU"
+    for params in workload.profiles.values():
+        assert workload.inner_params(params).keys() == workload.inner.profiles["quick"].keys()
+
+
+def test_what_is_kept_is_the_rate_beside_of_that_alone():
+    workload = registry.get("redis-beside-cpu")
+    figures = workload.figures(*(Outcome({"get": rate, "get-p99": ms}, 1) for rate, ms in ((200.0, 2.0), (50.0, 5.0))))
+    assert figures == {"kept": 25.0, "alone": 200.0, "beside": 50.0, "slower": 2.5}
+    assert set(figures) == {metric.name for metric in workload.all_metrics}
+    with pytest.raises(ParseError, match="alone and beside a neighbour there were"):
+        workload.figures(*(Outcome({"get": rate, "get-p99": 1.0}, 1) for rate in (200.0, 0.0)))

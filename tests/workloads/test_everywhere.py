@@ -53,6 +53,10 @@ SOME = [
 _FILE = {"size_mib": 16, "least_mib": 16}
 #: In place of the quick profile's parameters, where those take long.
 TINY = {
+    **{
+        f"redis-beside-{noise}": {"pairs": 1, "requests": 500, "keys": 500}
+        for noise in ("cpu", "disk", "fork", "memory", "network")
+    },
     "redis": {"requests": 500, "keys": 500, "windows": 4},
     "bonnie": {"size_mib": 32, "char_mib": 1},
     "bonnie-trajectory": {"size_mib": 32, "char_mib": 1},

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from tare.errors import ParseError
 from tare.model import Direction, Family, Metric, Mode
-from tare.workloads.base import Params, RunWorkload, SliceWorkload, Weight, Workload
+from tare.workloads.base import Command, Outcome, Params, RunWorkload, SliceWorkload, Surroundings, Weight, Workload
 
 
 class ApartWorkload(Workload):
@@ -99,6 +99,55 @@ class RunDensity(_TimedDensity):
 
     inner: ClassVar[RunWorkload]
     metric: ClassVar[str]  # of ``inner``: the rate that is reported
+
+
+class BesideWorkload(ApartWorkload):
+    """Another workload's run alone, and beside a noisy neighbour in a second instance of the same platform.
+
+    Both instances live all the time, share the campaign's CPUs and have its memory limit each; the neighbour is idle
+    while the other is alone. Parameters: ``pairs`` of a run alone and one beside, the order of the two turned from pair
+    to pair, since a machine's speed drifts; and the other workload's.
+    """
+
+    family = Family.DENSITY
+    inner: ClassVar[RunWorkload]
+    rate: ClassVar[str]  # of ``inner``: the metric that is reported, and the one of its latency
+    latency: ClassVar[str]
+
+    def inner_params(self, params: Params) -> Params:
+        """The parameters of the workload that runs alone and beside."""
+        return {key: value for key, value in params.items() if key != "pairs"}
+
+    @abstractmethod
+    def noise(self, around: Surroundings) -> tuple[Command, ...]:
+        """What the neighbour is, begun in this order, ended after the run: servers, and what the client does to them.
+
+        ``around``: the second instance's surroundings. One at the client's side has no ``ready``. All must go on for
+        as long as they are let.
+        """
+
+    def figures(self, alone: Outcome, beside: Outcome) -> dict[str, float]:
+        """The metrics of one pair. Raises `ParseError` when a figure is not positive."""
+        rates = [outcome.samples[self.rate] for outcome in (alone, beside)]
+        latencies = [outcome.samples[self.latency] for outcome in (alone, beside)]
+        if min(*rates, *latencies) <= 0:
+            raise ParseError(f"alone and beside a neighbour there were {rates} and {latencies}")
+        return {
+            "kept": 100 * rates[1] / rates[0],
+            "alone": rates[0],
+            "beside": rates[1],
+            "slower": latencies[1] / latencies[0],
+        }
+
+
+def beside_metrics(unit: str, rate: str, latency: str) -> tuple[Metric, ...]:
+    """The metrics that `BesideWorkload.figures` gives; ``rate`` and ``latency`` say of what."""
+    return (
+        Metric("kept", "%", Direction.HIGHER, f"{rate}: of the figure alone, beside the neighbour"),
+        Metric("alone", unit, Direction.HIGHER, f"{rate}, the neighbour idle"),
+        Metric("beside", unit, Direction.HIGHER, f"{rate}, beside the neighbour"),
+        Metric("slower", "×", Direction.LOWER, f"{latency}: beside the neighbour, over the figure alone"),
+    )
 
 
 class StartDensity(DensityWorkload):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tare.campaign.execution.beside import beside
 from tare.campaign.execution.density import ApartResult, probes, runs, starts, weights
 from tare.campaign.execution.minimum import least_memory
 from tare.campaign.execution.runs import Client
@@ -14,6 +15,7 @@ from tare.model import Sample
 from tare.platforms.contract import prepared
 from tare.workloads.apart import (
     ApartWorkload,
+    BesideWorkload,
     ImageSizes,
     ImageWorkload,
     LeastWorkload,
@@ -44,6 +46,18 @@ def run_apart(workload: ApartWorkload, params: Params, pool: InstancePool, clien
 
 def _run(workload: ApartWorkload, params: Params, pool: InstancePool, client: Client) -> ApartResult:
     match workload:
+        case BesideWorkload():
+            return beside(workload, params, pool, client)
+        case LeastWorkload():
+            return least_memory(workload, params, pool)
+        case ImageWorkload():
+            return _image(workload, pool)
+    return _several(workload, params, pool, client)
+
+
+def _several(workload: ApartWorkload, params: Params, pool: InstancePool, client: Client) -> ApartResult:
+    """The same in several instances at once."""
+    match workload:
         case ProbeDensity():
             return probes(workload, params, pool)
         case RunDensity():
@@ -52,10 +66,6 @@ def _run(workload: ApartWorkload, params: Params, pool: InstancePool, client: Cl
             return starts(workload, params, pool)
         case WeightDensity():
             return weights(workload, params, pool)
-        case LeastWorkload():
-            return least_memory(workload, params, pool)
-        case ImageWorkload():
-            return _image(workload, pool)
     raise UsageError(
         f"{workload.name} is of no kind that a campaign can run", fix="see the classes in tare.workloads.apart"
     )

@@ -102,11 +102,11 @@ class Client:
         return processes.finish(process, argv, stdin=stdin, time_limit_s=time_limit_s, output_cap=OUTPUT_CAP)
 
     @contextlib.contextmanager
-    def serving(self, argv: Sequence[str]) -> Iterator[None]:
+    def serving(self, argv: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
         """Run a server at the client; it is ended at the latest when the context is left."""
         server = self.start(argv)
         try:
-            yield
+            yield server
         finally:
             processes.end(server)
 
@@ -283,16 +283,23 @@ def _beside_servers(
     gate: Callable[[], None] | None = None,
     over: Callable[[], None] | None = None,
 ) -> Measured:
-    servers: list[Execution] = []
-    try:
-        for command in plan.servers:
-            servers.append(_start(command, running))
-            if command.ready is not None:
-                servers[-1].wait_output(command.ready, time_limit_s=command.ready_limit_s)
+    with serving(plan.servers, running):
         starting_ns = _starting(plan, running, client)  # before the gate: it is not part of the measurement
         if gate is not None:
             gate()
         return dataclasses.replace(_measure(workload, params, plan, running, client, over), starting_ns=starting_ns)
+
+
+@contextlib.contextmanager
+def serving(commands: Sequence[Command], running: RunningInstance) -> Iterator[Sequence[Execution]]:
+    """Servers in an instance, one after the other in service; they are ended when the context is left."""
+    servers: list[Execution] = []
+    try:
+        for command in commands:
+            servers.append(_start(command, running))
+            if command.ready is not None:
+                servers[-1].wait_output(command.ready, time_limit_s=command.ready_limit_s)
+        yield servers
     finally:
         for server in servers:
             if not running.session.dead:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tare import literature
 from tare.errors import Failed, UsageError, attempt
 from tare.model import Arm, Design, Family, Resources
-from tare.workloads.apart import RunDensity
+from tare.workloads.apart import BesideWorkload, RunDensity
 from tare.workloads.base import Params, RunWorkload, SliceWorkload, Surroundings, Workload
 from tare.workloads.contract import require_params
 
@@ -89,10 +89,11 @@ class Job:
 
         What cannot be planned beforehand is taken to have one.
         """
-        inner = self.workload.inner if isinstance(self.workload, RunDensity) else self.workload
+        inner, params = self.workload, self.params
+        if isinstance(self.workload, RunDensity | BesideWorkload):
+            inner, params = self.workload.inner, self.workload.inner_params(params)
         if not isinstance(inner, RunWorkload):
             return False
-        params = self.workload.inner_params(self.params) if isinstance(self.workload, RunDensity) else self.params
         plans = []
         for address, port in (("192.0.2.1", 1), ("192.0.2.2", 2)):  # RFC 5737's, for examples
             around = Surroundings(1 << 30, 1, 1 << 40, address, port, 3, ping="192.0.2.3")
