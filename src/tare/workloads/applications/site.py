@@ -299,7 +299,7 @@ def _percentile(counts: Counter[int], percent: float) -> float:
 
 
 #: Doublings, as the study's 2000 to 16,000: on two CPUs the last are beyond what they serve.
-USERS = (25, 50, 100, 200, 400, 800)
+USERS = (50, 100, 200, 400, 800, 1600)
 _TITLE = "a site (nginx, PHP, memcached, MariaDB) under {} users"
 _CURVE = Level("site-users", 0, "users", "successes", "p99", 500.0)
 WORKLOADS = (Site(), *levels.levels(Site, _TITLE, "users", USERS, _CURVE))

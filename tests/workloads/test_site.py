@@ -1,0 +1,138 @@
+"""The site under users: how it is started, and what is read of what its users tell."""
+
+import io
+import tarfile
+
+import pytest
+
+from tare.errors import ParseError
+from tare.workloads import registry
+from tare.workloads.applications import serving, site
+from tare.workloads.base import Side
+from workloads.captures import captured, completed, text
+from workloads.test_plans import ROOMY
+
+SITE = registry.get("site-users-50")
+ASKED = SITE.profiles["quick"]
+OVERLOADED = registry.get("site-users-1600")
+
+
+def signed(body):
+    """A report with the sum that the agent would have sent with it."""
+    return f"{body}sum {sum(body.encode())}\nend\n"
+
+
+def changed(old, new, name="site-users-50"):
+    """The captured report with something else in it, and the sum of that."""
+    body = text(name).rpartition("sum ")[0]
+    assert old in body
+    return completed(signed(body.replace(old, new, 1)))
+
+
+def test_four_servers_start_in_one_instance_and_the_last_is_asked_for_a_page_of_all():
+    plan = SITE.plan(ASKED, ROOMY)
+    database, cache, php, nginx = plan.servers
+    assert {server.side for server in plan.servers} == {Side.INSTANCE}
+    asked = [server.argv[5 : 5 + int(server.argv[4])] for server in plan.servers]
+    assert asked[:3] == [("test", "-S", f"/data/tare-site/{name}") for name in ("db/s", "memcached", "php")]
+    assert asked[3][-2:] == ("127.0.0.1", "5201")
+    assert "GET /like?w=0 " in asked[3][2]
+    assert database.argv[8] == "mariadbd"
+    assert "--skip-networking" in database.argv
+    assert cache.argv[8:12] == ("memcached", "-u", "root", "-s")
+    assert php.argv[8:12] == ("setpriv", "--pdeathsig", "TERM", "php-fpm8.2")
+    assert nginx.argv[10] == "nginx"
+
+
+def test_the_pages_come_with_the_plan_and_as_many_words_as_were_asked_for():
+    seed, pages = SITE.plan(ASKED, ROOMY).prepare
+    assert seed.argv[5:7] == ("/data/tare-site", "5000")
+    assert "FROM seq_0_to_4999;" in seed.argv[7]
+    assert pages.argv[-3:] == ("0.0.0.0:5201", str(ROOMY.cpu_count), str(4 * ROOMY.cpu_count))
+    with tarfile.open(fileobj=io.BytesIO(pages.stdin)) as archive:
+        assert archive.getnames() == ["index.php", "site.css"]
+
+
+def test_users_ask_from_the_clients_side_for_250_requests_each():
+    [load] = SITE.plan(ASKED, ROOMY).measures
+    assert load.side is Side.CLIENT
+    assert load.argv[1:12] == ("users", "192.0.2.3", "20107", "50", "8", "2000", "50", "2000", "25", "5000", "1")
+    assert len(load.argv[12:]) * site.SEARCHES == 250
+    assert load.time_limit_s > ASKED["time_s"] + ASKED["limit_ms"] / 1000 + 5
+
+
+def test_a_tar_for_an_instance_is_the_same_bytes_each_time():
+    assert serving.tar_of({"b": b"2", "a": b"1"}) == serving.tar_of({"a": b"1", "b": b"2"})
+
+
+def test_what_all_users_of_a_site_that_keeps_up_tell():
+    outcome = SITE.parse(ASKED, [captured("site-users-50")])
+    figures = outcome.samples
+    assert figures["server-errors"] == figures["transport-errors"] == 0
+    assert figures["successes"] == (195 + 257 + 279 + 254 + 215 + 282 + 279 + 258) / 8
+    assert (figures["median"], figures["p99"], figures["client-late"]) == (1.432, 380.928, 135.168)
+    assert figures["cache-hits"] == pytest.approx(46.507, abs=0.001)
+    assert outcome.work == 2020
+
+
+def test_in_overload_errors_are_figures():
+    outcome = OVERLOADED.parse(OVERLOADED.profiles["quick"], [captured("site-users-1600-gvisor")])
+    figures = outcome.samples
+    assert figures["warm-up"] == 1  # from then on who was not answered at all is in the median
+    assert figures["successes"] == (661 + 312 + 4 + 112 + 21 + 6 + 1) / 7
+    assert figures["server-errors"] == 83 / 7
+    assert figures["transport-errors"] == (785 + 948 + 624 + 880 + 791 + 803) / 7
+    assert figures["median"] == figures["p99"] == pytest.approx(2000, rel=0.01)
+    assert outcome.work == 2142 + 83  # with what was answered after the last second
+
+
+def test_who_fails_counts_as_slow_in_the_percentiles():
+    counts = "due {} successes {} server-errors {} transport-errors 0 timeouts 0 dropped 0 hits 1 misses 0"
+    seconds = [f"window {at} {counts.format(100, 98, 2)}\ntook {at} 1000:98 2000000:2\n" for at in range(8)]
+    rest = f"window 8 {counts.format(0, 0, 0).replace('hits 1', 'hits 0')}\ntook 8\n"
+    report = signed("users 50 seconds 8 limit 2000 ms\n" + "".join(seconds) + rest + "late 10:799 500:1\n")
+    figures = SITE.parse(ASKED, [completed(report)]).samples
+    assert (figures["successes"], figures["server-errors"]) == (98, 2)
+    assert (figures["median"], figures["p99"]) == (1.0, 2000.0)
+    assert (figures["client-late"], figures["cache-hits"], figures["warm-up"]) == (0.01, 100, 0.001)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("users 50 ", "users 51 ", "were asked for"),
+        ("seconds 8 ", "seconds 9 ", "were asked for"),
+        ("window 3 ", "window 4 ", "strange lines for second 3"),
+        ("took 3 ", "took 3 x", "strange lines for second 3"),
+        ("\nlate ", "\nlater ", "a strange line: 'later"),
+        ("server-errors 0", "server-errors 1", "contradict themselves: "),
+        ("timeouts 0", "timeouts 1", "contradict themselves: "),
+        ("took 3 ", "took 3 9999999:1 ", "contradict themselves: "),
+    ],
+)
+def test_a_report_that_contradicts_itself_is_refused(old, new, message):
+    with pytest.raises(ParseError, match=message):
+        SITE.parse(ASKED, [changed(old, new)])
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda report: "",
+        lambda report: report[: len(report) // 2],
+        lambda report: report.removesuffix("end\n"),
+        lambda report: report.replace("successes 1", "successes 2", 1),
+        lambda report: report + "end\n",
+    ],
+)
+def test_a_damaged_report_is_refused(damage):
+    with pytest.raises(ParseError, match="not whole, or not as it was sent"):
+        SITE.parse(ASKED, [completed(damage(text("site-users-50")))])
+
+
+def test_an_error_of_the_users_is_no_figure():
+    why = "tare-agent: the site answers with HTTP 404: it is not the one to ask"
+    with pytest.raises(ParseError, match=r"ended with 1: .*HTTP 404"):
+        SITE.parse(ASKED, [completed("", code=1, stderr=why)])
+    with pytest.raises(ParseError, match="2 results came"):
+        SITE.parse(ASKED, 2 * [captured("site-users-50")])
