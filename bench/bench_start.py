@@ -17,8 +17,10 @@ import secrets
 import select
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from tare.campaign.host_session import HostSession, default_cpus
@@ -50,6 +52,10 @@ GOALS = {"qemu-tcg": "5 %", "docker": "30 ms", "podman": "30 ms"}
 def main() -> None:
     """Print a row a platform."""
     image = build.ensure(build.agent_path(), progress=lambda _: None)
+    if sys.argv[1:] == ["machine"]:
+        with HostSession() as host:
+            machine_parts(host.prepare(image, Resources(default_cpus(), DEFAULT_MEMORY))[0])
+        return
     print("| platform | raw command | tare | more | goal | whole start |")
     print("| --- | --- | --- | --- | --- | --- |")
     resources = Resources(default_cpus(), DEFAULT_MEMORY)
@@ -208,39 +214,85 @@ def container(*command, options=()):
 
 
 #: What a user's initramfs does until something of the image runs: modules, root, and the first program of it.
-USERS_INIT = b"""\
+USERS_INIT = """\
 #!/bin/busybox sh
 export PATH=/bin
 mount -t devtmpfs devtmpfs /dev
 while read -r module; do insmod "/modules/$module.ko"; done </modules/order
 mount -t ext4 /dev/vda /root
-exec switch_root /root /bin/echo TARE-BENCH-UP >/dev/console
+{more}exec switch_root /root /bin/echo TARE-BENCH-UP >/dev/console
 """
+#: What tare's does besides.
+NETWORK = """\
+mount -t sysfs sysfs /sys
+until [ -d /sys/class/net/eth0 ]; do :; done
+ip link set lo up
+ip addr add {address} dev eth0
+ip link set eth0 up
+ip route add default via {gateway}
+"""
+VOLUME = "mount -t ext4 /dev/vdb /root/data\n"
 
 
-def users_initramfs(made) -> Path:
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A machine that is typed, and what it has of tare's own: each is that and all before it."""
+
+    bare: bool = False  # no default devices, a bounded buffer for translated code, the counter's speed told
+    network: bool = False  # brought up before the first program
+    volume: bool = False  # a second disk, mounted
+    port: bool = False  # a virtio-serial port
+
+
+LADDER = {
+    "typed": Typed(),
+    "no default devices": Typed(bare=True),
+    "network brought up": Typed(bare=True, network=True),
+    "data volume": Typed(bare=True, network=True, volume=True),
+    "port": Typed(bare=True, network=True, volume=True, port=True),
+}
+
+
+def users_initramfs(made, typed, endpoint, network) -> Path:
     """An initramfs as a user would make it for Debian's kernel, with the drivers of the disk and the card."""
     place = made.kernel.parent.parent
     files = {file.stem: file for file in (place / "lib" / "modules" / made.release).rglob("*.ko")}
-    modules = [files[name] for name in guest.MODULES["virtio"] if name in files and name != "virtio_console"]
+    named = [name for name in guest.MODULES["virtio"] if typed.port or name != "virtio_console"]
+    more = NETWORK.format(address=f"{endpoint.address}/{network.prefix}", gateway=network.host) if typed.network else ""
+    init = USERS_INIT.format(more=more + (VOLUME if typed.volume else "")).encode()
     packed = Path(tempfile.gettempdir(), f"tare-bench-initramfs-{os.getpid()}")
-    packed.write_bytes(guest.pack(USERS_INIT, guest.busybox_path(), modules))
+    packed.write_bytes(guest.pack(init, guest.busybox_path(), [files[name] for name in named if name in files]))
     return packed
 
 
-def qemu_machine(spec, cleanup, after) -> float:
-    """What QEMU's manual has for a kernel, a disk and a TAP, typed; until a program of the image speaks."""
+def typed_argv(spec, cleanup, after, typed) -> list[str]:
+    """QEMU's command line of a machine that is typed."""
     made = guest.ensure()
-    initramfs = users_initramfs(made)
-    after.callback(initramfs.unlink)
     endpoint, tap = spec.network.new_tap(cleanup, spec.id)
-    disk = (
-        f"file={disks.overlay(vm.root_disk(spec.image), spec.space.folder)},if=virtio,cache=none,aio={disks.engine()}"
-    )
+    initramfs = users_initramfs(made, typed, endpoint, spec.network)
+    after.callback(initramfs.unlink)
+    cache = f"cache=none,aio={disks.engine()}"
+    disk = f"file={disks.overlay(vm.root_disk(spec.image), spec.space.folder)},if=virtio,{cache}"
     nic = f"tap,ifname={tap},script=no,downscript=no,model=virtio-net-pci,mac={endpoint.mac}"
-    argv = ["qemu-system-x86_64", "-accel", "tcg", "-cpu", "max", "-M", "q35", "-m", f"{DEFAULT_MEMORY >> 20}M"]
-    argv += ["-smp", str(len(default_cpus())), "-nographic", "-no-reboot", "-drive", disk, "-nic", nic]
-    argv += ["-kernel", str(made.kernel), "-initrd", str(initramfs), "-append", "console=ttyS0 quiet panic=-1"]
+    words = "console=ttyS0 quiet panic=-1"
+    argv = ["qemu-system-x86_64", "-M", "q35", "-m", f"{DEFAULT_MEMORY >> 20}M", "-smp", str(len(default_cpus()))]
+    argv += ["-no-reboot", "-drive", disk, "-nic", nic, "-kernel", str(made.kernel), "-initrd", str(initramfs)]
+    if typed.bare:
+        argv += [*vm.accelerator("tcg"), "-nodefaults", "-display", "none", "-serial", "stdio"]
+        words = " ".join([words, *vm.clock_words("tcg")])
+    else:
+        argv += ["-accel", "tcg", "-cpu", "max", "-nographic"]
+    if typed.volume:
+        argv += ["-drive", f"file={vm.data_volume(spec.space.folder)},if=virtio,format=raw,{cache}"]
+    if typed.port:
+        argv += ["-chardev", "null,id=agent", "-device", "virtio-serial-pci"]
+        argv += ["-device", "virtserialport,chardev=agent,name=tare.0"]
+    return [*argv, "-append", words]
+
+
+def qemu_machine(spec, cleanup, after, typed=LADDER["typed"]) -> float:
+    """What QEMU's manual has for a kernel, a disk and a TAP, typed; until a program of the image speaks."""
+    argv = typed_argv(spec, cleanup, after, typed)
     # In a group of its own, as what a user starts is in one of the session's: on a busy host a group has one share.
     group = cgroup.named(f"tare/{spec.id}")
     cleanup.own(removers.control_group(group.path))
@@ -267,6 +319,48 @@ def qemu_machine(spec, cleanup, after) -> float:
         process.kill()
         process.wait()
         group.close()
+
+
+def machine_ms(launcher, platform) -> float:
+    """One start of tare's machine, in ms to the first byte; its CPU time until then goes to ``OUR_CPU``."""
+    label = f"{launcher.campaign}our{secrets.token_hex(1)}"[:11]
+    with CleanupStack(launcher.journal) as cleanup:
+        space = roots.new_workspace(cleanup, launcher.work / label)
+        group = cgroup.named(f"tare/{label}")
+        cleanup.own(removers.control_group(group.path))
+        group.create(Resources(default_cpus(), 2 * DEFAULT_MEMORY))
+        spec = LaunchSpec(label, launcher.image, launcher.resources, group, space, launcher.network, 20099)
+        before_ns = group.cpu_ns()
+        instance = platform.launch(spec, cleanup)
+        at_ns = instance.first_byte.wait(120)
+        OUR_CPU.append((group.cpu_ns() - before_ns) / 1e6)
+        instance.stream.close()
+        group.close()
+        return (at_ns - instance.started.monotonic_ns) / 1e6
+
+
+def machine_parts(launcher) -> None:
+    """Print what each part of tare's machine adds, all in turn."""
+    platform = registry.choose(["qemu-tcg"])[0]
+    platform.prepare(launcher.image)
+    walls, cpus = {}, {}
+    for _ in range(MACHINE_TIMES):
+        for name, typed in LADDER.items():
+            with CleanupStack(launcher.journal) as cleanup, contextlib.ExitStack() as after:
+                label = f"{launcher.campaign}raw{secrets.token_hex(1)}"[:11]
+                space = roots.new_workspace(cleanup, launcher.work / label)
+                given = (launcher.image, launcher.resources, Group("none"), space, launcher.network)
+                spec = LaunchSpec(label, *given, 20099)
+                walls.setdefault(name, []).append(qemu_machine(spec, cleanup, after, typed))
+                cpus.setdefault(name, []).append(RAW_CPU[-1])
+        walls.setdefault("tare", []).append(machine_ms(launcher, platform))
+        cpus.setdefault("tare", []).append(OUR_CPU[-1])
+    print(f"load {os.getloadavg()[0]:.0f}")
+    print("| machine, with all before it | CPU time until the mark | wall |")
+    print("| --- | --- | --- |")
+    for name, figures in cpus.items():
+        middle, wall_s = statistics.median(figures), statistics.median(walls[name]) / 1e3
+        print(f"| {name} | {middle:.0f} ms ({min(figures):.0f} to {max(figures):.0f}) | {wall_s:.1f} s |")
 
 
 RAW = {

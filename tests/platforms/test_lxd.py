@@ -9,7 +9,7 @@ import pytest
 from tare.errors import PlatformError
 from tare.host.daemons import lxd
 from tare.host.resources import removers
-from tare.platforms.lxd import Lxd
+from tare.platforms.lxd import Lxd, root_settings
 from tare.platforms.parts.lxd_server import INCUS, LXD, answering, container, empty_image, first_user
 
 
@@ -37,6 +37,11 @@ IDS = (
     '[{"Isuid":true,"Isgid":false,"Hostid":100000,"Nsid":0,"Maprange":10000001},'
     '{"Isuid":false,"Isgid":true,"Hostid":100000,"Nsid":0,"Maprange":10000001}]'
 )
+
+
+def test_a_root_that_belongs_to_the_containers_root_is_not_mapped_once_more():
+    assert root_settings(Path("/r"), privileged=False) == ["lxc.rootfs.path = dir:/r", "lxc.rootfs.options ="]
+    assert root_settings(Path("/r"), privileged=True) == ["lxc.rootfs.path = dir:/r"]
 
 
 def test_whose_root_a_container_has_is_read_of_its_configuration():

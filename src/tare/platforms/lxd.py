@@ -75,7 +75,7 @@ class Lxd(Platform):
         name = f"tare-{spec.id}"
         root = self._root(server, spec, cleanup)
         settings = [
-            f"lxc.rootfs.path = dir:{root}",
+            *root_settings(root, privileged=self._privileged),
             f"lxc.net.0.ipv4.address = {endpoint.address}/{spec.network.prefix}",
             f"lxc.net.0.ipv4.gateway = {spec.network.host}",
         ]
@@ -128,6 +128,12 @@ class Lxd(Platform):
                 self._held = Server(self._kind)
             self._held.revive()
             return self._held
+
+
+def root_settings(root: Path, *, privileged: bool) -> list[str]:
+    """LXC's settings of a root that belongs to the container's root already."""
+    # Incus would map an unprivileged one's once more, which an overlay cannot be.
+    return [f"lxc.rootfs.path = dir:{root}", *([] if privileged else ["lxc.rootfs.options ="])]
 
 
 def helps(argv: Sequence[str], name: str) -> bool:
