@@ -14,12 +14,15 @@ import datetime
 import json
 import re
 import sys
+import tarfile
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tare.host import processes
+from tare.lab import recipe
 
 TOP = Path(__file__).parents[1]
 RESULTS = TOP / "build" / "hosts"
@@ -49,6 +52,7 @@ journalctl --quiet --boot --grep 'Started tare-remote-.*\\.scope' --lines 1 >&2
 #: Campaigns whose ends are looked at: what is found on the host after each.
 LEFT = ("doctor", "campaign", "interrupt", "kill")
 LEFT_OF = ("native", "runc", "docker", "podman", "lxc")
+PACK_LIMIT_S = 900.0
 TIME_LIMIT, LAB_LIMIT_S = "3h", 4 * 3600.0
 OUTPUT_CAP = 16 << 20
 _TABLE = re.compile(r"(<!-- results -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -71,6 +75,7 @@ def jobs(host: str) -> dict[str, list[str]]:
     made["ssh"] = ["sh", "-ec", SSH]
     made["containers"] = ["tare", "run", *(f"-p{name}" for name in (*COMMON, *OWN[host], *MORE)), *PLAN]
     made["everything"] = ["tare", "run", "-p", "all", *PLAN]
+    made["wheel"] = ["sh", "tests/lab/wheel.sh", "/lab/files"]
     for end in LEFT:
         made[f"left-{end}"] = ["python3", "tests/lab/left.py", end, *(LEFT_OF if end != "doctor" else ())]
     return made
@@ -118,11 +123,32 @@ def known(folder: Path) -> dict[tuple[str, str], Result]:
     return {(file.parent.name, file.stem): Result(**json.loads(file.read_text())) for file in folder.glob("*/*.json")}
 
 
+def needed(name: str, python: tuple[int, int], folder: Path) -> list[Path]:
+    """The files that a job needs in its lab, made in a folder: for the wheel all that another machine would fetch."""
+    if name != "wheel":
+        return []
+    processes.run([str(TOP / "scripts/wheel"), "x86_64"], time_limit_s=PACK_LIMIT_S).require(fix="make wheel")
+    wheel = next((TOP / "build" / "wheel").glob("*_x86_64.whl"))
+    packages, image = folder / "wheels", folder / "image.tar.zst"
+    version = "{}.{}".format(*python)
+    pip = [str(TOP / ".venv/bin/python"), "-m", "pip", "download", "--quiet", "--dest", str(packages)]
+    pip += ["--python-version", version, "--only-binary=:all:", str(wheel)]
+    processes.run(pip, time_limit_s=PACK_LIMIT_S).require(fix=f"see that pip finds wheels for Python {version}")
+    with tarfile.open(folder / "wheels.tar", "w") as archive:
+        archive.add(packages, ".")
+    export = [str(TOP / ".venv/bin/tare"), "image", "export", str(image)]
+    processes.run(export, time_limit_s=PACK_LIMIT_S).require(fix="make image")
+    return [wheel, folder / "wheels.tar", image]
+
+
 def run(host: str, name: str, argv: Sequence[str]) -> Result:
     """Run a job in a lab of its own; what it printed is kept beside its result."""
     began = time.monotonic()
-    lab = [str(TOP / ".venv/bin/tare"), "lab", "run", "--host", host, "--time-limit", TIME_LIMIT, "--", *argv]
-    done = processes.run(lab, time_limit_s=LAB_LIMIT_S, output_cap=OUTPUT_CAP)
+    lab = [str(TOP / ".venv/bin/tare"), "lab", "run", "--host", host, "--time-limit", TIME_LIMIT]
+    with tempfile.TemporaryDirectory() as scratch:
+        files = needed(name, recipe.load().python(host), Path(scratch))
+        lab += [word for file in files for word in ("--file", str(file))]
+        done = processes.run([*lab, "--", *argv], time_limit_s=LAB_LIMIT_S, output_cap=OUTPUT_CAP)
     output, errors = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
     folder = RESULTS / host
     folder.mkdir(parents=True, exist_ok=True)

@@ -24,6 +24,7 @@ def test_each_host_has_the_platforms_that_the_contract_is_asked_for_and_what_sta
         assert len([word for word in jobs["containers"] if word.startswith("-p")]) >= 12
         assert jobs["runc"] == ["tare", "platform", "check", "runc", "--json"]
         assert jobs["left-doctor"] == ["python3", "tests/lab/left.py", "doctor"]
+        assert jobs["wheel"] == ["sh", "tests/lab/wheel.sh", "/lab/files"]
 
 
 def test_a_summary_has_what_is_broken_or_left_or_the_last_words(host_test):
