@@ -55,7 +55,7 @@ __all__ = [
 _MODULES = {
     "durations": ("block_durations", "with_turns", "workload_seconds"),
     "limits": ("OUTPUT_CAP",),
-    "opening": ("create_store", "open_store", "read_store"),
+    "opening": ("create_store", "kept_in", "open_store", "read_store"),
     "packed": ("Output",),
     "reading": ("known_part", "why_not"),
     "record": (
