@@ -57,7 +57,7 @@ def _told(name, pool, client):
 def test_a_workload_has_its_figures_alone_and_beside_a_noisy_neighbour(name, pool, prepared):
     figures, result = _told(name, pool, prepared[1])
     assert figures["kept"] == pytest.approx(100 * figures["beside"] / figures["alone"])
-    assert figures["slower"] > 0
+    assert figures["latency"] > 0
     shares = {}
     for place, text in result.outputs.items():
         if place.endswith("neighbour"):

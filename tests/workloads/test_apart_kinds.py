@@ -203,7 +203,7 @@ def test_a_neighbour_goes_on_for_longer_than_any_run_beside_it(workload):
 def test_what_is_kept_is_the_rate_beside_of_that_alone():
     workload = registry.get("redis-beside-cpu")
     figures = workload.figures(*(Outcome({"get": rate, "get-p99": ms}, 1) for rate, ms in ((200.0, 2.0), (50.0, 5.0))))
-    assert figures == {"kept": 25.0, "alone": 200.0, "beside": 50.0, "slower": 2.5}
+    assert figures == {"kept": 25.0, "alone": 200.0, "beside": 50.0, "latency": 250.0}
     assert set(figures) == {metric.name for metric in workload.all_metrics}
     with pytest.raises(ParseError, match="alone and beside a neighbour there were"):
         workload.figures(*(Outcome({"get": rate, "get-p99": 1.0}, 1) for rate in (200.0, 0.0)))

@@ -136,7 +136,7 @@ class BesideWorkload(ApartWorkload):
             "kept": 100 * rates[1] / rates[0],
             "alone": rates[0],
             "beside": rates[1],
-            "slower": latencies[1] / latencies[0],
+            "latency": 100 * latencies[1] / latencies[0],
         }
 
 
@@ -146,7 +146,7 @@ def beside_metrics(unit: str, rate: str, latency: str) -> tuple[Metric, ...]:
         Metric("kept", "%", Direction.HIGHER, f"{rate}: of the figure alone, beside the neighbour"),
         Metric("alone", unit, Direction.HIGHER, f"{rate}, the neighbour idle"),
         Metric("beside", unit, Direction.HIGHER, f"{rate}, beside the neighbour"),
-        Metric("slower", "×", Direction.LOWER, f"{latency}: beside the neighbour, over the figure alone"),
+        Metric("latency", "%", Direction.LOWER, f"{latency}: of the figure alone, beside the neighbour"),
     )
 
 
