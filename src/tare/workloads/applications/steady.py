@@ -36,9 +36,9 @@ def settled_from(latencies: Sequence[float]) -> int | None:
     """The first window that counts where the load is given and the latency answers; None where it never settled.
 
     It is the first, up to the later half's first, whose latency is as near to that of a typical later window (the later
-    half's median) as those are, or within 5 %. From then on all count: `warm_from` would take a server that stands still in
-    the middle for one that was cold until then, and the pause is what an open loop is for. Raises `ParseError` for
-    fewer windows than `LEAST_WINDOWS`.
+    half's median) as those are, or within 5 %. From then on all count: `warm_from` would take a server that stands
+    still in the middle for one that was cold until then, and the pause is what an open loop is for. Raises
+    `ParseError` for fewer windows than `LEAST_WINDOWS`.
     """
     _require(len(latencies))
     half = len(latencies) // 2
