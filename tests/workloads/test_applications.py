@@ -132,9 +132,31 @@ def test_a_run_is_warm_from_where_its_halves_are_alike(rates, first):
     assert steady.counted(rates) == (len(rates) // 2 if first is None else first)
 
 
+@pytest.mark.parametrize(
+    ("latencies", "first"),
+    [
+        ([1, 1, 1, 1], 0),
+        ([9, 3, 1, 1.02, 1, 1.01, 0.99, 1], 2),
+        ([1, 1, 1, 500, 1, 1, 1, 1], 0),  # a pause is no warm-up, in either half
+        ([1, 1, 1, 1, 1, 500, 1, 1], 0),
+        ([9, 1, 1, 500, 500, 1, 1, 1], 1),
+        ([1, 4, 2, 3, 1.5, 4, 2, 3], 0),  # noise
+        ([1, 100, 400, 1000, 2000, 2000, 2000, 2000], 4),  # a queue that fills up
+        ([1, 2, 4, 8, 100, 101, 102, 103], 4),
+        ([1, 1, 1, 1, 1, 200, 101, 102, 103, 104], None),
+    ],
+)
+def test_latencies_have_settled_where_they_are_as_those_of_later_windows(latencies, first):
+    assert steady.settled_from(latencies) == first
+    ends = list(range(10, 11 + len(latencies)))
+    assert steady.warm_up_s(latencies, ends, steady.settled_from) == (ends[-1] if first is None else ends[first])
+    assert steady.counted(latencies, steady.settled_from) == (len(latencies) // 2 if first is None else first)
+
+
 def test_too_few_windows_show_no_warm_up():
-    with pytest.raises(ParseError, match="3 windows"):
-        steady.warm_from([1.0, 1.0, 1.0])
+    for criterion in (steady.warm_from, steady.settled_from):
+        with pytest.raises(ParseError, match="3 windows"):
+            criterion([1.0, 1.0, 1.0])
 
 
 NGINX = registry.get("nginx")

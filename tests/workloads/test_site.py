@@ -86,6 +86,15 @@ def test_in_overload_errors_are_figures():
     assert outcome.work == 2142 + 83  # with what was answered after the last second
 
 
+def test_a_pause_of_the_server_is_in_p99_and_no_warm_up():
+    """nginx was stopped for a second, four seconds after the users had begun."""
+    figures = SITE.parse(ASKED, [captured("site-users-50-paused")]).samples
+    assert 900 < figures["p99"] < 1100
+    assert figures["median"] < 5
+    assert figures["warm-up"] < 4
+    assert figures["transport-errors"] == 0
+
+
 def test_who_fails_counts_as_slow_in_the_percentiles():
     counts = "due {} successes {} server-errors {} transport-errors 0 timeouts 0 dropped 0 hits 1 misses 0"
     seconds = [f"window {at} {counts.format(100, 98, 2)}\ntook {at} 1000:98 2000000:2\n" for at in range(8)]

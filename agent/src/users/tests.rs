@@ -62,11 +62,11 @@ fn a_pause_of_the_server_is_in_an_open_loops_percentiles_and_not_in_a_closed_one
         let p99 = told.lines().find_map(|line| line.strip_prefix("p99 ")?.strip_suffix(" us")).unwrap();
         p99.parse::<f64>().unwrap() / 1000.0
     });
-    let tally = users(pausing(), "20 3 100 5 5000 25 10 1 / /a /b").run().unwrap();
+    let tally = users(pausing(), "20 3 100 5 20000 25 10 1 / /a /b").run().unwrap();
     assert!(tally.due() > 1000, "{}", tally.due());
     assert_eq!(counted(&tally, "transport-errors"), 0);
     let p99_ms = tally.within_ns(99) / 1_000_000;
-    assert!((900..1500).contains(&p99_ms), "{p99_ms}");
+    assert!(p99_ms > 900, "{p99_ms}");
     let closed_ms = closed.join().unwrap();
     assert!(closed_ms < 300.0, "{closed_ms}");
 }
@@ -80,7 +80,7 @@ fn each_request_is_made_once_in_its_order() {
         seen.fetch_add(1, Ordering::Relaxed);
         Some(PAGE.to_vec())
     });
-    let tally = users(port, "5 1 200 10 1000 2 10 1 / /word?w={7}").run().unwrap();
+    let tally = users(port, "5 1 200 10 10000 2 10 1 / /word?w={7}").run().unwrap();
     assert_eq!(tally.due(), asked.load(Ordering::Relaxed));
     assert_eq!((counted(&tally, "hits"), tally.successes()), (tally.due(), tally.due()));
     // Some 5 searches of 2 requests for each of 5 users.
@@ -93,14 +93,14 @@ fn errors_of_the_server_and_of_the_transport_are_counted_and_the_rest_of_their_s
         Some("/fails") => Some(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n".to_vec()),
         _ => Some(PAGE.to_vec()),
     });
-    let tally = users(port, "5 1 200 5 1000 25 10 1 / /fails /c /d").run().unwrap();
+    let tally = users(port, "5 1 200 5 10000 25 10 1 / /fails /c /d").run().unwrap();
     let errors = counted(&tally, "server-errors");
     assert!(errors > 10 && counted(&tally, "transport-errors") == 0);
     assert_eq!(counted(&tally, "dropped"), 2 * errors);
     assert_eq!(tally.successes() + errors, tally.due());
 
     let port = served(|request| (request.split(' ').nth(1) != Some("/ends")).then(|| PAGE.to_vec()));
-    let tally = users(port, "5 1 200 5 1000 25 10 1 / /ends /c").run().unwrap();
+    let tally = users(port, "5 1 200 5 10000 25 10 1 / /ends /c").run().unwrap();
     let errors = counted(&tally, "transport-errors");
     assert!(errors > 10 && counted(&tally, "timeouts") == 0);
     assert_eq!(counted(&tally, "dropped"), errors);
@@ -110,14 +110,14 @@ fn errors_of_the_server_and_of_the_transport_are_counted_and_the_rest_of_their_s
 fn who_is_not_answered_in_time_gives_up() {
     let port = served(|request| {
         if request.starts_with("GET /slow") {
-            thread::sleep(Duration::from_millis(300));
+            thread::sleep(Duration::from_secs(3));
         }
         Some(PAGE.to_vec())
     });
-    let tally = users(port, "2 1 400 5 100 25 10 1 / /slow").run().unwrap();
+    let tally = users(port, "2 2 400 5 1000 25 10 1 / /slow").run().unwrap();
     let timeouts = counted(&tally, "timeouts");
     assert!(timeouts > 2 && timeouts == counted(&tally, "transport-errors"));
-    assert_eq!(tally.within_ns(100) / 1_000_000, 99); // the limit, to 0.8 %
+    assert!((992..=1000).contains(&(tally.within_ns(100) / 1_000_000))); // the limit, to 0.8 %
 }
 
 #[test]
@@ -128,14 +128,14 @@ fn a_connection_that_the_server_ended_in_a_pause_is_made_anew() {
         let head = if last { "Connection: close\r\n" } else { "" };
         Some(format!("HTTP/1.1 200 OK\r\n{head}Content-Length: 0\r\n\r\n").into_bytes())
     });
-    let tally = users(port, "2 1 100 5 1000 25 10 1 / /b").run().unwrap();
+    let tally = users(port, "2 1 100 5 10000 25 10 1 / /b").run().unwrap();
     assert_eq!((counted(&tally, "transport-errors"), tally.successes()), (0, tally.due()));
 }
 
 #[test]
 fn what_is_no_site_is_an_error_and_no_figure() {
     let free = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
-    let line = "2 1 100 5 1000 25 10 1 /";
+    let line = "2 1 100 5 10000 25 10 1 /";
     assert!(users(free, line).run().unwrap_err().contains("was answered well: Connection refused"));
     let other = served(|_| Some(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_vec()));
     assert!(users(other, line).run().unwrap_err().contains("HTTP 404"));

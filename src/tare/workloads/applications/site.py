@@ -96,7 +96,7 @@ end
 """
 #: $1: the folder. All but the seeds goes, once PHP's processes have ended.
 _CLEAN = """
-while kill -0 "$(cat "$1/php.pid")" 2>/dev/null; do sleep 0.05; done
+while kill -0 "$(cat "$1/php.pid" 2>/dev/null)" 2>/dev/null; do sleep 0.05; done
 find "$1" -mindepth 1 -maxdepth 1 ! -name 'seed-*' -exec rm -rf {} +
 """
 #: Whether the site answers with a word of the dictionary: all four took part. $0 is the address, $1 the port.
@@ -213,7 +213,7 @@ class _Run:
         """The figures of the windows that count."""
         # The rate is the users' own, and steady from the first; what warms up is how soon they are answered.
         medians = [_percentile(window.took, 50) for window in self.windows]
-        counted = self.windows[steady.counted(medians) :]
+        counted = self.windows[steady.counted(medians, steady.settled_from) :]
         sums: Counter[str] = Counter()
         took: Counter[int] = Counter()
         for window in counted:
@@ -233,7 +233,7 @@ class _Run:
                 "p99": _percentile(took, 99),
                 "cache-hits": 100 * sums["hits"] / asked,
                 "client-late": _percentile(self.late, 99),
-                "warm-up": steady.warm_up_s(medians, ends),
+                "warm-up": steady.warm_up_s(medians, ends, steady.settled_from),
             },
             work=sum(counts["successes"] + counts["server-errors"] for counts in everything),
         )

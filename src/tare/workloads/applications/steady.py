@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import sqrt
-from statistics import fmean, variance
+from statistics import fmean, median, variance
 
 from tare.errors import ParseError
 
@@ -13,6 +13,8 @@ LEAST_WINDOWS = 4
 #: Halves whose means differ by less than this share are alike, however little they vary.
 ALIKE = 0.05
 _STANDARD_ERRORS = 2.0
+#: Median absolute deviations from what is typical, within which a window is as all others.
+_DEVIATIONS = 3.0
 
 
 def warm_from(rates: Sequence[float]) -> int | None:
@@ -25,25 +27,49 @@ def warm_from(rates: Sequence[float]) -> int | None:
     windows are left, and `LEAST_WINDOWS`. A slow drift below the noise of the windows is not seen. Raises `ParseError`
     for fewer windows.
     """
-    if len(rates) < LEAST_WINDOWS:
-        raise ParseError(f"{len(rates)} windows do not show a warm-up: it takes {LEAST_WINDOWS}")
+    _require(len(rates))
     last = min(len(rates) // 2, len(rates) - LEAST_WINDOWS)
     return next((first for first in range(last + 1) if _alike(rates[first:])), None)
 
 
-def counted(rates: Sequence[float]) -> int:
+def settled_from(latencies: Sequence[float]) -> int | None:
+    """The first window that counts where the load is given and the latency answers; None where it never settled.
+
+    It is the first, up to the later half's first, whose latency is as near to that of a typical later window (the later
+    half's median) as those are, or within 5 %. From then on all count: `warm_from` would take a server that stands
+    still in the middle for one that was cold until then, and the pause is what an open loop is for. Raises
+    `ParseError` for fewer windows than `LEAST_WINDOWS`.
+    """
+    _require(len(latencies))
+    half = len(latencies) // 2
+    typical = median(latencies[half:])
+    spread = median(abs(latency - typical) for latency in latencies[half:])
+    tolerance = max(ALIKE * typical, _DEVIATIONS * spread)
+    return next((first for first in range(half + 1) if abs(latencies[first] - typical) <= tolerance), None)
+
+
+#: Which window counts first, by a figure of each.
+Criterion = Callable[[Sequence[float]], int | None]
+
+
+def counted(figures: Sequence[float], by: Criterion = warm_from) -> int:
     """The same, and the first of the later half where the run was never steady."""
-    first = warm_from(rates)
-    return len(rates) // 2 if first is None else first
+    first = by(figures)
+    return len(figures) // 2 if first is None else first
 
 
-def warm_up_s(rates: Sequence[float], ends_s: Sequence[float]) -> float:
+def warm_up_s(figures: Sequence[float], ends_s: Sequence[float], by: Criterion = warm_from) -> float:
     """How long the warm-up took, in seconds; all of the run where it did not end.
 
-    ``ends_s``: when each window ended, after that of what ran before the first of them: one more than ``rates``.
+    ``ends_s``: when each window ended, after that of what ran before the first of them: one more than ``figures``.
     """
-    first = warm_from(rates)
+    first = by(figures)
     return ends_s[-1 if first is None else first]
+
+
+def _require(windows: int) -> None:
+    if windows < LEAST_WINDOWS:
+        raise ParseError(f"{windows} windows do not show a warm-up: it takes {LEAST_WINDOWS}")
 
 
 def _alike(rates: Sequence[float]) -> bool:
