@@ -97,6 +97,7 @@ class BlackBox(Platform):
     own_kernel = True
     shares_data = False
     by_default = False
+    disk_cache = "none: it has no data volume"
     not_honoured = (
         "it runs other bits: what is in the box, and not the image",
         "memory and processors are those that its file names, within the limits",
@@ -117,7 +118,7 @@ class BlackBox(Platform):
         file = Path(argument)
         box = boxfile.load(file)
         title = f"black box: what {file.name} describes, by {box.vmm}"
-        way = "host stack, QEMU's user-mode network" if box.link == "user" else WAYS[box.vmm]
+        way = "host stack, QEMU's user-mode network (slirp)" if box.link == "user" else WAYS[box.vmm]
         card = f", {box.card}" if box.vmm == "qemu" else ""
         path = "none: it has no network card" if box.link == "none" else f"client, {way}{card}"
         platform = cls(f"blackbox:{argument}", title, path, lambda: box)

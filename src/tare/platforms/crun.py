@@ -26,7 +26,7 @@ _INSTALL = distribution.install("crun")
 #: What `runtime` writes, in the folder of tare's programs.
 WRAPPER = "crun-without-v2"
 #: `Platform.not_honoured` of the platforms that start crun themselves.
-WRAPPED = "where cgroup v2 lies beside v1, crun refuses; it is then started by a script, whose 5 ms are in its start"
+WRAPPED = "where cgroup v2 lies beside v1, crun refuses; a script starts it then: 4 ms of CPU time in its start"
 
 
 def runtime() -> str:
