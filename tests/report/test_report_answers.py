@@ -11,7 +11,9 @@ from markupsafe import escape
 
 import fake_campaign
 import fake_surfaces
-from tare.model import CPU_COST
+from tare.analysis.comparisons.verdicts import Reason
+from tare.model import CPU_COST, Direction
+from tare.report.campaign.answers import as_judged
 from tare.report.campaign.build import build
 from tare.report.campaign.drawings import trade_off
 from tare.report.campaign.heat import heat
@@ -59,6 +61,20 @@ def test_where_the_baselines_own_arms_differ_the_sentence_says_so_and_not_that_i
     [seen] = [line for line in answer(report, "runc").sentences if line.startswith("Seen")]
     assert seen.startswith("Seen, but the baseline's own two arms differ there: ")
     assert "compute" in seen
+
+
+def test_a_verdict_of_whole_blocks_is_shown_with_their_figure(report: Report) -> None:
+    [result] = [each for each in report.results if (each.workload, each.metric) == ("sysbench-cpu", "rate")]
+    runc = next(each for each in result.platforms if each.platform == "runc")
+    whole = {"totals_percent": -46.0, "totals_low_percent": -61.0, "totals_high_percent": -33.0}
+    judged = runc.model_copy(update={**whole, "verdict_reason": Reason.WHOLE_BLOCKS})
+    shown = as_judged(judged, Direction.HIGHER)
+    assert (shown.op_percent, shown.op_low_percent, shown.op_high_percent) == (-46.0, -61.0, -33.0)
+    assert (shown.ratio, shown.ratio_low, shown.ratio_high) == pytest.approx((1.46, 1.33, 1.61))
+    lower = as_judged(judged, Direction.LOWER)
+    assert (lower.ratio, lower.ratio_low, lower.ratio_high) == pytest.approx((0.54, 0.39, 0.67))
+    typical = runc.model_copy(update=whole)
+    assert as_judged(typical, Direction.HIGHER) is typical
 
 
 def test_many_differences_share_a_sentence(tmp_path: Path) -> None:

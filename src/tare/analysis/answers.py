@@ -12,9 +12,10 @@ from enum import StrEnum
 
 import polars as pl
 
-from tare.analysis.comparisons.verdicts import EQUAL, Kind, Side
+from tare.analysis.comparisons.verdicts import EQUAL, Kind, Reason, Side
 from tare.analysis.results import MetricResult, PlatformResult
 from tare.estimates.intervals import MIN_BLOCKS
+from tare.estimates.overhead import ratio_of
 from tare.estimates.widths import Row
 from tare.model import CPU_COST, Direction, Family, Mode
 from tare.store import CampaignRecord, WorkloadRecord
@@ -180,6 +181,8 @@ def _felt(kind: Dimension, result: MetricResult, platform: PlatformResult) -> fl
     if kind in _FELT:
         return 0.0 if platform.amount is None else platform.amount.point / _FELT[kind]
     ratio = platform.ratio.point if platform.ratio else platform.lone.ratio if platform.lone else 1.0
+    if platform.verdict.reason is Reason.WHOLE_BLOCKS and platform.totals is not None:  # what the verdict is of
+        ratio = ratio_of(platform.totals.point, result.direction)
     times = ratio if result.direction is Direction.LOWER else 1 / ratio
     return _WEIGHTS[kind] * math.log2(times)
 

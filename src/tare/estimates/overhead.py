@@ -28,6 +28,11 @@ def overhead(logs: Interval, direction: Direction) -> Interval:
     return Interval(1 - ratios.point, 1 - ratios.high, 1 - ratios.low)
 
 
+def ratio_of(over: float, direction: Direction) -> float:
+    """The ratio to the baseline that an overhead, as a fraction, comes from."""
+    return 1 + over if direction is Direction.LOWER else 1 - over
+
+
 def overhead_of(log: float, direction: Direction) -> float:
     """The overhead of one log ratio, as a fraction."""
     return overhead(Interval(log, log, log), direction).point

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tare.analysis.answers import Answer, Standing
+from tare.analysis.comparisons.verdicts import Reason
+from tare.estimates.overhead import ratio_of
 from tare.footprint.model import Call
+from tare.model import Direction
 from tare.report.campaign.model import (
     AnswerReport,
     DimensionReport,
@@ -82,7 +85,19 @@ def _answer(
 
 def _shown(standing: Standing, results: Mapping[tuple[str, str], ResultReport], platform: str) -> Shown:
     result = results[standing.workload, standing.metric]
-    return Shown(standing, result, _of(result, platform), result.platforms[0])
+    return Shown(standing, result, as_judged(_of(result, platform), result.direction), result.platforms[0])
+
+
+def as_judged(platform: PlatformReport, direction: Direction) -> PlatformReport:
+    """The same with the figure that its verdict is of: where only whole blocks differ, that of whole blocks."""
+    ends = platform.totals_low_percent, platform.totals_high_percent
+    if platform.verdict_reason is not Reason.WHOLE_BLOCKS or platform.totals_percent is None:
+        return platform
+    ratios = [None if op is None else ratio_of(op / 100, direction) for op in (platform.totals_percent, *ends)]
+    point, *between = ratios
+    low, high = between if direction is Direction.LOWER else reversed(between)
+    own = {"op_percent": platform.totals_percent, "op_low_percent": ends[0], "op_high_percent": ends[1]}
+    return platform.model_copy(update={**own, "ratio": point, "ratio_low": low, "ratio_high": high})
 
 
 def _of(result: ResultReport, platform: str) -> PlatformReport:

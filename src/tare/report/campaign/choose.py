@@ -16,7 +16,6 @@ _ASK = re.compile(r"([a-z]+)(?:<([0-9]+(?:\.[0-9]+)?)\s*([%a-zA-Z]*)|=(no))")
 _FIX = 'write "cpu<10% start<300ms calls<300 daemon=no root=no", or some of these'
 #: So many percentage points of CPU cost more than the least are as little: the margin of compute workloads.
 _AS_LITTLE = 1.0
-_SURE = {State.WORSE, State.BETTER, State.ALIKE}
 
 
 class Amount(StrEnum):
@@ -53,12 +52,12 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """The platform that is best in something. ``sure``: whether there is a verdict. ``others``: about the same."""
+    """The platform that is best in something. ``state``: how sure that is. ``others``: about the same."""
 
     what: str
     platform: str
     figure: str
-    sure: bool
+    state: State
     others: tuple[str, ...] = ()
 
 
@@ -97,10 +96,10 @@ def _standing(answer: AnswerReport, of: Amount) -> DimensionReport | None:
     return next((each for each in answer.dimensions if each.dimension is dimension), None)
 
 
-def _sure(answer: AnswerReport, of: Amount) -> bool:
-    """Whether there is a verdict on it; calls were read, and not estimated."""
+def _state(answer: AnswerReport, of: Amount) -> State:
+    """How it stands; calls were read, and not estimated."""
     standing = _standing(answer, of)
-    return of is Amount.CALLS or (standing is not None and standing.state in _SURE)
+    return State.ALIKE if of is Amount.CALLS or standing is None else standing.state
 
 
 def has(answer: AnswerReport, trait: Trait) -> bool | None:
@@ -175,4 +174,4 @@ def _least(what: str, answers: Sequence[AnswerReport], of: Amount) -> Iterator[P
         near = least + _AS_LITTLE if of is Amount.CPU else least
         figure = f"{_shown(of, least)}{' system calls' if of is Amount.CALLS else ''}"
         others = tuple(each.platform for value, each in rest if value <= near)
-        yield Pick(what, best.platform, figure, _sure(best, of), others)
+        yield Pick(what, best.platform, figure, _state(best, of), others)

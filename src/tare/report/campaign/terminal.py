@@ -95,11 +95,11 @@ def render_all(reports: list[Report], *, width: int = 100, every_metric: bool = 
 
 def _heat_table(shown: Heat, baseline: str, width: int) -> Iterator[RenderableType]:
     """The table in as many parts as the width asks for, and its legend."""
-    heads = ["platform", *shown.columns, "needs"]
+    heads = ["platform", "needs", *shown.columns]
     lines = [[_text("\n".join(head.split(" ", 1))) for head in heads]]
     for row in shown.rows:
         cells = [_text(cell.text, _HEAT_STYLES[cell.state] if cell.shade else "") for cell in row.cells]
-        lines.append([_text(row.platform, "bold"), *cells, _text(row.needs)])
+        lines.append([_text(row.platform, "bold"), _text(row.needs), *cells])
     for chosen in _groups(lines, 1, width):
         yield _table(lines, chosen, set())
     marks = "; ".join(f"{HEAT_MARKS[state]} {HEAT_WORDS[state]}" for state in shown.states)

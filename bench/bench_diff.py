@@ -1,0 +1,107 @@
+"""Whether `tare diff` finds 3 % more work, and stays silent where nothing changed.
+
+A try is three campaigns of native and bubblewrap: two that are alike, and one in which bubblewrap's probe really does
+3 % more of the same work (the agent's ``extra_ppm``: three searches of a hundred are done twice and counted once).
+`tare diff` compares the first with each of the others by its own thresholds; its exit code is what counts. Campaigns
+stay in the folder: the same command again goes on where it was ended.
+
+    scripts/own-host bench .venv/bin/python bench/bench_diff.py FOLDER [TRIES]
+
+Ten tries take some 13 minutes on a quiet host; the load is printed beside each.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from unittest import mock
+
+from tare.campaign.execution import conduct
+from tare.campaign.execution.slowed import EXTRA
+from tare.campaign.plan.request import CampaignRequest
+from tare.store import read_store
+
+PLATFORM, WORKLOAD = "bubblewrap", "primes"
+SHARE, BLOCKS, TRIES = 0.03, 5, 10
+#: Twice the rounds of `quick`: a second of work for an arm and block.
+PARAMS = {WORKLOAD: {"rounds": 8}}
+ARMS = ("alike", "again", "slower")
+OUTCOMES = {0: "no regression", 1: "regression", 3: "cannot tell"}
+
+
+class Silent:
+    """Nothing is drawn while it measures."""
+
+    def block(self, number, spent_s, left_s, interim) -> None: ...
+    def planned(self, trials) -> None: ...
+    def doing(self, what) -> None: ...
+    def tick(self, tick) -> None: ...
+    def fault(self, line) -> None: ...
+    def trial(self, trial) -> None: ...
+
+
+def main() -> None:
+    """Measure what is missing, and print a row a try and the sums."""
+    folder = Path(sys.argv[1])
+    tries = int(sys.argv[2]) if len(sys.argv) > 2 else TRIES
+    folder.mkdir(parents=True, exist_ok=True)
+    print(f"| try | 3 % more work | changes | nothing changed | changes | load |\n|{' --- |' * 6}", flush=True)
+    ends: list[tuple[int, int]] = []
+    for number in range(tries):
+        files = [campaign(folder, number, arm) for arm in ARMS]
+        loads = os.getloadavg()
+        (again, still), (slower, more) = (compared(files[0], file) for file in files[1:])
+        ends.append((slower, again))
+        cells = [str(number + 1), OUTCOMES[slower], more, OUTCOMES[again], still, f"{loads[1]:.1f}"]
+        print(f"| {' | '.join(cells)} |", flush=True)
+    found, alarms = sum(slower == 1 for slower, _ in ends), sum(again == 1 for _, again in ends)
+    print(f"\n3 % more work was found in {found} of {tries}; false alarms where nothing changed: {alarms} of {tries}")
+
+
+def campaign(folder: Path, number: int, arm: str) -> Path:
+    """The file of a try's campaign; measured unless it is there and whole."""
+    file = folder / f"{number:02}-{arm}.tare"
+    if file.exists():
+        with read_store(file) as store:
+            whole = store.status == "complete"
+        if whole:
+            return file
+        file.unlink()
+    request = CampaignRequest(
+        platforms=[PLATFORM], workloads=[WORKLOAD], blocks=BLOCKS, seed=3 * number + ARMS.index(arm), params=PARAMS
+    )
+    with more_work() if arm == "slower" else contextlib.nullcontext():
+        conduct.begin(request, file, Silent())
+    return file
+
+
+@contextlib.contextmanager
+def more_work() -> Iterator[None]:
+    """Whatever the platform's own probe does, it does so much more: as in `tare calibrate`, but under its own name."""
+    extra = {PLATFORM: {EXTRA: round(1_000_000 * SHARE)}}
+    with mock.patch.object(conduct, "extra_work", return_value=extra):
+        yield
+
+
+def compared(old: Path, new: Path) -> tuple[int, str]:
+    """What `tare diff` ends with, and the platform's changes with their intervals."""
+    argv = [sys.executable, "-m", "tare", "diff", str(old), str(new), "--json"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if done.returncode not in OUTCOMES:
+        sys.exit(done.stderr)
+    own = [each for each in json.loads(done.stdout)["changes"] if each["platform"] == PLATFORM]
+    changes = {each["metric"]: each["interval"] for each in own if each["interval"] is not None}
+    form = "{point:+.2%} ({low:+.2%} to {high:+.2%})"
+    return done.returncode, "; ".join(f"{metric} {form.format(**changes[metric])}" for metric in sorted(changes))
+
+
+if __name__ == "__main__":
+    began = time.monotonic()
+    main()
+    print(f"{time.monotonic() - began:.0f} s")
