@@ -49,9 +49,9 @@ def booted(monkeypatch):
     monkeypatch.setattr(lab.plugin, "ensure", lambda progress: Path("/nowhere/icount.so"))
     monkeypatch.setattr(lab.build, "host", lambda flavour, progress: Path("/nowhere"))
     monkeypatch.setattr(lab.vmlinux, "ensure", lambda kernel: Path("/dev/null"))
-    monkeypatch.setattr(lab.btf, "section", lambda elf, name: b"")
-    monkeypatch.setattr(lab.btf, "offsets", lambda types, wanted: {"comm": 2976})
-    monkeypatch.setattr(lab.kallsyms, "functions", lambda kernel: [(0xFFFFFFFF81000000, "startup_64")])
+    monkeypatch.setattr(lab.plugin.btf, "section", lambda elf, name: b"")
+    monkeypatch.setattr(lab.plugin.btf, "offsets", lambda types, wanted: {"comm": 2976})
+    monkeypatch.setattr(lab.plugin.kallsyms, "functions", lambda kernel: [(0xFFFFFFFF81000000, "startup_64")])
     return runs
 
 

@@ -27,7 +27,7 @@ from tare.footprint.result import FootprintResult
 from tare.footprint.site import PROFILE
 from tare.footprint.walk import Watcher, countable
 from tare.image import vmlinux
-from tare.lab import btf, build, exact, headers, kallsyms, kernel, plugin
+from tare.lab import build, exact, headers, kernel, plugin
 from tare.lab import run as lab_run
 from tare.lab.run import LabCommand
 from tare.model import Progress
@@ -97,10 +97,7 @@ def _counted(request: FootprintRequest, file: Path, watcher: Watcher, programs: 
     """
     compiled = plugin.ensure(watcher.doing)
     host = build.host(FLAVOUR, watcher.doing)
-    kernel_file = vmlinux.ensure(host / "vmlinuz").read_bytes()
-    offsets = btf.offsets(btf.section(kernel_file, ".BTF"), {**btf.OWNER, **btf.CODE})
-    arguments = {"memory": "1", **{name: str(offset) for name, offset in offsets.items()}}
-    symbols = "".join(f"{address:x} {name}\n" for address, name in kallsyms.functions(kernel_file))
+    told = plugin.told(vmlinux.ensure(host / "vmlinuz").read_bytes())
     first = request.seed if request.seed is not None else FIRST_SEED
     answers: list[FootprintResult] = []
     counted: list[Footprint] = []
@@ -112,7 +109,7 @@ def _counted(request: FootprintRequest, file: Path, watcher: Watcher, programs: 
             inner = replace(request, repeats=1, seed=first + repeat, params=_short(request))
             command = replace(lab_command(inner, results / OUT, None, programs), cpus=1)
             command = replace(command, env={instructions.COUNTED: "1"})
-            counted_so = exact.Counted(compiled, arguments, symbols, first + repeat, results / exact.LOG)
+            counted_so = exact.Counted(compiled, *told, first + repeat, results / exact.LOG)
             code = exact.run(command, counted_so, output, watcher.doing)
             counted += _taken_in(results / OUT, file, request.level, watcher.doing)
             answer = wire.read_answer(results / OUT)
