@@ -11,10 +11,11 @@ from tare.analysis.exposure import instructions as analysis
 from tare.errors import HostError, ParseError
 from tare.footprint import instructions
 from tare.footprint.instructions import COUNTED, InstructionCounter, completed, hits_of, parse
-from tare.footprint.model import PARTS, Footprint, Level, Phase, Scope
+from tare.footprint.model import PARTS, SIDES, Footprint, Level, Phase, Scope
 from tare.footprint.request import UNITS, WORKLOADS, FootprintRequest, workloads_of
+from tare.report.sentences.diff import explained
 
-#: Of a real machine: the starts of native and of runc with Docker's filter, and call-getpid on native.
+#: Of a real machine: the starts of native and of runc, and call-getpid on native.
 LOG = Path(__file__).with_name("captured") / "instructions.log"
 
 
@@ -38,23 +39,41 @@ def test_the_log_of_a_real_machine_adds_up():
             assert sum(counts[part] for _, _, counts in window.shares) == window.whole[part]
         if window.ready is not None:
             assert 0 < window.ready["user"] < window.whole["user"]
-    hits = {name: count for name, count in hits_of(windows[11], "tare/x", Scope.HOST).items() if count}
+    hits = {name: count for name, count in hits_of(windows[5], "tare/x", Scope.HOST).items() if count}
     unit = analysis.unit([footprint(hits, phase=Phase.STEADY, workload="call-getpid")])
     assert unit is not None
     assert round(unit.median) == 323
-    assert any(command == "runc:[2:INIT]" and counts["user"] > 48_000_000 for command, _, counts in windows[16].shares)
+    assert any(command == "runc" and counts["user"] > 9_000_000 for command, _, counts in windows[8].shares)
+
+
+def test_the_code_of_a_real_machine_adds_up_to_its_tasks_and_files_have_their_names():
+    windows = parse(LOG.read_text())
+    for window in windows.values():
+        for command, group, counts in window.shares:
+            for side in SIDES:
+                own = [count for *owner, of, _, count in window.code if owner == [command, group] and of == side]
+                assert sum(own) == counts[side]
+    hits = {name: count for name, count in hits_of(windows[8], "tare/x", Scope.HOST).items() if count}
+    by_place = {(code.side, code.place): code.amount.median for code in analysis.code([footprint(hits)])}
+    assert by_place["user", "runc"] > 15_000_000
+    assert by_place["user", "ld-linux-x86-64.so.2"] > 100_000
+    assert by_place["kernel", "unmap_page_range"] > 500_000
+    assert ("user", "python3.11") not in by_place, "tare's own is left out"
 
 
 def test_a_window_that_was_not_closed_is_none():
-    open_yet = "piece 4 10 20 0 0 0 0 0 3\n"
-    closed = "window 3 10 20 0 0 0 0 0\nshare 3 10 20 0 0 0 0 0 sh /\n"
+    open_yet = "piece 4 10 20 0 0 0 0 0 0 0 3\n"
+    closed = "window 3 10 20 0 0 0 0 0 0 0\nshare 3 10 20 0 0 0 0 0 0 0 sh /\n"
     assert list(parse(open_yet + closed)) == [3]
 
 
 @pytest.mark.parametrize(
     "line",
-    ["window 1 2 3", "window x 1 2 3 4 5 6 7", "share 1 1 2 3 4 5 6 7 sh", "piece 1 1 2 3 4 5 6 7 -1", "hello"],
-)
+    [
+        "window 1 2 3", "window x 1 2 3 4 5 6 7 8 9", "share 1 1 2 3 4 5 6 7 8 9 sh", "piece 1 1 2 3 4 5 6 7 8 9 -1",
+        "hello", "code 1 2 user sh /", "code 1 -2 user sh / libc.so", "code 1 2 loser sh / libc.so",
+    ],
+)  # fmt: skip
 def test_a_line_that_is_none_of_the_plug_ins_is_an_error(line):
     with pytest.raises(ParseError, match="has the line"):
         parse(f"{line}\n")
@@ -62,11 +81,14 @@ def test_a_line_that_is_none_of_the_plug_ins_is_an_error(line):
 
 def test_an_instances_counts_are_of_its_control_group_and_below():
     window = parse(
-        "window 1 100 200 0 0 0 3 2\n"
-        "share 1 60 150 0 0 0 2 1 a;b /tare/x-1/payload\n"
-        "share 1 30 40 0 0 0 1 1 runc /tare/x-1\n"
-        "share 1 10 10 0 0 0 0 0 dockerd /tare/x-10\n"
-        "piece 1 7 9 0 0 0 1 0 4\n"
+        "window 1 100 200 0 0 0 3 2 6 1\n"
+        "share 1 60 150 0 0 0 2 1 4 1 a;b /tare/x-1/payload\n"
+        "code 1 60 user a;b /tare/x-1/payload lib;c.so\n"
+        "code 1 150 kernel a;b /tare/x-1/payload do_exit\n"
+        "share 1 30 40 0 0 0 1 1 2 0 runc /tare/x-1\n"
+        "share 1 10 10 0 0 0 0 0 0 0 dockerd /tare/x-10\n"
+        "code 1 10 user dockerd /tare/x-10 dockerd\n"
+        "piece 1 7 9 0 0 0 1 0 0 0 4\n"
     )[1]
     own = hits_of(window, "tare/x-1", Scope.INSTANCE)
     assert (own["user"], own["kernel"], own["calls"]) == (90, 190, 3)
@@ -77,11 +99,14 @@ def test_an_instances_counts_are_of_its_control_group_and_below():
         whole["user"] == 100 == sum(count for name, count in whole.items() if name.endswith(";user") and "of;" in name)
     )
     assert (whole["piece;0;units"], whole["piece;0;kernel"]) == (4, 9)
+    assert (whole["faults"], whole["interrupts"], own["faults"]) == (6, 1, 6)
+    assert (whole["code;instance;a_b;user;lib_c.so"], whole["code;host;dockerd;user;dockerd"]) == (60, 10)
+    assert (whole["code;instance;a_b;kernel;do_exit"], [name for name in own if name.startswith("code")]) == (150, [])
 
 
 def test_footprints_get_the_counts_of_the_window_that_they_name(tmp_path):
     log = tmp_path / "log"
-    log.write_text("window 3 10 20 0 0 0 0 0\nshare 3 10 20 0 0 0 0 0 sh /tare/a\n")
+    log.write_text("window 3 10 20 0 0 0 0 0 0 0\nshare 3 10 20 0 0 0 0 0 0 0 sh /tare/a\n")
     named, other = footprint({"window:3:tare/a": 1}), footprint({"read": 1}, level=Level.SYSCALLS)
     counts, same = completed([named, other], log)
     assert counts.hits == {"user": 10, "kernel": 20, "of;instance;sh;user": 10, "of;instance;sh;kernel": 20}
@@ -152,6 +177,22 @@ def test_ten_thousand_more_in_two_million_are_half_a_percent_and_found():
     assert change.interval is not None
     assert change.interval.point == pytest.approx(10_001 / 2_000_000)
     assert list(changes(old, new, Thresholds(rule=[Rule(metric=START, ignore=True)]))) == []
+
+
+def test_a_change_names_the_code_that_it_is_of_the_most_changed_first():
+    def with_code(library, exits, repeat=0):
+        own = {"code;host;python3;user;libc.so": 9_000, "code;host;runc;kernel;do_exit": exits}
+        code = {"code;instance;runc;user;libseccomp.so": library, "code;host;runc;user;runc": 700}
+        return started(library + 700, repeat).model_copy(update={"hits": started(library + 700).hits | own | code})
+
+    (change,) = changes([with_code(1_000, 300)], [with_code(5_000, 290)], Thresholds())
+    assert [(piece.side, piece.place, piece.old, piece.new) for piece in change.pieces] == [
+        ("user", "", 1_700, 5_700), ("kernel", "", 300, 290), ("user", "libseccomp.so", 1_000, 5_000),
+        ("kernel", "do_exit", 300, 290), ("user", "runc", 700, 700),
+    ]  # fmt: skip
+    assert explained(change) == "runc start start, 4,000 more: all programs +4,000, libseccomp.so +4,000"
+    (change,) = changes([started(1_000)], [with_code(5_000, 290)], Thresholds())
+    assert (change.pieces, explained(change)) == ((), ""), "files of an older tare do not say"
 
 
 def test_two_platforms_of_one_file_are_compared_by_their_figures():

@@ -30,13 +30,14 @@ def booted(monkeypatch):
 
     def run(command, counting, output, progress):
         runs.append((command, counting.seed, counting.arguments))
+        assert counting.symbols == "ffffffff81000000 startup_64\n"
         command.results.mkdir()
         named = Footprint(
             level=Level.INSTRUCTIONS, scope=Scope.HOST, platform="runc", phase=Phase.START, workload=None, repeat=0,
             seconds=1.0, hits={"window:2:tare/a": 1},
         )  # fmt: skip
         fake_footprints.write(command.results / wire.CAMPAIGN, [named])
-        counting.log.write_text(f"window 2 {1000 + counting.seed} 5 0 0 0 0 0\n")
+        counting.log.write_text(f"window 2 {1000 + counting.seed} 5 0 0 0 0 0 0 0\n")
         if counting.seed == 13:
             wire.write_answer(command.results, wire.Answer(error="no runc", fix="apt install runc"))
             return 2
@@ -48,8 +49,9 @@ def booted(monkeypatch):
     monkeypatch.setattr(lab.plugin, "ensure", lambda progress: Path("/nowhere/icount.so"))
     monkeypatch.setattr(lab.build, "host", lambda flavour, progress: Path("/nowhere"))
     monkeypatch.setattr(lab.vmlinux, "ensure", lambda kernel: Path("/dev/null"))
-    monkeypatch.setattr(lab.btf, "section", lambda elf, name: b"")
-    monkeypatch.setattr(lab.btf, "offsets", lambda types: {"comm": 2976})
+    monkeypatch.setattr(lab.plugin.btf, "section", lambda elf, name: b"")
+    monkeypatch.setattr(lab.plugin.btf, "offsets", lambda types, wanted: {"comm": 2976})
+    monkeypatch.setattr(lab.plugin.kallsyms, "functions", lambda kernel: [(0xFFFFFFFF81000000, "startup_64")])
     return runs
 
 

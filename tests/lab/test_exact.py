@@ -92,6 +92,11 @@ def test_offsets_of_fields_are_those_that_the_compiler_chose():
         btf.section((DATA / "types.o").read_bytes(), ".BTF.base")
 
 
+def test_fields_of_nameless_structures_are_the_outer_ones():
+    types = btf.section((DATA / "nested.o").read_bytes(), ".BTF")
+    assert btf.offsets(types, btf.CODE) == {"host": 8, "i_dentry": 8, "d_u": 24, "d_name": 8}
+
+
 def test_an_initramfs_is_the_same_bytes_whenever_it_is_packed(tmp_path):
     packed = []
     for stamp in (1_000_000_000, 1_700_000_000):

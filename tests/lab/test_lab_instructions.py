@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from tare.footprint import instructions
-from tare.footprint.model import PARTS
+from tare.footprint.model import PARTS, SIDES
 from tare.image import vmlinux
-from tare.lab import btf, build, exact, plugin
+from tare.lab import build, exact, plugin
 from tare.lab.run import LabCommand
 
 pytestmark = [pytest.mark.lab, pytest.mark.host, pytest.mark.timeout(1800)]
@@ -88,9 +88,8 @@ def counted(folder, seed):
         files.append(folder / name)
     command = LabCommand(["sh", "-c", SCRIPT], "kvm", 2 << 30, 1, 900.0, files)
     host = build.host("kvm", print)
-    offsets = btf.offsets(btf.section(vmlinux.ensure(host / "vmlinuz").read_bytes(), ".BTF"))
-    arguments = {"memory": "1", **{name: str(offset) for name, offset in offsets.items()}}
-    counting = exact.Counted(plugin.ensure(print), arguments, seed, folder / "log")
+    told = plugin.told(vmlinux.ensure(host / "vmlinuz").read_bytes())
+    counting = exact.Counted(plugin.ensure(print), *told, seed, folder / "log")
     printed = bytearray()
     assert exact.run(command, counting, lambda _, data: printed.extend(data), print) == 0, printed.decode()
     return (folder / "log").read_text()
@@ -120,6 +119,20 @@ def test_the_sum_over_commands_and_groups_is_the_whole(log):
     commands = {command for command, _, _ in window.shares}
     assert {"bwrap", "ls", "runc"} <= commands
     assert window.whole["switches"] > 10
+
+
+def test_the_sum_over_code_is_that_of_its_tasks_and_code_has_its_file_and_its_function(log):
+    windows = instructions.parse(log)
+    [(command, _, side, place, count)] = [code for code in windows[1].code if code[2] == "user"]
+    assert (command, side, place, count) == ("known", "user", "known", windows[1].whole["user"])
+    window = windows[6]
+    for side in SIDES:
+        assert sum(code[4] for code in window.code if code[2] == side) == window.whole[side]
+    places = {(side, place) for _, _, side, place, _ in window.code}
+    assert {("user", "bwrap"), ("user", "runc"), ("user", "ld-linux-x86-64.so.2")} <= places
+    assert {("kernel", "do_syscall_64"), ("kernel", "asm_exc_page_fault")} <= places
+    assert window.whole["faults"] > 500
+    assert window.whole["interrupts"] > 0
 
 
 def test_the_same_seed_is_the_same_log_beside_load_and_another_is_another(log, tmp_path):

@@ -87,9 +87,9 @@ class HostSession:
         called.callback(call, *args, **kwargs)
         self._parts.append(called)
 
-    def image(self, workloads: Iterable[Workload] = ()) -> Image:
+    def image(self, workloads: Iterable[Workload] = (), *, bare: bool = False) -> Image:
         """The one image for all instances (`image_for`)."""
-        return image_for(workloads, self._progress)
+        return image_for(workloads, self._progress, bare=bare)
 
     def tune(self, measured: Collection[int]) -> list[Tuned]:
         """Set the host's settings as a campaign on these CPUs needs them; they are restored at the end.
@@ -124,8 +124,10 @@ class HostSession:
         return InstanceLauncher(label, image, resources, net, self._journal, work, datagram, disk), client
 
 
-def image_for(workloads: Iterable[Workload], progress: Progress) -> Image:
+def image_for(workloads: Iterable[Workload], progress: Progress, *, bare: bool = False) -> Image:
     """The one image for all of these workloads, with the layers that they need and no others.
+
+    ``bare``: of the agent alone, where none of them needs another program.
 
     Where one of them brings an image of its own, that is it, and tare's is what the client runs. Raises `ImageError`,
     also where the image lacks a package that a workload needs.
@@ -147,6 +149,8 @@ def image_for(workloads: Iterable[Workload], progress: Progress) -> Image:
             if sources and workload.source is None:
                 fix = f"run it in a campaign without {next(iter(sources))}, whose image the instances run"
             raise ImageError(f"{workload.name} needs {', '.join(missing)}, which the image has not", fix=fix)
+    if bare and not any(workload.packages or workload.layer or workload.source for workload in chosen):
+        return own.bare(build.agent_path(), image, progress)
     return image
 
 

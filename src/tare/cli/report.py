@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tare.analysis.exposure.agreement import agreement, costs
 from tare.analysis.exposure.attack_profile import Weights, load_weights
 from tare.cli.console import Console, emit
+from tare.footprint.model import Footprint, Level
 from tare.outputs import check_page
 from tare.report.campaign.build import build
 from tare.report.campaign.choose import parse
@@ -14,6 +16,8 @@ from tare.report.campaign.model import to_json
 from tare.report.campaign.terminal import render_all, render_choice
 from tare.report.footprint.build import Asked, read_files
 from tare.report.formats.html import materials, write_page
+from tare.report.sentences.agreement import lines
+from tare.store import read_store
 
 #: Width of the tables where the output is not a terminal.
 PLAIN_WIDTH = 120
@@ -72,6 +76,8 @@ def show(
     else:
         console = to_read()
         console.print(render_all(reports, width=console.width, every_metric=every_metric, cautions=cautions))
+        for line in _agreement(files):
+            console.print(line, markup=False)
         for file in files:
             console.print(f"campaign: {file}", markup=False)
     if html is not None:
@@ -79,6 +85,19 @@ def show(
         write_page(read, html)
         if not as_json:
             console.print(f"report:   {html.resolve().as_uri()}", markup=False, soft_wrap=True)
+
+
+def _agreement(files: Sequence[Path]) -> Iterator[str]:
+    """How the instructions that a file has counted go with the CPU cost that others have measured."""
+    counted: list[Footprint] = []
+    measured: dict[tuple[str, str], float] = {}
+    for file in files if len(files) > 1 else ():
+        with read_store(file) as store, store.snapshot():
+            own = [footprint for footprint in store.footprints() if footprint.level is Level.INSTRUCTIONS]
+            counted = counted or own  # of several, those of the first
+            measured |= {key: cost for key, cost in costs(store).items() if key not in measured}
+    known = agreement(counted, measured)
+    return lines(known) if known is not None else iter(())
 
 
 def to_read() -> Console:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tare.campaign.plan.plan import Job, make_jobs
 from tare.footprint.counters import counter_of
-from tare.footprint.model import Counter, Footprint
+from tare.footprint.model import Counter, Footprint, Level
 from tare.footprint.record import numbered_after
 from tare.footprint.request import FootprintRequest, workloads_of
 from tare.footprint.result import FootprintResult, Missed
@@ -71,8 +71,10 @@ def _walk(walk: Walk, store: Store) -> tuple[list[Footprint], list[Missed]]:
 def _site_request(request: FootprintRequest, file: Path, jobs: tuple[Job, ...]) -> SiteRequest:
     seed = request.seed if request.seed is not None else secrets.randbelow(2**31)
     return SiteRequest(
-        "footprint", file, seed, request.platforms, jobs, request.cpus, request.memory_bytes, request.subnet
-    )
+        "footprint", file, seed, request.platforms, jobs, request.cpus, request.memory_bytes, request.subnet,
+        # What an engine imports is emulated too, and how large the image is, is no part of what is counted.
+        bare=request.level is Level.INSTRUCTIONS,
+    )  # fmt: skip
 
 
 def _try(counter: Counter, watcher: Watcher) -> None:

@@ -6,9 +6,11 @@ plug-in's counts in its place, as for lines (`tare.footprint.lines`). Hits of a 
 
 - ``user``, ``kernel``: instructions of programs and of the kernel; ``repeated``: iterations of string instructions,
   which are not among them; ``loads``, ``stores``: instructions that read and wrote memory; ``calls``, ``switches``:
-  system calls, and switches of tasks.
+  system calls, and switches of tasks; ``faults``, ``interrupts``: page faults, and interrupts of devices and timers.
 - ``ready;PART``: the same until the agent was there, in a start.
 - ``of;WHOSE;COMMAND;PART``: the same of the tasks of a name; WHOSE is ``instance`` or ``host``. Their sum is the whole.
+- ``code;WHOSE;COMMAND;SIDE;PLACE``: instructions of those tasks by the code that they are of: SIDE ``user``, PLACE the
+  file that it was mapped from; SIDE ``kernel``, PLACE the function. The largest, and the others as one place.
 - ``piece;NUMBER;PART`` and ``piece;NUMBER;units``: of one piece of a probe's work, that was so many units.
 """
 
@@ -22,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tare.errors import HostError, ParseError
-from tare.footprint.model import PARTS, UNITS, Counts, Footprint, Level, Scope
+from tare.footprint.model import PARTS, SIDES, UNITS, Counts, Footprint, Level, Scope
 
 #: In the environment of a machine that is counted.
 COUNTED = "TARE_COUNTED"
@@ -96,6 +98,7 @@ class Window:
     ready: PartCounts | None = None
     pieces: list[PartCounts] = field(default_factory=list)  # with `UNITS`
     shares: list[tuple[str, str, PartCounts]] = field(default_factory=list)  # command, control group, counts
+    code: list[tuple[str, str, str, str, int]] = field(default_factory=list)  # the same two, side, place, instructions
 
 
 def parse(log: str) -> dict[int, Window]:
@@ -105,9 +108,12 @@ def parse(log: str) -> dict[int, Window]:
     for line in log.splitlines():
         kind, _, rest = line.partition(" ")
         words = rest.split(" ")
+        if kind == "code":
+            _add_code(windows, words, line)
+            continue
         numbers = [int(word) for word in words[: 1 + len(PARTS)] if word.isdecimal()]
         if kind not in {"window", "ready", "piece", "share"} or len(numbers) != 1 + len(PARTS):
-            raise ParseError(f"the log of the emulator's plug-in has the line {line[:80]!r}")
+            raise _unknown(line)
         window = windows.setdefault(numbers[0], Window())
         counts = dict(zip(PARTS, numbers[1:], strict=True))
         more = words[1 + len(PARTS) :]
@@ -121,8 +127,19 @@ def parse(log: str) -> dict[int, Window]:
         elif kind == "share" and len(more) == 2:
             window.shares.append((more[0], more[1], counts))
         else:
-            raise ParseError(f"the log of the emulator's plug-in has the line {line[:80]!r}")
+            raise _unknown(line)
     return {number: window for number, window in windows.items() if number in closed}
+
+
+def _add_code(windows: dict[int, Window], words: list[str], line: str) -> None:
+    if len(words) != 6 or not (words[0].isdecimal() and words[1].isdecimal()) or words[2] not in SIDES:
+        raise _unknown(line)
+    number, count, side, command, group, place = words
+    windows.setdefault(int(number), Window()).code.append((command, group, side, place, int(count)))
+
+
+def _unknown(line: str) -> ParseError:
+    return ParseError(f"the log of the emulator's plug-in has the line {line[:80]!r}")
 
 
 def completed(footprints: Iterable[Footprint], log: Path) -> Iterator[Footprint]:
@@ -153,20 +170,30 @@ def hits_of(window: Window, group: str, scope: Scope) -> dict[str, int]:
     hits: dict[str, int] = {}
     top = f"/{group.strip('/')}"
 
-    def add(prefix: str, counts: PartCounts) -> None:
-        for part, count in counts.items():
-            hits[f"{prefix}{part}"] = hits.get(f"{prefix}{part}", 0) + count
+    def whose(path: str) -> str:
+        return "instance" if path == top or path.startswith(f"{top}/") else "host"
 
     for command, path, counts in window.shares:
-        own = path == top or path.startswith(f"{top}/")
-        if own or scope is Scope.HOST:
-            add(f"of;{'instance' if own else 'host'};{command.replace(';', '_')};", counts)
+        if whose(path) == "instance" or scope is Scope.HOST:
+            _add(hits, f"of;{whose(path)};{_plain(command)};", counts)
             if scope is Scope.INSTANCE:
-                add("", counts)
+                _add(hits, "", counts)
     if scope is Scope.HOST:
-        add("", window.whole)
+        _add(hits, "", window.whole)
         if window.ready is not None:
-            add("ready;", window.ready)
+            _add(hits, "ready;", window.ready)
         for number, piece in enumerate(window.pieces):
-            add(f"piece;{number};", piece)
+            _add(hits, f"piece;{number};", piece)
+        for command, path, side, place, count in window.code:
+            _add(hits, f"code;{whose(path)};{_plain(command)};{side};", {_plain(place): count})
     return hits
+
+
+def _add(hits: dict[str, int], prefix: str, counts: PartCounts) -> None:
+    for part, count in counts.items():
+        hits[f"{prefix}{part}"] = hits.get(f"{prefix}{part}", 0) + count
+
+
+def _plain(name: str) -> str:
+    """A name as a part of a hit's, which has semicolons between them."""
+    return name.replace(";", "_")

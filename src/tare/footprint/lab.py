@@ -27,7 +27,7 @@ from tare.footprint.result import FootprintResult
 from tare.footprint.site import PROFILE
 from tare.footprint.walk import Watcher, countable
 from tare.image import vmlinux
-from tare.lab import btf, build, exact, headers, kernel, plugin
+from tare.lab import build, exact, headers, kernel, plugin
 from tare.lab import run as lab_run
 from tare.lab.run import LabCommand
 from tare.model import Progress
@@ -97,8 +97,7 @@ def _counted(request: FootprintRequest, file: Path, watcher: Watcher, programs: 
     """
     compiled = plugin.ensure(watcher.doing)
     host = build.host(FLAVOUR, watcher.doing)
-    offsets = btf.offsets(btf.section(vmlinux.ensure(host / "vmlinuz").read_bytes(), ".BTF"))
-    arguments = {"memory": "1", **{name: str(offset) for name, offset in offsets.items()}}
+    told = plugin.told(vmlinux.ensure(host / "vmlinuz").read_bytes())
     first = request.seed if request.seed is not None else FIRST_SEED
     answers: list[FootprintResult] = []
     counted: list[Footprint] = []
@@ -110,7 +109,7 @@ def _counted(request: FootprintRequest, file: Path, watcher: Watcher, programs: 
             inner = replace(request, repeats=1, seed=first + repeat, params=_short(request))
             command = replace(lab_command(inner, results / OUT, None, programs), cpus=1)
             command = replace(command, env={instructions.COUNTED: "1"})
-            counted_so = exact.Counted(compiled, arguments, first + repeat, results / exact.LOG)
+            counted_so = exact.Counted(compiled, *told, first + repeat, results / exact.LOG)
             code = exact.run(command, counted_so, output, watcher.doing)
             counted += _taken_in(results / OUT, file, request.level, watcher.doing)
             answer = wire.read_answer(results / OUT)
@@ -254,7 +253,8 @@ def _check_bits(request: FootprintRequest, file: Path, progress: Progress) -> No
     if not file.exists():
         return
     jobs = make_jobs(countable(workloads.choose(workloads_of(request)))[0], PROFILE)
-    image = image_for((job.workload for job in jobs), progress)
+    bare = request.level is Level.INSTRUCTIONS  # as `tare.footprint.conduct` has it
+    image = image_for((job.workload for job in jobs), progress, bare=bare)
     with read_store(file) as store:
         if store.record.image.get("hash") != image.hash:
             raise StoreError(f"{file} is of another image than what would be counted", fix="give a new file with -o")

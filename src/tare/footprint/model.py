@@ -30,7 +30,9 @@ USER, GUEST = "[user]", "[guest]"
 NO_PATH = "[no path]"
 
 #: Of instructions: the counts of a part, in the order in which the emulator's plug-in has them (lab/icount/plugin.c).
-PARTS = ("user", "kernel", "repeated", "loads", "stores", "calls", "switches")
+PARTS = ("user", "kernel", "repeated", "loads", "stores", "calls", "switches", "faults", "interrupts")
+#: Of code that was counted: programs', by file, and the kernel's, by function.
+SIDES = ("user", "kernel")
 #: Of a piece of a probe's work, beside these: how many units it was.
 UNITS = "units"
 

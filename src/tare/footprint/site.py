@@ -41,6 +41,7 @@ class SiteRequest:
     cpus: tuple[int, ...] = ()
     memory_bytes: int = DEFAULT_MEMORY
     subnet: str | None = None
+    bare: bool = False  # an image of the agent alone, where no job needs more
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ def _image(request: SiteRequest, existing: Store | None, host: HostSession) -> I
     """The image of the existing campaign, with the layers for its workloads and for the new ones."""
     needed = [job.workload for job in request.jobs]
     if existing is None:
-        return host.image(needed)
+        return host.image(needed, bare=request.bare)
     # Its parameters do not matter: nothing of it is run again.
     image = host.image([*needed, *(workloads.get(recorded.name) for recorded in existing.record.workloads)])
     same.check_same(existing.record, image, machine.gather())

@@ -56,6 +56,15 @@ def ensure(source: Source, agent: Path, tools: Image, progress: Progress) -> Ima
         return _image(folder, digest, agent_hash, tools, source, container.digests, container.application)
 
 
+def bare(agent: Path, tools: Image, progress: Progress) -> Image:
+    """An image of the agent alone, for work that needs no other program: 4 MB, which engines import at once."""
+    with tempfile.TemporaryDirectory(dir=state.images()) as scratch:
+        folder = Path(scratch, "bare")
+        folder.mkdir()
+        folder.chmod(0o755)  # it is in the digest
+        return ensure(Source(str(folder), folder=True), agent, tools, progress)
+
+
 def _hash(contents: str, agent_hash: str) -> str:
     return hashlib.sha256(f"own {VERSION}\n{contents}\n{agent_hash}\n".encode()).hexdigest()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from tare.errors import ImageError
 
@@ -14,8 +14,14 @@ OWNER: Mapping[str, Sequence[str]] = {
     "cgroup": ("kn",),
     "kernfs_node": ("name", "parent"),
 }
+#: And from the mapping of a page of memory to the name of the file that it is of.
+CODE: Mapping[str, Sequence[str]] = {
+    "address_space": ("host",),
+    "inode": ("i_dentry",),
+    "dentry": ("d_u", "d_name"),
+}
 _MAGIC = 0xEB9F
-_STRUCT = 4
+_STRUCT, _UNION = 4, 5
 #: What follows a type of each kind: so many bytes, and so many for each of its members (linux/btf.h).
 _FOLLOWS = {
     1: (4, 0), 3: (12, 0), 4: (0, 12), 5: (0, 12), 6: (0, 8), 13: (0, 8), 14: (4, 0), 15: (0, 12),
@@ -44,20 +50,40 @@ def offsets(btf: bytes, wanted: Mapping[str, Sequence[str]] = OWNER) -> dict[str
         place = length + texts + at
         return btf[place : btf.index(b"\0", place)].decode()
 
-    known: dict[str, int] = {}
+    kinds: list[tuple[int, int, int]] = [
+        (0, 0, 0)
+    ]  # of each type its kind, whether it has bit fields, where its members are
+    counts, named = [0], {}
     place, end = length + types, length + types + types_bytes
     while place < end:
         name, info, _ = struct.unpack_from("<III", btf, place)
         kind, members = info >> 24 & 0x1F, info & 0xFFFF
         once, each = _FOLLOWS.get(kind, (0, 0))
         place += 12
-        fields = wanted.get(text(name), ()) if kind == _STRUCT else ()
-        for number in range(members if fields else 0):
-            member, _, bits = struct.unpack_from("<III", btf, place + 12 * number)
-            if (field := text(member)) in fields:
-                known[field] = (bits & 0xFFFFFF if info >> 31 else bits) // 8
+        if kind == _STRUCT and text(name) in wanted:
+            named[text(name)] = len(kinds)
+        kinds.append((kind, info >> 31, place))
+        counts.append(members)
         place += once + each * members
-    missing = sorted({field for fields in wanted.values() for field in fields} - known.keys())
+
+    def fields(number: int, base: int) -> Iterator[tuple[str, int]]:
+        """Names and offsets of a type's fields, those of nameless types in it too."""
+        kind, bitwise, first = kinds[number]
+        for member in range(counts[number] if kind in {_STRUCT, _UNION} else 0):
+            name, inner, bits = struct.unpack_from("<III", btf, first + 12 * member)
+            at = base + (bits & 0xFFFFFF if bitwise else bits) // 8
+            if name and text(name):
+                yield text(name), at
+            else:
+                yield from fields(inner, at)
+
+    known = {
+        field: at
+        for type_name, number in named.items()
+        for field, at in fields(number, 0)
+        if field in wanted[type_name]
+    }
+    missing = sorted({field for fields_of in wanted.values() for field in fields_of} - known.keys())
     if missing:
         raise ImageError(f"the kernel's types have no {', '.join(missing)}", fix="report it, it is a bug")
     return known

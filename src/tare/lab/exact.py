@@ -53,7 +53,9 @@ _TURN_S = 0.2
 #: Of the machine's output: read at once, and kept for its end.
 MOST_AT_ONCE, LAST_BYTES = 1 << 20, 1 << 16
 MODULE_CAP = 16 << 20
-LOG = "counts.log"
+LOG, SYMBOLS = "counts.log", "symbols"
+#: Of a machine q35: how much memory is below the gap for devices, if it has not less than that much.
+LOW_BYTES, UNSPLIT_BYTES = 2 << 30, 0xB0000000
 _START = """\
 code=125
 if /lab/prepare.sh {flavour}; then
@@ -75,6 +77,7 @@ class Counted:
 
     plugin: Path
     arguments: Mapping[str, str]
+    symbols: str  # of the machine's kernel: "ADDRESS NAME" a line
     seed: int
     log: Path
 
@@ -166,7 +169,10 @@ def _laid_out(lab_command: LabCommand, parts: Parts, counted: Counted, space: Pa
     results.touch()
     os.truncate(results, RESULTS_BYTES)
     _aligned(given)
-    log = machine.seen_inside(space / LOG, state.home())
+    (space / SYMBOLS).write_text(counted.symbols)
+    files = {"log": space / LOG, "symbols": space / SYMBOLS}
+    arguments = {name: machine.seen_inside(file, state.home()) for name, file in files.items()}
+    arguments["low"] = str(LOW_BYTES if lab_command.memory_bytes >= UNSPLIT_BYTES else UNSPLIT_BYTES)
     return Exact(
         kernel=parts.host / "vmlinuz",
         initramfs=initramfs,
@@ -177,7 +183,7 @@ def _laid_out(lab_command: LabCommand, parts: Parts, counted: Counted, space: Pa
         console=space / "console.log",
         output=space / "output",
         plugin=counted.plugin,
-        arguments={**counted.arguments, "log": log},
+        arguments={**counted.arguments, **arguments},
         words=lab_command.kernel,
     )
 

@@ -9,13 +9,20 @@ from pathlib import Path
 from tare.errors import ImageError
 from tare.host import processes
 from tare.image.places import beside, locked
-from tare.lab import build, recipe
+from tare.lab import btf, build, kallsyms, recipe
 from tare.model import Progress
 
 SOURCE = Path(__file__).with_name("icount")
 NAME = "icount.so"
 _FLAGS = ("-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-fvisibility=hidden")
 LIMIT_S = 120.0
+
+
+def told(kernel: bytes) -> tuple[dict[str, str], str]:
+    """What the plug-in is told of a kernel, by its ELF file: arguments, and its symbols. Raises `ImageError`."""
+    offsets = btf.offsets(btf.section(kernel, ".BTF"), {**btf.OWNER, **btf.CODE})
+    symbols = "".join(f"{address:x} {name}\n" for address, name in kallsyms.functions(kernel))
+    return {"memory": "1", **{name: str(offset) for name, offset in offsets.items()}}, symbols
 
 
 def ensure(progress: Progress) -> Path:

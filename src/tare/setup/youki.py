@@ -26,8 +26,8 @@ def build(tell: Progress) -> None:
         raise HostError("Cargo is not installed, which builds youki", fix="tare setup --with youki, as root")
     tell(f"building youki {VERSION} (some minutes)")
     with tempfile.TemporaryDirectory() as scratch:
-        # Control groups of version 1 are left out by default.
-        argv = [cargo, "install", "youki", "--version", VERSION, "--locked", "--features", "v1", "--root", scratch]
+        # It has no features by default, and then no control groups.
+        argv = [cargo, "install", "youki", "--version", VERSION, "--locked", "--features", "v1,v2", "--root", scratch]
         environment = {**os.environ, "CARGO_TARGET_DIR": f"{scratch}/target"}
         fix = "see that crates.io can be reached, and that Rust is new enough (rustup update)"
         processes.run(argv, cwd=Path(scratch), time_limit_s=LIMIT_S, env=environment).require(fix=fix)

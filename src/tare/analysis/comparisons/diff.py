@@ -76,6 +76,16 @@ class Absent:
 
 
 @dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a figure of counted instructions: of a file of programs, of a function of the kernel, or of a side."""
+
+    side: str  # user or kernel
+    place: str  # "": all of that side
+    old: float
+    new: float
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """A figure's change as a fraction; positive is worse. ``interval``: holds for all figures of the diff at once."""
 
@@ -95,6 +105,7 @@ class Change:
     gap: Gap | None = None
     blocks: int | None = None  # that would tell, in each campaign; None: it is known, or nobody knows
     seconds: float | None = None  # which that many of the workload take, of a campaign like the newer one
+    pieces: tuple[Piece, ...] = ()  # of counted instructions, the most changed first: what makes the change up
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,15 +8,16 @@ older one's by more than the threshold, and not worse for sure where none is wor
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from tare.analysis.comparisons.diff import Absent, Change, Diff, Lack, Outcome, differing, platform_facts
+from tare.analysis.comparisons.diff import Absent, Change, Diff, Lack, Outcome, Piece, differing, platform_facts
 from tare.analysis.comparisons.sides import Way
 from tare.analysis.comparisons.thresholds import Thresholds
 from tare.analysis.exposure import instructions
 from tare.analysis.exposure.instructions import Amount
 from tare.errors import UsageError
 from tare.estimates.intervals import Interval
-from tare.footprint.model import EMPTY, IDLE, Footprint, Level, Phase, Scope
+from tare.footprint.model import EMPTY, IDLE, SIDES, Footprint, Level, Phase, Scope
 from tare.model import Direction
 from tare.store import Store
 
@@ -24,6 +25,8 @@ from tare.store import Store
 MARGIN = 0.005
 #: Figures: of a start, and of a unit of a workload's work or all of it where that has no units.
 START, UNIT, WHOLE = "start", "unit", "work"
+#: So many pieces of code explain a change.
+PIECES = 12
 UNIT_OF_MEASURE = "instructions"
 
 Figures = Mapping[tuple[str, str, str], Amount]  # by platform, workload ("" of a start) and figure
@@ -66,7 +69,36 @@ def changes(
         was = before.get((names[0] if names else platform, workload, figure))
         limit = thresholds.of(workload or START, figure, platform, MARGIN)
         if was is not None and was.least > 0 and limit is not None:
-            yield _change(platform, workload, figure, limit, was, amount, (repeats(old), repeats(new)))
+            change = _change(platform, workload, figure, limit, was, amount, (repeats(old), repeats(new)))
+            sides = [_of(old, names[0] if names else platform, workload), _of(new, platform, workload)]
+            yield change if figure == UNIT else replace(change, pieces=_pieces(*sides))
+
+
+def _of(footprints: Sequence[Footprint], platform: str, workload: str) -> list[Footprint]:
+    """The footprints of a start, or of a workload, on the whole machine."""
+    return [
+        footprint
+        for footprint in footprints
+        if footprint.level is Level.INSTRUCTIONS
+        and footprint.scope is Scope.HOST
+        and (footprint.platform, footprint.workload or "") == (platform, workload)
+    ]
+
+
+def _pieces(old: Sequence[Footprint], new: Sequence[Footprint]) -> tuple[Piece, ...]:
+    """Both sides' code by median, the most changed first; () where one side has none, as files of an older tare."""
+    before, after = (
+        {(code.side, code.place): code.amount.median for code in instructions.code(side)} for side in (old, new)
+    )
+    if not before or not after:
+        return ()
+    keys = sorted(before.keys() | after.keys(), key=lambda key: -abs(after.get(key, 0) - before.get(key, 0)))
+    whole = [Piece(side, "", _sum(before, side), _sum(after, side)) for side in SIDES]
+    return (*whole, *(Piece(*key, before.get(key, 0), after.get(key, 0)) for key in keys[:PIECES]))
+
+
+def _sum(code: Mapping[tuple[str, str], float], side: str) -> float:
+    return sum(count for (of, _), count in code.items() if of == side)
 
 
 def diff_counted(old: Store, new: Store, thresholds: Thresholds, names: tuple[str, str] | None = None) -> Diff | None:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from tare.footprint.model import PARTS, UNITS, Footprint
 
+#: Of code, all that has no name of its own.
+REST = "[other]"
 #: tare's own commands in the machine: they wait for the platform, and would not be there without tare.
 OWN_COMMAND = "python3"
 _OWN = f"host;{OWN_COMMAND}"
@@ -88,6 +90,37 @@ def shares(footprints: Sequence[Footprint]) -> list[Share]:
         for whose, command in keys
     ]
     return sorted(known, key=lambda share: (-share.amount.median, share.command, share.instance))
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """The work of one piece of code, whoever ran it: a file of programs, or a function of the kernel."""
+
+    side: str  # user or kernel
+    place: str
+    amount: Amount
+
+
+def code(footprints: Sequence[Footprint]) -> list[Code]:
+    """Instructions by code without those of tare's own commands, the most first; what has no name is in brackets.
+
+    Of each task the largest places have their names, so what is small in all of them is in `REST`.
+    """
+    repeats = [by_code(footprint.hits) for footprint in footprints]
+    keys = {key for repeat in repeats for key in repeat}
+    known = [Code(side, place, Amount.of([repeat.get((side, place), 0) for repeat in repeats])) for side, place in keys]
+    return sorted(known, key=lambda each: (-each.amount.median, each.side, each.place))
+
+
+def by_code(hits: Mapping[str, int]) -> dict[tuple[str, str], int]:
+    """Instructions by side and place, those of tare's own commands left out."""
+    sums: dict[tuple[str, str], int] = {}
+    for name, count in hits.items():
+        words = name.split(";")
+        if words[0] == "code" and f"{words[1]};{words[2]}" != _OWN:
+            key = (words[3], words[4])
+            sums[key] = sums.get(key, 0) + count
+    return sums
 
 
 def by_command(hits: Mapping[str, int]) -> dict[tuple[str, str], int]:

@@ -11,6 +11,10 @@
  * apart, as their number is that of bytes moved. Whose work it is: at each switch of tasks, which is recognised by its
  * code, the counts since the last one go to the command and control group of the task that leaves. Where those are in the
  * kernel's memory, the arguments say (tare.lab.btf); without them everything is nobody's.
+ *
+ * Which code it is: of the kernel the function, by its table of symbols; of programs the file that the code is mapped from,
+ * which the kernel knows of each page of memory. A page is found by where the emulator has it: all of the machine's memory is
+ * in one piece there, and the kernel's own code is at a place in it that is known.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +27,7 @@ enum mark { OPEN = 1, CLOSE, BEGIN, END, READY };
 
 /* The order is that of the log's columns. */
 struct counts {
-    uint64_t user, kernel, repeated, loads, stores, calls, switches;
+    uint64_t user, kernel, repeated, loads, stores, calls, switches, faults, interrupts;
 };
 #define FIELDS (sizeof(struct counts) / sizeof(uint64_t))
 
@@ -31,12 +35,47 @@ struct counts {
 #define PATH 512
 #define MOST_OWNERS 4096
 #define DEEPEST 16
+/* Of code: functions of the kernel and files; the first is all that has no place left. */
+#define MOST_PLACES 16384
+/* Of an owner's code, so many places are in the log, on each side; the others together. */
+#define SHOWN 200
+
+/* What is counted: one for the machine. */
+struct all {
+    struct counts counts;
+    uint64_t places[MOST_PLACES];
+};
 
 struct owner {
     char command[COMMAND];
     char group[PATH];
     struct counts counts;
+    uint64_t *places;
 };
+
+struct place {
+    char *name;
+    bool kernel;
+};
+
+struct symbol {
+    uint64_t address;
+    uint32_t place; /* 0: none yet */
+    char *name;
+};
+
+/* Of the kernel's memory without randomisation: its code, its modules; what it maps its code by. */
+#define CODE 0xffffffff81000000ull
+#define MODULES 0xffffffffc0000000ull
+#define CODE_BASE 0xffffffff80000000ull
+#define PAGE_BITS 12
+#define HIGH_MEMORY (1ull << 32)
+/* struct page: its size, and fields that no type information names, as they are in nameless unions. */
+#define PAGE_STRUCT 64
+#define PAGE_HEAD 8
+#define PAGE_MAPPING 24
+/* struct dentry: where a name's text is in its d_name (struct qstr). */
+#define NAME_TEXT 8
 
 __attribute__((visibility("default"))) int qemu_plugin_version = INTERFACE;
 
@@ -48,10 +87,17 @@ static GByteArray *bytes;
 static bool memory; /* whether loads and stores are counted too */
 static bool counting;
 static uint64_t window;
-static struct counts opened, begun, settled;
+static struct counts opened, begun;
+static struct all *settled;
 static uint64_t current; /* the task that runs, as the kernel addresses it; 0: not seen yet */
 static struct owner *owners;
 static size_t owner_count;
+static struct place places[MOST_PLACES] = {{"[other]", false}};
+static size_t place_count = 1;
+static struct symbol *symbols;
+static size_t symbol_count;
+static uint64_t vmemmap_base, vmemmap, low_memory; /* where the pages' array is noted, it is, memory below a gap */
+static uint64_t memory_base; /* where the emulator has the machine's first byte of memory; 0: not known yet */
 
 /* Offsets in the kernel's types; -1: not given. */
 static struct {
@@ -59,10 +105,13 @@ static struct {
     int64_t value;
 } offsets[] = {
     {"comm", -1}, {"cgroups", -1}, {"dfl_cgrp", -1}, {"kn", -1}, {"name", -1}, {"parent", -1},
+    {"host", -1}, {"i_dentry", -1}, {"d_u", -1}, {"d_name", -1},
 };
-enum offset { COMM, CGROUPS, DFL_CGRP, KN, NAME, PARENT };
+enum offset { COMM, CGROUPS, DFL_CGRP, KN, NAME, PARENT, HOST, I_DENTRY, D_U, D_NAME };
 
-static struct counts *now(void) { return qemu_plugin_scoreboard_find(board, 0); }
+static struct all *all(void) { return qemu_plugin_scoreboard_find(board, 0); }
+
+static struct counts *now(void) { return &all()->counts; }
 
 static void add_difference(struct counts *sum, const struct counts *end, const struct counts *start) {
     uint64_t *into = (uint64_t *)sum;
@@ -154,7 +203,12 @@ static struct owner *owner_of(uint64_t task) {
         return &owners[MOST_OWNERS - 1];
     }
     struct owner *owner = &owners[owner_count++];
+    uint64_t *own = owner->places ? owner->places : malloc(sizeof(settled->places));
     memset(owner, 0, sizeof(*owner));
+    if (own != NULL) {
+        memset(own, 0, sizeof(settled->places));
+    }
+    owner->places = own;
     strcpy(owner->command, command);
     strcpy(owner->group, group);
     return owner;
@@ -162,9 +216,47 @@ static struct owner *owner_of(uint64_t task) {
 
 /* What was counted since the last time goes to the task that runs. */
 static void settle(void) {
-    const struct counts *counts = now();
-    add_difference(&owner_of(current)->counts, counts, &settled);
-    settled = *counts;
+    const struct all *sum = all();
+    struct owner *owner = owner_of(current);
+    add_difference(&owner->counts, &sum->counts, &settled->counts);
+    settled->counts = sum->counts;
+    for (size_t place = 0; place < place_count && owner->places != NULL; place++) {
+        owner->places[place] += sum->places[place] - settled->places[place];
+        settled->places[place] = sum->places[place];
+    }
+}
+
+static uint64_t *ranked; /* of `by_amount` */
+
+static int by_amount(const void *left, const void *right) {
+    uint32_t one = *(const uint32_t *)left, other = *(const uint32_t *)right;
+    if (ranked[one] != ranked[other]) {
+        return ranked[one] < ranked[other] ? 1 : -1;
+    }
+    return strcmp(places[one].name, places[other].name);
+}
+
+/* The places of an owner's code on one side of the kernel, the most first; a name may have several. */
+static void print_code(const struct owner *owner, bool kernel) {
+    static uint32_t order[MOST_PLACES];
+    size_t count = 0;
+    uint64_t rest = 0;
+    for (uint32_t place = 1; owner->places != NULL && place < place_count; place++) {
+        if (places[place].kernel == kernel && owner->places[place] > 0) {
+            order[count++] = place;
+        }
+    }
+    ranked = owner->places;
+    qsort(order, count, sizeof(*order), by_amount);
+    for (size_t place = 0; place <= count; place++) {
+        bool last = place == count;
+        if (!last && place >= SHOWN) {
+            rest += owner->places[order[place]];
+        } else if (!last || rest > 0) {
+            fprintf(out, "code %lu %lu %s %s %s %s\n", window, last ? rest : owner->places[order[place]],
+                kernel ? "kernel" : "user", owner->command, owner->group, last ? places[0].name : places[order[place]].name);
+        }
+    }
 }
 
 static int by_name(const void *left, const void *right) {
@@ -198,7 +290,8 @@ static void marked(unsigned int vcpu, void *data) {
         window = number();
         counting = true;
         owner_count = 0;
-        opened = settled = begun = *now();
+        opened = begun = *now();
+        *settled = *all();
         break;
     case CLOSE:
         if (!counting || number() != window) {
@@ -213,6 +306,8 @@ static void marked(unsigned int vcpu, void *data) {
             fprintf(out, "share %lu", window);
             print_counts(&owners[place].counts);
             fprintf(out, " %s %s\n", owners[place].command, owners[place].group);
+            print_code(&owners[place], false);
+            print_code(&owners[place], true);
         }
         fflush(out);
         break;
@@ -297,20 +392,125 @@ static bool certain(const uint8_t *code, size_t size) {
     return (byte >= 0x70 && byte <= 0x7f) || (byte >= 0xb0 && byte <= 0xbf); /* jcc, mov of a constant */
 }
 
+static uint32_t new_place(const char *name, bool kernel) {
+    char *copy = place_count < MOST_PLACES ? strdup(name) : NULL;
+    if (copy == NULL) {
+        return 0;
+    }
+    places[place_count] = (struct place){copy, kernel};
+    return (uint32_t)place_count++;
+}
+
+static uint32_t place_of_name(const char *name, bool kernel) {
+    static uint32_t last;
+    if (last != 0 && places[last].kernel == kernel && !strcmp(places[last].name, name)) {
+        return last;
+    }
+    for (uint32_t place = 1; place < place_count; place++) {
+        if (places[place].kernel == kernel && !strcmp(places[place].name, name)) {
+            return last = place;
+        }
+    }
+    return last = new_place(name, kernel);
+}
+
+static struct symbol *symbol_of(uint64_t address) {
+    size_t below = 0, above = symbol_count;
+    if (address >= MODULES || symbol_count == 0 || address < symbols[0].address) {
+        return NULL;
+    }
+    while (above - below > 1) {
+        size_t middle = (below + above) / 2;
+        *(symbols[middle].address <= address ? &below : &above) = middle;
+    }
+    return &symbols[below];
+}
+
+static uint32_t place_of_kernel(uint64_t address) {
+    struct symbol *symbol = symbol_of(address);
+    if (symbol == NULL) {
+        return place_of_name("[modules]", true);
+    }
+    if (symbol->place == 0) {
+        symbol->place = new_place(symbol->name, true);
+    }
+    return symbol->place;
+}
+
+/* The name of the file that a page of memory is of, as the kernel knows it. */
+static void file_of(uint64_t memory, char *name, size_t room) {
+    uint64_t page, head = 0, mapping = 0, alias;
+    if (vmemmap == 0 && !(vmemmap_base && read_bytes(vmemmap_base, &vmemmap, sizeof(vmemmap)))) {
+        strcpy(name, "[early]");
+        return;
+    }
+    page = vmemmap + (memory >> PAGE_BITS) * PAGE_STRUCT;
+    strcpy(name, "[no_file]");
+    if (read_bytes(page + PAGE_HEAD, &head, sizeof(head)) && head & 1) {
+        page = head - 1;
+    }
+    if (!read_bytes(page + PAGE_MAPPING, &mapping, sizeof(mapping)) || mapping == 0) {
+        return;
+    }
+    if (mapping & 3) {
+        strcpy(name, "[anonymous]");
+        return;
+    }
+    alias = read_pointer(read_pointer(mapping, HOST), I_DENTRY);
+    if (alias != 0) {
+        uint64_t text = 0;
+        read_bytes(alias - (uint64_t)offsets[D_U].value + (uint64_t)offsets[D_NAME].value + NAME_TEXT, &text, sizeof(text));
+        read_name(text, name, room);
+    }
+}
+
+static uint32_t place_of(const struct qemu_plugin_insn *insn, bool kernel) {
+    uint64_t address = qemu_plugin_insn_vaddr(insn);
+    uint64_t at = (uint64_t)(uintptr_t)qemu_plugin_insn_haddr(insn);
+    if (kernel) {
+        if (memory_base == 0 && at != 0 && address >= CODE && address < MODULES) {
+            memory_base = at - (address - CODE_BASE);
+        }
+        return place_of_kernel(address);
+    }
+    if (at == 0 || memory_base == 0 || at < memory_base || offsets[D_NAME].value < 0) {
+        return place_of_name("[early]", false);
+    }
+    char name[COMMAND * 4];
+    at -= memory_base;
+    file_of(at < low_memory ? at : at - low_memory + HIGH_MEMORY, name, sizeof(name));
+    return place_of_name(name, false);
+}
+
 /* Instructions in a row of which only the last may not come to its end: they are counted at once, at the first. */
 struct row {
     struct qemu_plugin_insn *first;
     uint64_t length;
     size_t offset;
+    uint32_t place; /* of all rows in a piece of translated code */
 };
 
 static void count(struct qemu_plugin_insn *insn, size_t offset, uint64_t many) {
     qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(insn, QEMU_PLUGIN_INLINE_ADD_U64, entry(offset), many);
 }
 
+/* An exception or an interrupt begins at the first instruction of a function that is known by its name. */
+static void count_entry(struct qemu_plugin_insn *insn, uint64_t address) {
+    const struct symbol *symbol = symbol_of(address);
+    if (symbol == NULL || symbol->address != address) {
+        return;
+    }
+    if (!strcmp(symbol->name, "asm_exc_page_fault")) {
+        count(insn, offsetof(struct counts, faults), 1);
+    } else if (!strcmp(symbol->name, "asm_common_interrupt") || !strncmp(symbol->name, "asm_sysvec_", 11)) {
+        count(insn, offsetof(struct counts, interrupts), 1);
+    }
+}
+
 static void end(struct row *row) {
     if (row->length > 0) {
         count(row->first, row->offset, row->length);
+        count(row->first, offsetof(struct all, places) + row->place * sizeof(uint64_t), row->length);
     }
     row->length = 0;
 }
@@ -337,11 +537,19 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
     size_t last_size = 0;
     size_t length = qemu_plugin_tb_n_insns(tb);
     struct row row = {0};
+    if (length > 0) {
+        struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, 0);
+        row.place = place_of(insn, qemu_plugin_insn_vaddr(insn) >> 63);
+    }
     for (size_t place = 0; place < length; place++) {
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, place);
         uint8_t code[16] = {0};
         size_t size = qemu_plugin_insn_data(insn, code, sizeof(code));
-        bool kernel = qemu_plugin_insn_vaddr(insn) >> 63;
+        uint64_t address = qemu_plugin_insn_vaddr(insn);
+        bool kernel = address >> 63;
+        if (kernel && place == 0) {
+            count_entry(insn, address);
+        }
         if (size == 8 && !memcmp(code, nop, sizeof(nop)) && (word(code + 4) & 0xffff0000u) == MAGIC) {
             void *mark = (void *)(uintptr_t)(word(code + 4) & 0xffffu);
             end(&row);
@@ -375,6 +583,24 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
     end(&row);
 }
 
+/* Entries from the table of symbols: "ADDRESS NAME" a line, ascending. */
+static bool read_symbols(const char *path) {
+    FILE *file = fopen(path, "r");
+    char name[256];
+    uint64_t address;
+    size_t room = 1 << 17;
+    symbols = calloc(room, sizeof(*symbols));
+    while (file != NULL && symbols != NULL && symbol_count < room && fscanf(file, "%lx %255s", &address, name) == 2) {
+        if (!strcmp(name, "vmemmap_base")) {
+            vmemmap_base = address;
+            continue;
+        }
+        clean(name);
+        symbols[symbol_count++] = (struct symbol){address, 0, strdup(name)};
+    }
+    return file != NULL && !fclose(file) && symbol_count > 0;
+}
+
 static void started(qemu_plugin_id_t id, unsigned int vcpu) {
     (void)id;
     (void)vcpu;
@@ -405,6 +631,13 @@ __attribute__((visibility("default"))) int qemu_plugin_install(
         if (length == 6 && !strncmp(argv[place], "memory", length)) {
             memory = atoi(value) != 0;
         }
+        if (length == 3 && !strncmp(argv[place], "low", length)) {
+            low_memory = strtoull(value, NULL, 10);
+        }
+        if (length == 7 && !strncmp(argv[place], "symbols", length) && !read_symbols(value)) {
+            fprintf(stderr, "tare's plug-in cannot read the kernel's symbols\n");
+            return 1;
+        }
         for (size_t field = 0; field < sizeof(offsets) / sizeof(offsets[0]); field++) {
             if (strlen(offsets[field].name) == length && !strncmp(argv[place], offsets[field].name, length)) {
                 offsets[field].value = atoll(value);
@@ -413,8 +646,9 @@ __attribute__((visibility("default"))) int qemu_plugin_install(
     }
     owners = calloc(MOST_OWNERS, sizeof(*owners));
     bytes = g_byte_array_new();
-    board = qemu_plugin_scoreboard_new(sizeof(struct counts));
-    if (out == NULL || owners == NULL) {
+    board = qemu_plugin_scoreboard_new(sizeof(struct all));
+    settled = calloc(1, sizeof(*settled));
+    if (out == NULL || owners == NULL || settled == NULL) {
         fprintf(stderr, "tare's plug-in cannot write its log\n");
         return 1;
     }

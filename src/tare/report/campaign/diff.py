@@ -21,6 +21,7 @@ from tare.report.sentences.diff import (
     alike,
     changed,
     conclusion,
+    explained,
     figure,
     heading,
     unchanged,
@@ -51,6 +52,7 @@ def render(diff: Diff, *, every: bool = False) -> Group:
         table.add_row(*(Text(clean(cell)) for cell in cells), style=_STYLES[change.outcome])
     parts: list[RenderableType] = [Text(clean(heading(diff)), style="bold"), Text(clean(alike(diff)))]
     parts += [table] if shown else []
+    parts += [Text(clean(why_so)) for why_so in map(explained, shown) if why_so]
     parts += [Text(unchanged(rest), style="dim")] if rest else []
     parts += [Text(clean(f"Not compared: {absent(entry)}"), style="dim") for entry in diff.absent]
     parts += [
@@ -85,7 +87,7 @@ def to_markdown(diff: Diff) -> str:
     others = [change for change in diff.changes if change.outcome is not Outcome.FINE]
     lines = [f"**{MARKS[diff.outcome]} {markdown(conclusion(diff))}**", "", markdown(heading(diff)), ""]
     if others:
-        lines += [*_rows(others), ""]
+        lines += [*_rows(others), "", *(f"- {markdown(why_so)}" for why_so in map(explained, others) if why_so), ""]
     if fine:
         summary = f"{len(fine)} without a regression"
         lines += [f"<details><summary>{summary}</summary>", "", *_rows(fine), "", "</details>", ""]

@@ -8,10 +8,12 @@ from tare.analysis.exposure import instructions
 from tare.analysis.exposure.footprints import Exposure
 from tare.analysis.exposure.instructions import OWN_COMMAND, Amount
 from tare.footprint.model import Footprint, Phase, Scope
-from tare.report.footprint.model import AmountReport, CommandReport, InstructionsReport
+from tare.report.footprint.model import AmountReport, CodeReport, CommandReport, InstructionsReport
 
 #: How many commands are named.
 TOP = 8
+#: How many files and functions are named.
+TOP_CODE = 24
 
 
 def instructions_report(exposure: Exposure) -> list[InstructionsReport]:
@@ -49,6 +51,8 @@ def _row(
         stores=_amount(instructions.beside_tare(whole, "stores")),
         calls=_amount(instructions.beside_tare(whole, "calls")),
         switches=_amount(instructions.part(whole, "switches")),
+        faults=_amount(instructions.beside_tare(whole, "faults")),
+        interrupts=_amount(instructions.part(whole, "interrupts")),
         unit=_amount(instructions.unit(whole)),
         unit_user=_amount(instructions.per_unit(whole, "user")),
         unit_kernel=_amount(instructions.per_unit(whole, "kernel")),
@@ -57,6 +61,11 @@ def _row(
             for share in commands
             if share.amount.median > 0 and not (share.command == OWN_COMMAND and not share.instance)
         ][:TOP],
+        code=[
+            CodeReport(side=part.side, place=part.place, instructions=_known(part.amount))
+            for part in instructions.code(whole)[:TOP_CODE]
+            if part.amount.median > 0
+        ],
     )
 
 

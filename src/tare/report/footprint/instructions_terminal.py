@@ -9,17 +9,20 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from tare.analysis.exposure.instructions import REST
 from tare.clean import clean
 from tare.footprint.model import Phase
 from tare.report.campaign.cells import EMPTY
 from tare.report.footprint import words
 from tare.report.footprint.model import AmountReport, InstructionsReport
+from tare.report.sentences.numbers import scaled
 
 #: Most commands of one row.
 _SHOWN = 5
 _COLUMNS = (
     "Instance's: of tasks in its control groups; the others' are daemons and kernel threads. Strings: iterations of"
-    " repeated string instructions, apart. Calls: system calls. Below a row: who executed them."
+    " repeated string instructions, apart. Calls: system calls. Below a row: who executed them, and which code it was:"
+    " files, and functions() of the kernel."
 )
 
 
@@ -55,7 +58,7 @@ def _parts(title: str, rows: Sequence[InstructionsReport]) -> Iterator[Renderabl
             words.amount(row.total),
             _median(row.user),
             _median(row.kernel),
-            words.scaled(sum(own)) if own else EMPTY,
+            scaled(sum(own)) if own else EMPTY,
             _median(row.repeated),
             _median(row.calls),
         )
@@ -63,6 +66,12 @@ def _parts(title: str, rows: Sequence[InstructionsReport]) -> Iterator[Renderabl
     for row in rows:
         named = ", ".join(f"{share.command} {words.amount(share.instructions)}" for share in row.commands[:_SHOWN])
         yield Text.assemble(f"  {clean(row.platform)} ", (clean(named), "dim"))
+        code = ", ".join(
+            f"{part.place}{'()' if part.side == 'kernel' else ''} {words.amount(part.instructions)}"
+            for part in [part for part in row.code if part.place != REST][:_SHOWN]
+        )
+        if code:
+            yield Text(f"    code: {clean(code)}", style="dim")
 
 
 def _units(rows: Sequence[InstructionsReport]) -> Table:
@@ -83,4 +92,4 @@ def _unit(row: InstructionsReport) -> str:
 
 
 def _median(value: AmountReport | None) -> str:
-    return EMPTY if value is None else words.scaled(value.median)
+    return EMPTY if value is None else scaled(value.median)

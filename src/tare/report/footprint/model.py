@@ -284,6 +284,17 @@ class CommandReport(_Frozen):
     """Of programs and of the kernel together."""
 
 
+class CodeReport(_Frozen):
+    """The work of one piece of code, whoever ran it."""
+
+    side: str
+    """`user` or `kernel`: of programs, or of the host's kernel."""
+    place: str
+    """The file that a program's code was mapped from, or the kernel's function; in brackets what has no name."""
+    instructions: AmountReport
+    """How many."""
+
+
 class InstructionsReport(_Frozen):
     """What a whole machine executed while a platform started or worked: work, and not time.
 
@@ -320,6 +331,10 @@ class InstructionsReport(_Frozen):
     """System calls."""
     switches: AmountReport | None
     """Switches between tasks, tare's too."""
+    faults: AmountReport | None
+    """Page faults."""
+    interrupts: AmountReport | None
+    """Interrupts of devices and timers, whoever ran meanwhile."""
     unit: AmountReport | None
     """Instructions for one unit of a workload's work; null for a workload that has no units, as are the two below."""
     unit_user: AmountReport | None
@@ -328,6 +343,8 @@ class InstructionsReport(_Frozen):
     """Of these, those of the host's kernel."""
     commands: list[CommandReport]
     """Who executed them, the most first."""
+    code: list[CodeReport]
+    """Which code it was, the most first, tare's own commands left out; empty in files of an older tare."""
 
 
 class FootprintsReport(_Frozen):

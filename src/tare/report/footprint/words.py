@@ -17,6 +17,7 @@ from tare.report.footprint.model import (
     SharesReport,
     StacksReport,
 )
+from tare.report.sentences.numbers import scaled
 
 LEVELS: Mapping[Level, str] = {
     Level.SYSCALLS: "System calls",
@@ -202,12 +203,3 @@ def amount(value: AmountReport | None) -> str:
         return EMPTY
     half = 50 * (value.most - value.least) / value.median if value.median else 0.0
     return scaled(value.median) if half == 0 else f"{scaled(value.median)} ±{half:.2g} %"
-
-
-def scaled(value: float) -> str:
-    """A number in four digits: 321, 5,604, 53.61 M."""
-    for size, name in ((1e9, "G"), (1e6, "M")):
-        if value >= size:
-            digits = 3 if value < 10 * size else 2 if value < 100 * size else 1
-            return f"{value / size:.{digits}f} {name}"
-    return f"{value:,.0f}"

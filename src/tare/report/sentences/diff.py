@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tare.analysis.comparisons.diff import Absent, Change, Diff, Gap, Lack, Outcome
+from tare.analysis.comparisons.diff import Absent, Change, Diff, Gap, Lack, Outcome, Piece
 from tare.analysis.comparisons.sides import Way
-from tare.report.sentences.numbers import percent, quantity, signed_range, span
+from tare.report.sentences.numbers import percent, quantity, scaled, signed_range, span
 from tare.report.sentences.verdicts import UNFIT
 
 #: A mark for each outcome, which needs no colour.
@@ -33,6 +33,8 @@ _GAPS: Mapping[Gap, str] = {
     Gap.NO_SPREAD: "all blocks show the same, and there are fewer than 8",
 }
 
+#: Of a change, a piece of code that makes up less is not named.
+_LEAST = 0.03
 _LACKS: Mapping[Lack, str] = {
     Lack.OLD: "the older side has it not",
     Lack.NEW: "the newer side has it not",
@@ -86,6 +88,25 @@ def why(change: Change) -> str:
         return f"open whether by more than {limit}"
     took = "" if change.seconds is None else f", {span(change.seconds)} of this workload"
     return f"open whether by more than {limit}; about {change.blocks:,} blocks would tell{took}"
+
+
+def explained(change: Change) -> str:
+    """Which code a change of counted instructions is of, the most changed first; "" where that is not known."""
+    if change.old is None or change.new is None or not change.pieces:
+        return ""
+    more = change.new - change.old
+    shown = [piece for piece in change.pieces if abs(piece.new - piece.old) >= _LEAST * abs(more)]
+    if not shown:
+        return ""
+    amount = f"{scaled(abs(more))} {'more' if more > 0 else 'fewer'}"
+    return f"{change.platform} {figure(change)}, {amount}: " + ", ".join(map(_piece, shown))
+
+
+def _piece(piece: Piece) -> str:
+    names = {"user": "all programs", "kernel": "all of the kernel"}
+    name = names[piece.side] if not piece.place else piece.place + ("()" if piece.side == "kernel" else "")
+    difference = piece.new - piece.old
+    return f"{name} {'+' if difference >= 0 else '−'}{scaled(abs(difference))}"
 
 
 def absent(entry: Absent) -> str:

@@ -153,3 +153,12 @@ def span(seconds: float) -> str:
     if hours:
         return f"{hours} h {minutes:02d} min"
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+
+
+def scaled(value: float) -> str:
+    """A number in four digits: 321, 5,604, 53.61 M."""
+    for size, name in ((1e9, "G"), (1e6, "M")):
+        if value >= size:
+            digits = 3 if value < 10 * size else 2 if value < 100 * size else 1
+            return f"{value / size:.{digits}f} {name}"
+    return f"{value:,.0f}"

@@ -1,0 +1,101 @@
+"""Whether instructions of a unit of work rank platforms as its measured CPU cost does, and where they do not."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tare.analysis.comparisons.instructions import UNIT, figures
+from tare.analysis.comparisons.sides import Way, parts_of, sides_of
+from tare.footprint.model import Footprint
+from tare.model import CPU_COST
+from tare.store import Store
+
+#: So many platforms have a rank that says something.
+LEAST = 3
+#: An outlier executes this many times as much or as little in a nanosecond as is usual for its workload.
+FAR = 1.5
+
+Costs = Mapping[tuple[str, str], float]  # CPU nanoseconds of a unit by platform and workload
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A unit of a workload's work on a platform, counted and measured."""
+
+    platform: str
+    workload: str
+    instructions: float
+    ns: float
+
+    @property
+    def rate(self) -> float:
+        """Instructions a nanosecond."""
+        return self.instructions / self.ns
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Rank correlations (Spearman's) by workload and of all points together, and points far from the usual rate."""
+
+    points: tuple[Point, ...]
+    ranks: Mapping[str, float | None]  # None: all are alike in one of the two
+    together: float | None
+    outliers: tuple[Point, ...]  # the farthest first
+    usual: Mapping[str, float]  # median rate by workload
+
+
+def costs(store: Store) -> dict[tuple[str, str], float]:
+    """The mean measured CPU cost of each platform and workload that has one, over blocks."""
+    parts = parts_of(store)
+    known = {}
+    for workload in store.record.workloads:
+        for metric in workload.metrics:
+            if metric.name == CPU_COST:
+                part = parts.get((workload.name, metric.name))
+                for platform, side in sides_of(store.record, workload, metric, part, Way.ABSOLUTE).items():
+                    if side.mean is not None and side.mean > 0:
+                        known[platform, workload.name] = side.mean
+    return known
+
+
+def agreement(footprints: Sequence[Footprint], measured: Costs) -> Agreement | None:
+    """Of all that is both counted and measured; None where no workload is on enough platforms."""
+    counted = {
+        (platform, workload): amount.median
+        for (platform, workload, figure), amount in figures(footprints).items()
+        if figure == UNIT
+    }
+    points = [Point(*key, counted[key], measured[key]) for key in counted if key in measured]
+    by_workload: dict[str, list[Point]] = {}
+    for point in points:
+        by_workload.setdefault(point.workload, []).append(point)
+    kept = {workload: known for workload, known in by_workload.items() if len(known) >= LEAST}
+    if not kept:
+        return None
+    every = [point for known in kept.values() for point in known]
+    usual = {workload: statistics.median(point.rate for point in known) for workload, known in kept.items()}
+
+    def distance(point: Point) -> float:
+        return max(point.rate / usual[point.workload], usual[point.workload] / point.rate)
+
+    outliers = sorted((point for point in every if distance(point) > FAR), key=distance, reverse=True)
+    ranks = {workload: _correlation(known) for workload, known in kept.items()}
+    return Agreement(tuple(every), ranks, _correlation(every), tuple(outliers), usual)
+
+
+def _correlation(points: Iterable[Point]) -> float | None:
+    known = list(points)
+    ranks = [_ranks([point.instructions for point in known]), _ranks([point.ns for point in known])]
+    if any(np.ptp(each) == 0 for each in ranks):
+        return None
+    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
+
+
+def _ranks(values: Sequence[float]) -> NDArray[np.float64]:
+    return np.array(pl.Series(values).rank(), dtype=np.float64)

@@ -1,0 +1,37 @@
+"""How counted instructions go with measured CPU cost, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tare.analysis.exposure.agreement import Agreement, Point
+
+#: Most outliers that are named.
+_MOST = 8
+
+
+def lines(known: Agreement) -> Iterator[str]:
+    """What is compared, the rank correlations, and the outliers."""
+    yield "Counted instructions and measured CPU cost of one unit of work (of one file and the other):"
+    for workload, rank in known.ranks.items():
+        platforms = sum(point.workload == workload for point in known.points)
+        yield f"  {workload}: rank correlation {_shown(rank)} over {platforms} platforms"
+    if len(known.ranks) > 1:
+        yield f"  all together: {_shown(known.together)} over {len(known.points)} figures"
+    if not known.outliers:
+        yield "  no outliers: each workload executes about as much a nanosecond on all platforms"
+    for point in known.outliers[:_MOST]:
+        yield f"  outlier: {_outlier(point, known.usual[point.workload])}"
+    if len(known.outliers) > _MOST:
+        yield f"  and {len(known.outliers) - _MOST} more outliers"
+
+
+def _shown(rank: float | None) -> str:
+    return "unknown (all are alike)" if rank is None else f"{rank:.2f}"
+
+
+def _outlier(point: Point, usual: float) -> str:
+    return (
+        f"{point.workload} on {point.platform}: {point.instructions:,.0f} instructions in {point.ns:,.0f} ns,"
+        f" {point.rate:.2g} a nanosecond where {usual:.2g} is usual"
+    )

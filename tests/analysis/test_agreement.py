@@ -1,0 +1,61 @@
+"""Counted instructions beside measured CPU cost: ranks of platforms, and who is far from the usual rate."""
+
+import pytest
+from typer.testing import CliRunner
+
+import fake_campaign
+import fake_footprints
+from tare.analysis.exposure.agreement import agreement, costs
+from tare.cli import app
+from tare.footprint.model import Footprint, Level, Phase, Scope
+from tare.report.sentences.agreement import lines
+from tare.store import read_store
+
+COUNTED = {"native": 300, "runc": 310, "docker": 400, "gvisor-systrap": 35_000, "gvisor-ptrace": 28_000}
+MEASURED = {"native": 150.0, "runc": 151.0, "docker": 190.0, "gvisor-systrap": 18_900.0, "gvisor-ptrace": 22_400.0}
+
+
+def unit(platform, instructions, workload):
+    return Footprint(
+        level=Level.INSTRUCTIONS, scope=Scope.HOST, platform=platform, phase=Phase.STEADY, workload=workload, repeat=0,
+        seconds=1.0, hits={"piece;0;units": 1, "piece;0;kernel": instructions},
+    )  # fmt: skip
+
+
+def footprints(workload="call-getpid", counted=COUNTED):
+    return [unit(platform, instructions, workload) for platform, instructions in counted.items()]
+
+
+def measured(workload="call-getpid"):
+    return {(platform, workload): ns for platform, ns in MEASURED.items()}
+
+
+def test_the_rank_correlation_is_spearmans_and_the_swapped_pair_is_seen():
+    known = agreement(footprints(), measured())
+    assert known.ranks == {"call-getpid": pytest.approx(0.9)}  # two of five ranks are swapped: 1 - 6 * 2 / 120
+    assert known.together == pytest.approx(0.9)
+    assert [point.platform for point in known.outliers] == ["gvisor-ptrace"]
+    text = "\n".join(lines(known))
+    assert "call-getpid: rank correlation 0.90 over 5 platforms" in text
+    assert "call-getpid on gvisor-ptrace: 28,000 instructions in 22,400 ns, 1.2 a nanosecond where 2 is usual" in text
+
+
+def test_two_platforms_have_no_ranks_and_equal_figures_no_correlation():
+    assert agreement(footprints(counted={"native": 1, "runc": 2}), measured()) is None
+    same = agreement(footprints(counted=dict.fromkeys(COUNTED, 300)), measured())
+    assert same.ranks == {"call-getpid": None}
+    assert "unknown" in "\n".join(lines(same))
+
+
+def test_a_report_of_both_files_prints_it_and_of_one_file_nothing(tmp_path):
+    times = fake_campaign.write(tmp_path / "times.tare", fake_campaign.Shape(blocks=3))
+    with read_store(times) as store:
+        known = costs(store)
+    workload = next(workload for _, workload in known)
+    slow, quick = (known[platform, workload] for platform in ("gvisor-ptrace", "native"))
+    assert 3.0 < slow / quick < 3.6
+    counts = fake_footprints.write(tmp_path / "counts.tare", footprints(workload))
+    both = CliRunner().invoke(app, ["report", str(counts), str(times)])
+    assert both.exit_code == 0, both.output
+    assert f"{workload}: rank correlation" in both.output
+    assert "rank correlation" not in CliRunner().invoke(app, ["report", str(times)]).output
