@@ -170,15 +170,15 @@ impl Application {
 
     /// Starts itself again without `--ready`, and looks until the port answers.
     fn watch(&self, ready: &Ready) -> Result<(), RunError> {
-        let mut child = self.again(&self.argv).spawn().map_err(|error| format!("{}: {error}", self.argv[0]))?;
         let until = Instant::now() + self.within;
         let pause = if *ready == Ready::Command { PAUSE_BETWEEN_PROGRAMS } else { PAUSE };
+        self.wait_for_silence(ready, until, pause)?;
+        let mut child = self.again(&self.argv).spawn().map_err(|error| format!("{}: {error}", self.argv[0]))?;
         loop {
             if let Some(status) = ended(&mut child)? {
                 return Err(format!("{} ended before it was ready: {status}", self.argv[0]).into());
             }
-            let answered = if *ready == Ready::Command { self.asked(until) } else { ready.answered(self.at) };
-            match answered {
+            match self.answered(ready, until) {
                 Ok(()) => break,
                 Err(why) if Instant::now() >= until => {
                     return Err(format!("not ready within {:.1} s: {why}", self.within.as_secs_f64()).into());
@@ -190,6 +190,22 @@ impl Application {
         writeln!(output, "\n{READY}").and_then(|()| output.flush()).map_err(|error| error.to_string())?;
         let status = child.wait().map_err(|error| error.to_string())?;
         Err(format!("{} ended: {status}", self.argv[0]).into())
+    }
+
+    fn answered(&self, ready: &Ready, until: Instant) -> Result<(), String> {
+        if *ready == Ready::Command { self.asked(until) } else { ready.answered(self.at) }
+    }
+
+    /// A server that was killed just now may hold the port for a moment, and its answer would be taken for the next
+    /// one's, which cannot listen meanwhile.
+    fn wait_for_silence(&self, ready: &Ready, until: Instant, pause: Duration) -> Result<(), String> {
+        while self.answered(ready, until).is_ok() {
+            if Instant::now() >= until {
+                return Err("another server answers there already".to_owned());
+            }
+            sleep(pause);
+        }
+        Ok(())
     }
 
     /// This program again, which becomes another one as the application's user, in its folder.
@@ -240,7 +256,9 @@ impl Ready {
         let mut stream = TcpStream::connect_timeout(&address, LIMIT).map_err(failed)?;
         let Self::Http(_, path) = self else { return Ok(()) };
         stream.set_read_timeout(Some(LIMIT)).map_err(failed)?;
-        write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n").map_err(failed)?;
+        // In one piece: to the first of several a hasty server would answer, and close.
+        let request = format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n");
+        stream.write_all(request.as_bytes()).map_err(failed)?;
         let mut page = Vec::new();
         stream.take(HEAD).read_to_end(&mut page).map_err(failed)?;
         let text = String::from_utf8_lossy(&page);
@@ -406,6 +424,23 @@ mod tests {
         assert!(Ready::Http(busy, "/".to_owned()).answered(Ipv4Addr::LOCALHOST).unwrap_err().contains("503"));
         let free = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
         assert!(Ready::Tcp(free).answered(Ipv4Addr::LOCALHOST).unwrap_err().contains(&free.to_string()));
+    }
+
+    #[test]
+    fn a_server_is_started_once_the_one_before_it_has_gone() {
+        let before = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let ready = Ready::Tcp(before.local_addr().unwrap().port());
+        let application = parsed("--ready tcp:1 -- true").unwrap();
+        let soon = Instant::now() + Duration::from_millis(50);
+        assert!(application.wait_for_silence(&ready, soon, PAUSE).unwrap_err().contains("already"));
+        let going = thread::spawn(move || {
+            sleep(Duration::from_millis(100));
+            drop(before);
+        });
+        let began = Instant::now();
+        assert_eq!(application.wait_for_silence(&ready, began + Duration::from_secs(10), PAUSE), Ok(()));
+        assert!(began.elapsed() >= Duration::from_millis(50));
+        going.join().unwrap();
     }
 
     #[test]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
-import tarfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tare.errors import HostError
@@ -16,8 +14,8 @@ from tare.workloads.network.exchange import AGENT
 READY = b"tare: the application is ready"
 #: A database that was not ended well reads its log first, and an emulated processor takes some thirty times as long.
 READY_LIMIT_S = 120.0
-#: Seconds that the agent waits for it: the host's own limit, which is stretched on a slow machine, comes before.
-A_DAY = "86400"
+#: The agent waits for longer than the host does, whose limit `TARE_PATIENCE` stretches.
+_NEVER_S = "86400"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +58,8 @@ def server(argv: tuple[str, ...], where: Place, question: tuple[str, ...] = (), 
     """
     ready = when_answered(question) if question else when_open(where)
     return Command(
-        (AGENT, "run", *ready, "--within", A_DAY, "--", *argv),
+        (AGENT, "run", *ready, "--within", _NEVER_S, "--", *argv),
         time_limit_s=time_limit_s,
         ready=READY,
         ready_limit_s=READY_LIMIT_S,
     )
-
-
-def tar_of(files: Mapping[str, bytes]) -> bytes:
-    """Files by name as a tar for an instance, the same bytes each time."""
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as archive:
-        for name, contents in sorted(files.items()):
-            entry = tarfile.TarInfo(name)
-            entry.size = len(contents)
-            archive.addfile(entry, io.BytesIO(contents))
-    return packed.getvalue()

@@ -22,7 +22,7 @@ from tare.workloads.network.exchange import AGENT
 from tare.workloads.storage import fio_random
 
 #: Longer than any run: the neighbour is ended, and does not end.
-LIMIT_S = 3600
+ENDLESS_S = 3600
 #: How many of a kind of stressor there are for each CPU.
 PER_CPU = 2
 #: Of the last-level cache as stress-ng is told it: its three arrays are four times as large, and fit any instance.
@@ -34,10 +34,12 @@ def _stressed(*words: str) -> Callable[[Surroundings], tuple[Command, ...]]:
 
     def noise(around: Surroundings) -> tuple[Command, ...]:
         count = str(PER_CPU * around.cpu_count)
-        argv = ("stress-ng", "--timeout", str(LIMIT_S), *(word.replace("{}", count) for word in words))
+        argv = ("stress-ng", "--timeout", str(ENDLESS_S), *(word.replace("{}", count) for word in words))
         # Its word that it has begun is on the standard error.
         return (
-            Command((AGENT, "run", "--ready", "output", "--", *argv), time_limit_s=LIMIT_S, ready=b"dispatching hogs"),
+            Command(
+                (AGENT, "run", "--ready", "output", "--", *argv), time_limit_s=ENDLESS_S, ready=b"dispatching hogs"
+            ),
         )
 
     return noise
@@ -47,10 +49,10 @@ def _streaming(around: Surroundings) -> tuple[Command, ...]:
     if around.address is None or around.port is None or around.instance_port is None:
         raise HostError("iperf3 needs an instance with a network", fix="leave out this workload on this platform")
     serve = ("iperf3", "-s", "--forceflush", "-B", around.listen, "-p", str(around.instance_port))
-    send = ("iperf3", "-c", around.address, "-p", str(around.port), "-t", str(LIMIT_S), "-i", "0")
+    send = ("iperf3", "-c", around.address, "-p", str(around.port), "-t", str(ENDLESS_S), "-i", "0")
     return (
-        Command(serve, time_limit_s=LIMIT_S, ready=b"Server listening"),
-        Command(send, side=Side.CLIENT, time_limit_s=LIMIT_S),
+        Command(serve, time_limit_s=ENDLESS_S, ready=b"Server listening"),
+        Command(send, side=Side.CLIENT, time_limit_s=ENDLESS_S),
     )
 
 

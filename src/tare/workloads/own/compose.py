@@ -253,6 +253,6 @@ class _Reader:
         if not retries.isdecimal():
             self._wrong(keys["retries"], "healthcheck.retries is no number", "3")
             return
-        ready_s = service.within_s(times["start_period"], times["interval"], int(retries))
+        longest_s = service.within_s(times["start_period"], times["interval"], int(retries))
         command = (*SHELL, words[1]) if words[0] == "CMD-SHELL" else tuple(words[1:])
-        self.service.health = Health(command, ready_s)
+        self.service.health = Health(command, longest_s)

@@ -220,10 +220,10 @@ class _Reader:
         if kind.upper() != "CMD" or not command.strip() or None in times.values() or not retries.isdecimal():
             self._wrong(line, "this is no HEALTHCHECK [--interval=30s ...] CMD COMMAND", "write it so, or NONE")
             return
-        ready_s = service.within_s(
+        longest_s = service.within_s(
             times.get("start-period") or 0.0, times.get("interval") or INTERVAL_S, int(retries) or RETRIES
         )
-        found.health = Health((*SHELL, command.strip()) if form is None else tuple(form), ready_s)
+        found.health = Health((*SHELL, command.strip()) if form is None else tuple(form), longest_s)
 
     def _form(self, line: int, name: str, rest: str) -> list[str] | None:
         """The words of a JSON list; None where it is a shell's line."""
