@@ -122,8 +122,8 @@ def test_a_campaign_gets_the_layers_that_its_workloads_ask_for(bench, monkeypatc
 
 def test_every_layer_that_a_workload_asks_for_is_there():
     asked = {workload.layer for workload in registry.all_workloads().values()} - {None}
-    assert {layer.name for layer in asked} == {"build", "databases", "kernel", "key-value", "web"}
-    assert recipe.load(asked).layers == ("build", "databases", "kernel", "key-value", "web")
+    assert {layer.name for layer in asked} == {"build", "databases", "kernel", "key-value", "site", "web"}
+    assert recipe.load(asked).layers == ("build", "databases", "kernel", "key-value", "site", "web")
     assert recipe.load([KERNEL]).hash == KERNEL_HASH, "bases that were built by earlier versions are built anew"
 
 
