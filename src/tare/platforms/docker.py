@@ -32,7 +32,7 @@ from tare.platforms.base import (
     Platform,
     Prepared,
 )
-from tare.platforms.gvisor import NETSTACK
+from tare.platforms.gvisor import HOST_SOCKETS, NETSTACK
 from tare.platforms.parts import engine, genuine, helpers, left_open
 from tare.platforms.parts.layers import stored
 from tare.platforms.parts.marks import FirstByte, Ping
@@ -77,7 +77,9 @@ class Docker(Platform):
         self.name = name
         self.title = title
         gvisors = program == "runsc"
-        self.network_path = _PATHS[network] + (NETSTACK if gvisors and (options or {}).get("network") != "host" else "")
+        self.network_path = _PATHS[network]
+        if gvisors:
+            self.network_path += HOST_SOCKETS if (options or {}).get("network") == "host" else NETSTACK
         self.by_default = (program, network) == ("runc", "bridge")
         self.publishes = network == "bridge"
         self.open_by_design = left_open.BY_NETWORK[network]

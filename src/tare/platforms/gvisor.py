@@ -18,6 +18,8 @@ from tare.platforms.parts.oci import Net, launch_bundle
 
 #: The end of a packet's way, unless runsc uses Linux's own sockets (``--network=host``).
 NETSTACK = ", gVisor's netstack"
+#: With ``--network=host``: of the sandbox's namespace.
+HOST_SOCKETS = ", sockets by pass-through"
 #: How runsc mounts a bind, by the option `cache` in the sandbox's own /proc/mounts (pkg/sentry/fsimpl/gofer): with
 #: these it keeps no data of files; the others, which are for files that nobody else has, do.
 UNCACHED = ("none", "remote_revalidating")
@@ -41,7 +43,7 @@ class Gvisor(Platform):
     def __init__(self, name: str, trap: str = "systrap", *, netstack: bool = True) -> None:
         self.name = name
         self.title = f"gVisor (runsc, {trap}{'' if netstack else ', no netstack'}) on an OCI bundle, no daemon"
-        self.network_path = f"client, bridge, veth{NETSTACK if netstack else ', sockets by pass-through'}"
+        self.network_path = f"client, bridge, veth{NETSTACK if netstack else HOST_SOCKETS}"
         self.by_default = trap == "systrap" and netstack  # runsc's own defaults
         self._trap = trap
         self._netstack = netstack
