@@ -1,0 +1,207 @@
+"""The report as data: what ``tare report --json`` prints. Documented in docs/report-schema.md.
+
+A field is only ever added under one ``schema``; what changes its meaning gets another number.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from tare.model import Design
+from tare.report.campaign.model.answers import AnswerReport, DimensionReport, SettlingReport
+from tare.report.campaign.model.beside import Agreement, BesideReport, BesideRow
+from tare.report.campaign.model.curves import CurveReport, EstimateReport, PlatformCurveReport, PointReport
+from tare.report.campaign.model.facts import (
+    Contamination,
+    DifferenceReport,
+    EventReport,
+    FailureReport,
+    LeftOutReport,
+    PlatformFacts,
+    SegmentReport,
+    SettingReport,
+    host_title,
+)
+from tare.report.campaign.model.results import (
+    DependenceReport,
+    FindingReport,
+    MultiplicityReport,
+    NoiseFloorReport,
+    PlatformReport,
+    ResultReport,
+    UnmarkedReport,
+)
+from tare.report.footprint.model import FootprintsReport
+from tare.report.surface.model import SurfacesReport
+
+SCHEMA: Final = "tare.report/2"
+SCHEMA_MANY: Final = "tare.reports/1"
+
+__all__ = [
+    "SCHEMA",
+    "SCHEMA_MANY",
+    "Agreement",
+    "AnswerReport",
+    "BesideReport",
+    "BesideRow",
+    "Contamination",
+    "CurveReport",
+    "DependenceReport",
+    "DifferenceReport",
+    "DimensionReport",
+    "EstimateReport",
+    "EventReport",
+    "FailureReport",
+    "FindingReport",
+    "LeftOutReport",
+    "ManyReports",
+    "MultiplicityReport",
+    "NoiseFloorReport",
+    "PlatformCurveReport",
+    "PlatformFacts",
+    "PlatformReport",
+    "PointReport",
+    "Report",
+    "ResultReport",
+    "SegmentReport",
+    "SettingReport",
+    "SettlingReport",
+    "UnmarkedReport",
+    "host_title",
+    "to_json",
+]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Report(_Frozen):
+    """One campaign."""
+
+    schema_: Literal["tare.report/2"]
+    """Name and number of this form."""
+    id: str
+    """The campaign's UUID."""
+    file: str
+    """Its file's name."""
+    created: float
+    """When it began, UNIX seconds."""
+    tare_version: str
+    """The tare that measured."""
+    seed: int
+    """Of the schedule."""
+    profile: str
+    """`quick`, `full`, `apps-small` or a study."""
+    status: str
+    """As the runner left it: `planned`, `running`, `interrupted`, `complete` ..."""
+    baseline: str
+    """The platform that the others are compared with."""
+    blocks_done: int
+    """Whole blocks in the file."""
+    blocks_planned: int | None
+    """The plan; null where time decides."""
+    time_budget_s: float | None
+    """The plan in seconds; null where blocks decide."""
+    resources: dict[str, Any]
+    """Of every instance: `cpus` (host CPU numbers), `memory_bytes`, `data_bytes`, `cpu_quota` (CPUs' worth of time,
+    null for all); `probe_cpu`, the CPU on which probes worked, and `harness_cpus`, where tare and the client ran.
+    """
+    host: dict[str, Any]
+    """Facts as the campaign recorded them; nested, no fixed form."""
+    image: dict[str, Any]
+    """The same of the root filesystem."""
+    agent_hash: str
+    """The agent that measured."""
+    fairness: dict[str, Any]
+    """The fairness manifest; nested, no fixed form."""
+    differences: list[DifferenceReport] = []
+    """Facts of the fairness manifest in which a platform differs from the baseline."""
+    design: Design = Design.BLOCKS
+    """In which order was run what is compared (docs/method.md)."""
+    scale: str | None = None
+    """`scaled` or `full` where the profile is a study's, else null."""
+    beside: BesideReport | None = None
+    """The results beside a study's published figures: when the profile is a study's, or with `--beside STUDY`."""
+    footprints: FootprintsReport | None = None
+    """What ran of the host's kernel; null where the file has none."""
+    surfaces: SurfacesReport | None = None
+    """What tenants may ask of the host's kernel; null where the file has none."""
+    platforms: list[PlatformFacts]
+    """The platforms as they were on the day."""
+    plugins: dict[str, list[str]] = {}
+    """What is not tare's own: names of platforms and workloads by the package that registered them, with its version.
+    """
+    workload_params: dict[str, dict[str, int | float | str | bool]]
+    """The parameters of each workload, by name."""
+    answers: list[AnswerReport] = []
+    """One entry a platform but the baseline; empty where the file has no trials."""
+    results: list[ResultReport]
+    """One entry a workload and metric; empty where the file has no trials."""
+    curves: list[CurveReport] = []
+    """One entry a curve with two levels or more."""
+    failures: list[FailureReport]
+    """Trials without a result, those of a kind together."""
+    left_out: list[LeftOutReport]
+    """Platforms that did not take part."""
+    contaminated: Contamination
+    """Trials that the host disturbed, all kept."""
+    events: list[EventReport]
+    """What happened meanwhile."""
+    tuning: list[SettingReport] | None = None
+    """Every setting that `--tune` looked at; null without it."""
+    active_s: float = 0.0
+    """Seconds of work, without what lay between the segments."""
+    segments: list[SegmentReport] = []
+    """When that was: one entry for each start, resume and sleep of the machine. Of a file of version 1 or 2: estimated
+    from its trials.
+    """
+    unknown_fields: list[str] = []
+    """Fields of the file's record that a newer tare wrote and this one does not know, as `platforms.0.colour`; nothing
+    of them is in the report.
+    """
+    multiplicity: MultiplicityReport | None = None
+    """All verdicts together; null in older reports."""
+    dependence: DependenceReport | None = None
+    """Whether neighbouring blocks are alike; null with too few."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", alias_generator=lambda name: name.rstrip("_"), populate_by_name=True
+    )
+
+    def host_title(self) -> str:
+        """What names the host."""
+        return host_title(self.host)
+
+    def alone(self) -> str | None:
+        """What a file of no campaign's trials holds, in words; None where it has trials, or is to have them."""
+        parts = {"surfaces": self.surfaces, "footprints": self.footprints}
+        names = [name for name, part in parts.items() if part is not None]
+        return None if self.results or not names else " and ".join(names)
+
+    def headlines(self) -> list[ResultReport]:
+        """Each workload's first metric."""
+        return [result for result in self.results if result.headline]
+
+
+class ManyReports(_Frozen):
+    """Several campaigns side by side. Nothing is pooled: each stands for itself."""
+
+    schema_: Literal["tare.reports/1"] = SCHEMA_MANY
+    """Name and number of this form."""
+    pooled: Literal[False] = False
+    """Nothing is pooled over campaigns."""
+    reports: list[Report]
+    """Each campaign for itself."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", alias_generator=lambda name: name.rstrip("_"), populate_by_name=True
+    )
+
+
+def to_json(reports: list[Report]) -> str:
+    """One campaign: its report. Several: a `ManyReports` of them."""
+    whole = reports[0] if len(reports) == 1 else ManyReports(reports=reports)
+    return whole.model_dump_json(indent=2, by_alias=True)

@@ -1,0 +1,243 @@
+"""One metric over all platforms, with its verdicts and what stands beside them."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+from tare.analysis.comparisons.verdicts import Kind, Reason, Side
+from tare.analysis.trust.findings import FindingKind
+from tare.model import Direction, Family, Mode
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class NoiseFloorReport(_Frozen):
+    """The A/A figure: overhead of the second baseline arm against the first, in percent, with its 95 % interval."""
+
+    point_percent: float | None
+    """Overhead of the second baseline arm against the first."""
+    low_percent: float | None
+    """Lower end of its interval."""
+    high_percent: float | None
+    """Upper end of its interval."""
+    half_width_percent: float | None
+    """Half of the interval: the campaign's noise."""
+    n_blocks: int
+    """Blocks that it is from."""
+    excludes_zero: bool
+    """Whether the interval does not hold zero."""
+    detectable_percent: float | None = None
+    """The smallest difference whose 95 % interval would miss zero in nine of ten such campaigns; more than the
+    half-width.
+    """
+    reason: str | None
+    """Why there is no figure."""
+
+
+class FindingReport(_Frozen):
+    """A finding beside a verdict: its code and its numbers."""
+
+    kind: FindingKind
+    """Its code."""
+    numbers: dict[str, float]
+    """Its numbers by name; shares and losses are fractions. Those of `contaminated`: `marked`, `ok`, and trials by
+    reason.
+    """
+    text: str
+    """The same in words."""
+
+
+class UnmarkedReport(_Frozen):
+    """What a platform's figure would be without the contaminated trials, its own and the baseline's."""
+
+    n_trials: int
+    """Trials of the platform that are left out."""
+    n_baseline: int
+    """Trials of the baseline that are left out."""
+    n_blocks: int
+    """Blocks that are left."""
+    op_percent: float | None
+    """Overhead; null where too little is left."""
+    op_low_percent: float | None
+    """Lower end of its interval; null where too little is left."""
+    op_high_percent: float | None
+    """Upper end of its interval; null where too little is left."""
+    verdict: Kind
+    """The verdict that it would be."""
+    verdict_text: str
+    """That verdict in words."""
+
+
+class PlatformReport(_Frozen):
+    """One platform in one metric. Overheads: positive is worse than the baseline. Intervals: 95 %."""
+
+    platform: str
+    """Its name."""
+    n_blocks: int
+    """Blocks in which it and the baseline both have samples."""
+    n_left_out: int
+    """Blocks of the campaign in which not."""
+    n_ok: int
+    """Trials that ended ok."""
+    n_failed: int
+    """Trials that failed."""
+    n_unsupported: int
+    """Trials that the platform cannot do."""
+    n_contaminated: int
+    """Of the ok ones, trials that the host disturbed; see `contaminated`."""
+    mean: float | None
+    """Mean over block values, in `unit`. A block's value is work over time of all its rounds; the baseline's two arms
+    together.
+    """
+    instead: str | None = None
+    """Of a start's first mark, which it cannot have: the metric that is its headline in its place; else null."""
+    sd: float | None
+    """Standard deviation over block values, in `unit`."""
+    median: float | None
+    """Median over block values, in `unit`."""
+    ratio: float | None
+    """To the mean of the baseline's arms; null for the baseline."""
+    ratio_low: float | None
+    """Lower end of its interval; null of one block alone."""
+    ratio_high: float | None
+    """Upper end of its interval; null of one block alone."""
+    ratio_bootstrap_low: float | None
+    """Lower end of the same interval by bootstrap (BCa), from 10 blocks on: a check."""
+    ratio_bootstrap_high: float | None
+    """Upper end of it."""
+    op_percent: float | None
+    """Performance overhead; positive is worse, whichever way the metric is better."""
+    op_low_percent: float | None
+    """Lower end of its interval; null of one block alone."""
+    op_high_percent: float | None
+    """Upper end of its interval; null of one block alone."""
+    totals_percent: float | None = None
+    """The same of work over time of whole blocks, stalls included; equal to it where a block has one round."""
+    totals_low_percent: float | None = None
+    """Lower end of its interval."""
+    totals_high_percent: float | None = None
+    """Upper end of its interval."""
+    p95_percent: float | None = None
+    """Overhead of the 95th percentile of slowness over rounds; null where rounds are too few."""
+    p99_percent: float | None = None
+    """The same of the 99th."""
+    amount: float | None = None
+    """Platform minus baseline, in `amount_unit`; positive is more, whichever way the metric is better. Also where there
+    can be no ratio; null for the baseline.
+    """
+    amount_low: float | None = None
+    """Lower end of its interval; null below two blocks."""
+    amount_high: float | None = None
+    """Upper end of its interval; null below two blocks."""
+    amount_unit: str | None = None
+    """The metric's unit; of the rate of a kernel service, ns a call."""
+    variability_overhead_percent: float | None
+    """Overhead of standard deviations, at least 0."""
+    variability_low_percent: float | None = None
+    """Lower end of its interval (Bonett, 2006), from five blocks on."""
+    variability_high_percent: float | None = None
+    """Upper end of its interval."""
+    verdict: Kind
+    """The verdict."""
+    verdict_text: str
+    """The verdict in words, with the interval."""
+    findings: list[FindingReport] = []
+    """What was noticed: `stalls`, `unseen`, `failures`, `resolution`, `no-spread`."""
+    certain: Side | None = None
+    """Where the 99 % interval (99.5 % where there are two looks) leaves no doubt of the side, whatever the verdict;
+    else null. With the verdict `inconclusive`: there is a difference, and whether it is beyond the margin is open (△,
+    ▽); null there: nobody can tell (?).
+    """
+    verdict_reason: Reason | None = None
+    """What the verdict rests on. slower, faster: `typical-round`, `whole-blocks`; equivalent, typical: `within-margin`;
+    inconclusive: `too-few-blocks`, `one-block`, `unreliable`, `chance`, `looks-differ`, `blocks-wider`,
+    `failed-beyond`, `size-open`, `wide-interval`, `wide-floor`; invalid: `baselines-differ`, `baselines-drift`,
+    `drift`; no-data: `no-data`, `unsupported`, `all-failed`, `not-shown`, `no-baseline`, `all-marked`, and where a
+    figure is refused `unfit`, `unfit-baseline`, `not-alike`; `baseline`. Null in older reports.
+    """
+    cautions: list[FindingReport] = []
+    """All that stands beside the verdict: the findings but `unseen`, and `contaminated`, `blocks-left-out`,
+    `single-baseline`, `bootstrap`, `after-each-other`, `drift`, `one-baseline`, `no-floor`, `wide-floor`,
+    `floor-excludes-zero`, `unmarked`, `headline-differs`.
+    """
+    notes: list[str]
+    """The texts of the cautions, in the same order, and then the remark."""
+    remark: str | None = None
+    """What the platform itself said of its figures of this family (`PlatformFacts.remarks`)."""
+    contaminated_by: dict[str, int] = {}
+    """Trials of `n_contaminated` by reason."""
+    unmarked: UnmarkedReport | None = None
+    """The figure without the contaminated trials; null where neither its own nor the baseline's are marked."""
+    p_adjusted: float | None = None
+    """p of slower and faster (of equivalent: that of equivalence), adjusted by Holm over the whole report."""
+    survives_holm: bool | None = None
+    """Whether `p_adjusted` is at most 5 %; null where there is no such verdict."""
+
+
+class ResultReport(_Frozen):
+    """One metric of one workload over all platforms."""
+
+    workload: str
+    """The workload's name."""
+    workload_title: str
+    """The workload in words."""
+    family: Family
+    """Its family."""
+    mode: Mode
+    """How it is scheduled within a block."""
+    metric: str
+    """The metric's name."""
+    metric_title: str
+    """The metric in words."""
+    headline: bool
+    """Whether it is the workload's first metric, or of a start the first that some platform can have."""
+    unit: str
+    """Its unit."""
+    direction: Direction
+    """Which way is better."""
+    margin_percent: float
+    """The margin of the verdicts, stated before the data."""
+    noise_floor: NoiseFloorReport | None
+    """The A/A figure; null with one baseline arm."""
+    platforms: list[PlatformReport]
+    """One entry a platform, the baseline first."""
+
+
+class MultiplicityReport(_Frozen):
+    """All verdicts of the report together: what chance alone would give, and what survives Holm's correction."""
+
+    n_rows: int
+    """Figures with an interval that could have been given any verdict."""
+    n_different: int
+    """Of these, slower or faster."""
+    by_chance: float
+    """So many of these were to be expected if no platform differed at all."""
+    n_different_sure: int
+    """Of the different ones, those that survive Holm's correction over all rows."""
+    n_equivalent: int
+    """Of `n_rows`, equivalent."""
+    n_equivalent_sure: int
+    """Of these, those that survive it."""
+
+
+class DependenceReport(_Frozen):
+    """Lag-1 autocorrelation of the blocks' log ratios, pooled over the report's figures."""
+
+    n_series: int
+    """Figures that it is from."""
+    n_blocks: int
+    """Blocks that it is from."""
+    correlation: float
+    """At lag 1; the bias of independent blocks is taken off."""
+    low: float
+    """Lower end of its interval, of about 95 %."""
+    high: float
+    """Upper end of it."""
+    p: float
+    """The chance that blocks in random order show as much or more."""
+    too_narrow: float
+    """The factor by which intervals may be too narrow."""
+    note: str | None
+    """The same in words; null where blocks look independent."""
