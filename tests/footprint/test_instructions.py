@@ -190,7 +190,7 @@ def test_a_change_names_the_code_that_it_is_of_the_most_changed_first():
         ("user", "", 1_700, 5_700), ("kernel", "", 300, 290), ("user", "libseccomp.so", 1_000, 5_000),
         ("kernel", "do_exit", 300, 290), ("user", "runc", 700, 700),
     ]  # fmt: skip
-    assert explained(change) == "runc start start, 4,000 more: all programs +4,000, libseccomp.so +4,000"
+    assert explained(change) == "runc start, 4,000 more: all programs +4,000, libseccomp.so +4,000"
     (change,) = changes([started(1_000)], [with_code(5_000, 290)], Thresholds())
     assert (change.pieces, explained(change)) == ((), ""), "files of an older tare do not say"
 

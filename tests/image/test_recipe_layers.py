@@ -120,6 +120,18 @@ def test_a_campaign_gets_the_layers_that_its_workloads_ask_for(bench, monkeypatc
     assert image_for((job.workload for job in jobs), Watcher().doing).layers == layers
 
 
+def test_a_bare_image_has_the_agent_alone_and_is_for_workloads_that_need_no_other_program(bench, monkeypatch):
+    monkeypatch.setenv("TARE_AGENT", str(bench.agent))
+    bench.has(libc6="2.36-9", **dict(recipe.load().pinned))
+    calls, tool = registry.get("call-getpid"), registry.get("sysbench-cpu")
+    bare = image_for([calls], Watcher().doing, bare=True)
+    files = {str(path.relative_to(bare.root)) for path in bare.root.rglob("*") if not path.is_dir()}
+    assert files == {"usr/local/bin/tare-agent", "usr/local/bin/true", "etc/os-release", str(build.HASH_INSIDE)}
+    assert bare.hash == image_for([calls], Watcher().doing, bare=True).hash
+    whole = image_for([calls, tool], Watcher().doing, bare=True)
+    assert whole.hash == image_for([calls, tool], Watcher().doing).hash != bare.hash
+
+
 def test_every_layer_that_a_workload_asks_for_is_there():
     asked = {workload.layer for workload in registry.all_workloads().values()} - {None}
     assert {layer.name for layer in asked} == {"build", "databases", "kernel", "key-value", "site", "web"}

@@ -57,7 +57,7 @@ def ensure(source: Source, agent: Path, tools: Image, progress: Progress) -> Ima
 
 
 def bare(agent: Path, tools: Image, progress: Progress) -> Image:
-    """An image of the agent alone, for work that needs no other program: 4 MB, which engines import at once."""
+    """An image of the agent alone, for work that needs no other program: 2 MB, which engines import at once."""
     with tempfile.TemporaryDirectory(dir=state.images()) as scratch:
         folder = Path(scratch, "bare")
         folder.mkdir()

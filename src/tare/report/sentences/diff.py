@@ -35,6 +35,7 @@ _GAPS: Mapping[Gap, str] = {
 
 #: Of a change, a piece of code that makes up less is not named.
 _LEAST = 0.03
+_MOST = 8
 _LACKS: Mapping[Lack, str] = {
     Lack.OLD: "the older side has it not",
     Lack.NEW: "the newer side has it not",
@@ -99,12 +100,14 @@ def explained(change: Change) -> str:
     if not shown:
         return ""
     amount = f"{scaled(abs(more))} {'more' if more > 0 else 'fewer'}"
-    return f"{change.platform} {figure(change)}, {amount}: " + ", ".join(map(_piece, shown))
+    what = change.workload if change.workload == change.metric else figure(change)
+    return f"{change.platform} {what}, {amount}: " + ", ".join(map(_piece, shown[:_MOST]))
 
 
 def _piece(piece: Piece) -> str:
     names = {"user": "all programs", "kernel": "all of the kernel"}
-    name = names[piece.side] if not piece.place else piece.place + ("()" if piece.side == "kernel" else "")
+    call = "()" if piece.side == "kernel" and not piece.place.startswith("[") else ""
+    name = f"{piece.place}{call}" if piece.place else names[piece.side]
     difference = piece.new - piece.old
     return f"{name} {'+' if difference >= 0 else '−'}{scaled(abs(difference))}"
 
