@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import io
+import tarfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tare.errors import HostError
@@ -63,3 +65,14 @@ def server(argv: tuple[str, ...], where: Place, question: tuple[str, ...] = (), 
         ready=READY,
         ready_limit_s=READY_LIMIT_S,
     )
+
+
+def tar_of(files: Mapping[str, bytes]) -> bytes:
+    """Files by name as a tar for an instance, the same bytes each time."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for name, contents in sorted(files.items()):
+            entry = tarfile.TarInfo(name)
+            entry.size = len(contents)
+            archive.addfile(entry, io.BytesIO(contents))
+    return packed.getvalue()
