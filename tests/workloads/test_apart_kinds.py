@@ -90,7 +90,7 @@ def test_density_network_is_one_stream_to_the_instance():
     workload = registry.get("density-network")
     params = workload.inner_params(workload.profiles["quick"])
     plan = workload.inner.plan(params, AROUND)
-    assert [" ".join(server.argv) for server in plan.servers] == ["iperf3 -s --forceflush -p 5201"]
+    assert [" ".join(server.argv) for server in plan.servers] == ["iperf3 -s --forceflush -B 0.0.0.0 -p 5201"]
     [forth] = plan.measures
     assert forth.side is Side.CLIENT
     assert " ".join(forth.argv) == "iperf3 -c 192.0.2.3 -p 20107 -J -t 1 -O 0 --connect-timeout 5000"

@@ -126,7 +126,7 @@ def test_a_full_disk_is_refused_with_the_fix(profile, free, message):
 
 def test_iperf3_connects_to_the_open_port_and_serves_the_instances_own():
     quick = plan("iperf3-tcp")
-    assert lines(quick.servers) == ["iperf3 -s --forceflush -p 5201"]
+    assert lines(quick.servers) == ["iperf3 -s --forceflush -B 0.0.0.0 -p 5201"]
     assert quick.servers[0].side is Side.INSTANCE
     forth = "iperf3 -c 192.0.2.3 -p 20107 -J -t 3 -O 1 --connect-timeout 5000"
     assert lines(quick.measures) == [forth, f"{forth} -R"]

@@ -18,6 +18,7 @@ from tare.errors import HostError
 from tare.workloads.apart import BesideWorkload, beside_metrics
 from tare.workloads.applications import redis
 from tare.workloads.base import Command, Params, RunWorkload, Side, Surroundings
+from tare.workloads.network import iperf3
 from tare.workloads.network.exchange import AGENT
 from tare.workloads.storage import fio_random
 
@@ -48,10 +49,9 @@ def _stressed(*words: str) -> Callable[[Surroundings], tuple[Command, ...]]:
 def _streaming(around: Surroundings) -> tuple[Command, ...]:
     if around.address is None or around.port is None or around.instance_port is None:
         raise HostError("iperf3 needs an instance with a network", fix="leave out this workload on this platform")
-    serve = ("iperf3", "-s", "--forceflush", "-B", around.listen, "-p", str(around.instance_port))
     send = ("iperf3", "-c", around.address, "-p", str(around.port), "-t", str(ENDLESS_S), "-i", "0")
     return (
-        Command(serve, time_limit_s=ENDLESS_S, ready=b"Server listening"),
+        iperf3.server(around, time_limit_s=ENDLESS_S),
         Command(send, side=Side.CLIENT, time_limit_s=ENDLESS_S),
     )
 

@@ -34,20 +34,21 @@ def plan(name: str, params: Params, around: Surroundings, options: Sequence[str]
     if around.address is None or around.port is None or around.instance_port is None:
         raise HostError("iperf3 needs an instance with a network", fix=f"leave out {name} on this platform")
     limit_s = float(params["time_s"]) + float(params["omit_s"]) + GRACE_S
-    server = Command(
-        ("iperf3", "-s", "--forceflush", "-p", str(around.instance_port)),
-        time_limit_s=2 * limit_s,
-        ready=b"Server listening",
-    )
     times = ("-t", str(params["time_s"]), "-O", str(params["omit_s"]))
     where = ("-c", around.address, "-p", str(around.port))
     forth = ("iperf3", *where, "-J", *times, "--connect-timeout", str(CONNECT_MS), *options)
     return RunPlan(
-        servers=(server,),
+        servers=(server(around, time_limit_s=2 * limit_s),),
         measures=tuple(
             Command(argv, side=Side.CLIENT, time_limit_s=limit_s, cwd="/") for argv in (forth, (*forth, "-R"))
         ),
     )
+
+
+def server(around: Surroundings, *, time_limit_s: float) -> Command:
+    """The server, on the one address that the client calls."""
+    argv = ("iperf3", "-s", "--forceflush", "-B", around.listen, "-p", str(around.instance_port))
+    return Command(argv, time_limit_s=time_limit_s, ready=b"Server listening")
 
 
 def both(results: Sequence[Completed]) -> tuple[tuple[Completed, bool], ...]:
