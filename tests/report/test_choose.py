@@ -11,6 +11,7 @@ from rich.console import Console
 
 import fake_campaign
 import fake_surfaces
+from tare.cli import main
 from tare.cli.report import show_choice
 from tare.errors import UsageError
 from tare.report.campaign.build import build
@@ -132,3 +133,14 @@ def test_an_older_campaign_knows_a_daemon_by_its_cpu_time(tmp_path: Path) -> Non
     assert answers["docker"].daemon
     assert not answers["runc"].daemon
     assert answers["runc"].needs_root is None
+
+
+@pytest.mark.parametrize("option", ["--json", "--all", "--cautions", "--beside=karna-2021"])
+def test_what_is_of_a_report_is_not_silently_left_out(
+    option: str, surfaced: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["tare", "report", str(surfaced), "--choose", "cpu<10%", option])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert option.partition("=")[0] in capsys.readouterr().err

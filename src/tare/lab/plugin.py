@@ -18,7 +18,7 @@ _FLAGS = ("-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-fvisibilit
 LIMIT_S = 120.0
 
 
-def told(kernel: bytes) -> tuple[dict[str, str], str]:
+def kernel_facts(kernel: bytes) -> tuple[dict[str, str], str]:
     """What the plug-in is told of a kernel, by its ELF file: arguments, and its symbols. Raises `ImageError`."""
     offsets = btf.offsets(btf.section(kernel, ".BTF"), {**btf.OWNER, **btf.CODE})
     symbols = "".join(f"{address:x} {name}\n" for address, name in kallsyms.functions(kernel))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import typer
@@ -68,8 +69,13 @@ def report(
         require_campaign(file)
     if html is not None:
         check_page(html, [*files, *inputs])
-    if choose is not None and (as_json or html is not None):
-        raise UsageError("--choose is for the terminal", fix="leave --json and --html out: the page has filters itself")
+    if choose is not None:
+        _check_used_alone(
+            {
+                "--json": as_json, "--html": html, "--all": every_metric, "--cautions": cautions, "--beside": beside,
+                "--weights": weights, "--functions": functions, "--sources": sources,
+            }
+        )  # fmt: skip
     if share is not None:
         if len(files) != 1:
             raise UsageError("--share makes a copy of one campaign", fix="name one file")
@@ -91,3 +97,11 @@ def report(
         files, html=html, beside=beside, every_metric=every_metric, cautions=cautions, weights=weights,
         functions=functions, sources=sources, as_json=as_json,
     )  # fmt: skip
+
+
+def _check_used_alone(others: Mapping[str, object]) -> None:
+    """Raise `UsageError` for an option of the report, beside --choose."""
+    for option, value in others.items():
+        if value:
+            fix = f"leave {option} out{': the page has filters itself' if option == '--html' else ''}"
+            raise UsageError(f"--choose prints no report, and {option} is of one", fix=fix)
