@@ -306,3 +306,13 @@ def _swept(tmp_path):
         mounts.clear(tmp_path)
         subprocess.run(["chattr", "-R", "-i", "-a", tmp_path], capture_output=True, check=False)
     subprocess.run([shutil.which("rm"), "-rf", "--one-file-system", *tmp_path.iterdir()], check=False)
+
+
+def test_a_mount_that_went_with_the_process_that_made_it_is_removed_and_one_that_stays_is_told(monkeypatch, tmp_path):
+    seen = [[str(tmp_path)], []]
+    monkeypatch.setattr(mounts, "points", lambda: seen.pop(0))
+    removers.remove(removers.mount(tmp_path))  # umount says that nothing is mounted there
+    assert not seen
+    monkeypatch.setattr(mounts, "points", lambda: [str(tmp_path)])
+    with pytest.raises(HostError, match="umount"):
+        removers.remove(removers.mount(tmp_path))

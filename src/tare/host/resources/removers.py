@@ -191,7 +191,9 @@ def _remove_mount(facts: Mapping[str, Fact]) -> None:
     path = str(facts["path"])
     while path in mounts.points():
         # Lazily: a process that is about to die may still have it open.
-        processes.run(["umount", "-l", path]).require()
+        done = processes.run(["umount", "-l", path])
+        if path in mounts.points():  # else it went meanwhile, with the process that had made it
+            done.require()
 
 
 def _remove_folder(facts: Mapping[str, Fact]) -> None:
