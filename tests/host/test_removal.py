@@ -309,10 +309,12 @@ def _swept(tmp_path):
 
 
 def test_a_mount_that_went_with_the_process_that_made_it_is_removed_and_one_that_stays_is_told(monkeypatch, tmp_path):
-    seen = [[str(tmp_path)], []]
-    monkeypatch.setattr(mounts, "points", lambda: seen.pop(0))
-    removers.remove(removers.mount(tmp_path))  # umount says that nothing is mounted there
-    assert not seen
-    monkeypatch.setattr(mounts, "points", lambda: [str(tmp_path)])
-    with pytest.raises(HostError, match="umount"):
-        removers.remove(removers.mount(tmp_path))
+    place = str(tmp_path)
+    seen = iter([[place], [], []])
+    with monkeypatch.context() as patched:
+        patched.setattr(mounts, "points", lambda: next(seen))
+        removers.remove(removers.mount(tmp_path))  # umount says that nothing is mounted there
+        assert list(seen) == []
+        patched.setattr(mounts, "points", lambda: [place])
+        with pytest.raises(HostError, match="umount"):
+            removers.remove(removers.mount(tmp_path))
