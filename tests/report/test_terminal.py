@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
+from rich.table import Table
 
 import fake_campaign
 from tare.clean import clean
@@ -41,6 +42,16 @@ def test_a_narrow_terminal_gets_several_tables_with_all_platforms(report: Report
     heads = [line.split() for line in lines if line.strip().startswith("workload")]
     assert [name for head in heads for name in head[2:]] == list(fake_campaign.SLOWDOWN)[1:]
     assert all(head[:2] == ["workload", "native"] for head in heads)
+
+
+@pytest.mark.parametrize("width", range(60, 140))
+def test_no_name_or_figure_of_a_table_is_broken(report: Report, width: int) -> None:
+    """As wide as it is without breaks, a table fits, or has the least columns that one can have."""
+    console = Console(width=1000)
+    tables = [part for part in render(report, width=width).renderables if isinstance(part, Table)]
+    assert tables
+    for table in tables:
+        assert console.measure(table).maximum <= width or len(table.columns) <= 3
 
 
 def test_many_platforms_get_a_row_each(tmp_path: Path) -> None:

@@ -205,7 +205,7 @@ def _by_name(names: Sequence[str], rows: list[list[Text]]) -> Iterator[tuple[str
 
 def _table(lines: list[list[Text]], columns: list[int], sections: set[int]) -> Table:
     """A table of some columns of ``lines``, whose first is the head; ``sections``: numbers of lines that begin one."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True)
     for column in columns:
         table.add_column(lines[0][column], justify="right" if column else "left", overflow="fold")
     for number, line in enumerate(lines[1:], 1):
@@ -224,7 +224,7 @@ def _groups(lines: list[list[Text]], pinned: int, width: int) -> Iterator[list[i
     first = list(range(pinned))
     group = first
     for index in range(pinned, len(widths)):
-        if len(group) > pinned and sum(widths[at] for at in [*group, index]) > width - 1:
+        if len(group) > pinned and sum(widths[at] for at in [*group, index]) > width:
             yield group
             group = first
         group = [*group, index]
