@@ -76,7 +76,7 @@ mod tests {
 
     fn asked(kind: &str, port: u16, size: usize) -> Result<String, String> {
         let more = if kind == "http" { " /page" } else { "" };
-        let line = format!("{kind} 127.0.0.1 {port} 0.05 0.01 {size}{more}");
+        let line = format!("{kind} 127.0.0.1 {port} 0.5 0.01 {size}{more}");
         Client::parse(words(&line))?.run().map(|figures| figures.to_string())
     }
 
