@@ -38,6 +38,8 @@ FOLDERS = tuple(
 SHALLOW = frozenset({"images", "bin", "lab", "rootless"})
 #: How the control groups of hosts of their own begin (scripts/own-host), which run beside this one.
 OTHER_HOSTS = "tare-host-"
+#: In the environment of the quick tests' processes, and of all that they start, where they run beside (scripts/test).
+BESIDE = b"TARE_BESIDE=quick"
 #: Kernel settings that change by themselves.
 RESTLESS = re.compile(
     r"/proc/sys/(kernel/(random/|ns_last_pid|pty/nr|perf_|tainted|sched_domain|cap_last_cap)"
@@ -200,6 +202,8 @@ def _processes() -> Iterator[str]:
             words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
             kernels = int(fields[6]) & 0x00200000  # PF_KTHREAD
             others = f"/{OTHER_HOSTS}" in (folder / "cgroup").read_text()
+            with contextlib.suppress(PermissionError):  # then it is looked at
+                others |= BESIDE in (folder / "environ").read_bytes()
             if fields[0] not in "ZX" and not kernels and not others and int(folder.name) != os.getpid():
                 yield f"{folder.name} {fields[19]} {words[:300]}"
 

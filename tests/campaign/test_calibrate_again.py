@@ -46,7 +46,9 @@ def test_an_interrupted_search_for_added_work_goes_on_with_its_slowed_copies(tmp
         after = store.trials()
         added = calibrate.added(store.record)
         additions = injected(store.record, store.samples(), added)
-        measured = {addition.share: addition.measured for addition in additions if addition.metric != "cpu-cost"}
+        measured = {
+            addition.share: addition.measured for addition in additions if addition.metric == "cpu-cost"
+        }  # busy machines take less from it
         assert [event.text for event in store.events() if event.level == "warning"] == warnings
     assert after.height == 4 * (2 + len(calibrate.ADDED))
     assert set(before["seq"]) < set(after["seq"])

@@ -89,6 +89,17 @@ def test_each_kind_is_seen(tmp_path, aspect, make, undo, part):
 
 
 @pytest.mark.host
+@pytest.mark.parametrize("beside", [True, False])
+def test_what_the_quick_tests_start_is_not_looked_at(beside):
+    env = dict([host_state.BESIDE.decode().split("=")]) if beside else {}
+    before = snapshot([])
+    with subprocess.Popen(["sleep", "61.6"], env=env) as process:
+        lines = difference(before, snapshot([]))
+        process.kill()
+    assert any("sleep 61.6" in line for line in lines) != beside
+
+
+@pytest.mark.host
 def test_hosts_of_their_own_beside_this_one_are_not_looked_at():
     """What scripts/own-host runs has groups below one of its own, and its processes are in these."""
     root = next(Path(line.split()[1]) for line in Path("/proc/mounts").read_text().splitlines() if " cgroup" in line)
