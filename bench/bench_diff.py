@@ -22,6 +22,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
+from bench_designs import Silent
+
 from tare.campaign.execution import conduct
 from tare.campaign.execution.slowed import EXTRA
 from tare.campaign.plan.request import CampaignRequest
@@ -33,17 +35,6 @@ SHARE, BLOCKS, TRIES = 0.03, 5, 10
 PARAMS = {WORKLOAD: {"rounds": 8}}
 ARMS = ("alike", "again", "slower")
 OUTCOMES = {0: "no regression", 1: "regression", 3: "cannot tell"}
-
-
-class Silent:
-    """Nothing is drawn while it measures."""
-
-    def block(self, number, spent_s, left_s, interim) -> None: ...
-    def planned(self, trials) -> None: ...
-    def doing(self, what) -> None: ...
-    def tick(self, tick) -> None: ...
-    def fault(self, line) -> None: ...
-    def trial(self, trial) -> None: ...
 
 
 def main() -> None:
@@ -60,8 +51,10 @@ def main() -> None:
         ends.append((slower, again))
         cells = [str(number + 1), OUTCOMES[slower], more, OUTCOMES[again], still, f"{loads[1]:.1f}"]
         print(f"| {' | '.join(cells)} |", flush=True)
-    found, alarms = sum(slower == 1 for slower, _ in ends), sum(again == 1 for _, again in ends)
-    print(f"\n3 % more work was found in {found} of {tries}; false alarms where nothing changed: {alarms} of {tries}")
+    detected, alarms = sum(slower == 1 for slower, _ in ends), sum(again == 1 for _, again in ends)
+    print(
+        f"\n3 % more work was found in {detected} of {tries}; false alarms where nothing changed: {alarms} of {tries}"
+    )
 
 
 def campaign(folder: Path, number: int, arm: str) -> Path:

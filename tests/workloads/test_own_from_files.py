@@ -52,15 +52,15 @@ volumes: {data: }
 
 def _of_dockerfile(text, built=None):
     read, mistakes = dockerfile.read(text, built is not None)
-    return tomllib.loads(service.toml_of(read, "Dockerfile", built)), _told(mistakes)
+    return tomllib.loads(service.toml_of(read, "Dockerfile", built)), _messages(mistakes)
 
 
 def _of_compose(text, built=None, **environment):
     read, mistakes = compose.read(text, built is not None, environment)
-    return tomllib.loads(service.toml_of(read, "compose.yaml", built)), _told(mistakes)
+    return tomllib.loads(service.toml_of(read, "compose.yaml", built)), _messages(mistakes)
 
 
-def _told(mistakes):
+def _messages(mistakes):
     return [(mistake.line, mistake.what) for mistake in mistakes]
 
 
@@ -126,7 +126,7 @@ def test_an_entry_point_takes_the_command_and_a_shells_line_is_a_shells():
     ],
 )
 def test_what_is_not_plain_in_a_dockerfile_is_told_at_its_line(text, line, what):
-    assert any(at == line and what in told for at, told in _of_dockerfile(text)[1]), _of_dockerfile(text)[1]
+    assert any(at == line and what in message for at, message in _of_dockerfile(text)[1]), _of_dockerfile(text)[1]
 
 
 def test_a_compose_file_with_one_service_is_read_whole():
@@ -170,7 +170,7 @@ def test_a_compose_file_with_one_service_is_read_whole():
 def test_what_is_not_plain_in_a_compose_file_is_told_at_its_line(before, after, line, what):
     assert before in COMPOSE
     _, mistakes = _of_compose(COMPOSE.replace(before, after, 1), TOKEN="t")
-    assert any(at == line and what in told for at, told in mistakes), mistakes
+    assert any(at == line and what in message for at, message in mistakes), mistakes
 
 
 def test_long_forms_and_a_health_check_without_one_are_read():

@@ -5,13 +5,20 @@ from __future__ import annotations
 import signal
 import sys
 from types import FrameType
+from typing import TYPE_CHECKING
 
+from tare import lazily, store
 from tare.cli.commands.app import app
 from tare.cli.console import Console, mend_streams
 from tare.cli.exit_codes import ExitCode
 from tare.errors import TareError
 from tare.host import own_namespaces, state
 from tare.host.resources import unremoved
+
+if TYPE_CHECKING:
+    from tare.host.resources import journal
+else:  # only an interrupt needs it
+    journal = lazily.LazyModule("tare.host.resources.journal")
 
 
 def main() -> None:
@@ -47,11 +54,7 @@ def main() -> None:
 
 def interrupted() -> str:
     """The message after an interrupt: whether anything that tare made is still on the host, and what was measured."""
-    # slow to import, and rarely needed here
-    from tare.host.resources import journal  # noqa: PLC0415
-    from tare.store import kept_in  # noqa: PLC0415
-
-    measured = ["what was measured is kept"] if kept_in() else []
+    measured = ["what was measured is kept"] if store.kept_in() else []
     mine = [str(entry.resource) for entry in journal.of_this_process()]
     if not mine:
         return f"interrupted: {', '.join(['what tare made on this host is removed', *measured])}"

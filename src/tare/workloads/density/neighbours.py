@@ -14,9 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from tare.errors import HostError
 from tare.workloads.apart import BesideWorkload, beside_metrics
-from tare.workloads.applications import redis
+from tare.workloads.applications import redis, serving
 from tare.workloads.base import Command, Params, RunWorkload, Side, Surroundings
 from tare.workloads.network import iperf3
 from tare.workloads.network.exchange import AGENT
@@ -47,9 +46,8 @@ def _stressed(*words: str) -> Callable[[Surroundings], tuple[Command, ...]]:
 
 
 def _streaming(around: Surroundings) -> tuple[Command, ...]:
-    if around.address is None or around.port is None or around.instance_port is None:
-        raise HostError("iperf3 needs an instance with a network", fix="leave out this workload on this platform")
-    send = ("iperf3", "-c", around.address, "-p", str(around.port), "-t", str(ENDLESS_S), "-i", "0")
+    where = serving.place("a neighbour that receives a stream", around)
+    send = ("iperf3", "-c", where.address, "-p", str(where.port), "-t", str(ENDLESS_S), "-i", "0")
     return (
         iperf3.server(around, time_limit_s=ENDLESS_S),
         Command(send, side=Side.CLIENT, time_limit_s=ENDLESS_S),

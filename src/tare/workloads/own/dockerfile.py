@@ -120,13 +120,13 @@ class _Reader:
     def ended(self) -> tuple[Service, list[Mistake]]:
         if self._stage is None:
             return Service(), [Mistake(1, "there is no FROM in it", "name a Dockerfile"), *self._mistakes]
-        found = self._stage.service
+        described = self._stage.service
         if not self._built:
             self._mistakes += self._stage.built
             if self._stage.scratch:
-                self._wrong(found.lines["image"], "scratch is an empty image", _BUILD_FIRST)
-        found.name = service.word_of(found.image.partition("@")[0].rpartition("/")[2].partition(":")[0])
-        return found, sorted([*self._mistakes, *service.problems(found)], key=lambda mistake: mistake.line)
+                self._wrong(described.lines["image"], "scratch is an empty image", _BUILD_FIRST)
+        described.name = service.word_of(described.image.partition("@")[0].rpartition("/")[2].partition(":")[0])
+        return described, sorted([*self._mistakes, *service.problems(described)], key=lambda mistake: mistake.line)
 
     def _wrong(self, line: int, what: str, fix: str = "") -> None:
         self._mistakes.append(Mistake(line, what, fix))
@@ -153,7 +153,7 @@ class _Reader:
             elif self._stage is not None and name in self._arguments:
                 scope[name] = self._arguments[name]
 
-    def _env(self, found: Service, line: int, rest: str) -> None:
+    def _env(self, described: Service, line: int, rest: str) -> None:
         first, _, value = rest.partition(" ")
         pairs = [(first, value.strip())]
         if "=" in first:
@@ -166,45 +166,47 @@ class _Reader:
             if lacking:
                 what = f"ENV {name}: {lacking} has no value here: the image that FROM names may have one"
                 self._wrong(line, what, _BUILD_FIRST)
-            found.env[name] = self._local[name] = filled
+            described.env[name] = self._local[name] = filled
 
-    def _workdir(self, found: Service, line: int, rest: str) -> None:
+    def _workdir(self, described: Service, line: int, rest: str) -> None:
         path = self._filled(line, rest, self._local)
-        if not path.startswith("/") and not found.directory and not self._built:
+        if not path.startswith("/") and not described.directory and not self._built:
             self._wrong(line, f"WORKDIR {path} begins in a folder that only the image knows", "begin it with /")
-        found.directory = path if path.startswith("/") else f"{found.directory.rstrip('/')}/{path}"
+        described.directory = path if path.startswith("/") else f"{described.directory.rstrip('/')}/{path}"
 
-    def _user(self, found: Service, line: int, rest: str) -> None:
-        found.user = self._filled(line, rest, self._local)
+    def _user(self, described: Service, line: int, rest: str) -> None:
+        described.user = self._filled(line, rest, self._local)
 
-    def _expose(self, found: Service, line: int, rest: str) -> None:
+    def _expose(self, described: Service, line: int, rest: str) -> None:
         for word in self._filled(line, rest, self._local).split():
             number, _, protocol = word.partition("/")
             if protocol.lower() not in {"", "tcp"} or not number.isascii() or not number.isdigit():
                 self._wrong(line, f"EXPOSE {word} is not one TCP port", "a load calls one TCP port")
-            elif found.port not in {None, int(number)}:
-                self._wrong(line, f"EXPOSE {word}: {found.port} is exposed too", "leave the port that the load calls")
+            elif described.port not in {None, int(number)}:
+                self._wrong(
+                    line, f"EXPOSE {word}: {described.port} is exposed too", "leave the port that the load calls"
+                )
             else:
-                found.port = int(number)
+                described.port = int(number)
 
-    def _volume(self, found: Service, line: int, rest: str) -> None:
+    def _volume(self, described: Service, line: int, rest: str) -> None:
         form = self._form(line, "VOLUME", rest)
-        found.volumes += rest.split() if form is None else form
+        described.volumes += rest.split() if form is None else form
 
-    def _command(self, found: Service, line: int, rest: str) -> None:
+    def _command(self, described: Service, line: int, rest: str) -> None:
         form = self._form(line, "CMD", rest)
-        found.command = (*SHELL, rest) if form is None else tuple(form)
-        found.lines["command"] = line
+        described.command = (*SHELL, rest) if form is None else tuple(form)
+        described.lines["command"] = line
 
-    def _entrypoint(self, found: Service, line: int, rest: str) -> None:
+    def _entrypoint(self, described: Service, line: int, rest: str) -> None:
         form = self._form(line, "ENTRYPOINT", rest)
         # Engines leave CMD out of a shell's entry point, and reset that of the image below for any.
-        found.entrypoint = (*SHELL, rest) if form is None else tuple(form)
+        described.entrypoint = (*SHELL, rest) if form is None else tuple(form)
         if form is None:
-            found.command = ()
-        found.lines["entrypoint"] = line
+            described.command = ()
+        described.lines["entrypoint"] = line
 
-    def _health(self, found: Service, line: int, rest: str) -> None:
+    def _health(self, described: Service, line: int, rest: str) -> None:
         options: dict[str, str] = {}
         words = rest
         while given := re.match(r"--([a-z-]+)=(\S+)\s+", words):
@@ -212,7 +214,7 @@ class _Reader:
             words = words[given.end() :]
         kind, _, command = words.partition(" ")
         if kind.upper() == "NONE":
-            found.health = None
+            described.health = None
             return
         form = self._form(line, "HEALTHCHECK", command.strip())
         times = {name: service.seconds(options[name]) for name in ("start-period", "interval") if name in options}
@@ -223,7 +225,7 @@ class _Reader:
         longest_s = service.within_s(
             times.get("start-period") or 0.0, times.get("interval") or INTERVAL_S, int(retries) or RETRIES
         )
-        found.health = Health((*SHELL, command.strip()) if form is None else tuple(form), longest_s)
+        described.health = Health((*SHELL, command.strip()) if form is None else tuple(form), longest_s)
 
     def _form(self, line: int, name: str, rest: str) -> list[str] | None:
         """The words of a JSON list; None where it is a shell's line."""

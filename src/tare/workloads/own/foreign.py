@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from tare import lazily
 from tare.errors import UsageError
 from tare.workloads.own import dockerfile, service
 from tare.workloads.own.file import contents_of
 from tare.workloads.own.lines import Mistake
+
+if TYPE_CHECKING:
+    from tare.workloads.own import compose
+else:
+    compose = lazily.LazyModule("tare.workloads.own.compose")  # with the YAML library, for one command
 
 _FIX = "name a Dockerfile, or a compose file (.yaml, .yml)"
 
@@ -23,8 +30,6 @@ def converted(source: Path, image: str | None) -> tuple[str, list[Mistake]]:
     except UnicodeDecodeError as error:
         raise UsageError(f"{source} is not UTF-8: {error.reason} at byte {error.start}", fix=_FIX) from error
     if source.suffix in {".yaml", ".yml"}:
-        from tare.workloads.own import compose  # noqa: PLC0415 (the YAML library, for this alone)
-
         read, mistakes = compose.read(text, image is not None, os.environ)
     elif "dockerfile" in source.name.lower() or "containerfile" in source.name.lower():
         read, mistakes = dockerfile.read(text, image is not None)

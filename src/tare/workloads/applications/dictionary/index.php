@@ -54,13 +54,13 @@ function keep(Memcached $cache, string $key, array $value): void
 
 function cached(Memcached $cache, string $key, string $query, array $values = []): array
 {
-    $found = kept($cache, $key);
-    header('X-Cache: ' . ($found === null ? 'miss' : 'hit'));
-    if ($found === null) {
-        $found = rows($query, $values);
-        keep($cache, $key, $found);
+    $value = kept($cache, $key);
+    header('X-Cache: ' . ($value === null ? 'miss' : 'hit'));
+    if ($value === null) {
+        $value = rows($query, $values);
+        keep($cache, $key, $value);
     }
-    return $found;
+    return $value;
 }
 
 $cache = cache();
