@@ -22,6 +22,13 @@ from tare.platforms.parts import vm
 pytestmark = [pytest.mark.host, pytest.mark.own_host]
 
 
+@pytest.fixture(scope="module")
+def launcher(prepared):
+    """Machines with one processor: a second takes half as much again to emulate, and the weather is the same."""
+    whole = prepared[0]
+    return replace(whole, resources=replace(whole.resources, cpus=whole.resources.cpus[-1:]))
+
+
 @pytest.fixture
 def broken_disk(tmp_path, monkeypatch):
     disk = tmp_path / "broken.ext4"
