@@ -8,13 +8,15 @@ from xdist.scheduler import LoadScopeScheduling
 from tare.contract.checks import CHECKS
 
 CONTRACT = "tests/platforms/test_contract.py"
-#: Platforms of one daemon, by what their names begin with: one host starts it, and has it unpack the image.
-FAMILIES = ("containerd",)
+#: Platforms of one store of images, by what their names begin with: that one host has it import the image is enough.
+FAMILIES = ("containerd", "docker", "podman")
 #: What takes long, in about so many seconds; every other test is taken for one of `USUAL_S`.
 LONG_S = {
     "blackbox": 25,
     "containerd": 60,
+    "docker": 60,
     "libvirt-qemu-tcg": 60,
+    "podman": 60,
     "qemu-tcg": 60,
     "qemu-user-tcg": 40,
     "runc-in-qemu-tcg": 40,

@@ -8,11 +8,12 @@ def _scope_of(promise):
     return scope(f"{CONTRACT}::test_it_keeps_its_promise[{promise.id}]")
 
 
-def test_the_promises_of_a_platform_stay_together_and_those_of_a_daemon_of_tares():
+def test_the_promises_of_a_platform_stay_together_and_those_of_a_store_of_images():
     for promise in PROMISES:
         name = promise.values[0]
-        together = "containerd" if name.startswith("containerd") else name
+        together = next((family for family in FAMILIES if name.startswith(family)), name)
         assert _scope_of(promise) == f"{CONTRACT} {together}"
+    assert {"containerd", "docker", "lxc"} <= {_scope_of(promise).split()[1] for promise in PROMISES}
     assert len({_scope_of(promise) for promise in PROMISES}) > 40
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from platforms import guests
 from tare.contract.leftovers import left_on_host
 from tare.errors import HostError, PlatformError, TareError
 from tare.host import processes
@@ -24,9 +25,7 @@ pytestmark = [pytest.mark.host, pytest.mark.own_host]
 
 @pytest.fixture(scope="module")
 def launcher(prepared):
-    """Machines with one processor: a second takes half as much again to emulate, and the weather is the same."""
-    whole = prepared[0]
-    return replace(whole, resources=replace(whole.resources, cpus=whole.resources.cpus[-1:]))
+    return guests.with_one_processor(prepared[0])
 
 
 @pytest.fixture
