@@ -32,7 +32,8 @@ READING = (
     "tare.cli.commands.footprint", "tare.cli.commands.literature", "tare.cli.diff", "tare.cli.commands.diff",
     "tare.cli.history", "tare.cli.commands.history", "tare.cli.sql", "tare.cli.commands.sql", "tare.cli.figure",
     "tare.cli.commands.figure", "tare.cli.cite", "tare.cli.commands.cite", "tare.cli.bundle",
-    "tare.cli.commands.bundle", "duckdb", "nanoarrow", "matplotlib.figure", "matplotlib.backends.backend_svg",
+    "tare.cli.commands.bundle", "duckdb", "nanoarrow", "scipy.optimize", "scipy.stats",
+    "matplotlib.figure", "matplotlib.backends.backend_svg",
 )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.host.resources.resource import HostResource
 from tare.image.build import Image
-from tare.image.forms import disk_bytes
+from tare.image.forms import image_bytes
 from tare.platforms import crun, gvisor
 from tare.platforms.base import Availability, Instance, LaunchSpec, Observed, Platform, Prepared
 from tare.platforms.gvisor import NETSTACK, find_runsc
@@ -99,7 +99,7 @@ class Containerd(Platform):
         SHARED.taken(self.name).import_image(image)
         programs = ("ctr", *(_path(name) or name for name in self._programs()[2:]))
         # The snapshot is a copy of the image's folder.
-        return Prepared(f"image {containerd_server.image_tag(image)}", disk_bytes(image.root), (), programs)
+        return Prepared(f"image {containerd_server.image_tag(image)}", image_bytes(image), (), programs)
 
     def kept(self, image: Image) -> list[HostResource]:
         """The imported image, where the daemon is the host's."""

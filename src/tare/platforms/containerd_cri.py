@@ -16,7 +16,7 @@ from tare.host.daemons.cri import Runtime, fields, labelled, message
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
-from tare.image.forms import disk_bytes
+from tare.image.forms import image_bytes
 from tare.platforms.base import Address, Instance, LaunchSpec, Prepared
 from tare.platforms.containerd import Containerd
 from tare.platforms.parts import containerd_server, helpers, left_open, rights
@@ -50,7 +50,7 @@ class ContainerdCri(Containerd):
         """Import the image where the CRI looks, and unpack it; in a daemon of the host's it stays."""
         SHARED.taken(self.name).import_image(image, containerd.CRI_NAMESPACE)
         shim = containerd_server.shim_program(self.runtime)
-        return Prepared(f"image {containerd_server.image_tag(image)}", disk_bytes(image.root), (), (shim, self.runtime))
+        return Prepared(f"image {containerd_server.image_tag(image)}", image_bytes(image), (), (shim, self.runtime))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Ask for the sandbox, the container and its start; then wait until the agent connects."""

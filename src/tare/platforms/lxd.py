@@ -15,7 +15,7 @@ from tare.host.network.fence import BRIDGE
 from tare.host.resources.journal import CleanupStack
 from tare.host.tuning import pinning
 from tare.image.build import Image
-from tare.image.forms import disk_bytes
+from tare.image.forms import image_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import helpers, left_open
 from tare.platforms.parts.attempt import TrialSite, complaint
@@ -66,7 +66,7 @@ class Lxd(Platform):
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder, and the daemon, which stays until `close`."""
         self._server()
-        return Prepared("folder", disk_bytes(image.root), (image.root,))
+        return Prepared("folder", image_bytes(image), (image.root,))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Make the container; then start it and run the agent in it."""

@@ -59,7 +59,7 @@ TURN_S = 0.2
 def root_bytes(image: Image) -> int:
     """How large a disk the image gets: a user's own in whole GiB, at least half more than what is in it."""
     if image.tools is not None:
-        return max(LAYERED_BYTES, (forms.disk_bytes(image.root) * 3 // 2 >> 30) + 1 << 30)
+        return max(LAYERED_BYTES, (forms.image_bytes(image) * 3 // 2 >> 30) + 1 << 30)
     return LAYERED_BYTES if image.layers else ROOT_BYTES
 
 
