@@ -61,12 +61,14 @@ class CloudHypervisor(Platform):
         """Look for the program, and boot a trivial guest by it."""
         if processes.find(PROGRAM) is None:
             return Availability(False, reason=f"no {PROGRAM} binary on PATH", fix=FIX)
-        shown = processes.run([PROGRAM, "--version"], time_limit_s=10).text
+        shown = processes.run([PROGRAM, "--version"], time_limit_s=10).text.strip()
         if release(shown) < OLDEST:
-            needed = ".".join(map(str, OLDEST))
-            return Availability(
-                False, reason=f"it takes Cloud Hypervisor {needed} or newer: {shown.strip()!r}", fix=FIX
-            )
+            why = f"it takes Cloud Hypervisor {OLDEST[0]} or newer: {shown!r}"
+            return Availability(False, reason=why, fix=FIX)
+        self._release = release(shown)
+        return self._tried(shown.split()[-1])
+
+    def _tried(self, version: str) -> Availability:
         if os.geteuid() != 0:
             return Availability(False, reason="a TAP needs root", fix="run tare as root (sudo)")
         lacking = bridge.no_tun()
@@ -79,8 +81,7 @@ class CloudHypervisor(Platform):
             return Availability(False, reason=error.what, fix=error.fix or "")
         if why:
             return Availability(False, reason=why, fix=LAB)
-        self._release = release(shown)
-        return Availability(True, version=shown.split()[-1], details={"guest kernel": made.release})
+        return Availability(True, version=version, details={"guest kernel": made.release})
 
     def prepare(self, image: Image) -> Prepared:
         """The image as an ext4 filesystem; each guest gets a copy that is thrown away."""
