@@ -8,8 +8,8 @@ from xdist.scheduler import LoadScopeScheduling
 from tare.contract.checks import CHECKS
 
 CONTRACT = "tests/platforms/test_contract.py"
-#: What needs the image in an engine's store, which one host is to fill: platforms by what their names begin with, and files
-#: with tests of some of them. An import takes a daemon ten seconds of a core.
+#: What needs the image in an engine's store, which one host is to fill: platforms by what their names begin with, and
+#: files with tests of some of them. An import takes a daemon ten seconds of a core.
 STORES = {
     "containerd": ("containerd",),
     "docker and podman": (
