@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from platforms.test_contract import PROMISES
-from shared_out import CONTRACT, FAMILIES, LONG_S, scope, seconds
+from shared_out import CONTRACT, LONG_S, STORES, scope, seconds
 
 
 def _scope_of(promise):
@@ -9,23 +9,21 @@ def _scope_of(promise):
 
 
 def test_the_promises_of_a_platform_stay_together_and_those_of_a_store_of_images():
-    for promise in PROMISES:
-        name = promise.values[0]
-        together = next((family for family in FAMILIES if name.startswith(family)), name)
-        assert _scope_of(promise) == f"{CONTRACT} {together}"
-    assert {"containerd", "docker", "lxc"} <= {_scope_of(promise).split()[1] for promise in PROMISES}
-    assert len({_scope_of(promise) for promise in PROMISES}) > 40
+    scopes = {promise.id: (promise.values[0], _scope_of(promise)) for promise in PROMISES}
+    for name, together in scopes.values():
+        assert together == name or name.startswith(STORES[together])
+    assert {together for _, together in scopes.values()} >= {*STORES, "bubblewrap", "lxc", "qemu-tcg"}
 
 
-def test_so_do_the_tests_of_a_file():
-    assert scope("tests/platforms/test_kill.py::test_killed[lxc-escape]") == "tests/platforms/test_kill.py"
+def test_so_do_the_tests_of_a_file_with_others_of_a_store_of_images():
     assert scope("tests/platforms/test_ssh.py::test_a_target") == "tests/platforms/test_ssh.py"
+    assert scope("tests/platforms/test_ssh.py::test_it[lxc-escape]") == "tests/platforms/test_ssh.py"
+    assert scope("tests/platforms/test_kill.py::test_killed[lxc-0.4]") == "docker and podman"
 
 
-def test_what_takes_long_is_known_by_a_name_that_there_is():
-    names = {promise.values[0] for promise in PROMISES} | set(FAMILIES)
-    assert not [name for name in LONG_S if name not in names and not Path(name).is_file()]
-    longest = max(LONG_S, key=LONG_S.get)
-    assert (
-        seconds(longest, 1) == seconds(longest, 100) == LONG_S[longest] > seconds("tests/platforms/test_other.py", 10)
-    )
+def test_what_takes_long_or_shares_a_store_is_known_by_a_name_that_there_is():
+    platforms = {promise.values[0] for promise in PROMISES}
+    subjects = [subject for begins in STORES.values() for subject in begins]
+    assert not [name for name in subjects if not Path(name).is_file() and name not in platforms]
+    assert not [name for name in LONG_S if not Path(name).is_file() and name not in platforms | set(STORES)]
+    assert seconds("uml", 20) == LONG_S["uml"] > seconds("runc", 20)
