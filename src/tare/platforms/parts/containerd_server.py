@@ -195,11 +195,12 @@ def configuration(folder: Path, address: str) -> str:
         f"[{cri}.containerd.runtimes.runc]",
         'runtime_type = "io.containerd.runc.v2"',
     ]
-    named = {"crun": (runtime_type("crun"), crun.runtime()), "runsc": (runtime_type("runsc"), "")}
-    for name, (kind, program) in named.items():
-        lines += [f"[{cri}.containerd.runtimes.{name}]", f"runtime_type = {text(kind)}"]
-        if program:
-            lines += [f"[{cri}.containerd.runtimes.{name}.options]", f"BinaryName = {text(program)}"]
+    lines += [
+        f"[{cri}.containerd.runtimes.crun]",
+        f"runtime_type = {text(runtime_type('crun'))}",
+        f"[{cri}.containerd.runtimes.crun.options]",
+        f"BinaryName = {text(crun.runtime())}",
+    ]
     return "\n".join([*lines, ""])
 
 

@@ -41,6 +41,8 @@ DIRECT_DISK_CACHE = "the guest's page cache alone: the monitor passes the host's
 NO_DIRECT_IO = "the disk is a file on the host, which its monitor reads and writes through the host's page cache"
 #: The file of an instance's data volume, in its folder.
 VOLUME = "data.ext4"
+#: The fact of the manifest that says how its monitor has it open.
+OPENED = "data volume opened"
 OWN_VOLUME = "the data volume is an ext4 of its own, on a raw file on the host's disk"
 #: QEMU's own default is 1 GiB, which would have the monitor killed at its group's limit.
 TRANSLATED_MIB = 96
@@ -176,12 +178,15 @@ def back_ends(instance: Instance) -> dict[str, str]:
                 with contextlib.suppress(OSError):
                     links[str(descriptor.readlink())] = descriptor
     moved = {"packets moved by": _mover(instance, links)}
-    opened = links.get(str(Path(instance.spec.space.data, VOLUME).resolve()))
-    if opened is None:
+    volume = links.get(str(Path(instance.spec.space.data, VOLUME).resolve()))
+    if volume is None:
         return moved
-    direct = _flags(opened) & os.O_DIRECT
-    how = "past the host's page cache (O_DIRECT)" if direct else "through the host's page cache"
-    return {**moved, "data volume opened": how}
+    return {**moved, OPENED: opened_how(direct=bool(_flags(volume) & os.O_DIRECT))}
+
+
+def opened_how(*, direct: bool) -> str:
+    """What `OPENED` says."""
+    return "past the host's page cache (O_DIRECT)" if direct else "through the host's page cache"
 
 
 def _mover(instance: Instance, opened: Iterable[str]) -> str:
