@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tare.campaign.host_session import HostSession, default_cpus
+from tare.errors import HostError
 from tare.host import processes, state
 from tare.host.network import bridge, fence
 from tare.host.network.fence import BRIDGE, Client, rules
@@ -190,6 +191,30 @@ def test_the_host_its_networks_and_other_arms_are_out_of_reach_and_the_client_is
             assert reached("tare-fencex1", *places) == set(places)
             assert reached("tarelan", net.b.address) == {net.b.address}
         assert reached("tare-fencex1", *places) == {net.client}
+
+
+@pytest.mark.host
+def test_instances_that_are_joined_reach_each_other_and_nobody_else(net):
+    with another_network() as lan, contextlib.ExitStack() as servers, CleanupStack(Journal(state.journal())) as later:
+        for where, address in (
+            ("", "0.0.0.0"),
+            ("tarelan", lan),
+            ("tare-fencex1", net.a.address),
+            ("tare-fencex2", net.b.address),
+            (bridge.CLIENT_NAMESPACE, net.client),
+        ):
+            servers.enter_context(listening(where, address))
+        places = (net.host, "198.18.99.1", lan, net.client)
+        with net.joined(["fencex1", "fencex2", "hasnone"]):
+            assert reached("tare-fencex1", *places, net.b.address) == {net.client, net.b.address}
+            assert reached("tare-fencex2", *places, net.a.address) == {net.client, net.a.address}
+            for starts in (net.new_namespace, net.new_endpoint):
+                with pytest.raises(HostError, match="while some reach each other"):
+                    starts(later, "fencex3")
+        assert reached("tare-fencex1", *places, net.b.address) == {net.client}
+        with pytest.raises(HostError, match="another one is on the bridge"), net.joined(["fencex1"]):
+            pytest.fail("it would reach the other")
+        assert reached("tare-fencex1", net.b.address) == set()
 
 
 def frames(namespace, program, *arguments):

@@ -10,7 +10,7 @@ from tare.errors import HostError, ParseError
 from tare.model import EVERYWHERE
 from tare.workloads import registry
 from tare.workloads.applications import serving, steady
-from tare.workloads.base import Side
+from tare.workloads.base import RunWorkload, Side
 from workloads.captures import captured, completed, text
 from workloads.test_plans import ROOMY, disk
 
@@ -39,7 +39,12 @@ def test_redis_is_loaded_from_the_clients_side_on_the_port_that_is_open():
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, each in registry.all_workloads().items() if each.family == "application" and each.loaded]
+    "name",
+    [
+        name
+        for name, each in registry.all_workloads().items()
+        if each.family == "application" and isinstance(each, RunWorkload) and each.loaded
+    ],
 )
 def test_an_application_needs_a_network(name):
     workload = registry.get(name)

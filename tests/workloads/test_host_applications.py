@@ -25,6 +25,7 @@ TINY = {
     "nginx-connections-100": {},
     "postgresql": {"clients": 2, "time_s": 4},
     "site": {"users": 20, "time_s": 6, "limit_ms": 20_000, "words": 500},  # who waits so long outlives a busy machine
+    "site-split": {"users": 20, "time_s": 6, "limit_ms": 20_000, "words": 500},
 }
 
 
@@ -54,7 +55,7 @@ def test_a_server_answers_its_load_on_native_and_in_a_sandbox(name):
     may_be_none = figures["metric"].is_in(["server-errors", "transport-errors"])
     assert (figures.filter(~may_be_none)["value"] > 0).all()
     assert (figures.filter(may_be_none)["value"] == 0).all()
-    assert (CLIENT_BUSY in figures["metric"].to_list()) == registry.get(name).loaded
+    assert (CLIENT_BUSY in figures["metric"].to_list()) == (name != "build-pipeline")
 
 
 @pytest.mark.timeout(900)

@@ -12,7 +12,7 @@ from tare.errors import ParseError, UsageError
 from tare.model import CLIENT_BUSY, CLIENT_COST, Direction, Family, Metric
 from tare.suggest import nearest
 from tare.workloads import registry
-from tare.workloads.apart import ProbeDensity, RunDensity
+from tare.workloads.apart import ProbeDensity, RunDensity, SplitWorkload
 from tare.workloads.base import RunWorkload, SliceWorkload, Surroundings, WeighWorkload
 from tare.workloads.contract import problems
 from workloads.captures import captured, completed, text
@@ -138,6 +138,8 @@ def test_all_workloads_by_family_and_name():
         "redis",
         "redis-connections",
         "site",
+        "site-split",
+        "site-split-users",
         "site-users",
     ]
 
@@ -154,7 +156,7 @@ def test_every_family_has_a_workload():
 def test_every_timed_workload_has_the_cpu_cost_of_its_work():
     for workload in registry.all_workloads().values():
         units = {metric.name: metric.unit for metric in workload.all_metrics}
-        timed = isinstance(workload, SliceWorkload | ProbeDensity | RunDensity) or (
+        timed = isinstance(workload, SliceWorkload | ProbeDensity | RunDensity | SplitWorkload) or (
             isinstance(workload, RunWorkload) and not isinstance(workload, WeighWorkload)
         )
         timed = timed and workload.name != "ping-rtt"  # which the host's kernel answers, in nobody's account
@@ -328,7 +330,8 @@ def _name(workload):
 
 
 def test_of_a_server_it_is_known_how_busy_its_client_was():
-    servers = [each for each in registry.all_workloads().values() if each.family is Family.APPLICATION and each.loaded]
+    applications = [each for each in registry.all_workloads().values() if each.family is Family.APPLICATION]
+    servers = [each for each in applications if isinstance(each, SplitWorkload) or each.loaded]
     assert servers
     assert all({CLIENT_COST, CLIENT_BUSY} <= set(_names(each)) for each in servers)
 

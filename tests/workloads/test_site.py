@@ -3,10 +3,12 @@
 import io
 import itertools
 import tarfile
+from dataclasses import replace
 
 import pytest
 
-from tare.errors import ParseError
+from tare.campaign.plan.plan import Job
+from tare.errors import HostError, ParseError
 from tare.workloads import registry
 from tare.workloads.applications import serving, site
 from tare.workloads.base import Side
@@ -14,6 +16,7 @@ from workloads.captures import captured, completed, text
 from workloads.test_plans import ROOMY
 
 SITE = registry.get("site-users-50")
+SPLIT = registry.get("site-split")
 ASKED = SITE.profiles["quick"]
 OVERLOADED = registry.get("site-users-1600")
 
@@ -52,12 +55,54 @@ def _words_of(argv, option):
 
 
 def test_the_pages_come_with_the_plan_and_as_many_words_as_were_asked_for():
-    seed, pages = SITE.plan(ASKED, ROOMY).prepare
+    seed, pages, web, php = SITE.plan(ASKED, ROOMY).prepare
     assert seed.argv[5:7] == ("/data/tare-site", "5000")
     assert "FROM seq_0_to_4999;" in seed.argv[7]
-    assert pages.argv[-3:] == ("0.0.0.0:5201", str(ROOMY.cpu_count), str(4 * ROOMY.cpu_count))
+    assert names_in(pages) == ["index.php", "site.css"]
+    assert web.argv[-3:] == ("0.0.0.0:5201", str(ROOMY.cpu_count), "unix:/data/tare-site/php")
+    assert php.argv[-4:] == (
+        str(4 * ROOMY.cpu_count),
+        "/data/tare-site/php",
+        "unix_socket=/data/tare-site/db/s",
+        "/data/tare-site/memcached:0",
+    )
+
+
+def names_in(pages):
     with tarfile.open(fileobj=io.BytesIO(pages.stdin)) as archive:
-        assert archive.getnames() == ["index.php", "site.css"]
+        return archive.getnames()
+
+
+def test_as_four_instances_each_has_its_server_and_asks_the_next_at_its_own_address():
+    """In the instances of one platform: all but the users' own words are of the plans of those that ask."""
+    around = [
+        replace(ROOMY, instance_port=5200 + at, among=f"192.0.2.{10 + at}", listen=f"192.0.2.{10 + at}")
+        for at in range(4)
+    ]
+    database, cache, php, web = SPLIT.plans(ASKED, around)
+    assert [len(plan.servers) for plan in (database, cache, php, web)] == [1, 1, 1, 1]
+    words = [" ".join(plan.servers[0].argv) for plan in (database, cache, php, web)]
+    assert "--bind-address=192.0.2.10" in words[0]
+    assert "--port=5200" in words[0]
+    assert words[1].endswith("memcached -u root -l 192.0.2.11 -p 5201 -m 64")
+    assert [names_in(plan.prepare[0]) for plan in (php, web)] == [["index.php"], ["site.css"]]
+    assert php.prepare[1].argv[-3:] == ("192.0.2.12:5202", "host=192.0.2.10;port=5200", "192.0.2.11:5201")
+    assert web.prepare[1].argv[-1] == "192.0.2.12:5202"
+    assert [plan.measures for plan in (database, cache, php)] == [()] * 3
+    assert web.measures == SITE.plan(ASKED, ROOMY).measures
+
+
+def test_as_four_instances_it_says_so_where_they_have_no_addresses():
+    with pytest.raises(HostError, match="cannot reach each other") as refused:
+        SPLIT.plans(ASKED, [ROOMY] * 4)
+    assert refused.value.fix == "leave out site-split on this platform"
+
+
+def test_as_four_instances_it_has_the_figures_of_one():
+    assert SPLIT.all_metrics == SITE.all_metrics
+    assert len(SPLIT.parts) == 4
+    assert {level.inner for level in registry.choose(["site-split-users"])} == {SPLIT.inner}
+    assert Job(SPLIT, ASKED).has_client
 
 
 def test_users_ask_from_the_clients_side_for_250_requests_each():

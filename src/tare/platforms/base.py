@@ -174,6 +174,11 @@ class Address:
         """The address at which its network answers echo requests once it is up; None: nothing of it does."""
         return self.ping if self.ping is not None else self.early_ping
 
+    @property
+    def among(self) -> str | None:
+        """Where other instances of its platform reach it, at ``instance_port``; None: it has no address of its own."""
+        return self.echo
+
     @classmethod
     def on_host(cls, spec: LaunchSpec) -> Self:
         """Of an instance that shares the host's network."""

@@ -13,7 +13,17 @@ from typing import ClassVar
 
 from tare.errors import ParseError
 from tare.model import Direction, Family, Metric, Mode
-from tare.workloads.base import Command, Outcome, Params, RunWorkload, SliceWorkload, Surroundings, Weight, Workload
+from tare.workloads.base import (
+    Command,
+    Outcome,
+    Params,
+    RunPlan,
+    RunWorkload,
+    SliceWorkload,
+    Surroundings,
+    Weight,
+    Workload,
+)
 
 
 class ApartWorkload(Workload):
@@ -148,6 +158,29 @@ def beside_metrics(unit: str, rate: str, latency: str) -> tuple[Metric, ...]:
         Metric("beside", unit, Direction.HIGHER, f"{rate}, beside the neighbour"),
         Metric("latency", "%", Direction.LOWER, f"{latency}: of the figure alone, beside the neighbour"),
     )
+
+
+class SplitWorkload(ApartWorkload):
+    """An application of several servers, each in an instance of its own, which talk over the platform's network.
+
+    All instances are of one platform, share the campaign's CPUs and have its memory limit each. While they live they
+    reach each other and the client, and nobody else. The parameters are those of ``inner``.
+    """
+
+    inner: ClassVar[RunWorkload]  # the same in one instance: what is measured, and how it is read
+    parts: ClassVar[tuple[str, ...]]  # what each instance is, in the order in which they come into service
+
+    @property
+    def all_metrics(self) -> tuple[Metric, ...]:
+        """Those of ``inner``: the CPU cost is that of all instances together."""
+        return self.inner.all_metrics
+
+    @abstractmethod
+    def plans(self, params: Params, around: Sequence[Surroundings]) -> Sequence[RunPlan]:
+        """What runs in each instance, in the order of ``parts``; only the last one's plan has measured commands.
+
+        Raises `HostError` when the surroundings do not suffice.
+        """
 
 
 class StartDensity(DensityWorkload):

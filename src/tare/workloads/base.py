@@ -100,6 +100,8 @@ class Surroundings:
     #: services that it neither has nor could be given, and why
     lacks: Mapping[str, str] = field(default_factory=dict)
     http_path: str = "/"  # of the page that it serves by itself
+    #: where other instances of its platform reach it, at ``instance_port``; None: nowhere
+    among: str | None = None
     application: Application | None = None  # how the image says that it is started; None: it is tare's
 
 

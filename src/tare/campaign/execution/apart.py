@@ -8,6 +8,7 @@ from tare.campaign.execution.beside import beside
 from tare.campaign.execution.density import ApartResult, probes, runs, starts, weights
 from tare.campaign.execution.minimum import least_memory
 from tare.campaign.execution.runs import Client
+from tare.campaign.execution.split import split
 from tare.campaign.instances.pool import InstancePool
 from tare.errors import SessionError, UsageError
 from tare.image import forms
@@ -21,6 +22,7 @@ from tare.workloads.apart import (
     LeastWorkload,
     ProbeDensity,
     RunDensity,
+    SplitWorkload,
     StartDensity,
     WeightDensity,
 )
@@ -48,6 +50,8 @@ def _run(workload: ApartWorkload, params: Params, pool: InstancePool, client: Cl
     match workload:
         case BesideWorkload():
             return beside(workload, params, pool, client)
+        case SplitWorkload():
+            return split(workload, params, pool, client)
         case LeastWorkload():
             return least_memory(workload, params, pool)
         case ImageWorkload():

@@ -186,6 +186,7 @@ def surroundings(running: RunningInstance) -> Surroundings:
         no_ping=address.no_ping,
         lacks=address.lacks,
         http_path=address.http_path,
+        among=address.among,
         application=spec.image.application,
     )
 
@@ -230,7 +231,15 @@ def ready(workload: RunWorkload, params: Params, running: RunningInstance, clien
     `ParseError` (a command failed, or its output is not as expected) or `SessionError` (the instance is lost), and
     what the workload raises. Failed clean-ups are appended to ``running.dirty``, whether the runs went well or not.
     """
-    plan = workload.plan(params, surroundings(running))
+    with planned(workload, params, workload.plan(params, surroundings(running)), running, client) as run:
+        yield run
+
+
+@contextlib.contextmanager
+def planned(
+    workload: RunWorkload, params: Params, plan: RunPlan, running: RunningInstance, client: Client
+) -> Iterator[Run]:
+    """The same by a plan that was made before."""
     _require_tools(workload, plan, running)
     caches.require_direct(plan, running)
     try:
@@ -241,6 +250,17 @@ def ready(workload: RunWorkload, params: Params, running: RunningInstance, clien
         for command in plan.cleanup:
             if command.side is not Side.INSTANCE or not running.session.dead:
                 _tidy(running, partial(_all, (command,), running, client))
+
+
+@contextlib.contextmanager
+def in_service(workload: RunWorkload, plan: RunPlan, running: RunningInstance, client: Client) -> Iterator[None]:
+    """Prepare an instance by a plan, and have its servers run until the context is left. Nothing is measured in it."""
+    _require_tools(workload, plan, running)
+    with contextlib.ExitStack() as servers:
+        with _of_a_full_volume(running):
+            _all(plan.prepare, running, client)
+            servers.enter_context(serving(plan.servers, running))
+        yield
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tare import literature
 from tare.errors import Failed, UsageError, attempt
 from tare.model import Arm, Design, Family, Resources
-from tare.workloads.apart import BesideWorkload, RunDensity
+from tare.workloads.apart import BesideWorkload, RunDensity, SplitWorkload
 from tare.workloads.base import Params, RunWorkload, SliceWorkload, Surroundings, Workload
 from tare.workloads.contract import require_params
 
@@ -93,6 +93,8 @@ class Job:
         inner, params = self.workload, self.params
         if isinstance(self.workload, RunDensity | BesideWorkload):
             inner, params = self.workload.inner, self.workload.inner_params(params)
+        elif isinstance(self.workload, SplitWorkload):
+            inner = self.workload.inner
         if not isinstance(inner, RunWorkload):
             return False
         plans = []

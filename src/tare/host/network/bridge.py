@@ -11,13 +11,14 @@ to an instance that is still starting does not wait for address resolution. `fen
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import itertools
 import json
 import os
 import socket
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +34,7 @@ from tare.host.resources.journal import CleanupStack, Journal
 from tare.host.tuning import settings
 
 CLIENT_NAMESPACE = "tare-client"
+_CLIENT_LINK = "tarec0"
 #: What makes TAPs.
 TUN = Path("/dev/net/tun")
 #: Whether the host forwards packets. Netavark puts it on for Podman's published ports, and leaves it so.
@@ -63,6 +65,7 @@ class Network:
         self._lock = threading.Lock()  # several instances may start at once
         self._unpinned: dict[str, tuple[str, Endpoint]] = {}  # by instance: ports that its platform makes
         self._fixed: set[str] = set()  # addresses that guests have by themselves
+        self._joined = False
         self._hosts = itertools.cycle(range(10, 251))  # reused after 241 starts: the former holder is long gone
 
     @property
@@ -103,7 +106,7 @@ class Network:
         _without_ipv6(BRIDGE)
         client = Endpoint(self.client, fence.mac(self.client))
         unfenced = fence.filter_packets(cleanup, fence.Client(client.address, client.mac))
-        self._plug(cleanup, CLIENT_NAMESPACE, "tarec0", client, isolated=False)
+        self._plug(cleanup, CLIENT_NAMESPACE, _CLIENT_LINK, client, isolated=False)
         _without_ipv6("all", CLIENT_NAMESPACE)
         fence.guard_client(CLIENT_NAMESPACE, self.host)
         ip_batch(
@@ -128,12 +131,13 @@ class Network:
 
         ``holder``: a process whose own that namespace already is (`userns.new`).
         """
+        self._require_apart()
         address = self._claim()
         endpoint = Endpoint(address, fence.mac(address))
         namespace = f"tare-{name}"
         cleanup.own(removers.network_namespace(namespace))
         ip_batch(f"netns add {namespace}" if holder is None else f"netns attach {namespace} {holder}")
-        self._plug(cleanup, namespace, f"tare{name}"[:15], endpoint)
+        self._plug(cleanup, namespace, _port(name), endpoint)
         ip_batch(f"-n {namespace} route add default via {self.host}")
         return endpoint
 
@@ -151,12 +155,13 @@ class Network:
         ``address``: one that the guest has by itself; host and client are given a route to it, which goes with the
         bridge. Raises `HostError` where it is another's.
         """
+        self._require_apart()
         if address is None:
             address = self._claim()
         else:
             self._reach(ipaddress.IPv4Address(address))
         endpoint = Endpoint(address, fence.mac(address))
-        outer = f"tare{name}"[:15]
+        outer = _port(name)
         cleanup.own(removers.link(outer))
         ip_batch(*_known(endpoint))
         self._unpinned[name] = (outer, endpoint)
@@ -201,6 +206,26 @@ class Network:
             ip_batch(fence.port_words(outer, isolated=True))
             fence.pin(outer, endpoint.mac)
 
+    @contextlib.contextmanager
+    def joined(self, names: Sequence[str]) -> Iterator[None]:
+        """Let the ports of these instances carry frames to each other too, until the context is left.
+
+        A port that is not isolated reaches all others, so these instances are alone on the bridge meanwhile: raises
+        `HostError` where another one is there, and so does whoever adds one. What has no port of the bridge (an
+        instance on the host's network, or on a bridge of its engine's) reaches its like without this.
+        """
+        of_these = {_port(name) for name in names}
+        ports = _ports() - {_CLIENT_LINK}
+        if not ports <= of_these:
+            raise HostError("instances are to reach each other, and another one is on the bridge", fix="end it before")
+        self._joined = True
+        try:
+            ip_batch(*(fence.isolation_words(port, isolated=False) for port in sorted(ports)))
+            yield
+        finally:
+            ip_batch(*(fence.isolation_words(port, isolated=True) for port in sorted(ports & _ports())))
+            self._joined = False
+
     def listener(self) -> socket.socket:
         """A socket on the bridge that an instance's agent may connect to. Raises `HostError` when none is free."""
         listener = socket.socket()
@@ -212,6 +237,11 @@ class Network:
             listener.close()
             raise
         return listener
+
+    def _require_apart(self) -> None:
+        """Raise `HostError` while instances are `joined`: they would reach who comes to the bridge."""
+        if self._joined:
+            raise HostError("another instance is to start while some reach each other", fix="start all of them before")
 
     def _claim(self) -> str:
         address = str(self.subnet[next(self._hosts)])
@@ -246,6 +276,17 @@ class Network:
             *_known(endpoint)[: None if isolated else 1],  # the client knows itself
         )
         fence.pin(outer, endpoint.mac)
+
+
+def _port(name: str) -> str:
+    """The name of an instance's port of the bridge."""
+    return f"tare{name}"[:15]
+
+
+def _ports() -> set[str]:
+    """The names of the bridge's ports."""
+    shown = processes.run(["ip", "-j", "link", "show", "master", BRIDGE]).require().text
+    return {port["ifname"] for port in json.loads(shown or "[]")}
 
 
 def _known(endpoint: Endpoint) -> list[str]:
@@ -331,7 +372,7 @@ def _routes() -> list[ipaddress.IPv4Network]:
 
 
 def ip_batch(*lines: str) -> None:
-    """Run ``ip`` commands in order; one process for each run of lines in the same namespace."""
+    """Run ``ip`` commands in order; one process for each run of lines in the same namespace, none for no lines."""
     batch: list[str] = []
     namespace = ""
     for line in lines:
@@ -342,7 +383,8 @@ def ip_batch(*lines: str) -> None:
             batch = []
         namespace = where
         batch.append(command)
-    _run_batch(namespace, batch)
+    if batch:
+        _run_batch(namespace, batch)
 
 
 def _run_batch(namespace: str, commands: Sequence[str]) -> None:

@@ -178,10 +178,12 @@ def bind_allowed(asker: socket.socket, host: str) -> None:
 def port_words(link: str, *, isolated: bool) -> str:
     """The command to ``ip`` that sets what a port of the bridge carries."""
     flood = "off" if isolated else "on"
-    return (
-        f"link set {link} type bridge_slave learning off flood {flood} mcast_flood {flood} "
-        f"isolated {'on' if isolated else 'off'}"
-    )
+    return f"{isolation_words(link, isolated=isolated)} learning off flood {flood} mcast_flood {flood}"
+
+
+def isolation_words(link: str, *, isolated: bool) -> str:
+    """The command to ``ip`` that sets alone whether a port carries frames to others that are isolated."""
+    return f"link set {link} type bridge_slave isolated {'on' if isolated else 'off'}"
 
 
 def pin(link: str, mac: str) -> None:

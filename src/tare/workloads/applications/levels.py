@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
-from tare.workloads.base import Level, Params, RunWorkload
+from tare.workloads.base import Level, Params, Workload
+
+W = TypeVar("W", bound=Workload)
 
 
 def levels(
-    of: type[RunWorkload],
+    of: type[W],
     title: str,
     parameter: str,
     loads: Sequence[int],
     curve: Level,
     quick: Params | None = None,
-) -> tuple[RunWorkload, ...]:
+) -> tuple[W, ...]:
     """The workloads ``CURVE-LOAD`` for these loads, which are values of a parameter of ``of``.
 
     ``curve``: its level at any load; ``title``: with ``{}`` for the load; ``quick``: parameters in place of those of
@@ -23,7 +26,7 @@ def levels(
     return tuple(_level(of, title, parameter, load, curve, quick or {}) for load in loads)
 
 
-def _level(of: type[RunWorkload], title: str, parameter: str, load: int, curve: Level, quick: Params) -> RunWorkload:
+def _level(of: type[W], title: str, parameter: str, load: int, curve: Level, quick: Params) -> W:
     profiles = {name: {**params, parameter: load} for name, params in of.profiles.items()}
     profiles["quick"] |= quick
     attributes = {
@@ -35,5 +38,5 @@ def _level(of: type[RunWorkload], title: str, parameter: str, load: int, curve: 
         "by_default": False,
         "level": Level(curve.curve, load, curve.unit, curve.rate, curve.latency, curve.limit),
     }
-    made: RunWorkload = type(f"{of.__name__}Level", (of,), attributes)()
+    made: W = type(f"{of.__name__}Level", (of,), attributes)()
     return made

@@ -1,4 +1,8 @@
-"""A site under users: nginx, PHP, memcached and MariaDB in one instance, and people who look words up.
+"""A site under users: nginx, PHP, memcached and MariaDB, and people who look words up.
+
+`site` has all four in one instance, where they ask each other at sockets of the file system; `site-split` has each in
+an instance of its own, of the same platform, where they ask each other by TCP over that platform's network. Both have
+the same pages, settings, data and users.
 
 Giallorenzo 2021 (section 5, figure 8): the website of a dictionary, on nginx, PHP, Memcache and databases, and its
 operators' simulated users: each makes 25 searches of several requests, 250 in all; where a request fails, what would
@@ -50,9 +54,13 @@ SEARCH = (
     "/", "/site.css", "/suggest?w={1}", "/suggest?w={2}", "/suggest?w={3}", "/suggest?w={4}", "/word?w={7}",
     "/site.css", "/like?w={7}", "/last",
 )  # fmt: skip
-#: $1: the folder, $2: address and port, $3: nginx's workers, $4: PHP's processes. The pages come as a tar.
-_PREPARE = """
-cd "$1" && rm -rf pages && mkdir -p pages logs && tar -x -C pages
+#: $1: the folder. The pages come as a tar.
+_PAGES = """
+mkdir -p "$1" && cd "$1" && rm -rf pages && mkdir -p pages logs && tar -x -C pages
+"""
+#: $1: the folder, $2: address and port, $3: nginx's workers, $4: where it asks PHP.
+_WEB = """
+cd "$1"
 cat >nginx.conf <<end
 user root;
 worker_processes $3;
@@ -73,7 +81,7 @@ http {
         root $1/pages;
         location = /site.css { }
         location / {
-            fastcgi_pass unix:$1/php;
+            fastcgi_pass $4;
             fastcgi_param SCRIPT_FILENAME $1/pages/index.php;
             fastcgi_param REQUEST_METHOD \\$request_method;
             fastcgi_param DOCUMENT_URI \\$document_uri;
@@ -82,16 +90,23 @@ http {
     }
 }
 end
+"""
+#: $1: the folder, $2: PHP's processes, $3: where they are asked, $4: where they find MariaDB, as PDO has it, $5: and
+#: memcached, its port behind a colon.
+_PHP = """
+cd "$1"
 cat >php.conf <<end
 [global]
 pid = $1/php.pid
 error_log = $1/php.log
 [site]
-listen = $1/php
+listen = $3
+env[DATABASE] = "$4"
+env[CACHE] = "$5"
 user = root
 group = root
 pm = static
-pm.max_children = $4
+pm.max_children = $2
 end
 """
 #: $1: the folder. All but the seeds goes, once PHP's processes have ended.
@@ -144,24 +159,22 @@ class Site(RunWorkload):
 
     def plan(self, params: Params, around: Surroundings) -> RunPlan:
         where = serving.place(self.name, around)
-        words, time_s = int(params["words"]), int(params["time_s"])
-        mariadb.require_room("the site", 2 * (words * WORD_BYTES + FIXED_BYTES), around)
-        files = {name: _file(name) for name in ("index.php", "site.css")}
-        seed = _file("seed.sql").decode().replace("WORDS_less_one", str(words - 1))
-        fill = f"client mariadb <<'SQL'\n{seed}SQL\n"
-        pages = (FOLDER, f"{where.listen}:{where.inside}", str(around.cpu_count), str(PHP_PROCESSES * around.cpu_count))
-        limit_s = time_s + int(params["limit_ms"]) / 1000 + GRACE_S
-        load = (
-            AGENT, "users", where.address, str(where.port), str(params["users"]), str(time_s), str(params["think_ms"]),
-            str(PACE_MS), str(params["limit_ms"]), str(SEARCHES), str(words), str(params["seed"]), *SEARCH,
-        )  # fmt: skip
+        limit_s = servers_limit_s(params)
+        php, cache = f"{FOLDER}/php", f"{FOLDER}/memcached"
         return RunPlan(
             prepare=(
-                mariadb.seeded(FOLDER, str(words), fill, time_limit_s=words / SLOWEST),
-                Command(("bash", "-eu", "-c", _PREPARE, "prepare", *pages), stdin=serving.tar_of(files)),
+                seeded(params, around),
+                pages("index.php", "site.css"),
+                web_settings(where, around, f"unix:{php}"),
+                php_settings(php, around, f"unix_socket={FOLDER}/db/s", f"{cache}:0"),
             ),
-            servers=_servers(where, around, time_limit_s=limit_s + 4 * serving.READY_LIMIT_S),
-            measures=(Command(load, side=Side.CLIENT, time_limit_s=limit_s, cwd="/"),),
+            servers=(
+                _at_socket(database(around, "--skip-networking"), where, f"{FOLDER}/db/s", limit_s),
+                _at_socket(memcached(around, "-s", cache), where, cache, limit_s),
+                _at_socket(PHP, where, php, limit_s),
+                web(where, limit_s),
+            ),
+            measures=(load(params, where),),
             cleanup=(Command(("bash", "-c", _CLEAN, "clean", FOLDER)),),
         )
 
@@ -171,22 +184,74 @@ class Site(RunWorkload):
         return _read(text_of(results[0]), params).outcome()
 
 
-def _servers(where: serving.Place, around: Surroundings, *, time_limit_s: float) -> tuple[Command, ...]:
-    """Database, cache, application server and web server, which ask each other at sockets of the file system."""
-    pool = min(POOL_MIB, around.memory_bytes // 8 >> 20)
-    cached = min(CACHE_MIB, around.memory_bytes // 16 >> 20)
-    parts = (
-        (mariadb.server(FOLDER, pool, "--skip-networking"), f"{FOLDER}/db/s"),
-        (("memcached", "-u", "root", "-s", f"{FOLDER}/memcached", "-m", str(cached)), f"{FOLDER}/memcached"),
-        # PHP makes itself a process group of its own, which is not ended with its parent's: so it asks for a signal.
-        (("setpriv", "--pdeathsig", "TERM", "php-fpm8.2", "-F", "-R", "-y", f"{FOLDER}/php.conf"), f"{FOLDER}/php"),
-    )
+#: PHP makes itself a process group of its own, which is not ended with its parent's: so it asks for a signal.
+PHP = ("setpriv", "--pdeathsig", "TERM", "php-fpm8.2", "-F", "-R", "-y", f"{FOLDER}/php.conf")
+
+
+def servers_limit_s(params: Params) -> float:
+    """The longest time that a server may run, in seconds: while the others come into service, and under the load."""
+    return _load_limit_s(params) + 4 * serving.READY_LIMIT_S
+
+
+def _load_limit_s(params: Params) -> float:
+    return int(params["time_s"]) + int(params["limit_ms"]) / 1000 + GRACE_S
+
+
+def load(params: Params, where: serving.Place) -> Command:
+    """The users, at the client's side."""
+    argv = (
+        AGENT, "users", where.address, str(where.port),
+        *(str(params[name]) for name in ("users", "time_s", "think_ms")), str(PACE_MS), str(params["limit_ms"]),
+        str(SEARCHES), str(params["words"]), str(params["seed"]), *SEARCH,
+    )  # fmt: skip
+    return Command(argv, side=Side.CLIENT, time_limit_s=_load_limit_s(params), cwd="/")
+
+
+def seeded(params: Params, around: Surroundings) -> Command:
+    """Makes the dictionary's database. Raises `HostError` where the data volume has no room for it."""
+    words = int(params["words"])
+    mariadb.require_room("the site", 2 * (words * WORD_BYTES + FIXED_BYTES), around)
+    seed = _file("seed.sql").decode().replace("WORDS_less_one", str(words - 1))
+    return mariadb.seeded(FOLDER, str(words), f"client mariadb <<'SQL'\n{seed}SQL\n", time_limit_s=words / SLOWEST)
+
+
+def pages(*names: str) -> Command:
+    """Unpacks files of the dictionary's."""
+    packed = serving.tar_of({name: _file(name) for name in names})
+    return Command(("bash", "-eu", "-c", _PAGES, "pages", FOLDER), stdin=packed)
+
+
+def web_settings(where: serving.Place, around: Surroundings, php: str) -> Command:
+    """Writes nginx's settings; ``php``: where it asks PHP, an address and port or ``unix:`` and a socket."""
+    told = (FOLDER, f"{where.listen}:{where.inside}", str(around.cpu_count), php)
+    return Command(("bash", "-eu", "-c", _WEB, "web", *told))
+
+
+def php_settings(listen: str, around: Surroundings, database: str, cache: str) -> Command:
+    """Writes PHP's settings: where it listens, and where it finds the database (as PDO has it) and the cache."""
+    told = (FOLDER, str(PHP_PROCESSES * around.cpu_count), listen, database, cache)
+    return Command(("bash", "-eu", "-c", _PHP, "php", *told))
+
+
+def web(where: serving.Place, limit_s: float) -> Command:
+    """nginx, in service once it answers with a page that all four made."""
     nginx = ("nginx", "-p", FOLDER, "-c", f"{FOLDER}/nginx.conf", "-g", "daemon off;")
     answers = ("bash", "-c", _ANSWERS, where.local, str(where.inside))
-    return (
-        *(serving.server(argv, where, ("test", "-S", socket), time_limit_s=time_limit_s) for argv, socket in parts),
-        serving.server(nginx, where, answers, time_limit_s=time_limit_s),
-    )
+    return serving.server(nginx, where, answers, time_limit_s=limit_s)
+
+
+def database(around: Surroundings, *network: str) -> tuple[str, ...]:
+    """MariaDB's words; ``network``: those that say where it listens."""
+    return mariadb.server(FOLDER, min(POOL_MIB, around.memory_bytes // 8 >> 20), *network)
+
+
+def memcached(around: Surroundings, *network: str) -> tuple[str, ...]:
+    """The words of memcached; ``network``: those that say where it listens."""
+    return ("memcached", "-u", "root", *network, "-m", str(min(CACHE_MIB, around.memory_bytes // 16 >> 20)))
+
+
+def _at_socket(argv: tuple[str, ...], where: serving.Place, socket: str, limit_s: float) -> Command:
+    return serving.server(argv, where, ("test", "-S", socket), time_limit_s=limit_s)
 
 
 def _file(name: str) -> bytes:

@@ -4,7 +4,6 @@
 // words that a user looked up last are his session, in memcached; what they mean is asked of MariaDB each time.
 declare(strict_types=1);
 
-const FOLDER = '/data/tare-site';
 const KEPT_S = 900;
 const LAST_WORDS = 10;
 
@@ -12,14 +11,15 @@ function cache(): Memcached
 {
     $cache = new Memcached('site'); // one connection a worker, for all its requests
     if (!$cache->getServerList()) {
-        $cache->addServer(FOLDER . '/memcached', 0);
+        [$host, $port] = explode(':', getenv('CACHE'));
+        $cache->addServer($host, (int) $port); // a socket's is 0
     }
     return $cache;
 }
 
 function rows(string $query, array $values = []): array
 {
-    $source = 'mysql:unix_socket=' . FOLDER . '/db/s;dbname=site';
+    $source = 'mysql:' . getenv('DATABASE') . ';dbname=site';
     $options = [PDO::ATTR_PERSISTENT => true, PDO::ATTR_DEFAULT_FETCH_MODE => PDO::FETCH_ASSOC];
     $statement = (new PDO($source, 'site', 'tare', $options))->prepare($query);
     $statement->execute($values);

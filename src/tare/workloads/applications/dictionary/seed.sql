@@ -1,8 +1,8 @@
 -- So many words, the same for the same number: a word is its number, scattered (a multiplication modulo 2^32), in base 36
 -- with the last digit first, as the agent's users spell it (agent/src/users/schedule.rs). WORDS is their number.
 CREATE DATABASE site;
-CREATE USER site@localhost IDENTIFIED BY 'tare';
-GRANT SELECT ON site.* TO site@localhost;
+CREATE USER site@'%' IDENTIFIED BY 'tare';
+GRANT SELECT ON site.* TO site@'%';
 USE site;
 CREATE TABLE words (
     word CHAR(7) CHARACTER SET ascii COLLATE ascii_bin PRIMARY KEY,
