@@ -8,6 +8,7 @@ import os
 import pytest
 
 import forked_commands
+from awake import Awake
 from platforms_here import cannot_be
 from tare import plugins
 from tare.campaign.host_session import HostSession, default_cpus
@@ -64,6 +65,13 @@ def _a_lock_of_its_own(request, _lock_folder, monkeypatch):
     """Tests that need no host have nothing to do with a campaign that runs on it meanwhile."""
     if not request.node.get_closest_marker("host"):
         monkeypatch.setattr(lock, "FOLDER", _lock_folder)
+
+
+@pytest.fixture
+def awake():
+    """A clock that stands still while the machine keeps the tests from running."""
+    with Awake() as clock:
+        yield clock
 
 
 @pytest.fixture(scope="module")
