@@ -8,6 +8,7 @@ import os
 import pytest
 
 import forked_commands
+from awake import Awake
 from platforms_here import cannot_be
 from tare import plugins
 from tare.campaign.host_session import HostSession, default_cpus
@@ -72,6 +73,13 @@ def _patience_with_detection(request, monkeypatch):
     """A trivial sandbox has taken ten seconds beside other tests that kept the processors busy."""
     if request.node.get_closest_marker("host"):
         monkeypatch.setattr(attempt, "LIMIT_S", 6 * attempt.LIMIT_S)
+
+
+@pytest.fixture
+def awake():
+    """A clock that stands still while the machine keeps the tests from running."""
+    with Awake() as clock:
+        yield clock
 
 
 @pytest.fixture(scope="module")

@@ -153,6 +153,10 @@ def _died(order: dict) -> int:
 if __name__ == "__main__":
     for module in sys.argv[1:]:
         importlib.import_module(module)
+    if page := sys.modules.get("tare.report.formats.html"):  # each command would compile them anew
+        templates = page.environment()
+        for template in templates.list_templates(extensions=["html"]):
+            templates.get_template(template)
     gc.freeze()  # a collection in a child would copy every page that it looks at
     for line in sys.stdin:
         print(_died(json.loads(line)), flush=True)
