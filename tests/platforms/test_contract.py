@@ -7,6 +7,8 @@ import pytest
 from tare.contract import suite
 from tare.contract.checks import CHECKS
 from tare.platforms import registry
+from tare.platforms.containerd import Containerd
+from tare.platforms.parts.containerd_server import SHARED
 
 pytestmark = pytest.mark.host
 
@@ -151,12 +153,20 @@ PROMISES = [
 
 @pytest.fixture(scope="module")
 def bench_for(bench_of):
-    """The bench of a platform, or why there is none; of one at a time, as the tests come platform by platform."""
-    with contextlib.ExitStack() as last:
+    """The bench of a platform, or why there is none; of one at a time, as the tests come platform by platform.
+
+    All of containerd's have one daemon, in turn: to start one, and to have it unpack the image, takes ten seconds.
+    """
+    with contextlib.ExitStack() as daemon, contextlib.ExitStack() as last:
         held = {}
 
         def bench_for(name):
             if name not in held:
+                if isinstance(PLATFORMS[name], Containerd):
+                    daemon.callback(SHARED.given_back, daemon)
+                    SHARED.taken(daemon)
+                else:
+                    daemon.close()
                 last.close()
                 held.clear()
                 held[name] = _bench(PLATFORMS[name], bench_of, last)

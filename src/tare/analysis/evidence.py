@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 from tare.analysis.comparisons.verdicts import LogIntervals
 from tare.analysis.hidden import BLOCKS_WITHOUT_SPREAD, Hidden, Trials, hidden
@@ -34,7 +34,7 @@ class Rounding:
 
     def half_width(self, level: float, n_blocks: int) -> float:
         """Half the width that an interval over so many blocks has at least, as a log."""
-        at_random = float(stats.t.ppf((1 + level) / 2, n_blocks - 1)) * self.sd / math.sqrt(n_blocks)
+        at_random = float(special.stdtrit(n_blocks - 1, (1 + level) / 2)) * self.sd / math.sqrt(n_blocks)
         return max(self.floor, at_random)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -67,7 +66,7 @@ class Containerd(Platform):
             self.not_honoured = (crun.WRAPPED,)
 
     def detect(self) -> Availability:
-        """Run a trivial container of the host's own files, by a daemon that is stopped again where it is tare's."""
+        """Run a trivial container of the host's own files, by the daemon in use or one for its time."""
         missing = next((name for name in self._programs() if _path(name) is None), None)
         if missing is not None:
             fix = (
@@ -77,7 +76,7 @@ class Containerd(Platform):
         if os.geteuid() != 0:
             return Availability(False, reason="containerd is driven as root", fix="run tare as root (sudo)")
         try:
-            with contextlib.closing(Server()) as server:
+            with SHARED.lent() as server:
                 version, own = server.version(), server.own
                 lacking = too_old(self._shims, version)
                 if lacking is not None:

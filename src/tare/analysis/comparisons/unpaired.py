@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import special, stats
 
 from tare.analysis.comparisons.many import holm
 from tare.analysis.inputs import NoAnswer, level_of, samples, spread
@@ -119,7 +119,7 @@ def rank_pairs(groups: Mapping[str, ArrayLike]) -> tuple[GroupPair, ...]:
 def _overall(statistic: float, df_between: float, df_within: float) -> Overall:
     """With its p. Means that are equal come out of scipy as a trifle below zero, with a p that is no number."""
     statistic = max(0.0, statistic)
-    return Overall(statistic, df_between, df_within, float(stats.f.sf(statistic, df_between, df_within)))
+    return Overall(statistic, df_between, df_within, float(special.fdtrc(df_between, df_within, statistic)))
 
 
 def _rank_sum(first: Floats, second: Floats) -> float:
