@@ -6,16 +6,22 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
+from tare import lazily
 from tare.analysis.comparisons.verdicts import LogIntervals
 from tare.analysis.hidden import BLOCKS_WITHOUT_SPREAD, Hidden, Trials, hidden
 from tare.estimates.grid import BlockRatios, Grid, block_ratios, draws_of, total_ratios
 from tare.estimates.intervals import MIN_BLOCKS, Interval, bca_interval, t_interval, welch_interval
 from tare.model import Design
+
+if TYPE_CHECKING:
+    from scipy import special
+else:
+    special = lazily.LazyModule("scipy.special")
 
 _WIDE, _NARROW = 0.95, 0.90
 #: Against false alarms: one in a hundred, which two looks at the same blocks share (Bonferroni).

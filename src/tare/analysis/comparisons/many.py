@@ -8,13 +8,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
+from tare import lazily
 from tare.analysis.inputs import NoAnswer, level_of, names_of, refuse_extremes, spread
 from tare.estimates.intervals import Interval
+
+if TYPE_CHECKING:
+    from scipy import special
+else:
+    special = lazily.LazyModule("scipy.special")
 
 #: Below this many blocks there are too few patterns of signs (2^(n-1) of them) for the far end of their distribution.
 MAX_T_FROM = 8

@@ -5,14 +5,20 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special, stats
 
+from tare import lazily
 from tare.analysis.comparisons.many import holm
 from tare.analysis.inputs import NoAnswer, level_of, samples, spread
 from tare.estimates.intervals import Interval
+
+if TYPE_CHECKING:
+    from scipy import special, stats
+else:
+    special, stats = lazily.LazyModule("scipy.special"), lazily.LazyModule("scipy.stats")
 
 Floats = NDArray[np.float64]
 

@@ -5,13 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
 
+from tare import lazily
 from tare.analysis.inputs import NoAnswer, level_of, sample, spread
 from tare.estimates.intervals import Interval
+
+if TYPE_CHECKING:
+    from scipy import special
+else:
+    special = lazily.LazyModule("scipy.special")
 
 
 @dataclass(frozen=True, slots=True)

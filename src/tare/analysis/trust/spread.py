@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import optimize, special, stats
 
+from tare import lazily
 from tare.analysis.inputs import NoAnswer, level_of, sample
 from tare.estimates.intervals import Interval
+
+if TYPE_CHECKING:
+    from scipy import optimize, special, stats
+else:
+    optimize, special = lazily.LazyModule("scipy.optimize"), lazily.LazyModule("scipy.special")
+    stats = lazily.LazyModule("scipy.stats")
 
 Floats = NDArray[np.float64]
 

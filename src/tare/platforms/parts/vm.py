@@ -9,6 +9,7 @@ import os
 import shutil
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -94,19 +95,23 @@ def accelerator(accel: str) -> list[str]:
     return ["-accel", f"tcg,thread=multi,tb-size={TRANSLATED_MIB}", "-cpu", "max"]
 
 
+_trying = threading.Lock()
+
+
 @functools.cache
 def accelerated(made: guest.Guest) -> tuple[str, str]:
     """Which accelerator runs a stock guest here, and why; cached until the host is rebooted."""
     cache_file = state.home() / "guest" / "kvm.json"
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     key = [boot, made.release]
-    try:
-        seen = json.loads(cache_file.read_text())
-    except (OSError, ValueError):
-        seen = {}
-    if not isinstance(seen, dict) or seen.get("key") != key:
-        seen = {"key": key, "why": _try_kvm(made)}
-        cache_file.write_text(json.dumps(seen))
+    with _trying:  # platforms that are detected at once ask at once: one of them tries
+        try:
+            seen = json.loads(cache_file.read_text())
+        except (OSError, ValueError):
+            seen = {}
+        if not isinstance(seen, dict) or seen.get("key") != key:
+            seen = {"key": key, "why": _try_kvm(made)}
+            cache_file.write_text(json.dumps(seen))
     why = seen["why"]
     return ("kvm", "a guest came up") if why is None else ("tcg", f"KVM: {why}")
 
