@@ -170,7 +170,10 @@ def look(what: str, platforms: Sequence[str], before: host_state.State) -> tuple
             code |= subprocess.run(["tare", "clean"], check=False).returncode
     mine, after = host_state.staying(before, SETTLED_S, excused(what, platforms).pattern, FOLDERS)
     theirs = sorted_out(host_state.difference(before, after), what, platforms)[1]
-    print(json.dumps({"what": what, "code": code, "left": mine, "of the host and its engines": theirs}, indent=1))
+    print(
+        json.dumps({"what": what, "code": code, "left": mine, "of the host and its engines": theirs}, indent=1),
+        flush=True,
+    )
     return not (code or mine), after
 
 
