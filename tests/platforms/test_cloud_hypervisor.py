@@ -94,9 +94,6 @@ def a_root_user(monkeypatch):
     monkeypatch.setattr(guest, "ensure", lambda kind="virtio": MADE)
     monkeypatch.setattr(cloud_hypervisor.processes, "find", lambda name: f"/bin/{name}")
     _says(monkeypatch, "cloud-hypervisor v51.1\n")
-    firecracker.without_kvm.cache_clear()
-    yield
-    firecracker.without_kvm.cache_clear()
 
 
 def test_without_the_program_it_says_who_has_it(monkeypatch):

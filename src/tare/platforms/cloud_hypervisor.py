@@ -76,7 +76,8 @@ class CloudHypervisor(Platform):
             return Availability(False, reason=lacking.what, fix=lacking.fix or "")
         try:
             made = guest.ensure(KIND)
-            why = firecracker.without_kvm() or complaint(processes.find(PROGRAM) or PROGRAM, made)
+            why = firecracker.without_kvm()
+            why = why or firecracker.explained(complaint(processes.find(PROGRAM) or PROGRAM, made))
         except (ImageError, HostError) as error:
             return Availability(False, reason=error.what, fix=error.fix or "")
         if why:

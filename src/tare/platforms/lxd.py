@@ -38,7 +38,7 @@ class Lxd(Platform):
         self.title = f"{kind.title}: a container of its daemon{', privileged' if privileged else ''}"
         self.open_by_design = left_open.PRIVILEGED_LXC if privileged else left_open.UNPRIVILEGED_LXC
         self._privileged = privileged
-        self.daemon = kind.daemon
+        self.daemon = Path(kind.daemon).name
         self._kind = kind
         self._held: Server | None = None
         self._lock = threading.Lock()  # several instances may start at once, and the first starts the daemon
