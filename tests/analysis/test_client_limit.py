@@ -8,7 +8,7 @@ import fake_campaign
 from tare.analysis.results import Counts, Description, MetricResult, PlatformResult
 from tare.analysis.trust.client import flag_client
 from tare.analysis.trust.findings import FindingKind
-from tare.model import CLIENT_BUSY, CPU_COST, Direction
+from tare.model import CLIENT_BUSY, CLIENT_COST, CPU_COST, Direction
 from tare.report.sentences.notes import sentence
 
 RECORD = fake_campaign.record(fake_campaign.Shape())
@@ -33,12 +33,30 @@ def _flagged(busy, *, threads=None, harness=(0,)):
     rate, *others = flag_client(record, workload, results)
     assert not [each for result in others for each in result.platforms if each.notes]
     notes = {each.platform: each.notes for each in rate.platforms if each.notes}
-    assert {note.kind for found in notes.values() for note in found} <= {FindingKind.CLIENT_LIMITED}
-    return {name: dict(found[0].numbers) for name, found in notes.items()}
+    limited = {name: found[0] for name, found in notes.items() if found[0].kind is FindingKind.CLIENT_LIMITED}
+    assert {found[0].kind for found in notes.values()} <= {FindingKind.CLIENT_LIMITED, FindingKind.CLIENT_NEAR}
+    return {name: dict(finding.numbers) for name, finding in limited.items()}
 
 
 def test_a_client_with_time_left_limits_nothing():
     assert _flagged({"native": 60.0, "docker": 89.0}) == {}
+
+
+def test_what_the_client_could_make_is_said_where_a_platform_comes_near_to_it():
+    """Of 50 us of its CPU time for a request, as the client spends here: 20,000 a second, on one CPU."""
+    busy = {"native": 74.0, "docker": 76.0, "runc": 95.0}
+    cost = _result(CLIENT_COST, dict.fromkeys(busy, 50_000.0))
+    rate, *_ = flag_client(RECORD, WORKLOAD, [_result("rate", busy), cost, _result(CLIENT_BUSY, busy)])
+    notes = {each.platform: each.notes for each in rate.platforms}
+    assert notes["native"] == ()
+    unit = f"{WORKLOAD.work_unit}s/s"
+    assert sentence(notes["docker"][0], None) == (
+        f"the client was near its limit: it was busy 76% of its time and can make some 20,000 {unit}"
+    )
+    assert sentence(notes["runc"][0], None) == (
+        f"the client was the limit: it was busy 95% of its time and can make some 20,000 {unit}, and the platform may"
+        " be faster than this"
+    )
 
 
 def test_a_platform_whose_client_is_busy_is_limited_by_it():

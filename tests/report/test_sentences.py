@@ -320,6 +320,10 @@ FINDINGS: list[tuple[Finding, str]] = [
         "the client was the limit: it was busy 97% of its time, and the platform may be faster than this",
     ),
     (
+        Finding(FindingKind.CLIENT_NEAR, {"busy": 0.8, "baseline_busy": 0.5, "limit": 12_500.0}, unit="requests/s"),
+        "the client was near its limit: it was busy 80% of its time and can make some 12,500 requests/s",
+    ),
+    (
         Finding(FindingKind.HEADLINE_DIFFERS, verdict=Kind.EQUIVALENT, metric="rate"),
         "differs from rate, which is equivalent",
     ),

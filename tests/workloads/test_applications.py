@@ -217,8 +217,8 @@ MARIADB = registry.get("mariadb-read-write")
 def test_sysbench_loads_tables_that_are_made_once_and_copied():
     plan = MARIADB.plan(MARIADB.profiles["quick"], ROOMY)
     [seed] = plan.prepare
-    assert seed.argv[4:7] == ("prepare", "/data/tare-mariadb", "2-5000")
-    assert "--tables=2 --table-size=5000 prepare" in seed.argv[7]
+    assert seed.argv[4:8] == ("prepare", "/data/tare-mariadb", "mariadb-2-5000", "root")
+    assert "--tables=2 --table-size=5000 prepare" in seed.argv[9]
     assert "--innodb-buffer-pool-size=128M" in plan.servers[0].argv
     [load] = plan.measures
     assert load.side is Side.CLIENT

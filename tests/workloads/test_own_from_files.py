@@ -145,6 +145,19 @@ def test_a_compose_file_with_one_service_is_read_whole():
     }
 
 
+def test_a_health_check_that_names_no_port_is_told_and_the_port_asked_in_its_place():
+    """It would ask the program's usual port: as most health checks of databases do."""
+    text = COMPOSE.replace(
+        '["CMD", "redis-cli", "-h", "127.0.0.1", "-p", "6379", "ping"]', '["CMD", "redis-cli", "ping"]'
+    )
+    assert text != COMPOSE
+    read, mistakes = compose.read(text, built=False, environment={"TOKEN": "t"})
+    assert mistakes == []
+    written = service.toml_of(read, "compose.yaml", None)
+    assert tomllib.loads(written)["ready"] == {"tcp": True, "within": 10}
+    assert '# {port} in it: command = ["redis-cli", "ping"]' in written
+
+
 @pytest.mark.parametrize(
     ("before", "after", "line", "what"),
     [

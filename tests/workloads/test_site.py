@@ -56,8 +56,8 @@ def _words_of(argv, option):
 
 def test_the_pages_come_with_the_plan_and_as_many_words_as_were_asked_for():
     seed, pages, web, php = SITE.plan(ASKED, ROOMY).prepare
-    assert seed.argv[5:7] == ("/data/tare-site", "5000")
-    assert "FROM seq_0_to_4999;" in seed.argv[7]
+    assert seed.argv[5:7] == ("/data/tare-site", "site-5000")
+    assert "FROM seq_0_to_4999;" in seed.argv[9]
     assert names_in(pages) == ["index.php", "site.css"]
     assert web.argv[-3:] == ("0.0.0.0:5201", str(ROOMY.cpu_count), "unix:/data/tare-site/php")
     assert php.argv[-4:] == (

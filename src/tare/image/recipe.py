@@ -29,6 +29,11 @@ class Recipe:
     commands: tuple[str, ...] = ()  # run by a shell at the end of the build; the root's path is its ``$1``
 
     @property
+    def names(self) -> frozenset[str]:
+        """The names of the packages that it asks for."""
+        return frozenset({*dict(self.pinned), *self.recorded})
+
+    @property
     def include(self) -> str:
         """The packages that mmdebstrap installs, with versions where they are pinned."""
         return ",".join([*(f"{name}={version}" for name, version in self.pinned), *self.recorded])

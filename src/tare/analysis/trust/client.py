@@ -12,6 +12,8 @@ from tare.store import CampaignRecord, WorkloadRecord
 
 #: From this share of its CPUs' time on the client is taken to have no more to give.
 BUSY = 0.90
+#: From this share on it is near that.
+NEAR = 0.75
 #: The parameter of load tools with several threads; others have one.
 _THREADS = "threads"
 
@@ -19,10 +21,12 @@ _THREADS = "threads"
 def flag_client(
     record: CampaignRecord, workload: WorkloadRecord, results: Sequence[MetricResult]
 ) -> list[MetricResult]:
-    """The results of a workload's metrics, with a finding where the client limits a platform or the baseline.
+    """The results of a workload's metrics, with a finding where the client (nearly) limits a platform or the baseline.
 
     The baseline has no platform between server and client, so what it reaches with a busy client is the client's own
-    limit on this host; the median over blocks counts. Costs of CPU time have no finding: they stay what they are.
+    limit on this host; the median over blocks counts. What the client would reach with all of its CPUs' time is known
+    from what it spends on a unit of work, under this load and with this platform. Costs of CPU time have no finding:
+    they stay what they are.
     """
     busy = next((result for result in results if result.metric == CLIENT_BUSY), None)
     if busy is None:
@@ -34,15 +38,17 @@ def flag_client(
         if each.described.median is not None
     }
     base = shares.get(record.baseline, 0.0)
-    limited = {platform for platform, share in shares.items() if max(share, base) >= BUSY}
+    limits = _limits(results, cpus)
+    close = {platform for platform, share in shares.items() if share >= NEAR or base >= BUSY}
+    unit = f"{workload.work_unit}s/s"
     flagged = []
     for result in results:
         if result.metric in {CPU_COST, CLIENT_COST, CLIENT_BUSY}:
             flagged.append(result)
             continue
         platforms = tuple(
-            replace(each, notes=(*each.notes, _finding(shares[each.platform], base)))
-            if each.platform in limited
+            replace(each, notes=(*each.notes, _finding(shares[each.platform], base, limits.get(each.platform), unit)))
+            if each.platform in close
             else each
             for each in result.platforms
         )
@@ -50,5 +56,14 @@ def flag_client(
     return flagged
 
 
-def _finding(share: float, base: float) -> Finding:
-    return Finding(FindingKind.CLIENT_LIMITED, {"busy": share, "baseline_busy": base})
+def _limits(results: Sequence[MetricResult], cpus: int) -> dict[str, float]:
+    """Units of work a second that a client with all of its CPUs' time would ask for, by platform."""
+    cost = next((result for result in results if result.metric == CLIENT_COST), None)
+    medians = {each.platform: each.described.median for each in cost.platforms} if cost is not None else {}
+    return {platform: cpus * 1e9 / median for platform, median in medians.items() if median}
+
+
+def _finding(share: float, base: float, limit: float | None, unit: str) -> Finding:
+    kind = FindingKind.CLIENT_LIMITED if max(share, base) >= BUSY else FindingKind.CLIENT_NEAR
+    numbers = {"busy": share, "baseline_busy": base}
+    return Finding(kind, numbers if limit is None else {**numbers, "limit": limit}, unit=unit)

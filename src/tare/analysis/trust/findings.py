@@ -30,7 +30,8 @@ class FindingKind(StrEnum):
     ``floor-excludes-zero``: the A/A interval does, by too little to make the metric invalid (`verdicts.aa_gate`).
     ``unmarked``: what leaving out the contaminated trials would change; its figures are `Unmarked`'s.
     ``client-limited``: the client used ``busy`` of its CPUs' time here, ``baseline_busy`` on the baseline; it had no
-    more to give from `analysis.trust.client.BUSY` on.
+    more to give from `analysis.trust.client.BUSY` on. With all of it, it would ask for ``limit`` of ``unit``.
+    ``client-near``: the same from `analysis.trust.client.NEAR` on, where it had some more to give.
     ``headline-differs``: the workload's headline ``metric`` has another ``verdict``.
     """
 
@@ -51,6 +52,7 @@ class FindingKind(StrEnum):
     FLOOR_EXCLUDES_ZERO = "floor-excludes-zero"
     UNMARKED = "unmarked"
     CLIENT_LIMITED = "client-limited"
+    CLIENT_NEAR = "client-near"
     HEADLINE_DIFFERS = "headline-differs"
 
 
@@ -62,3 +64,4 @@ class Finding:
     numbers: Mapping[str, float] = field(default_factory=dict)
     verdict: Kind | None = None  # of the bootstrap, or of the headline metric
     metric: str | None = None  # the headline metric
+    unit: str = ""  # of the client's limit

@@ -56,7 +56,7 @@ PRESETS: Mapping[str, Preset] = {
             "redis", "redis-connections-1", "redis-connections-100", "redis-connections-1000", "memcached",
             "nginx", "nginx-connections-1", "nginx-connections-100", "nginx-connections-1000", "nginx-ab",
             "mariadb-read", "mariadb-write", "mariadb-read-write", "postgresql", "build-pipeline",
-            "site", "site-users-100", "site-users-400", "site-users-1600",
+            "site", "site-users-100", "site-users-400", "site-users-1600", "site-split",
         ),
         Profile(arm_s=380.0),  # six arms, the baseline's two among them, in 38 minutes
     ),

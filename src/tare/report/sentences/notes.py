@@ -125,6 +125,7 @@ CAUTIONS: Mapping[FindingKind, str] = {
     FindingKind.AFTER_EACH_OTHER: "platforms one after the other",
     FindingKind.DRIFT: "drift",
     FindingKind.CLIENT_LIMITED: "the client was the limit",
+    FindingKind.CLIENT_NEAR: "the client near its limit",
     FindingKind.ONE_BASELINE: "no A/A figure",
     FindingKind.NO_FLOOR: "no A/A figure",
     FindingKind.WIDE_FLOOR: "noise wider than the margin",
@@ -268,15 +269,28 @@ def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _client_limited(_finding: Finding, numbers: _Numbers, _place: Place) -> str:
+def _client_limited(finding: Finding, numbers: _Numbers, _place: Place) -> str:
     """Where the client had no more to give: its own limit is what it reaches without a platform between."""
     busy, base = numbers["busy"], numbers["baseline_busy"]
     if busy >= BUSY:
-        return f"the client was the limit: it was busy {busy:.0%} of its time, and the platform may be faster than this"
+        return (
+            f"the client was the limit: it was busy {busy:.0%} of its time{_at_most(finding)}, and the platform may be"
+            " faster than this"
+        )
     return (
-        f"the client was the baseline's limit (busy {base:.0%} of its time, here {busy:.0%}): the platform may cost"
-        " more than this"
+        f"the client was the baseline's limit (busy {base:.0%} of its time, here {busy:.0%}{_at_most(finding)}): the"
+        " platform may cost more than this"
     )
+
+
+def _client_near(finding: Finding, numbers: _Numbers, _place: Place) -> str:
+    return f"the client was near its limit: it was busy {numbers['busy']:.0%} of its time{_at_most(finding)}"
+
+
+def _at_most(finding: Finding) -> str:
+    """What the client could ask for, where its cost is known."""
+    limit = finding.numbers.get("limit")
+    return "" if limit is None else f" and can make some {quantity(limit, finding.unit)}"
 
 
 def _headline_differs(finding: Finding, _numbers: _Numbers, _place: Place) -> str:
@@ -302,5 +316,6 @@ _SENTENCES: Mapping[FindingKind, Callable[[Finding, _Numbers, Place], str]] = {
     FindingKind.FLOOR_EXCLUDES_ZERO: _floor_excludes_zero,
     FindingKind.UNMARKED: _unmarked,
     FindingKind.CLIENT_LIMITED: _client_limited,
+    FindingKind.CLIENT_NEAR: _client_near,
     FindingKind.HEADLINE_DIFFERS: _headline_differs,
 }

@@ -2,7 +2,7 @@
 
 Kärnä 2021 (6.5, databases; MySQL there): sysbench's oltp_read_only, oltp_write_only and oltp_read_write on 8 tables of
 a million rows, 10 to 70 threads by tens, transactions a second. sysbench is at the client's side. The tables are made
-once in an instance, by sysbench there, and copied for each trial, so that no trial sees what another wrote. The server
+once by sysbench (`seeds`), and each trial has a fresh copy, so that no trial sees what another wrote. The server
 starts with an empty buffer pool on files that were just written: what the host (or a guest) has of them in its page
 cache stays, where MariaDB uses it; the warm-up is what fills the pool. Its settings are MariaDB's own, commits are
 flushed to the disk, but for the sizes of pool and log, and the binary log, which is off. Each second of sysbench's own
@@ -20,10 +20,10 @@ from typing import ClassVar
 from tare.errors import HostError, ParseError
 from tare.model import Direction, Family, Layer, Metric
 from tare.workloads.applications import levels, serving, steady
+from tare.workloads.applications.seeds import Seed, with_seeds
 from tare.workloads.base import Command, Completed, Level, Outcome, Params, RunPlan, RunWorkload, Side, Surroundings
 from tare.workloads.output import agree, only, positive, text_of
 
-DATABASES = Layer("databases", Path(__file__).with_name("databases.toml").read_text())
 FOLDER = "/data/tare-mariadb"
 GRACE_S = 60.0
 #: What a row takes on the disk, with its index, the logs, and room to grow.
@@ -35,27 +35,21 @@ _OPTIONS = (
     "--no-defaults", "--user=root", "--skip-log-bin", "--innodb-log-file-size=48M", "--skip-name-resolve",
     "--innodb-buffer-pool-load-at-startup=OFF", "--innodb-buffer-pool-dump-at-shutdown=OFF", "--max-connections=200",
 )  # fmt: skip
-#: $1: the folder, $2: the name of the seed, $3: the commands that fill it, the rest: the server's options. Makes the
-#: database where it is not there yet, and copies it. `client` asks the server that is being filled.
-_PREPARE = """
-folder=$1; seed=$folder/seed-$2; fill=$3; shift 3
+#: $1: the commands that fill it, the rest: the server's options. `client` asks the server that is being filled.
+_FILLED = """
+tables=$1; shift
 client() { "$@" --user=root --socket="$folder/new/s"; }
-if [ ! -d "$seed" ]; then
-    rm -rf "$folder" && mkdir -p "$folder/new"
-    mariadb-install-db --no-defaults --user=root --datadir="$folder/new" --auth-root-authentication-method=normal \\
-        --skip-test-db >/dev/null
-    mariadbd "$@" --datadir="$folder/new" --socket="$folder/new/s" --skip-networking 2>"$folder/log" & server=$!
-    until client mariadb-admin ping >/dev/null 2>&1; do
-        kill -0 "$server" || { tail -n 1 "$folder/log" >&2; exit 1; }
-        sleep 0.1
-    done
-    eval "$fill"
-    client mariadb-admin shutdown
-    wait "$server"
-    mv "$folder/new" "$seed"
-fi
-rm -rf "$folder/db"
-cp -a "$seed" "$folder/db"
+mkdir "$folder/new"
+mariadb-install-db --no-defaults --user=root --datadir="$folder/new" --auth-root-authentication-method=normal \\
+    --skip-test-db >/dev/null
+mariadbd "$@" --datadir="$folder/new" --socket="$folder/new/s" --skip-networking 2>"$folder/log" & server=$!
+until client mariadb-admin ping >/dev/null 2>&1; do
+    kill -0 "$server" || { tail -n 1 "$folder/log" >&2; exit 1; }
+    sleep 0.1
+done
+eval "$tables"
+client mariadb-admin shutdown
+wait "$server"
 """
 #: With so many tables of so many rows.
 _FILL = """
@@ -88,6 +82,18 @@ _FIELDS = {
 MAX_ERRORS = 0.01
 
 
+def seed(name: str, tables: str) -> Seed:
+    """A database; ``tables``: the shell commands that fill it, in which `client PROGRAM` asks the server as root."""
+    return Seed(name, _FILLED, (tables, *_OPTIONS))
+
+
+def _tables(tables: int, rows: int) -> Seed:
+    return seed(f"mariadb-{tables}-{rows}", _FILL.format(tables=tables, rows=rows))
+
+
+_QUICK: Params = {"tables": 2, "rows": 5_000, "threads": 4, "time_s": 6, "pool_mib": 128}
+
+
 class MariaDb(RunWorkload):
     """Parameters: ``tables`` of ``rows``, ``threads`` of the load, ``time_s`` whole seconds, ``pool_mib`` at most.
 
@@ -104,9 +110,14 @@ class MariaDb(RunWorkload):
     )
     work_unit = "transaction"
     packages = ("bash", "coreutils", "mariadb-server", "sysbench")
-    layer = DATABASES
+    layer = Layer(
+        "mariadb",
+        with_seeds(
+            Path(__file__).with_name("mariadb.toml").read_text(), [_tables(int(_QUICK["tables"]), int(_QUICK["rows"]))]
+        ),
+    )
     profiles: ClassVar[Mapping[str, Params]] = {
-        "quick": {"tables": 2, "rows": 5_000, "threads": 4, "time_s": 6, "pool_mib": 128},
+        "quick": _QUICK,
         "full": {"tables": 8, "rows": 1_000_000, "threads": 10, "time_s": 60, "pool_mib": 2048},
     }
 
@@ -115,7 +126,6 @@ class MariaDb(RunWorkload):
         tables, rows, time_s = (int(params[name]) for name in ("tables", "rows", "time_s"))
         require_room("MariaDB", 2 * (tables * rows * ROW_BYTES + FIXED_BYTES), around)
         pool = min(int(params["pool_mib"]), around.memory_bytes // 4 >> 20)
-        fill = _FILL.format(tables=tables, rows=rows)
         network = (f"--port={where.inside}", f"--bind-address={where.listen}")
         load = (
             "sysbench", self.test, "--db-driver=mysql", f"--mysql-host={where.address}", f"--mysql-port={where.port}",
@@ -125,7 +135,7 @@ class MariaDb(RunWorkload):
         )  # fmt: skip
         limit_s = time_s + GRACE_S
         return RunPlan(
-            prepare=(seeded(FOLDER, f"{tables}-{rows}", fill, time_limit_s=tables * rows / SLOWEST),),
+            prepare=(_tables(tables, rows).copied(FOLDER, time_limit_s=tables * rows / SLOWEST),),
             servers=(
                 serving.server(server(FOLDER, pool, *network), where, time_limit_s=limit_s + serving.READY_LIMIT_S),
             ),
@@ -164,16 +174,6 @@ class MariaDb(RunWorkload):
             },
             work=figures["transactions"],
         )
-
-
-def seeded(folder: str, name: str, fill: str, *, time_limit_s: float) -> Command:
-    """Makes a database in a folder of its own, once an instance, and copies it to ``FOLDER/db`` each time.
-
-    ``name``: what tells its contents from others'. ``fill``: the shell commands that fill it, in ``time_limit_s``;
-    `client PROGRAM` asks the server as root.
-    """
-    argv = ("bash", "-eu", "-c", _PREPARE, "prepare", folder, name, fill, *_OPTIONS)
-    return Command(argv, time_limit_s=time_limit_s + 2 * serving.READY_LIMIT_S)
 
 
 def server(folder: str, pool_mib: int, *more: str) -> tuple[str, ...]:

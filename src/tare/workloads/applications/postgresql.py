@@ -1,7 +1,7 @@
 """PostgreSQL under pgbench: its own transaction (five statements, TPC-B's but for the terminals), and its SELECT alone.
 
 The second relational database beside `mariadb`. pgbench is at the client's side, with one thread for all connections.
-The tables are made once in an instance (a scale is 100,000 accounts) and copied for each trial. The server starts with
+The tables are made once (`seeds`; a scale is 100,000 accounts), and each trial has a fresh copy. The server starts with
 empty shared buffers; commits are flushed to the disk, as they are by default. PostgreSQL does not run as root: in the
 instance it is Debian's user postgres. pgbench has no percentiles without a log of each transaction, so the latency is
 the mean, and beside it the standard deviation. Each second of its own report is a window.
@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from statistics import fmean
 from typing import ClassVar
 
 from tare.errors import ParseError
-from tare.model import Direction, Family, Metric
+from tare.model import Direction, Family, Layer, Metric
 from tare.workloads.applications import levels, serving, steady
-from tare.workloads.applications.mariadb import DATABASES, GRACE_S, require_room
+from tare.workloads.applications.mariadb import GRACE_S, require_room
+from tare.workloads.applications.seeds import Seed, with_seeds
 from tare.workloads.base import Command, Completed, Level, Outcome, Params, RunPlan, RunWorkload, Side, Surroundings
 from tare.workloads.output import agree, only, positive, text_of
 
@@ -27,21 +29,16 @@ PROGRAMS = "/usr/lib/postgresql/15/bin"
 SCALE_BYTES = 24 << 20
 FIXED_BYTES = 128 << 20
 _AS_POSTGRES = ("setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups")
-#: $1: the folder, $2: pgbench's scale, the rest: how a program is run as postgres. Makes the tables where they are not
-#: there yet, and copies them.
-_PREPARE = f"""
-folder=$1; seed=$folder/seed-$2; scale=$2; shift 2
-if [ ! -d "$seed" ]; then
-    rm -rf "$folder" && mkdir -p "$folder" && chown postgres "$folder" && cd "$folder"
-    "$@" {PROGRAMS}/initdb -D "$folder/new" -U tare -A trust --no-sync --locale=C -E UTF8 >"$folder/log"
-    echo 'host all all 0.0.0.0/0 trust' >>"$folder/new/pg_hba.conf"
-    "$@" {PROGRAMS}/pg_ctl -D "$folder/new" -w -t 300 -l "$folder/server.log" -o "-k $folder -h ''" start >/dev/null
-    "$@" {PROGRAMS}/pgbench -h "$folder" -U tare -i -q -s "$scale" postgres >/dev/null 2>"$folder/pgbench.log"
-    "$@" {PROGRAMS}/pg_ctl -D "$folder/new" -w -t 300 -m fast stop >/dev/null
-    mv "$folder/new" "$seed"
-fi
-rm -rf "$folder/db"
-cp -a "$seed" "$folder/db"
+#: $1: pgbench's scale, the rest: how a program is run as postgres.
+_FILLED = f"""
+scale=$1; shift
+cd "$folder"
+"$@" {PROGRAMS}/initdb -D "$folder/new" -U tare -A trust --no-sync --locale=C -E UTF8 >"$folder/log"
+echo 'host all all 0.0.0.0/0 trust' >>"$folder/new/pg_hba.conf"
+"$@" {PROGRAMS}/pg_ctl -D "$folder/new" -w -t 300 -l "$folder/server.log" -o "-k $folder -h ''" start >/dev/null
+"$@" {PROGRAMS}/pgbench -h "$folder" -U tare -i -q -s "$scale" postgres >/dev/null 2>"$folder/pgbench.log"
+"$@" {PROGRAMS}/pg_ctl -D "$folder/new" -w -t 300 -m fast stop >/dev/null
+cd /
 """
 _NUMBER = r"\d+(?:\.\d+)?"
 _WINDOW = re.compile(
@@ -62,6 +59,13 @@ _FIELDS = {
 }
 
 
+def _scaled(scale: int) -> Seed:
+    return Seed(f"postgresql-{scale}", _FILLED, (str(scale), *_AS_POSTGRES), owner="postgres")
+
+
+_QUICK: Params = {"scale": 1, "clients": 4, "time_s": 6}
+
+
 class PostgreSql(RunWorkload):
     """Parameters: pgbench's ``scale``, the ``clients`` (connections), ``time_s`` whole seconds."""
 
@@ -75,9 +79,12 @@ class PostgreSql(RunWorkload):
     )
     work_unit = "transaction"
     packages = ("bash", "coreutils", "postgresql-15", "util-linux")
-    layer = DATABASES
+    layer = Layer(
+        "postgresql",
+        with_seeds(Path(__file__).with_name("postgresql.toml").read_text(), [_scaled(int(_QUICK["scale"]))]),
+    )
     profiles: ClassVar[Mapping[str, Params]] = {
-        "quick": {"scale": 1, "clients": 4, "time_s": 6},
+        "quick": _QUICK,
         "full": {"scale": 50, "clients": 10, "time_s": 60},
     }
 
@@ -86,7 +93,6 @@ class PostgreSql(RunWorkload):
         scale, time_s = int(params["scale"]), int(params["time_s"])
         require_room("PostgreSQL", 2 * (scale * SCALE_BYTES + FIXED_BYTES), around)
         buffers = min(128, around.memory_bytes // 8 >> 20)
-        seed = ("bash", "-eu", "-c", _PREPARE, "prepare", FOLDER, str(scale), *_AS_POSTGRES)
         server = (
             *_AS_POSTGRES, f"{PROGRAMS}/postgres", "-D", f"{FOLDER}/db", "-p", str(where.inside),
             "-h", where.listen, "-k", FOLDER, "-c", f"shared_buffers={buffers}MB", "-c", "max_connections=200",
@@ -99,7 +105,7 @@ class PostgreSql(RunWorkload):
         ready = (f"{PROGRAMS}/pg_isready", "-q", "-h", where.local, "-p", str(where.inside))
         limit_s = time_s + GRACE_S
         return RunPlan(
-            prepare=(Command(seed, time_limit_s=scale * 60 + 2 * serving.READY_LIMIT_S),),
+            prepare=(_scaled(scale).copied(FOLDER, time_limit_s=scale * 60),),
             servers=(serving.server(server, where, ready, time_limit_s=limit_s + serving.READY_LIMIT_S),),
             measures=(Command(load, side=Side.CLIENT, time_limit_s=limit_s, cwd="/"),),
             cleanup=(Command(("rm", "-rf", f"{FOLDER}/db")),),

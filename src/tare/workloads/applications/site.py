@@ -30,11 +30,14 @@ from typing import ClassVar
 from tare.errors import ParseError
 from tare.model import Direction, Family, Layer, Metric
 from tare.workloads.applications import levels, mariadb, serving, steady
+from tare.workloads.applications.seeds import Seed, with_seeds
 from tare.workloads.base import Command, Completed, Level, Outcome, Params, RunPlan, RunWorkload, Side, Surroundings
 from tare.workloads.network.exchange import AGENT
 from tare.workloads.output import shown, text_of
 
 FOLDER = "/data/tare-site"
+#: In `quick`'s dictionary.
+WORDS = 5_000
 GRACE_S = 20.0
 #: What a word takes on the disk, with its indexes; the logs, and room to grow.
 WORD_BYTES = 1000
@@ -127,6 +130,16 @@ _TOOK = re.compile(r"took (?P<at>[0-9]+)(?P<counts>(?: [0-9]+:[0-9]+)*)", re.ASC
 _LATE = re.compile(r"late(?P<counts>(?: [0-9]+:[0-9]+)*)", re.ASCII)
 
 
+def _file(name: str) -> bytes:
+    return resources.files("tare.workloads.applications").joinpath("dictionary", name).read_bytes()
+
+
+def _words(words: int) -> Seed:
+    """The database of a dictionary of so many words."""
+    filled = _file("seed.sql").decode().replace("WORDS_less_one", str(words - 1))
+    return mariadb.seed(f"site-{words}", f"client mariadb <<'SQL'\n{filled}SQL\n")
+
+
 class Site(RunWorkload):
     """Parameters: ``users`` for ``time_s`` whole seconds.
 
@@ -151,9 +164,9 @@ class Site(RunWorkload):
     work_unit = "request"
     #: And what these start, which the layer has.
     packages = ("bash", "coreutils", "mariadb-server", "memcached", "nginx-light", "util-linux")
-    layer = Layer("site", Path(__file__).with_name("site.toml").read_text())
+    layer = Layer("site", with_seeds(Path(__file__).with_name("site.toml").read_text(), [_words(WORDS)]))
     profiles: ClassVar[Mapping[str, Params]] = {
-        "quick": {"users": 20, "time_s": 8, "think_ms": 2000, "limit_ms": 2000, "words": 5_000, "seed": 1},
+        "quick": {"users": 20, "time_s": 8, "think_ms": 2000, "limit_ms": 2000, "words": WORDS, "seed": 1},
         "full": {"users": 20, "time_s": 60, "think_ms": 2000, "limit_ms": 2000, "words": 100_000, "seed": 1},
     }
 
@@ -211,8 +224,7 @@ def seeded(params: Params, around: Surroundings) -> Command:
     """Makes the dictionary's database. Raises `HostError` where the data volume has no room for it."""
     words = int(params["words"])
     mariadb.require_room("the site", 2 * (words * WORD_BYTES + FIXED_BYTES), around)
-    seed = _file("seed.sql").decode().replace("WORDS_less_one", str(words - 1))
-    return mariadb.seeded(FOLDER, str(words), f"client mariadb <<'SQL'\n{seed}SQL\n", time_limit_s=words / SLOWEST)
+    return _words(words).copied(FOLDER, time_limit_s=words / SLOWEST)
 
 
 def pages(*names: str) -> Command:
@@ -252,10 +264,6 @@ def memcached(around: Surroundings, *network: str) -> tuple[str, ...]:
 
 def _at_socket(argv: tuple[str, ...], where: serving.Place, socket: str, limit_s: float) -> Command:
     return serving.server(argv, where, ("test", "-S", socket), time_limit_s=limit_s)
-
-
-def _file(name: str) -> bytes:
-    return resources.files("tare.workloads.applications").joinpath("dictionary", name).read_bytes()
 
 
 @dataclass(slots=True)

@@ -17,6 +17,8 @@ from tare.workloads.own.lines import Mistake
 
 #: Where an application listens when it listens everywhere, and what a health check calls.
 _EVERYWHERE = re.compile(r"(?<![\w.])0\.0\.0\.0(?![\w.])")
+#: A health check without any asks its program's usual port.
+_NAMES_A_PORT = re.compile(r"\{port\}|://|\d\d")
 _LOOPBACK = re.compile(r"(?<![\w.-])(?:localhost|127\.0\.0\.1|0\.0\.0\.0)(?![\w.-])")
 #: Options of curl's and wget's with which either does no more than fetch a page and say whether it came.
 _FETCHING = frozenset({
@@ -160,6 +162,14 @@ def _ready(health: Health | None, port: int) -> list[str]:
         way = f"http = {_text(page)}"
     else:
         words = [_LOOPBACK.sub("{address}", _number(word, port)) for word in health.command]
+        if not any(_NAMES_A_PORT.search(word) for word in words):
+            return [
+                "[ready]",
+                f"# Its health check names no port, and would ask {port}, where nothing listens here. To have it, name",
+                f"# {{port}} in it: command = {_words(words)}",
+                "tcp = true",
+                f"within = {health.within_s:g}",
+            ]
         way = f"command = {_words(words)}"
     return ["[ready]", way, f"within = {health.within_s:g}"]
 
