@@ -49,6 +49,13 @@ def test_a_layer_adds_to_the_recipe_and_is_in_its_hash():
     assert all(getattr(layered, name) == getattr(base, name) for name in kept)
 
 
+def test_a_layer_of_what_the_image_has_is_none():
+    base = recipe.load()
+    tools = '[recorded]\npackages = ["iperf3", "redis-tools"]\n'
+    assert recipe.load([Layer("app-cache", tools)]) == base
+    assert recipe.load([Layer("app-cache", tools.replace("iperf3", "bc"))]).layers == ("app-cache",)
+
+
 @pytest.mark.parametrize(
     "text",
     [

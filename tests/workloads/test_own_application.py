@@ -187,12 +187,6 @@ def test_a_campaign_says_the_first_mistake_and_how_to_see_all():
         registry.choose([f"app:{HERE / 'five_mistakes.toml'}"])
 
 
-def test_a_load_tool_that_the_image_has_takes_no_layer_of_it(described):
-    workload = described(WHOLE.replace('packages = ["broker-tools"]', 'packages = ["iperf3", "redis-tools"]'))
-    assert workload.layer is None
-    assert workload.packages == ("iperf3", "redis-tools")
-
-
 def test_the_workload_is_one_as_all_others(described):
     workload = described(WHOLE)
     assert [problem for problem in problems(workload) if "name that is not lower case" not in problem] == []

@@ -29,11 +29,6 @@ class Recipe:
     commands: tuple[str, ...] = ()  # run by a shell at the end of the build; the root's path is its ``$1``
 
     @property
-    def names(self) -> frozenset[str]:
-        """The names of the packages that it asks for."""
-        return frozenset({*dict(self.pinned), *self.recorded})
-
-    @property
     def include(self) -> str:
         """The packages that mmdebstrap installs, with versions where they are pinned."""
         return ",".join([*(f"{name}={version}" for name, version in self.pinned), *self.recorded])
@@ -72,7 +67,10 @@ def parse(text: bytes) -> Recipe:
 
 
 def on_top(base: Recipe, layer: Layer) -> Recipe:
-    """A recipe with a layer's packages and commands too. Raises `ImageError` that says what is wrong with the layer."""
+    """A recipe with a layer's packages and commands too; of a layer that adds nothing to it the same recipe.
+
+    Raises `ImageError` that says what is wrong with the layer.
+    """
     try:
         data = tomllib.loads(layer.text)
         pinned, recorded, commands = (data.pop(name, {}) for name in ("pinned", "recorded", "commands"))
@@ -80,6 +78,8 @@ def on_top(base: Recipe, layer: Layer) -> Recipe:
         unknown = [*data, *recorded]
         if unknown or not (pinned or packages or commands):
             raise ValueError(f"it has {', '.join(unknown) or 'neither packages nor commands'}")
+        if not pinned and not commands and {*packages} <= {*dict(base.pinned), *base.recorded}:
+            return base
         return replace(
             base,
             pinned=_pairs({**dict(base.pinned), **pinned}),

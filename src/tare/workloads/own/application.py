@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tare.errors import HostError, ParseError
-from tare.image import recipe
 from tare.model import Direction, Family, Layer, Metric, Source
 from tare.workloads.applications import serving
 from tare.workloads.base import Command, Completed, Outcome, Params, RunPlan, RunWorkload, Side, Surroundings
@@ -182,14 +181,14 @@ def of(described: Described, argument: str) -> OwnApplication:
     contents = described.contents
     tables = contents.source
     packages = tuple(sorted({*tables.packages, *contents.load.packages}))
-    listed = ", ".join(f'"{package}"' for package in packages if package not in recipe.load().names)
+    listed = ", ".join(f'"{package}"' for package in packages)
 
     class _Application(OwnApplication):
         name = f"app:{argument}"
         title = contents.title or f"{contents.name}, as {described.file.name} describes it"
         metrics = exchange.METRICS if contents.load.built_in is not None else _metrics(described)
         work_unit = "page" if contents.work is None else contents.work.unit
-        layer = Layer(f"app-{contents.name}", f"[recorded]\npackages = [{listed}]\n") if listed else None
+        layer = Layer(f"app-{contents.name}", f"[recorded]\npackages = [{listed}]\n") if packages else None
         source = _source(described)
         profiles: ClassVar[Mapping[str, Params]] = {
             profile: {
