@@ -38,8 +38,8 @@ FOLDERS = tuple(
 SHALLOW = frozenset({"images", "bin", "lab", "rootless"})
 #: How the control groups of hosts of their own begin (scripts/own-host), which run beside this one.
 OTHER_HOSTS = "tare-host-"
-#: In the environment of the quick tests' processes, and of all that they start, where they run beside (scripts/test).
-BESIDE = b"TARE_BESIDE=quick"
+#: In the environment of what runs beside the host tests, and of all that it starts (scripts/test).
+BESIDE = b"TARE_BESIDE=1"
 #: Kernel settings that change by themselves.
 RESTLESS = re.compile(
     r"/proc/sys/(kernel/(random/|ns_last_pid|pty/nr|perf_|tainted|sched_domain|cap_last_cap)"

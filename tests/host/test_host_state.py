@@ -29,9 +29,9 @@ def test_files_and_processes_that_come_and_go(tmp_path):
     assert not [line for line in settled(before, 5, folders=folders) if "left" in line or "sleep 61.5" in line]
 
 
-def test_processes_of_quick_tests_beside_are_looked_away_from(tmp_path):
+def test_processes_of_what_runs_beside_are_looked_away_from(tmp_path):
     before = snapshot([str(tmp_path)])
-    with subprocess.Popen(["sleep", "61.5"], env={**os.environ, "TARE_BESIDE": "quick"}) as process:
+    with subprocess.Popen(["sleep", "61.5"], env={**os.environ, "TARE_BESIDE": "1"}) as process:
         lines = difference(before, snapshot([str(tmp_path)]))
         process.kill()
     assert not [line for line in lines if f"process: {process.pid} " in line]
