@@ -28,7 +28,7 @@ def test_an_instance_is_counted_and_a_neighbour_is_told_apart_from_it(launcher, 
         try:
             with sampler.sampling(lambda: (running,)):
                 began, before = readings.next(), running.cpu_ns()
-                running.session.execute(["sh", "-c", _LOOP], time_limit_s=100)
+                running.session.execute(["taskset", "--cpu-list", str(cpu), "sh", "-c", _LOOP], time_limit_s=100)
                 used = running.cpu_ns() - before
                 ended = readings.next()
                 first, last, spent = readings.while_spent(ends.enter_context(neighbour(cpu)), 1e9)

@@ -182,10 +182,10 @@ class Site(RunWorkload):
                 php_settings(php, around, f"unix_socket={FOLDER}/db/s", f"{cache}:0"),
             ),
             servers=(
-                _at_socket(database(around, "--skip-networking"), where, f"{FOLDER}/db/s", limit_s),
-                _at_socket(memcached(around, "-s", cache), where, cache, limit_s),
-                _at_socket(PHP, where, php, limit_s),
-                web(where, limit_s),
+                _at_socket(database(around, "--skip-networking"), where, f"{FOLDER}/db/s", limit_s=limit_s),
+                _at_socket(memcached(around, "-s", cache), where, cache, limit_s=limit_s),
+                _at_socket(PHP, where, php, limit_s=limit_s),
+                web(where, limit_s=limit_s),
             ),
             measures=(load(params, where),),
             cleanup=(Command(("bash", "-c", _CLEAN, "clean", FOLDER)),),
@@ -245,7 +245,7 @@ def php_settings(listen: str, around: Surroundings, database: str, cache: str) -
     return Command(("bash", "-eu", "-c", _PHP, "php", *told))
 
 
-def web(where: serving.Place, limit_s: float) -> Command:
+def web(where: serving.Place, *, limit_s: float) -> Command:
     """nginx, in service once it answers with a page that all four made."""
     nginx = ("nginx", "-p", FOLDER, "-c", f"{FOLDER}/nginx.conf", "-g", "daemon off;")
     answers = ("bash", "-c", _ANSWERS, where.local, str(where.inside))
@@ -262,7 +262,7 @@ def memcached(around: Surroundings, *network: str) -> tuple[str, ...]:
     return ("memcached", "-u", "root", *network, "-m", str(min(CACHE_MIB, around.memory_bytes // 16 >> 20)))
 
 
-def _at_socket(argv: tuple[str, ...], where: serving.Place, socket: str, limit_s: float) -> Command:
+def _at_socket(argv: tuple[str, ...], where: serving.Place, socket: str, *, limit_s: float) -> Command:
     return serving.server(argv, where, ("test", "-S", socket), time_limit_s=limit_s)
 
 

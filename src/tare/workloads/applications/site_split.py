@@ -58,7 +58,7 @@ class SiteSplit(SplitWorkload):
             ),
             RunPlan(
                 prepare=(site.pages("site.css"), site.web_settings(at_web, web, f"{_peer(php)}:{at_php.inside}")),
-                servers=(site.web(at_web, limit_s),),
+                servers=(site.web(at_web, limit_s=limit_s),),
                 measures=(site.load(params, at_web),),
             ),
         )

@@ -29,7 +29,7 @@ class Gzip(RunWorkload):
     family = Family.CPU
     metrics = (Metric("rate", "MiB/s", Direction.HIGHER, "text that is compressed, gzip's start in it"),)
     work_unit = "MiB"
-    packages = ("gzip",)
+    packages = ("coreutils", "gzip")
     profiles: ClassVar[Mapping[str, Params]] = {"quick": {"mib": 1, "rounds": 4}, "full": {"mib": 64, "rounds": 4}}
 
     def plan(self, params: Params, around: Surroundings) -> RunPlan:

@@ -44,7 +44,7 @@ class SqliteInsert(RunWorkload):
     family = Family.STORAGE
     metrics = (Metric("rate", "inserts/s", Direction.HIGHER, "rows a second, each on the disk before the next"),)
     work_unit = "insert"
-    packages = ("python3", "libsqlite3-0")
+    packages = ("coreutils", "libsqlite3-0", "python3")
     profiles: ClassVar[Mapping[str, Params]] = {
         "quick": {"inserts": 100, "rounds": 2},
         "full": {"inserts": 2_000, "rounds": 4},
