@@ -182,3 +182,9 @@ def test_of_a_daemon_that_was_killed_nothing_stays_and_the_next_start_has_a_new_
 
 def _shims_sockets():
     return {str(path) for path in Path("/run/containerd/s").glob("*")}
+
+
+def test_what_kata_does_not_keep_of_counting_and_limits_is_in_the_manifest():
+    [kata] = registry.choose(["containerd-kata"])
+    assert "sandbox_cgroup_only" in " ".join(kata.not_honoured)
+    assert registry.choose(["containerd"])[0].not_honoured == ()

@@ -192,8 +192,8 @@ def test_a_qemu_that_fails_by_itself_refuses_no_other_monitor(monkeypatch, a_roo
     monkeypatch.setattr(firecracker.os, "access", lambda *_: True)
     monkeypatch.setattr(vm, "accelerated", lambda made: ("tcg", "KVM: a guest does not start: failed to set MSR"))
     monkeypatch.setattr(firecracker, "complaint", lambda program, made: "")
-    said = SimpleNamespace(text="Firecracker v1.17.0\n")
-    monkeypatch.setattr(firecracker.processes, "run", lambda *_, **__: said)
+    version = SimpleNamespace(text="Firecracker v1.17.0\n")
+    monkeypatch.setattr(firecracker.processes, "run", lambda *_, **__: version)
     answer = registry.choose(["firecracker"])[0].detect()
     assert (answer.available, answer.version) == (True, "v1.17.0")
 

@@ -30,3 +30,9 @@ def test_a_guest_that_does_not_come_up_is_told_in_its_words(platform, monkeypatc
     monkeypatch.setattr(krun.os, "access", lambda *_: True)
     monkeypatch.setattr(krun, "complaint", lambda command: "could not load `libkrun.so.1`")
     assert platform.detect().reason == "a trivial bundle fails: could not load `libkrun.so.1`"
+
+
+def test_what_it_does_not_keep_of_limits_is_in_the_manifest():
+    [krun_itself] = registry.choose(["krun"])
+    assert "guest's memory and its monitor's together" in krun_itself.not_honoured[0]
+    assert registry.choose(["crun"])[0].not_honoured != krun_itself.not_honoured

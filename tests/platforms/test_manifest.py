@@ -89,7 +89,7 @@ def test_each_word_of_a_path_has_its_reading_or_a_reason_why_it_has_none():
 
 
 @pytest.mark.parametrize(
-    ("said", "mib", "so"),
+    ("described", "mib", "so"),
     [
         ("the host's page cache", 8, True),
         ("the host's page cache", 4, False),
@@ -99,5 +99,5 @@ def test_each_word_of_a_path_has_its_reading_or_a_reason_why_it_has_none():
         (vm.DISK_CACHE, 0, False),
     ],
 )
-def test_what_is_said_of_a_cache_is_held_to_the_pages_that_the_host_has(said, mib, so):
-    assert manifest.cache_is(said, mib << 20) == so
+def test_what_is_said_of_a_cache_is_held_to_the_pages_that_the_host_has(described, mib, so):
+    assert manifest.cache_is(described, mib << 20) == so

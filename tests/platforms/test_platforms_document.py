@@ -22,13 +22,13 @@ def _by_section():
 
 def _by_row():
     """The platforms in the first cells of tables that have what users type beside them, and no empty cell there."""
-    found = set()
+    names = set()
     for table in re.findall(r"(?:^\|.*\n)+", TEXT, flags=re.MULTILINE):
         head, _, *rows = [[cell.strip() for cell in line.strip("|\n").split(" | ")] for line in table.splitlines()]
         column = next((number for number, cell in enumerate(head) if cell.startswith("users type")), None)
         if column is not None:
-            found |= {name for row in rows if row[column] for name in _names(row[0])}
-    return found
+            names |= {name for row in rows if row[column] for name in _names(row[0])}
+    return names
 
 
 def test_each_platform_says_what_its_users_type_and_what_ours_adds():

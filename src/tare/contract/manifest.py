@@ -31,11 +31,19 @@ from tare.platforms.parts import helpers, vm
 LIMIT_S = 120.0
 WRITTEN = 8 << 20
 #: Writes so many bytes to the data volume until they are on its disk.
-WRITE = ("dd", "if=/dev/urandom", "of=/data/said", "bs=1M", f"count={WRITTEN >> 20}", "conv=fsync", "status=none")
+WRITE = (
+    "dd",
+    "if=/dev/urandom",
+    "of=/data/manifest-holds",
+    "bs=1M",
+    f"count={WRITTEN >> 20}",
+    "conv=fsync",
+    "status=none",
+)
 #: Of a disk of its own the same past the caches of its own kernel, and back.
 PAST_ITS_CACHE = (
     (*WRITE, "oflag=direct"),
-    ("dd", "if=/data/said", "of=/dev/null", "bs=64k", "iflag=direct", "status=none"),
+    ("dd", "if=/data/manifest-holds", "of=/dev/null", "bs=64k", "iflag=direct", "status=none"),
 )
 #: The drivers of its links.
 DRIVERS = 'for link in /sys/class/net/*/device/driver; do basename "$(readlink -f "$link")"; done'
@@ -101,7 +109,9 @@ def pieces(path: str) -> list[tuple[str, str]]:
 
 def bridge_of(before: str) -> str:
     """The bridge of the host that a link is plugged into, by the word before it in a path; "": into none."""
-    return BRIDGE if before == "bridge" else before if before not in {*READINGS, *UNREAD} else ""
+    if before == "bridge":
+        return BRIDGE
+    return "" if before in READINGS or before in UNREAD else before
 
 
 def contradictions(path: str, seen: Seen) -> list[str]:
@@ -117,7 +127,7 @@ def contradictions(path: str, seen: Seen) -> list[str]:
 def manifest_holds(bench: Bench) -> None:
     """What the manifest says of its network path, the cache of its data and its daemon is so."""
     platform, running = bench.platform, bench.running
-    said = contract.observed(platform, running.instance, lambda path: _inside(running, ["cat", path]))
+    observed = contract.observed(platform, running.instance, lambda path: _inside(running, ["cat", path]))
     if platform.daemon:
         names = {Path(info.argv[0]).name for info in helpers.processes_by_pid().values() if info.argv}
         # Of Xen's there are two makes, xenstored and oxenstored.
@@ -126,10 +136,10 @@ def manifest_holds(bench: Bench) -> None:
     if platform.elsewhere:
         return
     seen = look(platform, running)
-    wrong = contradictions(said.network_path, seen)
+    wrong = contradictions(observed.network_path, seen)
     promise(not wrong, f"the network path says {', '.join(wrong)}, and that is not so: {seen}")
     if platform.has_agent:
-        _cache(platform, running, said)
+        _cache(platform, running, observed)
 
 
 def look(platform: Platform, running: RunningInstance) -> Seen:
@@ -152,13 +162,12 @@ def look(platform: Platform, running: RunningInstance) -> Seen:
         programs=programs,
         words=frozenset(word for argv in commands for word in argv),
         tun=any(str(TUN) in _opened(pid) for pid in pids),
-        # Where Docker uses nftables, the rules are not among iptables'.
-        published="docker-proxy" in programs or any(f"--dport {spec.port} " in f"{rule} " for rule in packet_rules()),
+        published="docker-proxy" in programs or _handed_on(spec.port),
         drivers=frozenset(drivers.split()),
     )
 
 
-def _cache(platform: Platform, running: RunningInstance, said: Observed) -> None:
+def _cache(platform: Platform, running: RunningInstance, observed: Observed) -> None:
     """Write to the data volume, and look whether the host's page cache has it."""
     folder = running.instance.spec.space.data
     own_volume = not platform.shares_data
@@ -168,25 +177,26 @@ def _cache(platform: Platform, running: RunningInstance, said: Observed) -> None
         done = running.session.execute(list(argv), time_limit_s=LIMIT_S)
         why = done.stderr.decode(errors="replace").strip()[-200:]
         promise(done.code == 0, f"the data volume cannot be written and read: {why}")
-    counted = roots.cached_bytes(folder, vm.VOLUME if own_volume else "said")
-    running.session.execute(["rm", "-f", "/data/said"], time_limit_s=LIMIT_S)
+    counted = roots.cached_bytes(folder, vm.VOLUME if own_volume else "manifest-holds")
+    running.session.execute(["rm", "-f", "/data/manifest-holds"], time_limit_s=LIMIT_S)
     if counted is None:
         promise(own_volume, "/data is said to be the host's folder, which has not what was written to it")
         return  # its file is somewhere else, as in a jail
     has = f"of {WRITTEN} bytes that were written the host's page cache has {counted[0]}"
-    promise(cache_is(said.disk_cache, counted[0]), f"its data's cache is said to be {said.disk_cache!r}, and {has}")
+    cache = observed.disk_cache
+    promise(cache_is(cache, counted[0]), f"its data's cache is said to be {cache!r}, and {has}")
     if own_volume:
         through = counted[0] > WRITTEN * STRAY
         promise(bool(platform.no_direct_io) == through, f"{has}, past its own caches")
-        opened = said.facts.get(vm.OPENED)
+        opened = observed.facts.get(vm.OPENED)
         promise(
             opened is None or opened == vm.opened_how(direct=not through), f"its disk is opened {opened}, and {has}"
         )
 
 
-def cache_is(said: str, cached_bytes: int) -> bool:
+def cache_is(described: str, cached_bytes: int) -> bool:
     """Whether what is said of the cache of a data volume agrees with what the host's has of `WRITTEN` bytes."""
-    return cached_bytes <= WRITTEN * STRAY if said == vm.DIRECT_DISK_CACHE else cached_bytes >= WRITTEN * FETCHED
+    return cached_bytes <= WRITTEN * STRAY if described == vm.DIRECT_DISK_CACHE else cached_bytes >= WRITTEN * FETCHED
 
 
 def _inside(running: RunningInstance, argv: list[str]) -> str:
@@ -209,10 +219,20 @@ def _addressed(link: Mapping[str, Any]) -> bool:
     return link["ifname"] != "lo" and any(address.get("family") == "inet" for address in addresses)
 
 
+def _handed_on(port: int) -> bool:
+    """Whether the host's packet filter has a rule for what comes to this port."""
+    if any(f"--dport {port} " in f"{rule} " for rule in packet_rules()):
+        return True
+    # Netavark and Docker may have tables of nftables' own, which iptables does not show.
+    if processes.find("nft") is None:
+        return False
+    return re.search(rf"\bdport {port}\b", processes.run(["nft", "list", "ruleset"]).text) is not None
+
+
 def _opened(pid: int) -> set[str]:
-    found = set()
+    places = set()
     with contextlib.suppress(OSError):
         for descriptor in Path(f"/proc/{pid}/fd").iterdir():
             with contextlib.suppress(OSError):
-                found.add(str(descriptor.readlink()))
-    return found
+                places.add(str(descriptor.readlink()))
+    return places

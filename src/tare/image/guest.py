@@ -112,14 +112,14 @@ def _initramfs(folder: Path, place: Path, release: str, modules: Sequence[str], 
     init = program or resources.files("tare.image").joinpath("init.sh").read_bytes()
     files = _module_files(place / "lib" / "modules" / release)
     # What is not a file is built in.
-    found = [files[name.replace("-", "_")] for name in modules if name.replace("-", "_") in files]
-    named = " ".join((release, *(file.name for file in found), *(APPLETS if busybox else ()))).encode()
+    as_files = [files[name.replace("-", "_")] for name in modules if name.replace("-", "_") in files]
+    named = " ".join((release, *(file.name for file in as_files), *(APPLETS if busybox else ()))).encode()
     digest = hashlib.sha256(init + (busybox.read_bytes() if busybox else b"") + named).hexdigest()[:16]
     made = folder / f"initramfs-{digest}.gz"
     if not made.exists():
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             packed = Path(scratch, "packed")
-            packed.write_bytes(pack(init, busybox, found))
+            packed.write_bytes(pack(init, busybox, as_files))
             packed.rename(made)
     return made
 

@@ -117,8 +117,8 @@ class CloudHypervisor(Platform):
 
 def release(shown: str) -> tuple[int, int]:
     """Its number, from what it says to ``--version`` ("cloud-hypervisor v51.0", "... v50.1-dirty"); (0, 0): none."""
-    found = re.search(r"\bv?(\d+)\.(\d+)", shown)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+    numbers = re.search(r"\bv?(\d+)\.(\d+)", shown)
+    return (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
 
 
 def command(machine: MicroVm, version: tuple[int, int]) -> list[str]:

@@ -37,6 +37,12 @@ _FIXES = {
 _TALKS_JSON = (1, 7)
 #: In an instance's folder, where `_keeps_its_state`.
 RUNTIMES_STATE = "runtime"
+#: By Kata's documentation (host-cgroups.md, vcpu-handling.md).
+BY_KATA = (
+    "unless Kata is told sandbox_cgroup_only, its guest's processors alone are in the container's group: what its "
+    "monitor takes besides is neither counted nor limited",
+    "the guest's processors and memory are those of Kata's own configuration, and what the limits add to them",
+)
 FILTERLESS = "no seccomp filter, as `ctr run` has none without --seccomp"
 
 
@@ -62,6 +68,7 @@ class Containerd(Platform):
         if runtime == "kata":
             self.own_kernel = True
             self.disk_cache = "the guest's page cache over virtio-fs"
+            self.not_honoured = BY_KATA
         if runtime == "crun":
             self.not_honoured = (crun.WRAPPED,)
 

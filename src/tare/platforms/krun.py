@@ -31,6 +31,11 @@ class Krun(Platform):
     disk_cache = "the guest's page cache over virtio-fs"
     own_kernel = True
     by_default = False
+    # src/libcrun/handlers/krun.c: the limit of the bundle is the guest's memory, and the group's that it runs in too.
+    not_honoured = (
+        "the memory limit is the guest's memory and its monitor's together: a guest that fills its own may be killed",
+        "at most 16 virtual processors, which is libkrun's limit",
+    )
 
     def detect(self) -> Availability:
         """Run a trivial bundle."""

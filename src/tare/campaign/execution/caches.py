@@ -17,7 +17,7 @@ FETCHED = 0.9
 
 #: Drops in a guest: all that its kernel caches, where the kernel is its own. From a shared kernel's cache only the
 #: files below /data, by `dd` (GNU coreutils, "dd": nocache with count=0). $1 is the host's boot id: an instance that
-#: reads the same boot id runs on the host's kernel.
+#: reads the same boot id runs on the host's kernel. LXC and nspawn make one up, and theirs cannot write to the file.
 _WITHIN = """\
 all=/proc/sys/vm/drop_caches
 [ -e "$all" ] || { echo "its kernel has no $all" >&2; exit 69; }
