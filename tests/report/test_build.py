@@ -101,7 +101,7 @@ def test_figures_agree_with_each_other(report: Report) -> None:
 def test_failures_that_differ_by_their_instances_address_and_port_alone_are_of_one_kind() -> None:
     reasons = [
         f"`ask {place}` ended with {code}"
-        for place, code in (("10.1.0.9 20103", 1), ("10.1.0.10 20104", 1), ("10.1.0.9 20103", 2))
+        for place, code in (("192.0.2.9 20103", 1), ("192.0.2.10 20104", 1), ("192.0.2.9 20103", 2))
     ]
     same = {"workload": "app", "platform": "docker", "status": "failed"}
     seen = _failures(pl.DataFrame([{**same, "block": at, "reason": reason} for at, reason in enumerate(reasons)]))
