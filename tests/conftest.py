@@ -8,12 +8,14 @@ import os
 import pytest
 
 import forked_commands
+from awake import Awake
 from platforms_here import cannot_be
 from tare import plugins
 from tare.campaign.host_session import HostSession, default_cpus
 from tare.host import lock
 from tare.host.resources import unremoved
 from tare.model import Resources
+from tare.platforms.parts import attempt
 
 #: Whatever plug-ins are installed where the tests run: those that a test installs itself, it names.
 os.environ[plugins.ALLOWED] = ""
@@ -64,6 +66,20 @@ def _a_lock_of_its_own(request, _lock_folder, monkeypatch):
     """Tests that need no host have nothing to do with a campaign that runs on it meanwhile."""
     if not request.node.get_closest_marker("host"):
         monkeypatch.setattr(lock, "FOLDER", _lock_folder)
+
+
+@pytest.fixture(autouse=True)
+def _patience_with_detection(request, monkeypatch):
+    """A trivial sandbox has taken ten seconds beside other tests that kept the processors busy."""
+    if request.node.get_closest_marker("host"):
+        monkeypatch.setattr(attempt, "LIMIT_S", 6 * attempt.LIMIT_S)
+
+
+@pytest.fixture
+def awake():
+    """A clock that stands still while the machine keeps the tests from running."""
+    with Awake() as clock:
+        yield clock
 
 
 @pytest.fixture(scope="module")

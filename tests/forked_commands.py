@@ -32,7 +32,8 @@ READING = (
     "tare.cli.commands.footprint", "tare.cli.commands.literature", "tare.cli.diff", "tare.cli.commands.diff",
     "tare.cli.history", "tare.cli.commands.history", "tare.cli.sql", "tare.cli.commands.sql", "tare.cli.figure",
     "tare.cli.commands.figure", "tare.cli.cite", "tare.cli.commands.cite", "tare.cli.bundle",
-    "tare.cli.commands.bundle", "duckdb", "nanoarrow", "matplotlib.figure", "matplotlib.backends.backend_svg",
+    "tare.cli.commands.bundle", "duckdb", "nanoarrow", "scipy.optimize", "scipy.stats",
+    "matplotlib.figure", "matplotlib.backends.backend_svg",
 )  # fmt: skip
 
 
@@ -152,6 +153,10 @@ def _died(order: dict) -> int:
 if __name__ == "__main__":
     for module in sys.argv[1:]:
         importlib.import_module(module)
+    if page := sys.modules.get("tare.report.formats.html"):  # each command would compile them anew
+        templates = page.environment()
+        for template in templates.list_templates(extensions=["html"]):
+            templates.get_template(template)
     gc.freeze()  # a collection in a child would copy every page that it looks at
     for line in sys.stdin:
         print(_died(json.loads(line)), flush=True)

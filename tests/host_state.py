@@ -38,8 +38,8 @@ FOLDERS = tuple(
 SHALLOW = frozenset({"images", "bin", "lab", "rootless"})
 #: How the control groups of hosts of their own begin (scripts/own-host), which run beside this one.
 OTHER_HOSTS = "tare-host-"
-#: In the environment of the quick tests' processes, and of all that they start, where they run beside (scripts/test).
-BESIDE = b"TARE_BESIDE=quick"
+#: In the environment of what runs beside the host tests, and of all that it starts (scripts/test).
+BESIDE = b"TARE_BESIDE=1"
 #: Kernel settings that change by themselves.
 RESTLESS = re.compile(
     r"/proc/sys/(kernel/(random/|ns_last_pid|pty/nr|perf_|tainted|sched_domain|cap_last_cap)"
@@ -94,15 +94,20 @@ def settled(before: State, patience_s: float = 10.0, ignored: str = "", folders:
     The kernel takes down namespaces, their links and their mounts in the background. ``ignored``: a regular
     expression; lines that it is found in do not count.
     """
+    return staying(before, patience_s, ignored, folders)[0]
+
+
+def staying(before: State, patience_s: float, ignored: str, folders: Sequence[str]) -> tuple[list[str], State]:
+    """As `settled` has it, and the last look."""
     deadline = time.monotonic() + patience_s
-    staying: set[str] | None = None
+    stays: set[str] | None = None
     while True:
-        lines = difference(before, snapshot(folders))
-        seen = {line for line in lines if not (ignored and re.search(ignored, line))}
+        last = snapshot(folders)
+        seen = {line for line in difference(before, last) if not (ignored and re.search(ignored, line))}
         # A thing of somebody else's that comes and goes is not what stays.
-        staying = seen if staying is None else staying & seen
-        if not staying or time.monotonic() > deadline:
-            return sorted(staying)
+        stays = seen if stays is None else stays & seen
+        if not stays or time.monotonic() > deadline:
+            return sorted(stays), last
         time.sleep(0.25)
 
 

@@ -54,8 +54,15 @@ MAY_IMPORT = {
 }  # fmt: skip
 
 
+@functools.cache
 def _modules():
     return sorted(SOURCE.rglob("*.py"))
+
+
+def _guilty(complaints, files):
+    """What is wrong in which of the files. One test holds them all: a test for each would cost more than its look."""
+    by_file = {str(file.relative_to(SOURCE)): list(complaints(file)) for file in files}
+    return {name: wrong for name, wrong in by_file.items() if wrong}
 
 
 @functools.cache
@@ -71,15 +78,18 @@ def _imports(file):
             yield node.module
 
 
-@pytest.mark.parametrize("file", _modules(), ids=lambda file: str(file.relative_to(SOURCE)))
-def test_imports_go_with_the_flow(file):
+def _against_the_flow(file):
     part = file.relative_to(SOURCE).parts[0].removesuffix(".py")
     if part == "__init__":
         return
     for name in _imports(file):
         words = name.split(".")
-        if words[0] == "tare" and len(words) > 1 and words[1] != part:
-            assert words[1] in MAY_IMPORT[part], f"{part} must not import {name}"
+        if words[0] == "tare" and len(words) > 1 and words[1] != part and words[1] not in MAY_IMPORT[part]:
+            yield f"{part} must not import {name}"
+
+
+def test_imports_go_with_the_flow():
+    assert _guilty(_against_the_flow, _modules()) == {}
 
 
 @pytest.mark.parametrize("part", ["analysis", "report", "store"])
@@ -113,29 +123,30 @@ def _texts(tree):
     )
 
 
-@pytest.mark.parametrize(
-    "file",
-    [file for file in _modules() if file.relative_to(SOURCE).parts[0] != "store"],
-    ids=lambda file: str(file.relative_to(SOURCE)),
-)
-def test_only_the_store_knows_that_a_campaign_is_in_a_database(file):
-    """Others have a `Store` by its protocol, from `tare.store` itself; who writes files asks which places are taken."""
-    tree = ast.parse(file.read_text())
+def _of_the_database(file):
+    tree = _tree(file)
     public = {*store.__all__} | {"outputs.py": {"places"}, "share.py": {"share"}}.get(file.name, set())
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module == "tare.store":
-            assert {alias.name for alias in node.names} <= public
+            yield from (f"not public: {alias.name}" for alias in node.names if alias.name not in public)
     for name in _imports(file):
-        assert name != "sqlite3"
-        assert not name.startswith("tare.store."), f"take it from tare.store: {name}"
-    for text in _texts(tree):
-        assert not SQL.search(text), text
+        if name == "sqlite3":
+            yield name
+        if name.startswith("tare.store."):
+            yield f"take it from tare.store: {name}"
+    yield from (text for text in _texts(tree) if SQL.search(text))
+
+
+def test_only_the_store_knows_that_a_campaign_is_in_a_database():
+    """Others have a `Store` by its protocol, from `tare.store` itself; who writes files asks which places are taken."""
+    others = [file for file in _modules() if file.relative_to(SOURCE).parts[0] != "store"]
+    assert _guilty(_of_the_database, others) == {}
 
 
 def test_one_place_makes_and_opens_stores():
     opened = set()
     for file in _modules():
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in ast.walk(_tree(file)):
             if isinstance(node, ast.Name) and node.id == "SqliteStore":
                 opened.add(str(file.relative_to(SOURCE)))
     assert opened == {"store/opening.py", "store/sqlite.py", "store/share.py"}
@@ -242,15 +253,18 @@ def _user_texts(tree):
         yield from _user_texts(node)
 
 
-@pytest.mark.parametrize(
-    "file", sorted((SOURCE / "analysis").rglob("*.py")), ids=lambda file: str(file.relative_to(SOURCE / "analysis"))
-)
-def test_analysis_has_no_sentences(file):
-    """It returns codes and numbers; `report/sentences/` makes text of them, and nothing reads that back."""
-    texts = {text for text in _user_texts(ast.parse(file.read_text())) if " " in text.strip()}
+def _sentences(file):
+    texts = {text for text in _user_texts(_tree(file)) if " " in text.strip()}
     allowed = NO_SENTENCES.get(file.name, set())
-    assert texts - allowed == set(), "a code and numbers instead; their words are made in report/sentences/"
-    assert allowed <= texts, "allowed, and no longer there"
+    for text in texts - allowed:
+        yield f"a code and numbers instead; their words are made in report/sentences/: {text}"
+    for text in allowed - texts:
+        yield f"allowed, and no longer there: {text}"
+
+
+def test_analysis_has_no_sentences():
+    """It returns codes and numbers; `report/sentences/` makes text of them, and nothing reads that back."""
+    assert _guilty(_sentences, sorted((SOURCE / "analysis").rglob("*.py"))) == {}
 
 
 def test_the_agent_goes_down_one_way():
@@ -278,9 +292,7 @@ def _shell_scripts(tree):
                 yield script
 
 
-@pytest.mark.parametrize("file", _modules(), ids=lambda file: str(file.relative_to(SOURCE)))
-def test_values_reach_a_shell_as_arguments_and_never_in_its_script(file):
-    """A script is made of literals and of constants in capitals; what differs from run to run comes after it: "$1"."""
+def _unfixed_scripts(file):
     tree = _tree(file)
     local = {  # what a function calls by a name
         node.targets[0].id: node.value
@@ -296,8 +308,13 @@ def test_values_reach_a_shell_as_arguments_and_never_in_its_script(file):
             return (name not in local or fixed(local[name])) if name.isupper() else fixed(local.get(name))
         return isinstance(node, ast.Constant)
 
-    for script in _shell_scripts(tree):
-        assert fixed(script), f"line {script.lineno}: {ast.unparse(script)}"
-    for node in ast.walk(tree):
-        if isinstance(node, ast.JoinedStr) and re.search(r"(^|[\s/])sh -c", ast.unparse(node)):
-            assert fixed(node), f"line {node.lineno}: {ast.unparse(node)}"
+    texts = (node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr))
+    scripts = [node for node in texts if re.search(r"(^|[\s/])sh -c", ast.unparse(node))]
+    for script in [*_shell_scripts(tree), *scripts]:
+        if not fixed(script):
+            yield f"line {script.lineno}: {ast.unparse(script)}"
+
+
+def test_values_reach_a_shell_as_arguments_and_never_in_its_script():
+    """A script is made of literals and of constants in capitals; what differs from run to run comes after it: "$1"."""
+    assert _guilty(_unfixed_scripts, _modules()) == {}

@@ -7,7 +7,7 @@ from tare.analysis.calibration import injected
 from tare.campaign import calibrate
 from tare.store import read_store
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.own_host]
 
 
 def test_an_interrupted_comparison_of_the_baseline_with_itself_goes_on(tmp_path, monkeypatch):

@@ -28,6 +28,10 @@ pytestmark = [pytest.mark.host, pytest.mark.own_host]
 
 MIB = 1 << 20
 DISK = 5 << 30
+#: Files that it has room for: mkfs gives it 327,680, which a guest takes a minute to make.
+FILES = 131_072
+#: A filesystem of an instance's own: a quarter of the least that `--data-size` takes, as these fill all of it.
+VOLUME = volumes.MIN_VOLUME // 4
 #: What is left of it whatever a guest does: the reserve, less what is written between two looks.
 RESERVE = Room(512 * MIB, 1_000)
 TOO_MUCH = "the instance took more of the host's disk than it may: "
@@ -97,7 +101,7 @@ def disk(tmp_path, request):
     place.mkdir()
     file.touch()
     os.truncate(file, request.param)
-    processes.run(["mkfs.ext4", "-q", "-F", "-m", "0", str(file)]).require()
+    processes.run(["mkfs.ext4", "-q", "-F", "-m", "0", "-N", str(FILES), str(file)]).require()
     processes.run(["mount", "-o", "loop", str(file), str(place)]).require()
     yield place
     processes.run(["umount", str(place)]).require()
@@ -196,7 +200,7 @@ def test_what_docker_keeps_of_a_root_counts_too(disk, monkeypatch):
     assert [row["status"] for row in rows if row["workload"] == "well"] == ["ok"] * 3
 
 
-@pytest.mark.parametrize("disk", [4 * volumes.MIN_VOLUME], indirect=True)
+@pytest.mark.parametrize("disk", [8 * VOLUME], indirect=True)
 @pytest.mark.parametrize(
     ("name", "script"),
     [
@@ -214,19 +218,19 @@ def test_a_filesystem_of_its_own_cannot_be_outgrown(disk, name, script):
     assert meanwhile.ended.bytes > meanwhile.began.bytes - 16 * MIB
 
 
-@pytest.mark.parametrize("disk", [4 * volumes.MIN_VOLUME], indirect=True)
+@pytest.mark.parametrize("disk", [8 * VOLUME], indirect=True)
 @pytest.mark.parametrize("name", ["runc", "gvisor"])
 def test_what_would_outgrow_it_at_once_takes_nothing(disk, name):
     rows, meanwhile = _in_volumes(disk, name, "fallocate -l 3G /data/fill")
     for row in rows:
         if row["workload"] == "fills":
             assert "No space left on device" in row["reason"], row["reason"]
-    assert meanwhile.lowest.bytes > meanwhile.began.bytes - volumes.MIN_VOLUME
+    assert meanwhile.lowest.bytes > meanwhile.began.bytes - VOLUME
 
 
 def _in_volumes(disk, name, script):
     """A campaign whose instances have filesystems of their own."""
-    rows, meanwhile = _campaign(["native", name], [Shell("fills", script), WELL], disk, data_bytes=volumes.MIN_VOLUME)
+    rows, meanwhile = _campaign(["native", name], [Shell("fills", script), WELL], disk, data_bytes=VOLUME)
     assert [row["status"] for row in rows if row["workload"] == "fills"] == ["failed"] * 3
     assert [row["status"] for row in rows if row["workload"] == "well"] == ["ok"] * 3
     assert processes.run(["losetup", "--list", "--noheadings", "--output", "BACK-FILE"]).text.count(str(disk)) == 0

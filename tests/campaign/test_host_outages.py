@@ -26,22 +26,30 @@ from tare.store import create_store
 pytestmark = [pytest.mark.host, pytest.mark.own_host, loses_sockets]
 
 
-@pytest.fixture
-def dockerd(monkeypatch):
+@pytest.fixture(scope="module")
+def own_dockerd():
+    """One daemon, which is stopped and started by the tests: to import the image anew takes it ten seconds."""
     folder = state.work() / f"dockerd{secrets.token_hex(3)}"
     folder.mkdir()
     with CleanupStack(Journal(state.journal())) as cleanup:
         cleanup.own(removers.folder(folder), removers.mount(folder / "data"))
         daemon = Dockerd(folder, cleanup)
-        monkeypatch.setenv("DOCKER_HOST", daemon.host)
         yield daemon
-        for entry in Journal(state.journal()).entries():  # what could not go without it goes with it: it runs again
-            if entry.resource.facts.get("host") == daemon.host:
-                removers.remove(entry.resource)
-                entry.file.unlink()
         daemon.daemon.stop()
         for mount in daemon.mounts():
             processes.run(["umount", "-l", mount.split()[1]])
+
+
+@pytest.fixture
+def dockerd(own_dockerd, monkeypatch):
+    if own_dockerd.daemon.process.poll() is not None:
+        own_dockerd.start()
+    monkeypatch.setenv("DOCKER_HOST", own_dockerd.host)
+    yield own_dockerd
+    for entry in Journal(state.journal()).entries():  # what could not go without it goes with it: it runs again
+        if entry.resource.facts.get("host") == own_dockerd.host:
+            removers.remove(entry.resource)
+            entry.file.unlink()
 
 
 class Strikes(Shell):

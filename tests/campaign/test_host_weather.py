@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from campaign.fakes import Quiet, a_record
+from platforms import guests
 from tare.campaign.execution.runner import Runner
 from tare.campaign.execution.runs import Client
 from tare.campaign.plan.plan import Job, Plan
@@ -81,6 +82,7 @@ def test_the_next_start_is_well(launcher):
 
 def test_a_guest_that_panics_in_a_campaign(launcher, tmp_path, monkeypatch):
     """Its trials are failed rows with the reason, its console is in the campaign's file, the rest goes on."""
+    launcher = guests.with_one_processor(launcher)
     initramfs = tmp_path / "initramfs"
     initramfs.write_bytes(b"not an archive" * 100)
     broken = replace(guest.ensure(), initramfs=initramfs)

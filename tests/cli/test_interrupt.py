@@ -26,7 +26,6 @@ def _done(file):
     return set()
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_what_was_made_is_removed_and_what_was_measured_is_kept(tmp_path, number):
     file = tmp_path / "cut.tare"

@@ -18,6 +18,8 @@ from tare.analysis.trust.contamination import windows
 from tare.analysis.trust.noise import Noise, noise
 from tare.campaign.execution.runner import Runner
 from tare.campaign.plan.interim import Interim
+from tare.cli import run
+from tare.cli.commands.run import Seen, Shown
 from tare.cli.console import Console as Plain
 from tare.cli.progress import CampaignDisplay, sparkline
 from tare.cli.stopping import FIRST, Stopping
@@ -145,6 +147,23 @@ def test_progress_is_an_object_a_line(campaign, capsys, monkeypatch):
     assert lines[3] | {"at": 0} == {"event": "trial", "at": 0, "reason": "it broke", **facts}
     assert lines[4]["foreign_cpu"] == 0.4
     assert "\x1b" not in captured
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_the_last_object_names_the_file_that_is_there(there, tmp_path, capsys):
+    file = tmp_path / "x.tare"
+    if there:
+        file.touch()
+    watched = run._watched(Plain(stderr=True), file, Seen(Shown.JSON, metrics=None))
+    with pytest.raises(KeyboardInterrupt), watched:
+        interrupted()
+    last = json.loads(capsys.readouterr().err.splitlines()[-1])
+    assert last | {"at": 0} == {
+        "event": "ended",
+        "at": 0,
+        "status": "interrupted",
+        "file": str(file) if there else None,
+    }
 
 
 # --- Ctrl-C --------------------------------------------------------------------------------------------------

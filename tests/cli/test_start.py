@@ -1,9 +1,12 @@
 """A short command answers at once: it loads nothing that it does not need. Held without a clock."""
 
 import os
+import re
+from pathlib import Path
 
 import pytest
 
+import tare
 from tare.cli.commands import app
 
 #: What takes long to load, and what a short command has no use for.
@@ -107,3 +110,12 @@ def test_a_usage_error_loads_nothing_heavy(loaded, arguments):
     assert done.returncode == 2, done.stderr
     assert "Traceback" not in done.stderr
     assert imported == []
+
+
+def test_scipy_waits_until_something_is_to_be_analysed():
+    """It would be a third of the CPU time that `tare run` takes until it begins."""
+    package = Path(tare.__file__).parent
+    eager = [
+        path for path in package.rglob("*.py") if re.search(r"^(from|import) scipy\b", path.read_text(), re.MULTILINE)
+    ]
+    assert eager == []

@@ -111,6 +111,8 @@ def test_footprints_get_the_counts_of_the_window_that_they_name(tmp_path):
     counts, same = completed([named, other], log)
     assert counts.hits == {"user": 10, "kernel": 20, "of;instance;sh;user": 10, "of;instance;sh;kernel": 20}
     assert same == other
+    (run,) = completed([footprint({"window:3:tare/a": 1, "units": 4}, phase=Phase.STEADY, workload="gzip")], log)
+    assert run.hits == counts.hits | {"units": 4}
     with pytest.raises(ParseError, match="nothing of window 4"):
         list(completed([footprint({"window:4:tare/a": 1})], log))
     with pytest.raises(ParseError, match="names no window"):
@@ -153,6 +155,24 @@ def test_a_unit_is_the_median_piece_so_that_a_tick_of_the_clock_is_none_of_it():
     counted = [footprint(pieces | {"piece;3;kernel": 5}, phase=Phase.STEADY, workload="call-getpid")]
     assert analysis.unit(counted) == analysis.Amount(318, 318, 318)
     assert analysis.unit([started(5)]) is None
+
+
+def test_a_unit_of_a_run_is_all_of_it_but_tares_own_by_its_units():
+    repeats = [
+        started(500, repeat).model_copy(update={"hits": started(500).hits | {"units": units}})
+        for repeat, units in enumerate((10, 20, 15))
+    ]
+    assert (analysis.unit(repeats), analysis.per_unit(repeats, "kernel").median) == (
+        analysis.Amount(100, 75, 150),
+        1000 / 15,
+    )
+    assert (analysis.units(repeats), analysis.in_pieces(repeats)) == (15, False)
+    (change,) = changes(repeats, repeats, Thresholds())
+    assert (change.metric, change.old) == (START, 1500), "of a start it is no matter"
+    work = [repeat.model_copy(update={"phase": Phase.STEADY, "workload": "gzip"}) for repeat in repeats]
+    code = [each.model_copy(update={"hits": each.hits | {"code;instance;gzip;user;gzip": 300}}) for each in work]
+    (change,) = changes(code, code, Thresholds())
+    assert (change.metric, change.old, change.pieces[0].old) == (UNIT, 100, 20), "code too is for one unit"
 
 
 @pytest.mark.parametrize(

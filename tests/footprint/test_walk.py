@@ -7,7 +7,7 @@ import pytest
 from campaign.fakes import FakeFresh, FakeLauncher, FakePlatform, FakeRun, FakeStart
 from tare.campaign.plan.plan import Job
 from tare.errors import HostError, ParseError, UnsupportedError
-from tare.footprint.model import EMPTY, IDLE, Counts, Footprint, Level, Phase, Scope
+from tare.footprint.model import EMPTY, IDLE, UNITS, Counts, Footprint, Level, Phase, Scope
 from tare.footprint.result import Missed
 from tare.footprint.walk import NO_GROUP, Route, Walk, countable
 from tare.workloads import registry
@@ -267,6 +267,14 @@ def test_where_counting_is_not_possible_the_walk_ends_with_the_reason():
 def test_a_counter_that_knows_no_groups_gives_everybodys_footprint_alone():
     brought = list(_walk(FakeRun("alpha"), others=(), scopes=(Scope.HOST,)).run())
     assert {footprint.scope for footprint in brought} == {Scope.HOST}
+
+
+def test_counted_instructions_of_a_run_have_the_units_of_its_work_beside_them():
+    units = [
+        {footprint.hits.get(UNITS) for footprint in _walk(FakeRun("alpha"), level=level).run()}
+        for level in (Level.INSTRUCTIONS, Level.SYSCALLS)
+    ]
+    assert units == [{None, 10}, {None}], "a start has none, and no other level says how much was done"
 
 
 def test_what_was_lost_is_told():

@@ -45,6 +45,14 @@ def test_cpu_time_of_v2_is_in_nanoseconds():
         cgroup.parse_cpu_stat(b"nothing 1\n")
 
 
+def test_memory_in_use_is_what_the_kernel_counts_by_kind():
+    v1 = (Path(__file__).parent / "data" / "memory-stat").read_bytes()
+    assert cgroup.parse_memory_stat(v1, unified=False) == 227_139_584
+    v2 = b"anon 1000\nfile 200\nkernel 30\nkernel_stack 16\npercpu 8\nsock 4\nshmem 50\n"  # as in cgroup-v2.rst
+    assert cgroup.parse_memory_stat(v2, unified=True) == 1234
+    assert cgroup.parse_memory_stat(v2.replace(b"kernel 30\n", b""), unified=True) is None
+
+
 def test_v2_groups_are_written_as_the_kernel_wants_them(tmp_path, monkeypatch):
     """A v2 host is not to be had here: this fixes which files get which words, no more."""
     tree = cgroup.Hierarchies({}, tmp_path, (tmp_path,))

@@ -46,6 +46,7 @@ def test_no_rule_before_an_engines_own_spares_its_packets_the_engines_chains():
 
 
 @pytest.mark.host
+@pytest.mark.own_host
 def test_the_rule_for_published_ports_is_the_last(tmp_path):
     script = (
         "mount -t tmpfs none /run; mkdir /run/netns; mount -t sysfs none /sys; iptables -N DOCKER; "
@@ -173,6 +174,7 @@ def reached(namespace, *addresses):
 
 
 @pytest.mark.host
+@pytest.mark.own_host
 def test_the_host_its_networks_and_other_arms_are_out_of_reach_and_the_client_is_not(net):
     with another_network() as lan, contextlib.ExitStack() as servers:
         for where, address in (
@@ -249,6 +251,7 @@ def neighbour(namespace, address):
 
 
 @pytest.mark.host
+@pytest.mark.own_host
 def test_lies_by_arp_change_nobodys_neighbours(net):
     """Arm a says to host and client that it is arm b, and to the host that it is the client."""
     host_mac = Path("/sys/class/net", BRIDGE, "address").read_text().strip()
@@ -309,6 +312,7 @@ WORD = "fence-marker"
 
 
 @pytest.mark.host
+@pytest.mark.own_host
 def test_nobody_listens_in(net):
     """What the client sends to arm b, and what arm a sends to arm b though it knows its MAC, is not seen by others."""
     ip(f"-n tare-fencex1 neigh replace {net.b.address} lladdr {net.b.mac} dev eth0 nud permanent")
@@ -324,6 +328,7 @@ def test_nobody_listens_in(net):
 
 
 @pytest.mark.host
+@pytest.mark.own_host
 def test_a_frame_under_anothers_mac_is_not_carried(net):
     with sniffing(bridge.CLIENT_NAMESPACE) as at_client:
         frames("tare-fencex1", SEND, net.client, WORD + "-true")
@@ -364,6 +369,7 @@ def receiving(namespace, port):
 
 
 @pytest.mark.host
+@pytest.mark.own_host
 def test_a_packet_in_anothers_name_is_not_taken(net):
     """Arm a sends datagrams that say they are arm b's, to the client and to a door of the host's."""
     strangers = "198.18.99.2"
@@ -393,12 +399,14 @@ def test_the_program_compares_the_link_headers_sender_with_the_packets_source():
 
 
 @pytest.mark.host
+@pytest.mark.own_host
 def test_over_ipv6_there_is_nobody(net):
     for words in (["-6", "addr", "show", "dev", BRIDGE], ["-n", bridge.CLIENT_NAMESPACE, "-6", "addr"]):
         assert processes.run(["ip", *words]).require().text == ""
 
 
 @pytest.mark.host
+@pytest.mark.own_host
 @pytest.mark.parametrize(
     "name",
     ["native-veth", "runc", "gvisor", "lxc", *(pytest.param(name, marks=pytest.mark.slow) for name in ["qemu-tcg"])],

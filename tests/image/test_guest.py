@@ -1,3 +1,5 @@
+import gzip
+import lzma
 from pathlib import Path
 
 import pytest
@@ -18,3 +20,19 @@ def test_an_archive_without_it_is_said_with_the_fix():
     with pytest.raises(ImageError) as caught:
         guest.depends("")
     assert caught.value.fix
+
+
+@pytest.mark.parametrize("suffix", ["", ".xz"])
+def test_a_guest_gets_its_modules_packed_by_the_distribution_or_not(tmp_path, suffix):
+    """Debian 13's kernels have them packed (``virtio_blk.ko.xz``), and no insmod of busybox's unpacks them."""
+    module = b"\x7fELF" + bytes(range(256))
+    drivers = tmp_path / "kernel" / "lib" / "modules" / "6.12" / "kernel" / "drivers"
+    drivers.mkdir(parents=True)
+    for name in ("virtio_blk", "xen-blkfront"):
+        (drivers / f"{name}.ko{suffix}").write_bytes(lzma.compress(module) if suffix else module)
+    modules = ["virtio_ring", "virtio_blk", "xen-blkfront"]  # the first is built in
+    made = guest._initramfs(tmp_path, tmp_path / "kernel", "6.12", modules, b"#!init")
+    packed = gzip.decompress(made.read_bytes())
+    assert packed.count(module) == 2
+    assert b"modules/virtio_blk.ko\0" in packed
+    assert b"virtio_blk\nxen-blkfront\n" in packed

@@ -1,6 +1,7 @@
 """What tare leaves on a stock host, by an independent look before and after; runs in that host, as root.
 
     python3 tests/lab/left.py doctor|campaign|interrupt|kill PLATFORM...
+    python3 tests/lab/left.py doctor,campaign PLATFORM...    # the look after the first is the one before the second
 
 ``interrupt`` ends a campaign by SIGINT once it has made something, ``kill`` by SIGKILL with `tare clean` after it.
 Prints what is there that was not (or no longer is), and apart from it what an engine leaves by itself; exit code 1 if
@@ -94,19 +95,24 @@ OURS = re.compile(r"process: .*(tare-agent|tare\.cli|/var/lib/tare/)|[/ :]tare-[
 TRIALS = "/etc/tare-image "
 
 
-def sorted_out(lines: Iterable[str], what: str, platforms: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Lines of a difference that are tare's to answer for, and those of the host and its engines.
+def excused(what: str, platforms: Sequence[str]) -> re.Pattern[str]:
+    """What the lines of a difference look like that are the host's and its engines' to answer for.
 
-    ``what``, ``platforms``: as `main` has them; `tare doctor` without platforms tries them all.
+    ``what``, ``platforms``: as `look` has them; `tare doctor` without platforms tries them all.
     """
     used = platforms or EXCUSED_WITH
     patterns = [pattern for patterns in EXCUSED.values() for pattern in patterns]
     patterns += [pattern for platform, (_, pattern) in EXCUSED_WITH.items() if platform in used]
-    known = re.compile("|".join(f"^. {pattern}" for pattern in patterns))
+    never = OURS.pattern + (f"|{re.escape(TRIALS)}" if what == "doctor" else "")
+    return re.compile(f"^(?!(?s:.*)(?:{never}))(?:{'|'.join(f'. {pattern}' for pattern in patterns)})")
+
+
+def sorted_out(lines: Iterable[str], what: str, platforms: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Lines of a difference that are tare's to answer for, and those of the host and its engines."""
+    known = excused(what, platforms)
     mine, theirs = [], []
     for line in lines:
-        excused = known.search(line) and not OURS.search(line) and not (what == "doctor" and TRIALS in line)
-        (theirs if excused else mine).append(line)
+        (theirs if known.search(line) else mine).append(line)
     return mine, theirs
 
 
@@ -143,10 +149,11 @@ def good_trials(file: Path) -> dict[str, int]:
         return dict(store.execute(query).fetchall())
 
 
-def main(what: str, platforms: Sequence[str]) -> int:
-    """Look, act, look again."""
-    OUT.mkdir(parents=True, exist_ok=True)
-    before = host_state.snapshot(FOLDERS)
+def look(what: str, platforms: Sequence[str], before: host_state.State) -> tuple[bool, host_state.State]:
+    """Act, look again, print what is there; whether nothing of tare's is and all went well, and the last look.
+
+    What is excused is not waited for: it would stay for all of the time, and each look takes seconds by emulation.
+    """
     if what == "doctor":
         code = subprocess.run(["tare", "doctor", *platforms], check=False).returncode
     else:
@@ -161,10 +168,24 @@ def main(what: str, platforms: Sequence[str]) -> int:
             code = 0 if campaign.returncode in {-signal.SIGKILL, 130, -signal.SIGINT} else campaign.returncode or 1
         if what == "kill":
             code |= subprocess.run(["tare", "clean"], check=False).returncode
-    left = host_state.settled(before, SETTLED_S, folders=FOLDERS)
-    mine, theirs = sorted_out(left, what, platforms)
-    print(json.dumps({"what": what, "code": code, "left": mine, "of the host and its engines": theirs}, indent=1))
-    return 1 if code or mine else 0
+    mine, after = host_state.staying(before, SETTLED_S, excused(what, platforms).pattern, FOLDERS)
+    theirs = sorted_out(host_state.difference(before, after), what, platforms)[1]
+    print(
+        json.dumps({"what": what, "code": code, "left": mine, "of the host and its engines": theirs}, indent=1),
+        flush=True,
+    )
+    return not (code or mine), after
+
+
+def main(whats: str, platforms: Sequence[str]) -> int:
+    """Look, and then act and look again for each of them; 1 once something stays or goes wrong."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    before = host_state.snapshot(FOLDERS)
+    for what in whats.split(","):
+        good, before = look(what, platforms, before)
+        if not good:
+            return 1
+    return 0
 
 
 if __name__ == "__main__":

@@ -109,7 +109,7 @@ def test_the_emulators_root_has_tares_home_elsewhere(tmp_path):
     argv = command(machine(tmp_path / "host"), tmp_path)
     assert "/tare/host/vmlinuz" in argv
     assert not [word for word in argv if str(tmp_path) in word]
-    assert argv[argv.index("-cpu") + 1] == "max,+svm"
+    assert argv[argv.index("-cpu") + 1] == "max,+svm,-erms,-fsrm"
     disk = next(word for word in argv if "disk.ext4" in word)
     assert "snapshot=on" in disk
     assert "readonly=on" in next(word for word in argv if "/tare/goods" in word)

@@ -1,5 +1,6 @@
-"""A machine as an instance of qemu has it, to look at what it becomes."""
+"""A machine as an instance of qemu has it, to look at what it becomes; and machines that cost less to emulate."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from tare.platforms.parts.disks import DiskIo
@@ -19,3 +20,8 @@ MACHINE = Machine(
     plug=Plug(tap("tareab1x2"), "02:7a:0a:4d:00:0a", "10.77.0.10/24", "10.77.0.1"),
     agent=("serve", "--token", "00ff"),
 )
+
+
+def with_one_processor(launcher):
+    """A launcher of machines with one processor, where it is all the same: another takes half as much again."""
+    return replace(launcher, resources=replace(launcher.resources, cpus=launcher.resources.cpus[-1:]))

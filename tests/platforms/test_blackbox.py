@@ -2,7 +2,6 @@
 
 import ipaddress
 import os
-import signal
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +12,7 @@ import pytest
 from tare.campaign.execution.runs import run_trial
 from tare.campaign.execution.slices import run_slices
 from tare.campaign.plan.schedule import Stage
-from tare.contract.leftovers import left_on_host, packet_rules
+from tare.contract.leftovers import packet_rules
 from tare.errors import HostError, PlatformError, UsageError
 from tare.host.network import dhcp
 from tare.image import guest
@@ -295,7 +294,7 @@ def test_a_program_that_does_not_compile_is_one_line(monkeypatch, tmp_path):
     assert "does not compile" in answer.reason or "kernel" in answer.reason
 
 
-# On real machines
+# On real machines; the contract (test_contract.py) has what a stop leaves, four at once and a death.
 
 
 @pytest.fixture(scope="module")
@@ -389,45 +388,6 @@ def test_its_processes_are_in_its_group_and_on_its_cpus(running):
     assert pids
     for pid in pids:
         assert os.sched_getaffinity(pid) <= set(running.instance.spec.resources.cpus)
-
-
-@pytest.mark.host
-def test_four_at_once_each_answer(launcher):
-    with ThreadPoolExecutor(4) as pool:
-        running_instances = list(pool.map(lambda _: launcher.start(OWN, Arm(OWN.name), measured=False), range(4)))
-    try:
-        assert len({running.instance.address.host for running in running_instances}) == 4
-        for running in running_instances:
-            services = [Service(kind, running.instance.address.host, port) for kind, port in
-                        running.instance.address.services.items()]  # fmt: skip
-            assert FirstAnswer(services).wait(30) is not None
-    finally:
-        for running in running_instances:
-            running.stop()
-
-
-@pytest.mark.host
-def test_a_killed_machine_is_noticed_within_a_second(launcher):
-    running = launcher.start(OWN, Arm(OWN.name), measured=False)
-    try:
-        assert running.session.dead is None
-        for pid in running.instance.host_processes():
-            os.kill(pid, signal.SIGKILL)
-        began = time.monotonic()
-        while running.session.dead is None and time.monotonic() - began < 5:
-            time.sleep(0.01)
-        assert time.monotonic() - began < 1
-    finally:
-        running.stop()
-
-
-@pytest.mark.host
-def test_stopping_leaves_nothing(launcher):
-    running = launcher.start(OWN, Arm(OWN.name), measured=True)
-    label = running.instance.spec.id
-    assert left_on_host(label)
-    running.stop()
-    assert left_on_host(label) == []
 
 
 @pytest.fixture(scope="module")

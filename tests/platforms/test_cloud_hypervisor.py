@@ -2,6 +2,7 @@
 
 import stat
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -41,7 +42,7 @@ def _options(argv):
 
 
 def test_the_command_line_has_the_machine_as_the_documentation_writes_it():
-    options = _options(cloud_hypervisor.command(MACHINE))
+    options = _options(cloud_hypervisor.command(MACHINE, (49, 0)))
     words = options.pop("--cmdline")[0]
     assert options == {
         "--kernel": ["/k"], "--initramfs": ["/i"], "--serial": ["tty"], "--console": ["off"],
@@ -55,9 +56,34 @@ def test_the_command_line_has_the_machine_as_the_documentation_writes_it():
     assert microvm.listening("/v") == "/v_5000"
 
 
+@pytest.mark.parametrize(
+    ("version", "named"), [((36, 0), ""), ((50, 0), ""), ((50, 1), ",image_type=raw"), ((51, 1), ",image_type=raw")]
+)
+def test_the_format_of_disks_is_named_where_their_first_sector_could_not_be_written_else(version, named):
+    disks = _options(cloud_hypervisor.command(MACHINE, version))["--disk"]
+    assert disks == [f"path=/root.ext4{named}", f"path=/data.ext4{named}"]
+
+
+@pytest.mark.parametrize(
+    ("shown", "number"),
+    [
+        ("cloud-hypervisor v51.0\n", (51, 0)),
+        ("cloud-hypervisor v50.1-dirty", (50, 1)),
+        ("cloud-hypervisor 36.0", (36, 0)),
+        ("", (0, 0)),
+    ],
+)
+def test_its_release_is_read_from_what_it_says(shown, number):
+    assert cloud_hypervisor.release(shown) == number
+
+
 def test_its_guest_has_a_bus_for_its_devices_and_the_socket():
     modules = guest.MODULES["cloud-hypervisor"]
     assert {"virtio_pci", "virtio_blk", "virtio_net", "vmw_vsock_virtio_transport"} <= set(modules)
+
+
+def _says(monkeypatch, version):
+    monkeypatch.setattr(cloud_hypervisor.processes, "run", lambda *_, **__: SimpleNamespace(text=version))
 
 
 @pytest.fixture
@@ -67,9 +93,7 @@ def a_root_user(monkeypatch):
     monkeypatch.setattr(bridge, "no_tun", lambda: None)
     monkeypatch.setattr(guest, "ensure", lambda kind="virtio": MADE)
     monkeypatch.setattr(cloud_hypervisor.processes, "find", lambda name: f"/bin/{name}")
-    firecracker.without_kvm.cache_clear()
-    yield
-    firecracker.without_kvm.cache_clear()
+    _says(monkeypatch, "cloud-hypervisor v51.1\n")
 
 
 def test_without_the_program_it_says_who_has_it(monkeypatch):
@@ -84,6 +108,12 @@ def test_without_kvm_it_says_so_and_names_the_lab(monkeypatch, a_root_user):
     answer = registry.choose(["cloud-hypervisor"])[0].detect()
     assert answer.reason == "KVM: /dev/kvm cannot be opened"
     assert "tare lab run" in answer.fix
+
+
+def test_one_with_the_options_of_another_time_is_refused(monkeypatch, a_root_user):
+    _says(monkeypatch, "cloud-hypervisor v35.0\n")
+    answer = registry.choose(["cloud-hypervisor"])[0].detect()
+    assert answer.reason == "it takes Cloud Hypervisor 36 or newer: 'cloud-hypervisor v35.0'"
 
 
 def _program(tmp_path, script):

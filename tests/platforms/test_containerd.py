@@ -97,8 +97,9 @@ def test_a_daemon_of_tares_own_has_its_places_and_the_runtimes(tmp_path, monkeyp
     assert config["grpc"]["address"] == "/w/containerd.sock"
     runtimes = config["plugins"]["io.containerd.grpc.v1.cri"]["containerd"]["runtimes"]
     assert {name: runtime["runtime_type"] for name, runtime in runtimes.items()} == {
-        "runc": "io.containerd.runc.v2", "crun": "io.containerd.runc.v2", "runsc": "io.containerd.runsc.v1",
-    }  # fmt: skip
+        "runc": "io.containerd.runc.v2",
+        "crun": "io.containerd.runc.v2",
+    }
     assert "crun" in runtimes["crun"]["options"]["BinaryName"]
 
 

@@ -123,6 +123,23 @@ def test_runc_is_the_default_handler_and_others_are_named():
 
 
 def test_a_pod_says_that_it_has_the_nodes_network():
-    for platform in registry.choose(["containerd-cri", "containerd-cri-gvisor"]):
+    for platform in registry.choose(["containerd-cri", "containerd-cri-crun"]):
         assert "hostNetwork" in " ".join(platform.not_honoured)
         assert "other-arm" in platform.open_by_design
+
+
+@pytest.mark.parametrize(
+    ("name", "why", "instead"),
+    [
+        ("containerd-cri-gvisor", "in an empty network namespace then", "-p containerd-gvisor"),
+        ("containerd-cri-kata", "may break the node's", "-p containerd-kata"),
+    ],
+)
+def test_a_handler_whose_pods_cannot_have_the_nodes_network_is_never_given_it(name, why, instead):
+    [platform] = registry.choose([name])
+    answer = platform.detect()
+    assert not answer.available
+    assert "the node's network (hostNetwork)" in answer.reason
+    assert why in answer.reason
+    assert answer.fix == instead
+    assert platform.network_path == "it has no network"

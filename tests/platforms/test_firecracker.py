@@ -9,6 +9,7 @@ import threading
 from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -175,18 +176,31 @@ def a_root_user(monkeypatch):
     monkeypatch.setattr(bridge, "no_tun", lambda: None)
     monkeypatch.setattr(guest, "ensure", lambda kind="virtio": guest.Guest("6.1", Path("/k"), Path("/i")))
     _without(monkeypatch)
-    firecracker.without_kvm.cache_clear()
-    yield
-    firecracker.without_kvm.cache_clear()
 
 
 def test_a_host_whose_kvm_runs_no_guest_says_what_qemu_found_out(monkeypatch, a_root_user):
     monkeypatch.setattr(firecracker.os, "access", lambda *_: True)
+    monkeypatch.setattr(firecracker, "complaint", lambda program, made: "a guest does not come up within 5 s")
     monkeypatch.setattr(vm, "accelerated", lambda made: ("tcg", "KVM: a guest does not come up within 5 s"))
     answer = registry.choose(["firecracker"])[0].detect()
     assert not answer.available
     assert answer.reason == "KVM: a guest does not come up within 5 s"
     assert "tare lab run" in answer.fix
+
+
+def test_a_qemu_that_fails_by_itself_refuses_no_other_monitor(monkeypatch, a_root_user):
+    monkeypatch.setattr(firecracker.os, "access", lambda *_: True)
+    monkeypatch.setattr(vm, "accelerated", lambda made: ("tcg", "KVM: a guest does not start: failed to set MSR"))
+    monkeypatch.setattr(firecracker, "complaint", lambda program, made: "")
+    said = SimpleNamespace(text="Firecracker v1.17.0\n")
+    monkeypatch.setattr(firecracker.processes, "run", lambda *_, **__: said)
+    answer = registry.choose(["firecracker"])[0].detect()
+    assert (answer.available, answer.version) == (True, "v1.17.0")
+
+
+def test_a_monitor_that_fails_where_qemus_guests_run_says_its_own_words(monkeypatch, a_root_user):
+    monkeypatch.setattr(vm, "accelerated", lambda made: ("kvm", "a guest came up"))
+    assert firecracker.explained("a guest does not start: no such file") == "a guest does not start: no such file"
 
 
 def test_a_host_without_dev_kvm_says_so(monkeypatch, a_root_user):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tare.errors import PlatformError
+from tare.host import processes
 from tare.host.daemons import lxd
 from tare.host.resources import removers
 from tare.platforms.lxd import Lxd, root_settings
@@ -87,3 +88,9 @@ def test_folders_between_go_once_they_are_empty(tmp_path):
     for _ in range(2):
         removers.remove(resource)
         assert sorted(map(Path, tmp_path.rglob("*"))) == [tmp_path / "a", tmp_path / "a" / "b", kept]
+
+
+def test_a_daemon_is_named_and_no_path_wherever_it_lies(monkeypatch):
+    monkeypatch.setattr(processes, "find", lambda name: name if name.startswith("/usr/libexec") else None)
+    assert INCUS.daemon == "/usr/libexec/incus/incusd"
+    assert Lxd("incus", INCUS).daemon == "incusd"

@@ -38,6 +38,7 @@ def test_second_baselines_take_part_by_default_where_their_family_is_weighed():
 
 
 @pytest.mark.host
+@pytest.mark.own_host
 def test_the_plain_roots_are_copies_on_the_hosts_own_filesystem(launcher):
     [platform] = registry.choose(["native-plain"])
     running = launcher.start(platform, Arm("native-plain"), measured=False)

@@ -127,6 +127,11 @@ def test_what_each_adds_to_what_the_machine_cannot_honour():
         assert platform.own_kernel
 
 
+@pytest.fixture(scope="module")
+def launcher(prepared):
+    return guests.with_one_processor(prepared[0])
+
+
 BAD = {
     "a program that is not there": ("no-such-runtime\n", "no-such-runtime: not found"),
     "a bundle that cannot run": (

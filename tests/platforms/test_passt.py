@@ -79,6 +79,7 @@ def test_a_host_without_it_says_what_to_install(monkeypatch):
 
 
 @pytest.mark.host
+@pytest.mark.own_host
 def test_a_guests_packets_are_moved_by_it_and_it_ends_with_the_machine(launcher):
     platform = registry.choose(["qemu-passt-tcg"])[0]
     answer = platform.detect()

@@ -2,11 +2,19 @@
 
 import itertools
 from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
 
 from platforms.guests import MACHINE
+from tare.campaign.execution import caches
+from tare.errors import UnsupportedError
 from tare.host.facts import tsc
-from tare.platforms.parts.disks import DiskIo
+from tare.platforms import registry
+from tare.platforms.parts import vm
+from tare.platforms.parts.disks import WRITE_BACK, DiskIo
 from tare.platforms.parts.machine import Plug, command, tap, user
+from tare.workloads.base import RunPlan
 
 
 def _value(argv, option, having=""):
@@ -84,3 +92,23 @@ def test_an_emulated_guest_is_told_its_counters_speed_and_kvm_tells_its_own():
 
 def test_what_qemu_says_and_the_console_are_kept_together():
     assert "file,id=console,path=/proc/self/fd/1,append=on" in _value(command(MACHINE), "-chardev")
+
+
+def test_how_disks_are_opened_is_said_in_the_details():
+    assert DiskIo("none", "io_uring").described() == "cache=none, aio=io_uring, an I/O thread"
+    assert WRITE_BACK.described() == "cache=writeback, aio=threads, no I/O thread"
+
+
+@pytest.mark.parametrize("name", ["qemu", "libvirt-qemu"])
+def test_direct_io_is_unsupported_on_disks_that_are_written_back_and_there_alone(name):
+    passing, written_back = registry.choose([name, f"{name}-writeback"])
+    plan = RunPlan(measures=(), uncached=("file",))
+    caches.require_direct(plan, SimpleNamespace(no_direct_io=passing.no_direct_io))
+    with pytest.raises(UnsupportedError, match="through the host's page cache"):
+        caches.require_direct(plan, SimpleNamespace(no_direct_io=written_back.no_direct_io))
+
+
+def test_who_moves_the_packets_is_read_from_what_a_monitor_has_open():
+    instance = SimpleNamespace(host_processes=list, spec=SimpleNamespace(space=SimpleNamespace(data="/none")))
+    assert vm.back_ends(instance) == {"packets moved by": "the monitor"}
+    assert vm._mover(instance, {"/dev/vhost-net", "/dev/net/tun"}) == "vhost-net, in the host's kernel"

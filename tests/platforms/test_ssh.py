@@ -121,15 +121,16 @@ def test_families_are_offered():
 
 
 @pytest.fixture(scope="module")
-def other_remote():
-    with remote_host.remote_host(name="kill") as remote:
+def remote():
+    """A host that several sessions reach, one after the other: the image is copied to it by the first."""
+    with remote_host.remote_host() as remote:
         yield remote
 
 
 @pytest.mark.host
 @pytest.mark.parametrize("delay", [0.02, 0.15, 0.4])
-def test_a_harness_killed_mid_start_leaves_nothing_here_nor_there(other_remote, delay):
-    argv = [sys.executable, "-m", "tare.contract.victim", other_remote.platform]
+def test_a_harness_killed_mid_start_leaves_nothing_here_nor_there(remote, delay):
+    argv = [sys.executable, "-m", "tare.contract.victim", remote.platform]
     victim = subprocess.Popen(argv, stdout=subprocess.PIPE)
     label = victim.stdout.readline().decode().strip()
     assert label
@@ -141,17 +142,11 @@ def test_a_harness_killed_mid_start_leaves_nothing_here_nor_there(other_remote, 
     # What lives belongs to others: the far host itself, say.
     assert [step for step in steps if step.kept and "still going" not in step.kept] == []
     # The far side cleans up by itself, when it has seen that the connection is gone.
-    assert _gone_within(other_remote, label, 10), _left(other_remote, label)
+    assert _gone_within(remote, label, 10), _left(remote, label)
     assert left_on_host(label) == []
 
 
-# Against a host
-
-
-@pytest.fixture(scope="module")
-def remote():
-    with remote_host.remote_host() as remote:
-        yield remote
+# Against the same host, which has the image by now
 
 
 @pytest.fixture(scope="module")

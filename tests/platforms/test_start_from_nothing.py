@@ -14,6 +14,7 @@ NAMES = ("native", "runc", "bubblewrap", "nspawn", "lxc", "docker", "podman", "l
 
 
 @pytest.mark.host
+@pytest.mark.own_host
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_made_before_the_start_instant_is_timed_without_the_journal(launcher, name):
     [platform] = registry.choose([name])
@@ -32,6 +33,7 @@ def test_what_is_made_before_the_start_instant_is_timed_without_the_journal(laun
 
 
 @pytest.mark.host
+@pytest.mark.own_host
 @pytest.mark.parametrize("name", ["docker", "podman"])
 def test_a_port_is_published_only_where_a_client_calls(launcher, name):
     [platform] = registry.choose([name])

@@ -5,7 +5,7 @@ import pytest
 from tare.model import Arm
 from tare.platforms import registry
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.own_host]
 
 
 @pytest.mark.parametrize("name", ["qemu-tcg", "libvirt-qemu-tcg"])

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from platforms import guests
 from tare.contract.leftovers import left_on_host
 from tare.errors import HostError, PlatformError, TareError
 from tare.host import processes
@@ -20,6 +21,11 @@ from tare.platforms.base import LaunchSpec
 from tare.platforms.parts import vm
 
 pytestmark = [pytest.mark.host, pytest.mark.own_host]
+
+
+@pytest.fixture(scope="module")
+def launcher(prepared):
+    return guests.with_one_processor(prepared[0])
 
 
 @pytest.fixture

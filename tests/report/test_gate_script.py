@@ -41,7 +41,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def gate(files: Path, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"PATH": f"{files}:{os.environ['PATH']}"} | variables
     script = ["sh", EXAMPLES / "gate.sh"]
-    return subprocess.run(script, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(script, cwd=folder, env=environment, capture_output=True, text=True, timeout=150, check=False)
 
 
 def test_a_regression_ends_the_job_and_leaves_what_the_server_reads(files: Path, tmp_path: Path) -> None:

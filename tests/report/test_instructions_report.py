@@ -83,6 +83,18 @@ def test_the_data_has_everything_and_no_set_is_made_of_it(file: Path) -> None:
     assert units["runc"].median == 458
 
 
+def test_a_run_with_units_has_its_parts_and_is_among_the_units() -> None:
+    hits = {"user": 900, "kernel": 100, "units": 10, "of;instance;gzip;user": 900, "of;instance;gzip;kernel": 100}
+    console = Console(width=80, record=True, file=io.StringIO())
+    work = counted(hits, platform="runc", phase=Phase.STEADY, workload="gzip")
+    console.print(Group(*render([*all_of(), work])))
+    text = console.export_text()
+    assert "Instructions of gzip" in text
+    assert "runc gzip 1,000" in text
+    assert "90 + 10" in text
+    assert "Instructions of call-getpid" not in text, "of pieces the whole is a matter of how many there were"
+
+
 def test_the_page_shows_them_and_a_commands_name_is_text_there(file: Path, tmp_path: Path) -> None:
     write_html([file], tmp_path / "out.html")
     text = (tmp_path / "out.html").read_text()

@@ -125,11 +125,15 @@ def _load(count, pss, group, available):
     return Load((Weight(group * MIB, pss * MIB, 1000 * MIB),) * count, available * MIB)
 
 
-def test_one_more_instance_is_the_growth_from_one_to_the_most():
-    loads = [_load(1, 20, 50, 900), _load(2, 15, 45, 870), _load(4, 11, 41, 810)]
-    figures = registry.get("density-memory").measure_memory(960 * MIB, loads)
+def test_one_more_instance_is_the_growth_from_one_to_the_most_and_its_own_group():
+    workload = registry.get("density-memory")
+    assert [workload.counts({"most": most}) for most in (1, 2, 8)] == [(1,), (1, 2), (1, 8)]
+    most = _load(4, 11, 41, 810)
+    gave_back = dataclasses.replace(most.weights[0], group=1 * MIB)
+    loads = [_load(1, 20, 50, 900), dataclasses.replace(most, weights=(gave_back, *most.weights[1:]))]
+    figures = workload.measure_memory(960 * MIB, loads)
     assert figures == {
-        "further-pss": 8, "further-group": 38, "further-available": 30,
+        "further-pss": 8, "further-group": 41, "further-available": 30,
         "first-pss": 20, "first-group": 50, "first-available": 60,
     }  # fmt: skip
     assert list(figures) == [metric.name for metric in registry.get("density-memory").metrics]

@@ -22,6 +22,8 @@ GOOD = [
     ("sysbench-fileio-seqrd", {"passes": 0, "time_s": 1}, ["sysbench-fileio-seqrd-by-time"]),
     ("sysbench-fileio-seqwr", {"total_mib": 256, "time_s": 2}, ["sysbench-fileio-seqwr"]),
     ("udp-rtt", {}, ["udp-rtt"]),
+    ("gzip", {}, ["gzip"]),
+    ("sqlite-insert", {}, ["sqlite-insert"]),
     ("iperf3-tcp", {"time_s": 1, "omit_s": 0}, ["iperf3-to", "iperf3-from"]),
     ("iperf3-tcp", {"time_s": 2, "omit_s": 1}, ["iperf3-to-omit", "iperf3-from-omit"]),
 ]

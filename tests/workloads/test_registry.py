@@ -25,6 +25,7 @@ AROUND = Surroundings(2**30, 1, 2**30, None, None, None)
 def test_all_workloads_by_family_and_name():
     assert list(dict.fromkeys(_name(each) for each in registry.all_workloads().values())) == [
         "dhrystone",
+        "gzip",
         "hardinfo-cryptohash",
         "hardinfo-fft",
         "hardinfo-fibonacci",
@@ -94,6 +95,7 @@ def test_all_workloads_by_family_and_name():
         "seq-read-sizes-host",
         "seq-read-sizes-warm",
         "seq-write-sizes",
+        "sqlite-insert",
         "sysbench-fileio-seqrd",
         "sysbench-fileio-seqwr",
         "http-get",

@@ -6,12 +6,13 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy import stats
 
+from tare import lazily
 from tare.analysis.comparisons.verdicts import EQUAL, Kind, LogIntervals, Question, aa_gate, decide
 from tare.analysis.evidence import evidence
 from tare.analysis.trust.dependence import Dependence, dependence
@@ -20,6 +21,11 @@ from tare.estimates.intervals import Interval, smallest_effect, t_interval
 from tare.estimates.overhead import overhead
 from tare.model import Arm, Design
 from tare.store import CampaignRecord, MetricRecord, WorkloadRecord
+
+if TYPE_CHECKING:
+    from scipy import stats
+else:
+    stats = lazily.LazyModule("scipy.stats")
 
 #: Arms of one comparison, as in a campaign: one that stands for a platform, and the baseline's two.
 TRIPLE = 3

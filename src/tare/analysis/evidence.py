@@ -6,16 +6,22 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
+from tare import lazily
 from tare.analysis.comparisons.verdicts import LogIntervals
 from tare.analysis.hidden import BLOCKS_WITHOUT_SPREAD, Hidden, Trials, hidden
 from tare.estimates.grid import BlockRatios, Grid, block_ratios, draws_of, total_ratios
 from tare.estimates.intervals import MIN_BLOCKS, Interval, bca_interval, t_interval, welch_interval
 from tare.model import Design
+
+if TYPE_CHECKING:
+    from scipy import special
+else:
+    special = lazily.LazyModule("scipy.special")
 
 _WIDE, _NARROW = 0.95, 0.90
 #: Against false alarms: one in a hundred, which two looks at the same blocks share (Bonferroni).
@@ -34,7 +40,7 @@ class Rounding:
 
     def half_width(self, level: float, n_blocks: int) -> float:
         """Half the width that an interval over so many blocks has at least, as a log."""
-        at_random = float(stats.t.ppf((1 + level) / 2, n_blocks - 1)) * self.sd / math.sqrt(n_blocks)
+        at_random = float(special.stdtrit(n_blocks - 1, (1 + level) / 2)) * self.sd / math.sqrt(n_blocks)
         return max(self.floor, at_random)
 
 

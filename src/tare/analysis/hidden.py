@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from scipy import stats
+from tare import lazily
+
+if TYPE_CHECKING:
+    from scipy import stats
+else:
+    stats = lazily.LazyModule("scipy.stats")
+
 
 #: How slow an unseen run is taken to be: half of the usual speed, as of a run that shares its CPU with another.
 SLOW = 0.5

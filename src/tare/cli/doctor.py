@@ -35,7 +35,7 @@ from tare.report.sentences.fairness import fact_text
 
 #: The fact of a platform that says what was tried of it.
 TRIED = "tried"
-#: Platforms that are started at a time.
+#: Platforms that are detected, or started, at a time: each mostly waits for its own daemon, or for what hangs.
 AT_ONCE = 4
 _MARKS = {"ok": "[green]✓[/]", "warn": "[yellow]![/]", "fail": "[red]✗[/]"}
 
@@ -55,7 +55,9 @@ def examine(names: Sequence[str], *, as_json: bool) -> None:
         host = [checks.without_namespaces(lacking), *host[1:]]
     kernel = [ptrace.check(), *footprint_checks.checks(lab_checks.check())]
     with Console(stderr=True).status("") as status:
-        answers = [(platform, _detected(platform, status)) for platform in chosen]
+        status.update(f"looking for {len(chosen)} platforms" if len(chosen) > 1 else f"looking for {chosen[0].name}")
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            answers = list(zip(chosen, pool.map(_detected, chosen), strict=True))
         results = [_row(platform, answer) for platform, answer in _started(answers, status)]
     runs = (all if names else any)(row["available"] for row in results)
     usable = all(check.state != "fail" for check in host) and runs
@@ -79,8 +81,7 @@ def examine(names: Sequence[str], *, as_json: bool) -> None:
         raise typer.Exit(ExitCode.NO)
 
 
-def _detected(platform: Platform, status: Status) -> Availability:
-    status.update(f"looking for {platform.name}")
+def _detected(platform: Platform) -> Availability:
     answer = attempt(partial(contract.detected, platform))
     if isinstance(answer, Failed):
         answer = Availability(False, reason=f"its detection failed: {answer.reason}")

@@ -58,7 +58,7 @@ def _watched(console: Console, file: Path, seen: Seen, preface: Callable[[], str
             yield Together([watcher, *_exposed(seen.metrics, held)], stopping)
         except KeyboardInterrupt:
             if seen.shown is Shown.JSON:
-                lines.ended("interrupted", str(file))
+                lines.ended("interrupted", str(file) if file.exists() else None)
             elif file.exists():
                 watcher.warn(f"to go on: tare run --resume {shlex.quote(str(file))}")
             else:

@@ -126,8 +126,8 @@ class JsonLines:
         """A line that concerns the figures."""
         self._print("warning", text=text)
 
-    def ended(self, status: str, file: str) -> None:
-        """The campaign is over."""
+    def ended(self, status: str, file: str | None) -> None:
+        """The campaign is over. ``file``: None where it was interrupted before there was one."""
         self._print("ended", status=status, file=file)
 
     def _print(self, event: str, **facts: Any) -> None:

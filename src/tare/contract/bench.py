@@ -32,6 +32,7 @@ class Bench:
     launcher: InstanceLauncher
     client: Client
     _shared: RunningInstance | None = field(default=None)
+    _spare: list[RunningInstance] = field(default_factory=list)
 
     @property
     def running(self) -> RunningInstance:
@@ -51,20 +52,26 @@ class Bench:
             self.close()
         return self.launcher.start(self.platform, Arm(self.platform.name), measured=measured)
 
+    def spare(self, *running: RunningInstance) -> None:
+        """Leave instances that took no harm to the checks to come: by emulation a start takes seconds."""
+        self._spare += running
+
     @contextlib.contextmanager
-    def fresh(self, *, measured: bool = False) -> Iterator[RunningInstance]:
-        """An instance that is not shared; it is stopped when the context is left."""
-        running = self.start(measured=measured)
+    def fresh(self) -> Iterator[RunningInstance]:
+        """An instance that is not shared, and may be harmed; it is stopped when the context is left."""
+        running = self._spare.pop() if self._spare else self.start()
         try:
             yield running
         finally:
             running.stop()
 
     def close(self) -> None:
-        """Stop the shared instance."""
-        running, self._shared = self._shared, None
-        if running is not None:
-            running.stop()
+        """Stop the shared instance, and those that no check has asked for."""
+        shared = [] if self._shared is None else [self._shared]
+        running_instances, self._shared, self._spare = [*shared, *self._spare], None, []
+        with contextlib.ExitStack() as ends:  # each is stopped even if another fails
+            for running in running_instances:
+                ends.callback(running.stop)
 
 
 @dataclass(frozen=True, slots=True)

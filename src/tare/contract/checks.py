@@ -8,7 +8,7 @@ import os
 import secrets
 import signal
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from tare.campaign.instances.launcher import RunningInstance
@@ -16,6 +16,7 @@ from tare.contract.bench import Bench, BrokenPromiseError, Check, promise
 from tare.contract.escape import escape, escape_to_others
 from tare.contract.hostile import floods_are_stopped, streams_have_limits
 from tare.contract.leftovers import left_on_host, named_after, notes, packet_rules
+from tare.contract.manifest import manifest_holds
 from tare.errors import SessionError
 from tare.platforms.parts.helpers import processes_by_pid
 from tare.timeouts import stretched, until
@@ -159,21 +160,25 @@ def work_is_accounted(bench: Bench) -> None:
 def helpers_are_counted(bench: Bench) -> None:
     """Each process that was started for an instance is in its control group, a shared daemon's helpers too."""
     before = set(processes_by_pid())
-    with bench.fresh() as running:
-        if not running.instance.accounted:
-            return
+    running = bench.start()
+    with contextlib.ExitStack() as on_failure:
+        on_failure.callback(running.stop)
         deadline = until(HELPERS_LIMIT_S)
         while outside := _outside(running, before):  # short-lived processes end meanwhile
             promise(time.monotonic() < deadline, f"not in its control group: {outside}")
             time.sleep(0.05)
+        on_failure.pop_all()
+    bench.spare(running)
 
 
 def _outside(running: RunningInstance, before: Collection[int]) -> list[str]:
-    """New processes of an instance that are not in its control group.
+    """New processes of an instance that are not in its control group; none of one that is not accounted.
 
     Its processes are: those in the group and their ancestors, those of its daemons, and those whose command line has
     its name.
     """
+    if not running.instance.accounted:
+        return []
     seen = processes_by_pid()
     group = running.instance.spec.group
     its = {pid for daemon in running.instance.daemons for pid in daemon.pids()}
@@ -274,26 +279,33 @@ def _tcp_by_perl(bench: Bench, running: RunningInstance) -> None:
 
 
 def four_at_once(bench: Bench) -> None:
-    """Four start in parallel, and each keeps its own files, or without an agent answers for itself."""
+    """Four start in parallel, each with an address and files of its own; without an agent each answers for itself."""
     with ThreadPoolExecutor(4) as pool:
         attempts = [pool.submit(bench.start) for _ in range(4)]
     running_instances = [attempt.result() for attempt in attempts if attempt.exception() is None]
-    try:
+    with contextlib.ExitStack() as on_failure:
+        for running in running_instances:
+            on_failure.callback(running.stop)
         for attempt in attempts:
             error = attempt.exception()
             if error is not None:
                 raise error
-        if not bench.platform.has_agent:
-            for running in running_instances:
-                _answers_again(running)
-            return
-        for number, running in enumerate(running_instances):
-            running.session.put("/data/who", str(number).encode(), 0o644)
-        seen = [running.session.get("/data/who", cap=10) for running in running_instances]
-        promise(seen == [b"0", b"1", b"2", b"3"], f"their files collide: {seen}")
-    finally:
+        _apart(bench, running_instances)
+        on_failure.pop_all()
+    bench.spare(*running_instances)
+
+
+def _apart(bench: Bench, running_instances: Sequence[RunningInstance]) -> None:
+    own = [address for running in running_instances if (address := running.instance.address.ping) is not None]
+    promise(len(set(own)) == len(own), f"they share an address: {own}")
+    if not bench.platform.has_agent:
         for running in running_instances:
-            running.stop()
+            _answers_again(running)
+        return
+    for number, running in enumerate(running_instances):
+        running.session.put("/data/who", str(number).encode(), 0o644)
+    seen = [running.session.get("/data/who", cap=10) for running in running_instances]
+    promise(seen == [b"0", b"1", b"2", b"3"], f"their files collide: {seen}")
 
 
 def death_is_noticed(bench: Bench) -> None:
@@ -354,7 +366,8 @@ def _kill(pids: Iterable[int]) -> None:
 
 #: Held to what has no agent too.
 WITHOUT_AGENT = frozenset(
-    {start_is_seen, network_both_ways, helpers_are_counted, four_at_once, stop_leaves_nothing, death_is_noticed}
+    {start_is_seen, manifest_holds, network_both_ways, helpers_are_counted, four_at_once}
+    | {stop_leaves_nothing, death_is_noticed}
 )
 CHECKS = tuple(
     Check(
@@ -366,9 +379,9 @@ CHECKS = tuple(
         needs_groups=run is memory_holds,
     )
     for run in (
-        start_is_seen, start_is_split, same_bits, stream_is_clean, codes_signals_stdin, time_limits_hold,
-        output_is_capped, thousand_commands, work_is_accounted, helpers_are_counted, cpus_hold, memory_holds,
-        network_both_ways, four_at_once, escape, escape_to_others, streams_have_limits, floods_are_stopped,
-        stop_leaves_nothing, death_is_noticed,
+        start_is_seen, start_is_split, manifest_holds, same_bits, stream_is_clean, codes_signals_stdin,
+        time_limits_hold, output_is_capped, thousand_commands, work_is_accounted, helpers_are_counted, cpus_hold,
+        memory_holds, network_both_ways, four_at_once, escape, escape_to_others, streams_have_limits,
+        floods_are_stopped, stop_leaves_nothing, death_is_noticed,
     )
 )  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tare.estimates.hodges_lehmann import hodges_lehmann
+from tare.estimates.hodges_lehmann import hodges_lehmann_rows
 from tare.model import CPU_COST, Arm, Design, Direction, Mode
 
 Floats = NDArray[np.float64]
@@ -155,9 +155,7 @@ def block_ratios(grid: Grid, arm: int, baseline: Sequence[int]) -> BlockRatios:
     logs = np.log(grid.values[[arm, *baseline]])
     estimates = np.full((len(baseline), grid.blocks.size), np.nan)
     for at, difference in enumerate(logs[0] - logs[1:]):
-        usable = ~np.isnan(difference)
-        for block in np.flatnonzero(usable.any(axis=1)):
-            estimates[at, block] = hodges_lehmann(difference[block, usable[block]])
+        estimates[at] = hodges_lehmann_rows(difference)
     return _over_arms(grid, estimates)
 
 

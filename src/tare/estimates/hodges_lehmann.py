@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
+import math
 
 import numpy as np
 from numpy.typing import NDArray
 
 #: Up to this many values all Walsh averages are made at once: 1,830 of them are quicker than a search.
 _SMALL = 60
+#: Of several rows so many pairs, twice, are looked at at a time: some MiB.
+_PAIRS_AT_ONCE = 1 << 20
 
 Floats = NDArray[np.float64]
 
@@ -23,13 +26,35 @@ def hodges_lehmann(values: Floats) -> float:
     if not ordered.size or not np.isfinite(ordered[[0, -1]]).all():
         raise ValueError("the estimate needs at least one value, and all of them finite")
     if ordered.size <= _SMALL:
-        return _by_all_pairs(ordered)
+        return float(_by_all_pairs(ordered[None])[0])
     return _by_bisection(ordered)
 
 
-def _by_all_pairs(ordered: Floats) -> float:
-    first, second = _pairs(ordered.size)
-    return float(np.median(ordered[first] + ordered[second])) / 2
+def hodges_lehmann_rows(rows: Floats) -> Floats:
+    """`hodges_lehmann` of each row of ``rows[row, value]`` over what is no NaN in it; NaN for a row without any.
+
+    Rows with as many values are done at once: a campaign has thousands of blocks of a few rounds. Raises `ValueError`
+    for any value that is infinite.
+    """
+    if np.isinf(rows).any():
+        raise ValueError("the estimate needs all values finite")
+    ordered = np.sort(rows, axis=1)  # NaN come last
+    sizes = np.count_nonzero(~np.isnan(rows), axis=1)
+    estimates = np.full(len(rows), np.nan)
+    for size in np.unique(sizes[sizes > 0]).tolist():
+        at = np.flatnonzero(sizes == size)
+        if size > _SMALL:
+            estimates[at] = [_by_bisection(row) for row in ordered[at, :size]]
+            continue
+        for part in np.array_split(at, math.ceil(at.size * size * size / _PAIRS_AT_ONCE)):
+            estimates[part] = _by_all_pairs(ordered[part, :size])
+    return estimates
+
+
+def _by_all_pairs(ordered: Floats) -> Floats:
+    """The estimate of each row of ``ordered[row, value]``."""
+    first, second = _pairs(ordered.shape[1])
+    return np.asarray(np.median(ordered[:, first] + ordered[:, second], axis=1)) / 2
 
 
 @functools.cache

@@ -83,7 +83,7 @@ def welch_interval(values: Floats, other_values: Floats, level: float) -> Interv
 
 def standard_error(interval: Interval, n_values: int, level: float = 0.95) -> float:
     """Standard error of the mean that `t_interval` of so many values, at least two, is from."""
-    return interval.half_width / float(stats.t.ppf((1 + level) / 2, n_values - 1))
+    return interval.half_width / float(special.stdtrit(n_values - 1, (1 + level) / 2))
 
 
 def smallest_effect(error: float, n_values: int, level: float = 0.95) -> float:
@@ -92,7 +92,7 @@ def smallest_effect(error: float, n_values: int, level: float = 0.95) -> float:
     ``(t((1 + level) / 2) + t(0.90)) error`` with n - 1 degrees of freedom, in the unit of the standard error. More than
     the half-width, beyond which one in two is found.
     """
-    quantiles = stats.t.ppf([(1 + level) / 2, POWER], n_values - 1)
+    quantiles = special.stdtrit(n_values - 1, [(1 + level) / 2, POWER])
     return float(quantiles.sum()) * error
 
 

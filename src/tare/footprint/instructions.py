@@ -7,6 +7,9 @@ plug-in's counts in its place, as for lines (`tare.footprint.lines`). Hits of a 
 - ``user``, ``kernel``: instructions of programs and of the kernel; ``repeated``: iterations of string instructions,
   which are not among them; ``loads``, ``stores``: instructions that read and wrote memory; ``calls``, ``switches``:
   system calls, and switches of tasks; ``faults``, ``interrupts``: page faults, and interrupts of devices and timers.
+- ``fetched``, ``moved``: lines of memory that a model of caches was asked for, of code and of data, where it was asked
+  for; ``l1i``, ``l1d``, ``l2``, ``l3``: those that this cache had not (lab/icount/caches.h).
+- ``units``: of a run, how many units its work was.
 - ``ready;PART``: the same until the agent was there, in a start.
 - ``of;WHOSE;COMMAND;PART``: the same of the tasks of a name; WHOSE is ``instance`` or ``host``. Their sum is the whole.
 - ``code;WHOSE;COMMAND;SIDE;PLACE``: instructions of those tasks by the code that they are of: SIDE ``user``, PLACE the
@@ -153,7 +156,7 @@ def completed(footprints: Iterable[Footprint], log: Path) -> Iterator[Footprint]
         number, group = _named(footprint)
         if number not in windows:
             raise ParseError(f"the emulator's plug-in wrote nothing of window {number}")
-        hits = hits_of(windows[number], group, footprint.scope)
+        hits = hits_of(windows[number], group, footprint.scope) | {UNITS: footprint.hits.get(UNITS, 0)}
         yield footprint.model_copy(update={"hits": {name: count for name, count in hits.items() if count > 0}})
 
 

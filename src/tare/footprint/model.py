@@ -33,7 +33,7 @@ NO_PATH = "[no path]"
 PARTS = ("user", "kernel", "repeated", "loads", "stores", "calls", "switches", "faults", "interrupts")
 #: Of code that was counted: programs', by file, and the kernel's, by function.
 SIDES = ("user", "kernel")
-#: Of a piece of a probe's work, beside these: how many units it was.
+#: Of a piece of a probe's work, or of all that a run did, beside these: how many units it was.
 UNITS = "units"
 
 

@@ -29,7 +29,7 @@ from tare.campaign.instances.launcher import PARENT_GROUP, InstanceLauncher, Run
 from tare.campaign.plan.plan import Job
 from tare.campaign.plan.schedule import Stage
 from tare.errors import Failed, ParseError, UnsupportedError, attempt
-from tare.footprint.model import EMPTY, IDLE, Counter, Counts, Footprint, Phase, Scope
+from tare.footprint.model import EMPTY, IDLE, UNITS, Counter, Counts, Footprint, Level, Phase, Scope
 from tare.footprint.result import Missed, Skipped
 from tare.host.cgroup import path_of
 from tare.model import Arm
@@ -192,13 +192,15 @@ class Walk:
         if isinstance(ran, Failed) and not (isinstance(ran.error, ParseError) and window.closed):
             yield self._missed(platform, job, repeat, ran)
             return
-        yield from window.footprints(platform.name, Phase.STEADY, workload.name, repeat, _scopes(live))
+        units = ran if isinstance(ran, int) and self.counter.level is Level.INSTRUCTIONS else 0
+        for footprint in window.footprints(platform.name, Phase.STEADY, workload.name, repeat, _scopes(live)):
+            yield footprint.model_copy(update={"hits": {**footprint.hits, UNITS: units}}) if units else footprint
 
-    def _run(self, job: Job, live: RunningInstance, window: _Window) -> None:
+    def _run(self, job: Job, live: RunningInstance, window: _Window) -> int:
+        """Run it; returns how many units the work was, 0 where its pieces say that themselves."""
         workload = job.workload
         if isinstance(workload, RunWorkload):
-            run_trial(workload, job.params, live, self.client, window.open, window.close)
-            return
+            return round(run_trial(workload, job.params, live, self.client, window.open, window.close).outcome.work)
         assert isinstance(workload, SliceWorkload), "no other kind is on the route"
         arm = live.arm
         stage = Stage(workload.name, workload.mode, (arm,), ((arm,),) * job.rounds)
@@ -207,6 +209,7 @@ class Walk:
         window.close()
         if sliced.error is not None:
             raise sliced.error
+        return 0
 
     def _end(self, live: RunningInstance | None) -> None:
         for failed in stop_all([live] if live is not None else []):

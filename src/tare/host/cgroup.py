@@ -34,6 +34,8 @@ DELEGATE = "log in to a session of systemd's (or `loginctl enable-linger`), whic
 CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory")
 #: A CPU quota is a time in each such period: the kernel's own default, and Docker's.
 PERIOD_US = 100_000
+#: By then the kernel has added up what each CPU counted for itself (mm/memcontrol.c: every 2 s).
+COUNTED_S = 2.5
 #: Of an engine that asks systemd for groups, on a host with v1's.
 NOT_SYSTEMDS = "it has its control groups made by systemd, which tare can join on a host with cgroup v2 alone"
 NOT_SYSTEMDS_FIX = "boot with systemd.unified_cgroup_hierarchy=1, or set the engine's cgroup driver to cgroupfs"
@@ -229,6 +231,22 @@ class Group:
         """Memory charged to it and all below: pages in use, page cache, the kernel's own for them."""
         return int(self._read("memory", "memory.current" if self._tree.unified else "memory.usage_in_bytes"))
 
+    def used_bytes(self) -> int:
+        """`memory_bytes` of a group that has been idle for `COUNTED_S`, without what the kernel has charged ahead.
+
+        It charges 64 pages at a time, and keeps what is left of them for each CPU until another group needs the place:
+        more than a small container takes. What it counts page by page is exact, but late.
+        """
+        exact = parse_memory_stat(self._read("memory", "memory.stat"), unified=self._tree.unified)
+        if exact is None:
+            return self.memory_bytes()
+        if self._tree.unified:
+            return exact
+        try:
+            return exact + int(self._read("memory", "memory.kmem.usage_in_bytes"))
+        except FileNotFoundError:  # a kernel that does not charge its own memory
+            return exact
+
     def pids(self) -> list[int]:
         """All processes in it and below, without the one that keeps its scope."""
         if self._tree.none:
@@ -330,6 +348,16 @@ def parse_cpu_stat(text: bytes) -> int:
         if name == b"usage_usec":
             return int(value) * 1000
     raise HostError("cpu.stat has no usage_usec")
+
+
+def parse_memory_stat(text: bytes, *, unified: bool) -> int | None:
+    """Bytes in use of a group and all below, from a ``memory.stat``; of v1 without the kernel's own.
+
+    None where v2 does not say how much the kernel has for it (before Linux 5.18).
+    """
+    values = {name: int(value) for name, value in (line.split() for line in text.splitlines())}
+    wanted = (b"anon", b"file", b"kernel", b"sock") if unified else (b"total_rss", b"total_cache")
+    return sum(values[name] for name in wanted) if set(wanted) <= values.keys() else None
 
 
 def parse_throttled(text: bytes) -> tuple[int, int] | None:

@@ -81,18 +81,27 @@ def ensure(agent: Path, *, progress: Progress, layers: Collection[Layer] = ()) -
 
     Raises `ImageError`.
     """
+    base_recipe = recipe.load(layers)
+    agent_hash = hashlib.sha256(agent.read_bytes()).hexdigest()
+    base = _place(base_recipe)
+    # What has its name is whole: nobody waits for another build who needs none.
+    if base.is_dir() and (image := _image(base, agent_hash, base_recipe.layers)).root.is_dir():
+        return image
     with locked(state.images(), progress):
-        base_recipe = recipe.load(layers)
         base = built_base(base_recipe, progress)
-        manifest = manifests.read(base)
-        agent_hash = hashlib.sha256(agent.read_bytes()).hexdigest()
-        digest = image_hash(manifest, agent_hash)
-        place = state.images() / digest[:16]
-        if not place.is_dir():
+        image = _image(base, agent_hash, base_recipe.layers)
+        if not image.root.is_dir():
             progress("adding the agent to the image")
-            with beside(place) as folder:
-                _assemble(base, agent, digest, folder)
-        return Image(digest, place / "root", manifest, agent_hash, base_recipe.layers)
+            with beside(image.root.parent) as folder:
+                _assemble(base, agent, image.hash, folder)
+        return image
+
+
+def _image(base: Path, agent_hash: str, layers: tuple[str, ...]) -> Image:
+    """The image of a base with an agent, whether it is there or not."""
+    manifest = manifests.read(base)
+    digest = image_hash(manifest, agent_hash)
+    return Image(digest, state.images() / digest[:16] / "root", manifest, agent_hash, layers)
 
 
 def image_hash(manifest: Manifest, agent_hash: str) -> str:

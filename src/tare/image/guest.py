@@ -6,8 +6,10 @@ kernel by its version, the initramfs by the hash of all that is in it.
 
 from __future__ import annotations
 
+import functools
 import gzip
 import hashlib
+import lzma
 import os
 import shutil
 import tempfile
@@ -108,15 +110,16 @@ def _initramfs(folder: Path, place: Path, release: str, modules: Sequence[str], 
     shell = busybox_path()  # which raises when cpio is missing
     busybox = shell if program is None else None
     init = program or resources.files("tare.image").joinpath("init.sh").read_bytes()
-    named = " ".join((release, *modules, *(APPLETS if busybox else ()))).encode()
+    files = _module_files(place / "lib" / "modules" / release)
+    # What is not a file is built in.
+    found = [files[name.replace("-", "_")] for name in modules if name.replace("-", "_") in files]
+    named = " ".join((release, *(file.name for file in found), *(APPLETS if busybox else ()))).encode()
     digest = hashlib.sha256(init + (busybox.read_bytes() if busybox else b"") + named).hexdigest()[:16]
     made = folder / f"initramfs-{digest}.gz"
     if not made.exists():
-        files = {file.stem: file for file in (place / "lib" / "modules" / release).rglob("*.ko")}
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             packed = Path(scratch, "packed")
-            # What is not a file is built in.
-            packed.write_bytes(pack(init, busybox, [files[name] for name in modules if name in files]))
+            packed.write_bytes(pack(init, busybox, found))
             packed.rename(made)
     return made
 
@@ -124,21 +127,44 @@ def _initramfs(folder: Path, place: Path, release: str, modules: Sequence[str], 
 def with_needed(modules: Sequence[str]) -> list[Path]:
     """The files of modules of the guest's kernel, after those that each needs. Raises `ImageError`."""
     place = _kernel(state.home() / "guest")
-    # In the kernel's own files the dash and the underscore are one.
-    files = {file.stem.replace("-", "_"): file for file in (place / "lib" / "modules").rglob("*.ko")}
+    files = _module_files(place / "lib" / "modules")
     in_order: dict[str, Path] = {}
 
     def add(name: str) -> None:
         file = files.get(name.replace("-", "_"))
         if file is None or name in in_order:  # what is not a file is built in
             return
-        for needed in needs(file.read_bytes()):
+        for needed in needs(module_bytes(file)):
             add(needed)
         in_order[name] = file
 
     for name in modules:
         add(name)
     return list(in_order.values())
+
+
+@functools.cache
+def _module_files(folder: Path) -> Mapping[str, Path]:
+    """The modules below a folder by name; in the kernel's own files the dash and the underscore are one."""
+    return {module_name(file).replace("-", "_"): file for file in folder.rglob("*.ko*")}
+
+
+def module_name(file: Path) -> str:
+    """What a module is called, from its file: ``virtio_blk.ko``, in Debian 13 ``virtio_blk.ko.xz``."""
+    return file.name.partition(".ko")[0]
+
+
+def module_bytes(file: Path) -> bytes:
+    """A module as the kernel loads it: not every kernel unpacks them itself, and no insmod of busybox's does."""
+    contents = file.read_bytes()
+    return lzma.decompress(contents) if file.suffix == ".xz" else contents
+
+
+def put_modules(files: Sequence[Path], folder: Path) -> None:
+    """Write modules to a folder, and in which order they are loaded to the file ``order`` there, for a boot script."""
+    for file in files:
+        Path(folder, f"{module_name(file)}.ko").write_bytes(module_bytes(file))
+    Path(folder, "order").write_text("".join(f"{module_name(file)}\n" for file in files))
 
 
 def needs(module: bytes) -> list[str]:
@@ -169,9 +195,7 @@ def pack(init: bytes, busybox: Path | None, modules: Sequence[Path]) -> bytes:
                 (tree / "bin" / name).symlink_to("busybox")
         (tree / "init").write_bytes(init)
         (tree / "init").chmod(0o755)
-        for module in modules:
-            shutil.copy(module, tree / "modules")
-        (tree / "modules" / "order").write_text("".join(f"{module.stem}\n" for module in modules))
+        put_modules(modules, tree / "modules")
         for path in (tree, *tree.rglob("*")):  # the same bytes whenever they are packed
             os.utime(path, (0, 0), follow_symlinks=False)
         return gzip.compress(_cpio(tree), mtime=0)

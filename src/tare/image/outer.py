@@ -98,9 +98,7 @@ def _fill(tree: Path, init: bytes, busybox: Path, files: Mapping[str, bytes], mo
         place.unlink(missing_ok=True)  # a link of busybox's by that name
         place.write_bytes(contents)
         place.chmod(0o755)
-    for module in modules:
-        shutil.copy(module, tree / "modules")
-    (tree / "modules" / "order").write_text("".join(f"{module.stem}\n" for module in modules))
+    guest.put_modules(modules, tree / "modules")
     (tree / "etc" / "passwd").write_text("root:x:0:0:root:/root:/bin/sh\n")
     (tree / "etc" / "group").write_text("root:x:0:\n")
     (tree / "etc" / "hosts").write_text("127.0.0.1 localhost\n")

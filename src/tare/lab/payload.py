@@ -6,6 +6,7 @@ and is sent when a lab runs.
 
 from __future__ import annotations
 
+import compileall
 import functools
 import hashlib
 import importlib.util
@@ -54,7 +55,7 @@ def ensure(image: Image, progress: Progress, python: tuple[int, int] = recipe.PY
     packages = Path(sysconfig.get_paths()["purelib"])
     built = [path for path in map(runtimes.find, runtimes.BUILT) if path is not None]
     named = [path.name for made in guests for path in (made.kernel, made.initramfs)]
-    facts = [image.hash, *named, _listing(packages), *map(_digest, built)]
+    facts = [image.hash, "root.tar", *named, _listing(packages), *map(_digest, built)]
     version = "{}.{}".format(*python)
     place = build.folder() / f"goods-{version}-{hashlib.sha256(repr(facts).encode()).hexdigest()[:16]}"
     with locked(build.folder(), progress, "the lab"):
@@ -78,12 +79,17 @@ def _prune(place: Path, version: str) -> None:
 
 
 def checkout() -> bytes:
-    """The code of tare itself as a tar, with compiled modules, which save seconds; of a checkout, its tests."""
+    """The code of tare itself as a tar, with compiled modules, which save seconds; of a checkout, its tests.
+
+    All modules are compiled here before: by emulation, each command in the lab would do it again.
+    """
     package = Path(tare.__file__).parent
     top = package.parent.parent
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as tar:
+        compileall.compile_dir(package, quiet=2)
         if (top / "pyproject.toml").is_file() and package.parent.name == "src":
+            compileall.compile_dir(top / "tests", maxlevels=0, quiet=2)  # what programs in a lab import
             for name in CHECKOUT:
                 if (top / name).exists():
                     tar.add(top / name, name)
@@ -128,7 +134,8 @@ def _fill(tree: Path, image: Image, guests: Sequence[guest.Guest], built: Sequen
     place = image.root.parent
     inside = home / "images" / place.name
     inside.mkdir(parents=True)
-    for source in (image.root, place / "manifest.json", forms.ext4(image, ROOT_BYTES)):
+    # What engines take of the image is made here: by emulation it takes half a minute.
+    for source in (image.root, place / "manifest.json", forms.oci_tar(image), forms.ext4(image, ROOT_BYTES)):
         _copy(source, inside)
     base = image_build.base_place()
     (home / "images" / base.name).mkdir()

@@ -11,7 +11,7 @@ from tare.host.filesystems import roots
 from tare.host.network import bridge
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
-from tare.image.forms import disk_bytes
+from tare.image.forms import image_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import left_open, rights, room
 from tare.platforms.parts.attempt import TrialSite, complaint, system_folders
@@ -79,7 +79,7 @@ class Bubblewrap(Platform):
 
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder."""
-        return Prepared("folder", disk_bytes(image.root), (image.root,), ("bwrap",))
+        return Prepared("folder", image_bytes(image), (image.root,), ("bwrap",))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Run bwrap in the foreground; bwrap itself is pid 1 inside, and reaps."""

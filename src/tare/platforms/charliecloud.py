@@ -13,7 +13,7 @@ from tare.host import distribution, processes, userns
 from tare.host.filesystems import roots
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
-from tare.image.forms import disk_bytes
+from tare.image.forms import image_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import left_open, room
 from tare.platforms.parts.attempt import TrialSite, complaint, system_folders
@@ -62,7 +62,7 @@ class Charliecloud(Platform):
 
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder."""
-        return Prepared("folder", disk_bytes(image.root), (image.root,), (PROGRAM,))
+        return Prepared("folder", image_bytes(image), (image.root,), (PROGRAM,))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Run it in the foreground: its stdin and stdout are the agent's."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import socket
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,6 +28,11 @@ from tare.platforms.parts.microvm import GUEST_CID, HOST_CID, PORT, MicroVm, lis
 PROGRAM = KIND = "cloud-hypervisor"
 #: What the monitor itself may take beside the guest's memory.
 MONITOR_BYTES = 64 << 20
+#: The releases from 30 to 35 take each disk as an option of its own; what older ones take was not looked at.
+OLDEST = (36, 0)
+#: Since this release the first sector of a disk whose format it had to find out is read-only, which ext4 writes with
+#: its superblock; earlier ones know no word for the format.
+NAMES_FORMAT = (50, 1)
 #: A guest that restarts has ended: there is no other switch that every kernel has.
 _KERNEL = ("console=ttyS0", "quiet", "reboot=k", "panic=-1")
 FIX = "put the project's release binary (cloud-hypervisor) on PATH: no package registry has it"
@@ -48,10 +54,21 @@ class CloudHypervisor(Platform):
     no_direct_io = f"{vm.NO_DIRECT_IO}, unless it is told direct=on"
     not_honoured = (vm.OWN_VOLUME, vm.beside(MONITOR_BYTES))
 
+    def __init__(self) -> None:
+        self._release = OLDEST  # until it is detected
+
     def detect(self) -> Availability:
         """Look for the program, and boot a trivial guest by it."""
         if processes.find(PROGRAM) is None:
             return Availability(False, reason=f"no {PROGRAM} binary on PATH", fix=FIX)
+        shown = processes.run([PROGRAM, "--version"], time_limit_s=10).text.strip()
+        if release(shown) < OLDEST:
+            why = f"it takes Cloud Hypervisor {OLDEST[0]} or newer: {shown!r}"
+            return Availability(False, reason=why, fix=FIX)
+        self._release = release(shown)
+        return self._tried(shown.split()[-1])
+
+    def _tried(self, version: str) -> Availability:
         if os.geteuid() != 0:
             return Availability(False, reason="a TAP needs root", fix="run tare as root (sudo)")
         lacking = bridge.no_tun()
@@ -59,13 +76,13 @@ class CloudHypervisor(Platform):
             return Availability(False, reason=lacking.what, fix=lacking.fix or "")
         try:
             made = guest.ensure(KIND)
-            why = firecracker.without_kvm() or complaint(processes.find(PROGRAM) or PROGRAM, made)
+            why = firecracker.without_kvm()
+            why = why or firecracker.explained(complaint(processes.find(PROGRAM) or PROGRAM, made))
         except (ImageError, HostError) as error:
             return Availability(False, reason=error.what, fix=error.fix or "")
         if why:
             return Availability(False, reason=why, fix=LAB)
-        version = processes.run([PROGRAM, "--version"], time_limit_s=10).text.split()
-        return Availability(True, version=version[-1] if version else "unknown", details={"guest kernel": made.release})
+        return Availability(True, version=version, details={"guest kernel": made.release})
 
     def prepare(self, image: Image) -> Prepared:
         """The image as an ext4 filesystem; each guest gets a copy that is thrown away."""
@@ -93,17 +110,24 @@ class CloudHypervisor(Platform):
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(listening(machine.socket))
             listener.listen(1)
-            begun = Begun(*vm.begin(spec, command(machine)), what="Cloud Hypervisor")
+            begun = Begun(*vm.begin(spec, command(machine, self._release)), what="Cloud Hypervisor")
             instance = come_up(spec, listener, begun, endpoint.address)
         return replace(instance, guest_bytes=machine.memory_bytes)
 
 
-def command(machine: MicroVm) -> list[str]:
-    """The command line of a machine, as the project's documentation has it."""
+def release(shown: str) -> tuple[int, int]:
+    """Its number, from what it says to ``--version`` ("cloud-hypervisor v51.0", "... v50.1-dirty"); (0, 0): none."""
+    found = re.search(r"\bv?(\d+)\.(\d+)", shown)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+def command(machine: MicroVm, version: tuple[int, int]) -> list[str]:
+    """The command line of a machine, as the project's documentation has it for a release."""
+    form = ",image_type=raw" if version >= NAMES_FORMAT else ""
     return [
         *booted(machine.kernel, machine.initramfs, words(machine)),
         *("--cpus", f"boot={machine.cpus}", "--memory", f"size={machine.memory_bytes >> 20}M"),
-        *("--disk", f"path={machine.root}", f"path={machine.data}"),
+        *("--disk", f"path={machine.root}{form}", f"path={machine.data}{form}"),
         *("--net", f"tap={machine.tap},mac={machine.mac}"),
         *("--vsock", f"cid={GUEST_CID},socket={machine.socket}"),
     ]

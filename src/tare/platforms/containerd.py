@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -16,7 +15,7 @@ from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.host.resources.resource import HostResource
 from tare.image.build import Image
-from tare.image.forms import disk_bytes
+from tare.image.forms import image_bytes
 from tare.platforms import crun, gvisor
 from tare.platforms.base import Availability, Instance, LaunchSpec, Observed, Platform, Prepared
 from tare.platforms.gvisor import NETSTACK, find_runsc
@@ -67,7 +66,7 @@ class Containerd(Platform):
             self.not_honoured = (crun.WRAPPED,)
 
     def detect(self) -> Availability:
-        """Run a trivial container of the host's own files, by a daemon that is stopped again where it is tare's."""
+        """Run a trivial container of the host's own files, by the daemon in use or one for its time."""
         missing = next((name for name in self._programs() if _path(name) is None), None)
         if missing is not None:
             fix = (
@@ -77,7 +76,7 @@ class Containerd(Platform):
         if os.geteuid() != 0:
             return Availability(False, reason="containerd is driven as root", fix="run tare as root (sudo)")
         try:
-            with contextlib.closing(Server()) as server:
+            with SHARED.lent() as server:
                 version, own = server.version(), server.own
                 lacking = too_old(self._shims, version)
                 if lacking is not None:
@@ -100,7 +99,7 @@ class Containerd(Platform):
         SHARED.taken(self.name).import_image(image)
         programs = ("ctr", *(_path(name) or name for name in self._programs()[2:]))
         # The snapshot is a copy of the image's folder.
-        return Prepared(f"image {containerd_server.image_tag(image)}", disk_bytes(image.root), (), programs)
+        return Prepared(f"image {containerd_server.image_tag(image)}", image_bytes(image), (), programs)
 
     def kept(self, image: Image) -> list[HostResource]:
         """The imported image, where the daemon is the host's."""

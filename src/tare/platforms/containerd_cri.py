@@ -16,8 +16,8 @@ from tare.host.daemons.cri import Runtime, fields, labelled, message
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
-from tare.image.forms import disk_bytes
-from tare.platforms.base import Address, Instance, LaunchSpec, Prepared
+from tare.image.forms import image_bytes
+from tare.platforms.base import NO_NETWORK, Address, Availability, Instance, LaunchSpec, Prepared
 from tare.platforms.containerd import Containerd
 from tare.platforms.parts import containerd_server, helpers, left_open, rights
 from tare.platforms.parts.containerd_server import SHARED, Server
@@ -31,6 +31,13 @@ _NAMESPACES = message({1: _NODE, 2: _CONTAINER})
 WITH_NODES_NETWORK = (
     "the pod has the node's network (hostNetwork): no CNI plugin is part of its start or of its packets' way"
 )
+#: Handlers whose pods cannot have it, and why; most nodes give them a network by CNI.
+WITHOUT_NODES_NETWORK = {
+    # runsc/sandbox/sandbox.go: where the bundle names no network namespace, as a hostNetwork pod's, it makes one.
+    "runsc": "gVisor's sandbox is in an empty network namespace then",
+    # Its Limitations.md: it may take the node's own links over.
+    "kata": "Kata's machines do not support it, and may break the node's",
+}
 
 
 class ContainerdCri(Containerd):
@@ -38,19 +45,26 @@ class ContainerdCri(Containerd):
 
     def __init__(self, name: str, runtime: str, title: str) -> None:
         super().__init__(name, runtime, title)
-        # Of netstack nothing is left: runsc gives its programs the node's sockets there.
-        self.network_path = "client, bridge, host stack"
+        self.network_path = NO_NETWORK if runtime in WITHOUT_NODES_NETWORK else "client, bridge, host stack"
         self.not_honoured = (*self.not_honoured, WITH_NODES_NETWORK)
         self.open_by_design = left_open.BY_NETWORK["host"]
         if runtime in {"runc", "crun"}:
             why = "no seccomp filter, as a pod has none that asks for none (SeccompDefault is off by default)"
             self.open_by_design = {**self.open_by_design, **left_open.doors(why, *left_open.UNFILTERED)}
 
+    def detect(self) -> Availability:
+        """As containerd; but handlers whose pods cannot have the node's network are refused."""
+        why = WITHOUT_NODES_NETWORK.get(self.runtime)
+        if why is not None:
+            reason = f"tare's pods have the node's network (hostNetwork), and {why}"
+            return Availability(False, reason=reason, fix=f"-p {self.name.replace('-cri', '')}")
+        return super().detect()
+
     def prepare(self, image: Image) -> Prepared:
         """Import the image where the CRI looks, and unpack it; in a daemon of the host's it stays."""
         SHARED.taken(self.name).import_image(image, containerd.CRI_NAMESPACE)
         shim = containerd_server.shim_program(self.runtime)
-        return Prepared(f"image {containerd_server.image_tag(image)}", disk_bytes(image.root), (), (shim, self.runtime))
+        return Prepared(f"image {containerd_server.image_tag(image)}", image_bytes(image), (), (shim, self.runtime))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Ask for the sandbox, the container and its start; then wait until the agent connects."""

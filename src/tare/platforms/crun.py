@@ -15,7 +15,7 @@ from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.host.tuning import pinning
 from tare.image.build import Image
-from tare.image.forms import disk_bytes
+from tare.image.forms import image_bytes
 from tare.model import Resources
 from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import genuine, left_open
@@ -104,7 +104,7 @@ class Crun(Platform):
 
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder."""
-        return Prepared("folder", disk_bytes(image.root), (image.root,), ("crun",))
+        return Prepared("folder", image_bytes(image), (image.root,), ("crun",))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Run the bundle."""

@@ -102,7 +102,7 @@ class Firecracker(Platform):
             return Availability(False, reason=lacking.what, fix=lacking.fix or "")
         try:
             made = guest.ensure(KIND)
-            why = without_kvm() or complaint(processes.find(PROGRAM) or PROGRAM, made)
+            why = without_kvm() or explained(complaint(processes.find(PROGRAM) or PROGRAM, made))
         except (ImageError, HostError) as error:
             return Availability(False, reason=error.what, fix=error.fix or "")
         if why:
@@ -259,15 +259,20 @@ def _owned(path: Path, jailed: bool) -> Path:
     return path
 
 
-@functools.cache
 def without_kvm() -> str:
-    """Why no guest runs by KVM here, as QEMU finds out where it is installed; "" when one may."""
-    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
-        return "KVM: /dev/kvm cannot be opened"
-    if processes.find(vm.PROGRAM) is None:
-        return ""
-    accel, why = vm.accelerated(guest.ensure())
-    return "" if accel == "kvm" else why
+    """Why no guest can run by KVM here; "" when one may."""
+    return "" if os.access(vm.KVM, os.R_OK | os.W_OK) else f"KVM: {vm.KVM} cannot be opened"
+
+
+def explained(why: str) -> str:
+    """Why a trial guest does not come up: where QEMU is installed and its guest does not either, KVM is the cause.
+
+    Which of them is at fault the monitor's own try decides: a QEMU that fails for a reason of its own refuses nothing.
+    """
+    if not why or processes.find(vm.PROGRAM) is None:
+        return why
+    accel, by_qemu = vm.accelerated(guest.ensure())
+    return why if accel == "kvm" else by_qemu
 
 
 @functools.cache

@@ -9,7 +9,7 @@ from tare.host import processes
 from tare.host.daemons import runtimes
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
-from tare.image.forms import disk_bytes
+from tare.image.forms import image_bytes
 from tare.model import Family
 from tare.platforms.base import Availability, Instance, LaunchSpec, Observed, Platform, Prepared
 from tare.platforms.parts import helpers
@@ -74,7 +74,7 @@ class Gvisor(Platform):
 
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder."""
-        return Prepared("folder", disk_bytes(image.root), (image.root,), (find_runsc() or "runsc",))
+        return Prepared("folder", image_bytes(image), (image.root,), (find_runsc() or "runsc",))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Run the bundle."""

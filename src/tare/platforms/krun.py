@@ -11,7 +11,7 @@ import os
 from tare.host import processes
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
-from tare.image.forms import disk_bytes
+from tare.image.forms import image_bytes
 from tare.platforms import crun
 from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.gvisor import KVM_FIX
@@ -48,7 +48,7 @@ class Krun(Platform):
 
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder."""
-        return Prepared("folder", disk_bytes(image.root), (image.root,), (PROGRAM,))
+        return Prepared("folder", image_bytes(image), (image.root,), (PROGRAM,))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Run the bundle."""

@@ -166,7 +166,7 @@ class LibvirtLxc(Libvirt):
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder, and a libvirtd."""
         self._running_daemon()
-        return Prepared("folder", forms.disk_bytes(image.root), (image.root,), (str(self._program()),))
+        return Prepared("folder", forms.image_bytes(image), (image.root,), (str(self._program()),))
 
     def _program(self) -> Path | None:
         return libvirtd.lxc_program()

@@ -15,7 +15,7 @@ from tare.host.resources import removers
 from tare.host.resources.claims import LXC_LOCKS
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
-from tare.image.forms import disk_bytes
+from tare.image.forms import image_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import left_open
 from tare.platforms.parts.attempt import TrialSite, complaint, system_folders
@@ -96,7 +96,7 @@ class Lxc(Platform):
 
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder."""
-        return Prepared("folder", disk_bytes(image.root), (image.root,), ("lxc-start",))
+        return Prepared("folder", image_bytes(image), (image.root,), ("lxc-start",))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Write the configuration and start it in the foreground: its stdin and stdout are the agent's."""

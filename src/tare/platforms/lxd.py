@@ -15,7 +15,7 @@ from tare.host.network.fence import BRIDGE
 from tare.host.resources.journal import CleanupStack
 from tare.host.tuning import pinning
 from tare.image.build import Image
-from tare.image.forms import disk_bytes
+from tare.image.forms import image_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import helpers, left_open
 from tare.platforms.parts.attempt import TrialSite, complaint
@@ -38,7 +38,7 @@ class Lxd(Platform):
         self.title = f"{kind.title}: a container of its daemon{', privileged' if privileged else ''}"
         self.open_by_design = left_open.PRIVILEGED_LXC if privileged else left_open.UNPRIVILEGED_LXC
         self._privileged = privileged
-        self.daemon = kind.daemon
+        self.daemon = Path(kind.daemon).name
         self._kind = kind
         self._held: Server | None = None
         self._lock = threading.Lock()  # several instances may start at once, and the first starts the daemon
@@ -66,7 +66,7 @@ class Lxd(Platform):
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder, and the daemon, which stays until `close`."""
         self._server()
-        return Prepared("folder", disk_bytes(image.root), (image.root,))
+        return Prepared("folder", image_bytes(image), (image.root,))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Make the container; then start it and run the agent in it."""

@@ -17,7 +17,7 @@ from tare.host.filesystems import roots
 from tare.host.network import bridge
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
-from tare.image.forms import disk_bytes
+from tare.image.forms import image_bytes
 from tare.model import Family
 from tare.platforms.base import AGENT, Address, Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import left_open
@@ -46,7 +46,7 @@ class Native(Platform):
 
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder."""
-        return Prepared("folder", disk_bytes(image.root), (image.root,), ("chroot",))
+        return Prepared("folder", image_bytes(image), (image.root,), ("chroot",))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Start the agent in a chroot, in the instance's control group."""

@@ -13,7 +13,7 @@ from tare.host.resources.claims import NSPAWN
 from tare.host.resources.journal import CleanupStack
 from tare.host.resources.resource import HostResource
 from tare.image.build import Image
-from tare.image.forms import disk_bytes
+from tare.image.forms import image_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import left_open
 from tare.platforms.parts.attempt import TrialSite, complaint, system_folders
@@ -110,7 +110,7 @@ class Nspawn(Platform):
 
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder."""
-        return Prepared("folder", disk_bytes(image.root), (image.root,), ("systemd-nspawn",))
+        return Prepared("folder", image_bytes(image), (image.root,), ("systemd-nspawn",))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Run it in the foreground."""

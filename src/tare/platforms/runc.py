@@ -5,7 +5,7 @@ from __future__ import annotations
 from tare.host import distribution, processes
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
-from tare.image.forms import disk_bytes
+from tare.image.forms import image_bytes
 from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import genuine, left_open
 from tare.platforms.parts.oci import Net, launch_bundle
@@ -42,7 +42,7 @@ class Runc(Platform):
 
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder."""
-        return Prepared("folder", disk_bytes(image.root), (image.root,), ("runc",))
+        return Prepared("folder", image_bytes(image), (image.root,), ("runc",))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Run the bundle."""

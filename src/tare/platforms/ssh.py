@@ -194,7 +194,7 @@ class Ssh(Platform):
             self._copy(key, forms.oci_tar(image), facts)
         script = f"{HOME}/{key}/remote.sh"
         self._run("/bin/sh", script, "sweep", limit_s=LOOK_LIMIT_S)
-        return Prepared("folder on the remote host", forms.disk_bytes(image.root))
+        return Prepared("folder on the remote host", forms.image_bytes(image))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:  # noqa: ARG002 (nothing is made on this host)
         """Let the remote host set up the chroot, then start the agent, which is on ssh's stdin and stdout."""

@@ -8,7 +8,7 @@ from tare.host import processes
 from tare.host.daemons import runtimes
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
-from tare.image.forms import disk_bytes
+from tare.image.forms import image_bytes
 from tare.platforms import crun
 from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import left_open
@@ -42,7 +42,7 @@ class Youki(Platform):
 
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder."""
-        return Prepared("folder", disk_bytes(image.root), (image.root,), (runtimes.find("youki") or "youki",))
+        return Prepared("folder", image_bytes(image), (image.root,), (runtimes.find("youki") or "youki",))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Run the bundle."""

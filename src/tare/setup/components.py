@@ -42,6 +42,11 @@ _QEMU = Need("qemu-system-x86", "runs virtual machines", ("qemu-system-x86_64",)
 _QEMU_IMG = Need("qemu-utils", "makes virtual machines' disks", ("qemu-img",))
 _BUSYBOX = Need("busybox-static", "is the userland of a guest's first seconds", ("busybox",))
 _CPIO = Need("cpio", "packs a guest's first file system", ("cpio",))
+#: As Debian 12 packs its kernels, and 13.
+_UNPACK_KERNEL = (
+    Need("lz4", "unpacks the guest's kernel, of Debian 12", ("lz4",)),
+    Need("zstd", "unpacks the guest's kernel, of Debian 13", ("zstd",)),
+)
 _BUBBLEWRAP = Need("bubblewrap", "starts sandboxes, and is the jail of other monitors", ("bwrap",))
 #: Debian 12's runsc is older than systrap.
 _RUNSC = ("bin/runsc", "runsc:systrap")
@@ -172,12 +177,12 @@ COMPONENTS: Mapping[str, Component] = {
     ),
     "firecracker": Component(
         "Firecracker's virtual machines; the program itself is its project's, put it on PATH",
-        (_BUSYBOX, _CPIO, Need("lz4", "unpacks the guest's kernel", ("lz4",))),
+        (_BUSYBOX, _CPIO, *_UNPACK_KERNEL),
         ("firecracker",),
     ),
     "cloud-hypervisor": Component(
         "Cloud Hypervisor's virtual machines; the program itself is its project's, put it on PATH",
-        (_BUSYBOX, _CPIO, Need("lz4", "unpacks the guest's kernel", ("lz4",))),
+        (_BUSYBOX, _CPIO, *_UNPACK_KERNEL),
         ("cloud-hypervisor",),
     ),
     "uml": Component(

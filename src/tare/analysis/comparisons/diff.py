@@ -10,12 +10,12 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
+from tare import lazily
 from tare.analysis.comparisons.many import holm
 from tare.analysis.comparisons.sides import Side, Way, aligned, grid_of, parts_of, side_of, sides_of
 from tare.analysis.comparisons.thresholds import Thresholds
@@ -26,6 +26,11 @@ from tare.estimates.overhead import overhead
 from tare.estimates.widths import blocks_needed
 from tare.model import CPU_COST, Design, Direction
 from tare.store import CampaignRecord, MetricRecord, Store, WorkloadRecord, workload_seconds
+
+if TYPE_CHECKING:
+    from scipy import special
+else:
+    special = lazily.LazyModule("scipy.special")
 
 #: The share of comparisons of this kind in which some regression may be found where there is none.
 LEVEL = 0.05

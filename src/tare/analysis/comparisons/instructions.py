@@ -71,7 +71,7 @@ def changes(
         if was is not None and was.least > 0 and limit is not None:
             change = _change(platform, workload, figure, limit, was, amount, (repeats(old), repeats(new)))
             sides = [_of(old, names[0] if names else platform, workload), _of(new, platform, workload)]
-            yield change if figure == UNIT else replace(change, pieces=_pieces(*sides))
+            yield change if any(map(instructions.in_pieces, sides)) else replace(change, pieces=_pieces(*sides))
 
 
 def _of(footprints: Sequence[Footprint], platform: str, workload: str) -> list[Footprint]:
@@ -86,9 +86,13 @@ def _of(footprints: Sequence[Footprint], platform: str, workload: str) -> list[F
 
 
 def _pieces(old: Sequence[Footprint], new: Sequence[Footprint]) -> tuple[Piece, ...]:
-    """Both sides' code by median, the most changed first; () where one side has none, as files of an older tare."""
+    """Both sides' code by median, the most changed first; () where one side has none, as files of an older tare.
+
+    Of a run for one unit, where it has units.
+    """
     before, after = (
-        {(code.side, code.place): code.amount.median for code in instructions.code(side)} for side in (old, new)
+        {(code.side, code.place): code.amount.median / instructions.units(side) for code in instructions.code(side)}
+        for side in (old, new)
     )
     if not before or not after:
         return ()

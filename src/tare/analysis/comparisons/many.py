@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
+from tare import lazily
 from tare.analysis.inputs import NoAnswer, level_of, names_of, refuse_extremes, spread
 from tare.estimates.intervals import Interval
+
+if TYPE_CHECKING:
+    from scipy import special
+else:
+    special = lazily.LazyModule("scipy.special")
 
 #: Below this many blocks there are too few patterns of signs (2^(n-1) of them) for the far end of their distribution.
 MAX_T_FROM = 8
@@ -130,8 +137,8 @@ def all_pairs(values: ArrayLike, names: Sequence[str], *, level: float = 0.95) -
         critical = np.full(len(pairs), greatest[-1 - beyond])
         p = (1 + len(greatest) - np.searchsorted(greatest, np.abs(t), side="left")) / (1 + len(greatest))
     else:
-        method, p = Method.HOLM, holm(2 * stats.t.sf(np.abs(t), n - 1))
-        critical = stats.t.isf((1 - level) / 2 / len(pairs), n - 1)
+        method, p = Method.HOLM, holm(2 * special.stdtr(n - 1, -np.abs(t)))
+        critical = -special.stdtrit(n - 1, (1 - level) / 2 / len(pairs))
     half = critical * error
     columns = (mean, half, t, p, n, critical)
     compared = tuple(
@@ -144,6 +151,7 @@ def all_pairs(values: ArrayLike, names: Sequence[str], *, level: float = 0.95) -
     return AllPairs(method, whole, len(table) - whole, float(critical.max()), compared, unanswered)
 
 
+@functools.lru_cache(maxsize=4)
 def _signs(n: int) -> Floats:
     """Patterns of signs for n blocks; a pattern and its opposite give the same t but for its sign."""
     if n <= _ALL_SIGNS:

@@ -5,15 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import special
 
+from tare import lazily
 from tare.analysis.comparisons.many import holm
 from tare.analysis.comparisons.verdicts import EQUAL, Kind
 from tare.analysis.results import MetricResult, PlatformResult
 from tare.estimates.intervals import Interval
 from tare.model import Direction
+
+if TYPE_CHECKING:
+    from scipy import special
+else:
+    special = lazily.LazyModule("scipy.special")
 
 #: The share of reports in which some verdict may be wrong, once they are corrected.
 LEVEL = 0.05

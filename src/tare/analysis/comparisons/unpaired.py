@@ -5,14 +5,20 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
+from tare import lazily
 from tare.analysis.comparisons.many import holm
 from tare.analysis.inputs import NoAnswer, level_of, samples, spread
 from tare.estimates.intervals import Interval
+
+if TYPE_CHECKING:
+    from scipy import special, stats
+else:
+    special, stats = lazily.LazyModule("scipy.special"), lazily.LazyModule("scipy.stats")
 
 Floats = NDArray[np.float64]
 
@@ -119,7 +125,7 @@ def rank_pairs(groups: Mapping[str, ArrayLike]) -> tuple[GroupPair, ...]:
 def _overall(statistic: float, df_between: float, df_within: float) -> Overall:
     """With its p. Means that are equal come out of scipy as a trifle below zero, with a p that is no number."""
     statistic = max(0.0, statistic)
-    return Overall(statistic, df_between, df_within, float(stats.f.sf(statistic, df_between, df_within)))
+    return Overall(statistic, df_between, df_within, float(special.fdtrc(df_between, df_within, statistic)))
 
 
 def _rank_sum(first: Floats, second: Floats) -> float:

@@ -5,13 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
+from tare import lazily
 from tare.analysis.exposure.footprints import Exposure, View
 from tare.footprint.model import Phase
+
+if TYPE_CHECKING:
+    from scipy import stats
+else:
+    stats = lazily.LazyModule("scipy.stats")
 
 #: The rate of a thing that no platform hit this often in a workload is too uncertain to be compared.
 MIN_HITS = 100

@@ -67,12 +67,7 @@ def work(footprints: Sequence[Footprint]) -> Amount | None:
 
 def unit(footprints: Sequence[Footprint]) -> Amount | None:
     """Instructions of programs and of the kernel together for one unit; None where the work has none."""
-    values = [
-        statistics.median((piece.get("user", 0) + piece.get("kernel", 0)) / piece[UNITS] for piece in known)
-        for footprint in footprints
-        if (known := pieces(footprint.hits))
-    ]
-    return Amount.of(values) if values else None
+    return _per_unit(footprints, ("user", "kernel"))
 
 
 def until_ready(footprints: Sequence[Footprint]) -> Amount | None:
@@ -135,16 +130,67 @@ def by_command(hits: Mapping[str, int]) -> dict[tuple[str, str], int]:
 
 
 def per_unit(footprints: Sequence[Footprint], name: str) -> Amount | None:
-    """A part of a probe's work for one unit: of each repeat the median over its pieces. None: no pieces were counted.
+    """A part of the work for one unit: of each repeat the median over a probe's pieces, or all of a run by its units.
 
-    The median, as now and then the kernel's clock interrupts a piece, which adds what no unit causes.
+    The median, as now and then the kernel's clock interrupts a piece, which adds what no unit causes. A run has in it
+    what its programs do to start. None: the work has no units.
     """
-    values = [
-        statistics.median(piece.get(name, 0) / piece[UNITS] for piece in known)
-        for footprint in footprints
-        if (known := pieces(footprint.hits))
-    ]
+    return _per_unit(footprints, (name,))
+
+
+def in_pieces(footprints: Sequence[Footprint]) -> bool:
+    """Whether the units of the work were counted piece by piece."""
+    return any(pieces(footprint.hits) for footprint in footprints)
+
+
+def units(footprints: Sequence[Footprint]) -> float:
+    """How many units a run was, the median over repeats; 1 where it has none."""
+    return statistics.median(footprint.hits.get(UNITS, 1) for footprint in footprints) if footprints else 1
+
+
+def _per_unit(footprints: Sequence[Footprint], names: Sequence[str]) -> Amount | None:
+    values = []
+    for footprint in footprints:
+        known = pieces(footprint.hits)
+        if known:
+            values.append(
+                statistics.median(sum(piece.get(name, 0) for name in names) / piece[UNITS] for piece in known)
+            )
+        elif footprint.hits.get(UNITS):
+            values.append(sum(_beside(footprint, name) for name in names) / footprint.hits[UNITS])
     return Amount.of(values) if values else None
+
+
+#: Of the caches' model: each cache with the parts that are what it was asked for, and the part that it had not.
+CACHES: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "L1i": (("fetched",), "l1i"),
+    "L1d": (("moved",), "l1d"),
+    "L2": (("l1i", "l1d"), "l2"),
+    "L3": (("l2",), "l3"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """What one modelled cache was asked for, and how much of that it had not: lines of 64 bytes."""
+
+    name: str
+    asked: Amount
+    missed: Amount
+
+
+def caches(footprints: Sequence[Footprint]) -> list[Cache]:
+    """What the modelled caches did without tare's own commands; [] where none were modelled."""
+    if not any(footprint.hits.get("fetched") for footprint in footprints):
+        return []
+    return [
+        Cache(
+            name,
+            Amount.of(sum(_beside(footprint, part) for part in asked) for footprint in footprints),
+            Amount.of(_beside(footprint, missed) for footprint in footprints),
+        )
+        for name, (asked, missed) in CACHES.items()
+    ]
 
 
 def pieces(hits: Mapping[str, int]) -> list[dict[str, int]]:

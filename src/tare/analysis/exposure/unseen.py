@@ -7,11 +7,16 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING
 
-from scipy import stats
-
+from tare import lazily
 from tare.analysis.inputs import NoAnswer, level_of
 from tare.estimates.intervals import Interval
+
+if TYPE_CHECKING:
+    from scipy import stats
+else:
+    stats = lazily.LazyModule("scipy.stats")
 
 
 def jaccard(first: AbstractSet[str], second: AbstractSet[str]) -> float:

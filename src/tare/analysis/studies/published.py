@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from scipy import stats
-
+from tare import lazily
 from tare.analysis.studies.profile import checked, evaluate
 from tare.analysis.studies.scores import overhead_ratio, trial_count_overhead
 from tare.estimates.overhead import variability_overhead
 from tare.literature import Figure, Study
 from tare.literature.model import Change, Derived, Slip
+
+if TYPE_CHECKING:
+    from scipy import stats
+else:
+    stats = lazily.LazyModule("scipy.stats")
 
 #: How far a rounded figure may be from what it stands for, in its last decimal.
 _HALF = 0.5 + 1e-9

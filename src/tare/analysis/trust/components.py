@@ -5,13 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
 
+from tare import lazily
 from tare.analysis.inputs import NoAnswer, level_of, sample, spread
 from tare.estimates.intervals import Interval
+
+if TYPE_CHECKING:
+    from scipy import special
+else:
+    special = lazily.LazyModule("scipy.special")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +58,7 @@ def components(blocks: Sequence[ArrayLike], *, level: float = 0.95) -> Component
     rounds = (n - float((sizes**2).sum()) / n) / (a - 1)
     between = max(0.0, (square_between - square_within) / rounds)
     ratio = square_between / square_within
-    tails = stats.f.ppf([(1 - level) / 2, (1 + level) / 2], a - 1, n - a)
+    tails = special.fdtri(a - 1, n - a, [(1 - level) / 2, (1 + level) / 2])
     icc = Interval(
         between / (between + square_within),
         _icc(ratio / float(tails[1]), rounds),

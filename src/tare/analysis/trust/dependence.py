@@ -67,13 +67,14 @@ def dependence(series: Sequence[BlockRatios]) -> Dependence | None:
     table = np.zeros((blocks.size, len(varied)))
     for at, ratios in enumerate(varied):
         table[np.searchsorted(blocks, ratios.blocks), at] = (ratios.logs - ratios.logs.mean()) / ratios.logs.std()
-    seen = _lagged(table)
+    total = float((table**2).sum())  # in whatever order
+    seen = _lagged(table, total)
     rng = np.random.default_rng(_SEED)
-    shuffled = np.array([_lagged(table[rng.permutation(blocks.size)]) for _ in range(_SHUFFLES)])
+    shuffled = np.array([_lagged(table[rng.permutation(blocks.size)], total) for _ in range(_SHUFFLES)])
     p = (1 + np.count_nonzero(shuffled >= seen)) / (1 + _SHUFFLES)
     longest = max(ratios.logs.size for ratios in varied)
     return Dependence(len(varied), longest, seen, float(shuffled.mean()), float(shuffled.std(ddof=1)), float(p))
 
 
-def _lagged(table: Floats) -> float:
-    return float((table[:-1] * table[1:]).sum() / (table**2).sum())
+def _lagged(table: Floats, total: float) -> float:
+    return float(np.vdot(table[:-1], table[1:])) / total

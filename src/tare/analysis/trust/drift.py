@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import stats
 
+from tare import lazily
 from tare.analysis.comparisons.verdicts import Closed, Question, Reason
 from tare.analysis.evidence import Evidence
+
+if TYPE_CHECKING:
+    from scipy import stats
+else:
+    stats = lazily.LazyModule("scipy.stats")
 
 #: Rank correlation of a block's number with its ratio beyond which it drifts, from `DRIFT_FROM` blocks on; with few
 #: blocks chance gives as much, so it must be improbable (`DRIFT_P`) too.

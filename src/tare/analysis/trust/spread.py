@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import optimize, stats
 
+from tare import lazily
 from tare.analysis.inputs import NoAnswer, level_of, sample
 from tare.estimates.intervals import Interval
+
+if TYPE_CHECKING:
+    from scipy import optimize, special, stats
+else:
+    optimize, special = lazily.LazyModule("scipy.optimize"), lazily.LazyModule("scipy.special")
+    stats = lazily.LazyModule("scipy.stats")
 
 Floats = NDArray[np.float64]
 
@@ -23,7 +30,7 @@ def sd_ratio_f(first: ArrayLike, second: ArrayLike, *, level: float = 0.95) -> I
     level_of(level)
     x, y = _two(first, second, at_least=2)
     ratio = float(x.var(ddof=1) / y.var(ddof=1))
-    low, high = stats.f.ppf([(1 - level) / 2, (1 + level) / 2], x.size - 1, y.size - 1)
+    low, high = special.fdtri(x.size - 1, y.size - 1, [(1 - level) / 2, (1 + level) / 2])
     return Interval(*(math.sqrt(each) for each in (ratio, ratio / float(high), ratio / float(low))))
 
 
@@ -36,26 +43,26 @@ def sd_ratio_bonett(first: ArrayLike, second: ArrayLike, *, level: float = 0.95)
     """
     level_of(level)
     x, y = _two(first, second, at_least=5)
-    n = np.array([x.size, y.size])
-    z = float(stats.norm.isf((1 - level) / 2))
-    if n.min() <= z:
+    n = (x.size, y.size)
+    z = -float(special.ndtri((1 - level) / 2))
+    if min(n) <= z:
         raise NoAnswer(f"a level of {level} needs more than {z:.1f} values a sample")
-    variances = x.var(ddof=1), y.var(ddof=1)
+    variances = float(x.var(ddof=1)), float(y.var(ddof=1))
     squares = [each * (size - 1) for each, size in zip(variances, n, strict=True)]
     fourths = [float(((each - _trimmed(each)) ** 4).sum()) for each in (x, y)]
-    ratio = float(variances[0] / variances[1])
+    ratio = variances[0] / variances[1]
     middle = math.log(ratio * (n[0] / (n[0] - z)) / (n[1] / (n[1] - z)))
 
     def miss(log_sd: float, side: int) -> float:
         """How far an end lies from where its own kurtosis puts it."""
         scale = math.exp(2 * log_sd)
-        kurtosis = n.sum() * (fourths[0] + scale**2 * fourths[1]) / (squares[0] + scale * squares[1]) ** 2
-        error = math.sqrt(float(((kurtosis - (n - 3) / n) / (n - 1)).sum()))
+        kurtosis = sum(n) * (fourths[0] + scale**2 * fourths[1]) / (squares[0] + scale * squares[1]) ** 2
+        error = math.sqrt(sum((kurtosis - (size - 3) / size) / (size - 1) for size in n))
         return 2 * log_sd - middle - side * z * error
 
     # No scale makes the pooled kurtosis greater than the greater of the samples' own: an end is no farther away.
-    worst = n.sum() * max(fourth / square**2 for fourth, square in zip(fourths, squares, strict=True))
-    far = 1.0 + z * math.sqrt(float((worst / (n - 1)).sum()))
+    worst = sum(n) * max(fourth / square**2 for fourth, square in zip(fourths, squares, strict=True))
+    far = 1.0 + z * math.sqrt(sum(worst / (size - 1) for size in n))
     low, high = (optimize.brentq(miss, (middle - far) / 2, (middle + far) / 2, args=(side,)) for side in (-1, 1))
     return Interval(math.sqrt(ratio), math.exp(low), math.exp(high))
 
@@ -72,7 +79,7 @@ def sd_ratio_pitman(first: ArrayLike, second: ArrayLike, *, level: float = 0.95)
     unshared = 1 - float(np.corrcoef(x, y)[0, 1]) ** 2
     if unshared < 1e-12:
         return Interval(*[math.sqrt(ratio)] * 3)
-    t = float(stats.t.isf((1 - level) / 2, x.size - 2))
+    t = -float(special.stdtrit(x.size - 2, (1 - level) / 2))
     k = 1 + 2 * unshared * t**2 / (x.size - 2)
     wide = k + math.sqrt(k * k - 1)
     return Interval(*(math.sqrt(each) for each in (ratio, ratio / wide, ratio * wide)))

@@ -13,13 +13,11 @@ from tare.campaign.instances.launcher import RunningInstance
 from tare.campaign.instances.pool import InstancePool
 from tare.campaign.plan.schedule import Stage
 from tare.errors import ParseError
+from tare.host import cgroup
 from tare.host.facts import counters
 from tare.model import CPU_COST, Arm, Mode, Sample
 from tare.workloads.apart import Load, ProbeDensity, RunDensity, StartDensity, WeightDensity
 from tare.workloads.base import Params, SliceWorkload
-
-#: Before memory is measured: a new agent and its guest's kernel still free memory for a moment.
-SETTLE_S = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,15 +113,17 @@ def starts(workload: StartDensity, params: Params, pool: InstancePool) -> ApartR
 
 
 def weights(workload: WeightDensity, params: Params, pool: InstancePool) -> ApartResult:
-    """Grow the pool step by step, and measure the memory of all instances."""
+    """Grow the pool step by step, and measure the memory of all instances once they are idle.
+
+    A new agent and its guest's kernel still free memory for a moment, and the kernel adds up late.
+    """
     before = counters.memory().available
     loads = []
     for count in workload.counts(params):
         running_instances = pool.grow(count)
-        time.sleep(SETTLE_S)
-        loads.append(
-            Load(tuple(running.measure_memory() for running in running_instances), counters.memory().available)
-        )
+        time.sleep(cgroup.COUNTED_S)
+        each = tuple(running.measure_memory(idle=True) for running in running_instances)
+        loads.append(Load(each, counters.memory().available))
     return ApartResult(_samples(workload.measure_memory(before, loads)))
 
 

@@ -75,14 +75,18 @@ class RunningInstance:
         """CPU time of the whole platform for it so far, in ns; None where this host does not account its work."""
         return self.instance.spec.group.cpu_ns() if self.instance.accounted else None
 
-    def measure_memory(self) -> Weight:
-        """What it takes of this host's memory now. Raises `HostError` where this host does not account its work."""
+    def measure_memory(self, *, idle: bool = False) -> Weight:
+        """What it takes of this host's memory now. Raises `HostError` where this host does not account its work.
+
+        ``idle``: it has been for `cgroup.COUNTED_S`, so that its group's memory can be told to the page.
+        """
         if not self.instance.accounted:
             raise HostError("its memory cannot be read: it is another machine's, or in no control group")
         group = self.instance.spec.group
         pids = self.instance.host_processes()
         guest = memory.mapping_bytes(pids, self.instance.guest_bytes) if self.instance.guest_bytes else None
-        return Weight(group.memory_bytes(), memory.pss_bytes(pids), memory.host_bytes(), guest)
+        charged = group.used_bytes() if idle else group.memory_bytes()
+        return Weight(charged, memory.pss_bytes(pids), memory.host_bytes(), guest)
 
     def daemon_cpu_ns(self) -> int | None:
         """CPU time of the platform's shared daemons so far, in ns; None where there are none that can be read."""

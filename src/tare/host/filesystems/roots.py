@@ -227,7 +227,13 @@ def _descriptor(opened: int) -> Iterator[int]:
 
 
 def cached_share(folder: Path, name: str) -> float | None:
-    """What share of a file's data the host's page cache holds, 0 to 1 (mincore(2)); None where there is no such file.
+    """What share of a file's data the host's page cache holds, 0 to 1; None as `cached_bytes`, and without data."""
+    counted = cached_bytes(folder, name)
+    return counted[0] / counted[1] if counted is not None and counted[1] else None
+
+
+def cached_bytes(folder: Path, name: str) -> tuple[int, int] | None:
+    """How much of a file's data the host's page cache holds (mincore(2)), of how much, in bytes; None: no such file.
 
     ``name``: the file's path below a folder that a sandbox writes to. Of a sparse file the windows that are all hole do
     not count. None too where data is scattered over more than `MAX_WINDOWS`: no workload writes such a file.
@@ -236,11 +242,11 @@ def cached_share(folder: Path, name: str) -> float | None:
         file = beneath.regular(top, name)
         if file is not None:
             with _descriptor(file):
-                return _cached_share(file)
+                return _cached_bytes(file)
     return None
 
 
-def _cached_share(file: int) -> float | None:
+def _cached_bytes(file: int) -> tuple[int, int] | None:
     cached = pages = windows = 0
     try:
         for offset, length in _data(file):
@@ -253,7 +259,7 @@ def _cached_share(file: int) -> float | None:
             pages += len(states)
     except (ValueError, OSError):  # a sandbox has made it shorter meanwhile
         return None
-    return cached / pages if pages else None
+    return cached * mmap.PAGESIZE, pages * mmap.PAGESIZE
 
 
 def _data(file: int) -> Iterator[tuple[int, int]]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
 import secrets
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tare.errors import PlatformError
@@ -102,7 +103,8 @@ class Server:
                 self._cleanup,
                 "containerd",
                 ["containerd", "--config", str(config)],
-                ready=lambda: processes.run(ask, time_limit_s=10).code == 0,
+                # Before there is a socket its client would only be started to fail.
+                ready=lambda: activation.accepts(self.address) and processes.run(ask, time_limit_s=10).code == 0,
                 log=self._folder / "daemon.log",
                 env={**processes.without_proxies(), "PATH": path},
             )
@@ -128,10 +130,19 @@ class Shared:
     def __init__(self) -> None:
         self._lock = threading.Lock()  # several instances may start at once
         self._server: Server | None = None
-        self._users: set[str] = set()
+        self._users: set[object] = set()
 
-    def taken(self, user: str) -> Server:
-        """The running server, which stays until this platform gives it back. Raises `HostError`."""
+    @contextlib.contextmanager
+    def lent(self) -> Iterator[Server]:
+        """The running server for a question: the one that others have, else one for its time. Raises `HostError`."""
+        user = object()
+        try:
+            yield self.taken(user)
+        finally:
+            self.given_back(user)
+
+    def taken(self, user: object) -> Server:
+        """The running server, which stays until this user, a platform's name, gives it back. Raises `HostError`."""
         with self._lock:
             if self._server is None:
                 self._server = Server()
@@ -143,8 +154,8 @@ class Shared:
         """The server, where one is taken."""
         return self._server
 
-    def given_back(self, user: str) -> None:
-        """The platform is done with it, also where it never took it."""
+    def given_back(self, user: object) -> None:
+        """The user is done with it, also where it never took it."""
         with self._lock:
             self._users.discard(user)
             if self._users or self._server is None:
@@ -184,11 +195,12 @@ def configuration(folder: Path, address: str) -> str:
         f"[{cri}.containerd.runtimes.runc]",
         'runtime_type = "io.containerd.runc.v2"',
     ]
-    named = {"crun": (runtime_type("crun"), crun.runtime()), "runsc": (runtime_type("runsc"), "")}
-    for name, (kind, program) in named.items():
-        lines += [f"[{cri}.containerd.runtimes.{name}]", f"runtime_type = {text(kind)}"]
-        if program:
-            lines += [f"[{cri}.containerd.runtimes.{name}.options]", f"BinaryName = {text(program)}"]
+    lines += [
+        f"[{cri}.containerd.runtimes.crun]",
+        f"runtime_type = {text(runtime_type('crun'))}",
+        f"[{cri}.containerd.runtimes.crun.options]",
+        f"BinaryName = {text(crun.runtime())}",
+    ]
     return "\n".join([*lines, ""])
 
 

@@ -9,6 +9,7 @@ import os
 import shutil
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -25,6 +26,7 @@ from tare.session.streams import SocketStream
 from tare.timeouts import stretched, until
 
 PROGRAM = "qemu-system-x86_64"
+KVM = "/dev/kvm"
 VHOST = "/dev/vhost-net"
 #: The image's filesystem, with room for what the guest writes beside /data.
 ROOT_BYTES = 1200 << 20
@@ -41,6 +43,8 @@ DIRECT_DISK_CACHE = "the guest's page cache alone: the monitor passes the host's
 NO_DIRECT_IO = "the disk is a file on the host, which its monitor reads and writes through the host's page cache"
 #: The file of an instance's data volume, in its folder.
 VOLUME = "data.ext4"
+#: The fact of the manifest that says how its monitor has it open.
+OPENED = "data volume opened"
 OWN_VOLUME = "the data volume is an ext4 of its own, on a raw file on the host's disk"
 #: QEMU's own default is 1 GiB, which would have the monitor killed at its group's limit.
 TRANSLATED_MIB = 96
@@ -50,6 +54,8 @@ BY = {"kvm": "KVM", "tcg": "emulation"}
 KERNEL_WORDS = ("console=ttyS0", "quiet", "panic=-1", "reboot=t")
 #: A guest that has printed nothing by then does not run on this host.
 KVM_LIMIT_S = 5.0
+#: How long it is believed that KVM runs no guests here, in seconds.
+DOUBTED_S = 3600.0
 CONNECT_LIMIT_S = 10.0
 COPY_LIMIT_S = 120.0
 #: How often it is checked whether the monitor still runs, in seconds.
@@ -59,7 +65,7 @@ TURN_S = 0.2
 def root_bytes(image: Image) -> int:
     """How large a disk the image gets: a user's own in whole GiB, at least half more than what is in it."""
     if image.tools is not None:
-        return max(LAYERED_BYTES, (forms.disk_bytes(image.root) * 3 // 2 >> 30) + 1 << 30)
+        return max(LAYERED_BYTES, (forms.image_bytes(image) * 3 // 2 >> 30) + 1 << 30)
     return LAYERED_BYTES if image.layers else ROOT_BYTES
 
 
@@ -92,19 +98,32 @@ def accelerator(accel: str) -> list[str]:
     return ["-accel", f"tcg,thread=multi,tb-size={TRANSLATED_MIB}", "-cpu", "max"]
 
 
+_trying = threading.Lock()
+
+
 @functools.cache
 def accelerated(made: guest.Guest) -> tuple[str, str]:
-    """Which accelerator runs a stock guest here, and why; cached until the host is rebooted."""
+    """Which accelerator runs a stock guest here, and why. What a try showed is kept, for other commands.
+
+    Until the host is rebooted or has another QEMU, where a guest came up; else for `DOUBTED_S`: the host may have been
+    too busy for it, or a module's setting has been changed since.
+    """
+    if not os.access(KVM, os.R_OK | os.W_OK):
+        return "tcg", f"KVM: {KVM} cannot be opened"
     cache_file = state.home() / "guest" / "kvm.json"
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    key = [boot, made.release]
-    try:
-        seen = json.loads(cache_file.read_text())
-    except (OSError, ValueError):
-        seen = {}
-    if not isinstance(seen, dict) or seen.get("key") != key:
-        seen = {"key": key, "why": _try_kvm(made)}
-        cache_file.write_text(json.dumps(seen))
+    program = processes.find(PROGRAM)
+    key = [boot, made.release, Path(program).stat().st_mtime_ns if program else 0]
+    with _trying:  # platforms that are detected at once ask at once: one of them tries
+        try:
+            seen = json.loads(cache_file.read_text())
+        except (OSError, ValueError):
+            seen = {}
+        now = time.time()
+        known = isinstance(seen, dict) and seen.get("key") == key and {"why", "until"} <= seen.keys()
+        if not known or (seen["why"] is not None and now > seen["until"]):
+            seen = {"key": key, "why": _try_kvm(made), "until": now + DOUBTED_S}
+            cache_file.write_text(json.dumps(seen))
     why = seen["why"]
     return ("kvm", "a guest came up") if why is None else ("tcg", f"KVM: {why}")
 
@@ -124,8 +143,6 @@ def need_kvm(made: guest.Guest, emulates: str) -> str:
 
 def _try_kvm(made: guest.Guest) -> str | None:
     """None when a guest comes up by KVM; else why not. A /dev/kvm that opens proves nothing."""
-    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
-        return "/dev/kvm cannot be opened"
     argv = [PROGRAM, *accelerator("kvm"), "-M", "q35", "-m", "256M", "-nodefaults", "-display", "none", "-no-reboot"]
     argv += ["-serial", "stdio", "-kernel", str(made.kernel), "-initrd", str(made.initramfs)]
     tried = processes.run([*argv, "-append", "console=ttyS0 quiet panic=-1 tare.probe"], time_limit_s=KVM_LIMIT_S)
@@ -176,12 +193,15 @@ def back_ends(instance: Instance) -> dict[str, str]:
                 with contextlib.suppress(OSError):
                     links[str(descriptor.readlink())] = descriptor
     moved = {"packets moved by": _mover(instance, links)}
-    opened = links.get(str(Path(instance.spec.space.data, VOLUME).resolve()))
-    if opened is None:
+    volume = links.get(str(Path(instance.spec.space.data, VOLUME).resolve()))
+    if volume is None:
         return moved
-    direct = _flags(opened) & os.O_DIRECT
-    how = "past the host's page cache (O_DIRECT)" if direct else "through the host's page cache"
-    return {**moved, "data volume opened": how}
+    return {**moved, OPENED: opened_how(direct=bool(_flags(volume) & os.O_DIRECT))}
+
+
+def opened_how(*, direct: bool) -> str:
+    """What `OPENED` says."""
+    return "past the host's page cache (O_DIRECT)" if direct else "through the host's page cache"
 
 
 def _mover(instance: Instance, opened: Iterable[str]) -> str:

@@ -5,11 +5,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from scipy import stats
-
+from tare import lazily
 from tare.report.campaign.bands import Curves, Point
 from tare.report.campaign.model import ResultReport
+
+if TYPE_CHECKING:
+    from scipy import stats
+else:
+    stats = lazily.LazyModule("scipy.stats")
 
 #: Metrics of workloads with several instances (`tare.workloads.apart.density_metrics`): what, and of how many.
 _NAME = re.compile(r"(each|total)-([0-9]+)")

@@ -8,7 +8,7 @@ from tare.analysis.exposure import instructions
 from tare.analysis.exposure.footprints import Exposure
 from tare.analysis.exposure.instructions import OWN_COMMAND, Amount
 from tare.footprint.model import Footprint, Phase, Scope
-from tare.report.footprint.model import AmountReport, CodeReport, CommandReport, InstructionsReport
+from tare.report.footprint.model import AmountReport, CacheReport, CodeReport, CommandReport, InstructionsReport
 
 #: How many commands are named.
 TOP = 8
@@ -54,6 +54,7 @@ def _row(
         faults=_amount(instructions.beside_tare(whole, "faults")),
         interrupts=_amount(instructions.part(whole, "interrupts")),
         unit=_amount(instructions.unit(whole)),
+        in_pieces=instructions.in_pieces(whole),
         unit_user=_amount(instructions.per_unit(whole, "user")),
         unit_kernel=_amount(instructions.per_unit(whole, "kernel")),
         commands=[
@@ -65,6 +66,10 @@ def _row(
             CodeReport(side=part.side, place=part.place, instructions=_known(part.amount))
             for part in instructions.code(whole)[:TOP_CODE]
             if part.amount.median > 0
+        ],
+        caches=[
+            CacheReport(name=cache.name, asked=_known(cache.asked), missed=_known(cache.missed))
+            for cache in instructions.caches(whole)
         ],
     )
 

@@ -30,7 +30,7 @@ def render(rows: Sequence[InstructionsReport]) -> Iterator[RenderableType]:
     """The starts with their parts, the costs of units, the other work, and in words what all this is not."""
     starts = [row for row in rows if row.phase is Phase.START]
     units = [row for row in rows if row.unit is not None]
-    work = [row for row in rows if row.phase is Phase.STEADY and row not in units]
+    work = [row for row in rows if row.phase is Phase.STEADY and not row.in_pieces]
     if starts:
         yield from _parts("Instructions of a start", starts)
     for workload in dict.fromkeys(row.workload for row in work):
@@ -72,6 +72,8 @@ def _parts(title: str, rows: Sequence[InstructionsReport]) -> Iterator[Renderabl
         )
         if code:
             yield Text(f"    code: {clean(code)}", style="dim")
+        if row.caches:
+            yield Text(f"    caches: {words.caches(row)}", style="dim")
 
 
 def _units(rows: Sequence[InstructionsReport]) -> Table:

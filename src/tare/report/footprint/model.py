@@ -295,6 +295,17 @@ class CodeReport(_Frozen):
     """How many."""
 
 
+class CacheReport(_Frozen):
+    """One cache of the model that the processor's way to memory went through, tare's own commands left out."""
+
+    name: str
+    """Which one."""
+    asked: AmountReport
+    """Lines of 64 bytes that it was asked for."""
+    missed: AmountReport
+    """Of these, those that it had not."""
+
+
 class InstructionsReport(_Frozen):
     """What a whole machine executed while a platform started or worked: work, and not time.
 
@@ -337,6 +348,8 @@ class InstructionsReport(_Frozen):
     """Interrupts of devices and timers, whoever ran meanwhile."""
     unit: AmountReport | None
     """Instructions for one unit of a workload's work; null for a workload that has no units, as are the two below."""
+    in_pieces: bool
+    """Whether units were counted piece by piece; else `unit` is all of a run, its programs' start too, by its units."""
     unit_user: AmountReport | None
     """Of these, those of programs."""
     unit_kernel: AmountReport | None
@@ -345,6 +358,8 @@ class InstructionsReport(_Frozen):
     """Who executed them, the most first."""
     code: list[CodeReport]
     """Which code it was, the most first, tare's own commands left out; empty in files of an older tare."""
+    caches: list[CacheReport]
+    """What a model of caches had and had not; empty where it was not asked for."""
 
 
 class FootprintsReport(_Frozen):

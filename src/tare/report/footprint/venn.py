@@ -12,12 +12,18 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize
 
+from tare import lazily
 from tare.analysis.exposure.overlaps import Region, shared
+
+if TYPE_CHECKING:
+    from scipy import optimize
+else:
+    optimize = lazily.LazyModule("scipy.optimize")
 
 Floats = NDArray[np.float64]
 

@@ -11,6 +11,7 @@ from tare.report.footprint.model import (
     AmountReport,
     FootprintsReport,
     FrequencyReport,
+    InstructionsReport,
     LevelReport,
     Phases,
     SetReport,
@@ -94,6 +95,12 @@ def score(value: float) -> str:
 def times(value: float | None) -> str:
     """A factor of the baseline's."""
     return EMPTY if value is None else f"× {value:.2f}"
+
+
+def caches(row: InstructionsReport) -> str:
+    """What share of the lines that each modelled cache was asked for it had."""
+    known = [(cache.name, cache.asked.median, cache.missed.median) for cache in row.caches if cache.asked.median > 0]
+    return ", ".join(f"{name} {100 * (1 - missed / asked):.1f} % of {scaled(asked)}" for name, asked, missed in known)
 
 
 def stability(row: SetReport) -> str:

@@ -7,6 +7,7 @@ that cannot end its script, and the page's policy forbids to fetch anything.
 from __future__ import annotations
 
 import base64
+import functools
 import gzip
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -164,7 +165,15 @@ def page_text(read: Sequence[Material]) -> str:
 
 def rendered(template: str, scripts: Sequence[str], **values: object) -> str:
     """A page from one of our templates, with our style and these of our scripts."""
-    environment = jinja2.Environment(
+    # Markup: our own style and script go in as they are.
+    style, script = Markup(_own("report.css")), Markup("".join(map(_own, scripts)))  # noqa: S704
+    return environment().get_template(template).render(style=style, script=script, **values)
+
+
+@functools.cache
+def environment() -> jinja2.Environment:
+    """Our templates: one for all pages of a process, since to compile them takes longer than to fill them in."""
+    made = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
@@ -172,8 +181,8 @@ def rendered(template: str, scripts: Sequence[str], **values: object) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"percent": _percent, "number": _number, "when": _when, "size": _size, "span": span}
-    environment.globals |= {
+    made.filters |= {"percent": _percent, "number": _number, "when": _when, "size": _size, "span": span}
+    made.globals |= {
         "rights_note": rights_note,
         "cpus_note": cpus_note,
         "daemons_note": daemons_note,
@@ -206,9 +215,7 @@ def rendered(template: str, scripts: Sequence[str], **values: object) -> str:
         "beside_legend": beside.legend,
         "samples_a_second": SAMPLES_A_SECOND,
     }
-    # Markup: our own style and script go in as they are.
-    style, script = Markup(_own("report.css")), Markup("".join(map(_own, scripts)))  # noqa: S704
-    return environment.get_template(template).render(style=style, script=script, **values)
+    return made
 
 
 def _material(path: Path, study: str | None, asked: Asked) -> Material:

@@ -41,7 +41,7 @@ tables=$1; shift
 client() { "$@" --user=root --socket="$folder/new/s"; }
 mkdir "$folder/new"
 mariadb-install-db --no-defaults --user=root --datadir="$folder/new" --auth-root-authentication-method=normal \\
-    --skip-test-db >/dev/null
+    --skip-test-db --force >"$folder/log" || { cat "$folder/log" >&2; exit 1; } # though the host's name is nobody's
 mariadbd "$@" --datadir="$folder/new" --socket="$folder/new/s" --skip-networking 2>"$folder/log" & server=$!
 until client mariadb-admin ping >/dev/null 2>&1; do
     kill -0 "$server" || { tail -n 1 "$folder/log" >&2; exit 1; }

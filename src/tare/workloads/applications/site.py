@@ -168,9 +168,9 @@ class Site(RunWorkload):
         return RunPlan(
             prepare=(seeded(params, around), pages(where, around, f"unix_socket={socket}", f"{cache}:0")),
             servers=(
-                _at_socket(database(around, "--skip-networking"), where, socket, limit_s),
-                _at_socket(memcached(around, "-s", cache), where, cache, limit_s),
-                *web(where, limit_s),
+                _at_socket(database(around, "--skip-networking"), where, socket, limit_s=limit_s),
+                _at_socket(memcached(around, "-s", cache), where, cache, limit_s=limit_s),
+                *web(where, limit_s=limit_s),
             ),
             measures=(load(params, where),),
             cleanup=(Command(("bash", "-c", _CLEAN, "clean", FOLDER)),),
@@ -220,14 +220,14 @@ def pages(where: serving.Place, around: Surroundings, database: str, cache: str)
     return Command(("bash", "-eu", "-c", _PREPARE, "prepare", *told), stdin=packed)
 
 
-def web(where: serving.Place, limit_s: float) -> tuple[Command, ...]:
+def web(where: serving.Place, *, limit_s: float) -> tuple[Command, ...]:
     """PHP, and nginx, which is in service once it answers with a page that all four made."""
     # PHP makes itself a process group of its own, which is not ended with its parent's: so it asks for a signal.
     php = ("setpriv", "--pdeathsig", "TERM", "php-fpm8.2", "-F", "-R", "-y", f"{FOLDER}/php.conf")
     nginx = ("nginx", "-p", FOLDER, "-c", f"{FOLDER}/nginx.conf", "-g", "daemon off;")
     answers = ("bash", "-c", _ANSWERS, where.local, str(where.inside))
     return (
-        _at_socket(php, where, f"{FOLDER}/php", limit_s),
+        _at_socket(php, where, f"{FOLDER}/php", limit_s=limit_s),
         serving.server(nginx, where, answers, time_limit_s=limit_s),
     )
 
@@ -242,7 +242,7 @@ def memcached(around: Surroundings, *network: str) -> tuple[str, ...]:
     return ("memcached", "-u", "root", *network, "-m", str(min(CACHE_MIB, around.memory_bytes // 16 >> 20)))
 
 
-def _at_socket(argv: tuple[str, ...], where: serving.Place, socket: str, limit_s: float) -> Command:
+def _at_socket(argv: tuple[str, ...], where: serving.Place, socket: str, *, limit_s: float) -> Command:
     return serving.server(argv, where, ("test", "-S", socket), time_limit_s=limit_s)
 
 

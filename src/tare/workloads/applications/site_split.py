@@ -50,7 +50,7 @@ class SiteSplit(SplitWorkload):
             RunPlan(measures=(), servers=(serving.server(memcached, cache, time_limit_s=limit_s),)),
             RunPlan(
                 prepare=(site.pages(web, of_web, *by_tcp),),
-                servers=site.web(web, limit_s),
+                servers=site.web(web, limit_s=limit_s),
                 measures=(site.load(params, web),),
             ),
         )

@@ -2,11 +2,11 @@
 
 Pages that instances share (programs, libraries, what a hypervisor merges) count once.
 
-Three figures, each of the growth from one instance to the most, by instance: the proportional set size (PSS) of all
-their host processes; what is charged to their control groups, page cache and the kernel's memory included; and what
-the host has less available (``MemAvailable``, proc(5)), the only one that includes what belongs to no process and no
-group, such as daemons' memory and the kernel's own for a network device. It also changes with whatever else the host
-does.
+Three figures. The growth from one instance to the most, by instance, of the proportional set size (PSS) of all their
+host processes; and of what the host has less available (``MemAvailable``, proc(5)), the only figure that includes what
+belongs to no process and no group, such as daemons' memory and the kernel's own for a network device. It also changes
+with whatever else the host does. And what is in use of the control groups of all but the first, page cache and the
+kernel's memory included: no growth, since what the first one's group gave back meanwhile is not theirs.
 """
 
 from __future__ import annotations
@@ -38,23 +38,27 @@ class DensityMemory(WeightDensity):
     work_unit = "instance"
     profiles: ClassVar[Mapping[str, Params]] = {"quick": {"most": 4}, "full": {"most": 8}}
 
+    def counts(self, params: Params) -> tuple[int, ...]:
+        """One, and the most: no figure is of the steps between."""
+        first, *more = super().counts(params)
+        return (first, *more[-1:])
+
     def measure_memory(self, before: int, loads: Sequence[Load]) -> dict[str, float]:
         first, last = loads[0], loads[-1]
         more = len(last.weights) - len(first.weights)
         if more < 1:
             raise ParseError(f"{len(last.weights)} instances do not tell what one more takes")
-        first_sums, last_sums = (
-            [sum(w.pss for w in load.weights), sum(w.group for w in load.weights)] for load in (first, last)
-        )
+        first_pss, last_pss = (sum(weight.pss for weight in load.weights) for load in (first, last))
+        groups = [weight.group for weight in (*first.weights, *last.weights)]
         taken = [before - first.available, first.available - last.available]
-        if min(first_sums) <= 0 or min(last_sums) <= 0:
+        if min(first_pss, last_pss, *groups) <= 0:
             raise ParseError("an instance weighs nothing")
         figures = {
-            "further-pss": (last_sums[0] - first_sums[0]) / more,
-            "further-group": (last_sums[1] - first_sums[1]) / more,
+            "further-pss": (last_pss - first_pss) / more,
+            "further-group": sum(weight.group for weight in last.weights[-more:]) / more,
             "further-available": taken[1] / more,
-            "first-pss": first_sums[0],
-            "first-group": first_sums[1],
+            "first-pss": first_pss,
+            "first-group": sum(weight.group for weight in first.weights),
             "first-available": taken[0],
         }
         return {name: value / MIB for name, value in figures.items()}

@@ -1,0 +1,218 @@
+"""Sentences of the manifest, held to what an instance shows while it runs: its network, its data's cache, its daemon.
+
+A network path is words with commas between them. `READINGS` has what must be seen where a path says so, `UNREAD` why
+nothing is read for the others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tare.campaign.execution.caches import FETCHED, STRAY
+from tare.campaign.instances.launcher import RunningInstance
+from tare.contract.bench import Bench, promise
+from tare.contract.leftovers import packet_rules
+from tare.host import processes
+from tare.host.facts import posture
+from tare.host.filesystems import roots
+from tare.host.network.bridge import TUN
+from tare.host.network.fence import BRIDGE
+from tare.platforms import contract
+from tare.platforms.base import AGENT, NO_NETWORK, Observed, Platform
+from tare.platforms.parts import helpers, vm
+
+LIMIT_S = 120.0
+WRITTEN = 8 << 20
+#: Writes so many bytes to the data volume until they are on its disk.
+WRITE = ("dd", "if=/dev/urandom", "of=/data/said", "bs=1M", f"count={WRITTEN >> 20}", "conv=fsync", "status=none")
+#: Of a disk of its own the same past the caches of its own kernel, and back.
+PAST_ITS_CACHE = (
+    (*WRITE, "oflag=direct"),
+    ("dd", "if=/data/said", "of=/dev/null", "bs=64k", "iflag=direct", "status=none"),
+)
+#: The drivers of its links.
+DRIVERS = 'for link in /sys/class/net/*/device/driver; do basename "$(readlink -f "$link")"; done'
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What an instance shows of its network."""
+
+    on_hosts: bool  # whether the process that its programs are like has the host's network namespace
+    plugged: frozenset[str] = frozenset()  # bridges of the host that links of its are ports of
+    addressed: bool = False  # whether a link in its network namespace has an IPv4 address, lo left out
+    programs: frozenset[str] = frozenset()  # of its processes on the host
+    words: frozenset[str] = frozenset()  # of their command lines
+    tun: bool = False  # whether one of them has the device open that makes TAPs
+    published: bool = False  # whether the host's packet filter, or a proxy of its own, hands its port on
+    drivers: frozenset[str] = frozenset()  # of the links that it sees itself
+
+
+def _runs(*names: str) -> Callable[[Seen], bool]:
+    """Whether a program of its begins with one of these names: a build for newer processors has more letters."""
+    return lambda seen: any(program.startswith(names) for program in seen.programs)
+
+
+#: By the words of a path: whether it is so.
+READINGS: Mapping[str, Callable[[Seen], bool]] = {
+    "host stack": lambda seen: seen.on_hosts,
+    "published port (NAT)": lambda seen: seen.published,
+    "published port (rootlessport)": _runs("rootlessport"),
+    "published port (pasta)": _runs("pasta"),
+    "slirp4netns": _runs("slirp4netns"),
+    "passt": _runs("passt"),
+    "QEMU's user-mode network (slirp)": lambda seen: any(word.startswith("user,id=") for word in seen.words),
+    "TAP": lambda seen: seen.tun,
+    "veth": lambda seen: not seen.on_hosts,
+    "virtio-net": lambda seen: "virtio_net" in seen.drivers,
+    "the guest's virtio-net": lambda seen: "virtio_net" in seen.drivers,
+    "virtio-net-pci": lambda seen: any(word.startswith("virtio-net-pci,") for word in seen.words),
+    # Netstack takes the address of the namespace's link over.
+    "gVisor's netstack": lambda seen: _runs("runsc")(seen) and not seen.addressed,
+    "sockets by pass-through": lambda seen: seen.addressed and not seen.on_hosts,
+    "UML's vector device": lambda seen: any(word.startswith("vec0:transport=tap") for word in seen.words),
+}
+#: The others, and why nothing is read for them.
+UNREAD: Mapping[str, str] = {
+    "client": "it is tare's own",
+    "bridge": "what is behind it is held to be plugged into it",
+    "vif (netback, netfront)": "a guest of Xen's is no process of the host's",
+    NO_NETWORK: "that nothing is reached is a promise of its own (network-both-ways)",
+    "none": "it starts no instance",
+}
+#: What lies behind this is in a guest, and not to be seen from here.
+_INTO_GUEST = "virtio-net"
+
+
+def pieces(path: str) -> list[tuple[str, str]]:
+    """The words of a network path that can be read from this host, each with the word before it."""
+    words = re.split(r", (?![^(]*\))", path)
+    if _INTO_GUEST in words[:-1]:
+        words = words[: words.index(_INTO_GUEST)]
+    return list(zip(words, ["", *words], strict=False))
+
+
+def bridge_of(before: str) -> str:
+    """The bridge of the host that a link is plugged into, by the word before it in a path; "": into none."""
+    return BRIDGE if before == "bridge" else before if before not in {*READINGS, *UNREAD} else ""
+
+
+def contradictions(path: str, seen: Seen) -> list[str]:
+    """The words of a network path that what was seen contradicts."""
+    wrong = []
+    for word, before in pieces(path):
+        unplugged = word in {"veth", "TAP"} and bridge_of(before) not in {"", *seen.plugged}
+        if unplugged or (word in READINGS and not READINGS[word](seen)):
+            wrong.append(word)
+    return wrong
+
+
+def manifest_holds(bench: Bench) -> None:
+    """What the manifest says of its network path, the cache of its data and its daemon is so."""
+    platform, running = bench.platform, bench.running
+    said = contract.observed(platform, running.instance, lambda path: _inside(running, ["cat", path]))
+    if platform.daemon:
+        names = {Path(info.argv[0]).name for info in helpers.processes_by_pid().values() if info.argv}
+        # Of Xen's there are two makes, xenstored and oxenstored.
+        runs = any(name.endswith(platform.daemon) for name in names)
+        promise(runs, f"no {platform.daemon} runs, and it is said to be its daemon")
+    if platform.elsewhere:
+        return
+    seen = look(platform, running)
+    wrong = contradictions(said.network_path, seen)
+    promise(not wrong, f"the network path says {', '.join(wrong)}, and that is not so: {seen}")
+    if platform.has_agent:
+        _cache(platform, running, said)
+
+
+def look(platform: Platform, running: RunningInstance) -> Seen:
+    """What a running instance shows of its network."""
+    spec = running.instance.spec
+    pids = running.instance.host_processes()
+    commands = [argv for pid in pids if (argv := helpers.command_line(pid))]
+    pid = posture.foremost(pids, Path(AGENT).name)
+    on_hosts = pid is None or _namespace(pid) == _namespace(os.getpid())
+    host = _links([])
+    own = [] if on_hosts else _links(["nsenter", f"--net=/proc/{pid}/ns/net", "--"])
+    peers = {link["link_index"] for link in own if link.get("linkinfo", {}).get("info_kind") == "veth"}
+    masters = {link.get("master") for link in host if link["ifindex"] in peers or spec.id in link["ifname"]}
+    drivers = _inside(running, ["sh", "-c", DRIVERS]) if platform.has_agent else ""
+    programs = frozenset(Path(argv[0]).name for argv in commands)
+    return Seen(
+        on_hosts=on_hosts,
+        plugged=frozenset(filter(None, masters)),
+        addressed=any(_addressed(link) for link in own),
+        programs=programs,
+        words=frozenset(word for argv in commands for word in argv),
+        tun=any(str(TUN) in _opened(pid) for pid in pids),
+        # Where Docker uses nftables, the rules are not among iptables'.
+        published="docker-proxy" in programs or any(f"--dport {spec.port} " in f"{rule} " for rule in packet_rules()),
+        drivers=frozenset(drivers.split()),
+    )
+
+
+def _cache(platform: Platform, running: RunningInstance, said: Observed) -> None:
+    """Write to the data volume, and look whether the host's page cache has it."""
+    folder = running.instance.spec.space.data
+    own_volume = not platform.shares_data
+    if own_volume:
+        roots.drop_page_cache(folder)
+    for argv in PAST_ITS_CACHE if own_volume else [WRITE]:
+        done = running.session.execute(list(argv), time_limit_s=LIMIT_S)
+        why = done.stderr.decode(errors="replace").strip()[-200:]
+        promise(done.code == 0, f"the data volume cannot be written and read: {why}")
+    counted = roots.cached_bytes(folder, vm.VOLUME if own_volume else "said")
+    running.session.execute(["rm", "-f", "/data/said"], time_limit_s=LIMIT_S)
+    if counted is None:
+        promise(own_volume, "/data is said to be the host's folder, which has not what was written to it")
+        return  # its file is somewhere else, as in a jail
+    has = f"of {WRITTEN} bytes that were written the host's page cache has {counted[0]}"
+    promise(cache_is(said.disk_cache, counted[0]), f"its data's cache is said to be {said.disk_cache!r}, and {has}")
+    if own_volume:
+        through = counted[0] > WRITTEN * STRAY
+        promise(bool(platform.no_direct_io) == through, f"{has}, past its own caches")
+        opened = said.facts.get(vm.OPENED)
+        promise(
+            opened is None or opened == vm.opened_how(direct=not through), f"its disk is opened {opened}, and {has}"
+        )
+
+
+def cache_is(said: str, cached_bytes: int) -> bool:
+    """Whether what is said of the cache of a data volume agrees with what the host's has of `WRITTEN` bytes."""
+    return cached_bytes <= WRITTEN * STRAY if said == vm.DIRECT_DISK_CACHE else cached_bytes >= WRITTEN * FETCHED
+
+
+def _inside(running: RunningInstance, argv: list[str]) -> str:
+    done = running.session.execute(argv, time_limit_s=LIMIT_S)
+    return done.stdout.decode(errors="replace").strip() if done.code == 0 else ""
+
+
+def _namespace(pid: int) -> str:
+    return str(Path(f"/proc/{pid}/ns/net").readlink())
+
+
+def _links(within: list[str]) -> list[dict[str, Any]]:
+    asked = processes.run([*within, "ip", "-json", "-details", "address"], time_limit_s=LIMIT_S).require()
+    links: list[dict[str, Any]] = json.loads(asked.text)
+    return links
+
+
+def _addressed(link: Mapping[str, Any]) -> bool:
+    addresses: Iterable[Mapping[str, Any]] = link.get("addr_info", ())
+    return link["ifname"] != "lo" and any(address.get("family") == "inet" for address in addresses)
+
+
+def _opened(pid: int) -> set[str]:
+    found = set()
+    with contextlib.suppress(OSError):
+        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                found.add(str(descriptor.readlink()))
+    return found
