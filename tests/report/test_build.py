@@ -8,6 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from types import ModuleType
 
+import polars as pl
 import pytest
 
 import fake_campaign
@@ -16,7 +17,7 @@ from tare.analysis.comparisons.verdicts import Kind, Reason
 from tare.analysis.trust.contamination import Disturbance
 from tare.analysis.trust.findings import FindingKind
 from tare.errors import StoreError
-from tare.report.campaign.build import _with_headlines, build, build_all, results_of
+from tare.report.campaign.build import _failures, _with_headlines, build, build_all, results_of
 from tare.report.campaign.cells import cell
 from tare.report.campaign.model import (
     ManyReports,
@@ -95,6 +96,19 @@ def test_figures_agree_with_each_other(report: Report) -> None:
     floor = report.results[0].noise_floor
     assert floor is not None
     assert floor.half_width_percent == pytest.approx((floor.high_percent - floor.low_percent) / 2)
+
+
+def test_failures_that_differ_by_their_instances_address_and_port_alone_are_of_one_kind() -> None:
+    reasons = [
+        f"`ask {place}` ended with {code}"
+        for place, code in (("192.0.2.9 20103", 1), ("192.0.2.10 20104", 1), ("192.0.2.9 20103", 2))
+    ]
+    same = {"workload": "app", "platform": "docker", "status": "failed"}
+    seen = _failures(pl.DataFrame([{**same, "block": at, "reason": reason} for at, reason in enumerate(reasons)]))
+    assert [(kind.reason, kind.n_trials, kind.blocks) for kind in seen] == [
+        (reasons[0], 2, [0, 1]),
+        (reasons[2], 1, [2]),
+    ]
 
 
 def test_failures_are_told_with_their_reason_and_blocks(report: Report) -> None:

@@ -55,52 +55,47 @@ def _words_of(argv, option):
 
 
 def test_the_pages_come_with_the_plan_and_as_many_words_as_were_asked_for():
-    seed, pages, web, php = SITE.plan(ASKED, ROOMY).prepare
+    seed, pages = SITE.plan(ASKED, ROOMY).prepare
     assert seed.argv[5:7] == ("/data/tare-site", "site-5000")
     assert "FROM seq_0_to_4999;" in seed.argv[9]
-    assert names_in(pages) == ["index.php", "site.css"]
-    assert web.argv[-3:] == ("0.0.0.0:5201", str(ROOMY.cpu_count), "unix:/data/tare-site/php")
-    assert php.argv[-4:] == (
+    assert pages.argv[-5:] == (
+        "0.0.0.0:5201",
+        str(ROOMY.cpu_count),
         str(4 * ROOMY.cpu_count),
-        "/data/tare-site/php",
         "unix_socket=/data/tare-site/db/s",
         "/data/tare-site/memcached:0",
     )
-
-
-def names_in(pages):
     with tarfile.open(fileobj=io.BytesIO(pages.stdin)) as archive:
-        return archive.getnames()
+        assert archive.getnames() == ["index.php", "site.css"]
 
 
-def test_as_four_instances_each_has_its_server_and_asks_the_next_at_its_own_address():
-    """In the instances of one platform: all but the users' own words are of the plans of those that ask."""
+def test_as_three_instances_php_asks_the_others_at_their_own_addresses():
     around = [
         replace(ROOMY, instance_port=5200 + at, among=f"192.0.2.{10 + at}", listen=f"192.0.2.{10 + at}")
-        for at in range(4)
+        for at in range(3)
     ]
-    database, cache, php, web = SPLIT.plans(ASKED, around)
-    assert [len(plan.servers) for plan in (database, cache, php, web)] == [1, 1, 1, 1]
-    words = [" ".join(plan.servers[0].argv) for plan in (database, cache, php, web)]
-    assert "--bind-address=192.0.2.10" in words[0]
-    assert "--port=5200" in words[0]
-    assert words[1].endswith("memcached -u root -l 192.0.2.11 -p 5201 -m 64")
-    assert [names_in(plan.prepare[0]) for plan in (php, web)] == [["index.php"], ["site.css"]]
-    assert php.prepare[1].argv[-3:] == ("192.0.2.12:5202", "host=192.0.2.10;port=5200", "192.0.2.11:5201")
-    assert web.prepare[1].argv[-1] == "192.0.2.12:5202"
-    assert [plan.measures for plan in (database, cache, php)] == [()] * 3
-    assert web.measures == SITE.plan(ASKED, ROOMY).measures
+    database, cache, web = SPLIT.plans(ASKED, around)
+    [mariadb], [memcached] = database.servers, cache.servers
+    assert {"--bind-address=192.0.2.10", "--port=5200"} <= set(mariadb.argv)
+    assert " ".join(memcached.argv).endswith("memcached -u root -l 192.0.2.11 -p 5201 -m 64")
+    [pages] = web.prepare
+    assert pages.argv[-5] == "192.0.2.12:5202"
+    assert pages.argv[-2:] == ("host=192.0.2.10;port=5200", "192.0.2.11:5201")
+    assert (database.measures, cache.measures) == ((), ())
+    whole = SITE.plan(ASKED, ROOMY)
+    assert web.measures == whole.measures
+    assert web.servers[0] == whole.servers[2], "PHP takes no orders over a network"
 
 
-def test_as_four_instances_it_says_so_where_they_have_no_addresses():
+def test_as_three_instances_it_says_so_where_they_have_no_addresses():
     with pytest.raises(HostError, match="cannot reach each other") as refused:
-        SPLIT.plans(ASKED, [ROOMY] * 4)
+        SPLIT.plans(ASKED, [ROOMY] * 3)
     assert refused.value.fix == "leave out site-split on this platform"
 
 
-def test_as_four_instances_it_has_the_figures_of_one():
+def test_as_three_instances_it_has_the_figures_of_one():
     assert SPLIT.all_metrics == SITE.all_metrics
-    assert len(SPLIT.parts) == 4
+    assert len(SPLIT.parts) == 3
     assert {level.inner for level in registry.choose(["site-split-users"])} == {SPLIT.inner}
     assert Job(SPLIT, ASKED).has_client
 

@@ -25,7 +25,7 @@ def split(workload: SplitWorkload, params: Params, pool: InstancePool, client: C
     *behind, front = members
     ids = [member.instance.spec.id for member in members]
     with pool.launcher.network.joined(ids), contextlib.ExitStack() as services:
-        for plan, member in zip(plans, behind, strict=False):
+        for plan, member in zip(plans[:-1], behind, strict=True):
             services.enter_context(in_service(workload.inner, plan, member, client))
         run = services.enter_context(planned(workload.inner, params, plans[-1], front, client))
         began: list[int | None] = []

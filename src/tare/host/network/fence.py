@@ -2,8 +2,9 @@
 
 Each port of the bridge is set to what it may carry (bridge(8)); that costs a frame one lookup in the bridge's table. An
 instance's port is isolated, so that no frame of its goes to another's; it takes frames from the instance's MAC alone
-(``locked``, Linux 5.18), and gets those to it alone (no learning, no flooding). Neighbour entries are fixed where
-answers to ARP would be believed: on the host and in the client.
+(``locked``, Linux 5.18), and gets those to it alone (no learning, no flooding). The instances of one trial may be let
+reach each other (`bridge.Network.joined`). Neighbour entries are fixed where answers to ARP would be believed: on the
+host and in the client.
 
 The packet filter does the rest. Nothing is routed between instances and other networks, and an instance begins nothing
 with the host but at these. A MAC is made from its instance's address (`mac`), so that one rule without a list finds

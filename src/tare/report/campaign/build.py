@@ -50,6 +50,9 @@ from tare.report.study.beside import beside
 from tare.report.surface.build import of_store as surfaces_of
 from tare.store import CampaignRecord, Store, WorkloadRecord, read_store
 
+#: In what the reasons of instances that failed alike differ: addresses, and ports (`InstanceLauncher`'s).
+_OF_AN_INSTANCE = r"\b\d{1,3}(\.\d{1,3}){3}\b|\b2[012]\d{3}\b"
+
 
 def build(path: Path, study: str | None = None, asked: Asked | None = None) -> Report:
     """Read and analyse one campaign's file, also while it is being written. Raises `StoreError`.
@@ -361,9 +364,15 @@ def _failures(trials: pl.DataFrame) -> list[FailureReport]:
     groups = (
         trials.filter(pl.col("status") != "ok")
         .with_columns(pl.col("workload", "platform").cast(pl.String))
-        .group_by("workload", "platform", "status", "reason", maintain_order=True)
-        .agg(pl.len().alias("n_trials"), pl.col("block").unique().sort().alias("blocks"))
-    )
+        .group_by(
+            "workload", "platform", "status", pl.col("reason").str.replace_all(_OF_AN_INSTANCE, "").alias("alike"),
+            maintain_order=True,
+        )
+        .agg(
+            pl.col("reason").first(), pl.len().alias("n_trials"), pl.col("block").unique().sort().alias("blocks"),
+        )
+        .drop("alike")
+    )  # fmt: skip
     return [FailureReport.model_validate(row) for row in groups.iter_rows(named=True)]
 
 

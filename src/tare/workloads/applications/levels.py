@@ -7,17 +7,18 @@ from typing import TypeVar
 
 from tare.workloads.base import Level, Params, Workload
 
-W = TypeVar("W", bound=Workload)
+#: The kind of workload that a curve's levels are.
+_Leveled = TypeVar("_Leveled", bound=Workload)
 
 
 def levels(
-    of: type[W],
+    of: type[_Leveled],
     title: str,
     parameter: str,
     loads: Sequence[int],
     curve: Level,
     quick: Params | None = None,
-) -> tuple[W, ...]:
+) -> tuple[_Leveled, ...]:
     """The workloads ``CURVE-LOAD`` for these loads, which are values of a parameter of ``of``.
 
     ``curve``: its level at any load; ``title``: with ``{}`` for the load; ``quick``: parameters in place of those of
@@ -26,7 +27,7 @@ def levels(
     return tuple(_level(of, title, parameter, load, curve, quick or {}) for load in loads)
 
 
-def _level(of: type[W], title: str, parameter: str, load: int, curve: Level, quick: Params) -> W:
+def _level(of: type[_Leveled], title: str, parameter: str, load: int, curve: Level, quick: Params) -> _Leveled:
     profiles = {name: {**params, parameter: load} for name, params in of.profiles.items()}
     profiles["quick"] |= quick
     attributes = {
@@ -38,5 +39,5 @@ def _level(of: type[W], title: str, parameter: str, load: int, curve: Level, qui
         "by_default": False,
         "level": Level(curve.curve, load, curve.unit, curve.rate, curve.latency, curve.limit),
     }
-    made: W = type(f"{of.__name__}Level", (of,), attributes)()
+    made: _Leveled = type(f"{of.__name__}Level", (of,), attributes)()
     return made

@@ -177,7 +177,7 @@ class MariaDb(RunWorkload):
 
 
 def server(folder: str, pool_mib: int, *more: str) -> tuple[str, ...]:
-    """The server on what `seeded` left, with its socket at ``FOLDER/db/s``."""
+    """The server on a copy of a seed, with its socket at ``FOLDER/db/s``."""
     place = (f"--datadir={folder}/db", f"--socket={folder}/db/s")
     return ("mariadbd", *_OPTIONS, *place, *more, f"--innodb-buffer-pool-size={pool_mib}M")
 

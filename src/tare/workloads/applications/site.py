@@ -1,8 +1,7 @@
 """A site under users: nginx, PHP, memcached and MariaDB, and people who look words up.
 
-`site` has all four in one instance, where they ask each other at sockets of the file system; `site-split` has each in
-an instance of its own, of the same platform, where they ask each other by TCP over that platform's network. Both have
-the same pages, settings, data and users.
+`site` has all four in one instance, where they ask each other at sockets of the file system; `site-split` is the same
+as three instances of one platform.
 
 Giallorenzo 2021 (section 5, figure 8): the website of a dictionary, on nginx, PHP, Memcache and databases, and its
 operators' simulated users: each makes 25 searches of several requests, 250 in all; where a request fails, what would
@@ -57,13 +56,10 @@ SEARCH = (
     "/", "/site.css", "/suggest?w={1}", "/suggest?w={2}", "/suggest?w={3}", "/suggest?w={4}", "/word?w={7}",
     "/site.css", "/like?w={7}", "/last",
 )  # fmt: skip
-#: $1: the folder. The pages come as a tar.
-_PAGES = """
+#: $1: the folder, $2: address and port, $3: nginx's workers, $4: PHP's processes, $5: where these find MariaDB, as PDO
+#: has it, $6: and memcached, its port behind a colon. The pages come as a tar.
+_PREPARE = """
 mkdir -p "$1" && cd "$1" && rm -rf pages && mkdir -p pages logs && tar -x -C pages
-"""
-#: $1: the folder, $2: address and port, $3: nginx's workers, $4: where it asks PHP.
-_WEB = """
-cd "$1"
 cat >nginx.conf <<end
 user root;
 worker_processes $3;
@@ -84,7 +80,7 @@ http {
         root $1/pages;
         location = /site.css { }
         location / {
-            fastcgi_pass $4;
+            fastcgi_pass unix:$1/php;
             fastcgi_param SCRIPT_FILENAME $1/pages/index.php;
             fastcgi_param REQUEST_METHOD \\$request_method;
             fastcgi_param DOCUMENT_URI \\$document_uri;
@@ -93,23 +89,18 @@ http {
     }
 }
 end
-"""
-#: $1: the folder, $2: PHP's processes, $3: where they are asked, $4: where they find MariaDB, as PDO has it, $5: and
-#: memcached, its port behind a colon.
-_PHP = """
-cd "$1"
 cat >php.conf <<end
 [global]
 pid = $1/php.pid
 error_log = $1/php.log
 [site]
-listen = $3
-env[DATABASE] = "$4"
-env[CACHE] = "$5"
+listen = $1/php
+env[DATABASE] = "$5"
+env[CACHE] = "$6"
 user = root
 group = root
 pm = static
-pm.max_children = $2
+pm.max_children = $4
 end
 """
 #: $1: the folder. All but the seeds goes, once PHP's processes have ended.
@@ -173,19 +164,13 @@ class Site(RunWorkload):
     def plan(self, params: Params, around: Surroundings) -> RunPlan:
         where = serving.place(self.name, around)
         limit_s = servers_limit_s(params)
-        php, cache = f"{FOLDER}/php", f"{FOLDER}/memcached"
+        socket, cache = f"{FOLDER}/db/s", f"{FOLDER}/memcached"
         return RunPlan(
-            prepare=(
-                seeded(params, around),
-                pages("index.php", "site.css"),
-                web_settings(where, around, f"unix:{php}"),
-                php_settings(php, around, f"unix_socket={FOLDER}/db/s", f"{cache}:0"),
-            ),
+            prepare=(seeded(params, around), pages(where, around, f"unix_socket={socket}", f"{cache}:0")),
             servers=(
-                _at_socket(database(around, "--skip-networking"), where, f"{FOLDER}/db/s", limit_s=limit_s),
+                _at_socket(database(around, "--skip-networking"), where, socket, limit_s=limit_s),
                 _at_socket(memcached(around, "-s", cache), where, cache, limit_s=limit_s),
-                _at_socket(PHP, where, php, limit_s=limit_s),
-                web(where, limit_s=limit_s),
+                *web(where, limit_s=limit_s),
             ),
             measures=(load(params, where),),
             cleanup=(Command(("bash", "-c", _CLEAN, "clean", FOLDER)),),
@@ -195,10 +180,6 @@ class Site(RunWorkload):
         if len(results) != 1:
             raise ParseError(f"one run of users was planned, {len(results)} results came")
         return _read(text_of(results[0]), params).outcome()
-
-
-#: PHP makes itself a process group of its own, which is not ended with its parent's: so it asks for a signal.
-PHP = ("setpriv", "--pdeathsig", "TERM", "php-fpm8.2", "-F", "-R", "-y", f"{FOLDER}/php.conf")
 
 
 def servers_limit_s(params: Params) -> float:
@@ -227,29 +208,28 @@ def seeded(params: Params, around: Surroundings) -> Command:
     return _words(words).copied(FOLDER, time_limit_s=words / SLOWEST)
 
 
-def pages(*names: str) -> Command:
-    """Unpacks files of the dictionary's."""
-    packed = serving.tar_of({name: _file(name) for name in names})
-    return Command(("bash", "-eu", "-c", _PAGES, "pages", FOLDER), stdin=packed)
+def pages(where: serving.Place, around: Surroundings, database: str, cache: str) -> Command:
+    """Writes the pages, and the settings of nginx and PHP.
+
+    ``database``: where PHP finds it, as PDO has it. ``cache``: an address and its port, or a socket and 0, with a colon
+    between.
+    """
+    listen = f"{where.listen}:{where.inside}"
+    told = (FOLDER, listen, str(around.cpu_count), str(PHP_PROCESSES * around.cpu_count), database, cache)
+    packed = serving.tar_of({name: _file(name) for name in ("index.php", "site.css")})
+    return Command(("bash", "-eu", "-c", _PREPARE, "prepare", *told), stdin=packed)
 
 
-def web_settings(where: serving.Place, around: Surroundings, php: str) -> Command:
-    """Writes nginx's settings; ``php``: where it asks PHP, an address and port or ``unix:`` and a socket."""
-    told = (FOLDER, f"{where.listen}:{where.inside}", str(around.cpu_count), php)
-    return Command(("bash", "-eu", "-c", _WEB, "web", *told))
-
-
-def php_settings(listen: str, around: Surroundings, database: str, cache: str) -> Command:
-    """Writes PHP's settings: where it listens, and where it finds the database (as PDO has it) and the cache."""
-    told = (FOLDER, str(PHP_PROCESSES * around.cpu_count), listen, database, cache)
-    return Command(("bash", "-eu", "-c", _PHP, "php", *told))
-
-
-def web(where: serving.Place, *, limit_s: float) -> Command:
-    """nginx, in service once it answers with a page that all four made."""
+def web(where: serving.Place, *, limit_s: float) -> tuple[Command, ...]:
+    """PHP, and nginx, which is in service once it answers with a page that all four made."""
+    # PHP makes itself a process group of its own, which is not ended with its parent's: so it asks for a signal.
+    php = ("setpriv", "--pdeathsig", "TERM", "php-fpm8.2", "-F", "-R", "-y", f"{FOLDER}/php.conf")
     nginx = ("nginx", "-p", FOLDER, "-c", f"{FOLDER}/nginx.conf", "-g", "daemon off;")
     answers = ("bash", "-c", _ANSWERS, where.local, str(where.inside))
-    return serving.server(nginx, where, answers, time_limit_s=limit_s)
+    return (
+        _at_socket(php, where, f"{FOLDER}/php", limit_s=limit_s),
+        serving.server(nginx, where, answers, time_limit_s=limit_s),
+    )
 
 
 def database(around: Surroundings, *network: str) -> tuple[str, ...]:

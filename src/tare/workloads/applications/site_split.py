@@ -1,10 +1,11 @@
-"""The site of `site`, each of its four servers in an instance of its own, all of one platform.
+"""The site of `site` as three instances of one platform: MariaDB, memcached, and nginx with PHP.
 
-That is how it is deployed where a service is a container or a machine. What it costs beside `site`, on the same
-platform, is the way between the instances: the platform's own network carries each question to cache and database, and
-each page from PHP to nginx. Of what the baseline has between them, two sockets of one host, nothing is in the way.
+That is how it is deployed where cache and database are services of their own. What it costs beside `site`, on the same
+platform, is the way between the instances: PHP asks cache and database by TCP over the platform's own network. PHP
+itself stays beside nginx: it runs what it is told, and in the baseline's instances, which share the host's network, any
+user of the host could tell it.
 
-All instances share the campaign's CPUs, and each has its memory limit; settings are those of `site`.
+All instances share the campaign's CPUs, and each has its memory limit; pages, settings, data and users are `site`'s.
 """
 
 from __future__ import annotations
@@ -23,43 +24,34 @@ class SiteSplit(SplitWorkload):
     """Parameters: those of `site`."""
 
     name = "site-split"
-    title = "the site as four instances, each with a server, under 20 users"
+    title = "the site as three instances (MariaDB; memcached; nginx and PHP) under 20 users"
     family = Family.APPLICATION
     inner = site.Site()
     metrics = inner.metrics
     work_unit = inner.work_unit
     packages = inner.packages
     layer = inner.layer
-    parts = ("database", "cache", "application server", "web server")
+    parts = ("database", "cache", "web and application server")
     profiles: ClassVar[Mapping[str, Params]] = inner.profiles
 
     def plans(self, params: Params, around: Sequence[Surroundings]) -> Sequence[RunPlan]:
-        database, cache, php, web = around
-        where = [serving.place(self.name, each) for each in around]
+        of_database, of_cache, of_web = around
+        database, cache, web = (serving.place(self.name, each) for each in around)
         limit_s = site.servers_limit_s(params)
-        at_database, at_cache, at_php, at_web = where
-        mariadb = site.database(database, f"--port={at_database.inside}", f"--bind-address={at_database.listen}")
-        memcached = site.memcached(cache, "-l", at_cache.listen, "-p", str(at_cache.inside))
-        found = f"host={_peer(database)};port={at_database.inside}"
-        php_settings = site.php_settings(
-            f"{at_php.listen}:{at_php.inside}", php, found, f"{_peer(cache)}:{at_cache.inside}"
-        )
+        mariadb = site.database(of_database, f"--port={database.inside}", f"--bind-address={database.listen}")
+        memcached = site.memcached(of_cache, "-l", cache.listen, "-p", str(cache.inside))
+        by_tcp = f"host={_peer(of_database)};port={database.inside}", f"{_peer(of_cache)}:{cache.inside}"
         return (
             RunPlan(
                 measures=(),
-                prepare=(site.seeded(params, database),),
-                servers=(serving.server(mariadb, at_database, time_limit_s=limit_s),),
+                prepare=(site.seeded(params, of_database),),
+                servers=(serving.server(mariadb, database, time_limit_s=limit_s),),
             ),
-            RunPlan(measures=(), servers=(serving.server(memcached, at_cache, time_limit_s=limit_s),)),
+            RunPlan(measures=(), servers=(serving.server(memcached, cache, time_limit_s=limit_s),)),
             RunPlan(
-                measures=(),
-                prepare=(site.pages("index.php"), php_settings),
-                servers=(serving.server(site.PHP, at_php, time_limit_s=limit_s),),
-            ),
-            RunPlan(
-                prepare=(site.pages("site.css"), site.web_settings(at_web, web, f"{_peer(php)}:{at_php.inside}")),
-                servers=(site.web(at_web, limit_s=limit_s),),
-                measures=(site.load(params, at_web),),
+                prepare=(site.pages(web, of_web, *by_tcp),),
+                servers=site.web(web, limit_s=limit_s),
+                measures=(site.load(params, web),),
             ),
         )
 
@@ -77,5 +69,5 @@ def _peer(around: Surroundings) -> str:
 _CURVE = Level("site-split-users", 0, "users", "successes", "p99", 500.0)
 WORKLOADS = (
     SiteSplit(),
-    *levels.levels(SiteSplit, "the site as four instances under {} users", "users", site.USERS, _CURVE),
+    *levels.levels(SiteSplit, "the site as three instances under {} users", "users", site.USERS, _CURVE),
 )
