@@ -97,7 +97,9 @@ def _counted(request: FootprintRequest, file: Path, watcher: Watcher, programs: 
     """
     compiled = plugin.ensure(watcher.doing)
     host = build.host(FLAVOUR, watcher.doing)
-    kernel_facts = plugin.kernel_facts(vmlinux.ensure(host / "vmlinuz").read_bytes())
+    arguments, symbols = plugin.kernel_facts(vmlinux.ensure(host / "vmlinuz").read_bytes())
+    if request.caches:
+        arguments["caches"] = "1"
     first = request.seed if request.seed is not None else FIRST_SEED
     answers: list[FootprintResult] = []
     counted: list[Footprint] = []
@@ -109,7 +111,7 @@ def _counted(request: FootprintRequest, file: Path, watcher: Watcher, programs: 
             inner = replace(request, repeats=1, seed=first + repeat, params=_short(request))
             command = replace(lab_command(inner, results / OUT, None, programs), cpus=1)
             command = replace(command, env={instructions.COUNTED: "1"})
-            counted_so = exact.Counted(compiled, *kernel_facts, first + repeat, results / exact.LOG)
+            counted_so = exact.Counted(compiled, arguments, symbols, first + repeat, results / exact.LOG)
             code = exact.run(command, counted_so, output, watcher.doing)
             counted += _taken_in(results / OUT, file, request.level, watcher.doing)
             answer = wire.read_answer(results / OUT)
