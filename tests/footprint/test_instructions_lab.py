@@ -96,6 +96,15 @@ def test_its_machine_has_one_processor(booted, tmp_path):
     assert booted == []
 
 
+@pytest.mark.parametrize(("platforms", "named"), [(("runc", "qemu-tcg"), "qemu-tcg"), (("all",), "-tcg")])
+def test_an_emulators_own_work_is_refused_before_a_machine_boots(booted, tmp_path, platforms, named):
+    request = FootprintRequest(platforms, level=Level.INSTRUCTIONS)
+    with pytest.raises(UsageError, match=f"{named} is not counted: its guest runs in an emulator") as caught:
+        lab.carry_out(request, tmp_path / "x.tare", Quiet())
+    assert "gvisor-kvm" in caught.value.fix
+    assert booted == []
+
+
 def start(count):
     return Footprint(
         level=Level.INSTRUCTIONS, scope=Scope.HOST, platform="runc", phase=Phase.START, workload=None, repeat=0,
