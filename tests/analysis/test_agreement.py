@@ -15,6 +15,24 @@ COUNTED = {"native": 300, "runc": 310, "docker": 400, "gvisor-systrap": 35_000, 
 MEASURED = {"native": 150.0, "runc": 151.0, "docker": 190.0, "gvisor-systrap": 18_900.0, "gvisor-ptrace": 22_400.0}
 
 
+#: Of a real host, on 2026-11-23: instructions (medians of five seeds) and CPU ns (`tare run`, three blocks) of a unit.
+REAL = {
+    "call-getpid": {
+        "native": (323, 150.3), "bubblewrap": (323, 147.4), "crun": (323, 145.3), "youki": (323, 144.4),
+        "runc": (323, 145.7), "runc-seccomp": (460, 186.5), "lxc": (460, 197.9),
+    },
+    "call-open": {
+        "native": (7006, 2332.6), "bubblewrap": (6975, 2356.6), "crun": (6976, 2450.8), "youki": (6975, 2464.2),
+        "runc": (6978, 2332.5), "runc-seccomp": (7250, 2770.8), "lxc": (7250, 2500.3),
+    },
+    "proc-fork": {
+        "native": (249582, 97223.8), "bubblewrap": (222702, 90136.3), "crun": (220777, 94060.9),
+        "youki": (224748, 92694.7), "runc": (225825, 95797.9), "runc-seccomp": (228828, 100064.1),
+        "lxc": (221103, 96519.3),
+    },
+}  # fmt: skip
+
+
 def unit(platform, instructions, workload):
     return Footprint(
         level=Level.INSTRUCTIONS, scope=Scope.HOST, platform=platform, phase=Phase.STEADY, workload=workload, repeat=0,
@@ -38,6 +56,17 @@ def test_the_rank_correlation_is_spearmans_and_the_swapped_pair_is_seen():
     text = "\n".join(lines(known))
     assert "call-getpid: rank correlation 0.90 over 5 platforms" in text
     assert "call-getpid on gvisor-ptrace: 28,000 instructions in 22,400 ns, 1.2 a nanosecond where 2 is usual" in text
+
+
+def test_of_a_real_host_counts_rank_what_they_tell_apart_as_times_do():
+    counted = [unit(platform, count, name) for name, known in REAL.items() for platform, (count, _) in known.items()]
+    times = {(platform, name): ns for name, known in REAL.items() for platform, (_, ns) in known.items()}
+    known = agreement(counted, times)
+    assert {name: round(rank, 2) for name, rank in known.ranks.items()} == {
+        "call-getpid": 0.79, "call-open": 0.38, "proc-fork": 0.57,
+    }  # fmt: skip
+    assert round(known.together, 2) == 0.96
+    assert known.outliers == ()
 
 
 def test_two_platforms_have_no_ranks_and_equal_figures_no_correlation():

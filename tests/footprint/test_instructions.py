@@ -15,8 +15,10 @@ from tare.footprint.model import PARTS, SIDES, Footprint, Level, Phase, Scope
 from tare.footprint.request import UNITS, WORKLOADS, FootprintRequest, workloads_of
 from tare.report.sentences.diff import explained
 
-#: Of a real machine: the starts of native and of runc, and call-getpid on native.
+#: Of a real machine: the starts of native (8) and of runc (12), and call-getpid on native (9) and gvisor-kvm (5).
 LOG = Path(__file__).with_name("captured") / "instructions.log"
+#: In a log: what the model of caches had and had not; none was asked for.
+MODEL, NONE = "500 70 9 8 4 1", "0 0 0 0 0 0"
 
 
 def footprint(hits, **facts):
@@ -39,11 +41,22 @@ def test_the_log_of_a_real_machine_adds_up():
             assert sum(counts[part] for _, _, counts in window.shares) == window.whole[part]
         if window.ready is not None:
             assert 0 < window.ready["user"] < window.whole["user"]
-    hits = {name: count for name, count in hits_of(windows[5], "tare/x", Scope.HOST).items() if count}
+    hits = {name: count for name, count in hits_of(windows[9], "tare/x", Scope.HOST).items() if count}
     unit = analysis.unit([footprint(hits, phase=Phase.STEADY, workload="call-getpid")])
     assert unit is not None
     assert round(unit.median) == 323
-    assert any(command == "runc" and counts["user"] > 9_000_000 for command, _, counts in windows[8].shares)
+    assert any(command == "runc" and counts["user"] > 9_000_000 for command, _, counts in windows[12].shares)
+
+
+def test_what_a_real_guest_executed_is_told_apart_and_its_host_is_the_rest():
+    window = parse(LOG.read_text())[5]
+    [(_, group, guest)] = [share for share in window.shares if share[0] == "[guest]"]
+    assert "/tare/" in group
+    hits = {name: count for name, count in hits_of(window, group, Scope.HOST).items() if count}
+    counted = [footprint(hits, platform="gvisor-kvm")]
+    total, outside = analysis.work(counted), analysis.outside_guest(counted)
+    assert total.median - outside.median == guest["user"] + guest["kernel"] == 11_559_343
+    assert analysis.outside_guest([started(5)]) is None
 
 
 def test_the_code_of_a_real_machine_adds_up_to_its_tasks_and_files_have_their_names():
@@ -53,7 +66,7 @@ def test_the_code_of_a_real_machine_adds_up_to_its_tasks_and_files_have_their_na
             for side in SIDES:
                 own = [count for *owner, of, _, count in window.code if owner == [command, group] and of == side]
                 assert sum(own) == counts[side]
-    hits = {name: count for name, count in hits_of(windows[8], "tare/x", Scope.HOST).items() if count}
+    hits = {name: count for name, count in hits_of(windows[12], "tare/x", Scope.HOST).items() if count}
     by_place = {(code.side, code.place): code.amount.median for code in analysis.code([footprint(hits)])}
     assert by_place["user", "runc"] > 15_000_000
     assert by_place["user", "ld-linux-x86-64.so.2"] > 100_000
@@ -62,15 +75,16 @@ def test_the_code_of_a_real_machine_adds_up_to_its_tasks_and_files_have_their_na
 
 
 def test_a_window_that_was_not_closed_is_none():
-    open_yet = "piece 4 10 20 0 0 0 0 0 0 0 3\n"
-    closed = "window 3 10 20 0 0 0 0 0 0 0\nshare 3 10 20 0 0 0 0 0 0 0 sh /\n"
+    open_yet = f"piece 4 10 20 0 0 0 0 0 0 0 {NONE} 3\n"
+    closed = f"window 3 10 20 0 0 0 0 0 0 0 {NONE}\nshare 3 10 20 0 0 0 0 0 0 0 {NONE} sh /\n"
     assert list(parse(open_yet + closed)) == [3]
 
 
 @pytest.mark.parametrize(
     "line",
     [
-        "window 1 2 3", "window x 1 2 3 4 5 6 7 8 9", "share 1 1 2 3 4 5 6 7 8 9 sh", "piece 1 1 2 3 4 5 6 7 8 9 -1",
+        "window 1 2 3", f"window x 1 2 3 4 5 6 7 8 9 {NONE}", f"share 1 1 2 3 4 5 6 7 8 9 {NONE} sh",
+        f"piece 1 1 2 3 4 5 6 7 8 9 {NONE} -1",
         "hello", "code 1 2 user sh /", "code 1 -2 user sh / libc.so", "code 1 2 loser sh / libc.so",
     ],
 )  # fmt: skip
@@ -81,14 +95,14 @@ def test_a_line_that_is_none_of_the_plug_ins_is_an_error(line):
 
 def test_an_instances_counts_are_of_its_control_group_and_below():
     window = parse(
-        "window 1 100 200 0 0 0 3 2 6 1\n"
-        "share 1 60 150 0 0 0 2 1 4 1 a;b /tare/x-1/payload\n"
+        f"window 1 100 200 0 0 0 3 2 6 1 {MODEL}\n"
+        f"share 1 60 150 0 0 0 2 1 4 1 {MODEL} a;b /tare/x-1/payload\n"
         "code 1 60 user a;b /tare/x-1/payload lib;c.so\n"
         "code 1 150 kernel a;b /tare/x-1/payload do_exit\n"
-        "share 1 30 40 0 0 0 1 1 2 0 runc /tare/x-1\n"
-        "share 1 10 10 0 0 0 0 0 0 0 dockerd /tare/x-10\n"
+        f"share 1 30 40 0 0 0 1 1 2 0 {NONE} runc /tare/x-1\n"
+        f"share 1 10 10 0 0 0 0 0 0 0 {NONE} dockerd /tare/x-10\n"
         "code 1 10 user dockerd /tare/x-10 dockerd\n"
-        "piece 1 7 9 0 0 0 1 0 0 0 4\n"
+        f"piece 1 7 9 0 0 0 1 0 0 0 {NONE} 4\n"
     )[1]
     own = hits_of(window, "tare/x-1", Scope.INSTANCE)
     assert (own["user"], own["kernel"], own["calls"]) == (90, 190, 3)
@@ -100,13 +114,14 @@ def test_an_instances_counts_are_of_its_control_group_and_below():
     )
     assert (whole["piece;0;units"], whole["piece;0;kernel"]) == (4, 9)
     assert (whole["faults"], whole["interrupts"], own["faults"]) == (6, 1, 6)
+    assert (whole["fetched"], whole["l3"], own["moved"], own["l2"]) == (500, 1, 70, 4)
     assert (whole["code;instance;a_b;user;lib_c.so"], whole["code;host;dockerd;user;dockerd"]) == (60, 10)
     assert (whole["code;instance;a_b;kernel;do_exit"], [name for name in own if name.startswith("code")]) == (150, [])
 
 
 def test_footprints_get_the_counts_of_the_window_that_they_name(tmp_path):
     log = tmp_path / "log"
-    log.write_text("window 3 10 20 0 0 0 0 0 0 0\nshare 3 10 20 0 0 0 0 0 0 0 sh /tare/a\n")
+    log.write_text(f"window 3 10 20 0 0 0 0 0 0 0 {NONE}\nshare 3 10 20 0 0 0 0 0 0 0 {NONE} sh /tare/a\n")
     named, other = footprint({"window:3:tare/a": 1}), footprint({"read": 1}, level=Level.SYSCALLS)
     counts, same = completed([named, other], log)
     assert counts.hits == {"user": 10, "kernel": 20, "of;instance;sh;user": 10, "of;instance;sh;kernel": 20}

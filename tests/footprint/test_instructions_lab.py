@@ -9,7 +9,7 @@ import fake_footprints
 from tare.cli import app
 from tare.errors import HostError, UsageError
 from tare.footprint import instructions, lab, wire
-from tare.footprint.model import Footprint, Level, Phase, Scope
+from tare.footprint.model import PARTS, Footprint, Level, Phase, Scope
 from tare.footprint.request import FootprintRequest
 from tare.footprint.result import FootprintResult, Missed
 from tare.store import read_store
@@ -37,7 +37,8 @@ def booted(monkeypatch):
             seconds=1.0, hits={"window:2:tare/a": 1},
         )  # fmt: skip
         fake_footprints.write(command.results / wire.CAMPAIGN, [named])
-        counting.log.write_text(f"window 2 {1000 + counting.seed} 5 0 0 0 0 0 0 0\n")
+        counts = [1000 + counting.seed, 5, *[0] * (len(PARTS) - 2)]
+        counting.log.write_text(f"window 2 {' '.join(map(str, counts))}\n")
         if counting.seed == 13:
             wire.write_answer(command.results, wire.Answer(error="no runc", fix="apt install runc"))
             return 2
@@ -73,6 +74,14 @@ def test_each_repeat_is_a_machine_with_a_seed_of_its_own(booted, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["x.tare"]
 
 
+def test_a_model_of_caches_is_asked_for_by_the_plug_ins_argument_and_of_no_other_level(booted, tmp_path):
+    request = FootprintRequest(("runc",), ("call-getpid",), Level.INSTRUCTIONS, repeats=1, caches=True)
+    lab.carry_out(request, tmp_path / "x.tare", Quiet())
+    assert booted[0][2] == {"memory": "1", "comm": "2976", "caches": "1"}
+    with pytest.raises(UsageError, match="sees what an emulator executes"):
+        FootprintRequest(caches=True).check()
+
+
 def test_what_was_counted_before_a_machine_failed_stays_and_the_error_has_the_fix(booted, tmp_path):
     file = tmp_path / "x.tare"
     request = FootprintRequest(("runc",), ("call-getpid",), Level.INSTRUCTIONS, repeats=2, seed=12)
@@ -84,6 +93,15 @@ def test_what_was_counted_before_a_machine_failed_stays_and_the_error_has_the_fi
 def test_its_machine_has_one_processor(booted, tmp_path):
     with pytest.raises(UsageError, match="CPU 1 is not in the lab"):
         lab.carry_out(FootprintRequest(level=Level.INSTRUCTIONS, cpus=(1,)), tmp_path / "x.tare", Quiet())
+    assert booted == []
+
+
+@pytest.mark.parametrize(("platforms", "named"), [(("runc", "qemu-tcg"), "qemu-tcg"), (("all",), "-tcg")])
+def test_an_emulators_own_work_is_refused_before_a_machine_boots(booted, tmp_path, platforms, named):
+    request = FootprintRequest(platforms, level=Level.INSTRUCTIONS)
+    with pytest.raises(UsageError, match=f"{named} is not counted: its guest runs in an emulator") as caught:
+        lab.carry_out(request, tmp_path / "x.tare", Quiet())
+    assert "gvisor-kvm" in caught.value.fix
     assert booted == []
 
 

@@ -35,6 +35,19 @@ STORE, LOAD, BOTH = b"\x48\x89\x44\x24\xf8", b"\x48\x8b\x44\x24\xf8", b"\x48\xff
 SYSCALL = b"\xb8\x27\x00\x00\x00\x0f\x05"  # mov eax, 39; syscall: getpid
 #: lea rdi, -2048(%rsp); mov rsi, rdi; mov ecx, MOVED; rep movsb
 REPEATED = b"\x48\x8d\xbc\x24\x00\xf8\xff\xff\x48\x89\xfe\xb9" + struct.pack("<I", MOVED) + b"\xf3\xa4"
+PAGES = 16
+#: How many lines of memory are in so many pages: the data cache of the model has 8, the next one more.
+LINES = 64 * PAGES
+
+
+def sweep(lines, access=b"\x48\x8b\x06"):
+    """lea rsi, -(PAGES + 2) pages(%rsp); mov ecx, lines; then mov (%rsi), %rax, add $64, %rsi, dec ecx, jnz."""
+    start = b"\x48\x8d\xb4\x24" + struct.pack("<i", -4096 * (PAGES + 2)) + b"\xb9" + struct.pack("<I", lines)
+    return start + access + b"\x48\x83\xc6\x40\xff\xc9\x75\xf5"
+
+
+#: mov %rax, (%rsi): what is read before it is written is all one page.
+WRITE = b"\x48\x89\x06"
 EXIT = b"\xb8\x3c\x00\x00\x00\x31\xff\x0f\x05"
 
 
@@ -56,7 +69,9 @@ KNOWN = elf(
     # What it touches first faults, and the kernel's part of that is none of the windows below.
     STORE + REPEATED
     + window(1, loop(TURNS)) + window(2, loop(TURNS + 5_000))
-    + window(3, 7 * STORE + 5 * LOAD + 3 * BOTH) + window(4, REPEATED) + window(5, 3 * SYSCALL) + EXIT
+    + window(3, 7 * STORE + 5 * LOAD + 3 * BOTH) + window(4, REPEATED) + window(5, 3 * SYSCALL)
+    + sweep(LINES, WRITE) + sweep(LINES // 2) + window(7, sweep(LINES // 2)) + sweep(LINES) + window(8, sweep(LINES))
+    + EXIT
 )  # fmt: skip
 #: A window over many processes: 6 is opened by one, and closed by another.
 PROGRAMS = {
@@ -64,7 +79,33 @@ PROGRAMS = {
     "opened": elf(mark(instructions.OPEN, 6) + EXIT),
     "closed": elf(mark(instructions.CLOSE, 6) + EXIT),
 }
-SCRIPT = "known; opened; for turn in 1 2 3; do bwrap --ro-bind / / --unshare-all ls / >/dev/null; done; runc -v; closed"
+#: A guest of the machine's own /dev/kvm: mov cx, TURNS; then dec cx, jnz; hlt, which goes back to who runs it.
+GUEST = b"\xb9" + struct.pack("<H", TURNS) + b"\x49\x75\xfd\xf4"
+GUEST_SCRIPT = f"""
+import fcntl, mmap, ctypes, os, struct
+kvm = os.open("/dev/kvm", os.O_RDWR)
+machine = fcntl.ioctl(kvm, 0xAE01, 0)
+memory = mmap.mmap(-1, 65536)
+memory[4096 : 4096 + {len(GUEST)}] = {GUEST!r}
+place = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+fcntl.ioctl(machine, 0x4020AE46, struct.pack("<IIQQQ", 0, 0, 0, 65536, place))
+processor = fcntl.ioctl(machine, 0xAE41, 0)
+shared = mmap.mmap(processor, fcntl.ioctl(kvm, 0xAE04, 0))
+segments = bytearray(312)
+fcntl.ioctl(processor, 0x8138AE83, segments)
+segments[0:8] = bytes(8)
+segments[12:14] = bytes(2)
+fcntl.ioctl(processor, 0x4138AE84, bytes(segments))
+registers = [0] * 18
+registers[16], registers[17] = 4096, 2
+fcntl.ioctl(processor, 0x4090AE82, struct.pack("<18Q", *registers))
+fcntl.ioctl(processor, 0xAE80, 0)
+assert struct.unpack_from("<I", shared, 8) == (5,), "it is not the hlt that it ended by"
+"""
+SCRIPT = """
+known; opened; for turn in 1 2 3; do bwrap --ro-bind / / --unshare-all ls / >/dev/null; done; runc -v
+PYTHONHASHSEED=0 python3 -c "$GUEST" && closed
+"""
 
 
 @contextlib.contextmanager
@@ -86,10 +127,10 @@ def counted(folder, seed):
         (folder / name).write_bytes(contents)
         (folder / name).chmod(0o755)
         files.append(folder / name)
-    command = LabCommand(["sh", "-c", SCRIPT], "kvm", 2 << 30, 1, 900.0, files)
+    command = LabCommand(["sh", "-c", SCRIPT], "kvm", 2 << 30, 1, 900.0, files, env={"GUEST": GUEST_SCRIPT})
     host = build.host("kvm", print)
-    told = plugin.told(vmlinux.ensure(host / "vmlinuz").read_bytes())
-    counting = exact.Counted(plugin.ensure(print), *told, seed, folder / "log")
+    arguments, symbols = plugin.kernel_facts(vmlinux.ensure(host / "vmlinuz").read_bytes())
+    counting = exact.Counted(plugin.ensure(print), {**arguments, "caches": "1"}, symbols, seed, folder / "log")
     printed = bytearray()
     assert exact.run(command, counting, lambda _, data: printed.extend(data), print) == 0, printed.decode()
     return (folder / "log").read_text()
@@ -110,6 +151,22 @@ def test_known_programs_are_counted_to_the_instruction(log):
     assert (moved["user"], moved["repeated"]) == (3 + before_close, MOVED + 1), "its end is one more"
     assert (calls["user"], calls["calls"]) == (6 + before_close, 3)
     assert calls["kernel"] > 3 * 50
+
+
+def test_what_fits_into_a_modelled_cache_is_found_there_and_what_does_not_in_the_next_one(log):
+    windows = instructions.parse(log)
+    for number, lines, missed in ((7, LINES // 2, 0), (8, LINES, LINES)):
+        whole = windows[number].whole
+        assert (whole["moved"], whole["l1d"], whole["l2"]) == (lines, missed, 0)
+        assert whole["l1i"] <= 2, "the loop is in a line or two"
+
+
+def test_what_a_guest_of_kvm_executes_is_the_guests_to_the_instruction(log):
+    guests = [counts for command, _, counts in instructions.parse(log)[6].shares if command == "[guest]"]
+    [counts] = guests
+    assert (counts["user"], counts["kernel"], counts["switches"]) == (1 + 2 * TURNS + 1, 0, 0)
+    code = [(place, many) for command, _, _, place, many in instructions.parse(log)[6].code if command == "[guest]"]
+    assert code == [("[guest]", 1 + 2 * TURNS + 1)]
 
 
 def test_the_sum_over_commands_and_groups_is_the_whole(log):

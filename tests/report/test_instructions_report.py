@@ -95,6 +95,32 @@ def test_a_run_with_units_has_its_parts_and_is_among_the_units() -> None:
     assert "Instructions of call-getpid" not in text, "of pieces the whole is a matter of how many there were"
 
 
+def test_of_a_virtual_machine_the_hosts_part_is_told_apart_from_its_guest(tmp_path: Path) -> None:
+    console = Console(width=110, record=True, file=io.StringIO())
+    [runc, *rest] = start("runc", 13_000_000)
+    guest = {"of;instance;[guest];user": 4_000_000, "of;instance;[guest];kernel": 25_000_000}
+    rows = [runc.model_copy(update={"hits": runc.hits | guest}), *rest]
+    console.print(Group(*render(rows)))
+    text = console.export_text()
+    assert "on the host alone: 10.00 M, the rest in its guest" in text
+    assert "[guest] 29.00 M" in text
+    write_html([fake_footprints.write(tmp_path / "x.tare", rows)], tmp_path / "out.html")
+    assert "on the host alone 10.00 M" in (tmp_path / "out.html").read_text()
+
+
+def test_modelled_caches_are_told_by_what_they_had_of_what_they_were_asked_for(tmp_path: Path) -> None:
+    console = Console(width=110, record=True, file=io.StringIO())
+    model = {"fetched": 5_000, "moved": 2_000, "l1i": 100, "l1d": 300, "l2": 40, "l3": 10}
+    own = {f"of;host;python3;{part}": count // 10 for part, count in model.items()}
+    [runc, *rest] = start("runc", 13_000_000)
+    rows = [runc.model_copy(update={"hits": runc.hits | model | own}), *rest]
+    console.print(Group(*render(rows)))
+    had = "L1i 98.0 % of 4,500, L1d 85.0 % of 1,800, L2 90.0 % of 360, L3 75.0 % of 36"
+    assert f"caches: {had}" in " ".join(console.export_text().split())
+    write_html([fake_footprints.write(tmp_path / "x.tare", rows)], tmp_path / "out.html")
+    assert had in (tmp_path / "out.html").read_text()
+
+
 def test_the_page_shows_them_and_a_commands_name_is_text_there(file: Path, tmp_path: Path) -> None:
     write_html([file], tmp_path / "out.html")
     text = (tmp_path / "out.html").read_text()

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import tare
+from tare.campaign.execution import conduct
 from tare.campaign.host_session import image_for
 from tare.campaign.plan.plan import make_jobs
 from tare.campaign.plan.request import MIN_MEMORY
@@ -32,6 +33,7 @@ from tare.lab import run as lab_run
 from tare.lab.run import LabCommand
 from tare.model import Progress
 from tare.outputs import check_new_campaign
+from tare.platforms.parts import vm
 from tare.session.frames import STDERR, STDOUT
 from tare.store import open_store, read_store
 from tare.workloads import registry as workloads
@@ -97,7 +99,9 @@ def _counted(request: FootprintRequest, file: Path, watcher: Watcher, programs: 
     """
     compiled = plugin.ensure(watcher.doing)
     host = build.host(FLAVOUR, watcher.doing)
-    kernel_facts = plugin.kernel_facts(vmlinux.ensure(host / "vmlinuz").read_bytes())
+    arguments, symbols = plugin.kernel_facts(vmlinux.ensure(host / "vmlinuz").read_bytes())
+    if request.caches:
+        arguments["caches"] = "1"
     first = request.seed if request.seed is not None else FIRST_SEED
     answers: list[FootprintResult] = []
     counted: list[Footprint] = []
@@ -109,7 +113,7 @@ def _counted(request: FootprintRequest, file: Path, watcher: Watcher, programs: 
             inner = replace(request, repeats=1, seed=first + repeat, params=_short(request))
             command = replace(lab_command(inner, results / OUT, None, programs), cpus=1)
             command = replace(command, env={instructions.COUNTED: "1"})
-            counted_so = exact.Counted(compiled, *kernel_facts, first + repeat, results / exact.LOG)
+            counted_so = exact.Counted(compiled, arguments, symbols, first + repeat, results / exact.LOG)
             code = exact.run(command, counted_so, output, watcher.doing)
             counted += _taken_in(results / OUT, file, request.level, watcher.doing)
             answer = wire.read_answer(results / OUT)
@@ -142,6 +146,12 @@ def _short(request: FootprintRequest) -> dict[str, Params]:
 
 def _check_fits(request: FootprintRequest) -> None:
     """Raise `UsageError` for what does not fit into a lab, before it is booted."""
+    emulated = [platform.name for platform in conduct.platforms_for(request.platforms) if vm.is_emulated(platform.name)]
+    if request.level is Level.INSTRUCTIONS and emulated:
+        raise UsageError(
+            f"{emulated[0]} is not counted: its guest runs in an emulator, whose own work the figures would be",
+            fix="name platforms; the machine has a /dev/kvm, and tells what a guest of it executes (qemu, gvisor-kvm)",
+        )
     cpus = range(1 if request.level is Level.INSTRUCTIONS else CPUS)
     for cpu in request.cpus:
         if cpu not in cpus:

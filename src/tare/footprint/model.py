@@ -30,7 +30,10 @@ USER, GUEST = "[user]", "[guest]"
 NO_PATH = "[no path]"
 
 #: Of instructions: the counts of a part, in the order in which the emulator's plug-in has them (lab/icount/plugin.c).
-PARTS = ("user", "kernel", "repeated", "loads", "stores", "calls", "switches", "faults", "interrupts")
+PARTS = (
+    "user", "kernel", "repeated", "loads", "stores", "calls", "switches", "faults", "interrupts",
+    "fetched", "moved", "l1i", "l1d", "l2", "l3",
+)  # fmt: skip
 #: Of code that was counted: programs', by file, and the kernel's, by function.
 SIDES = ("user", "kernel")
 #: Of a piece of a probe's work, or of all that a run did, beside these: how many units it was.

@@ -44,6 +44,7 @@ class FootprintRequest:
     memory_bytes: int = DEFAULT_MEMORY
     subnet: str | None = None
     params: Mapping[str, Params] = field(default_factory=dict)  # in place of the profile's, by workload
+    caches: bool = False  # of instructions: whether a model of caches is asked for each line of memory too
 
     def check(self) -> None:
         """Raise `UsageError` for what cannot be."""
@@ -51,6 +52,8 @@ class FootprintRequest:
             raise UsageError(f"{self.repeats} repeats cannot be counted", fix="give at least 1; 3 show what is stable")
         if self.idle_s < 0:
             raise UsageError("the idle host cannot be looked at for less than no time", fix="give --idle 10s, or 0")
+        if self.caches and self.level is not Level.INSTRUCTIONS:
+            raise UsageError("a model of caches sees what an emulator executes", fix="add --level instructions")
         check_seed(self.seed)
         if self.subnet is not None:
             subnets.parse(self.subnet)

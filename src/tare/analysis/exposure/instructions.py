@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tare.footprint.model import PARTS, UNITS, Footprint
+from tare.footprint.model import GUEST, PARTS, SIDES, UNITS, Footprint
 
 #: Of code, all that has no name of its own.
 REST = "[other]"
@@ -63,6 +63,20 @@ def work(footprints: Sequence[Footprint]) -> Amount | None:
     """Instructions of programs and of the kernel together, without those of tare's own commands."""
     values = [sum(_beside(footprint, name) for name in ("user", "kernel")) for footprint in footprints]
     return Amount.of(values) if any(values) else None
+
+
+def outside_guest(footprints: Sequence[Footprint]) -> Amount | None:
+    """What is left of `work` without what guests of /dev/kvm executed: the host's part. None where none ran."""
+    inside = [
+        sum(count for (_, command), count in by_command(footprint.hits).items() if command == GUEST)
+        for footprint in footprints
+    ]
+    if not any(inside):
+        return None
+    return Amount.of(
+        sum(_beside(footprint, side) for side in SIDES) - guest
+        for footprint, guest in zip(footprints, inside, strict=True)
+    )
 
 
 def unit(footprints: Sequence[Footprint]) -> Amount | None:

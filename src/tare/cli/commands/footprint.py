@@ -65,6 +65,9 @@ _WITH = typer.Option(
     metavar="PROGRAM=FILE",
     help="Your own binary of a program that platforms start, in place of the lab's: runc=./new; may be given again.",
 )
+_CACHES = typer.Option(
+    False, "--caches", help="Of instructions: also what a model of one core's caches had and had not; twice the time."
+)
 _AGAINST = typer.Option(
     None,
     "--against",
@@ -89,6 +92,7 @@ def footprint(
     program: list[Path] = _PROGRAM,
     replacing: list[str] = _WITH,
     against: Path | None = _AGAINST,
+    caches: bool = _CACHES,
     as_json: bool = typer.Option(False, "--json", help=f"Print the footprints as JSON (schema {SCHEMA})."),
 ) -> None:
     """Count what platforms make the host's kernel do: in the start, and while a workload runs.
@@ -106,6 +110,7 @@ def footprint(
         cpus=parse_cpus(cpus),
         memory_bytes=memory * 2**20,
         subnet=subnet,
+        caches=caches,
     )
     in_lab = level in LAB_LEVELS and not (on_this_host or inside_lab())
     request.check()

@@ -15,11 +15,18 @@
  * Which code it is: of the kernel the function, by its table of symbols; of programs the file that the code is mapped from,
  * which the kernel knows of each page of memory. A page is found by where the emulator has it: all of the machine's memory is
  * in one piece there, and the kernel's own code is at a place in it that is known.
+ *
+ * A guest of the machine's own /dev/kvm runs between VMRUN and the instruction after it: what it executes is `[guest]`, of
+ * the control group of the task that runs it, and of code that has no other name.
+ *
+ * With `caches=1` every line of 64 bytes that the processor fetches code from or moves data to or from goes through a model of
+ * caches, from the first window on (caches.h).
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "caches.h"
 #include "qemu.h"
 
 #define MAGIC 0x7a4e0000u
@@ -28,6 +35,7 @@ enum mark { OPEN = 1, CLOSE, BEGIN, END, READY };
 /* The order is that of the log's columns. */
 struct counts {
     uint64_t user, kernel, repeated, loads, stores, calls, switches, faults, interrupts;
+    uint64_t fetched, moved, l1i, l1d, l2, l3; /* of the model: lines asked for, and those that a cache had not */
 };
 #define FIELDS (sizeof(struct counts) / sizeof(uint64_t))
 
@@ -70,6 +78,7 @@ struct symbol {
 #define CODE_BASE 0xffffffff80000000ull
 #define PAGE_BITS 12
 #define HIGH_MEMORY (1ull << 32)
+#define NOWHERE UINT64_MAX
 /* struct page: its size, and fields that no type information names, as they are in nameless unions. */
 #define PAGE_STRUCT 64
 #define PAGE_HEAD 8
@@ -85,6 +94,8 @@ static struct qemu_plugin_register *rdi;
 static GByteArray *bytes;
 
 static bool memory; /* whether loads and stores are counted too */
+static bool modelled; /* whether caches are */
+static bool warm;     /* whether a window was ever open: before, nothing goes through their model */
 static bool counting;
 static uint64_t window;
 static struct counts opened, begun;
@@ -92,8 +103,12 @@ static struct all *settled;
 static uint64_t current; /* the task that runs, as the kernel addresses it; 0: not seen yet */
 static struct owner *owners;
 static size_t owner_count;
-static struct place places[MOST_PLACES] = {{"[other]", false}};
-static size_t place_count = 1;
+/* What a guest of the machine's executes, on each side of its kernel. */
+#define GUEST "[guest]"
+static struct place places[MOST_PLACES] = {{"[other]", false}, {GUEST, false}, {GUEST, true}};
+static size_t place_count = 3;
+static bool in_guest;
+static uint64_t after_guest; /* where the kernel goes on when a guest is left; 0: it has run none */
 static struct symbol *symbols;
 static size_t symbol_count;
 static uint64_t vmemmap_base, vmemmap, low_memory; /* where the pages' array is noted, it is, memory below a gap */
@@ -193,6 +208,9 @@ static struct owner *owner_of(uint64_t task) {
         command[COMMAND - 1] = 0;
         clean(command);
         read_group(task, group);
+        if (in_guest) {
+            strcpy(command, GUEST);
+        }
     }
     for (size_t place = 0; place < owner_count; place++) {
         if (!strcmp(owners[place].command, command) && !strcmp(owners[place].group, group)) {
@@ -221,7 +239,8 @@ static void settle(void) {
     add_difference(&owner->counts, &sum->counts, &settled->counts);
     settled->counts = sum->counts;
     for (size_t place = 0; place < place_count && owner->places != NULL; place++) {
-        owner->places[place] += sum->places[place] - settled->places[place];
+        size_t whose = in_guest ? 1u + places[place].kernel : place;
+        owner->places[whose] += sum->places[place] - settled->places[place];
         settled->places[place] = sum->places[place];
     }
 }
@@ -288,7 +307,7 @@ static void marked(unsigned int vcpu, void *data) {
     switch ((enum mark)(uintptr_t)data) {
     case OPEN:
         window = number();
-        counting = true;
+        counting = warm = true;
         owner_count = 0;
         opened = begun = *now();
         *settled = *all();
@@ -332,11 +351,62 @@ static void marked(unsigned int vcpu, void *data) {
 static void switched(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *offset) {
     (void)vcpu;
     (void)info;
+    if (in_guest) {
+        return;
+    }
     now()->switches++;
     if (counting) {
         settle();
     }
     current = address - (uint64_t)(uintptr_t)offset;
+}
+
+/* The kernel is about to run a guest, or has left it: what was counted is the task's that runs it, or the guest's. */
+static void crossed(unsigned int vcpu, void *entered) {
+    (void)vcpu;
+    if (in_guest == (entered != NULL)) {
+        return;
+    }
+    if (counting) {
+        settle();
+    }
+    in_guest = entered != NULL;
+}
+
+/* A line of memory goes through the model: first the cache that is asked, then the larger ones. */
+static void ask(struct cache *first, uint64_t line, uint64_t *asked, uint64_t *missed) {
+    struct counts *counts = now();
+    *asked += 1;
+    if (holds(first, line)) {
+        return;
+    }
+    *missed += 1;
+    if (!holds(&l2, line)) {
+        counts->l2++;
+        counts->l3 += !holds(&l3, line);
+    }
+}
+
+static void fetched(unsigned int vcpu, void *line) {
+    (void)vcpu;
+    if (warm) {
+        ask(&l1i, (uint64_t)(uintptr_t)line, &now()->fetched, &now()->l1i);
+    }
+}
+
+static void moved(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *data) {
+    (void)vcpu;
+    (void)data;
+    struct qemu_plugin_hwaddr *at = warm ? qemu_plugin_get_hwaddr(info, address) : NULL;
+    if (at == NULL || qemu_plugin_hwaddr_is_io(at)) {
+        return;
+    }
+    uint64_t first = qemu_plugin_hwaddr_phys_addr(at);
+    uint64_t last = first + (1u << qemu_plugin_mem_size_shift(info)) - 1;
+    ask(&l1d, first >> LINE_BITS, &now()->moved, &now()->l1d);
+    if (last >> LINE_BITS != first >> LINE_BITS && last >> PAGE_BITS == first >> PAGE_BITS) {
+        ask(&l1d, last >> LINE_BITS, &now()->moved, &now()->l1d);
+    }
 }
 
 static qemu_plugin_u64 entry(size_t offset) { return (qemu_plugin_u64){board, offset}; }
@@ -464,21 +534,34 @@ static void file_of(uint64_t memory, char *name, size_t room) {
     }
 }
 
+/* The machine's own address of the memory that an instruction is in; NOWHERE: it is not known. */
+static uint64_t memory_of(const struct qemu_plugin_insn *insn) {
+    uint64_t at = (uint64_t)(uintptr_t)qemu_plugin_insn_haddr(insn);
+    if (at == 0 || memory_base == 0 || at < memory_base) {
+        return NOWHERE;
+    }
+    at -= memory_base;
+    return at < low_memory ? at : at - low_memory + HIGH_MEMORY;
+}
+
 static uint32_t place_of(const struct qemu_plugin_insn *insn, bool kernel) {
     uint64_t address = qemu_plugin_insn_vaddr(insn);
     uint64_t at = (uint64_t)(uintptr_t)qemu_plugin_insn_haddr(insn);
+    if (in_guest && address != after_guest) {
+        return 1 + kernel;
+    }
     if (kernel) {
         if (memory_base == 0 && at != 0 && address >= CODE && address < MODULES) {
             memory_base = at - (address - CODE_BASE);
         }
         return place_of_kernel(address);
     }
-    if (at == 0 || memory_base == 0 || at < memory_base || offsets[D_NAME].value < 0) {
+    at = memory_of(insn);
+    if (at == NOWHERE || offsets[D_NAME].value < 0) {
         return place_of_name("[early]", false);
     }
     char name[COMMAND * 4];
-    at -= memory_base;
-    file_of(at < low_memory ? at : at - low_memory + HIGH_MEMORY, name, sizeof(name));
+    file_of(at, name, sizeof(name));
     return place_of_name(name, false);
 }
 
@@ -533,9 +616,11 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
     static const uint8_t nop[] = {0x0f, 0x1f, 0x84, 0x00};
     static const uint8_t leaves[] = {0x48, 0x89, 0xa7}; /* mov %rsp, offset(%rdi) */
     static const uint8_t comes[] = {0x48, 0x8b, 0xa6};  /* mov offset(%rsi), %rsp */
+    static const uint8_t vmrun[] = {0x0f, 0x01, 0xd8};
     uint8_t last[16] = {0};
     size_t last_size = 0;
     size_t length = qemu_plugin_tb_n_insns(tb);
+    uint64_t line = NOWHERE;
     struct row row = {0};
     if (length > 0) {
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, 0);
@@ -547,13 +632,34 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
         size_t size = qemu_plugin_insn_data(insn, code, sizeof(code));
         uint64_t address = qemu_plugin_insn_vaddr(insn);
         bool kernel = address >> 63;
-        if (kernel && place == 0) {
+        bool enters = kernel && !in_guest && size == sizeof(vmrun) && !memcmp(code, vmrun, sizeof(vmrun));
+        if (kernel && place == 0 && !in_guest) {
             count_entry(insn, address);
+        }
+        if (address == after_guest) {
+            qemu_plugin_register_vcpu_insn_exec_cb(insn, crossed, QEMU_PLUGIN_CB_R_REGS, NULL);
+        }
+        if (modelled && memory_of(insn) != NOWHERE) {
+            uint64_t next = memory_of(insn) >> LINE_BITS;
+            if (next != line) {
+                line = next;
+                qemu_plugin_register_vcpu_insn_exec_cb(insn, fetched, QEMU_PLUGIN_CB_NO_REGS, (void *)(uintptr_t)line);
+            }
+        }
+        if (modelled && !enters && !certain(code, size)) {
+            qemu_plugin_register_vcpu_mem_cb(insn, moved, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, NULL);
         }
         if (size == 8 && !memcmp(code, nop, sizeof(nop)) && (word(code + 4) & 0xffff0000u) == MAGIC) {
             void *mark = (void *)(uintptr_t)(word(code + 4) & 0xffffu);
             end(&row);
             qemu_plugin_register_vcpu_insn_exec_cb(insn, marked, QEMU_PLUGIN_CB_R_REGS, mark);
+        } else if (enters) {
+            /* It is still the kernel's; what it loads and stores of the two sides' registers is nobody's. */
+            end(&row);
+            row = (struct row){insn, 1, offsetof(struct counts, kernel), row.place};
+            end(&row);
+            after_guest = address + size;
+            qemu_plugin_register_vcpu_insn_exec_cb(insn, crossed, QEMU_PLUGIN_CB_R_REGS, (void *)1);
         } else if (repeats(code, size)) {
             end(&row);
             count(insn, offsetof(struct counts, repeated), 1);
@@ -630,6 +736,9 @@ __attribute__((visibility("default"))) int qemu_plugin_install(
         }
         if (length == 6 && !strncmp(argv[place], "memory", length)) {
             memory = atoi(value) != 0;
+        }
+        if (length == 6 && !strncmp(argv[place], "caches", length)) {
+            modelled = atoi(value) != 0;
         }
         if (length == 3 && !strncmp(argv[place], "low", length)) {
             low_memory = strtoull(value, NULL, 10);

@@ -15,6 +15,7 @@ struct qemu_plugin_tb;
 struct qemu_plugin_insn;
 struct qemu_plugin_scoreboard;
 struct qemu_plugin_register;
+struct qemu_plugin_hwaddr;
 
 typedef struct {
     const char *target_name;
@@ -78,6 +79,11 @@ size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *, void *, size_t);
 size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *);
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *);
 void *qemu_plugin_insn_haddr(const struct qemu_plugin_insn *);
+
+unsigned int qemu_plugin_mem_size_shift(qemu_plugin_meminfo_t);
+struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(qemu_plugin_meminfo_t, uint64_t address);
+bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *);
+uint64_t qemu_plugin_hwaddr_phys_addr(const struct qemu_plugin_hwaddr *);
 
 struct qemu_plugin_scoreboard *qemu_plugin_scoreboard_new(size_t);
 void *qemu_plugin_scoreboard_find(struct qemu_plugin_scoreboard *, unsigned int vcpu);

@@ -101,6 +101,10 @@ def accelerator(accel: str) -> list[str]:
 _trying = threading.Lock()
 
 
+#: How the names of platforms end that emulate a machine.
+_EMULATED = "-tcg"
+
+
 @functools.cache
 def accelerated(made: guest.Guest) -> tuple[str, str]:
     """Which accelerator runs a stock guest here, and why. What a try showed is kept, for other commands.
@@ -130,7 +134,12 @@ def accelerated(made: guest.Guest) -> tuple[str, str]:
 
 def emulated_name(name: str) -> str:
     """The platform that emulates the machine of one that takes KVM."""
-    return f"{name.removesuffix('-kvm')}-tcg"
+    return f"{name.removesuffix('-kvm')}{_EMULATED}"
+
+
+def is_emulated(name: str) -> bool:
+    """Whether the platform of this name emulates its machine."""
+    return name.endswith(_EMULATED)
 
 
 def need_kvm(made: guest.Guest, emulates: str) -> str:

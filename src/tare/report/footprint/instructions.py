@@ -45,6 +45,7 @@ def _row(
         kernel=_amount(instructions.beside_tare(whole, "kernel")),
         instance_user=_amount(instructions.part(own, "user")) if own else None,
         instance_kernel=_amount(instructions.part(own, "kernel")) if own else None,
+        outside_guest=_amount(instructions.outside_guest(whole)),
         until_ready=_amount(instructions.until_ready(whole)),
         repeated=_amount(instructions.beside_tare(whole, "repeated")),
         loads=_amount(instructions.beside_tare(whole, "loads")),

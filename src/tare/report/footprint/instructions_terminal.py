@@ -72,6 +72,8 @@ def _parts(title: str, rows: Sequence[InstructionsReport]) -> Iterator[Renderabl
         )
         if code:
             yield Text(f"    code: {clean(code)}", style="dim")
+        if row.outside_guest is not None:
+            yield Text(f"    on the host alone: {words.amount(row.outside_guest)}, the rest in its guest", style="dim")
         if row.caches:
             yield Text(f"    caches: {words.caches(row)}", style="dim")
 

@@ -330,6 +330,8 @@ class InstructionsReport(_Frozen):
     """Of `user`, those of tasks in the instance's control groups."""
     instance_kernel: AmountReport | None
     """Of `kernel`, those for tasks in the instance's control groups."""
+    outside_guest: AmountReport | None
+    """Of `total`, those that the host executed and no guest of its /dev/kvm; null where it ran none."""
     until_ready: AmountReport | None
     """Instructions in a start until the agent had its first word, of everybody, tare included."""
     repeated: AmountReport | None
