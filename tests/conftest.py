@@ -70,9 +70,9 @@ def _a_lock_of_its_own(request, _lock_folder, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def _patience_with_detection(request, monkeypatch):
-    """A trivial sandbox has taken ten seconds beside other tests that kept the processors busy."""
+    """A trivial sandbox has taken twelve seconds beside other tests that kept the processors busy."""
     if request.node.get_closest_marker("host"):
-        monkeypatch.setattr(attempt, "LIMIT_S", 6 * attempt.LIMIT_S)
+        monkeypatch.setattr(attempt, "LIMIT_S", 3 * attempt.LIMIT_S)
 
 
 @pytest.fixture
