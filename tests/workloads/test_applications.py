@@ -70,6 +70,7 @@ def test_a_database_is_in_service_once_its_own_program_says_so():
     asked = [server.argv[at + 1] for at, word in enumerate(server.argv) if word == "--ask"]
     assert asked[0].endswith("/pg_isready")
     assert asked[1:] == ["-q", "-h", "192.0.2.1", "-p", "5201"]
+    assert server.argv[-1] == "dynamic_shared_memory_type=sysv"  # and not what initdb found where the seed was made
 
 
 def test_redis_has_the_mean_rate_of_the_warm_windows_and_all_requests_as_work():

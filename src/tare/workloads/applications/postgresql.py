@@ -96,6 +96,8 @@ class PostgreSql(RunWorkload):
         server = (
             *_AS_POSTGRES, f"{PROGRAMS}/postgres", "-D", f"{FOLDER}/db", "-p", str(where.inside),
             "-h", where.listen, "-k", FOLDER, "-c", f"shared_buffers={buffers}MB", "-c", "max_connections=200",
+            # initdb writes down what works where it runs, which is not where the seed is served: not all have /dev/shm.
+            "-c", "dynamic_shared_memory_type=sysv",
         )  # fmt: skip
         load = (
             f"{PROGRAMS}/pgbench", "-h", where.address, "-p", str(where.port), "-U", "tare", "-b", self.script,
