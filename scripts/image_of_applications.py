@@ -13,7 +13,7 @@ from tare.errors import TareError
 from tare.workloads import registry
 
 #: One for each layer that `tests/workloads/test_host_applications.py` asks for.
-WORKLOADS = ("build-pipeline", "mariadb-read-write", "memcached", "nginx", "site")
+WORKLOADS = ("build-pipeline", "mariadb-read-write", "memcached", "nginx", "postgresql", "site")
 
 
 def main() -> int:
