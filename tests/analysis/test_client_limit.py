@@ -33,8 +33,8 @@ def _flagged(busy, *, threads=None, harness=(0,)):
     rate, *others = flag_client(record, workload, results)
     assert not [each for result in others for each in result.platforms if each.notes]
     notes = {each.platform: each.notes for each in rate.platforms if each.notes}
-    limited = {name: found[0] for name, found in notes.items() if found[0].kind is FindingKind.CLIENT_LIMITED}
-    assert {found[0].kind for found in notes.values()} <= {FindingKind.CLIENT_LIMITED, FindingKind.CLIENT_NEAR}
+    limited = {name: findings[0] for name, findings in notes.items() if findings[0].kind is FindingKind.CLIENT_LIMITED}
+    assert {findings[0].kind for findings in notes.values()} <= {FindingKind.CLIENT_LIMITED, FindingKind.CLIENT_NEAR}
     return {name: dict(finding.numbers) for name, finding in limited.items()}
 
 

@@ -45,9 +45,9 @@ def test_an_instance_is_counted_and_a_neighbour_is_told_apart_from_it(launcher, 
     windows = contamination.windows(telemetry, [cpu])
     assert windows.height == len(readings.ticks) - 1
 
-    def between(one, other):
+    def between(start, end):
         """In ns: how long it was, and how much of it others had the CPU."""
-        part = windows[one:other]
+        part = windows[start:end]
         return 1e9 * part["seconds"].sum(), 1e9 * (part["foreign-cpu"] * part["seconds"]).sum()
 
     # Whatever else runs here: what the instance used was nobody else's, and what the neighbour used was.

@@ -55,10 +55,7 @@ def examine(names: Sequence[str], *, as_json: bool) -> None:
         host = [checks.without_namespaces(lacking), *host[1:]]
     kernel = [ptrace.check(), *footprint_checks.checks(lab_checks.check())]
     with Console(stderr=True).status("") as status:
-        status.update(f"looking for {len(chosen)} platforms" if len(chosen) > 1 else f"looking for {chosen[0].name}")
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            answers = list(zip(chosen, pool.map(_detected, chosen), strict=True))
-        results = [_row(platform, answer) for platform, answer in _started(answers, status)]
+        results = [_row(platform, answer) for platform, answer in _started(_detect_each(chosen, status), status)]
     runs = (all if names else any)(row["available"] for row in results)
     usable = all(check.state != "fail" for check in host) and runs
     if as_json:
@@ -79,6 +76,15 @@ def examine(names: Sequence[str], *, as_json: bool) -> None:
             _print_security(results)
     if not usable:
         raise typer.Exit(ExitCode.NO)
+
+
+def _detect_each(chosen: Sequence[Platform], status: Status) -> list[tuple[Platform, Availability]]:
+    answers: list[tuple[Platform, Availability]] = []
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for platform, answer in zip(chosen, pool.map(_detected, chosen), strict=True):
+            answers.append((platform, answer))
+            status.update(f"looking for platforms: {len(answers)} of {len(chosen)}, {platform.name} last")
+    return answers
 
 
 def _detected(platform: Platform) -> Availability:

@@ -215,9 +215,9 @@ def pages(where: serving.Place, around: Surroundings, database: str, cache: str)
     between.
     """
     listen = f"{where.listen}:{where.inside}"
-    told = (FOLDER, listen, str(around.cpu_count), str(PHP_PROCESSES * around.cpu_count), database, cache)
+    settings = (FOLDER, listen, str(around.cpu_count), str(PHP_PROCESSES * around.cpu_count), database, cache)
     packed = serving.tar_of({name: _file(name) for name in ("index.php", "site.css")})
-    return Command(("bash", "-eu", "-c", _PREPARE, "prepare", *told), stdin=packed)
+    return Command(("bash", "-eu", "-c", _PREPARE, "prepare", *settings), stdin=packed)
 
 
 def web(where: serving.Place, *, limit_s: float) -> tuple[Command, ...]:
