@@ -40,6 +40,8 @@ SHALLOW = frozenset({"images", "bin", "lab", "rootless"})
 OTHER_HOSTS = "tare-host-"
 #: In the environment of what runs beside the host tests, and of all that it starts (scripts/test).
 BESIDE = b"TARE_BESIDE=1"
+#: How long systemd is waited for, and how often it is asked.
+SYSTEMD_LIMIT_S, SYSTEMD_ATTEMPTS = 300, 3
 #: Kernel settings that change by themselves.
 RESTLESS = re.compile(
     r"/proc/sys/(kernel/(random/|ns_last_pid|pty/nr|perf_|tainted|sched_domain|cap_last_cap)"
@@ -273,13 +275,27 @@ def _ipc() -> Iterator[str]:
 
 def _units() -> Iterator[str]:
     """What systemd has, where it runs: units and their states, and which files of units are enabled."""
-    listed = ("--all", "--plain", "--no-legend", "--full")
-    for line in _lines("systemctl", "list-units", *listed):
+    if not Path("/run/systemd/system").exists():  # systemd's own sign that it runs (man sd_booted)
+        return
+    for line in _systemctl("list-units", "--all", "--plain"):
         unit, loaded, active, state = line.split()[:4]
         if not unit.endswith((".device", ".mount")):  # seen as links and mounts
             yield f"{unit} {loaded} {active} {state}"
-    for line in _lines("systemctl", "list-unit-files", "--no-legend", "--full"):
+    for line in _systemctl("list-unit-files"):
         yield f"file {' '.join(line.split()[:2])}"
+
+
+def _systemctl(*words: str) -> list[str]:
+    """Lines of systemd's answer; RuntimeError where it gives none, as a look without them shows what is not so."""
+    # By emulation, and just after the boot, it reads unit files for longer than a client's usual 25 s.
+    patient = os.environ | {"SYSTEMD_BUS_TIMEOUT": f"{SYSTEMD_LIMIT_S}s"}
+    argv = ["systemctl", *words, "--no-legend", "--no-pager", "--full"]
+    for _ in range(SYSTEMD_ATTEMPTS):
+        answer = subprocess.run(argv, capture_output=True, text=True, check=False, env=patient)
+        if answer.returncode == 0 and answer.stdout:
+            return answer.stdout.splitlines()
+        time.sleep(1)
+    raise RuntimeError(f"{' '.join(argv)}: exit code {answer.returncode}: {answer.stderr.strip() or 'no line'}")
 
 
 def _users() -> Iterator[str]:

@@ -56,6 +56,25 @@ def test_rules_of_nft_are_known_by_the_table_and_chain_that_they_are_in():
     assert len(rules) == 3
 
 
+@pytest.mark.parametrize("fails", [0, 1, host_state.SYSTEMD_ATTEMPTS])
+def test_systemd_is_asked_again_and_a_look_without_its_answer_is_none(tmp_path, monkeypatch, fails):
+    tries = tmp_path / "tries"
+    program = tmp_path / "systemctl"
+    failed = (
+        f"[ $(wc -l < {tries}) -gt {fails} ] || {{ echo 'Failed to list units: Connection timed out' >&2; exit 1; }}"
+    )
+    program.write_text(f"#!/bin/sh\necho $* >> {tries}\n{failed}\necho a.service enabled\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(host_state.time, "sleep", lambda _: None)
+    if fails == host_state.SYSTEMD_ATTEMPTS:
+        with pytest.raises(RuntimeError, match=r"list-unit-files.*exit code 1.*timed out"):
+            host_state._systemctl("list-unit-files")
+    else:
+        assert host_state._systemctl("list-unit-files") == ["a.service enabled"]
+        assert len(tries.read_text().splitlines()) == fails + 1
+
+
 @contextlib.contextmanager
 def made(make, undo):
     subprocess.run(make, check=True)

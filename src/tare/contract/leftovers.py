@@ -52,7 +52,7 @@ def _resources(label: str) -> Iterator[str]:
     yield from (path for path in notes() if label in path.rpartition("/")[2])
     if cgroup.kept_by_systemd():
         units = ["systemctl", "list-units", "--all", "--plain", "--no-legend", f"tare*{label}*"]
-        yield from processes.run(units).text.splitlines()
+        yield from processes.run(units).require("systemctl status").text.splitlines()
     for command in LISTS:
         if processes.find(command[0]) is not None:
             yield from processes.run([*command, f"name={label}"]).text.split()
