@@ -144,3 +144,13 @@ def test_only_platforms_that_run_the_image_here_are_started(monkeypatch):
     assert trial.why_not(far) == "it is on another machine"
     monkeypatch.setattr(trial.registry, "package", lambda name: "tare-firejail 1.0")
     assert trial.why_not(plugged) == "a plug-in's may need more than a trial has"
+
+
+def test_an_interrupt_says_what_it_waits_for(examined, capsys):
+    class Interrupted(FakePlatform):
+        def detect(self):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        examined([FakePlatform("native", baseline=True), Interrupted("docker")])
+    assert "interrupted: the platforms that are being tried come to their end first" in capsys.readouterr().err

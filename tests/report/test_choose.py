@@ -105,6 +105,34 @@ def test_the_best_of_each_question_with_those_as_good(chosen_from: Report) -> No
     assert by_question["least of the host's kernel"].figure == f"{fewest[0]} system calls"
 
 
+def _with_interval(report: Report, platform: str, **bounds: float) -> Report:
+    """The report with these bounds in all figures of a platform."""
+    results = [
+        result.model_copy(
+            update={
+                "platforms": [
+                    each.model_copy(update=bounds) if each.platform == platform else each for each in result.platforms
+                ]
+            }
+        )
+        for result in report.results
+    ]
+    return report.model_copy(update={"results": results})
+
+
+def test_whose_interval_overlaps_is_not_told_apart_from_the_best(chosen_from: Report) -> None:
+    def others(report: Report) -> dict[str, tuple[str, ...]]:
+        return {pick.what: pick.others for pick in picks(report)}
+
+    assert "gvisor-systrap" not in others(chosen_from)["least CPU cost"]
+    assert "gvisor-systrap" not in others(chosen_from)["quickest start"]
+    assert (
+        "gvisor-systrap" in others(_with_interval(chosen_from, "gvisor-systrap", op_low_percent=-5.0))["least CPU cost"]
+    )
+    assert "gvisor-systrap" in others(_with_interval(chosen_from, "gvisor-systrap", amount_low=0.1))["quickest start"]
+    assert "gvisor-systrap" in others(_with_interval(chosen_from, "runc", amount_high=1e6))["quickest start"]
+
+
 def test_what_isolates_nothing_is_never_the_best(chosen_from: Report) -> None:
     bare = [
         platform.model_copy(update={"open_by_design": {"*": "only a chroot"}}) if platform.name == "runc" else platform

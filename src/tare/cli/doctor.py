@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -80,11 +81,22 @@ def examine(names: Sequence[str], *, as_json: bool) -> None:
 
 def _detect_each(chosen: Sequence[Platform], status: Status) -> list[tuple[Platform, Availability]]:
     answers: list[tuple[Platform, Availability]] = []
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with _several(status) as pool:
         for platform, answer in zip(chosen, pool.map(_detected, chosen), strict=True):
             answers.append((platform, answer))
             status.update(f"looking for platforms: {len(answers)} of {len(chosen)}, {platform.name} last")
     return answers
+
+
+@contextlib.contextmanager
+def _several(status: Status) -> Iterator[ThreadPoolExecutor]:
+    """Threads for `AT_ONCE` platforms. After an interrupt what has begun comes to its end, and the user is told so."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        try:
+            yield pool
+        except KeyboardInterrupt:
+            status.console.print("interrupted: the platforms that are being tried come to their end first")
+            raise
 
 
 def _detected(platform: Platform) -> Availability:
@@ -113,7 +125,7 @@ def _started(answers: Sequence[tuple[Platform, Availability]], status: Status) -
 
 def _try_each(platforms: Sequence[Platform], status: Status) -> dict[str, dict[str, Any] | Failed]:
     status.update(f"starting {', '.join(platform.name for platform in platforms)}")
-    with trial.ready() as ready, ThreadPoolExecutor(AT_ONCE) as pool:
+    with trial.ready() as ready, _several(status) as pool:
         outcomes = list(pool.map(lambda platform: attempt(partial(ready.run, platform)), platforms))
         for platform in platforms:
             attempt(platform.close)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -52,7 +53,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """The platform that is best in something. ``state``: how sure that is. ``others``: about the same."""
+    """The platform that is best in something. ``state``: how sure that is. ``others``: not told apart from it."""
 
     what: str
     platform: str
@@ -159,19 +160,49 @@ def picks(report: Report) -> list[Pick]:
     if len(of_all) < 2:
         return []
     return [
-        *_least("least CPU cost", of_all, Amount.CPU),
-        *_least("... without a shared daemon", [each for each in of_all if not each.daemon], Amount.CPU),
-        *_least("... without root", [each for each in of_all if each.needs_root is False], Amount.CPU),
-        *_least("quickest start", of_all, Amount.START),
-        *_least("least of the host's kernel", of_all, Amount.CALLS),
+        *_least(report, "least CPU cost", of_all, Amount.CPU),
+        *_least(report, "... without a shared daemon", [each for each in of_all if not each.daemon], Amount.CPU),
+        *_least(report, "... without root", [each for each in of_all if each.needs_root is False], Amount.CPU),
+        *_least(report, "quickest start", of_all, Amount.START),
+        *_least(report, "least of the host's kernel", of_all, Amount.CALLS),
     ]
 
 
-def _least(what: str, answers: Sequence[AnswerReport], of: Amount) -> Iterator[Pick]:
+def _least(report: Report, what: str, answers: Sequence[AnswerReport], of: Amount) -> Iterator[Pick]:
     known = [(value, each) for each in answers if (value := amount(each, of)) is not None]
     if known:
         (least, best), *rest = sorted(known, key=lambda pair: pair[0])
         near = least + _AS_LITTLE if of is Amount.CPU else least
+        _, highest = _interval(report, best, of) or (least, least)
         figure = f"{_shown(of, least)}{' system calls' if of is Amount.CALLS else ''}"
-        others = tuple(each.platform for value, each in rest if value <= near)
-        yield Pick(what, best.platform, figure, _state(best, of), others)
+        others = (
+            each.platform
+            for value, each in rest
+            if value <= near or (_interval(report, each, of) or (value, value))[0] <= highest
+        )
+        yield Pick(what, best.platform, figure, _state(best, of), tuple(others))
+
+
+def _interval(report: Report, answer: AnswerReport, of: Amount) -> tuple[float, float] | None:
+    """The 95 % interval of a platform's `amount`, in its unit; None where it has none, as calls that were read."""
+    standing = _standing(answer, of)
+    if of is Amount.CALLS or standing is None:
+        return None
+    shown = (
+        each
+        for result in report.results
+        if (result.workload, result.metric) == (standing.workload, standing.metric)
+        for each in result.platforms
+        if each.platform == answer.platform
+    )
+    figures = next(shown, None)
+    if figures is None:
+        return None
+    if of is Amount.CPU:
+        low, high, center, scale = figures.op_low_percent, figures.op_high_percent, 0.0, 1.0
+    else:  # what it adds, about the platform's own value
+        low, high, scale = figures.amount_low, figures.amount_high, _UNITS[Amount.START].get(standing.unit, math.nan)
+        center = None if standing.value is None or figures.amount is None else standing.value - figures.amount
+    if low is None or high is None or center is None:
+        return None
+    return scale * (center + low), scale * (center + high)

@@ -16,10 +16,10 @@ from tare.report.campaign.model import Agreement, BesideReport, BesideRow, Platf
 #: How tables name each agreement.
 WORDS: dict[Agreement, str] = {
     "inside": "inside ours",
-    "open": "outside; ours may be none",
-    "further": "outside; same side, theirs further",
-    "nearer": "outside; theirs nearer to none",
-    "other-side": "outside; other side",
+    "open": "outside; ours may be zero",
+    "further": "outside; theirs larger",
+    "nearer": "outside; theirs smaller",
+    "other-side": "outside; of opposite sign",
     "no-figure": "no figure of ours",
 }
 
