@@ -218,13 +218,13 @@ MARIADB = registry.get("mariadb-read-write")
 def test_sysbench_loads_tables_that_are_made_once_and_copied():
     plan = MARIADB.plan(MARIADB.profiles["quick"], ROOMY)
     [seed] = plan.prepare
-    assert seed.argv[4:8] == ("prepare", "/data/tare-mariadb", "mariadb-2-5000", "root")
-    assert "--tables=2 --table-size=5000 prepare" in seed.argv[9]
+    assert seed.argv[4:8] == ("prepare", "/data/tare-mariadb", "mariadb-8-10000", "root")
+    assert "--tables=8 --table-size=10000 prepare" in seed.argv[9]
     assert "--innodb-buffer-pool-size=128M" in plan.servers[0].argv
     [load] = plan.measures
     assert load.side is Side.CLIENT
     assert load.argv[:4] == ("sysbench", "oltp_read_write", "--db-driver=mysql", "--mysql-host=192.0.2.3")
-    assert {"--tables=2", "--table-size=5000", "--threads=4", "--time=6"} <= set(load.argv)
+    assert {"--tables=8", "--table-size=10000", "--threads=4", "--time=6"} <= set(load.argv)
 
 
 @pytest.mark.parametrize("name", ["mariadb-read", "postgresql", "site"])
