@@ -199,10 +199,10 @@ def _interval(report: Report, answer: AnswerReport, of: Amount) -> tuple[float, 
     if figures is None:
         return None
     if of is Amount.CPU:
-        low, high, center, scale = figures.op_low_percent, figures.op_high_percent, 0.0, 1.0
-    else:  # what it adds, about the platform's own value
-        low, high, scale = figures.amount_low, figures.amount_high, _UNITS[Amount.START].get(standing.unit, math.nan)
-        center = None if standing.value is None or figures.amount is None else standing.value - figures.amount
-    if low is None or high is None or center is None:
+        low, high = figures.op_low_percent, figures.op_high_percent
+        return None if low is None or high is None else (low, high)
+    added, low, high = figures.amount, figures.amount_low, figures.amount_high
+    if standing.value is None or added is None or low is None or high is None:
         return None
-    return scale * (center + low), scale * (center + high)
+    scale, baseline = _UNITS[Amount.START].get(standing.unit, math.nan), standing.value - added
+    return scale * (baseline + low), scale * (baseline + high)

@@ -91,7 +91,7 @@ def _tables(tables: int, rows: int) -> Seed:
     return seed(f"mariadb-{tables}-{rows}", _FILL.format(tables=tables, rows=rows))
 
 
-#: Enough rows that of 70 threads, too, few want the same one: of 10,000 rows 40 threads were refused 2.5 % of transactions.
+#: So many rows that few of 70 threads want the same one: of 10,000 rows 40 threads were refused 2.5 % of transactions.
 _QUICK: Params = {"tables": 8, "rows": 10_000, "threads": 4, "time_s": 6, "pool_mib": 128}
 
 
