@@ -243,7 +243,19 @@ def _file_line(path: str, seen: os.stat_result, *, exact: bool) -> str:
 def _loop_devices() -> Iterator[str]:
     for device in Path("/sys/block").glob("loop*/loop/backing_file"):
         with contextlib.suppress(OSError):
-            yield f"{device.parent.parent.name} {device.read_text().strip()}"
+            file = device.read_text().strip()
+            if not of_another_host(file, os.environ.get("TARE_HOME", "/var/lib/tare")):
+                yield f"{device.parent.parent.name} {file}"
+
+
+def of_another_host(file: str, home: str) -> bool:
+    """Whether a file is of a host of its own beside this one, or there of any other host (scripts/own-host).
+
+    Loop devices are the kernel's, and seen on all of them. ``home``: this host's TARE_HOME.
+    """
+    own = re.fullmatch(r"((.+)-hosts/[^/]+)/tare", home)
+    folder, real = own.groups() if own else (home, home)
+    return file.startswith((f"{real}/", f"{real}-hosts/")) and not file.startswith(f"{folder}/")
 
 
 def _modules() -> Iterator[str]:

@@ -56,6 +56,17 @@ def test_rules_of_nft_are_known_by_the_table_and_chain_that_they_are_in():
     assert len(rules) == 3
 
 
+def test_a_loop_device_of_another_host_beside_is_not_this_hosts():
+    ones = {
+        "OWN_HOST": "/var/lib/tare-hosts/one",
+        "REAL_HOME": "/var/lib/tare",
+        "TARE_HOME": "/var/lib/tare-hosts/one/tare",
+    }
+    files = ("/var/lib/tare/work/d", "/var/lib/tare-hosts/one/tare/work/d", "/var/lib/tare-hosts/two/tare/d", "/root/d")
+    assert [host_state.of_another_host(file, {}) for file in files] == [False, True, True, False]
+    assert [host_state.of_another_host(file, ones) for file in files] == [True, False, True, False]
+
+
 @pytest.mark.parametrize("fails", [0, 1, host_state.SYSTEMD_ATTEMPTS])
 def test_systemd_is_asked_again_and_a_look_without_its_answer_is_none(tmp_path, monkeypatch, fails):
     tries = tmp_path / "tries"
