@@ -57,14 +57,10 @@ def test_rules_of_nft_are_known_by_the_table_and_chain_that_they_are_in():
 
 
 def test_a_loop_device_of_another_host_beside_is_not_this_hosts():
-    ones = {
-        "OWN_HOST": "/var/lib/tare-hosts/one",
-        "REAL_HOME": "/var/lib/tare",
-        "TARE_HOME": "/var/lib/tare-hosts/one/tare",
-    }
     files = ("/var/lib/tare/work/d", "/var/lib/tare-hosts/one/tare/work/d", "/var/lib/tare-hosts/two/tare/d", "/root/d")
-    assert [host_state.of_another_host(file, {}) for file in files] == [False, True, True, False]
-    assert [host_state.of_another_host(file, ones) for file in files] == [True, False, True, False]
+    real, own = "/var/lib/tare", "/var/lib/tare-hosts/one/tare"
+    assert [host_state.of_another_host(file, real) for file in files] == [False, True, True, False]
+    assert [host_state.of_another_host(file, own) for file in files] == [True, False, True, False]
 
 
 @pytest.mark.parametrize("fails", [0, 1, host_state.SYSTEMD_ATTEMPTS])
