@@ -271,6 +271,15 @@ def test_a_folder_with_a_mount_in_it_is_not_removed(tmp_path, monkeypatch):
     assert (tmp_path / "thing").exists()
 
 
+def test_what_somebody_else_removes_at_the_same_moment_is_removed(tmp_path):
+    (path := tmp_path / "thing").touch()
+    removers._remove_by(["sh", "-c", f"rm {path}; echo 'No such file' >&2; exit 1"], path.exists)
+    path.touch()
+    with pytest.raises(HostError, match=r"`false` failed with 1") as error:
+        removers._remove_by(["false"], path.exists, fix="end what uses it")
+    assert error.value.fix == "end what uses it"
+
+
 def test_removing_what_was_never_made_does_nothing(tmp_path):
     for never_made in (
         removers.folder(tmp_path / "no"),

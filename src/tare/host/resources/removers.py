@@ -187,13 +187,24 @@ def _plugged(resource: HostResource) -> Callable[[Mapping[str, Fact]], None]:
     return kind.remove
 
 
+def _remove_by(
+    argv: Sequence[str], stays: Callable[[], bool], *, time_limit_s: float = 60.0, fix: str | None = None
+) -> None:
+    """Run a command that removes something. It has failed where what it was to remove ``stays``.
+
+    Others may remove the same at the same moment: the kernel in the background, with the process that had made it,
+    or a command of a killed run that goes on. Raises `HostError` with ``fix``.
+    """
+    removed = processes.run(argv, time_limit_s=time_limit_s)
+    if removed.code != 0 and stays():
+        removed.require(fix=fix)
+
+
 def _remove_mount(facts: Mapping[str, Fact]) -> None:
     path = str(facts["path"])
     while path in mounts.points():
         # Lazily: a process that is about to die may still have it open.
-        done = processes.run(["umount", "-l", path])
-        if path in mounts.points():  # else it went meanwhile, with the process that had made it
-            done.require()
+        _remove_by(["umount", "-l", path], lambda: path in mounts.points())
 
 
 def _remove_folder(facts: Mapping[str, Fact]) -> None:
@@ -221,17 +232,15 @@ def _remove_cgroup(facts: Mapping[str, Fact]) -> None:
 
 def _remove_netns(facts: Mapping[str, Fact]) -> None:
     name = str(facts["name"])
-    if Path("/run/netns", name).exists():
-        processes.run(["ip", "netns", "del", name]).require()
+    if (path := Path("/run/netns", name)).exists():
+        _remove_by(["ip", "netns", "del", name], path.exists)
 
 
 def _remove_link(facts: Mapping[str, Fact]) -> None:
     name = str(facts["name"])
     if name in links():
-        deleted = processes.run(["ip", "link", "del", name])
         # A veth pair goes when its peer's namespace goes, which the kernel does in the background.
-        if deleted.code != 0 and name in links():
-            deleted.require()
+        _remove_by(["ip", "link", "del", name], lambda: name in links())
 
 
 def _remove_iptables(facts: Mapping[str, Fact]) -> None:
@@ -239,22 +248,26 @@ def _remove_iptables(facts: Mapping[str, Fact]) -> None:
     assert isinstance(rule, list)
     if processes.find("iptables") is None:
         return
-    while processes.run(["iptables", "-w", "-C", *rule]).code == 0:
-        processes.run(["iptables", "-w", "-D", *rule]).require()
+
+    def stays() -> bool:
+        return processes.run(["iptables", "-w", "-C", *rule]).code == 0
+
+    while stays():
+        _remove_by(["iptables", "-w", "-D", *rule], stays)
 
 
 def _remove_oci(facts: Mapping[str, Fact]) -> None:
     runtime, root, name = str(facts["runtime"]), str(facts["root"]), str(facts["name"])
     program = runtimes.find(Path(runtime).name)
     state = Path(root)
-    if program is None or not state.is_dir():
-        return
-    if not any(name in entry.name for entry in state.iterdir()):
+
+    def stays() -> bool:
+        return state.is_dir() and any(name in entry.name for entry in state.iterdir())
+
+    if program is None or not stays():
         return
     within = runtimes.surroundings(cgroup.hierarchies()) if facts["within"] == runtimes.WITHOUT_V2 else []
-    deleted = processes.run([*within, program, "--root", root, "delete", "--force", name], time_limit_s=20)
-    if deleted.code != 0 and any(name in entry.name for entry in state.iterdir()):
-        deleted.require()
+    _remove_by([*within, program, "--root", root, "delete", "--force", name], stays, time_limit_s=20)
 
 
 def _remove_container(facts: Mapping[str, Fact]) -> None:
@@ -434,10 +447,13 @@ def _remove_containerd_image(facts: Mapping[str, Fact]) -> None:
         fix = "start the containerd that has it, then `tare clean`"
         raise HostError(f"image {tag} cannot be removed: the containerd at {address} does not answer", fix=fix)
     for namespace in (containerd.NAMESPACE, containerd.CRI_NAMESPACE):
-        ctr = containerd.ctr(address, namespace)
-        listed = processes.run([*ctr, "images", "ls"], time_limit_s=20).text
-        for reference in containerd.references(listed, tag):
-            processes.run([*ctr, "images", "rm", "--sync", reference], time_limit_s=30).require()
+        images = [*containerd.ctr(address, namespace), "images"]
+
+        def references(images: Sequence[str] = images) -> list[str]:
+            return containerd.references(processes.run([*images, "ls"], time_limit_s=20).text, tag)
+
+        for reference in references():
+            _remove_by([*images, "rm", "--sync", reference], lambda: bool(references()), time_limit_s=30)
 
 
 def _remove_podman_image(facts: Mapping[str, Fact]) -> None:
@@ -445,8 +461,12 @@ def _remove_podman_image(facts: Mapping[str, Fact]) -> None:
         return
     podman = ["podman", "--cgroup-manager=cgroupfs", "--log-level=error", "image"]
     tag = str(facts["tag"])
-    if processes.run([*podman, "exists", tag], time_limit_s=20).code == 0:
-        processes.run([*podman, "rm", "--force", tag], time_limit_s=30).require()
+
+    def stays() -> bool:
+        return processes.run([*podman, "exists", tag], time_limit_s=20).code == 0
+
+    if stays():
+        _remove_by([*podman, "rm", "--force", tag], stays, time_limit_s=30)
 
 
 def _remove_lxd(facts: Mapping[str, Fact]) -> None:
@@ -491,18 +511,22 @@ def _remove_domain(facts: Mapping[str, Fact]) -> None:
 
 def _remove_loop(facts: Mapping[str, Fact]) -> None:
     file = str(facts["file"])
-    listed = processes.run(["losetup", "--associated", file, "--noheadings", "--output", "NAME"]).text.split()
-    for device in listed:
-        processes.run(["losetup", "--detach", device]).require()
+
+    def devices() -> list[str]:
+        return processes.run(["losetup", "--associated", file, "--noheadings", "--output", "NAME"]).text.split()
+
+    for device in devices():
+        _remove_by(["losetup", "--detach", device], lambda: bool(devices()))
 
 
 def _remove_xen(facts: Mapping[str, Fact]) -> None:
     name = str(facts["name"])
-    if processes.find("xl") is None or processes.run(["xl", "domid", name]).code != 0:
-        return
-    destroyed = processes.run(["xl", "destroy", name], time_limit_s=30)
-    if destroyed.code != 0 and processes.run(["xl", "domid", name]).code == 0:
-        destroyed.require(fix=f"xl destroy {name}")
+
+    def stays() -> bool:
+        return processes.run(["xl", "domid", name]).code == 0
+
+    if processes.find("xl") is not None and stays():
+        _remove_by(["xl", "destroy", name], stays, time_limit_s=30, fix=f"xl destroy {name}")
 
 
 def _remove_module(facts: Mapping[str, Fact]) -> None:
