@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tare.estimates.intervals import Interval
-from tare.report.sentences.numbers import decimals, percent, quantity, signed, signed_range, span, times_range
+from tare.report.sentences.numbers import decimals, forecast, percent, quantity, signed, signed_range, span, times_range
 
 MINUS = "\N{MINUS SIGN}"
 
@@ -63,3 +63,19 @@ def test_factors() -> None:
 )
 def test_a_duration_in_words(seconds, text):
     assert span(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.4, "0.4 s"),
+        (55.2, "55 s"),
+        (61, "1 min"),
+        (100, "1.7 min"),
+        (8900, "2.5 h"),
+        (43_740, "12 h"),
+        (1e6, "12 days"),
+    ],
+)
+def test_what_few_blocks_foretell_has_two_digits(seconds, text):
+    assert forecast(seconds) == text

@@ -160,7 +160,7 @@ VERDICTS: list[tuple[Verdict, str]] = [
     (
         _open(Reason.WIDE_INTERVAL, log(0.995, 1.023), enough=Enough(40, 3_900.0)),
         f"inconclusive: +0.9 %, {MINUS}0.5 to +2.3; known to ±1.4 %, the margin is 1 %; ±0.5 % would take about 40"
-        " blocks, 1 h 05 min of this workload alone",
+        " blocks, 1.1 h of this workload alone",
     ),
     (
         _open(Reason.WIDE_FLOOR, SMALL, numbers={"half_width": 0.019}),

@@ -12,7 +12,7 @@ from tare.analysis.comparisons.verdicts import Reason
 from tare.estimates.intervals import Interval
 from tare.model import Direction
 from tare.report.campaign.model import PlatformReport, ResultReport
-from tare.report.sentences.numbers import TO, amount_range, magnitude_range, percent, quantity, span, times_range
+from tare.report.sentences.numbers import TO, amount_range, forecast, magnitude_range, percent, quantity, times_range
 from tare.report.sentences.verdicts import TIMES_FROM
 from tare.report.sentences.wording import Wording, wording
 
@@ -281,7 +281,7 @@ def _settling(settling: Settling | None) -> list[str]:
     far = ""
     if settling.beyond:
         far = (
-            f"{_few(settling.beyond)} would take {span(settling.beyond_seconds)} on a host as noisy as this one:"
+            f"{_few(settling.beyond)} would take {forecast(settling.beyond_seconds)} on a host as noisy as this one:"
             " --tune, or --margin for less"
         )
     if not settling.workloads:

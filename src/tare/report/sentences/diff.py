@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tare.analysis.comparisons.diff import Absent, Change, Diff, Gap, Lack, Outcome, Piece
 from tare.analysis.comparisons.sides import Way
-from tare.report.sentences.numbers import percent, quantity, scaled, signed_range, span
+from tare.report.sentences.numbers import forecast, percent, quantity, scaled, signed_range
 from tare.report.sentences.verdicts import UNFIT
 
 #: A mark for each outcome, which needs no colour.
@@ -87,7 +87,7 @@ def why(change: Change) -> str:
         return f"not worse by {limit}"
     if change.blocks is None:
         return f"open whether by more than {limit}"
-    took = "" if change.seconds is None else f", {span(change.seconds)} of this workload"
+    took = "" if change.seconds is None else f", {forecast(change.seconds)} of this workload"
     return f"open whether by more than {limit}; about {change.blocks:,} blocks would tell{took}"
 
 

@@ -155,6 +155,15 @@ def span(seconds: float) -> str:
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
 
 
+def forecast(seconds: float) -> str:
+    """A duration that few blocks foretell, in two digits at most: "55 s", "18 min", "2.4 h", "13 h", "9 days"."""
+    for size, unit in ((86_400, "days"), (3_600, "h"), (60, "min")):
+        amount = float(f"{seconds / size:.2g}")
+        if amount >= (4 if unit == "days" else 1):
+            return f"{amount:,g} {unit}"
+    return f"{float(f'{seconds:.2g}'):g} s"
+
+
 def scaled(value: float) -> str:
     """A number in four digits: 321, 5,604, 53.61 M."""
     for size, name in ((1e9, "G"), (1e6, "M")):

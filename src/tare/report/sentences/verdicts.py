@@ -11,7 +11,7 @@ from tare.estimates.intervals import Amount, Interval
 from tare.estimates.overhead import overhead, times_worse
 from tare.model import Direction, Family
 from tare.report.sentences.fairness import not_alike
-from tare.report.sentences.numbers import amount_range, magnitude_range, percent, signed_range, span, times_range
+from tare.report.sentences.numbers import amount_range, forecast, magnitude_range, percent, signed_range, times_range
 from tare.report.sentences.wording import Wording, wording
 
 #: Beyond this factor a percentage is hard to read.
@@ -170,7 +170,7 @@ def _enough(verdict: Verdict, subject: Subject) -> str:
     """How long it would take until intervals are at most ± half of the margin; "" where that is not known."""
     if verdict.enough is None:
         return ""
-    blocks, takes = verdict.enough.blocks, span(verdict.enough.seconds)
+    blocks, takes = verdict.enough.blocks, forecast(verdict.enough.seconds)
     return f"; ±{percent(subject.margin / 2)} would take about {blocks} blocks, {takes} of this workload alone"
 
 
