@@ -36,6 +36,14 @@ def platform(result: MetricResult, name: str) -> PlatformResult:
     return match
 
 
+def of_workload(
+    record: CampaignRecord, samples: pl.DataFrame, trials: pl.DataFrame, workload: str = "prime-slices"
+) -> list[MetricResult]:
+    """The results of one workload: those of the others are not looked at."""
+    named = [each for each in record.workloads if each.name == workload]
+    return analyse(record.model_copy(update={"workloads": named}), samples, trials)
+
+
 def rate_where(condition: pl.Expr, value: float | pl.Expr) -> pl.Expr:
     """Replace the value of the probe's rate under a condition."""
     here = (pl.col("workload") == "prime-slices") & (pl.col("metric") == "rate") & condition
@@ -74,7 +82,7 @@ def test_known_effects_are_recovered_with_their_verdicts(frames) -> None:
 
 def test_mean_sd_and_median_are_those_of_block_values(frames) -> None:
     _, samples, _ = frames
-    entry = platform(find(analyse(*frames), "prime-slices", "rate"), "docker")
+    entry = platform(find(of_workload(*frames), "prime-slices", "rate"), "docker")
     rows = samples.filter((pl.col("workload") == "prime-slices") & (pl.col("metric") == "rate") & DOCKER)
     blocks = [float(part["value"].to_numpy().mean()) for part in rows.partition_by("block")]  # rates of equal times
     assert entry.described.n == len(blocks) == SHAPE.blocks
@@ -99,7 +107,7 @@ def test_failed_and_unsupported_trials_are_counted_and_said(frames) -> None:
 def test_a_value_without_a_logarithm_refuses_its_cell_and_no_other(frames, bad: float) -> None:
     record, samples, trials = frames
     spoiled = samples.with_columns(rate_where(DOCKER & (pl.col("block") == 3) & (pl.col("round") == 1), bad))
-    rate = find(analyse(record, spoiled, trials), "prime-slices", "rate")
+    rate = find(of_workload(record, spoiled, trials), "prime-slices", "rate")
     docker = platform(rate, "docker")
     assert docker.verdict.kind is Kind.NO_DATA
     assert (docker.verdict.reason, docker.verdict.numbers) == (Reason.UNFIT, {"unfit": 1, "samples": 240})
@@ -111,7 +119,7 @@ def test_a_value_without_a_logarithm_refuses_its_cell_and_no_other(frames, bad: 
 def test_a_baseline_value_without_a_logarithm_refuses_the_row(frames) -> None:
     record, samples, trials = frames
     spoiled = samples.with_columns(rate_where(NATIVE & (pl.col("block") == 3), 0.0))
-    rate = find(analyse(record, spoiled, trials), "prime-slices", "rate")
+    rate = find(of_workload(record, spoiled, trials), "prime-slices", "rate")
     assert {entry.verdict.kind for entry in rate.platforms[1:]} == {Kind.NO_DATA}
     assert {entry.verdict.reason for entry in rate.platforms[1:]} == {Reason.UNFIT_BASELINE}
 
@@ -120,7 +128,7 @@ def test_a_baseline_value_without_a_logarithm_refuses_the_row(frames) -> None:
 def test_never_a_figure_from_fewer_than_two_blocks(frames, blocks: int) -> None:
     record, samples, trials = frames
     few = samples.filter(~DOCKER | (pl.col("block") < blocks))
-    docker = platform(find(analyse(record, few, trials), "prime-slices", "rate"), "docker")
+    docker = platform(find(of_workload(record, few, trials), "prime-slices", "rate"), "docker")
     assert (docker.n_blocks, docker.ratio, docker.overhead) == (blocks, None, None)
     assert docker.verdict.kind is (Kind.INCONCLUSIVE if blocks else Kind.NO_DATA)
 
@@ -134,7 +142,7 @@ def test_an_empty_campaign_gives_rows_without_figures(frames) -> None:
 def test_a_metric_that_a_platform_cannot_show_has_no_figure_and_says_why(frames) -> None:
     record, samples, trials = frames
     ping = samples.filter(~(DOCKER & (pl.col("metric") == "ping")))
-    results = analyse(record, ping, trials)
+    results = of_workload(record, ping, trials, "startup")
     verdict = platform(find(results, "startup", "ping"), "docker").verdict
     assert (verdict.reason, verdict.numbers) == (Reason.NOT_SHOWN, {"ok": 12})
     # Twelve starts do not exclude rare slow ones.
@@ -144,7 +152,7 @@ def test_a_metric_that_a_platform_cannot_show_has_no_figure_and_says_why(frames)
 def test_a_block_without_one_baseline_arm_uses_the_other_and_says_so(frames) -> None:
     record, samples, trials = frames
     fewer = samples.filter(~(NATIVE2 & (pl.col("block") < 3)))
-    rate = find(analyse(record, fewer, trials), "prime-slices", "rate")
+    rate = find(of_workload(record, fewer, trials), "prime-slices", "rate")
     docker = platform(rate, "docker")
     assert docker.n_blocks == 12
     assert Finding(FindingKind.SINGLE_BASELINE, {"single": 3, "blocks": 12}) in docker.notes
@@ -155,7 +163,7 @@ def test_a_block_without_one_baseline_arm_uses_the_other_and_says_so(frames) -> 
 def test_one_baseline_arm_in_the_whole_campaign_gives_no_aa_figure(frames) -> None:
     record, samples, trials = frames
     single = record.model_copy(update={"arms": [arm for arm in record.arms if arm != ("native", 1)]})
-    rate = find(analyse(single, samples.filter(~NATIVE2), trials), "prime-slices", "rate")
+    rate = find(of_workload(single, samples.filter(~NATIVE2), trials), "prime-slices", "rate")
     assert rate.noise_floor is None
     assert platform(rate, "docker").verdict.kind is Kind.EQUIVALENT
     assert Finding(FindingKind.ONE_BASELINE) in platform(rate, "docker").notes
@@ -164,7 +172,7 @@ def test_one_baseline_arm_in_the_whole_campaign_gives_no_aa_figure(frames) -> No
 def test_arms_that_differ_make_the_metric_invalid_and_still_show_what_was_seen(frames) -> None:
     record, samples, trials = frames
     tilted = samples.with_columns(rate_where(NATIVE2, pl.col("value") * 0.97))
-    results = analyse(record, tilted, trials)
+    results = of_workload(record, tilted, trials)
     rate = find(results, "prime-slices", "rate")
     assert {entry.verdict.kind for entry in rate.platforms[1:]} == {Kind.INVALID}
     assert {entry.verdict.reason for entry in rate.platforms[1:]} == {Reason.BASELINES_DIFFER}
@@ -179,7 +187,7 @@ def test_equality_below_the_noise_floor_is_not_claimed(frames) -> None:
     jump = pl.when(pl.col("block") % 2 == 0).then(1.03).otherwise(1 / 1.03)
     loud = samples.with_columns(rate_where(NATIVE2, pl.col("value") * jump))
     loud = loud.with_columns(rate_where(DOCKER, pl.col("value") * jump.sqrt()))
-    rate = find(analyse(record, loud, trials), "prime-slices", "rate")
+    rate = find(of_workload(record, loud, trials), "prime-slices", "rate")
     assert rate.noise_floor is not None
     assert rate.noise_floor.interval is not None
     assert rate.noise_floor.interval.half_width > rate.margin
@@ -196,7 +204,7 @@ def _drifting(frames, a_block):
 
 
 def test_a_drift_beyond_half_of_the_margin_is_no_figure_to_trust(frames) -> None:
-    docker = platform(find(analyse(*_drifting(frames, 0.002)), "prime-slices", "rate"), "docker")
+    docker = platform(find(of_workload(*_drifting(frames, 0.002)), "prime-slices", "rate"), "docker")
     assert docker.verdict.kind is Kind.INVALID
     assert docker.verdict.reason is Reason.DRIFT
     assert docker.verdict.numbers["correlation"] > 0.9
@@ -210,7 +218,7 @@ def test_a_drift_within_half_of_the_margin_is_noted(frames) -> None:
     steady = samples.with_columns(
         value=pl.when(pl.col("workload") == "prime-slices").then(1000.0 + 0.01 * pl.col("round")).otherwise("value")
     )
-    docker = platform(find(analyse(*_drifting((record, steady, trials), 0.0003)), "prime-slices", "rate"), "docker")
+    docker = platform(find(of_workload(*_drifting((record, steady, trials), 0.0003)), "prime-slices", "rate"), "docker")
     assert docker.verdict.kind is Kind.EQUIVALENT
     assert FindingKind.DRIFT in {note.kind for note in docker.notes}
 
@@ -219,7 +227,7 @@ def test_baseline_arms_that_drift_apart_shut_the_gate_for_all(frames) -> None:
     record, samples, trials = frames
     second = (pl.col("platform").cast(pl.String) == "native") & (pl.col("replica") == 1)
     apart = samples.with_columns(rate_where(second, pl.col("value") * (1 + 0.004 * (pl.col("block") - 5.5))))
-    rate = find(analyse(record, apart, trials), "prime-slices", "rate")
+    rate = find(of_workload(record, apart, trials), "prime-slices", "rate")
     for entry in rate.platforms[1:]:
         assert entry.verdict.kind is Kind.INVALID
         assert entry.verdict.reason in {Reason.BASELINES_DIFFER, Reason.BASELINES_DRIFT}
