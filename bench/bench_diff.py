@@ -2,12 +2,13 @@
 
 A try is three campaigns of native and bubblewrap: two that are alike, and one in which bubblewrap's probe really does
 3 % more of the same work (the agent's ``extra_ppm``: three searches of a hundred are done twice and counted once).
-`tare diff` compares the first with each of the others by its own thresholds; its exit code is what counts. Campaigns
-stay in the folder: the same command again goes on where it was ended.
+`tare diff` compares the first with each of the others by its own thresholds; its exit code is what counts. Where it
+cannot tell and says how many blocks would, both campaigns are run anew with so many, as its user would. Campaigns stay
+in the folder: the same command again goes on where it was ended.
 
     scripts/own-host bench .venv/bin/python bench/bench_diff.py FOLDER [TRIES]
 
-Ten tries take some 13 minutes on a quiet host; the load is printed beside each.
+Ten tries take some 18 minutes on a quiet host; the load is printed beside each.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ from tare.campaign.plan.request import CampaignRequest
 from tare.store import read_store
 
 PLATFORM, WORKLOAD = "bubblewrap", "primes"
-SHARE, BLOCKS, TRIES = 0.03, 5, 10
+SHARE, BLOCKS, TRIES = 0.03, 10, 10
+#: No try is given more than these.
+MAX_BLOCKS = 60
 #: Twice the rounds of `quick`: a second of work for an arm and block.
 PARAMS = {WORKLOAD: {"rounds": 8}}
 ARMS = ("alike", "again", "slower")
@@ -45,9 +48,8 @@ def main() -> None:
     print(f"| try | 3 % more work | changes | nothing changed | changes | load |\n|{' --- |' * 6}", flush=True)
     ends: list[tuple[int, int]] = []
     for number in range(tries):
-        files = [campaign(folder, number, arm) for arm in ARMS]
+        (again, still), (slower, more) = (told(folder, number, arm) for arm in ARMS[1:])
         loads = os.getloadavg()
-        (again, still), (slower, more) = (compared(files[0], file) for file in files[1:])
         ends.append((slower, again))
         cells = [str(number + 1), OUTCOMES[slower], more, OUTCOMES[again], still, f"{loads[1]:.1f}"]
         print(f"| {' | '.join(cells)} |", flush=True)
@@ -57,9 +59,21 @@ def main() -> None:
     )
 
 
-def campaign(folder: Path, number: int, arm: str) -> Path:
+def told(folder: Path, number: int, arm: str) -> tuple[int, str]:
+    """What `tare diff` ends with between a try's first campaign and another one, with as many blocks as it asks for."""
+    blocks = BLOCKS
+    while True:
+        old, new = (campaign(folder, number, each, blocks) for each in (ARMS[0], arm))
+        code, changes, needed = compared(old, new)
+        if OUTCOMES[code] != "cannot tell" or needed is None or blocks == MAX_BLOCKS:
+            return code, f"{changes}, {blocks} blocks"
+        # At least half as many again: a number that two noisy campaigns tell is no more than a hint.
+        blocks = min(max(needed, blocks * 3 // 2), MAX_BLOCKS)
+
+
+def campaign(folder: Path, number: int, arm: str, blocks: int) -> Path:
     """The file of a try's campaign; measured unless it is there and whole."""
-    file = folder / f"{number:02}-{arm}.tare"
+    file = folder / f"{number:02}-{arm}-{blocks}.tare"
     if file.exists():
         with read_store(file) as store:
             whole = store.status == "complete"
@@ -67,7 +81,7 @@ def campaign(folder: Path, number: int, arm: str) -> Path:
             return file
         file.unlink()
     request = CampaignRequest(
-        platforms=[PLATFORM], workloads=[WORKLOAD], blocks=BLOCKS, seed=3 * number + ARMS.index(arm), params=PARAMS
+        platforms=[PLATFORM], workloads=[WORKLOAD], blocks=blocks, seed=3 * number + ARMS.index(arm), params=PARAMS
     )
     with more_work() if arm == "slower" else contextlib.nullcontext():
         conduct.begin(request, file, Silent())
@@ -82,8 +96,8 @@ def more_work() -> Iterator[None]:
         yield
 
 
-def compared(old: Path, new: Path) -> tuple[int, str]:
-    """What `tare diff` ends with, and the platform's changes with their intervals."""
+def compared(old: Path, new: Path) -> tuple[int, str, int | None]:
+    """What `tare diff` ends with, the platform's changes with their intervals, and how many blocks would tell."""
     argv = [sys.executable, "-m", "tare", "diff", str(old), str(new), "--json"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.returncode not in OUTCOMES:
@@ -91,7 +105,8 @@ def compared(old: Path, new: Path) -> tuple[int, str]:
     own = [each for each in json.loads(done.stdout)["changes"] if each["platform"] == PLATFORM]
     changes = {each["metric"]: each["interval"] for each in own if each["interval"] is not None}
     form = "{point:+.2%} ({low:+.2%} to {high:+.2%})"
-    return done.returncode, "; ".join(f"{metric} {form.format(**changes[metric])}" for metric in sorted(changes))
+    text = "; ".join(f"{metric} {form.format(**changes[metric])}" for metric in sorted(changes))
+    return done.returncode, text, max((each["blocks"] for each in own if each["blocks"] is not None), default=None)
 
 
 if __name__ == "__main__":
