@@ -180,7 +180,7 @@ def test_a_setting_that_cannot_be_given_back_stays_in_the_journal(tmp_path, monk
 
 
 _KILLED = """
-import os, pathlib, signal, sys
+import os, pathlib, signal, sys, time
 from tare.host.tuning import tune
 from tare.host.resources.claims import Bounds
 from tare.host.resources.journal import Journal
@@ -188,15 +188,16 @@ journal, root = map(pathlib.Path, sys.argv[1:3])
 with tune.tuned(Journal(journal, Bounds(journal.parent, root)), [int(sys.argv[3])], root) as outcomes:
     print(sum(one.outcome == "changed" for one in outcomes), flush=True)
     os.kill(os.getpid(), getattr(signal, sys.argv[4]))
-    signal.pause()
+    while True:  # signal.pause() would not end where another thread takes the signal
+        time.sleep(0.05)
 """
 
 
 def _killed(journal, root, cpu, how):
     """Tune in a process that gets a signal in the middle; returns how many settings it had changed by then."""
     program = textwrap.dedent(_KILLED)
-    if how == "SIGTERM":  # as the command line does
-        program = "import signal\nsignal.signal(signal.SIGTERM, signal.default_int_handler)\n" + program
+    if how != "SIGKILL":  # as the command line does; what was begun in the background ignores SIGINT
+        program = f"import signal\nsignal.signal(signal.{how}, signal.default_int_handler)\n" + program
     argv = [sys.executable, "-c", program, str(journal), str(root), str(cpu), how]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode != 0

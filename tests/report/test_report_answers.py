@@ -56,6 +56,16 @@ def test_sentences_begin_with_what_is_felt_most_and_give_both_values(report: Rep
     ]
 
 
+def test_a_workload_of_which_every_trial_failed_is_named(tmp_path: Path) -> None:
+    failing = replace(QUIET, blocks=3, rounds=2, failing=("sysbench-cpu", "docker"), failing_every=1)
+    report = build(fake_campaign.write(tmp_path / "a.tare", failing))
+    assert "Every trial failed: sysbench-cpu (3 of 3)." in answer(report, "docker").sentences
+    assert not any("failed" in line for line in answer(report, "runc").sentences)
+    alone = replace(failing, failing=("fileio-seqwr", "docker"))
+    lines = answer(build(fake_campaign.write(tmp_path / "b.tare", alone)), "docker").sentences
+    assert [line for line in lines if "failed" in line] == ["No figure: disk (all 3 trials failed)."]
+
+
 def test_where_the_baselines_own_arms_differ_the_sentence_says_so_and_not_that_it_is_unsure(tmp_path: Path) -> None:
     report = build(fake_campaign.write(tmp_path / "a.tare", replace(QUIET, aa_shift=1.2)))
     [seen] = [line for line in answer(report, "runc").sentences if line.startswith("Seen")]

@@ -32,7 +32,13 @@ def answers_of(
     by_name = {(result.workload, result.metric): result for result in results}
     by_platform = {each.name: each for each in facts}
     return [
-        _answer(answer, by_name, exposed_of(surfaces, answer.platform, baseline), by_platform[answer.platform])
+        _answer(
+            answer,
+            by_name,
+            exposed_of(surfaces, answer.platform, baseline),
+            by_platform[answer.platform],
+            _failed(results, answer.platform),
+        )
         for answer in answers
     ]
 
@@ -59,12 +65,13 @@ def _answer(
     results: Mapping[tuple[str, str], ResultReport],
     exposed: Exposed | None,
     facts: PlatformFacts,
+    failed: Mapping[str, int],
 ) -> AnswerReport:
     shown = [_shown(each, results, answer.platform) for each in answer.standings]
     settling = answer.settling
     return AnswerReport(
         platform=answer.platform,
-        sentences=sentences(answer, shown, exposed),
+        sentences=sentences(answer, shown, exposed, failed),
         dimensions=[_dimension(each) for each in shown],
         daemon=shares_daemon(facts),
         needs_root=facts.needs_root,
@@ -81,6 +88,12 @@ def _answer(
             beyond_seconds=settling.beyond_seconds,
         ),
     )
+
+
+def _failed(results: Sequence[ResultReport], platform: str) -> dict[str, int]:
+    """Workloads of which every trial of the platform failed, and how many there were."""
+    own = {result.workload: each for result in results for each in result.platforms if each.platform == platform}
+    return {name: each.n_failed for name, each in own.items() if each.n_failed and not each.n_ok}
 
 
 def _shown(standing: Standing, results: Mapping[tuple[str, str], ResultReport], platform: str) -> Shown:

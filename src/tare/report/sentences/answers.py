@@ -98,14 +98,15 @@ def figure(shown: Shown) -> str:
     return f"{sign}{text} %"
 
 
-def sentences(answer: Answer, shown: Sequence[Shown], exposed: Exposed | None) -> list[str]:
+def sentences(answer: Answer, shown: Sequence[Shown], exposed: Exposed | None, failed: Mapping[str, int]) -> list[str]:
     """Some sentences: what is worse, what is alike, what is better, the kernel, and last what is open.
 
-    ``shown``: of every standing, in the answer's order.
+    ``shown``: of every standing, in the answer's order. ``failed``: workloads of which each trial failed, and how many.
     """
     states = {each.standing.dimension: each.standing.state for each in shown}
     twice = states.get(Dimension.CPU_COST) is states.get(Dimension.COMPUTE)
     spoken = [each for each in shown if not (twice and each.standing.dimension is Dimension.CPU_COST)]
+    told = {each.standing.workload for each in spoken if each.standing.state is State.NONE}
     by_state = {state: [each for each in spoken if each.standing.state is state] for state in State}
     return [
         *_worse(by_state[State.WORSE]),
@@ -115,6 +116,7 @@ def sentences(answer: Answer, shown: Sequence[Shown], exposed: Exposed | None) -
         *_once(by_state[State.ONCE]),
         *_unsure(by_state[State.OPEN]),
         *_missing(by_state[State.NONE]),
+        *_failed({name: trials for name, trials in failed.items() if name not in told}),
         *_settling(answer.settling),
     ]
 
@@ -272,6 +274,12 @@ def _missing(shown: Sequence[Shown]) -> list[str]:
     if not shown:
         return []
     return [f"No figure: {_listed([f'{_name(each)} ({_why(each.platform)})' for each in shown])}."]
+
+
+def _failed(failed: Mapping[str, int]) -> list[str]:
+    if not failed:
+        return []
+    return [f"Every trial failed: {_few([f'{name} ({trials} of {trials})' for name, trials in failed.items()])}."]
 
 
 def _settling(settling: Settling | None) -> list[str]:
