@@ -22,6 +22,9 @@ from tare.platforms.parts.inner import DOCKER, Task, docker_import, padded, runt
 from tare.platforms.parts.machine import command
 from tare.platforms.qemu import Qemu
 
+#: As `runc spec` and `crun spec` have it.
+NO_DEVICES = {"devices": [{"allow": False, "access": "rwm"}]}
+
 TASK = Task(
     agent=("/usr/local/bin/tare-agent", "serve", "--beacon", "10.77.0.1:4000", "--token", "00ff"),
     port=20_105,
@@ -41,7 +44,7 @@ def test_a_runtimes_bundle_is_the_guests_disks_and_its_network():
     assert config["process"]["args"] == [*TASK.agent, "--userspace-at", "@began@"]
     assert config["root"] == {"path": "/image", "readonly": False}
     assert {"type": "network", "path": "/proc/1/ns/net"} in config["linux"]["namespaces"]
-    assert config["linux"]["resources"] == {"cpu": {"cpus": "0,1"}, "memory": {"limit": 256 << 20}}
+    assert config["linux"]["resources"] == {**NO_DEVICES, "cpu": {"cpus": "0,1"}, "memory": {"limit": 256 << 20}}
     [data] = [mount for mount in config["mounts"] if mount["destination"] == "/data"]
     assert data["source"] == "/data"
     assert order.splitlines()[-1] == "runc --root /run/state run --bundle /run/bundle tare"

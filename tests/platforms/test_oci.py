@@ -4,6 +4,9 @@ from tare.model import Resources
 from tare.platforms.parts.oci import bundle_config
 from tare.platforms.parts.rights import CAPABILITIES, MASKED, READ_ONLY
 
+#: As `runc spec` and `crun spec` have it.
+NO_DEVICES = {"devices": [{"allow": False, "access": "rwm"}]}
+
 
 def test_a_bundle_has_the_limits_the_group_and_no_rlimits():
     config = bundle_config(
@@ -20,7 +23,7 @@ def test_a_bundle_has_the_limits_the_group_and_no_rlimits():
     assert config["linux"]["cgroupsPath"] == "/tare/x/box"
     assert config["linux"]["maskedPaths"] == list(MASKED)
     assert config["linux"]["readonlyPaths"] == list(READ_ONLY)
-    assert config["linux"]["resources"] == {"cpu": {"cpus": "2,3"}, "memory": {"limit": 1 << 30}}
+    assert config["linux"]["resources"] == {**NO_DEVICES, "cpu": {"cpus": "2,3"}, "memory": {"limit": 1 << 30}}
     assert {"type": "network", "path": "/run/netns/n"} in config["linux"]["namespaces"]
     assert {mount["destination"] for mount in config["mounts"]} >= {"/proc", "/dev", "/sys", "/data"}
 

@@ -83,10 +83,11 @@ class Nspawn(Platform):
 
     network_path = "client, bridge, veth"
     by_default = False
-    open_by_design = left_open.on_bridge("nspawn's own filter lets root make a user namespace", "user-namespace")
 
     def __init__(self, name: str, *, users: bool = False) -> None:
         self.name = name
+        namespace = left_open.on_bridge("nspawn's own filter lets root make a user namespace", "user-namespace")
+        self.open_by_design = namespace if users else {**namespace, **left_open.BY_NSPAWNS_PROC}
         self.title = f"systemd-nspawn, without systemd's units{', in a user namespace (-U)' if users else ''}"
         self._users = users
         if users:

@@ -34,6 +34,12 @@ def on_bridge(why: str, *names: str) -> Mapping[str, str]:
     return {**doors(why, *names), **BY_BRIDGE}
 
 
+#: Of nspawn's without ``-U``: systemd 257 leaves it /proc/sysrq-trigger, and systemd 252 a /proc of its own, unless the
+#: host hides a part of its /proc.
+BY_NSPAWNS_PROC = doors(
+    "without -U its root is the host's, and by systemd's version some of /proc stays writable or can be mounted anew",
+    *("core-pattern", "modprobe-path", "sysctl-vm", "sysrq", "irq-affinity"),
+)
 UNPRIVILEGED_LXC = on_bridge("LXD's and Incus's own filter lets root make a user namespace", "user-namespace")
 PRIVILEGED_LXC = on_bridge("a privileged container without a filter for these calls", *UNFILTERED)
 

@@ -85,6 +85,8 @@ def bundle_config(
         "linux": {
             "cgroupsPath": f"/{cgroup}",
             "resources": {
+                # As in the runtimes' own default specs: on control groups v2 crun filters no device without it.
+                "devices": [{"allow": False, "access": "rwm"}],
                 "cpu": {"cpus": ",".join(map(str, resources.cpus)), **quota},
                 "memory": {"limit": resources.memory_bytes},
             },
