@@ -145,7 +145,9 @@ def _routes() -> Iterator[str]:
     for family in ("-4", "-6"):
         for what in (("route", "show", "table", "all"), ("rule",)):
             for route in _json("ip", "-j", family, *what):
-                yield " ".join(f"{name} {value}" for name, value in sorted(route.items()) if name != "flags")
+                # One that a router told of counts its seconds down.
+                kept = {name: value for name, value in route.items() if name not in {"flags", "expires"}}
+                yield " ".join(f"{name} {value}" for name, value in sorted(kept.items()))
 
 
 def _neighbours() -> Iterator[str]:

@@ -36,7 +36,10 @@ INSTANCE = re.compile(r'["/-][0-9a-z]{4,8}x[0-9]+\b')
 MADE_LIMIT_S, END_LIMIT_S, SETTLED_S = 900.0, 5400.0, 20.0
 #: What the host itself, its engines and TARE_HOME have: the reason, and what it looks like. Seen on Debian 12 and 13.
 EXCUSED = {
-    "what systemd runs now and then": (r"process: [0-9]+ [0-9]+ (/usr)?/lib/systemd/", r"process: [0-9]+ [0-9]+ \(sd-"),
+    "what systemd runs now and then": (
+        r"process: [0-9]+ [0-9]+ (/usr)?/lib/systemd/",
+        r"process: [0-9]+ [0-9]+ \((sd-|udev-worker\))",
+    ),
     "docker keeps the image tare:HASH, and its daemon has files of its own": (
         r"(file|mount): /(var/lib|run)/(docker|containerd)\b",
     ),
@@ -58,6 +61,12 @@ EXCUSED = {
     "the kernel loads a module for the first link or packet rule of its kind, and keeps it; udev names its device": (
         r"module: (veth|tun|nft_\w+|xt_\w+)$",
         r"file: /dev/char/",
+    ),
+    "the kernel loads these when QEMU first opens /dev/vhost-net for a TAP": (
+        r"module: (tap|vhost|vhost_iotlb|vhost_net)$",
+    ),
+    "iptables makes a table's own chain with the first rule in it, and keeps it empty": (
+        r"packet rule: nft table ip filter chain INPUT( type filter hook input priority filter; policy accept;)?$",
     ),
     "Debian's libvirtd ends after two minutes in which nobody called": (
         r"process: [0-9]+ [0-9]+ /usr/sbin/libvirtd --timeout 120$",
@@ -84,10 +93,11 @@ EXCUSED = {
     "the lock of this host, which is a file's": (r"file: /run/tare( |/cgroup[0-9]+-net[0-9]+ )",),
     "the lab's own": (r"file: /(lab|usr/local/bin/tare)\b", ".*__pycache__"),
 }
+_VSOCK = r"(module: (vhost_vsock|vsock|vmw_vsock_virtio_transport_common)$|file: /dev/vsock )"
 #: The same of a platform's engine, where that was used.
 EXCUSED_WITH = {
-    "incus": ("its daemon loads this when it starts", r"module: (vhost|vhost_iotlb|vhost_vsock|vsock)$"),
-    "lxd": ("its daemon loads this when it starts", r"module: (vhost|vhost_iotlb|vhost_vsock|vsock)$"),
+    "incus": ("its daemon loads this when it starts", _VSOCK),
+    "lxd": ("its daemon loads this when it starts", _VSOCK),
 }
 #: Names of tare's, which nothing above excuses.
 OURS = re.compile(r"process: .*(tare-agent|tare\.cli|/var/lib/tare/)|[/ :]tare-[0-9a-z]+x[0-9]+|tare/client")

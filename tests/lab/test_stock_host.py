@@ -93,6 +93,13 @@ def test_what_doctor_left_on_debian_13_is_told_from_what_engines_left():
         "+ module: xt_mac",
         "+ packet rule: nft table inet netavark chain FORWARD ct state invalid drop",
         "- process: 568 11376 /usr/sbin/libvirtd --timeout 120",
+        "- process: 902 6995 (udev-worker)",
+        "+ file: /dev/vsock crw-rw-rw- 0:0",
+        "+ module: tap",
+        "+ module: vhost_net",
+        "+ module: vmw_vsock_virtio_transport_common",
+        "+ packet rule: nft table ip filter chain INPUT",
+        "+ packet rule: nft table ip filter chain INPUT type filter hook input priority filter; policy accept;",
         "- unit: libvirtd-ro.socket loaded active running",
     ]
     assert left.sorted_out([*trials, *engines], "doctor", []) == (trials, engines)
