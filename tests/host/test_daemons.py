@@ -1,11 +1,12 @@
 """A daemon of tare's own: how its end is told."""
 
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from tare.host import cgroup
-from tare.host.daemons import own
+from tare.host.daemons import lxd, own
 
 #: Lets go of its connection as a dying process does, and is gone only when it is told.
 LETS_GO_FIRST = "exec 1>&-; read word; exit 3"
@@ -34,3 +35,9 @@ def test_the_end_that_others_saw_is_waited_for(dying):
 def test_a_signal_is_told_by_its_number(dying):
     dying.process.kill()
     assert dying.ended(within_s=20) == "was ended by signal 9"
+
+
+def test_a_client_of_incus_keeps_its_cache_below_its_settings():
+    """By the variable that Incus 6 reads: whatever else names a cache, it makes ~/.cache/incus."""
+    reach = lxd.Reach("incus", Path("/f"), Path("/run/incus/unix.socket"), Path("/f/client"))
+    assert reach.argv[-2:] == ["INCUS_CACHE=/f/client/cache", "incus"]

@@ -27,7 +27,7 @@ class Reach:
         """
         variable = {"lxc": "LXD", "incus": "INCUS"}[self.client]
         where = f"{variable}_DIR={self.folder}" if self.socket is None else f"{variable}_SOCKET={self.socket}"
-        return ["env", where, f"{variable}_CONF={self.settings}", f"XDG_CACHE_HOME={self.settings}/cache"]
+        return ["env", where, f"{variable}_CONF={self.settings}", f"{variable}_CACHE={self.settings}/cache"]
 
     @property
     def argv(self) -> list[str]:
