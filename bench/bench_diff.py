@@ -8,7 +8,7 @@ in the folder: the same command again goes on where it was ended.
 
     scripts/own-host bench .venv/bin/python bench/bench_diff.py FOLDER [TRIES]
 
-Ten tries take some 18 minutes on a quiet host; the load is printed beside each.
+Ten tries take 17 minutes at least, and took 38 in a noisy hour; the load is printed beside each.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ import pytest
 
 from tare.contract import suite
 from tare.contract.checks import CHECKS
-from tare.errors import PlatformError
 from tare.platforms import registry
 from tare.platforms.containerd import Containerd
 from tare.platforms.parts.containerd_server import SHARED
@@ -205,10 +204,4 @@ def test_it_keeps_its_promise(bench_for, name, check):
     bench = bench_for(name)
     if isinstance(bench, str):
         pytest.skip(f"{name}: {bench}")
-    try:
-        check.run(bench)
-    except PlatformError as error:
-        # Both processors of an emulated guest stood still for 104 s once, and not again: the emulator's fault.
-        if "soft lockup" not in str(error) or not name.endswith("-tcg"):
-            raise
-        check.run(bench)
+    check.run(bench)
