@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from tare.errors import HostError, ParseError
+from tare.errors import HostError, ParseError, UsageError
 from tare.model import EVERYWHERE
-from tare.workloads import registry
+from tare.workloads import contract, registry
 from tare.workloads.applications import serving, steady
 from tare.workloads.base import RunWorkload, Side
 from workloads.captures import captured, completed, text
@@ -50,6 +50,17 @@ def test_an_application_needs_a_network(name):
     workload = registry.get(name)
     with pytest.raises(HostError, match="needs an instance with a network"):
         workload.plan(workload.profiles["quick"], disk(1 << 40))
+
+
+@pytest.mark.parametrize("name", ["redis", "memcached", "nginx", "mariadb-read-write", "postgresql", "site"])
+def test_a_load_too_short_to_show_a_warm_up_is_refused_before_a_campaign_and_not_failed_after(name):
+    """Of the last second some load tools tell nothing: so long a load always has the windows, a shorter one may."""
+    workload = registry.get(name)
+    [(parameter, least)] = workload.least.items()
+    contract.require_params(workload, {**workload.profiles["quick"], parameter: least})
+    with pytest.raises(UsageError, match=f"{name} gives no figures with {parameter} {least - 1}") as refused:
+        contract.require_params(workload, {**workload.profiles["quick"], parameter: least - 1})
+    assert refused.value.fix == f"at least {least}"
 
 
 @pytest.mark.parametrize(

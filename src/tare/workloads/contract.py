@@ -82,7 +82,8 @@ def require_work(workload: Workload, outcome: Outcome) -> None:
 def require_params(workload: Workload, params: Params) -> None:
     """Raise `UsageError` unless these are the workload's parameters: those of its profiles, by name and type.
 
-    A number is from 0 to `MAX_PARAM`, and a text one that a profile has: it goes into a command's arguments.
+    A number is from 0, or the workload's least, to `MAX_PARAM`, and a text one that a profile has: it goes into a
+    command's arguments.
     """
     declared = {name: [profile[name] for profile in workload.profiles.values()] for name in workload.profiles["quick"]}
     if params.keys() != declared.keys():
@@ -98,6 +99,8 @@ def require_params(workload: Workload, params: Params) -> None:
             fits = isinstance(value, int | float) and 0 <= value <= MAX_PARAM
         if not fits:
             raise UsageError(f"{workload.name} cannot have {name} {str(value)[:100]!r}", fix=f"such as {known[0]}")
+        if name in workload.least and float(value) < (least := workload.least[name]):
+            raise UsageError(f"{workload.name} gives no figures with {name} {value}", fix=f"at least {least:g}")
 
 
 def _is_number(value: object) -> bool:

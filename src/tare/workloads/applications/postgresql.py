@@ -87,6 +87,7 @@ class PostgreSql(RunWorkload):
         "quick": _QUICK,
         "full": {"scale": 50, "clients": 10, "time_s": 60},
     }
+    least: ClassVar[Mapping[str, float]] = {"time_s": steady.LEAST_TIME_S}
 
     def plan(self, params: Params, around: Surroundings) -> RunPlan:
         where = serving.place(self.name, around)

@@ -10,6 +10,8 @@ from tare.errors import ParseError
 
 #: Windows that must be left to be compared with each other.
 LEAST_WINDOWS = 4
+#: Whole seconds of a load that tells what it did in each of them, but for the last, which may end before it is told.
+LEAST_TIME_S = LEAST_WINDOWS + 1
 #: Halves whose means differ by less than this share are alike, however little they vary.
 ALIKE = 0.05
 _STANDARD_ERRORS = 2.0
