@@ -37,7 +37,7 @@ lint: ## formatters, linters and type checkers, of Python and Rust
 
 check: lint ## what a change must pass, in some minutes; needs no root and starts no sandbox
 	@cd agent && cargo test --quiet --locked
-	@OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q -n auto --dist worksteal -m "not host and not simulation"
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q -n auto --dist worksteal -m "not host and not simulation and not thorough"
 
 test: ## set up, then every test, real platforms included
 	@scripts/test

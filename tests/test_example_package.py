@@ -87,6 +87,7 @@ def test_other_installed_plug_ins_are_not_asked(package, monkeypatch):
     assert kinds.registered() == {}
 
 
+@pytest.mark.thorough
 def test_with_it_installed_tests_see_what_they_see_without(package):
     """Tests that count platforms or workloads are run as their own process, beside the installed package."""
     tests = ["tests/workloads/test_registry.py::test_all_workloads_by_family_and_name"]

@@ -76,6 +76,7 @@ def test_two_platforms_have_no_ranks_and_equal_figures_no_correlation():
     assert "unknown" in "\n".join(lines(same))
 
 
+@pytest.mark.thorough
 def test_a_report_of_both_files_prints_it_and_of_one_file_nothing(tmp_path):
     times = fake_campaign.write(tmp_path / "times.tare", fake_campaign.Shape(blocks=3))
     with read_store(times) as store:

@@ -55,6 +55,7 @@ NATIVE2 = (pl.col("platform") == "native") & (pl.col("replica") == 1)
 DOCKER = pl.col("platform") == "docker"
 
 
+@pytest.mark.thorough
 def test_known_effects_are_recovered_with_their_verdicts(frames) -> None:
     results = analyse(*frames)
     assert [(result.workload, result.metric) for result in results] == [

@@ -65,6 +65,7 @@ def answered(ask: Callable[[], Any]) -> None:
     assert all(math.isfinite(figure) for figure in figures(answer)), answer
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "test",
     [
@@ -83,6 +84,7 @@ def test_groups(test, groups) -> None:
     answered(lambda: test(groups))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ratio", [sd_ratio_f, sd_ratio_bonett, sd_ratio_pitman])
 @settings(max_examples=150, deadline=None)
 @given(first=SAMPLE, second=SAMPLE)

@@ -56,6 +56,7 @@ def test_a_trial_within_a_disturbance_is_marked_with_its_reason(tmp_path: Path, 
     assert reasons[HIT][kind] == pytest.approx(amount, rel=0.01)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("kind", "limit"),
     [

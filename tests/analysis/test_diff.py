@@ -51,6 +51,7 @@ def outcomes(comparison: Diff) -> dict[tuple[str, str], Outcome]:
     return {(change.platform, change.metric): change.outcome for change in comparison.changes}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(10))
 def test_a_regression_of_three_per_cent_is_found_in_each_of_ten_tries(make: Make, seed: int) -> None:
     comparison = compared(make("old", seed=seed), make("new", 1.03, seed=100 + seed))
@@ -67,6 +68,7 @@ def test_a_regression_of_three_per_cent_is_found_in_each_of_ten_tries(make: Make
         assert change.interval.low > 0.01
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(10))
 def test_ten_pairs_of_campaigns_that_are_alike_are_silent(make: Make, seed: int) -> None:
     comparison = compared(make("old", seed=seed), make("new", seed=200 + seed))

@@ -54,6 +54,7 @@ def test_what_makes_it_unfair_is_refused_unless_asked_for(facts, unlike):
     assert refusals(asked) == {}
 
 
+@pytest.mark.thorough
 def test_a_refused_platform_has_no_figure_and_the_others_have(tmp_path):
     with read_store(fake_campaign.write(tmp_path / "x.tare")) as store:
         results = analyse(_record(docker={"image": "bb"}), store.samples(), store.trials())

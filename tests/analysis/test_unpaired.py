@@ -16,6 +16,7 @@ GROUPS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("ours", "equal"), [(tukey, True), (games_howell, False)])
 def test_pairs_are_those_of_scipy(ours, equal: bool) -> None:
     theirs = stats.tukey_hsd(*GROUPS.values(), equal_var=equal)

@@ -67,6 +67,7 @@ def test_rows_are_headline_and_cost_of_every_platform_with_the_reports_own_inter
         assert np.array(sorted(rows)) == pytest.approx(np.array(sorted(expected)))
 
 
+@pytest.mark.thorough
 def test_headlines_as_they_stand_are_those_of_the_report(campaign):
     trials = campaign.trials()
     shown = headlines(campaign.record, estimates_of(campaign), trials)
@@ -142,6 +143,7 @@ def test_blocks_needed_are_the_least_at_which_students_interval_is_narrow_enough
     assert blocks_needed(1e9, 10, 1e-9) == MAX_BLOCKS
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n_blocks", [2, 3, 5, 6, 10])
 def test_from_few_blocks_the_median_answer_is_near_what_it_takes(n_blocks):
     """It took 18, and 299, 51, 26, 23, 20 were said."""

@@ -326,6 +326,7 @@ def test_a_campaign_of_cold_starts_alone_starts_nothing_else(tmp_path):
     assert sum(line.startswith("start") for line in launcher.log) == 3
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("after", range(1, 20))
 def test_an_interrupted_campaign_with_cold_starts_goes_on_with_what_is_missing(tmp_path, after):
     plan = _with_cold(tmp_path)

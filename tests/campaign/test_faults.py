@@ -66,6 +66,7 @@ FAULTS = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("error", FAULTS, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("method", ["plan", "parse"])
 def test_a_fault_in_a_workload_is_a_failed_row_with_its_traceback_told_once(tmp_path, monkeypatch, method, error):

@@ -56,6 +56,7 @@ def _crooked(trial):
     return replace(trial, samples=tuple(samples))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("design", list(Design))
 @pytest.mark.parametrize("resumed_at", [0, 17, 5 * 6 * 5])  # before the first trial, within a block, between two
 def test_a_look_in_memory_is_that_of_the_whole_file(tmp_path, design, resumed_at):

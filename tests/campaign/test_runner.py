@@ -82,6 +82,7 @@ def test_an_instance_that_dies_fails_that_trial_and_the_next_gets_a_fresh_one(st
     assert [data for _, data in store.attachments()] == [b"its last words"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("after", range(1, 24))
 def test_an_interrupted_campaign_goes_on_with_exactly_the_missing_trials(tmp_path, after):
     plan = a_plan()

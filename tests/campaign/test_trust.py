@@ -117,6 +117,7 @@ def resume(reading_commands, home, tmp_path):
     return run
 
 
+@pytest.mark.thorough
 def test_without_a_terminal_it_refuses_in_one_line(resume, tmp_path, record):
     done = resume(foreign(tmp_path, record))
     assert done.returncode == 2

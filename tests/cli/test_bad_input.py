@@ -11,6 +11,7 @@ from tare.platforms import registry as platforms
 from tare.workloads import registry as workloads
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("arguments", "what", "fix"),
     [

@@ -18,6 +18,7 @@ def completed(commands, tmp_path):
     return run
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("line", "words"),
     [

@@ -58,6 +58,7 @@ def work(shown, interim):
         shown.fault("a fault")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("where", ["render", "table", "table of a block"])
 def test_a_drawing_bug_turns_the_display_off_with_one_line(console, terminal, interim, monkeypatch, capfd, where):
     monkeypatch.setattr(progress, "REDRAWS", 20)
@@ -76,6 +77,7 @@ def test_a_drawing_bug_turns_the_display_off_with_one_line(console, terminal, in
     assert "Traceback" not in written + capfd.readouterr().err
 
 
+@pytest.mark.thorough
 def test_a_terminal_that_vanishes_ends_nothing(console, terminal, interim, monkeypatch, capfd):
     monkeypatch.setattr(progress, "REDRAWS", 20)
     with CampaignDisplay(console) as shown:

@@ -50,6 +50,7 @@ def examined(monkeypatch, capsys):
     return run
 
 
+@pytest.mark.thorough
 def test_each_is_started_and_ended(examined):
     launcher = FakeLauncher()
     rows, text = examined([FakePlatform("native", baseline=True), FakePlatform("runc"), Missing("docker")], launcher)

@@ -61,6 +61,7 @@ def victim(tmp_path):
     return run
 
 
+@pytest.mark.thorough
 def test_an_interrupt_says_removed_where_all_is(victim, tmp_path):
     code, errors = victim("interrupt")
     assert code == 130
@@ -68,6 +69,7 @@ def test_an_interrupt_says_removed_where_all_is(victim, tmp_path):
     assert "left on this host" not in errors
 
 
+@pytest.mark.thorough
 def test_an_interrupt_names_what_is_left_and_how_it_goes(victim, tmp_path):
     code, errors = victim("interrupt", "--second")
     assert code == 130
@@ -100,6 +102,7 @@ def test_a_run_that_is_interrupted_says_whether_there_is_a_campaign(tmp_path, mo
     assert ("nothing was measured yet: there is no campaign file" in errors) != made
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("how", "code"), [("error", 2), ("well", 2)])
 def test_what_stays_is_said_once_after_any_end(victim, tmp_path, how, code):
     ended, errors = victim(how, "--second")

@@ -15,6 +15,7 @@ def test_it_lists_the_studies(tare):
     assert all(name in done.stdout for name in names())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", names())
 def test_it_shows_every_figure_of_a_study(tare, name):
     study = load(name)

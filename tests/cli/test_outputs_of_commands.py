@@ -111,6 +111,7 @@ def test_a_page_that_cannot_be_drawn_loses_no_table(monkeypatch, run, campaign, 
     assert "prime-slices" in capsys.readouterr().out
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
@@ -164,6 +165,7 @@ def _options():
             yield name, [] if parameter.is_flag else values.get(name, ["1"])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "values"), list(_options()), ids=lambda value: value if isinstance(value, str) else ""
 )
@@ -199,6 +201,7 @@ def test_samples_are_there_whole_or_not_at_all(monkeypatch, run, campaign, tmp_p
     assert not (tmp_path / "half.csv").exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
@@ -271,6 +274,7 @@ def test_calibrating_asks_for_its_platforms_before_it_measures(monkeypatch, run,
     assert list((tmp_path / "folder").iterdir()) == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ends", [HostError("the daemon died"), KeyboardInterrupt()], ids=["failure", "Ctrl-C"])
 @pytest.mark.parametrize("form", [(), ("--json",)])
 def test_what_a_calibration_has_measured_is_shown_however_it_ends(monkeypatch, run, tmp_path, ends, form):

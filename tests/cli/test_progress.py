@@ -37,6 +37,7 @@ def _blocks(progress, interim, count):
         interim.estimates.close(block)
 
 
+@pytest.mark.thorough
 def test_it_shows_the_headlines_as_the_report_has_them(campaign):
     progress = _progress()
     _blocks(progress, Interim(campaign), 12)

@@ -203,6 +203,7 @@ def test_a_port_that_is_taken_is_said(server, folder):
         Server(Site(folder), server.server_port)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", hostile_files.MAKERS)
 def test_hostile_files_are_listed_or_said_to_be_unreadable(name, tmp_path):
     hostile_files.MAKERS[name](tmp_path / "x.tare")

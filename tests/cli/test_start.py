@@ -56,6 +56,7 @@ def test_help_loads_nothing_heavy(loaded, command):
     assert imported == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "arguments",
     [("--version",), ("list", "platforms"), ("list", "workloads"), ("list", "metrics"), ("clean", "--dry-run")],

@@ -14,6 +14,7 @@ from tare.footprint import cbpf
 WORDS = st.lists(NUMBERS | st.integers(0, 0xFFFFFFFF), min_size=16, max_size=16)
 
 
+@pytest.mark.thorough
 @settings(max_examples=200, deadline=None)
 @given(programs(), WORDS, st.sets(OFFSETS))
 def test_what_a_program_returns_is_among_the_answers(program, words, known):

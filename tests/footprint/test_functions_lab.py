@@ -168,6 +168,7 @@ def test_an_answer_that_is_none_is_said_in_a_line(tmp_path):
         wire.read_answer(tmp_path)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("sent", "why"),
     [

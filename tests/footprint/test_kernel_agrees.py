@@ -75,6 +75,7 @@ def seen(program, rng):
     return low | rng.choice([0, 0, high, 0xFFFFFFFF]) << 32
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("file", CAPTURED, ids=lambda file: file.stem)
 def test_a_real_filter_is_answered_alike(kernel, file):
     program = cbpf.parse(file.read_bytes())
@@ -93,6 +94,7 @@ def test_a_real_filter_is_answered_alike(kernel, file):
     assert len({filters.outcome(values) for values in whole.values()}) > 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("file", CAPTURED, ids=lambda file: file.stem)
 def test_numbers_of_x32_are_answered_alike(kernel, file):
     program, table = cbpf.parse(file.read_bytes()), OTHERS["x32"]
@@ -102,6 +104,7 @@ def test_numbers_of_x32_are_answered_alike(kernel, file):
         assert answer in filters.answers([program], number, table.architecture)
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not calls.has_abi(OTHERS["i386"], calls.symbols()), reason="this kernel has no calls of i386")
 @pytest.mark.parametrize("file", CAPTURED, ids=lambda file: file.stem)
 def test_calls_of_i386_are_answered_alike(kernel, file):

@@ -18,6 +18,7 @@ def test_the_seeds_pass(name):
         TARGETS[name](seed)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", TARGETS)
 def test_damaged_seeds_and_any_bytes_pass(name):
     target = TARGETS[name]

@@ -156,6 +156,7 @@ def test_entries_of_the_last_release_are_read(tmp_path):
         assert not entry.owner.lives()
 
 
+@pytest.mark.thorough
 def test_an_entry_never_stands_half_written_under_its_name(tmp_path):
     """A reader that looks all the time sees whole entries, and a writer that is killed leaves none that is not."""
     program = textwrap.dedent("""

@@ -29,6 +29,7 @@ def test_a_flood_is_let_go_beyond_the_cap_and_told():
         done.require()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("says", ["yes", "while :; do echo x; sleep 0.05; done", "echo x; exec sleep 60"])
 def test_a_flood_a_trickle_and_silence_end_at_the_limit(says, awake):
     began = awake.seconds

@@ -23,6 +23,7 @@ from tare.host.resources.journal import CleanupStack, Journal, sweep
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="takes root's rights: mounts, devices, attributes")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("depth", [1_500, 5_000])
 def test_no_depth_is_too_deep(tmp_path, depth):
     os.close(nest(tmp_path / "space", depth))
@@ -52,6 +53,7 @@ def test_names_of_255_bytes_make_paths_that_the_kernel_does_not_take(tmp_path):
     assert not (tmp_path / "space").exists()
 
 
+@pytest.mark.thorough
 def test_many_files_and_many_folders(tmp_path):
     for name in ("a", "b"):
         (tmp_path / "space" / name).mkdir(parents=True)
@@ -172,6 +174,7 @@ def test_one_bad_entry_keeps_no_other_and_is_named(tmp_path, monkeypatch):
     assert [path.name for path in sorted((tmp_path / "space").rglob("*"))] == ["m", "below", "broken\n"]
 
 
+@pytest.mark.thorough
 def test_a_folder_exchanged_with_a_link_leads_nowhere(tmp_path):
     """A tenant that still runs exchanges folders of its tree with links to another's, all the time."""
     precious = tmp_path / "precious"
@@ -232,6 +235,7 @@ def test_what_is_no_folder_is_removed_as_it_is(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
 
 
+@pytest.mark.thorough
 def test_a_sweep_goes_on_after_a_tree_that_stays(tmp_path, monkeypatch):
     """`tare clean` with a folder of 1,500 others in each other, and one that cannot be removed, of a dead run."""
     journal = Journal(tmp_path / "journal")
@@ -258,6 +262,7 @@ def test_a_sweep_goes_on_after_a_tree_that_stays(tmp_path, monkeypatch):
     assert [entry.resource for entry in journal.entries()] == [removers.folder(bad)]
 
 
+@pytest.mark.thorough
 @AS_ROOT
 def test_groups_nested_deeper_than_a_path_is_long_go_with_their_processes():
     """A sandbox to whose root its control groups are left may nest them so."""

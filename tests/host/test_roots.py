@@ -28,6 +28,7 @@ def test_links_and_pipes_of_a_sandbox_are_passed_over(tmp_path):
     assert (tmp_path / "file").read_bytes() == b"x" * 4096
 
 
+@pytest.mark.thorough
 def test_what_a_sandbox_changes_while_its_files_are_dropped_is_passed_over(tmp_path):
     """A tenant that makes, removes and exchanges its files all the time."""
     end = threading.Event()
@@ -83,6 +84,7 @@ def test_nothing_is_cached_of_what_is_no_file(tmp_path):
     assert [roots.cached_share(tmp_path, name) for name in ("none", "empty", "link", "pipe", ".")] == [None] * 5
 
 
+@pytest.mark.thorough
 def test_a_folder_exchanged_with_a_link_shows_nothing_of_the_host_s(tmp_path, monkeypatch):
     """A tenant exchanges a folder with a link, without a pause; every descriptor that is opened is looked at."""
     space, precious = tmp_path / "space", tmp_path / "precious"
@@ -113,6 +115,7 @@ def test_a_folder_exchanged_with_a_link_shows_nothing_of_the_host_s(tmp_path, mo
     assert set(shares) == {None}
 
 
+@pytest.mark.thorough
 def test_no_device_is_opened_in_the_place_of_a_file(tmp_path, monkeypatch):
     """A tenant exchanges a file with a pipe: what is opened to be read is known to be a file before."""
     (tmp_path / "file").write_bytes(b"x")
@@ -136,6 +139,7 @@ def test_no_device_is_opened_in_the_place_of_a_file(tmp_path, monkeypatch):
     assert all(kinds)
 
 
+@pytest.mark.thorough
 def test_folders_nested_deeper_than_a_path_is_long_are_dropped_to_the_last(tmp_path, monkeypatch):
     here = nest(tmp_path, 1_500, "nested")
     file = os.open("file", os.O_CREAT | os.O_RDWR, dir_fd=here)

@@ -204,6 +204,7 @@ def _killed(journal, root, cpu, how):
     return int(done.stdout)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("how", ["SIGINT", "SIGTERM", "SIGKILL"])
 def test_a_signal_in_the_middle(tmp_path, how):
     before = seen(tmp_path, machines.LAPTOP)

@@ -45,6 +45,7 @@ def test_nothing_of_the_command_line_lets_two_runs_differ(tmp_path):
     assert "mem-path=/tare/disk2,size=6291456,share=on" in line
 
 
+@pytest.mark.thorough
 def test_the_code_is_the_same_tar_each_time_and_its_modules_are_taken_as_they_are(tmp_path):
     with tarfile.open(fileobj=io.BytesIO(payload.code())) as tar:
         tar.extractall(tmp_path, filter="data")

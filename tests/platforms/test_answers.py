@@ -3,6 +3,8 @@
 import socket
 import threading
 
+import pytest
+
 from tare.platforms.parts import answers
 from tare.platforms.parts.answers import HTTP, TCP_ECHO, FirstAnswer, Service
 
@@ -21,6 +23,7 @@ def _trickle(listener, over):
                     break
 
 
+@pytest.mark.thorough
 def test_a_trickle_is_given_up_by_an_absolute_limit(monkeypatch, awake):
     monkeypatch.setattr(answers, "ANSWER_LIMIT_S", 1.0)
     over = threading.Event()

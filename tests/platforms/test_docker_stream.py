@@ -48,6 +48,7 @@ def test_a_connection_that_is_cut_within_a_frame_is_the_end(attached):
     assert _read(stream) == b""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "begun",
     [
@@ -71,6 +72,7 @@ def test_what_is_begun_and_then_silent_never_waits(attached, begun, awake):
     assert awake.seconds - began < 5
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("noise", [_frame(2, b"x"), _frame(2, bytes(60_000))], ids=["trickle", "flood"])
 def test_stderr_without_end_does_not_put_off_the_limit(attached, noise, awake):
     stream, theirs = attached

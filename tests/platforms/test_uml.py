@@ -218,6 +218,7 @@ def test_what_came_before_the_end_is_still_read(sleeper, listener):
     stream.close()
 
 
+@pytest.mark.thorough
 def test_closing_ends_the_guest_leaves_no_descriptor_and_may_come_twice(sleeper, listener):
     before = set(Path("/proc/self/fd").iterdir())
     guest, stream = _pair(listener, sleeper)

@@ -151,6 +151,7 @@ def test_failed_trials_stand_in_the_cell_and_take_the_verdict(report: Report) ->
     assert "failed" not in cell(result, entry(report, "iperf3-tcp", "throughput", "docker")).span
 
 
+@pytest.mark.thorough
 def test_json_holds_to_its_schema_and_comes_back(report: Report, jsonschema: ModuleType) -> None:
     data = json.loads(to_json([report]))
     jsonschema.validate(data, Report.model_json_schema(by_alias=True))

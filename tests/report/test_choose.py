@@ -57,6 +57,7 @@ def names(report: Report, text: str) -> list[str]:
     return [answer.platform for answer in by_cost(report) if not against(answer, asked)]
 
 
+@pytest.mark.thorough
 def test_the_cheapest_comes_first_and_each_wish_leaves_some_out(chosen_from: Report) -> None:
     assert names(chosen_from, "cpu<1000") == ["runc", "docker", "gvisor-systrap", "gvisor-ptrace"]
     assert names(chosen_from, "cpu<10%") == ["runc", "docker", "gvisor-systrap"]

@@ -74,6 +74,7 @@ def test_some_platforms_only(campaign):
     assert [(pair.first, pair.second) for pair in rate.pairs.pairs] == [("native", "docker")]
 
 
+@pytest.mark.thorough
 def test_one_after_the_other_are_groups_with_the_tests_of_the_studies(campaign):
     record, samples = campaign
     rate = compare(record.model_copy(update={"design": Design.SEQUENTIAL}), samples)[0]
@@ -86,6 +87,7 @@ def test_one_after_the_other_are_groups_with_the_tests_of_the_studies(campaign):
     assert "Kruskal-Wallis: chi-squared " in text
 
 
+@pytest.mark.thorough
 def test_three_blocks_one_after_the_other_have_the_tests_that_can_answer(campaign):
     """Rank sums need four values a platform; Welch and Tukey do not, and answered nothing either."""
     record, samples = campaign

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from markupsafe import escape
 
 import fake_campaign
@@ -74,6 +75,7 @@ def test_what_failed_at_every_level_has_no_line() -> None:
     assert "gvisor" not in str(escape(rates))
 
 
+@pytest.mark.thorough
 def test_the_page_has_the_curves_and_the_same_as_a_table(tmp_path: Path) -> None:
     shape = fake_campaign.Shape(blocks=3, workloads=("served-1", "served-8", "served-64"))
     write_html([fake_campaign.write(tmp_path / "a.tare", shape)], tmp_path / "a.html")

@@ -124,6 +124,7 @@ def test_frames_are_guarded_too():
     assert [row["hits"] for row in rows] == [str(number) for number in range(-9, 0)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("form", [Format.CSV, Format.JSONL])
 def test_the_raw_outputs_are_a_row_each_with_the_facts_of_their_trial(campaign: Path, form: Format) -> None:
     out = io.StringIO()

@@ -26,6 +26,7 @@ def samples(campaign: Path) -> pl.DataFrame:
         return store.samples()
 
 
+@pytest.mark.thorough
 def test_a_pdf_has_its_fonts_in_it_as_truetype(report: Report, samples: pl.DataFrame) -> None:
     drawn = draw(report, samples, SMALL, Picture.PDF)
     assert drawn.startswith(b"%PDF-")
@@ -34,6 +35,7 @@ def test_a_pdf_has_its_fonts_in_it_as_truetype(report: Report, samples: pl.DataF
     assert b"/CreationDate" not in drawn
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("picture", Picture)
 def test_the_same_campaign_gives_the_same_bytes(report: Report, samples: pl.DataFrame, picture: Picture) -> None:
     assert draw(report, samples, SMALL, picture) == draw(report, samples, SMALL, picture)
@@ -65,6 +67,7 @@ EVIL = (
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", EVIL)
 def test_a_hostile_name_is_text(report: Report, samples: pl.DataFrame, name: str) -> None:
     result = next(each for each in report.results if each.workload == "sysbench-cpu" and each.headline)
@@ -78,6 +81,7 @@ def test_a_hostile_name_is_text(report: Report, samples: pl.DataFrame, name: str
     assert b"\x1b" not in drawn
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [

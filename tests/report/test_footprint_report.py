@@ -215,6 +215,7 @@ def test_calls_have_no_readings_to_be_taken_off() -> None:
     assert "reading" not in footprint_words.facts(level)
 
 
+@pytest.mark.thorough
 def test_a_file_without_footprints_has_none(campaign: Path) -> None:
     assert build(campaign).footprints is None
     assert exposures([]) == {}

@@ -44,6 +44,7 @@ def gate(files: Path, folder: Path, **variables: str) -> subprocess.CompletedPro
     return subprocess.run(script, cwd=folder, env=environment, capture_output=True, text=True, timeout=150, check=False)
 
 
+@pytest.mark.thorough
 def test_a_regression_ends_the_job_and_leaves_what_the_server_reads(files: Path, tmp_path: Path) -> None:
     shutil.copy(files / "old.tare", tmp_path / "main.tare")
     shutil.copy(files / "worse.tare", tmp_path / "new.tare")
@@ -55,6 +56,7 @@ def test_a_regression_ends_the_job_and_leaves_what_the_server_reads(files: Path,
     assert {"diff.md", "diff.xml", "diff.sarif"} <= {file.name for file in tmp_path.iterdir()}
 
 
+@pytest.mark.thorough
 def test_limits_are_taken_and_elsewhere_no_annotation_is_printed(files: Path, tmp_path: Path) -> None:
     shutil.copy(files / "old.tare", tmp_path / "main.tare")
     shutil.copy(files / "worse.tare", tmp_path / "new.tare")

@@ -65,6 +65,7 @@ def run(*arguments: object) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
+@pytest.mark.thorough
 def test_a_regression_is_named_with_its_day_and_ends_the_gate(folder: Path, tmp_path: Path) -> None:
     code, text = run(folder, "--html", tmp_path / "nights.html")
     assert code == ExitCode.NO

@@ -71,6 +71,7 @@ def page(campaign: Path, tmp_path_factory: pytest.TempPathFactory) -> Page:
     return Page(out.read_text())
 
 
+@pytest.mark.thorough
 def test_it_loads_nothing_from_anywhere(page: Page) -> None:
     links = [value for _, name, value in page.attributes if name in {"src", "href", "action", "srcset", "data"}]
     assert links
@@ -241,6 +242,7 @@ def test_text_of_a_hostile_store_stays_text(tmp_path: Path) -> None:
     assert any(EVIL in value for tag, name, value in page.attributes if (tag, name) == ("svg", "aria-label"))
 
 
+@pytest.mark.thorough
 def test_several_campaigns_on_one_page(campaign: Path, tmp_path: Path) -> None:
     reports = write_html([campaign, campaign], tmp_path / "two.html")
     page = Page((tmp_path / "two.html").read_text())
@@ -252,6 +254,7 @@ def test_several_campaigns_on_one_page(campaign: Path, tmp_path: Path) -> None:
     assert anchors <= set(ids)
 
 
+@pytest.mark.thorough
 def test_many_samples_are_thinned_evenly_and_that_is_said(tmp_path: Path) -> None:
     shape = fake_campaign.Shape(blocks=3, rounds=900, workloads=("prime-slices",))
     path = fake_campaign.write(tmp_path / "a.tare", shape)

@@ -40,6 +40,7 @@ def commands(document: str) -> list[list[str]]:
     return [shlex.split(line)[1:] for line in lines if re.match(r"tare \w+ night\.tare ", line)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("words", commands("paper.md") + commands("exports.md"), ids=" ".join)
 def test_a_command_of_the_page_runs_as_it_stands_there(
     night: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
@@ -70,6 +71,7 @@ def test_what_the_page_shows_is_what_the_commands_wrote() -> None:
     assert len(panels) == 6
 
 
+@pytest.mark.thorough
 def test_the_notebook_reads_the_parquet_and_comes_to_the_same_ratios(night: Path, tmp_path: Path) -> None:
     for table in ("results", "samples"):
         place = str(tmp_path / f"{table}.parquet")

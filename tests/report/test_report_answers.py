@@ -152,6 +152,7 @@ def test_the_table_has_a_mark_and_a_figure_in_each_cell_and_columns_of_what_was_
     assert orders == sorted(orders, key=lambda order: order or 0)
 
 
+@pytest.mark.thorough
 def test_surfaces_of_the_file_are_the_exposed_kernel(tmp_path: Path) -> None:
     path = fake_campaign.write(tmp_path / "a.tare", replace(QUIET, blocks=3, rounds=2))
     with open_store(path) as store:

@@ -67,6 +67,7 @@ def test_every_field_has_a_description() -> None:
         assert [field for field, facts in model["properties"].items() if not facts.get("description")] == [], name
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("file", RELEASED, ids=lambda file: file.stem)
 def test_reports_of_released_files_hold_to_it(file: Path, jsonschema: ModuleType) -> None:
     report = build(file)

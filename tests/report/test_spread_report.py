@@ -29,6 +29,7 @@ def _shown(group):
     return out.getvalue()
 
 
+@pytest.mark.thorough
 def test_noise_of_starts_and_of_rounds_are_told_apart(tmp_path):
     shape = replace(SHAPE, blocks=60, noise=0.004, block_noise=0.01)
     spreads = steadiness(*_read(tmp_path, shape))

@@ -47,6 +47,7 @@ def text(report: Report) -> str:
     return captured.get()
 
 
+@pytest.mark.thorough
 def test_platforms_come_as_the_record_lists_them_with_the_counts_of_their_filters(
     surfaces_report: SurfacesReport,
 ) -> None:
@@ -133,6 +134,7 @@ def test_what_could_not_be_read_is_in_no_region_and_says_so(tmp_path: Path) -> N
         assert export(store, Table.SURFACES, Format.CSV, io.StringIO()) == len(CALLS)
 
 
+@pytest.mark.thorough
 def test_a_file_of_surfaces_or_footprints_alone_says_so_and_no_profile(file: Path, tmp_path: Path) -> None:
     both = fake_surfaces.write(tmp_path / "b.tare", fake_surfaces.captured())
     with open_store(both) as store:

@@ -78,6 +78,7 @@ def test_every_table_is_documented_but_those_without_columns_of_their_own() -> N
     assert set(Table) - set(COLUMNS) == {Table.OVERHEADS, Table.STACKS}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("table", [Table.SAMPLES, Table.RESULTS, Table.HOST])
 def test_parquet_has_the_same_rows_and_says_what_each_column_is(store: Store, tmp_path: Path, table: Table) -> None:
     file = tmp_path / "t.parquet"

@@ -46,6 +46,7 @@ def turn(session: Session, name: str, params: Params, length_ms: int) -> ProbeRe
     return probe.wait(20)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", UNITS)
 def test_every_call_of_a_workload_is_one_that_the_agent_makes(name: str, session: Session, tmp_path: Path) -> None:
     workload = WORKLOADS[name]
@@ -152,6 +153,7 @@ def test_a_campaign_runs_them(session: Session) -> None:
     assert [sample.metric for sample in done.samples if sample.metric == "rate"] == ["rate", "rate"]
 
 
+@pytest.mark.thorough
 def test_more_slices_than_one_probe_takes_are_run_in_parts(session: Session) -> None:
     rounds = MAX_SLICES + 2
     done = sliced(session, "call-getpid", rounds=rounds, slice_ms=1)

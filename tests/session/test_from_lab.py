@@ -16,6 +16,7 @@ def lab(tmp_path):
     return tmp_path / "lab"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("size", [0, 5, MAX_OUTPUT_CAP + 12_345])
 def test_results_come_back_as_they_are(session, lab, tmp_path, size):
     content = os.urandom(size)

@@ -112,6 +112,7 @@ def test_any_json_is_a_reply_or_refused_in_one_line(payload: bytes) -> None:
     targets.check_reply(payload)
 
 
+@pytest.mark.thorough
 @UNTIMED
 @given(st.lists(likely_reply | st.binary(max_size=40), max_size=6), st.binary(max_size=20))
 def test_a_session_survives_anything_with_a_session_error(answers: list[Any], rest: bytes) -> None:

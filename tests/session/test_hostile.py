@@ -225,6 +225,7 @@ def test_an_endless_flood_does_not_outlast_the_limit(liar: Liar) -> None:
     assert session.dead is not None
 
 
+@pytest.mark.thorough
 def test_a_sandbox_that_takes_nothing_cannot_hang_the_host(liar: Liar, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions, "SEND_LIMIT_S", 0.2)
 
@@ -254,6 +255,7 @@ def trickle(contents: bytes) -> Callable[[int, int], None]:
 BEGUN = b"TR\x01\x01" + struct.pack("<I", frames.MAX_PAYLOAD)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("lie", [says(BEGUN[:1], silent=True), says(BEGUN, silent=True), trickle(BEGUN)])
 @pytest.mark.parametrize(
     "ask",
@@ -310,6 +312,7 @@ def test_an_agent_that_takes_a_little_now_and_then_has_the_limit_of_the_request(
     session.close()
 
 
+@pytest.mark.thorough
 def test_stdin_that_is_sipped_has_the_limit_of_the_command(
     liar: Liar, monkeypatch: pytest.MonkeyPatch, awake: Awake
 ) -> None:

@@ -10,6 +10,7 @@ from tare.errors import SessionTimeout
 from tare.workloads.base import Command
 
 
+@pytest.mark.thorough
 def test_a_command_has_as_much_longer_as_everything_else(session, monkeypatch):
     monkeypatch.delenv("TARE_PATIENCE", raising=False)
     assert session.execute(["sleep", "1"], time_limit_s=0.3).timed_out
@@ -31,6 +32,7 @@ def test_the_host_waits_longer_too(session, monkeypatch, awake, patience, waited
     sleeping.kill()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("patience", "in_time"), [("", False), ("12", True)])
 def test_a_workloads_command_has_it_once(session, monkeypatch, patience, in_time):
     monkeypatch.setenv("TARE_PATIENCE", patience)

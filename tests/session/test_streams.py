@@ -42,6 +42,7 @@ def test_nothing_is_told_at_once_and_the_end_is_another_thing(made):
     stream.close()
 
 
+@pytest.mark.thorough
 @BOTH
 def test_one_who_takes_a_little_now_and_then_does_not_put_off_the_deadline(made, awake, monkeypatch):
     stream, to_us, from_us = made()

@@ -28,6 +28,7 @@ def test_a_statement_that_takes_too_long_for_its_file_is_ended(monkeypatch):
         _endless(hostile_files.REAL)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("number", [15, 2], ids=["SIGTERM", "SIGINT"])
 def test_a_signal_ends_what_sqlite_is_at(number, awake):
     script = (
@@ -76,6 +77,7 @@ def test_what_is_wrong_is_said(name, why, tmp_path):
         assert "\n" not in str(refused.value)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "read", "why"),
     [

@@ -57,6 +57,7 @@ def test_there_are_files_enough():
     assert len(hostile_files.MAKERS) >= 20
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", hostile_files.MAKERS)
 def test_every_command_says_one_line_or_answers(name, reading_commands, tmp_path):
     # calibrate wants a folder, with this name for the file in it.

@@ -49,6 +49,7 @@ def test_there_are_some_of_every_version_that_is_read():
     assert {file.name for file in RELEASED.glob("*.tare")} == wanted
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("words", "expected"),
     [

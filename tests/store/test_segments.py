@@ -114,6 +114,7 @@ with store.working("boot"):
 """
 
 
+@pytest.mark.thorough
 def test_a_kill_loses_no_more_than_what_came_after_the_last_write(path):
     tests = str(Path(fake_campaign.__file__).parent)
     before = time.time()

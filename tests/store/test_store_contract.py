@@ -113,6 +113,7 @@ def test_a_doubled_trial_is_refused_and_nothing_of_its_transaction_stays(stores:
         assert store.done() == {KEY, other.key}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("trial", "message"),
     [
@@ -161,6 +162,7 @@ def test_events_status_and_attachments(stores: Backend) -> None:
         assert store.attachments() == [("console", b"\x00boot"), ("console", b"again")]
 
 
+@pytest.mark.thorough
 def test_footprints_and_surfaces_come_back_in_order(stores: Backend) -> None:
     counted, read = list(fake_footprints.invented(repeats=1)), fake_surfaces.captured()
     with stores.create(PLACE, RECORD) as store:
@@ -340,6 +342,7 @@ def test_telemetry_and_rows_are_those_of_a_file(both: tuple[Store, Store]) -> No
     assert list(both[0].rows()) == list(both[1].rows())
 
 
+@pytest.mark.thorough
 def test_analysis_and_report_need_no_file(both: tuple[Store, Store]) -> None:
     file, store = (
         report_on(backend, backend.samples(), of_store(backend)).model_dump(exclude={"file", "events"})

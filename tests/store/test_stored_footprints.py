@@ -82,6 +82,7 @@ def test_a_name_is_one_object_throughout(edited):
     assert next(name for name in first.hits if name == "read") is next(name for name in second.hits if name == "read")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("statement", "message"),
     [

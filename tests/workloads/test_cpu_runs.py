@@ -104,6 +104,7 @@ def test_figures_of_one_report_must_agree():
             linpack(wrong)
 
 
+@pytest.mark.thorough
 def test_damaged_reports_are_refused_or_give_the_same_figure():
     whole, good = text("linpack"), linpack(captured("linpack"))
     lines = whole.splitlines(keepends=True)

@@ -71,6 +71,7 @@ def test_one_build_is_one_result():
         KERNEL.parse(QUICK, [captured("kernel-compile")] * 2)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("capture", "params"), [("kernel-compile", QUICK), ("kernel-compile-full", FULL)])
 def test_an_output_that_is_cut_off_or_has_a_line_twice_is_refused(capture, params):
     lines = text(capture).splitlines(keepends=True)

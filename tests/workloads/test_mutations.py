@@ -50,6 +50,7 @@ def outcome_of(name, params, captures, at=0, damaged=None):
         return None
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "params", "captures", "at"), EACH)
 def test_cut_off_anywhere(name, params, captures, at):
     whole = text(captures[at])
@@ -74,6 +75,7 @@ def test_a_line_that_is_missing_or_twice(name, params, captures, at):
             assert result is None, f"{how}: {line!r}"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "params", "captures", "at"), EACH)
 def test_one_other_digit_is_seen_or_below_the_tools_rounding(name, params, captures, at):
     good = outcome_of(name, params, captures)

@@ -286,16 +286,19 @@ def test_the_number_of_results_must_be_the_plans(name):
 # Damaged outputs
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "params", "captures", "at"), EACH)
 def test_cut_off_anywhere(name, params, captures, at):
     damage.test_cut_off_anywhere(name, params, captures, at)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "params", "captures", "at"), EACH)
 def test_a_line_that_is_missing_or_twice(name, params, captures, at):
     damage.test_a_line_that_is_missing_or_twice(name, params, captures, at)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "params", "captures", "at"), EACH)
 def test_one_other_digit_is_seen_or_below_the_tools_rounding(name, params, captures, at):
     damage.test_one_other_digit_is_seen_or_below_the_tools_rounding(name, params, captures, at)
@@ -338,6 +341,7 @@ def ask(kind, port, size, *more):
 EXCHANGES = [("udp-rtt", "udp"), ("tcp-rr", "tcp"), ("tcp-crr", "tcp-each"), ("http-get", "http")]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("size", [64, 9000])
 @pytest.mark.parametrize(("name", "kind"), EXCHANGES)
 def test_what_the_agent_serves_and_asks_is_what_the_workload_reads(served, name, kind, size):

@@ -250,6 +250,7 @@ def test_iperf3_is_refused_and_shown(capture, ended, message):
             parse("iperf3-tcp", IPERF_QUICK, captured("iperf3-to"), captured(capture, **ended))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("change", "message"),
     [

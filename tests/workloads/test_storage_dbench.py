@@ -170,6 +170,7 @@ def test_runs_that_are_missing_are_refused():
         parse("dbench", list(map(captured, PLAIN[1:])))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "params", "captures", "at"), FIRST)
 def test_cut_off_anywhere(name, params, captures, at):
     damage.test_cut_off_anywhere(name, params, captures, at)
@@ -180,6 +181,7 @@ def test_a_line_that_is_missing_or_twice(name, params, captures, at):
     damage.test_a_line_that_is_missing_or_twice(name, params, captures, at)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "params", "captures", "at"), FIRST)
 def test_one_other_digit_is_seen_or_below_the_tools_rounding(name, params, captures, at):
     damage.test_one_other_digit_is_seen_or_below_the_tools_rounding(name, params, captures, at)

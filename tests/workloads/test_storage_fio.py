@@ -231,6 +231,7 @@ def test_a_percentile_is_the_first_bucket_that_reaches_it():
     assert fio._percentile(bins, 101) is None
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "params", "captures", "at"), FIRST)
 def test_cut_off_anywhere(name, params, captures, at):
     whole = text(captures[at])
@@ -242,11 +243,13 @@ def test_cut_off_anywhere(name, params, captures, at):
     assert accepted == [end for end in cuts if end >= len(whole.rstrip())]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "params", "captures", "at"), FIRST)
 def test_a_line_that_is_missing_or_twice(name, params, captures, at):
     damage.test_a_line_that_is_missing_or_twice(name, params, captures, at)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "params", "captures", "at"), FIRST)
 def test_one_other_digit_is_seen_or_below_the_tools_rounding(name, params, captures, at):
     whole = text(captures[at])
