@@ -73,6 +73,10 @@ EXCUSED = {
         r"(unit: |group: /sys/fs/cgroup/system\.slice/)libvirtd(-admin|-ro)?\.(socket|service)\b",
         r"file: /run/(libvirtd\.pid|libvirt/\w+/driver\.pid) ",
     ),
+    "Podman's proxy for DHCP ends after 30 s in which nobody called": (
+        r"process: [0-9]+ [0-9]+ /usr/lib/podman/netavark dhcp-proxy -a 30$",
+        r"(unit: |group: /sys/fs/cgroup/system\.slice/)netavark-dhcp-proxy\.(socket|service)\b",
+    ),
     "Docker's bridge has an address of its link from its first container on": (r"(address: |route: dev )docker0 ",),
     "settings of links go and come with the bridge of an engine": (r"setting: /proc/sys/net/(ipv[46]|bridge)/",),
     "journal, sessions and devices of a host that goes on": (

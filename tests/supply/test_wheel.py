@@ -105,6 +105,15 @@ def test_an_agent_for_another_machine_is_not_packed():
     assert f"is no agent for {other}" in done.stderr
 
 
+def test_an_agent_with_shared_libraries_is_not_packed():
+    """Most root filesystems have not those of the machine where it was built: `tare doctor` found none that started."""
+    env = {**os.environ, "TARE_AGENT": sys.executable}
+    argv = [HERE / "scripts" / "wheel", os.uname().machine]
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert "needs shared libraries" in done.stderr
+
+
 def test_without_an_agent_the_fix_is_the_wheel_for_this_machine(tmp_path, monkeypatch):
     """As after an installation from sources, which have none."""
     monkeypatch.delenv("TARE_AGENT", raising=False)
