@@ -84,8 +84,8 @@ def jobs(host: str) -> dict[str, list[str]]:
 def summary(code: int, output: str, errors: str) -> str:
     """One line about a job, from what it printed."""
     try:
-        answer = json.loads(output[output.index("{") :])
-    except ValueError:
+        answer = json.loads("{" + re.split(r"^\{", output, maxsplit=1, flags=re.MULTILINE)[1])
+    except (IndexError, ValueError):
         lines = errors.strip().splitlines()
         return f"ended with {code}: {lines[-1] if lines else 'no output'}"
     if "checks" in answer:

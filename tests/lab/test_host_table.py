@@ -32,7 +32,7 @@ def test_a_summary_has_what_is_broken_or_left_or_the_last_words(host_test):
         '{"schema": "tare.check/1", "checks": [{"name": "same-bits", "broken": null}, {"name": "x", "broken": "no"}]}'
     )
     assert host_test.summary(1, rows, "") == "1 kept, broken: x"
-    assert host_test.summary(0, 'a table\n{"left": []}', "") == "nothing left"
+    assert host_test.summary(0, 'a table\ntrials: {"runc": 2}\n{"left": []}', "") == "nothing left"
     left = '{"left": ["+ module: tun"]}'
     assert host_test.summary(1, left, "") == "code 1, left: + module: tun"
     report = '{"platforms": [{}, {}], "left_out": [{"platform": "lxd"}], "failures": [{"platform": "runc"}]}'
