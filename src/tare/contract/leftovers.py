@@ -15,6 +15,8 @@ NOTED_IN = Path("/run")
 #: How many levels deep programs nest these files at most.
 _DEEPEST = 5
 _NUMBER = re.compile(r"(?<![0-9A-Za-z])\d+(?![0-9A-Za-z])")
+#: Ids that other programs make of random numbers and hashes: one in 17,000 has a label in it by chance.
+_OTHERS_ID = re.compile(r"[0-9a-f]{32,}")
 #: Commands that list a program's containers whose name contains a label; run where the program is installed.
 LISTS = (["docker", "ps", "-aq", "--filter"], ["podman", "ps", "-aq", "--filter"])
 
@@ -43,13 +45,18 @@ def named_after(pids: Collection[int], paths: Collection[str]) -> list[str]:
     return sorted(path for path in paths if numbers & set(_NUMBER.findall(path.rpartition("/")[2])))
 
 
+def carries(label: str, text: str) -> bool:
+    """Whether a label stands in a text, and not by chance among the digits of a hash."""
+    return label in _OTHERS_ID.sub(" ", text)
+
+
 def _resources(label: str) -> Iterator[str]:
-    yield from (line for line in Path("/proc/mounts").read_text().splitlines() if label in line)
-    yield from (link for link in links() if label in link)
+    yield from (line for line in Path("/proc/mounts").read_text().splitlines() if carries(label, line))
+    yield from (link for link in links() if carries(label, link))
     yield from map(str, state.work().glob(f"*{label}*"))
     for root in cgroup.hierarchies().mounted:
         yield from map(str, root.glob(cgroup.path_of(f"tare/*{label}*")))
-    yield from (path for path in notes() if label in path.rpartition("/")[2])
+    yield from (path for path in notes() if carries(label, path.rpartition("/")[2]))
     if cgroup.kept_by_systemd():
         units = ["systemctl", "list-units", "--all", "--plain", "--no-legend", f"tare*{label}*"]
         yield from processes.run(units).require("systemctl status").text.splitlines()
@@ -86,7 +93,7 @@ def _notes(folder: Path, in_memory: Collection[int], deep: int) -> Iterator[str]
 def _processes(label: str) -> Iterator[str]:
     for cmdline in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            if label.encode() in cmdline.read_bytes():
+            if carries(label, cmdline.read_bytes().decode(errors="replace")):
                 yield str(cmdline)
         except OSError:  # it ended meanwhile
             continue
