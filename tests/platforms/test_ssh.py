@@ -15,6 +15,7 @@ import pytest
 from platforms import remote_host
 from tare.contract import suite
 from tare.contract.checks import CHECKS
+from tare.contract.leftovers import carries
 from tare.contract.leftovers import left_on_host
 from tare.errors import PlatformError, UsageError
 from tare.host import processes, state
@@ -168,7 +169,7 @@ def _left(remote, label):
     left += re.findall(f".*{label}.*", Path(f"/proc/{_sshd(remote)}/mounts").read_text())
     for cmdline in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
-            left += [str(cmdline)] if label.encode() in cmdline.read_bytes() else []
+            left += [str(cmdline)] if carries(label, cmdline.read_bytes().decode(errors="replace")) else []
     return left
 
 
