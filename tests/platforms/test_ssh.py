@@ -15,8 +15,7 @@ import pytest
 from platforms import remote_host
 from tare.contract import suite
 from tare.contract.checks import CHECKS
-from tare.contract.leftovers import carries
-from tare.contract.leftovers import left_on_host
+from tare.contract.leftovers import carries, left_on_host
 from tare.errors import PlatformError, UsageError
 from tare.host import processes, state
 from tare.host.resources.journal import Journal, sweep
