@@ -52,7 +52,9 @@ def test_an_application_needs_a_network(name):
         workload.plan(workload.profiles["quick"], disk(1 << 40))
 
 
-@pytest.mark.parametrize("name", ["redis", "memcached", "nginx", "mariadb-read-write", "postgresql", "site"])
+@pytest.mark.parametrize(
+    "name", ["redis", "memcached", "nginx", "nginx-ab", "mariadb-read-write", "postgresql", "site", "site-split"]
+)
 def test_a_load_too_short_to_show_a_warm_up_is_refused_before_a_campaign_and_not_failed_after(name):
     """Of the last second some load tools tell nothing: so long a load always has the windows, a shorter one may."""
     workload = registry.get(name)

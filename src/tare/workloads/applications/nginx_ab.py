@@ -46,6 +46,7 @@ class NginxAb(RunWorkload):
     packages = ("apache2-utils", "bash", "coreutils", "nginx-light")
     layer = nginx.WEB
     profiles: ClassVar[Mapping[str, Params]] = nginx.Nginx.profiles
+    least = nginx.Nginx.least
 
     def plan(self, params: Params, around: Surroundings) -> RunPlan:
         where = serving.place(self.name, around)

@@ -33,6 +33,7 @@ class SiteSplit(SplitWorkload):
     layer = inner.layer
     parts = ("database", "cache", "web and application server")
     profiles: ClassVar[Mapping[str, Params]] = inner.profiles
+    least = inner.least
 
     def plans(self, params: Params, around: Sequence[Surroundings]) -> Sequence[RunPlan]:
         of_database, of_cache, of_web = around
