@@ -4,7 +4,7 @@
 
 Each job is a lab of its own, and takes minutes to an hour by emulation. Its result is a file below ``build/hosts``; a
 job that passed is not run again unless told so, so this goes on where it was ended. ``--table`` runs nothing: it
-writes what there is into docs/hosts.md. Exit code 1 when a job failed.
+writes what there is into docs/hosts.md, beside what other machines found before. Exit code 1 when a job failed.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ LEFT_OF = ("native", "runc", "docker", "podman", "lxc")
 PACK_LIMIT_S = 900.0
 TIME_LIMIT, LAB_LIMIT_S = "3h", 4 * 3600.0
 OUTPUT_CAP = 16 << 20
-_TABLE = re.compile(r"(<!-- results -->\n).*?(<!-- end -->)", re.DOTALL)
+_TABLE = re.compile(r"(<!-- results -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,22 +100,27 @@ def summary(code: int, output: str, errors: str) -> str:
     return f"code {code}"
 
 
-def table(results: Mapping[tuple[str, str], Result]) -> str:
-    """A row a job, a column a host."""
+def table(cells: Mapping[tuple[str, str], str]) -> str:
+    """A row a job, a column a host; ``cells`` are by host and job."""
     hosts = list(OWN)
     names = dict.fromkeys(name for host in hosts for name in jobs(host))
     lines = [f"| job | {' | '.join(hosts)} |", f"| --- |{' --- |' * len(hosts)}"]
     for name in names:
-        cells = [_cell(results.get((host, name)), there=name in jobs(host)) for host in hosts]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
+        row = [cells.get((host, name), "not run") if name in jobs(host) else "-" for host in hosts]
+        lines.append(f"| {name} | {' | '.join(row)} |")
     return "\n".join(lines) + "\n"
 
 
-def _cell(result: Result | None, *, there: bool) -> str:
-    if result is None:
-        return "not run" if there else "-"
+def cell(result: Result) -> str:
+    """A job's result as the table has it."""
     text = result.summary.replace("|", "\\|")
     return f"{'passed' if result.code == 0 else 'FAILED'}: {text} ({result.day}, {result.seconds / 60:.0f} min)"
+
+
+def recorded(document: str) -> dict[tuple[str, str], str]:
+    """The cells of a document's table, by host and job: other machines' results stand there."""
+    head, _, *rows = (re.split(r" ?(?<!\\)\| ?", line)[1:-1] for line in _TABLE.search(document)[2].splitlines())
+    return {(host, name): text for name, *cells in rows for host, text in zip(head[1:], cells, strict=True)}
 
 
 def known(folder: Path) -> dict[tuple[str, str], Result]:
@@ -179,10 +184,11 @@ def main(arguments: Sequence[str]) -> int:
                     continue
                 result = run(host, name, argv)
                 failed |= result.code != 0
-                print(f"{host} {name}: {_cell(result, there=True)}", flush=True)
-    made = table(known(RESULTS))
+                print(f"{host} {name}: {cell(result)}", flush=True)
+    document = DOCUMENT.read_text()
+    made = table(recorded(document) | {where: cell(result) for where, result in known(RESULTS).items()})
     if asked.table:
-        DOCUMENT.write_text(_TABLE.sub(lambda match: match[1] + made + match[2], DOCUMENT.read_text()))
+        DOCUMENT.write_text(_TABLE.sub(lambda match: match[1] + made + match[3], document))
     print(made, end="")
     return int(failed)
 

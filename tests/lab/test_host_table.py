@@ -44,10 +44,19 @@ def test_a_summary_has_what_is_broken_or_left_or_the_last_words(host_test):
 def test_the_table_says_what_was_not_run_and_what_failed(host_test):
     passed = host_test.Result("2026-11-23", 0, 600.0, "21 kept")
     failed = host_test.Result("2026-11-23", 1, 60.0, "code 1, left: a|b")
-    table = host_test.table({("debian12", "runc"): passed, ("debian13", "runc"): failed})
+    cells = {("debian12", "runc"): host_test.cell(passed), ("debian13", "runc"): host_test.cell(failed)}
+    table = host_test.table(cells)
     assert "| runc | passed: 21 kept (2026-11-23, 10 min) | FAILED: code 1, left: a\\|b (2026-11-23, 1 min) |" in table
     assert "| lxd | not run | - |" in table
 
 
-def test_the_document_has_a_place_for_the_table(host_test):
-    assert len(host_test._TABLE.findall((TOP / "docs" / "hosts.md").read_text())) == 1
+def test_what_another_machine_found_stays_in_the_document(host_test):
+    document = (TOP / "docs" / "hosts.md").read_text()
+    places = host_test._TABLE.findall(document)
+    assert [made for _, made, _ in places] == [host_test.table(host_test.recorded(document))]
+
+
+def test_a_bar_in_a_result_does_not_move_those_beside_it(host_test):
+    cells = {("debian12", "runc"): "FAILED: left: a\\|b", ("debian13", "runc"): "passed"}
+    document = f"<!-- results -->\n{host_test.table(cells)}<!-- end -->"
+    assert {where: text for where, text in host_test.recorded(document).items() if where in cells} == cells
