@@ -254,12 +254,13 @@ exec 3<&-; cached
 
 
 @pytest.mark.host
-def test_hostfs_keeps_a_files_pages_while_it_is_open_and_no_longer(prepared):
+@pytest.mark.parametrize("name", ["uml"])
+def test_hostfs_keeps_a_files_pages_while_it_is_open_and_no_longer(prepared, name):
     """So the manifest says; a guest on a disk of its own keeps them."""
     launcher, _ = prepared
-    [platform] = registry.choose(["uml"])
+    [platform] = registry.choose([name])
     platform.prepare(launcher.image)
-    running = launcher.start(platform, Arm("uml"), measured=False)
+    running = launcher.start(platform, Arm(name), measured=False)
     try:
         done = running.session.execute(["sh", "-c", _CACHED], time_limit_s=120)
     finally:
