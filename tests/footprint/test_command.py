@@ -127,7 +127,7 @@ def test_stacks_of_a_reader_are_sampled_shown_and_exported_folded(tmp_path):
     assert done.code == 0, done.stderr
     output = done.stdout.decode()
     assert "Where the CPUs were: call-read-1b" in output
-    assert "native entered the kernel for read " in output
+    assert "native entered the kernel for read " in output, output
     prints, _ = _read(tmp_path / "some.tare")
     assert {footprint.level for footprint in prints} == {Level.STACKS}
     [own] = [footprint for footprint in prints if footprint.workload and footprint.scope is Scope.INSTANCE]

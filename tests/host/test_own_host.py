@@ -70,7 +70,8 @@ def test_images_of_this_host_are_seen_and_not_changed(tmp_path):
 
 
 def test_a_command_s_exit_code_is_passed_on_and_what_it_left_running_is_named_and_ended():
-    ended = _run("setsid sleep 987 >/dev/null 2>&1 & exit 7")
+    started = "setsid sleep 987 >/dev/null 2>&1 & until grep -qx sleep /proc/$!/comm; do sleep 0.1; done"
+    ended = _run(f"{started}; exit 7")
     assert ended.returncode == 7
     assert "still runs, and ends with its host: sleep 987" in ended.stderr
     assert _groups() == []
