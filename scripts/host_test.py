@@ -49,6 +49,18 @@ ssh-keyscan -t ed25519 127.0.0.1 >>/root/.ssh/known_hosts
 tare platform check ssh:root@127.0.0.1 --json
 journalctl --quiet --boot --grep 'Started tare-remote-.*\\.scope' --lines 1 >&2
 """
+#: Without root, in a session of the user's own systemd, which delegates control groups.
+USER = """\
+loginctl enable-linger user
+of_user="runuser -u user -- env -u TARE_HOME -C /home/user HOME=/home/user XDG_RUNTIME_DIR=/run/user/$(id -u user)"
+until [ -S "/run/user/$(id -u user)/bus" ]; do sleep 1; done
+install -o user -m 600 /lab/files/image.tar.zst /home/user/
+digest=$(sha256sum /lab/files/image.tar.zst | cut -d ' ' -f 1)
+$of_user tare image import /home/user/image.tar.zst --sha256 "$digest" >&2
+$of_user tare doctor native bubblewrap podman-rootless >&2
+$of_user tare run -p native -p bubblewrap -p podman-rootless -w startup -w primes --blocks 2 --json
+$of_user tare clean >&2
+"""
 #: Campaigns whose ends are looked at: what is found on the host after each.
 LEFT = ("doctor", "campaign", "interrupt", "kill")
 LEFT_OF = ("native", "runc", "docker", "podman", "lxc")
@@ -73,6 +85,7 @@ def jobs(host: str) -> dict[str, list[str]]:
     made = {name: ["tare", "platform", "check", name, "--json"] for name in (*COMMON, *OWN[host])}
     made["docker-cgroupfs"] = ["sh", "-ec", CGROUPFS]
     made["ssh"] = ["sh", "-ec", SSH]
+    made["user"] = ["sh", "-ec", USER]
     made["containers"] = ["tare", "run", *(f"-p{name}" for name in (*COMMON, *OWN[host], *MORE)), *PLAN]
     made["everything"] = ["tare", "run", "-p", "all", *PLAN]
     made["wheel"] = ["sh", "tests/lab/wheel.sh", "/lab/files"]
@@ -130,19 +143,22 @@ def known(folder: Path) -> dict[tuple[str, str], Result]:
 
 def needed(name: str, python: tuple[int, int], folder: Path) -> list[Path]:
     """The files that a job needs in its lab, made in a folder: for the wheel all that another machine would fetch."""
-    if name != "wheel":
+    if name not in ("user", "wheel"):
         return []
+    image = folder / "image.tar.zst"
+    export = [str(TOP / ".venv/bin/tare"), "image", "export", str(image)]
+    processes.run(export, time_limit_s=PACK_LIMIT_S).require(fix="make image")
+    if name == "user":
+        return [image]
     processes.run([str(TOP / "scripts/wheel"), "x86_64"], time_limit_s=PACK_LIMIT_S).require(fix="make wheel")
     wheel = next((TOP / "build" / "wheel").glob("*_x86_64.whl"))
-    packages, image = folder / "wheels", folder / "image.tar.zst"
+    packages = folder / "wheels"
     version = "{}.{}".format(*python)
     pip = [str(TOP / ".venv/bin/python"), "-m", "pip", "download", "--quiet", "--dest", str(packages)]
     pip += ["--python-version", version, "--only-binary=:all:", str(wheel)]
     processes.run(pip, time_limit_s=PACK_LIMIT_S).require(fix=f"see that pip finds wheels for Python {version}")
     with tarfile.open(folder / "wheels.tar", "w") as archive:
         archive.add(packages, ".")
-    export = [str(TOP / ".venv/bin/tare"), "image", "export", str(image)]
-    processes.run(export, time_limit_s=PACK_LIMIT_S).require(fix="make image")
     return [wheel, folder / "wheels.tar", image]
 
 

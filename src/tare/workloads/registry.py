@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import tare.workloads
@@ -31,7 +32,7 @@ def all_workloads() -> dict[str, Workload]:
 
     A plug-in that does not load, breaks the contract, or takes a name that is taken is left out (`tare.plugins`).
     """
-    workloads = with_plugins(_built_in(), GROUP, _usable)
+    workloads = with_plugins(_built_in().values(), GROUP, _usable)
     return dict(sorted(workloads.items(), key=_order))
 
 
@@ -46,6 +47,8 @@ def get(name: str) -> Workload:
     """The workload of this name. Raises `UsageError` with the nearest names, or for an application's file."""
     if (made := _application(name)) is not None:
         return made
+    if (own := _built_in().get(name)) is not None:  # no plug-in has its name, and none is looked for
+        return own
     known = all_workloads()
     if name not in known:
         raise UsageError(f"there is no workload {name!r}", fix=nearest(name, known))
@@ -86,7 +89,13 @@ def _application(name: str) -> Workload | None:
     return application.of_file(name.removeprefix(APPLICATION)) if name.startswith(APPLICATION) else None
 
 
-def _built_in() -> Iterator[Workload]:
+@cache
+def _built_in() -> dict[str, Workload]:
+    """Tare's own by name: they are the same all through a process, and asked for by each trial."""
+    return {workload.name: workload for workload in _modules_workloads()}
+
+
+def _modules_workloads() -> Iterator[Workload]:
     for family in pkgutil.iter_modules(tare.workloads.__path__, "tare.workloads."):
         if not family.ispkg:
             continue
