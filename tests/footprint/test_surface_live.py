@@ -54,7 +54,7 @@ def test_native_and_runc_have_no_filter(launcher, reader):
 
 def test_docker_denies_what_its_filter_says(launcher, reader):
     surface, tried = looked_at(launcher, reader, "docker")
-    assert surface.calls["unshare"] is Call.ERRNO
+    assert surface.calls["unshare"] is Call.ERRNO, surface.tasks
     assert tried.code != 0
     assert b"not permitted" in tried.stderr
     assert surface.calls["keyctl"] is Call.ERRNO
