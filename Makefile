@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 SOURCES := src tests scripts bench
 
-.PHONY: help setup packages venv agent gvisor image quick lint check test docs-tables lab gcov-kernel lab-test host-test slow-test test-all faults storm bench browser-test docs man fuzz wheel lock lower-bounds sbom audit clean
+.PHONY: help setup packages venv agent gvisor image guest quick lint check test docs-tables lab gcov-kernel lab-test host-test slow-test test-all faults storm bench browser-test docs man fuzz wheel lock lower-bounds sbom audit clean
 
 ##@ Begin
 
@@ -19,7 +19,7 @@ help: ## say what there is to make
 setup: ## install all that is missing: packages, .venv, the agent, gVisor, the image
 	@scripts/setup
 
-packages venv agent gvisor image: ## one step of the set-up
+packages venv agent gvisor image guest: ## one step of the set-up
 	@scripts/$@
 
 quick: ## install what a first table needs, weigh the usual platforms in some minutes, print the table

@@ -135,6 +135,13 @@ def test_without_debugfs_and_without_root_the_fix_is_told_too(host, monkeypatch)
         check()
 
 
+def test_root_of_a_user_namespace_alone_is_no_root(host, monkeypatch):
+    """On a stock host tracefs is closed to it: there `tare doctor` ended by a traceback for a user without root."""
+    monkeypatch.setattr(functions.own_namespaces, "inside", lambda: True)
+    with pytest.raises(HostError, match=r"only root may count.*sudo"):
+        check()
+
+
 def test_where_groups_are_not_of_version_2_a_lab_is_named(host, monkeypatch):
     mounts = "cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n"
     monkeypatch.setattr(cgroup, "hierarchies", lambda: cgroup.parse_mounts(mounts))

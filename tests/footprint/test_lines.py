@@ -3,12 +3,14 @@
 import gzip
 import io
 import json
+import os
 import tarfile
 from pathlib import Path
 
 import pytest
 
 from tare.errors import HostError, ParseError
+from tare.footprint import lines
 from tare.footprint.lines import READING, LineCounter, completed
 from tare.footprint.model import Footprint, Level, Phase, Scope
 from tare.host import state
@@ -97,6 +99,26 @@ def test_a_kernel_that_does_not_count_is_told_with_the_way_out(tmp_path):
         LineCounter(tmp_path).start("tare/x")
     assert "does not count its lines" in caught.value.what
     assert "lab" in caught.value.fix
+
+
+def test_who_may_not_look_into_debugfs_is_told_the_same(tmp_path):
+    """Of a file in a folder that is closed to one, Python 3.11 raises where it was asked whether it exists."""
+    closed = tmp_path / "debug"
+    closed.mkdir()
+    (closed / "reset").touch()
+    closed.chmod(0)
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            if os.getuid() == 0:
+                os.setuid(65534)
+            lines.check(closed)
+        except HostError as error:
+            code = 0 if "does not count its lines" in error.what else 2
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_a_kernel_of_somebody_elses_that_counts_is_not_ours(tmp_path):

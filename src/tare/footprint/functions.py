@@ -15,7 +15,7 @@ from pathlib import Path
 from tare.errors import HostError, ParseError
 from tare.footprint import kmodule
 from tare.footprint.model import Counts, Level, Scope
-from tare.host import cgroup, processes, state
+from tare.host import cgroup, own_namespaces, processes, state
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack, Entry, Journal
 
@@ -117,7 +117,7 @@ class FunctionCounter:
 
 def check() -> None:
     """Raise `HostError` where functions cannot be counted here, or should not be, since another tool is tracing."""
-    if os.geteuid() != 0:
+    if os.geteuid() != 0 or own_namespaces.inside():  # whose root may not look into tracefs
         raise HostError("only root may count kernel functions", fix="run tare as root (sudo)")
     if not SWITCH.exists():
         raise HostError(f"the kernel {os.uname().release} has no function tracer", fix=LAB)

@@ -1,15 +1,20 @@
-"""``python -m tare.image``: build the image if need be, and print where it is."""
+"""``python -m tare.image``: build the image if need be, and print where it is; ``guest``: the kernel of guests."""
 
 import sys
+from collections.abc import Sequence
 
 from tare.clean import say
 from tare.errors import TareError
-from tare.image import build
+from tare.image import build, guest
 
 
-def main() -> int:
+def main(words: Sequence[str]) -> int:
     """Build with progress on standard output."""
     try:
+        if words == ["guest"]:
+            made = guest.ensure()
+            say(f"guest: Linux {made.release} in {made.kernel}")
+            return 0
         image = build.ensure(build.agent_path(), progress=lambda what: say(f"image: {what}"))
     except TareError as error:
         say(f"error: {error.what}\nfix: {error.fix or 'tare doctor'}", error=True)
@@ -19,4 +24,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
