@@ -40,26 +40,35 @@ echo '{"exec-opts": ["native.cgroupdriver=cgroupfs"]}' >/etc/docker/daemon.json
 systemctl restart docker
 exec tare platform check docker --json
 """
-#: The host as its own remote one: its sshd as it runs there, and a key as a user makes it.
-SSH = """\
+#: A key as a user makes it, and the host's sshd as it runs there; $1: whose login it opens.
+KEY = """\
 mkdir -p -m 700 /root/.ssh
 ssh-keygen -q -t ed25519 -N '' -f /root/.ssh/id_ed25519
-cat /root/.ssh/id_ed25519.pub >>/root/.ssh/authorized_keys
+home=$(getent passwd "$1" | cut -d : -f 6)
+install -d -o "$1" -m 700 "$home/.ssh"
+install -o "$1" -m 600 /root/.ssh/id_ed25519.pub "$home/.ssh/authorized_keys"
 ssh-keyscan -t ed25519 127.0.0.1 >>/root/.ssh/known_hosts
+"""
+#: The host as its own remote one.
+SSH = f"""\
+{KEY}
 tare platform check ssh:root@127.0.0.1 --json
 journalctl --quiet --boot --grep 'Started tare-remote-.*\\.scope' --lines 1 >&2
 """
-#: Without root, in a session of the user's own systemd, which delegates control groups.
-USER = """\
-loginctl enable-linger user
-of_user="runuser -u user -- env -u TARE_HOME -C /home/user HOME=/home/user XDG_RUNTIME_DIR=/run/user/$(id -u user)"
-until [ -S "/run/user/$(id -u user)/bus" ]; do sleep 1; done
+#: Without root, after a login of the user's own: the user's systemd delegates control groups to what that one starts.
+USER = f"""\
+{KEY}
 install -o user -m 600 /lab/files/image.tar.zst /home/user/
 digest=$(sha256sum /lab/files/image.tar.zst | cut -d ' ' -f 1)
-$of_user tare image import /home/user/image.tar.zst --sha256 "$digest" >&2
-$of_user tare doctor native bubblewrap podman-rootless >&2
-$of_user tare run -p native -p bubblewrap -p podman-rootless -w startup -w primes --blocks 2 --json
-$of_user tare clean >&2
+ssh user@127.0.0.1 env $(env | grep -E '^(PATH|PYTHON|TERM|TARE_(AGENT|PATIENCE|LAB)=)') sh -es "$digest" <<'END'
+cat /proc/self/cgroup >&2
+tare image import image.tar.zst --sha256 "$1" >&2
+tare doctor native bubblewrap podman-rootless >&2
+tare run -p native -p bubblewrap -p podman-rootless -w startup -w primes --blocks 2 --json >report.json
+cat report.json
+if grep '"cgroup": "none"' report.json >&2; then exit 1; fi # `!` does not end a shell by -e
+tare clean >&2
+END
 """
 #: Campaigns whose ends are looked at: what is found on the host after each.
 LEFT = ("doctor", "campaign", "interrupt", "kill")
@@ -84,8 +93,8 @@ def jobs(host: str) -> dict[str, list[str]]:
     """The jobs on a host by name: the command that the lab is given."""
     made = {name: ["tare", "platform", "check", name, "--json"] for name in (*COMMON, *OWN[host])}
     made["docker-cgroupfs"] = ["sh", "-ec", CGROUPFS]
-    made["ssh"] = ["sh", "-ec", SSH]
-    made["user"] = ["sh", "-ec", USER]
+    made["ssh"] = ["sh", "-ec", SSH, "sh", "root"]
+    made["user"] = ["sh", "-ec", USER, "sh", "user"]
     made["containers"] = ["tare", "run", *(f"-p{name}" for name in (*COMMON, *OWN[host], *MORE)), *PLAN]
     made["everything"] = ["tare", "run", "-p", "all", *PLAN]
     made["wheel"] = ["sh", "tests/lab/wheel.sh", "/lab/files"]

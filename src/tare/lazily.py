@@ -12,7 +12,9 @@ class LazyModule(ModuleType):
     """Stands for a module, and loads it when something of it is first asked for."""
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(importlib.import_module(self.__name__), name)
+        value = getattr(importlib.import_module(self.__name__), name)
+        setattr(self, name, value)  # simulations ask for scipy's functions a million times
+        return value
 
 
 def exports(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:

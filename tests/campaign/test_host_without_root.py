@@ -167,6 +167,39 @@ def test_its_promises_are_those_that_can_be_kept_without_groups(user):
     assert (kill["name"], kill["broken"]) == ("kill-leaves-nothing", None)
 
 
+@pytest.fixture
+def enter_groups():
+    """Groups that are the user's, as systemd's scope of a login is: puts the process that calls it into them."""
+    places = [Path(line.split()[1], "tare-test-user") for line in Path("/proc/mounts").read_text().splitlines()
+              if line.split()[2] in {"cgroup", "cgroup2"}]  # fmt: skip
+    for place in places:
+        place.mkdir()
+        for name in ("cpuset.cpus", "cpuset.mems"):
+            if (place / name).exists():
+                (place / name).write_text((place.parent / name).read_text())
+        for path in (place, *place.glob("cgroup.*"), *place.glob("tasks")):
+            os.chown(path, UID, UID)
+
+    def enter():
+        for place in places:
+            (place / "cgroup.procs").write_text("0")
+
+    yield enter
+    for place in places:
+        for folder in sorted((path for path in place.rglob("*") if path.is_dir()), reverse=True):
+            folder.rmdir()
+        place.rmdir()
+
+
+def test_in_groups_of_the_users_own_limits_hold(user, enter_groups):
+    """The kernel refuses to mount a hierarchy over itself, so that they were not seen on any host."""
+    tare, _ = user
+    only = ("--only", "memory-holds", "--only", "work-is-accounted")
+    check = tare("platform", "check", "native", *only, "--json", stdout=subprocess.PIPE, preexec_fn=enter_groups)
+    answer = json.loads(check.communicate(timeout=100)[0])
+    assert [(row["broken"], row["not applicable"]) for row in answer["checks"]] == [(None, None)] * 2
+
+
 def test_an_interrupt_of_the_command_alone_is_passed_on(user):
     tare, home = user
     run = tare("run", "-p", "native", "-w", "primes", "--blocks", "200", "-o", "ended.tare", stderr=subprocess.PIPE)

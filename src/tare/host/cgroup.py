@@ -29,7 +29,9 @@ from tare.model import Resources
 from tare.timeouts import until
 
 #: The fix where a user has no groups.
-DELEGATE = "log in to a session of systemd's (or `loginctl enable-linger`), which delegates groups, or run tare as root"
+DELEGATE = "log in as this user by ssh or at a console (su and sudo stay in another's session), or run tare as root"
+#: The fix where the user's groups have no CPUs of their own.
+DELEGATE_CPUSET = "systemctl edit user@.service: [Service] Delegate=cpu cpuset memory pids; or run tare as root"
 #: The controllers that tare sets or reads.
 CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory")
 #: A CPU quota is a time in each such period: the kernel's own default, and Docker's.

@@ -80,6 +80,10 @@ def _rights(facts: HostFacts) -> Iterator[Check]:
             finding = "none are delegated to this user: no memory limit, no CPU time, and CPUs by affinity"
             yield Check("control groups", "warn", finding, cgroup.DELEGATE)
             return
+        if facts.cgroup == "v2" and facts.cgroup_missing == ("cpuset",):  # systemd's default for users
+            finding = "v2, delegated to this user without cpuset: CPUs by affinity, which root inside may change"
+            yield Check("control groups", "warn", finding, cgroup.DELEGATE_CPUSET)
+            return
     else:
         finding = "root" if facts.root else "not root"
         yield _judge("root", finding, bad=not facts.root, state="fail", advice="run tare as root (sudo)")

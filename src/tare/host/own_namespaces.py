@@ -35,7 +35,9 @@ _SWITCHES = (
 _DELEGATED = ("systemd-run", "--user", "--scope", "--quiet", "--collect", "--property=Delegate=yes", "--")
 #: /run is made anew, with the host's files but for the folders that tare's tools write to and only root can. Each
 #: hierarchy of control groups is mounted again, as the namespace sees it: its top is then the group that tare was
-#: started in. Where that is the user's, the processes outside of the inner namespace go to a leaf of it.
+#: started in. The kernel mounts no hierarchy on itself, so that it is brought there from elsewhere; /proc/mounts gets
+#: longer by that, and is read before. Where the group is the user's, the processes outside of the inner namespace go to
+#: a leaf of it.
 _MAKE = """\
 mount --rbind /run /mnt
 mount -t tmpfs -o mode=755 tare /run
@@ -51,18 +53,22 @@ umount -l /mnt
 mkdir -p /run/lock /run/netns
 while read -r _ place kind options _; do
     case $kind in
-    cgroup2) mount -t cgroup2 none "$place" || : ;;
-    cgroup) mount -t cgroup -o "$(echo "$options" | tr , '\\n' | grep -vxE 'rw|ro|nosuid|nodev|noexec|(rel|no)atime' |
-        paste -sd,)" none "$place" || : ;;
+    cgroup2) options= ;;
+    cgroup)
+        options=$(echo "$options" | tr , '\\n' | grep -vxE 'rw|ro|nosuid|nodev|noexec|(rel|no)atime' | paste -sd,)
+        ;;
     *) continue ;;
     esac
+    mount -t "$kind" ${options:+-o "$options"} none /mnt && mount --bind /mnt "$place" && umount /mnt || :
     if [ -w "$place/cgroup.procs" ] && mkdir "$place/tare-harness"; then
         for setting in cpuset.cpus cpuset.mems; do
             [ "$kind" = cgroup2 ] || [ ! -e "$place/$setting" ] || cat "$place/$setting" >"$place/tare-harness/$setting"
         done
         echo $$ >"$place/tare-harness/cgroup.procs"
     fi
-done </proc/mounts 2>/dev/null
+done <<END 2>/dev/null
+$(cat /proc/mounts)
+END
 exec "$@"
 """
 #: /sys shows the links of the network in which it was mounted, and here that is the host's.

@@ -139,7 +139,7 @@ def disk_bytes(path: Path) -> int:
     total = 0
     for folder, names, files in os.walk(path):
         for name in (*names, *files):
-            facts = os.lstat(Path(folder, name))
+            facts = os.lstat(f"{folder}/{name}")
             if (facts.st_dev, facts.st_ino) not in seen:
                 seen.add((facts.st_dev, facts.st_ino))
                 total += facts.st_blocks * 512
@@ -157,7 +157,7 @@ def unpacked_bytes(folder: Path) -> int:
     total = 0
     for below, _, files in os.walk(folder):
         for name in files:
-            facts = os.lstat(Path(below, name))
+            facts = os.lstat(f"{below}/{name}")
             if stat.S_ISREG(facts.st_mode) and (facts.st_dev, facts.st_ino) not in seen:
                 seen.add((facts.st_dev, facts.st_ino))
                 total += facts.st_size
