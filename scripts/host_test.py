@@ -75,7 +75,6 @@ LEFT = ("doctor", "campaign", "interrupt", "kill")
 LEFT_OF = ("native", "runc", "docker", "podman", "lxc")
 PACK_LIMIT_S = 900.0
 TIME_LIMIT, LAB_LIMIT_S = "3h", 4 * 3600.0
-OUTPUT_CAP = 16 << 20
 _TABLE = re.compile(r"(<!-- results -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 
@@ -172,19 +171,24 @@ def needed(name: str, python: tuple[int, int], folder: Path) -> list[Path]:
 
 
 def run(host: str, name: str, argv: Sequence[str]) -> Result:
-    """Run a job in a lab of its own; what it printed is kept beside its result."""
+    """Run a job in a lab of its own; what it prints is in files beside its result, as it comes."""
     began = time.monotonic()
     lab = [str(TOP / ".venv/bin/tare"), "lab", "run", "--host", host, "--time-limit", TIME_LIMIT]
-    with tempfile.TemporaryDirectory() as scratch:
-        files = needed(name, recipe.load().python(host), Path(scratch))
-        lab += [word for file in files for word in ("--file", str(file))]
-        done = processes.run([*lab, "--", *argv], time_limit_s=LAB_LIMIT_S, output_cap=OUTPUT_CAP)
-    output, errors = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
     folder = RESULTS / host
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.log").write_text(output + errors)
+    output, errors = folder / f"{name}.out", folder / f"{name}.log"
+    print(f"{host} {name}: running; tail -f {errors}", file=sys.stderr, flush=True)
+    with tempfile.TemporaryDirectory() as scratch, output.open("wb") as stdout, errors.open("wb") as stderr:
+        files = needed(name, recipe.load().python(host), Path(scratch))
+        lab += [word for file in files for word in ("--file", str(file))]
+        process = processes.start([*lab, "--", *argv], stdout=stdout, stderr=stderr)
+        try:
+            code = process.wait(LAB_LIMIT_S)  # whose command has a limit of its own
+        finally:
+            processes.end(process)
     day = datetime.datetime.now(datetime.UTC).date().isoformat()
-    result = Result(day, done.code, round(time.monotonic() - began, 1), summary(done.code, output, errors))
+    texts = (file.read_text(errors="replace") for file in (output, errors))
+    result = Result(day, code, round(time.monotonic() - began, 1), summary(code, *texts))
     (folder / f"{name}.json").write_text(json.dumps(asdict(result)))
     return result
 
