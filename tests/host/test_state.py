@@ -1,3 +1,4 @@
+import grp
 import os
 import pwd
 import shutil
@@ -93,6 +94,50 @@ def test_a_home_below_a_folder_that_others_can_write_is_refused_unless_that_is_s
         state.home()
     home.parent.chmod(0o1777)
     assert state.home() == home
+
+
+def test_folders_that_tare_makes_above_its_home_are_no_groups_to_write(home, monkeypatch):
+    """As on Debian 13, where a user's umask is 002: his first `tare image import` ended there."""
+    monkeypatch.setenv("TARE_HOME", str(home / "share" / "tare"))
+    umask = os.umask(0o002)
+    try:
+        assert state.home() == home / "share" / "tare"
+    finally:
+        os.umask(umask)
+    assert [folder.stat().st_mode & 0o777 for folder in (home, home / "share")] == [0o755, 0o755]
+
+
+@pytest.mark.parametrize(
+    ("group", "members", "refused"),
+    [
+        ("own", [], False),
+        ("own", ["me"], False),
+        ("own", ["me", "you"], True),
+        ("shared", [], True),
+        ("lost", [], True),
+    ],
+)
+def test_above_a_home_the_users_own_group_may_write_where_nobody_else_is_in_it(
+    home, monkeypatch, group, members, refused
+):
+    me = pwd.struct_passwd(("me", "x", os.geteuid(), os.getegid(), "", "/", "/bin/sh"))
+    if group == "shared":
+        me = pwd.struct_passwd(("me", "x", os.geteuid(), os.getegid() + 1, "", "/", "/bin/sh"))
+
+    def known(gid):
+        if group == "lost":
+            raise KeyError(gid)
+        return grp.struct_group(("me", "x", gid, members))
+
+    monkeypatch.setattr(state.pwd, "getpwuid", lambda uid: me)
+    monkeypatch.setattr(state.pwd, "getpwall", lambda: [me])
+    monkeypatch.setattr(state.grp, "getgrgid", known)
+    home.parent.chmod(0o775)
+    if not refused:
+        assert state.home() == home
+        return
+    with pytest.raises(HostError, match=r"others can write .* \(mode 775\) "):
+        state.home()
 
 
 @AS_ROOT

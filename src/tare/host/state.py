@@ -6,6 +6,8 @@ set-user-ID files that guests made.
 
 from __future__ import annotations
 
+import grp
+import itertools
 import os
 import pwd
 import stat
@@ -35,7 +37,10 @@ def home() -> Path:
     """
     folder = home_if_any()
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        missing = itertools.takewhile(lambda above: not above.exists(), folder.absolute().parents)
+        for above in reversed(list(missing)):
+            above.mkdir(exist_ok=True, mode=0o755)  # by many users' umask, 002, their groups could write it
+        folder.mkdir(exist_ok=True, mode=0o700)
     except OSError as error:
         raise _unwritable(folder, error.strerror or str(error)) from error
     if not os.access(folder, os.W_OK | os.X_OK):
@@ -63,7 +68,7 @@ def _refuse_others(folder: Path) -> None:
         status = above.stat()
         if status.st_uid not in mine:
             raise _of_others(folder, f"{above} belongs to {_user(status.st_uid)}")
-        if status.st_mode & 0o022 and not status.st_mode & stat.S_ISVTX:
+        if _others_can_write(status):
             raise _of_others(folder, f"others can write {above} (mode {stat.S_IMODE(status.st_mode):o})")
     status = place.stat()
     if status.st_uid != os.geteuid():
@@ -72,6 +77,27 @@ def _refuse_others(folder: Path) -> None:
         raise _of_others(folder, f"others can write it (mode {stat.S_IMODE(status.st_mode):o})")
     if status.st_mode & 0o055:
         _close(folder, place)
+
+
+def _others_can_write(above: os.stat_result) -> bool:
+    """Whether others can exchange what is in a folder; by a group of the user's own, in which nobody else is, none can.
+
+    Debian 13 and Fedora give users such a group, and the umask 002. Debian's sshd judges alike (``StrictModes``).
+    """
+    if above.st_mode & stat.S_ISVTX:
+        return False
+    return bool(above.st_mode & 0o002) or bool(above.st_mode & 0o020 and not _is_own_group(above.st_gid))
+
+
+def _is_own_group(gid: int) -> bool:
+    if own_namespaces.inside():
+        return gid == 0  # the user's, and his own process has checked the same folder before
+    try:
+        user, members = pwd.getpwuid(os.geteuid()), grp.getgrgid(gid).gr_mem
+    except KeyError:
+        return False
+    members = [*members, *(entry.pw_name for entry in pwd.getpwall() if entry.pw_gid == gid)]
+    return gid == user.pw_gid and set(members) == {user.pw_name}
 
 
 def _close(folder: Path, place: Path) -> None:
