@@ -206,6 +206,20 @@ def test_what_cannot_be_written_leaves_no_entry(tmp_path):
     assert list((tmp_path / "journal").iterdir()) == []
 
 
+def test_an_interrupt_after_the_writing_leaves_no_entry_that_nobody_removes(tmp_path, monkeypatch):
+    """Seen: a campaign that was ended by SIGTERM left the entry of a mount that it had not made."""
+
+    def interrupted(folder):
+        assert len(list(folder.glob("*.json"))) == 2
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"{Journal.__module__}._sync_folder", interrupted)
+    cleanup = CleanupStack(Journal(tmp_path / "journal"))
+    with pytest.raises(KeyboardInterrupt):
+        cleanup.own(*(removers.folder(tmp_path / "work" / name) for name in ("one", "two")))
+    assert list((tmp_path / "journal").iterdir()) == []
+
+
 def test_an_interrupt_in_the_middle_of_writing_leaves_no_entry(tmp_path, monkeypatch):
     journal = Journal(tmp_path / "journal")
 

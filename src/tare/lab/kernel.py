@@ -11,6 +11,7 @@ import csv
 import gzip
 import hashlib
 import json
+import lzma
 import posixpath
 import re
 import shutil
@@ -20,9 +21,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import IO, cast
 
 from tare.errors import ImageError
 from tare.host import processes
+from tare.host.filesystems import archives
 from tare.host.tuning import pinning
 from tare.image.places import beside, locked
 from tare.lab import build, gcov, recipe
@@ -44,6 +47,8 @@ mount --bind /dev "$root/dev"
 mount -t proc proc "$root/proc"
 exec chroot "$root" nice -n 19 sh /kernel.sh "$@"
 """
+#: More than the kernel's whole source.
+MAX_UNPACKED_BYTES = 4 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +69,8 @@ class Counting:
 
     def unpack_notes(self, folder: Path) -> list[str]:
         """Put the compiler's notes below a folder, and return the objects: their paths in the tree without suffix."""
-        with tarfile.open(self.place / "notes.tar.gz") as tar:
-            tar.extractall(folder, filter="data")
-            return sorted(name.removesuffix(gcov.NOTES) for name in tar.getnames())
+        with gzip.open(self.place / "notes.tar.gz") as packed:
+            return sorted(name.removesuffix(gcov.NOTES) for name in _unpack(packed, folder))
 
     def gcov(self) -> list[str]:
         """The command that is gcov of the compiler's version."""
@@ -88,8 +92,21 @@ class Counting:
 
     def unpack_sources(self, folder: Path) -> None:
         """Put the sources that have lines with code below a folder, by their path in the tree."""
-        with tarfile.open(self.place / "sources.tar.xz") as tar:
-            tar.extractall(folder, filter="data")
+        with lzma.open(self.place / "sources.tar.xz") as packed:
+            _unpack(packed, folder)
+
+
+def _unpack(packed: gzip.GzipFile | lzma.LZMAFile, folder: Path) -> list[str]:
+    """Put the files of a tar below a folder, and return their names; tarfile of Debian 12's Python has no filters."""
+    names = []
+    for name, contents in archives.members(cast("IO[bytes]", packed), MAX_UNPACKED_BYTES):
+        if contents is not None:
+            place = folder / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with place.open("wb") as file:
+                shutil.copyfileobj(contents, file)
+            names.append(str(name))
+    return names
 
 
 def ensure(flavour: str, progress: Progress, *, renew: bool = False) -> Counting | None:

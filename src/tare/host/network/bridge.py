@@ -12,6 +12,7 @@ to an instance that is still starting does not wait for address resolution. `fen
 from __future__ import annotations
 
 import contextlib
+import errno
 import ipaddress
 import itertools
 import json
@@ -227,16 +228,22 @@ class Network:
             self._joined = False
 
     def listener(self) -> socket.socket:
-        """A socket on the bridge that an instance's agent may connect to. Raises `HostError` when none is free."""
-        listener = socket.socket()
-        try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            fence.bind_allowed(listener, self.host)
-            listener.listen()
-        except BaseException:
-            listener.close()
-            raise
-        return listener
+        """A socket on the bridge that an instance's agent may connect to. Raises `HostError` when none is free.
+
+        Two threads may be bound to one port until one of them listens: the other then takes the next.
+        """
+        while True:
+            listener = socket.socket()
+            try:
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                fence.bind_allowed(listener, self.host)
+                listener.listen()
+            except BaseException as error:
+                listener.close()
+                if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+                    continue
+                raise
+            return listener
 
     def _require_apart(self) -> None:
         """Raise `HostError` while instances are `joined`: they would reach who comes to the bridge."""

@@ -93,7 +93,7 @@ class Journal:
         self._owner = Owner.me()
 
     def write(self, *cleanup: HostResource) -> list[Entry]:
-        """Record resources before they are made; on return the entries are on the disk. On `HostError` none is."""
+        """Record resources before they are made; on return the entries are on the disk. After an error none is."""
         for resource in cleanup:
             self._require_ours(resource)
         entries: list[Entry] = []
@@ -105,9 +105,11 @@ class Journal:
             for resource in cleanup:
                 entries.append(self._write(resource))
             _sync_folder(self._folder)
-        except OSError as error:
+        except BaseException as error:  # an interrupt too: what is not returned is nobody's to remove
             for entry in entries:
                 self.forget(entry)
+            if not isinstance(error, OSError):
+                raise
             raise HostError(
                 f"the journal in {self._folder} cannot be written: {error.strerror}",
                 fix="run as root, with space on the disk, or set TARE_HOME to a folder that can be written",
