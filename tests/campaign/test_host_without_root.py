@@ -203,13 +203,15 @@ def test_in_groups_of_the_users_own_limits_hold(user, enter_groups):
 def test_an_interrupt_of_the_command_alone_is_passed_on(user):
     tare, home = user
     run = tare("run", "-p", "native", "-w", "primes", "--blocks", "200", "-o", "ended.tare", stderr=subprocess.PIPE)
+    first_words = ""
     for line in run.stderr:
+        first_words += line
         if line.startswith("block 2"):
             break
     run.send_signal(signal.SIGTERM)
     with run:
         last_words = run.stderr.read()
-    assert run.returncode == 130
+    assert run.returncode == 130, first_words + last_words
     assert last_words.count("interrupted: what tare made on this host is removed") == 1
     assert (_of_user(), _left(home)) == ([], [])
 
