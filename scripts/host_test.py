@@ -13,6 +13,7 @@ import argparse
 import datetime
 import json
 import re
+import signal
 import sys
 import tarfile
 import tempfile
@@ -23,6 +24,7 @@ from pathlib import Path
 
 from tare.host import processes
 from tare.lab import recipe
+from tare.platforms import registry
 
 TOP = Path(__file__).parents[1]
 RESULTS = TOP / "build" / "hosts"
@@ -33,6 +35,8 @@ COMMON = ("native", "runc", "crun", "docker", "podman", "lxc", "nspawn", "bubble
 OWN = {"debian12": ("lxd",), "debian13": ("incus",)}
 #: Beside these in a campaign: what runs without a guest's kernel, which takes minutes to start in an emulated host.
 MORE = ("docker-host", "gvisor-ptrace", "podman-crun", "podman-gvisor", "podman-rootless")
+#: Guests by emulation, in a host that is emulated itself: a start takes minutes, and they have a campaign of their own.
+EMULATED = "-tcg"
 PLAN = ("-w", "startup", "-w", "primes", "--blocks", "1", "--json")
 CGROUPFS = """\
 mkdir -p /etc/docker
@@ -95,7 +99,10 @@ def jobs(host: str) -> dict[str, list[str]]:
     made["ssh"] = ["sh", "-ec", SSH, "sh", "root"]
     made["user"] = ["sh", "-ec", USER, "sh", "user"]
     made["containers"] = ["tare", "run", *(f"-p{name}" for name in (*COMMON, *OWN[host], *MORE)), *PLAN]
-    made["everything"] = ["tare", "run", "-p", "all", *PLAN]
+    named = [f"-p{name}" for name in registry.all_platforms()]
+    emulated = [word for word in named if word.endswith(EMULATED)]
+    made["everything"] = ["tare", "run", *(word for word in named if word not in emulated), *PLAN]
+    made["emulated"] = ["tare", "run", *emulated, *PLAN]
     made["wheel"] = ["sh", "tests/lab/wheel.sh", "/lab/files"]
     for end in LEFT:
         made[f"left-{end}"] = ["python3", "tests/lab/left.py", end, *(LEFT_OF if end != "doctor" else ())]
@@ -201,6 +208,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--again", action="store_true", help="also what has passed")
     parser.add_argument("--table", action="store_true", help="run nothing; write the results into docs/hosts.md")
     asked = parser.parse_args(arguments)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))  # so that the lab ends too
     failed = False
     if not asked.table:
         for host in asked.host or OWN:
