@@ -1,6 +1,6 @@
 """What tare leaves on a stock host, by an independent look before and after; runs in that host, as root.
 
-    python3 tests/lab/left.py doctor|campaign|interrupt|kill PLATFORM...
+    python3 tests/lab/left.py doctor|campaign|interrupt|kill PLATFORM... [-w WORKLOAD]...
     python3 tests/lab/left.py doctor,campaign PLATFORM...    # the look after the first is the one before the second
 
 ``interrupt`` ends a campaign by SIGINT once it has made something, ``kill`` by SIGKILL with `tare clean` after it.
@@ -11,6 +11,7 @@ anything of the first kind is there.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import re
 import signal
@@ -28,8 +29,9 @@ import host_state
 #: Where programs that run as root leave files.
 FOLDERS = ("/run", "/tmp", "/var", "/etc", "/root", "/home", "/dev", "/usr/local")
 OUT = Path("/lab/out")
-#: What a campaign is given; the daemon that it needs runs already.
-PLAN = ("-w", "primes", "--blocks", "2")
+#: What a campaign is given, and where no workloads are named; the daemon that it needs runs already.
+BLOCKS = ("--blocks", "2")
+WORKLOADS = ("-w", "primes")
 JOURNAL = Path("/var/lib/tare/journal")
 #: In an entry of an instance's, its label.
 INSTANCE = re.compile(r'["/-][0-9a-z]{4,8}x[0-9]+\b')
@@ -130,9 +132,9 @@ def sorted_out(lines: Iterable[str], what: str, platforms: Sequence[str]) -> tup
     return mine, theirs
 
 
-def _campaign(platforms: Sequence[str], file: Path) -> subprocess.Popen[bytes]:
+def _campaign(platforms: Sequence[str], workloads: Sequence[str], file: Path) -> subprocess.Popen[bytes]:
     named = [word for platform in platforms for word in ("-p", platform)]
-    return subprocess.Popen(["tare", "run", *named, *PLAN, "-o", str(file)])
+    return subprocess.Popen(["tare", "run", *named, *workloads, *BLOCKS, "-o", str(file)])
 
 
 def _interrupted(campaign: subprocess.Popen[bytes], number: int) -> None:
@@ -163,7 +165,9 @@ def good_trials(file: Path) -> dict[str, int]:
         return dict(store.execute(query).fetchall())
 
 
-def look(what: str, platforms: Sequence[str], before: host_state.State) -> tuple[bool, host_state.State]:
+def look(
+    what: str, platforms: Sequence[str], workloads: Sequence[str], before: host_state.State
+) -> tuple[bool, host_state.State]:
     """Act, look again, print what is there; whether nothing of tare's is and all went well, and the last look.
 
     What is excused is not waited for: it would stay for all of the time, and each look takes seconds by emulation.
@@ -171,7 +175,7 @@ def look(what: str, platforms: Sequence[str], before: host_state.State) -> tuple
     if what == "doctor":
         code = subprocess.run(["tare", "doctor", *platforms], check=False).returncode
     else:
-        campaign = _campaign(platforms, OUT / f"{what}.tare")
+        campaign = _campaign(platforms, workloads, OUT / f"{what}.tare")
         if what == "campaign":
             code = campaign.wait(END_LIMIT_S)
             good = good_trials(OUT / "campaign.tare")
@@ -191,12 +195,14 @@ def look(what: str, platforms: Sequence[str], before: host_state.State) -> tuple
     return not (code or mine), after
 
 
-def main(whats: str, platforms: Sequence[str]) -> int:
+def main(whats: str, arguments: Sequence[str]) -> int:
     """Look, and then act and look again for each of them; 1 once something stays or goes wrong."""
+    platforms = list(itertools.takewhile(lambda word: word != "-w", arguments))
+    workloads = arguments[len(platforms) :] or WORKLOADS
     OUT.mkdir(parents=True, exist_ok=True)
     before = host_state.snapshot(FOLDERS)
     for what in whats.split(","):
-        good, before = look(what, platforms, before)
+        good, before = look(what, platforms, workloads, before)
         if not good:
             return 1
     return 0
