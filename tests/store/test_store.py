@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import itertools
 import shutil
 import sqlite3
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +15,7 @@ from one_trial import KEY, TRIAL
 import fake_campaign
 from tare.errors import StoreError
 from tare.host import processes
-from tare.store import create_store, open_store, read_store
+from tare.store import Store, create_store, open_store, read_store
 from tare.store.migrations import FORMAT_VERSION
 
 SHAPE = fake_campaign.Shape(blocks=3, rounds=2)
@@ -192,3 +195,38 @@ class TestRefusals:
         for _ in range(2):  # a refusal leaves nothing locked
             with pytest.raises(StoreError, match="holds no campaign"):
                 opener(path)
+
+
+def test_an_interrupt_anywhere_in_a_write_leaves_a_store_that_can_be_told_of_it(path: Path) -> None:
+    """Of `_run`: what ends a campaign is in the file as its status, and no other error comes in its place."""
+    calls = 0
+    with create_store(path, fake_campaign.record(SHAPE)) as store:
+        while _interrupted(partial(store.add_event, "note", str(calls)), calls, store):
+            calls += 1
+        texts = [event.text for event in store.events()]
+    assert calls > 20
+    assert len(set(texts)) == len(texts), "what is written is written once"
+    assert texts[-1] == str(calls)
+
+
+def _interrupted(write: Callable[[], None], after: int, store: Store) -> bool:
+    """Whether so many steps of Python's are less than the write takes; it is interrupted after them."""
+    steps = itertools.count()
+
+    def step(*_: object) -> Callable[..., object]:
+        if next(steps) == after:
+            raise KeyboardInterrupt
+        return step
+
+    former = sys.gettrace()
+    try:
+        sys.settrace(step)
+        try:
+            write()
+        finally:
+            sys.settrace(former)
+    except KeyboardInterrupt:
+        store.set_status("interrupted")
+        assert store.status == "interrupted"
+        return True
+    return False

@@ -351,6 +351,8 @@ class SqliteStore:
         """One transaction: all of it is on disk after it, or nothing. Raises `StoreError`."""
         connection.await_space(self._path)
         with self._translated():
+            if self._db.in_transaction:  # of a write that an interrupt ended outside of what follows
+                self._roll_back()
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 migrations.bring_up(self._db)
