@@ -50,6 +50,16 @@ def pytest_runtest_setup(item):
                 pytest.skip(f"{name}: {reason}")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """All that a failed sandbox's console said, of which its error has the last lines."""
+    report = yield
+    console = getattr(call.excinfo.value, "console", b"") if call.excinfo else b""
+    if console:
+        report.sections.append(("console of the sandbox", console.decode(errors="replace")))
+    return report
+
+
 @pytest.fixture(scope="session")
 def _lock_folder(tmp_path_factory):
     return tmp_path_factory.mktemp("run") / "tare"
