@@ -29,6 +29,16 @@ def test_an_image_is_the_base_with_the_agent(bench):
     assert image.manifest.recipe_hash == recipe.load().hash
 
 
+def test_a_base_whose_root_is_a_link_is_copied_all_the_same(bench):
+    root = bench.images / f"base-{ensure(bench).manifest.recipe_hash[:16]}" / "root"
+    root.rename(bench.home / "another-disk")
+    root.symlink_to(bench.home / "another-disk")
+    bench.agent.write_bytes(b"another agent")
+    image = ensure(bench)
+    assert not image.root.is_symlink()
+    assert not (root / build.AGENT_INSIDE).exists()
+
+
 def test_the_host_that_built_it_is_not_in_it(bench):
     root = ensure(bench).root
     assert (root / "etc/hostname").read_text() == "tare\n"

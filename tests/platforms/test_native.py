@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from tare.campaign.execution import conduct
@@ -55,3 +57,18 @@ def test_the_plain_roots_are_copies_on_the_hosts_own_filesystem(launcher):
     assert not root.exists()
     changed = launcher.image.root / "etc/hostname"
     assert not changed.exists() or changed.read_text() != "mine\n"
+
+
+@pytest.mark.host
+@pytest.mark.own_host
+def test_a_plain_root_is_no_copy_of_a_link_to_the_image(launcher, tmp_path):
+    (tmp_path / "root").symlink_to(launcher.image.root)  # as of an image that was moved to another disk
+    elsewhere = replace(launcher, image=replace(launcher.image, root=tmp_path / "root"))
+    [platform] = registry.choose(["native-plain"])
+    running = elsewhere.start(platform, Arm("native-plain"), measured=False)
+    try:
+        assert not (running.instance.spec.space.folder / "root").is_symlink()
+        assert running.session.execute(["touch", "/of-the-sandbox"]).code == 0
+    finally:
+        running.stop()
+    assert not (launcher.image.root / "of-the-sandbox").exists()
