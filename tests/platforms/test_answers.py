@@ -2,11 +2,12 @@
 
 import socket
 import threading
+import time
 
 import pytest
 
-from tare.platforms.parts import answers
-from tare.platforms.parts.answers import HTTP, TCP_ECHO, FirstAnswer, Service
+from tare.platforms.parts import answers, marks
+from tare.platforms.parts.answers import HTTP, TCP_ECHO, UDP_ECHO, FirstAnswer, Pace, Service
 
 
 def _trickle(listener, over):
@@ -42,3 +43,32 @@ def test_a_trickle_is_given_up_by_an_absolute_limit(monkeypatch, awake):
         over.set()
         guest.join(10)
         assert not guest.is_alive()
+
+
+def test_a_guest_is_asked_less_often_the_longer_it_is_silent():
+    assert marks.pause_s(0.005, 0.3) == 0.005
+    assert marks.pause_s(0.005, 100) == 100 * marks.RESOLUTION
+    fresh, old = Pace(time.monotonic()), Pace(time.monotonic() - 100)
+    assert fresh.pause_s(0.005) == 0.005
+    assert fresh.round_s() == answers.ROUND_S
+    assert old.pause_s(0.005) >= 100 * marks.RESOLUTION
+    assert old.round_s() > 5 * answers.ROUND_S
+
+
+@pytest.mark.thorough
+def test_a_guest_that_is_slower_than_it_is_asked_has_answered_at_last(monkeypatch):
+    """As one emulated in an emulated host: requests have piled up before it serves, and it takes long for each."""
+    for module, name, value in ((marks, "RESOLUTION", 0.1), (answers, "ROUND_S", 0.1), (answers, "ROUND_SHARE", 0.5)):
+        monkeypatch.setattr(module, name, value)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.settimeout(10)
+        answer = FirstAnswer([Service(UDP_ECHO, *listener.getsockname())])
+        time.sleep(0.3)  # it boots
+        for _ in range(1000):
+            request, asker = listener.recvfrom(64)
+            time.sleep(0.02)
+            listener.sendto(request, asker)
+            if answer.at_ns is not None:
+                break
+        assert answer.wait(10) is not None

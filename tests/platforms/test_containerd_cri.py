@@ -2,6 +2,7 @@ import contextlib
 import socket
 import struct
 import threading
+from urllib.parse import quote
 
 import h2.config
 import h2.connection
@@ -100,6 +101,27 @@ def test_a_refusal_is_told_in_the_daemons_words(tmp_path):
         pytest.raises(HostError, match='refuses RunPodSandbox: no runtime for "kata" is configured'),
     ):
         runtime.call("RunPodSandbox", b"")
+
+
+#: What containerd 1.6.20 of Debian 12 says on a host without a network, but for the registry's name.
+NO_PAUSE = (
+    'failed to get sandbox image "registry.example/pause:3.6": failed to pull image "registry.example/pause:3.6": '
+    'failed to pull and unpack image "registry.example/pause:3.6": failed to resolve reference '
+    '"registry.example/pause:3.6": failed to do request: Head "https://registry.example/v2/pause/manifests/3.6": '
+    "dial tcp: lookup registry.example on [::1]:53: connect: network is unreachable"
+)
+
+
+def test_a_pods_image_that_is_not_there_is_named_with_how_it_comes(tmp_path):
+    trailers = [("grpc-status", "2"), ("grpc-message", quote(NO_PAUSE))]
+    with (
+        serving(tmp_path / "s", [(b"", trailers)]),
+        contextlib.closing(Runtime(str(tmp_path / "s"))) as runtime,
+        pytest.raises(HostError, match="network is unreachable") as refused,
+    ):
+        runtime.call("RunPodSandbox", b"")
+    assert "registry of registry.example/pause:3.6" in refused.value.fix
+    assert refused.value.fix.endswith("ctr -n k8s.io images import FILE")
 
 
 def test_an_answer_has_a_limit(tmp_path, monkeypatch):

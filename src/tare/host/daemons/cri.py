@@ -6,6 +6,7 @@ their numbers in Kubernetes' `api.proto`; HTTP/2 is h2's.
 
 from __future__ import annotations
 
+import re
 import socket
 import struct
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,6 +32,8 @@ ANSWER_CAP = 1 << 20
 #: How a pod of tare's is found: a label with its instance's name.
 LABEL = "tare"
 FIX = "see containerd's log"
+#: A pod's own process is of an image that containerd fetches when it makes the first one.
+_NO_PAUSE = re.compile(r'failed to get sandbox image "([^"]+)"')
 _FRAME = struct.Struct(">BI")
 _CHUNK = 1 << 16
 
@@ -89,6 +92,14 @@ def fields(data: bytes) -> dict[int, list[bytes]]:
     except (IndexError, KeyError) as error:
         raise HostError("containerd's answer is no message of the CRI", fix=FIX) from error
     return read
+
+
+def _fix(why: str) -> str:
+    no_pause = _NO_PAUSE.match(why)
+    if no_pause is None:
+        return FIX
+    image = no_pause[1]
+    return f"let this host reach the registry of {image}, or bring it: ctr -n k8s.io images import FILE"
 
 
 def labelled(label: str) -> bytes:
@@ -164,7 +175,7 @@ class Runtime:
                 break
         if trailers.get("grpc-status") != "0":
             why = unquote(trailers.get("grpc-message", "")) or "it ended the connection"
-            raise HostError(f"containerd refuses {method}: {why}", fix=FIX)
+            raise HostError(f"containerd refuses {method}: {why}", fix=_fix(why))
         return body[_FRAME.size :]
 
     def _events(self) -> Iterator[h2_events.Event]:

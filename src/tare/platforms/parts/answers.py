@@ -16,18 +16,20 @@ from pathlib import Path
 from tare.errors import HostError
 from tare.host import console
 from tare.host.network import fence
-from tare.platforms.parts.marks import echo_request, is_reply
+from tare.platforms.parts.marks import echo_request, is_reply, pause_s
 from tare.timeouts import stretched, until
 
 #: The known kinds of services; a `Service` names the port.
 UDP_ECHO, TCP_ECHO, HTTP = "udp-echo", "tcp-echo", "http"
 #: No ports: echo requests, and a line on the console.
 PING, CONSOLE = "ping", "console"
-#: Pause between two requests.
+#: Pause between two requests, at first (`pause_s`).
 INTERVAL_S = 0.005
 CONNECT_INTERVAL_S = 0.02
-#: After so long, requests are sent from new sockets.
+#: After so long, requests are sent from new sockets, which answers to earlier ones do not reach.
 ROUND_S = 1.0
+#: Or after this share of the time waited so far: a slow guest may have answered by then.
+ROUND_SHARE = 0.1
 ANSWER_LIMIT_S = 2.0
 #: A guest may end once it has answered: so long its console is read on.
 LAST_WORDS_S = 0.3
@@ -54,6 +56,24 @@ class Service:
         if self.inside is not None and self.inside != self.port:
             return f"{self.kind} on its port {self.inside} (by port {self.port} of {self.host})"
         return f"{self.kind} on port {self.port} of {self.host}"
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often a service is asked: less often, and from the same sockets for longer, the longer it has been silent."""
+
+    began: float  # `time.monotonic`
+
+    def pause_s(self, least_s: float) -> float:
+        """The pause before the next request, in seconds."""
+        return pause_s(least_s, self._waited_s())
+
+    def round_s(self) -> float:
+        """How long the same sockets are used, in seconds."""
+        return max(ROUND_S, self._waited_s() * ROUND_SHARE)
+
+    def _waited_s(self) -> float:
+        return time.monotonic() - self.began
 
 
 class FirstAnswer:
@@ -99,26 +119,27 @@ class FirstAnswer:
     def _ask(self, service: Service) -> None:
         ways = {UDP_ECHO: _ask_udp, TCP_ECHO: _ask_tcp, HTTP: _ask_http, PING: _ask_ping}
         ask = ways.get(service.kind) or _Console(service).asked
+        pace = Pace(time.monotonic())
         while not self._stop.is_set():
             try:
-                answered = ask(service)
+                answered = ask(service, pace)
             except (OSError, HostError):  # not listening yet, no route yet, or all of tare's own ports are in use
                 answered = False
             if answered:
                 self._at_ns[service] = time.monotonic_ns()
                 return
-            time.sleep(INTERVAL_S)
+            time.sleep(INTERVAL_S if service.kind == CONSOLE else pace.pause_s(INTERVAL_S))
 
 
-def _ask_udp(service: Service) -> bool:
+def _ask_udp(service: Service, pace: Pace) -> bool:
     token = secrets.token_bytes(16)
-    deadline = time.monotonic() + ROUND_S
+    deadline = time.monotonic() + pace.round_s()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asker:
-        asker.settimeout(INTERVAL_S)
         fence.bind_allowed(asker, "")
         asker.connect((service.host, service.port))
         while time.monotonic() < deadline:  # an answer to any of them will do, however late
             asker.send(token)
+            asker.settimeout(pace.pause_s(INTERVAL_S))
             try:
                 if asker.recv(64) == token:
                     return True
@@ -127,27 +148,27 @@ def _ask_udp(service: Service) -> bool:
     return False
 
 
-def _ask_tcp(service: Service) -> bool:
+def _ask_tcp(service: Service, pace: Pace) -> bool:
     token = secrets.token_bytes(16)
-    with _connected(service) as asker:
+    with _connected(service, pace) as asker:
         asker.sendall(token)
         return _received(asker, len(token)) == token
 
 
-def _ask_http(service: Service) -> bool:
+def _ask_http(service: Service, pace: Pace) -> bool:
     request = f"GET {service.path} HTTP/1.0\r\nHost: {service.host}\r\n\r\n"
-    with _connected(service) as asker:
+    with _connected(service, pace) as asker:
         asker.sendall(request.encode())
         return is_page(_received(asker, 12))
 
 
-def _ask_ping(service: Service) -> bool:
-    identity, deadline = secrets.randbelow(1 << 16), time.monotonic() + ROUND_S
+def _ask_ping(service: Service, pace: Pace) -> bool:
+    identity, deadline = secrets.randbelow(1 << 16), time.monotonic() + pace.round_s()
     with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as asker:
-        asker.settimeout(INTERVAL_S)
         sequence = 0
         while time.monotonic() < deadline:
             sequence = (sequence + 1) & 0xFFFF
+            asker.settimeout(pace.pause_s(INTERVAL_S))
             asker.sendto(echo_request(identity, sequence), (service.host, 0))
             with contextlib.suppress(TimeoutError):
                 packet, sender = asker.recvfrom(2048)
@@ -156,15 +177,15 @@ def _ask_ping(service: Service) -> bool:
     return False
 
 
-def _connected(service: Service) -> socket.socket:
+def _connected(service: Service, pace: Pace) -> socket.socket:
     """A connection. One alone would be tried again by the kernel after a second only: so several, one after another."""
     pending: list[socket.socket] = []
-    deadline = time.monotonic() + ROUND_S
+    deadline = time.monotonic() + pace.round_s()
     try:
         while time.monotonic() < deadline:
             pending.append(socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK))
             pending[-1].connect_ex((service.host, service.port))
-            _, ready, _ = select.select([], pending, [], CONNECT_INTERVAL_S)
+            _, ready, _ = select.select([], pending, [], pace.pause_s(CONNECT_INTERVAL_S))
             for connection in ready:
                 pending.remove(connection)
                 if connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0:
@@ -186,7 +207,7 @@ class _Console:
         self._pattern = re.compile(service.path, re.MULTILINE)
         self._recent = b""
 
-    def asked(self, _: Service) -> bool:
+    def asked(self, _service: Service, _pace: Pace) -> bool:
         """Whether the pattern matches in the new output together with a little of the earlier one."""
         new = self._follower.more()
         self._recent = self._recent[-CONSOLE_BEFORE:] + new

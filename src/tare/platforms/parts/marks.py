@@ -12,8 +12,10 @@ from tare.errors import HostError
 from tare.host.network import fence
 from tare.timeouts import stretched, until
 
-#: An echo request is sent this often until one is answered.
+#: An echo request is sent this often until one is answered; see `pause_s`.
 PING_INTERVAL_S = 0.001
+#: A pause between two requests may be this share of the time waited so far.
+RESOLUTION = 1 / 500
 #: Linux's number; Python's socket module does not name it.
 SO_TIMESTAMPNS = 35
 _ECHO_REQUEST, _ECHO_REPLY = 8, 0
@@ -56,6 +58,15 @@ class FirstByte(_Mark):
                 return
 
 
+def pause_s(least_s: float, waited_s: float) -> float:
+    """The pause before the next request to a guest that has not answered yet, in seconds.
+
+    It grows with the wait, of which it stays a small share: a guest that is emulated in an emulated host starts for
+    minutes and takes 10 to 20 ms a request. With more than it can answer it would never come to a fresh one.
+    """
+    return max(least_s, waited_s * RESOLUTION)
+
+
 class Ping(_Mark):
     """Sends echo requests to an address until one is answered, and notes when the answer was read."""
 
@@ -65,16 +76,18 @@ class Ping(_Mark):
 
     def _watch(self) -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as echo:
-            echo.settimeout(PING_INTERVAL_S)
             identity = echo.fileno() & 0xFFFF
             sequence = 0
+            began = time.monotonic()
             while not self._stop.is_set():
                 sequence = (sequence + 1) & 0xFFFF
+                pause = pause_s(PING_INTERVAL_S, time.monotonic() - began)
+                echo.settimeout(pause)
                 try:
                     echo.sendto(echo_request(identity, sequence), (self._address, 0))
                     packet, sender = echo.recvfrom(2048)
                 except OSError:  # no answer yet, or no route yet
-                    time.sleep(PING_INTERVAL_S)
+                    time.sleep(pause)
                     continue
                 if sender[0] == self._address and is_reply(packet, identity):
                     self.at_ns = time.monotonic_ns()
