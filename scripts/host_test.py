@@ -35,7 +35,7 @@ COMMON = ("native", "runc", "crun", "docker", "podman", "lxc", "nspawn", "bubble
 OWN = {"debian12": ("lxd",), "debian13": ("incus",)}
 #: Beside these in a campaign: what runs without a guest's kernel, which takes minutes to start in an emulated host.
 MORE = ("docker-host", "gvisor-ptrace", "podman-crun", "podman-gvisor", "podman-rootless")
-#: Guests by emulation, in a host that is emulated itself: a start takes minutes, and they have a campaign of their own.
+#: Guests by emulation, in a host that is emulated itself: a start takes minutes, and each has a campaign of its own.
 EMULATED = "-tcg"
 PLAN = ("-w", "startup", "-w", "primes", "--blocks", "1", "--json")
 CGROUPFS = """\
@@ -102,7 +102,7 @@ def jobs(host: str) -> dict[str, list[str]]:
     named = [f"-p{name}" for name in registry.all_platforms()]
     emulated = [word for word in named if word.endswith(EMULATED)]
     made["everything"] = ["tare", "run", *(word for word in named if word not in emulated), *PLAN]
-    made["emulated"] = ["tare", "run", *emulated, *PLAN]
+    made |= {f"emulated-{word.removeprefix('-p')}": ["tare", "run", word, *PLAN] for word in emulated}
     made["wheel"] = ["sh", "tests/lab/wheel.sh", "/lab/files"]
     for end in LEFT:
         made[f"left-{end}"] = ["python3", "tests/lab/left.py", end, *(LEFT_OF if end != "doctor" else ())]
