@@ -132,14 +132,15 @@ class FirstAnswer:
 
 
 def _ask_udp(service: Service, pace: Pace) -> bool:
-    token = secrets.token_bytes(16)
-    deadline = time.monotonic() + pace.round_s()
+    token, round_s = secrets.token_bytes(16), pace.round_s()
+    deadline = time.monotonic() + round_s
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asker:
         fence.bind_allowed(asker, "")
         asker.connect((service.host, service.port))
         while time.monotonic() < deadline:  # an answer to any of them will do, however late
             asker.send(token)
-            asker.settimeout(pace.pause_s(INTERVAL_S))
+            turn_s = pace.pause_s(INTERVAL_S)
+            asker.settimeout(turn_s)
             try:
                 if asker.recv(64) == token:
                     return True
@@ -163,12 +164,14 @@ def _ask_http(service: Service, pace: Pace) -> bool:
 
 
 def _ask_ping(service: Service, pace: Pace) -> bool:
-    identity, deadline = secrets.randbelow(1 << 16), time.monotonic() + pace.round_s()
+    identity, round_s = secrets.randbelow(1 << 16), pace.round_s()
+    deadline = time.monotonic() + round_s
     with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as asker:
         sequence = 0
         while time.monotonic() < deadline:
             sequence = (sequence + 1) & 0xFFFF
-            asker.settimeout(pace.pause_s(INTERVAL_S))
+            turn_s = pace.pause_s(INTERVAL_S)
+            asker.settimeout(turn_s)
             asker.sendto(echo_request(identity, sequence), (service.host, 0))
             with contextlib.suppress(TimeoutError):
                 packet, sender = asker.recvfrom(2048)
@@ -180,7 +183,8 @@ def _ask_ping(service: Service, pace: Pace) -> bool:
 def _connected(service: Service, pace: Pace) -> socket.socket:
     """A connection. One alone would be tried again by the kernel after a second only: so several, one after another."""
     pending: list[socket.socket] = []
-    deadline = time.monotonic() + pace.round_s()
+    round_s = pace.round_s()
+    deadline = time.monotonic() + round_s
     try:
         while time.monotonic() < deadline:
             pending.append(socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK))

@@ -81,13 +81,13 @@ class Ping(_Mark):
             began = time.monotonic()
             while not self._stop.is_set():
                 sequence = (sequence + 1) & 0xFFFF
-                pause = pause_s(PING_INTERVAL_S, time.monotonic() - began)
-                echo.settimeout(pause)
+                turn_s = pause_s(PING_INTERVAL_S, time.monotonic() - began)
+                echo.settimeout(turn_s)
                 try:
                     echo.sendto(echo_request(identity, sequence), (self._address, 0))
                     packet, sender = echo.recvfrom(2048)
                 except OSError:  # no answer yet, or no route yet
-                    time.sleep(pause)
+                    time.sleep(turn_s)
                     continue
                 if sender[0] == self._address and is_reply(packet, identity):
                     self.at_ns = time.monotonic_ns()
