@@ -45,7 +45,7 @@ def lab(*words):
 @pytest.mark.timeout(3600)
 def test_docker_by_systemds_driver_is_weighed_on_a_minimal_stock_debian_and_leaves_nothing():
     script = f"{FACTS}\n{SHORT}\ntare clean"
-    limits = ("--memory", "2G", "--time-limit", "55m")  # beside all other tests it gets a sixth of a processor
+    limits = ("--memory", "2G", "--time-limit", "55m")  # beside all other tests it had a sixth of a processor
     done = lab("--host", "debian12-minimal", *limits, "--", "sh", "-ec", script, "sh", APPLICATION)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.splitlines()[:3] == ["systemd", "cgroup2fs", "Y"]

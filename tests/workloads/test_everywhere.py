@@ -14,6 +14,8 @@ from tare.store import read_store
 from tare.workloads import registry
 from workloads.lacking import LACKING, RACING
 
+pytestmark = [pytest.mark.own_host, pytest.mark.paced]
+
 #: What `make test` tries, beside native; `make test-all` tries the rest.
 USUAL = ("gvisor",)
 REST = (("runc",), ("docker",), ("uml",), ("qemu-tcg",), USUAL)

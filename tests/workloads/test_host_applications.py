@@ -14,7 +14,7 @@ from tare.report.campaign.build import build
 from tare.store import read_store
 from tare.workloads import registry
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.own_host, pytest.mark.paced]
 
 TINY = {
     "build-pipeline": {"units": 1},
