@@ -99,10 +99,10 @@ def jobs(host: str) -> dict[str, list[str]]:
     made["ssh"] = ["sh", "-ec", SSH, "sh", "root"]
     made["user"] = ["sh", "-ec", USER, "sh", "user"]
     made["containers"] = ["tare", "run", *(f"-p{name}" for name in (*COMMON, *OWN[host], *MORE)), *PLAN]
-    named = [f"-p{name}" for name in registry.all_platforms()]
-    emulated = [word for word in named if word.endswith(EMULATED)]
-    made["everything"] = ["tare", "run", *(word for word in named if word not in emulated), *PLAN]
-    made |= {f"emulated-{word.removeprefix('-p')}": ["tare", "run", word, *PLAN] for word in emulated}
+    emulated = [name for name in registry.all_platforms() if name.endswith(EMULATED)]
+    others = [name for name in registry.all_platforms() if name not in emulated]
+    made["everything"] = ["tare", "run", *(f"-p{name}" for name in others), *PLAN]
+    made |= {f"emulated-{name}": ["tare", "run", f"-p{name}", *PLAN] for name in emulated}
     made["wheel"] = ["sh", "tests/lab/wheel.sh", "/lab/files"]
     for end in LEFT:
         made[f"left-{end}"] = ["python3", "tests/lab/left.py", end, *(LEFT_OF if end != "doctor" else ())]

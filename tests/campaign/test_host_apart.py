@@ -158,6 +158,7 @@ def test_what_a_start_reads_leaves_the_page_cache(pool, own_image):
 
 
 @pytest.mark.host
+@pytest.mark.parametrize("pool", OF_PLATFORMS, indirect=True)
 def test_a_platforms_own_programs_leave_it_too_unless_they_run(pool, own_image):
     programs = [Path(processes.find(name)).resolve() for name in contract.prepared(pool.platform, own_image).programs]
     assert programs

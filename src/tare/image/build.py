@@ -241,7 +241,7 @@ def explain(output: str, *, timed_out: bool) -> ImageError:
 
 def _assemble(base: Path, agent: Path, digest: str, folder: Path) -> None:
     root = folder / "root"
-    copy = ["cp", "-a", "--reflink=auto", f"{base}/root/.", str(root)]  # "/.": its root may be a link
+    copy = ["cp", "-a", "-H", "--reflink=auto", str(base / "root"), str(root)]  # -H: it may be a link to another disk
     processes.run(copy, time_limit_s=300).require(fix=f"free some space below {state.home()}")
     inside = root / AGENT_INSIDE
     inside.parent.mkdir(parents=True, exist_ok=True)

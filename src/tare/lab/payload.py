@@ -171,7 +171,8 @@ def pins(packages: Path) -> list[str]:
 
 
 def _copy(source: Path, target: Path) -> None:
-    argv = ["cp", "-a", "--reflink=auto", "--sparse=auto", str(source), str(target)]
+    # -H: an image may be a link to another disk, which no lab has.
+    argv = ["cp", "-a", "-H", "--reflink=auto", "--sparse=auto", str(source), str(target)]
     processes.run(argv, time_limit_s=300).require(fix=f"free some space below {state.home()}")
 
 

@@ -30,9 +30,9 @@ class NativePlain(Native):
 
     def _root(self, spec: LaunchSpec, cleanup: CleanupStack) -> Path:  # noqa: ARG002 (it goes with the folder)
         root = spec.space.folder / "root"
-        # Blocks are shared where the filesystem can: a program that changes a file gets its own. Where the image is a
-        # link to another disk, "/." is what is in it: a copy of the link would be the image itself.
-        copy = [*processes.WITH_TARE, "cp", "-a", "--reflink=auto", f"{spec.image.root}/.", str(root)]
+        # Blocks are shared where the filesystem can: a program that changes a file gets its own. -H: where the image is
+        # a link to another disk, a copy of the link would be the image itself.
+        copy = [*processes.WITH_TARE, "cp", "-a", "-H", "--reflink=auto", str(spec.image.root), str(root)]
         processes.run(copy, time_limit_s=COPY_LIMIT_S).require(fix=f"free some space below {state.home()}")
         return root
 

@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 from tare import lazily
 from tare.errors import HostError
+from tare.host.daemons.containerd import CRI_NAMESPACE
 from tare.timeouts import stretched
 
 if TYPE_CHECKING:
@@ -98,8 +99,8 @@ def _fix(why: str) -> str:
     no_pause = _NO_PAUSE.match(why)
     if no_pause is None:
         return FIX
-    image = no_pause[1]
-    return f"let this host reach the registry of {image}, or bring it: ctr -n k8s.io images import FILE"
+    by_hand = f"ctr -n {CRI_NAMESPACE} images import FILE"
+    return f"let this host reach the registry of {no_pause[1]}, or import that image: {by_hand}"
 
 
 def labelled(label: str) -> bytes:

@@ -16,14 +16,14 @@ from pathlib import Path
 from tare.errors import HostError
 from tare.host import console
 from tare.host.network import fence
-from tare.platforms.parts.marks import echo_request, is_reply, pause_s
+from tare.platforms.parts.marks import Pace, echo_request, is_reply
 from tare.timeouts import stretched, until
 
 #: The known kinds of services; a `Service` names the port.
 UDP_ECHO, TCP_ECHO, HTTP = "udp-echo", "tcp-echo", "http"
 #: No ports: echo requests, and a line on the console.
 PING, CONSOLE = "ping", "console"
-#: Pause between two requests, at first (`pause_s`).
+#: Pause between two requests, at first (`Pace`).
 INTERVAL_S = 0.005
 CONNECT_INTERVAL_S = 0.02
 #: After so long, requests are sent from new sockets, which answers to earlier ones do not reach.
@@ -56,24 +56,6 @@ class Service:
         if self.inside is not None and self.inside != self.port:
             return f"{self.kind} on its port {self.inside} (by port {self.port} of {self.host})"
         return f"{self.kind} on port {self.port} of {self.host}"
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How often a service is asked: less often, and from the same sockets for longer, the longer it has been silent."""
-
-    began: float  # `time.monotonic`
-
-    def pause_s(self, least_s: float) -> float:
-        """The pause before the next request, in seconds."""
-        return pause_s(least_s, self._waited_s())
-
-    def round_s(self) -> float:
-        """How long the same sockets are used, in seconds."""
-        return max(ROUND_S, self._waited_s() * ROUND_SHARE)
-
-    def _waited_s(self) -> float:
-        return time.monotonic() - self.began
 
 
 class FirstAnswer:
@@ -119,7 +101,7 @@ class FirstAnswer:
     def _ask(self, service: Service) -> None:
         ways = {UDP_ECHO: _ask_udp, TCP_ECHO: _ask_tcp, HTTP: _ask_http, PING: _ask_ping}
         ask = ways.get(service.kind) or _Console(service).asked
-        pace = Pace(time.monotonic())
+        pace = Pace()
         while not self._stop.is_set():
             try:
                 answered = ask(service, pace)
@@ -131,8 +113,13 @@ class FirstAnswer:
             time.sleep(INTERVAL_S if service.kind == CONSOLE else pace.pause_s(INTERVAL_S))
 
 
+def _round_s(pace: Pace) -> float:
+    """How long the next requests are sent from the same sockets, in seconds."""
+    return max(ROUND_S, pace.waited_s() * ROUND_SHARE)
+
+
 def _ask_udp(service: Service, pace: Pace) -> bool:
-    token, round_s = secrets.token_bytes(16), pace.round_s()
+    token, round_s = secrets.token_bytes(16), _round_s(pace)
     deadline = time.monotonic() + round_s
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asker:
         fence.bind_allowed(asker, "")
@@ -164,7 +151,7 @@ def _ask_http(service: Service, pace: Pace) -> bool:
 
 
 def _ask_ping(service: Service, pace: Pace) -> bool:
-    identity, round_s = secrets.randbelow(1 << 16), pace.round_s()
+    identity, round_s = secrets.randbelow(1 << 16), _round_s(pace)
     deadline = time.monotonic() + round_s
     with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as asker:
         sequence = 0
@@ -183,7 +170,7 @@ def _ask_ping(service: Service, pace: Pace) -> bool:
 def _connected(service: Service, pace: Pace) -> socket.socket:
     """A connection. One alone would be tried again by the kernel after a second only: so several, one after another."""
     pending: list[socket.socket] = []
-    round_s = pace.round_s()
+    round_s = _round_s(pace)
     deadline = time.monotonic() + round_s
     try:
         while time.monotonic() < deadline:

@@ -12,9 +12,9 @@ from tare.errors import HostError
 from tare.host.network import fence
 from tare.timeouts import stretched, until
 
-#: An echo request is sent this often until one is answered; see `pause_s`.
+#: An echo request is sent this often until one is answered, at first (`Pace`).
 PING_INTERVAL_S = 0.001
-#: A pause between two requests may be this share of the time waited so far.
+#: A pause between two requests is this share of the time waited so far, where that is more.
 RESOLUTION = 1 / 500
 #: Linux's number; Python's socket module does not name it.
 SO_TIMESTAMPNS = 35
@@ -58,13 +58,23 @@ class FirstByte(_Mark):
                 return
 
 
-def pause_s(least_s: float, waited_s: float) -> float:
-    """The pause before the next request to a guest that has not answered yet, in seconds.
+class Pace:
+    """How often a guest is asked that has not answered yet: less often the longer it is silent.
 
-    It grows with the wait, of which it stays a small share: a guest that is emulated in an emulated host starts for
-    minutes and takes 10 to 20 ms a request. With more than it can answer it would never come to a fresh one.
+    One that is emulated in an emulated host starts for minutes and takes 10 to 20 ms a request: with more than it can
+    answer it would never come to a fresh one.
     """
-    return max(least_s, waited_s * RESOLUTION)
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    def waited_s(self) -> float:
+        """For how long it has been asked, in seconds."""
+        return time.monotonic() - self._began
+
+    def pause_s(self, least_s: float) -> float:
+        """The pause before the next request, in seconds."""
+        return max(least_s, self.waited_s() * RESOLUTION)
 
 
 class Ping(_Mark):
@@ -78,10 +88,10 @@ class Ping(_Mark):
         with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as echo:
             identity = echo.fileno() & 0xFFFF
             sequence = 0
-            began = time.monotonic()
+            pace = Pace()
             while not self._stop.is_set():
                 sequence = (sequence + 1) & 0xFFFF
-                turn_s = pause_s(PING_INTERVAL_S, time.monotonic() - began)
+                turn_s = pace.pause_s(PING_INTERVAL_S)
                 echo.settimeout(turn_s)
                 try:
                     echo.sendto(echo_request(identity, sequence), (self._address, 0))
