@@ -9,6 +9,7 @@ import textwrap
 import time
 from pathlib import Path
 
+import docker.errors
 import pytest
 
 from tare.errors import HostError
@@ -293,6 +294,50 @@ def test_what_somebody_else_removes_at_the_same_moment_is_removed(tmp_path):
     with pytest.raises(HostError, match=r"`false` failed with 1") as error:
         removers._remove_by(["false"], path.exists, fix="end what uses it")
     assert error.value.fix == "end what uses it"
+
+
+class Daemon:
+    """A Docker client whose daemon knows one container, and refuses its removal at first as Docker 20.10 did."""
+
+    REFUSAL = "Could not kill running container 698d7c, cannot remove - Container 698d7c is not running"
+
+    def __init__(self, refusals):
+        self.containers = self
+        self.refusals = refusals
+        self.there = True
+
+    def get(self, name):
+        if not self.there:
+            raise docker.errors.NotFound(f"No such container: {name}")
+        return self
+
+    def remove(self, *, force, v):
+        assert force
+        assert v
+        if self.refusals:
+            self.refusals -= 1
+            raise docker.errors.APIError("500 Server Error", explanation=self.REFUSAL)
+        self.there = False
+
+
+@pytest.mark.parametrize("refusals", [0, 2])
+def test_a_container_whose_end_its_daemon_has_not_heard_of_is_removed_once_it_has(refusals):
+    daemon = Daemon(refusals)
+    removers._remove_from_docker(daemon, "tare-x", known=True)
+    assert not daemon.there
+
+
+def test_a_container_that_another_removes_meanwhile_is_gone(monkeypatch):
+    daemon = Daemon(1)
+    monkeypatch.setattr(removers.time, "sleep", lambda _: setattr(daemon, "there", False))
+    removers._remove_from_docker(daemon, "tare-x", known=False)
+    assert daemon.refusals == 0
+
+
+def test_a_container_whose_removal_is_refused_for_good_is_told_with_the_daemons_words(monkeypatch):
+    monkeypatch.setattr(removers, "DOCKER_LEARNS_S", 0)
+    with pytest.raises(HostError, match="container tare-x cannot be removed: Could not kill running container"):
+        removers._remove_from_docker(Daemon(1000), "tare-x", known=True)
 
 
 def test_removing_what_was_never_made_does_nothing(tmp_path):

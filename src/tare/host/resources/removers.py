@@ -34,6 +34,8 @@ else:
 
 #: Longest time that dockerd is given to finish a container of which it is not known whether it was made.
 DOCKER_MAKES_S = 2.0
+#: For how long a removal that dockerd refuses is tried again.
+DOCKER_LEARNS_S = 10.0
 #: In the folder of an instance of podman's: what its OCI runtime notes of the container.
 PODMAN_STATE = "state"
 
@@ -290,18 +292,21 @@ def _remove_container(facts: Mapping[str, Fact]) -> None:
 
 def _remove_from_docker(client: docker.DockerClient, name: str, *, known: bool) -> None:
     # A daemon goes on making a container whose maker was killed, and does not know of it until it is made.
-    deadline = until(0 if known else DOCKER_MAKES_S)
+    made_until = until(0 if known else DOCKER_MAKES_S)
+    refused_until: float | None = None
     while True:
         try:
             client.containers.get(name).remove(force=True, v=True)
         except docker.errors.NotFound:
-            if time.monotonic() > deadline:
+            if refused_until is not None or time.monotonic() > made_until:
                 return
             time.sleep(0.05)
         except docker.errors.APIError as error:
-            if not _gone_soon(client, name):
+            # Another removal is under way, or the container ended just now, of which its daemon does not know yet.
+            refused_until = until(DOCKER_LEARNS_S) if refused_until is None else refused_until
+            if time.monotonic() > refused_until:
                 raise HostError(f"container {name} cannot be removed: {error.explanation}") from error
-            return
+            time.sleep(0.1)
         else:
             return
 
@@ -323,18 +328,6 @@ def _end_shims(container: str) -> None:
             words = cmdline.read_bytes().decode(errors="replace").split("\0")
             if "containerd-shim" in words[0] and container in words:
                 os.kill(int(cmdline.parent.name), signal.SIGKILL)
-
-
-def _gone_soon(client: docker.DockerClient, name: str) -> bool:
-    """Whether a removal that is already under way finishes within 10 s."""
-    deadline = until(10)
-    while time.monotonic() < deadline:
-        try:
-            client.containers.get(name)
-        except docker.errors.NotFound:
-            return True
-        time.sleep(0.1)
-    return False
 
 
 def _remove_podman(facts: Mapping[str, Fact]) -> None:
