@@ -14,12 +14,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from statistics import fmean, median
+from statistics import median
 from typing import ClassVar
 
 from tare.errors import HostError, ParseError
 from tare.model import Direction, Family, Layer, Metric
-from tare.workloads.applications import levels, serving, steady
+from tare.workloads.applications import levels, serving, steady, windows
 from tare.workloads.applications.seeds import Seed, with_seeds
 from tare.workloads.base import Command, Completed, Level, Outcome, Params, RunPlan, RunWorkload, Side, Surroundings
 from tare.workloads.output import agree, only, positive, text_of
@@ -63,7 +63,7 @@ sysbench oltp_common --db-driver=mysql --mysql-socket="$folder/new/s" --mysql-us
 """
 _NUMBER = r"\d+(?:\.\d+)?"
 _WINDOW = re.compile(
-    rf"\[ (?P<at>\d+)s \] thds: \d+ tps: (?P<tps>{_NUMBER}) qps: {_NUMBER} \(r/w/o: {_NUMBER}/{_NUMBER}/{_NUMBER}\)"
+    rf"\[ (?P<at>\d+)s \] thds: \d+ tps: (?P<rate>{_NUMBER}) qps: {_NUMBER} \(r/w/o: {_NUMBER}/{_NUMBER}/{_NUMBER}\)"
     rf" lat \(ms,99%\): (?P<p99>{_NUMBER}) err/s: (?P<errors>{_NUMBER}) reconn/s: (?P<reconnects>{_NUMBER})",
     re.ASCII,
 )
@@ -162,17 +162,17 @@ class MariaDb(RunWorkload):
             raise ParseError(f"sysbench ended after {seconds:g} s, {params['time_s']} s were asked for")
         agree("sysbench", "transactions a second", figures["transactions"] / seconds, figures["rate"])
         agree("sysbench", "events", figures["events"], figures["transactions"])
-        windows = _windows(text, int(params["time_s"]))
-        rates = [tps for tps, _ in windows]
-        counted = windows[steady.counted(rates) :]
+        lines = [line for line in text.splitlines() if line.startswith("[ ")]
+        told = windows.told("sysbench", lines, _WINDOW, int(params["time_s"]))
+        rates = [window.rate for window in told]
+        counted = told[steady.counted(rates) :]
         before_s = max(results[0].wall_ns / 1e9 - seconds, 0.001)  # sysbench connects, and prepares its statements
-        ends = [before_s + number for number in range(len(windows) + 1)]
         return Outcome(
             {
-                "transactions": positive("sysbench", "a rate", fmean(tps for tps, _ in counted)),
+                "transactions": positive("sysbench", "a rate", windows.mean_rate(counted)),
                 "average": positive("sysbench", "an average", figures["average"]),
-                "p99": positive("sysbench", "a percentile", median(p99 for _, p99 in counted)),
-                "warm-up": steady.warm_up_s(rates, ends),
+                "p99": positive("sysbench", "a percentile", median(float(window.line["p99"]) for window in counted)),
+                "warm-up": steady.warm_up_s(rates, windows.ends_s(told, before_s)),
             },
             work=figures["transactions"],
         )
@@ -192,20 +192,6 @@ def require_room(name: str, needed: int, around: Surroundings) -> None:
             f"{name}'s tables need {needed >> 20} MiB free on the data volume, which has {free >> 20}",
             fix="free some space, set TARE_HOME to a larger disk, or ask for fewer rows",
         )
-
-
-def _windows(text: str, time_s: int) -> list[tuple[float, float]]:
-    """Transactions a second and 99th percentile in ms of each second. Raises `ParseError` where one is missing.
-
-    The last second's line may be: sysbench ends before it is due.
-    """
-    lines = [line for line in text.splitlines() if line.startswith("[ ")]
-    windows = [match for line in lines if (match := _WINDOW.fullmatch(line.strip()))]
-    if len(windows) != len(lines) or [int(each["at"]) for each in windows] != list(range(1, len(windows) + 1)):
-        raise ParseError(f"sysbench printed a strange second: {' | '.join(lines)[:300]}")
-    if len(windows) < time_s - 1:
-        raise ParseError(f"sysbench reports {len(windows)} seconds of {time_s}")
-    return [(float(each["tps"]), float(each["p99"])) for each in windows]
 
 
 class ReadOnly(MariaDb):

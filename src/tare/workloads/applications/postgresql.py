@@ -12,12 +12,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from statistics import fmean
 from typing import ClassVar
 
 from tare.errors import ParseError
 from tare.model import Direction, Family, Layer, Metric
-from tare.workloads.applications import levels, serving, steady
+from tare.workloads.applications import levels, serving, steady, windows
 from tare.workloads.applications.mariadb import GRACE_S, require_room
 from tare.workloads.applications.seeds import Seed, with_seeds
 from tare.workloads.base import Command, Completed, Level, Outcome, Params, RunPlan, RunWorkload, Side, Surroundings
@@ -42,8 +41,8 @@ cd /
 """
 _NUMBER = r"\d+(?:\.\d+)?"
 _WINDOW = re.compile(
-    rf"progress: {_NUMBER} s, (?P<tps>{_NUMBER}) tps, lat (?P<mean>{_NUMBER}|NaN) ms stddev (?P<sd>{_NUMBER}|NaN),"
-    r" (?P<failed>\d+) failed",
+    rf"progress: (?P<at>{_NUMBER}) s, (?P<rate>{_NUMBER}) tps, lat ({_NUMBER}|NaN) ms stddev ({_NUMBER}|NaN),"
+    r" 0 failed",
     re.ASCII,
 )
 _FIELDS = {
@@ -124,7 +123,8 @@ class PostgreSql(RunWorkload):
                 raise ParseError(f"pgbench ran with {name} of {figures[name]:g} and not {params[asked]}")
         if figures["failed"]:
             raise ParseError(f"pgbench reports {figures['failed']:g} failed transactions")
-        windows = _windows(text_of(results[0], "stderr"), int(params["time_s"]))
+        lines = text_of(results[0], "stderr").splitlines()
+        told = windows.told("pgbench", lines, _WINDOW, int(params["time_s"]))
         average = positive("pgbench", "an average", figures["mean"])
         rate = positive("pgbench", "a rate", figures["rate"])
         # All clients wait for an answer all the time (Little's law), but for what pgbench itself takes.
@@ -132,32 +132,21 @@ class PostgreSql(RunWorkload):
             raise ParseError(f"pgbench contradicts itself: {rate:g} transactions a second of {average:g} ms each")
         busy_s = figures["seconds"] - figures["connecting"] / 1000  # where connecting is slow, a good part is gone
         agree("pgbench", "transactions", figures["transactions"], rate * busy_s, slack=rate)
-        connecting = min(int(figures["connecting"] / 1000), max(0, len(windows) - steady.LEAST_WINDOWS))
-        windows = windows[connecting:]  # without the seconds in which nothing was asked yet
-        before_s = max(results[0].wall_ns / 1e9 - figures["seconds"], 0.001) + connecting
-        ends = [before_s + number for number in range(len(windows) + 1)]
+        # Without the seconds in which nothing was asked yet.
+        connected = [window for window in told if int(window.ended_s) > int(figures["connecting"] / 1000)]
+        connected = max(connected, told[-steady.LEAST_WINDOWS :], key=len)
+        rates = [window.rate for window in connected]
+        counted = connected[steady.counted(rates) :]
+        before_s = max(results[0].wall_ns / 1e9 - figures["seconds"], 0.001)
         return Outcome(
             {
-                "transactions": positive("pgbench", "a rate", fmean(windows[steady.counted(windows) :])),
+                "transactions": positive("pgbench", "a rate", windows.mean_rate(counted)),
                 "average": average,
                 "deviation": positive("pgbench", "a deviation", figures["deviation"]),
-                "warm-up": steady.warm_up_s(windows, ends),
+                "warm-up": steady.warm_up_s(rates, windows.ends_s(connected, before_s)),
             },
             work=figures["transactions"],
         )
-
-
-def _windows(text: str, time_s: int) -> list[float]:
-    """Transactions a second, by seconds; the last may be missing. Raises `ParseError` for any other line."""
-    lines = text.splitlines()
-    windows = [match for line in lines if (match := _WINDOW.fullmatch(line))]
-    if len(windows) != len(lines):
-        raise ParseError(
-            f"pgbench printed a strange line: {next(x for x in lines if not _WINDOW.fullmatch(x))[:200]!r}"
-        )
-    if len(windows) < time_s - 1 or any(int(each["failed"]) for each in windows):
-        raise ParseError(f"pgbench reports {len(windows)} seconds of {time_s}, or failed transactions in one")
-    return [float(each["tps"]) for each in windows]
 
 
 class TpcB(PostgreSql):
