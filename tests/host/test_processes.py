@@ -2,6 +2,9 @@
 
 import os
 import resource
+import signal
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -55,3 +58,29 @@ def test_no_descriptor_stays():
     processes.run(["sh", "-c", "yes & sleep 60"], stdin=bytes(MIB), time_limit_s=0.2)
     processes.run(["true"])
     assert set(Path("/proc/self/fd").iterdir()) == before
+
+
+def test_a_stranger_with_the_number_of_a_process_that_was_waited_for_lives_on():
+    ended, stranger = processes.start(["true"]), processes.start(["sleep", "60"])
+    try:
+        ended.wait()
+        ended.pid = stranger.pid  # as after 32,768 more processes
+        processes.kill_group(ended)
+        time.sleep(0.05)
+        assert stranger.poll() is None
+    finally:
+        processes.kill_group(stranger)
+    assert stranger.wait() == -signal.SIGKILL
+
+
+def test_what_a_process_that_was_waited_for_left_in_its_group_is_killed():
+    leader = processes.start(["sh", "-c", "sleep 60 >&2 & echo $!"], stdout=subprocess.PIPE)
+    with leader.stdout as output:
+        left = int(output.read())
+    leader.wait()
+    processes.kill_group(leader)
+    for _ in range(500):
+        if not Path(f"/proc/{left}").exists() or " Z " in Path(f"/proc/{left}/stat").read_text():
+            return
+        time.sleep(0.01)
+    pytest.fail("it lives on")

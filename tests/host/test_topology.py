@@ -118,6 +118,18 @@ def test_where_the_host_does_not_say_a_trial_does(machine):
     assert beside.by_trial((1, 3), {0, 1, 2, 3}, beside.slowed) == ((0, 1), (2, 3))
 
 
+def test_a_cpu_whose_core_is_known_by_its_sibling_is_not_tried_again(machine):
+    tried = []
+
+    def slowed(cpu, other):
+        tried.append((cpu, other))
+        return 0.6
+
+    machine(machines.HIDDEN, range(2), slowed)
+    assert beside.cores((0, 1)) == ((0, 1),)
+    assert tried == [(0, 1)]
+
+
 def test_a_host_that_says_is_not_tried(machine):
     machine(machines.TWO_SOCKETS, range(16))  # a trial would fail
     assert beside.cores((15,)) == R710

@@ -341,7 +341,13 @@ def _children(pid: int) -> list[int]:
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:
-    """SIGKILL to the process and all of its group that still live."""
+    """SIGKILL to the process and all of its group that still live.
+
+    No new process gets the number of a group in which one lives. So where the process was waited for and its number is
+    in use, its group is gone and the other is a stranger: hosts with 32,768 numbers use one again within minutes.
+    """
+    if process.returncode is not None and Path(f"/proc/{process.pid}").exists():
+        return
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):

@@ -53,9 +53,10 @@ def by_trial(measured: Sequence[int], usable: set[int], slowed: Callable[[int, i
 
     None where no CPU is slowed down: beside neighbours that are always busy a measurement shows nothing.
     """
-    own = []
+    own: list[set[int]] = []
     for cpu in measured:
-        own.append({cpu} | {neighbour for neighbour in usable - {cpu} if slowed(cpu, neighbour) < SLOWED})
+        if not any(cpu in core for core in own):  # else its core is known
+            own.append({cpu} | {neighbour for neighbour in usable - {cpu} if slowed(cpu, neighbour) < SLOWED})
     if all(len(core) == 1 for core in own):
         return None
     shared = set().union(*own)
