@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
 from tare.host import processes
 from tare.host.daemons import runtimes
@@ -12,7 +13,7 @@ from tare.image.build import Image
 from tare.image.forms import image_bytes
 from tare.model import Family
 from tare.platforms.base import Availability, Instance, LaunchSpec, Observed, Platform, Prepared
-from tare.platforms.parts import helpers
+from tare.platforms.parts import helpers, tries
 from tare.platforms.parts.attempt import TrialSite, complaint
 from tare.platforms.parts.oci import Net, launch_bundle
 
@@ -58,13 +59,21 @@ class Gvisor(Platform):
         if self._trap == "kvm" and not os.access("/dev/kvm", os.R_OK | os.W_OK):
             return Availability(False, reason="/dev/kvm cannot be opened", fix=KVM_FIX)
         version = processes.run([runsc, "--version"], time_limit_s=5).text.splitlines()
-        # Where KVM is there and does not work, this hangs, and is ended.
-        why = complaint(lambda site: self._command(runsc, site))
+        why = self._why_not(runsc)
         if why:
             fix = KVM_FIX if self._trap == "kvm" else INSTALL
             return Availability(False, reason=f"a trivial sandbox fails: {why}", fix=fix)
         shown = version[0].removeprefix("runsc version ").strip() if version else "unknown"
         return Availability(True, version=shown, details={"platform": self._trap, "runsc": runsc})
+
+    def _why_not(self, runsc: str) -> str:
+        """Why a trivial sandbox does not run, "" where it does."""
+
+        def attempt() -> str:
+            return complaint(lambda site: self._command(runsc, site))
+
+        # Where KVM is there and does not work, it hangs, and takes all processors until it is ended.
+        return tries.why_not(self.name, [Path(runsc).stat().st_mtime_ns], attempt) if self._trap == "kvm" else attempt()
 
     def _command(self, runsc: str, site: TrialSite) -> list[str]:
         # `runsc do` mounts below a folder with a random name, and keeps both when it is ended: so in a mount namespace.

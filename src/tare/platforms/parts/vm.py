@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
 import os
 import shutil
 import socket
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -21,7 +19,7 @@ from tare.host.filesystems import ext4
 from tare.image import forms, guest
 from tare.image.build import Image
 from tare.platforms.base import Instance, Instant, LaunchSpec, Prepared
-from tare.platforms.parts import helpers
+from tare.platforms.parts import helpers, tries
 from tare.session.streams import SocketStream
 from tare.timeouts import stretched, until
 
@@ -54,8 +52,6 @@ BY = {"kvm": "KVM", "tcg": "emulation"}
 KERNEL_WORDS = ("console=ttyS0", "quiet", "panic=-1", "reboot=t")
 #: A guest that has printed nothing by then does not run on this host.
 KVM_LIMIT_S = 5.0
-#: How long it is believed that KVM runs no guests here, in seconds.
-DOUBTED_S = 3600.0
 CONNECT_LIMIT_S = 10.0
 COPY_LIMIT_S = 120.0
 #: How often it is checked whether the monitor still runs, in seconds.
@@ -98,38 +94,19 @@ def accelerator(accel: str) -> list[str]:
     return ["-accel", f"tcg,thread=multi,tb-size={TRANSLATED_MIB}", "-cpu", "max"]
 
 
-_trying = threading.Lock()
-
-
 #: How the names of platforms end that emulate a machine.
 _EMULATED = "-tcg"
 
 
 @functools.cache
 def accelerated(made: guest.Guest) -> tuple[str, str]:
-    """Which accelerator runs a stock guest here, and why. What a try showed is kept, for other commands.
-
-    Until the host is rebooted or has another QEMU, where a guest came up; else for `DOUBTED_S`: the host may have been
-    too busy for it, or a module's setting has been changed since.
-    """
+    """Which accelerator runs a stock guest here, and why: by a try, or by one of an earlier command (`tries`)."""
     if not os.access(KVM, os.R_OK | os.W_OK):
         return "tcg", f"KVM: {KVM} cannot be opened"
-    cache_file = state.home() / "guest" / "kvm.json"
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     program = processes.find(PROGRAM)
-    key = [boot, made.release, Path(program).stat().st_mtime_ns if program else 0]
-    with _trying:  # platforms that are detected at once ask at once: one of them tries
-        try:
-            seen = json.loads(cache_file.read_text())
-        except (OSError, ValueError):
-            seen = {}
-        now = time.time()
-        known = isinstance(seen, dict) and seen.get("key") == key and {"why", "until"} <= seen.keys()
-        if not known or (seen["why"] is not None and now > seen["until"]):
-            seen = {"key": key, "why": _try_kvm(made), "until": now + DOUBTED_S}
-            cache_file.write_text(json.dumps(seen))
-    why = seen["why"]
-    return ("kvm", "a guest came up") if why is None else ("tcg", f"KVM: {why}")
+    depends: list[str | int] = [made.release, Path(program).stat().st_mtime_ns if program else 0]
+    why = tries.why_not("kvm", depends, lambda: _try_kvm(made), keep_good=True)
+    return ("tcg", f"KVM: {why}") if why else ("kvm", "a guest came up")
 
 
 def emulated_name(name: str) -> str:
@@ -150,12 +127,12 @@ def need_kvm(made: guest.Guest, emulates: str) -> str:
     return why
 
 
-def _try_kvm(made: guest.Guest) -> str | None:
-    """None when a guest comes up by KVM; else why not. A /dev/kvm that opens proves nothing."""
+def _try_kvm(made: guest.Guest) -> str:
+    """Why a guest does not come up by KVM, "" when it does. A /dev/kvm that opens proves nothing."""
     argv = [PROGRAM, *accelerator("kvm"), "-M", "q35", "-m", "256M", "-nodefaults", "-display", "none", "-no-reboot"]
     argv += ["-serial", "stdio", "-kernel", str(made.kernel), "-initrd", str(made.initramfs)]
     tried = processes.run([*argv, "-append", "console=ttyS0 quiet panic=-1 tare.probe"], time_limit_s=KVM_LIMIT_S)
-    return why_not(tried) or None
+    return why_not(tried)
 
 
 def why_not(tried: processes.Finished) -> str:
