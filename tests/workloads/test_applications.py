@@ -356,13 +356,19 @@ def test_another_report_of_ab_is_refused(old, new, message):
 MEMCACHED = registry.get("memcached")
 
 
-def test_memaslap_has_the_mean_of_its_seconds():
+def test_memaslap_has_the_rate_of_the_time_that_counts():
     [load] = MEMCACHED.plan(MEMCACHED.profiles["quick"], ROOMY).measures
     assert " ".join(load.argv) == "memcaslap -s 192.0.2.3:20107 -T 1 -c 50 -t 6s -S 1s -X 64"
     outcome = MEMCACHED.parse(MEMCACHED.profiles["quick"], [captured("memcached", wall_s=6.5)])
-    assert outcome.samples["rate"] == pytest.approx(34594.1667)
+    assert outcome.samples["rate"] == pytest.approx(34603)
     assert outcome.samples["average"] == 1445
     assert outcome.work == 207665
+
+
+def test_a_second_of_memaslaps_that_took_longer_counts_for_its_time():
+    """memaslap stood still for 1.9 s and took 7.8 s for its six seconds, whose mean would be 24,223 a second."""
+    outcome = MEMCACHED.parse(MEMCACHED.profiles["quick"], [captured("memcached-late", wall_s=8)])
+    assert outcome.samples["rate"] == pytest.approx(18538)
 
 
 @pytest.mark.parametrize(
