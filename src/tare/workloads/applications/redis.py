@@ -12,7 +12,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from statistics import fmean, median
+from statistics import harmonic_mean, median
 from typing import ClassVar
 
 from tare.errors import ParseError
@@ -86,8 +86,9 @@ class Redis(RunWorkload):
         rates = [2 / (1 / run["SET"]["rps"] + 1 / run["GET"]["rps"]) for run in runs]
         counts = runs[steady.counted(rates) :]
         figures = {
-            "get": fmean(run["GET"]["rps"] for run in counts),
-            "set": fmean(run["SET"]["rps"] for run in counts),
+            # Runs of as many requests each, not of as much time: all requests over all of their time.
+            "get": harmonic_mean([run["GET"]["rps"] for run in counts]),
+            "set": harmonic_mean([run["SET"]["rps"] for run in counts]),
             "get-median": median(run["GET"]["p50_latency_ms"] for run in counts),
             "get-p99": median(run["GET"]["p99_latency_ms"] for run in counts),
             "set-p99": median(run["SET"]["p99_latency_ms"] for run in counts),
