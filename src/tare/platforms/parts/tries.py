@@ -35,7 +35,7 @@ def why_not(name: str, of: Sequence[str | int], attempt: Callable[[], str], *, k
         last = _read(file)
         if last is not None and last.key == key and (now <= last.tried + DOUBTED_S if last.why else keep_good):
             at = time.strftime("%H:%M", time.localtime(last.tried))
-            return f"{last.why} (tried at {at}; to have it tried again: rm {file})" if last.why else ""
+            return f"{last.why} (tried at {at}; for another try: rm TARE_HOME/tries/{name}.json)" if last.why else ""
         why = attempt()
         file.parent.mkdir(exist_ok=True)
         file.write_text(_Try(key=key, why=why, tried=now).model_dump_json())
