@@ -56,9 +56,7 @@ def test_one_that_did_not_is_believed_for_an_hour_as_the_host_may_have_been_too_
     host.now += tries.DOUBTED_S - 1
     accel, why = host.asked()
     assert accel == "tcg"
-    assert re.fullmatch(
-        r"KVM: a guest .* 5 s \(tried at \d\d:\d\d; for another try: rm TARE_HOME/tries/kvm.json\)", why
-    )
+    assert re.fullmatch(r"KVM: a guest .* 5 s \(tried at \d\d:\d\d; for another try: rm TARE_HOME/tries/kvm\)", why)
     host.now += 2
     assert host.asked()[0] == "kvm"
     assert host.tries == 2
@@ -75,6 +73,6 @@ def test_a_device_that_cannot_be_opened_is_looked_at_each_time(host):
 def test_what_is_kept_by_others_or_broken_is_no_verdict(host, kept):
     host.why = ""
     (vm.state.home() / "tries").mkdir()
-    (vm.state.home() / "tries" / "kvm.json").write_text(kept)
+    (vm.state.home() / "tries" / "kvm").write_text(kept)
     assert host.asked()[0] == "kvm"
     assert host.tries == 1

@@ -28,14 +28,14 @@ def why_not(name: str, of: Sequence[str | int], attempt: Callable[[], str], *, k
     been changed since. One that went well is with ``keep_good``. Both only until the host is rebooted, or ``of``
     changes: what else the answer depends on, such as a program's time.
     """
-    file = state.home() / "tries" / f"{name}.json"
+    file = state.home() / "tries" / name
     key = [Path("/proc/sys/kernel/random/boot_id").read_text().strip(), *of]
     with _trying(name):  # platforms that are detected at once ask at once: one of them tries
         now = time.time()
         last = _read(file)
         if last is not None and last.key == key and (now <= last.tried + DOUBTED_S if last.why else keep_good):
             at = time.strftime("%H:%M", time.localtime(last.tried))
-            return f"{last.why} (tried at {at}; for another try: rm TARE_HOME/tries/{name}.json)" if last.why else ""
+            return f"{last.why} (tried at {at}; for another try: rm TARE_HOME/tries/{name})" if last.why else ""
         why = attempt()
         file.parent.mkdir(exist_ok=True)
         file.write_text(_Try(key=key, why=why, tried=now).model_dump_json())
