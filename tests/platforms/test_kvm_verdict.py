@@ -72,7 +72,6 @@ def test_a_device_that_cannot_be_opened_is_looked_at_each_time(host):
 @pytest.mark.parametrize("kept", ["", "[]", "{}", '{"key": [1], "why": null}'])
 def test_what_is_kept_by_others_or_broken_is_no_verdict(host, kept):
     host.why = ""
-    (vm.state.home() / "tries").mkdir()
-    (vm.state.home() / "tries" / "kvm").write_text(kept)
+    (vm.state.tries() / "kvm").write_text(kept)
     assert host.asked()[0] == "kvm"
     assert host.tries == 1

@@ -133,6 +133,11 @@ def images() -> Path:
     return _below("images")
 
 
+def tries() -> Path:
+    """What tries of KVM showed, by what was tried."""
+    return _below("tries")
+
+
 def work() -> Path:
     """Folders of running instances; empty when no campaign runs."""
     return _below("work")

@@ -28,7 +28,7 @@ def why_not(name: str, of: Sequence[str | int], attempt: Callable[[], str], *, k
     been changed since. One that went well is with ``keep_good``. Both only until the host is rebooted, or ``of``
     changes: what else the answer depends on, such as a program's time.
     """
-    file = state.home() / "tries" / name
+    file = state.tries() / name
     key = [Path("/proc/sys/kernel/random/boot_id").read_text().strip(), *of]
     with _trying(name):  # platforms that are detected at once ask at once: one of them tries
         now = time.time()
@@ -37,7 +37,6 @@ def why_not(name: str, of: Sequence[str | int], attempt: Callable[[], str], *, k
             at = time.strftime("%H:%M", time.localtime(last.tried))
             return f"{last.why} (tried at {at}; for another try: rm TARE_HOME/tries/{name})" if last.why else ""
         why = attempt()
-        file.parent.mkdir(exist_ok=True)
         file.write_text(_Try(key=key, why=why, tried=now).model_dump_json())
     return why
 
