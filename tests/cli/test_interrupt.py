@@ -29,7 +29,7 @@ def _done(file):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_what_was_made_is_removed_and_what_was_measured_is_kept(tmp_path, number):
     file = tmp_path / "cut.tare"
-    arguments = ["run", "-p", "runc", "-p", "docker", "-w", "startup", "-w", "sysbench-cpu", "--blocks", str(BLOCKS)]
+    arguments = ["run", "-p", "runc", "-p", "docker", "-w", "startup", "-w", "primes", "--blocks", str(BLOCKS)]
     process = subprocess.Popen(
         [sys.executable, "-c", MAIN, *arguments, "-o", str(file)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
     )
