@@ -421,15 +421,14 @@ def test_the_second_in_which_pgbench_connects_is_no_window():
 def test_a_second_of_pgbenchs_that_came_late_counts_for_its_time():
     """pgbench stood still for 1.9 s: a mean of its lines would be 564 a second."""
     lines = text("postgresql-late", ".err").splitlines()
-    told = windows_of.told("pgbench", lines, postgresql._WINDOW, 6)
-    assert [window.ended_s for window in told] == [1.0, 3.9, 4.0, 5.0, 6.0]
-    assert windows_of.mean_rate(told) == pytest.approx(
+    all_windows = windows_of.read("pgbench", lines, postgresql._WINDOW, 6)
+    assert [window.ended_s for window in all_windows] == [1.0, 3.9, 4.0, 5.0, 6.0]
+    assert windows_of.mean_rate(all_windows) == pytest.approx(
         int(re.search(r"processed: (\d+)", text("postgresql-late"))[1]) / 6, rel=0.01
     )
     outcome = POSTGRESQL.parse(POSTGRESQL.profiles["quick"], [captured("postgresql-late", wall_s=6.3)])
-    assert outcome.samples["transactions"] == pytest.approx(
-        windows_of.mean_rate(told[2:])
-    )  # never steady: the later half
+    later_half = all_windows[2:]  # it was never steady
+    assert outcome.samples["transactions"] == pytest.approx(windows_of.mean_rate(later_half))
 
 
 def test_a_line_of_pgbenchs_that_is_no_second_is_refused():

@@ -344,7 +344,7 @@ def kill_group(process: subprocess.Popen[bytes]) -> None:
     """SIGKILL to the process and all of its group that still live.
 
     No new process gets the number of a group in which one lives. So where the process was waited for and its number is
-    in use, its group is gone and the other is a stranger: hosts with 32,768 numbers use one again within minutes.
+    in use, its group is gone, and the other is a stranger: many hosts have 32,768 numbers, and use them again.
     """
     if process.returncode is not None and Path(f"/proc/{process.pid}").exists():
         return

@@ -13,7 +13,7 @@ from tare.image.build import Image
 from tare.image.forms import image_bytes
 from tare.model import Family
 from tare.platforms.base import Availability, Instance, LaunchSpec, Observed, Platform, Prepared
-from tare.platforms.parts import helpers, tries, vm
+from tare.platforms.parts import helpers, tries
 from tare.platforms.parts.attempt import TrialSite, complaint
 from tare.platforms.parts.oci import Net, launch_bundle
 
@@ -68,14 +68,12 @@ class Gvisor(Platform):
 
     def _why_not(self, runsc: str) -> str:
         """Why a trivial sandbox does not run, "" where it does."""
-        if self._trap != "kvm":
-            return complaint(lambda site: self._command(runsc, site))
 
         def attempt() -> str:
-            # Where KVM is there and does not work, it hangs, and takes all processors until it is ended.
-            return complaint(lambda site: self._command(runsc, site), time_limit_s=vm.KVM_LIMIT_S)
+            return complaint(lambda site: self._command(runsc, site))
 
-        return tries.why_not(self.name, [Path(runsc).stat().st_mtime_ns], attempt)
+        # Where KVM is there and does not work, it hangs, and takes all processors until it is ended.
+        return tries.why_not(self.name, [Path(runsc).stat().st_mtime_ns], attempt) if self._trap == "kvm" else attempt()
 
     def _command(self, runsc: str, site: TrialSite) -> list[str]:
         # `runsc do` mounts below a folder with a random name, and keeps both when it is ended: so in a mount namespace.

@@ -34,15 +34,11 @@ def system_folders() -> list[Path]:
     return [path for path in map(Path, ("/usr", "/bin", "/lib", "/lib64")) if path.exists()]
 
 
-def complaint(
-    command: Callable[[TrialSite], Sequence[str]], cause: str = "", *, time_limit_s: float | None = None
-) -> str:
+def complaint(command: Callable[[TrialSite], Sequence[str]], cause: str = "") -> str:
     """Run the command that starts a trivial sandbox; "" when it ends well, else the last line of its output.
 
     ``cause``: words of the line that gives the cause, where other lines follow it (a kernel's stack).
-    ``time_limit_s``: `LIMIT_S` where none is given.
     """
-    time_limit_s = LIMIT_S if time_limit_s is None else time_limit_s
     label = f"detect{os.getpid()}{secrets.token_hex(2)}"
     site = TrialSite(state.work() / label, cgroup.named(f"tare-{label}"), CleanupStack(Journal(state.journal())))
     with site.cleanup as cleanup:
@@ -53,16 +49,16 @@ def complaint(
         # In a group of its own: a sandbox that hangs is ended with it, and so are the groups that it makes below.
         procs = site.group.leaf("tool", everywhere=True)
         with denials.watched() as denied:
-            tried = processes.run(argv, time_limit_s=time_limit_s, cgroup_procs=procs)
-            why = why_not(tried, cause, time_limit_s=time_limit_s)
+            tried = processes.run(argv, time_limit_s=LIMIT_S, cgroup_procs=procs)
+            why = why_not(tried, cause)
             denial = denied() if why else None
     return f"{why}; {denial}" if denial else why
 
 
-def why_not(tried: processes.Finished, cause: str = "", time_limit_s: float = LIMIT_S) -> str:
-    """Why a command did not end well, in one line; "" when it did. Arguments as of `complaint`."""
+def why_not(tried: processes.Finished, cause: str = "") -> str:
+    """Why a command did not end well, in one line; "" when it did. ``cause``: as of `complaint`."""
     if tried.timed_out:
-        return f"no answer within {stretched(time_limit_s):.0f} s"
+        return f"no answer within {stretched(LIMIT_S):.0f} s"
     if tried.code == 0:
         return ""
     lines = (tried.stderr or tried.stdout).decode(errors="replace").strip().splitlines()

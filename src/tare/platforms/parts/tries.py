@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -16,9 +15,8 @@ from tare.host import state
 DOUBTED_S = 3600.0
 
 
-@functools.cache
-def _trying(name: str) -> threading.Lock:  # noqa: ARG001 (one for each name)
-    return threading.Lock()
+#: By name, of what is being tried.
+_locks: dict[str, threading.Lock] = {}
 
 
 def why_not(name: str, of: Sequence[str | int], attempt: Callable[[], str], *, keep_good: bool = False) -> str:
@@ -30,7 +28,9 @@ def why_not(name: str, of: Sequence[str | int], attempt: Callable[[], str], *, k
     """
     file = state.tries() / name
     key = [Path("/proc/sys/kernel/random/boot_id").read_text().strip(), *of]
-    with _trying(name):  # platforms that are detected at once ask at once: one of them tries
+    with _locks.setdefault(
+        name, threading.Lock()
+    ):  # platforms that are detected at once ask at once: one of them tries
         now = time.time()
         last = _read(file)
         if last is not None and last.key == key and (now <= last.tried + DOUBTED_S if last.why else keep_good):

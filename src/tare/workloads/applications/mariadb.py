@@ -163,16 +163,16 @@ class MariaDb(RunWorkload):
         agree("sysbench", "transactions a second", figures["transactions"] / seconds, figures["rate"])
         agree("sysbench", "events", figures["events"], figures["transactions"])
         lines = [line for line in text.splitlines() if line.startswith("[ ")]
-        told = windows.told("sysbench", lines, _WINDOW, int(params["time_s"]))
-        rates = [window.rate for window in told]
-        counted = told[steady.counted(rates) :]
+        all_windows = windows.read("sysbench", lines, _WINDOW, int(params["time_s"]))
+        rates = [window.rate for window in all_windows]
+        counted = all_windows[steady.counted(rates) :]
         before_s = max(results[0].wall_ns / 1e9 - seconds, 0.001)  # sysbench connects, and prepares its statements
         return Outcome(
             {
                 "transactions": positive("sysbench", "a rate", windows.mean_rate(counted)),
                 "average": positive("sysbench", "an average", figures["average"]),
                 "p99": positive("sysbench", "a percentile", median(float(window.line["p99"]) for window in counted)),
-                "warm-up": steady.warm_up_s(rates, windows.ends_s(told, before_s)),
+                "warm-up": steady.warm_up_s(rates, windows.ends_s(all_windows, before_s)),
             },
             work=figures["transactions"],
         )

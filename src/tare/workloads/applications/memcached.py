@@ -87,12 +87,12 @@ class Memcached(RunWorkload):
         rates = [float(each["rate"]) for each in windows]
         first = steady.counted(rates)
         # memaslap's seconds are ticks of a timer, of which a busy host loses some: only the whole run's time is right.
-        warm_s = ops / rate - first
+        counted_s = ops / rate - first
         before_s = max(results[0].wall_ns / 1e9 - seconds, 0.001)  # it connects
         ends = [before_s + number for number in range(len(rates) + 1)]
         return Outcome(
             {
-                "rate": positive("memaslap", "a rate", (ops - sum(rates[:first])) / warm_s),
+                "rate": positive("memaslap", "a rate", (ops - sum(rates[:first])) / counted_s),
                 "average": positive("memaslap", "an average", average[0]),
                 "warm-up": steady.warm_up_s(rates, ends),
             },

@@ -124,7 +124,7 @@ class PostgreSql(RunWorkload):
         if figures["failed"]:
             raise ParseError(f"pgbench reports {figures['failed']:g} failed transactions")
         lines = text_of(results[0], "stderr").splitlines()
-        told = windows.told("pgbench", lines, _WINDOW, int(params["time_s"]))
+        all_windows = windows.read("pgbench", lines, _WINDOW, int(params["time_s"]))
         average = positive("pgbench", "an average", figures["mean"])
         rate = positive("pgbench", "a rate", figures["rate"])
         # All clients wait for an answer all the time (Little's law), but for what pgbench itself takes.
@@ -132,9 +132,9 @@ class PostgreSql(RunWorkload):
             raise ParseError(f"pgbench contradicts itself: {rate:g} transactions a second of {average:g} ms each")
         busy_s = figures["seconds"] - figures["connecting"] / 1000  # where connecting is slow, a good part is gone
         agree("pgbench", "transactions", figures["transactions"], rate * busy_s, slack=rate)
-        # Without the seconds in which nothing was asked yet.
-        connected = [window for window in told if int(window.ended_s) > int(figures["connecting"] / 1000)]
-        connected = max(connected, told[-steady.LEAST_WINDOWS :], key=len)
+        # Without the seconds in which nothing was asked yet, but as many as it takes to see a warm-up.
+        connected = [window for window in all_windows if int(window.ended_s) > int(figures["connecting"] / 1000)]
+        connected = max(connected, all_windows[-steady.LEAST_WINDOWS :], key=len)
         rates = [window.rate for window in connected]
         counted = connected[steady.counted(rates) :]
         before_s = max(results[0].wall_ns / 1e9 - figures["seconds"], 0.001)

@@ -25,7 +25,7 @@ class Window:
         return float(self.line["rate"])
 
 
-def told(tool: str, lines: Sequence[str], pattern: re.Pattern[str], time_s: int) -> list[Window]:
+def read(tool: str, lines: Sequence[str], pattern: re.Pattern[str], time_s: int) -> list[Window]:
     """The windows of a load of ``time_s`` whole seconds; without the last second, if the tool ended before its line.
 
     ``pattern``: of a line, with the groups ``at`` (when it was written, in seconds since the load began) and ``rate``
