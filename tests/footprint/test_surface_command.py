@@ -12,6 +12,8 @@ import pyseccomp
 import pytest
 from test_ptrace import filtered, signals, standing
 
+from tare.footprint.model import Call
+from tare.footprint.surface import Reader
 from tare.store import read_store
 
 MAIN = [sys.executable, "-c", "from tare.cli import main; main()", "surface"]
@@ -55,6 +57,16 @@ def test_of_a_process_that_runs():
         assert platform["abis"]["i386"]["reachable"] == 0  # the filter kills what comes by another architecture
         assert signals(process) == 0
         assert standing(process.pid) == []
+
+
+@pytest.mark.host
+def test_a_program_listed_only_at_the_second_look_is_read_too():
+    with restricted() as first, subprocess.Popen(["sleep", "60"]) as second:
+        lists = iter([[first.pid], [first.pid, second.pid], [first.pid, second.pid]])
+        surface = Reader().surface("two", lambda: next(lists))
+        second.kill()
+        assert {tasks.pid for tasks in surface.tasks} == {first.pid, second.pid}
+        assert surface.calls["mount"] is Call.ALLOWED  # the second may
 
 
 #: Calls nothing but read(2) from then on.

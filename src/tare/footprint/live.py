@@ -95,7 +95,10 @@ def _started(reader: Reader, platform: Platform, launcher: InstanceLauncher, pro
     live = launcher.start(platform, Arm(platform.name), measured=False)
     try:
         progress(f"reading the filters of {platform.name}")
-        return _read(reader, platform, live.instance)
+        surface = _read(reader, platform, live.instance)
+        if platform.has_agent:  # of an instance that has ended, what its daemon keeps of it for a moment was read
+            live.session.ping()
+        return surface
     finally:
         live.stop()
 
@@ -103,7 +106,7 @@ def _started(reader: Reader, platform: Platform, launcher: InstanceLauncher, pro
 def _read(reader: Reader, platform: Platform, instance: Instance) -> Surface:
     if not instance.accounted:  # its processes here (a client, a tool) do nothing for its tenant
         raise HostError(f"{platform.name} does not run on this host's kernel: a hypervisor or another machine runs it")
-    return reader.surface(platform.name, instance.host_processes())
+    return reader.surface(platform.name, instance.host_processes)
 
 
 def running(pids: Sequence[int], progress: Progress) -> Iterator[Looked]:
@@ -115,7 +118,7 @@ def running(pids: Sequence[int], progress: Progress) -> Iterator[Looked]:
             raise UsageError(f"there is no process {pid}", fix="name one that runs, by its id on this host")
         progress(f"reading the filters of {name}")
         try:
-            yield Looked(name, reader.surface(name, family(pid)))
+            yield Looked(name, reader.surface(name, partial(family, pid)))
         except TareError as error:
             yield Looked(name, None, error.what, error.fix or "")
 

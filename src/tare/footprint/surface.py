@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tare.errors import HostError, ParseError
@@ -56,9 +56,9 @@ class Reader:
         self._other_tables = calls.others()
         self._known: dict[tuple[bytes, ...], Reach] = {}
 
-    def surface(self, platform: str, pids: Sequence[int]) -> Surface:
-        """The surface of the processes of one instance. Raises `HostError` when none of them lives."""
-        tasks = [group for side in sides(pids) for group in self._tasks(side)]
+    def surface(self, platform: str, pids: Callable[[], Sequence[int]]) -> Surface:
+        """The surface of one instance, whose processes ``pids`` lists. Raises `HostError` when none of them lives."""
+        tasks = self._all_tasks(pids)
         counted = [group for group in tasks if group.counted]
         if not counted:
             raise HostError(f"{platform} has no process on this host that works for its tenant")
@@ -75,6 +75,20 @@ class Reader:
             tasks=tuple(tasks),
             abis=_widest([group.abis for group in counted]),
         )
+
+    def _all_tasks(self, pids: Callable[[], Sequence[int]]) -> list[Tasks]:
+        """The threads of all processes, read again where a kind of process came or went meanwhile.
+
+        Without a container's own processes, those beside them would count as the tenant's (`tare.footprint.sides`).
+        """
+        before = sides(pids())
+        for _ in range(_TRIES):
+            tasks = [group for side in before for group in self._tasks(side)]
+            after = sides(pids())
+            if _kinds(before) == _kinds(after):
+                break
+            before = after
+        return tasks
 
     def _tasks(self, side: Side) -> list[Tasks]:
         for _ in range(_TRIES):
@@ -162,6 +176,11 @@ class Reader:
             for table in self._other_tables
         }
         return Reach(0, answers, {name: ("kill thread",) for name, call in answers.items() if call is Call.KILL}, abis)
+
+
+def _kinds(processes: Iterable[Side]) -> set[tuple[str, str]]:
+    """What runs, however many of each: gVisor's stubs come and go."""
+    return {(side.program, side.role) for side in processes}
 
 
 def _abi(answers: Iterable[Call], *, in_kernel: bool | None) -> Abi:

@@ -12,11 +12,12 @@ process namespace of its own (`Group.surroundings`): they can be found and ended
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -471,7 +472,7 @@ def _pids(folders: Iterable[Path]) -> set[int]:
     pids: set[int] = set()
 
     def read(group: int) -> None:
-        with contextlib.suppress(OSError):
+        with _unless_removed():
             procs = os.open("cgroup.procs", os.O_RDONLY | os.O_CLOEXEC, dir_fd=group)
             with open(procs) as file:  # noqa: PTH123 (a descriptor)
                 pids.update(map(int, file.read().split()))
@@ -486,7 +487,7 @@ def _walk(folder: Path, enter: Callable[[int], object], leave: Callable[[int, st
 
     def below(group: int) -> list[str]:
         enter(group)
-        with contextlib.suppress(OSError), os.scandir(group) as entries:
+        with _unless_removed(), os.scandir(group) as entries:
             return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
         return []
 
@@ -496,6 +497,19 @@ def _walk(folder: Path, enter: Callable[[int], object], leave: Callable[[int, st
             beneath.walk(top, below, leave)
         finally:
             os.close(top)
+
+
+@contextlib.contextmanager
+def _unless_removed() -> Iterator[None]:
+    """Ignore the errors of a group that was removed meanwhile, and of one of threads, whose processes are listed above.
+
+    Any other would hide the processes in it.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in {errno.ENOENT, errno.ENODEV, errno.EOPNOTSUPP}:
+            raise
 
 
 def _ancestry(root: Path, path: str) -> list[Path]:
