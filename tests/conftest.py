@@ -6,6 +6,7 @@ import importlib
 import os
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import forked_commands
 from awake import Awake
@@ -19,6 +20,9 @@ from tare.platforms.parts import attempt
 
 #: Whatever plug-ins are installed where the tests run: those that a test installs itself, it names.
 os.environ[plugins.ALLOWED] = ""
+#: No test is timed: beside others an example takes longer than Hypothesis's 200 ms, and its data longer than it likes.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 ON_DEMAND = ("browser", "lab", "slow")
 
 

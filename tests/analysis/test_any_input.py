@@ -78,7 +78,7 @@ def answered(ask: Callable[[], Any]) -> None:
     ],
     ids=["one_way", "welch", "kruskal_wallis", "rank_pairs", "tukey", "games_howell"],
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(groups=GROUPS)
 def test_groups(test, groups) -> None:
     answered(lambda: test(groups))
@@ -86,38 +86,38 @@ def test_groups(test, groups) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("ratio", [sd_ratio_f, sd_ratio_bonett, sd_ratio_pitman])
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(first=SAMPLE, second=SAMPLE)
 def test_two_samples(ratio, first, second) -> None:
     answered(lambda: ratio(first, second))
     answered(lambda: ratio(first, first))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(rows=st.lists(st.lists(NUMBERS, min_size=3, max_size=3), max_size=12))
 def test_blocks_of_platforms(rows) -> None:
     answered(lambda: all_pairs(np.array(rows, dtype=float).reshape(-1, 3), ["a", "b", "c"]))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(rows=st.lists(st.lists(TAME, min_size=3, max_size=3), min_size=2, max_size=12))
 def test_blocks_of_platforms_with_numbers_in_all_cells(rows) -> None:
     answered(lambda: all_pairs(np.array(rows), ["a", "b", "c"]))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(blocks=st.lists(SAMPLE, max_size=5))
 def test_blocks_of_rounds(blocks) -> None:
     answered(lambda: components(blocks))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(series=st.one_of(st.lists(NUMBERS, max_size=30), st.lists(TAME, min_size=10, max_size=30)))
 def test_series(series) -> None:
     answered(lambda: change_points(series))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(values=SAMPLE, base=SAMPLE, direction=st.sampled_from(Direction))
 def test_figures(values, base, direction) -> None:
     answered(lambda: standardised(values, direction))

@@ -194,10 +194,13 @@ def test_what_only_one_side_has_and_what_differs_is_said(make: Make, tmp_path: P
     assert [(fact.fact, fact.new) for fact in comparison.facts] == [("runc", "99")]
 
 
-def test_other_parameters_are_not_compared(make: Make, tmp_path: Path) -> None:
+@pytest.mark.parametrize("other", [{"params": {"more": 1}}, {"revision": 2}], ids=["parameters", "revision"])
+def test_what_was_done_or_computed_otherwise_is_not_compared(
+    make: Make, tmp_path: Path, other: dict[str, object]
+) -> None:
     record = fake_campaign.record(SHAPE)
     [workload] = record.workloads
-    changed = workload.model_copy(update={"params": {**workload.params, "more": 1}})
+    changed = workload.model_copy(update=other)
     with create_store(tmp_path / "new.tare", record.model_copy(update={"workloads": [changed]})) as store:
         for _, trials in fake_campaign._blocks(SHAPE):
             store.commit_trials(trials)

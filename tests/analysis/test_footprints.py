@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import fake_footprints as footprints
@@ -38,7 +38,6 @@ def test_rates_decide_and_not_hits() -> None:
     assert beyond(idle, idle) == frozenset()
 
 
-@settings(deadline=None)
 @given(COUNTS, COUNTS, st.integers(1, 100), st.integers(1, 100), st.integers(2, 9))
 def test_how_long_was_counted_does_not_matter(
     hits: dict[str, int], idle_hits: dict[str, int], seconds: int, idle_seconds: int, times: int

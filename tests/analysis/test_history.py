@@ -107,10 +107,11 @@ def test_other_hosts_and_baselines_are_left_out_and_named():
     assert {len(series.points) for series in trend.series} == {10}
 
 
-def test_a_campaign_with_other_parameters_is_no_point_of_the_series():
+@pytest.mark.parametrize("other", [{"params": {"slice_ms": 7}}, {"revision": 2}], ids=["parameters", "revision"])
+def test_a_campaign_that_did_or_computed_otherwise_is_no_point_of_the_series(other):
     days = campaigns([1.0] * 12)
     [workload] = days[4].record.workloads
-    others = [workload.model_copy(update={"params": {"slice_ms": 7}})]
+    others = [workload.model_copy(update=other)]
     days[4] = Summary("c.tare", _changed(days[4].record, workloads=others), days[4].sides)
     trend = history(days, Thresholds())
     assert {len(series.points) for series in trend.series} == {11}

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import itertools
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tare import literature
@@ -21,7 +21,6 @@ def test_regions_by_hand() -> None:
     assert regions({"A": set(), "B": set()}) == {}
 
 
-@settings(deadline=None)
 @given(MASKS)
 def test_regions_are_what_set_algebra_says(masks: list[int]) -> None:
     sets = {

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tare.analysis.exposure.unseen import chao2, jaccard, jaccards
@@ -61,7 +61,6 @@ def test_chao2_says_when_it_cannot_tell() -> None:
         chao2([set(), set()])
 
 
-@settings(deadline=None)
 @given(MASKS, st.integers(2, 6))
 def test_chao2_is_never_below_what_was_seen(masks: list[int], count: int) -> None:
     repeats = [frozenset(str(thing) for thing, mask in enumerate(masks) if mask >> bit & 1) for bit in range(count)]

@@ -52,6 +52,15 @@ def test_the_same_bits_on_the_same_host_are_welcome_and_nothing_is_noted():
     assert list(same.notes(record, HERE, _ready())) == []
 
 
+def test_figures_that_are_computed_otherwise_now_are_not_added():
+    record, present = _record(), [job.workload for job in a_plan().jobs]
+    same.check_workloads(record, present)
+    [first, *others] = record.workloads
+    changed = record.model_copy(update={"workloads": [first.model_copy(update={"revision": 7}), *others]})
+    with pytest.raises(StoreError, match=f"the figures of {first.name} are computed otherwise by tare"):
+        same.check_workloads(changed, present)
+
+
 @pytest.mark.parametrize(
     ("other", "message"),
     [

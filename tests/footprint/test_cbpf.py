@@ -15,14 +15,14 @@ WORDS = st.lists(NUMBERS | st.integers(0, 0xFFFFFFFF), min_size=16, max_size=16)
 
 
 @pytest.mark.thorough
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(programs(), WORDS, st.sets(OFFSETS))
 def test_what_a_program_returns_is_among_the_answers(program, words, known):
     answers = cbpf.returned(cbpf.parse(raw(program)), {offset: words[offset // 4] for offset in known})
     assert run(program, words) in answers or None in answers
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(programs(), WORDS)
 def test_with_all_data_known_the_answer_is_one(program, words):
     known = {4 * at: word for at, word in enumerate(words)}
@@ -33,7 +33,7 @@ SMALL = st.integers(0, 3)
 COMPARING = [0x15, 0x25, 0x35]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(programs(tests=COMPARING, calculates=False, masks=False, constants=SMALL, offsets=st.sampled_from([16, 24])))
 def test_programs_that_only_compare_get_no_answer_too_many(program):
     # With constants below 4 no program can tell two words apart that are both above.

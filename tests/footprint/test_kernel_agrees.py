@@ -115,7 +115,7 @@ def test_calls_of_i386_are_answered_alike(kernel, file):
         assert answer in filters.answers([program], number, table.architecture)
 
 
-@settings(max_examples=25, deadline=None, database=None, phases=[Phase.generate])
+@settings(max_examples=25, database=None, phases=[Phase.generate])
 @given(programs(tests=JUMPS, calculates=False))
 def test_filters_of_chance_are_answered_alike(kernel, program):
     # What it returns, by where: an error of that number.

@@ -24,7 +24,7 @@ def test_damaged_seeds_and_any_bytes_pass(name):
     target = TARGETS[name]
     seeds = list(SEEDS[name]())
 
-    @settings(deadline=None, max_examples=300, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=300, suppress_health_check=list(HealthCheck))
     @given(st.sampled_from(seeds), edits)
     def damaged(seed, changes):
         data = bytearray(seed)
@@ -33,7 +33,7 @@ def test_damaged_seeds_and_any_bytes_pass(name):
             data[at : at + gone] = come
         target(bytes(data))
 
-    @settings(deadline=None, max_examples=100)
+    @settings(max_examples=100)
     @given(st.binary(max_size=500))
     def any_bytes(data):
         target(data)

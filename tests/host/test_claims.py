@@ -367,7 +367,7 @@ def watched(tmp_path, monkeypatch):
 
 
 @pytest.mark.thorough
-@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=600, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(text=mutated(), flip=st.one_of(st.none(), st.tuples(st.integers(0, 1 << 12), st.integers(0, 255))))
 def test_no_entry_makes_tare_touch_what_is_not_its_own(watched, text, flip):
     watched.furnish()

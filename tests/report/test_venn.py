@@ -105,7 +105,7 @@ COUNTS = st.lists(st.integers(0, 10_000), min_size=7, max_size=7)
 SUBSETS = [names for size in (1, 2, 3) for names in itertools.combinations("ABC", size)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(COUNTS)
 def test_every_number_is_told_once_and_stands_in_its_region(counts: list[int]) -> None:
     regions = {names: count for names, count in zip(SUBSETS, counts, strict=True) if count}

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -19,8 +19,6 @@ from tare.errors import SessionError
 from tare.session import PipeStream, Session, frames, messages
 
 HEADER = 8
-#: a loaded machine is no failure
-UNTIMED = settings(deadline=None)
 
 frame = st.one_of(
     st.builds(frames.MessageFrame, st.binary(max_size=200)),
@@ -47,14 +45,12 @@ def decode(stream: bytes, places: list[int], *, noise: bool = False) -> list[fra
     return got
 
 
-@UNTIMED
 @given(st.binary(max_size=2000), cuts, st.booleans())
 def test_any_bytes_are_frames_or_refused(stream: bytes, places: list[int], noise: bool) -> None:
     with suppress(frames.FrameError):
         decode(stream, places, noise=noise)
 
 
-@UNTIMED
 @given(st.integers(1, 2), st.integers(0, 2**32 - 1), st.binary(max_size=300), cuts)
 def test_a_length_beyond_the_limit_is_refused_at_once(kind: int, length: int, rest: bytes, places: list[int]) -> None:
     stream = b"TR\x01" + bytes([kind]) + length.to_bytes(4, "little") + rest
@@ -65,13 +61,11 @@ def test_a_length_beyond_the_limit_is_refused_at_once(kind: int, length: int, re
     assert length <= frames.MAX_PAYLOAD
 
 
-@UNTIMED
 @given(st.lists(frame, max_size=6), cuts)
 def test_frames_are_the_same_however_they_are_cut(many: list[frames.Frame], places: list[int]) -> None:
     assert decode(encode(many), places) == many
 
 
-@UNTIMED
 @given(st.lists(frame, min_size=1, max_size=4), st.integers(0, 10_000))
 def test_what_is_missing_is_waited_for(many: list[frames.Frame], lost: int) -> None:
     stream = encode(many)
@@ -80,7 +74,6 @@ def test_what_is_missing_is_waited_for(many: list[frames.Frame], lost: int) -> N
     assert len(got) < len(many)
 
 
-@UNTIMED
 @given(st.binary(max_size=500).filter(lambda noise: b"TR\x01\x01" not in noise + b"TR"), cuts)
 def test_noise_before_the_first_frame_is_kept(noise: bytes, places: list[int]) -> None:
     first = frames.MessageFrame(b"{}")
@@ -106,14 +99,12 @@ likely_reply = st.builds(
 )
 
 
-@UNTIMED
 @given(st.binary(max_size=300) | st.builds(lambda value: json.dumps(value).encode(), json_values | likely_reply))
 def test_any_json_is_a_reply_or_refused_in_one_line(payload: bytes) -> None:
     targets.check_reply(payload)
 
 
 @pytest.mark.thorough
-@UNTIMED
 @given(st.lists(likely_reply | st.binary(max_size=40), max_size=6), st.binary(max_size=20))
 def test_a_session_survives_anything_with_a_session_error(answers: list[Any], rest: bytes) -> None:
     """The whole stream is in a file, so that its end is sure to come."""

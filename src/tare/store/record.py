@@ -77,6 +77,7 @@ class WorkloadRecord(_Frozen):
     params: dict[Name, Value]
     metrics: list[MetricRecord] = Field(min_length=1)
     package: Text = ""  # as in `PlatformRecord`
+    revision: int = Field(default=1, ge=1, le=MAX)  # of how its figures are computed: two do not compare
     level: LevelRecord | None = None  # None: it is not one of a curve's
 
 

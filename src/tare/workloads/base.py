@@ -184,6 +184,7 @@ class Workload(ABC):
     source: ClassVar[Source | None] = None  # what instances run in place of the image, and of all else of the campaign
     profiles: ClassVar[Mapping[str, Params]]  # "quick" and "full"
     least: ClassVar[Mapping[str, float]] = {}  # the smallest value of a parameter with which it gives its figures
+    revision: ClassVar[int] = 1  # raised when its figures are computed otherwise: those of before do not compare
     by_default: ClassVar[bool] = False  # whether a campaign runs it when no workload was asked for
     level: ClassVar[Level | None] = None  # None: it is not one of a curve's
 

@@ -30,6 +30,7 @@ _KINDS: Mapping[str, type] = {
     "family": Family,
     "metrics": tuple,
     "work_unit": str,
+    "revision": int,
     "packages": tuple,
     "profiles": Mapping,
 }

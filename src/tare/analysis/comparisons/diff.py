@@ -68,6 +68,7 @@ class Lack(StrEnum):
     OLD = "old"  # the older side has it not
     NEW = "new"
     PARAMETERS = "parameters"  # it ran with others
+    REVISION = "revision"  # its figures were computed otherwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +253,9 @@ def _common(
             continue
         if other.params != workload.params:
             absent.append(Absent(Lack.PARAMETERS, workload.name))
+            continue
+        if other.revision != workload.revision:
+            absent.append(Absent(Lack.REVISION, workload.name))
             continue
         metrics = {metric.name: metric for metric in other.metrics}
         for number, metric in enumerate(workload.metrics):

@@ -227,7 +227,7 @@ def _grown(
 def _same_work(theirs: WorkloadRecord, newest: WorkloadRecord, metric: MetricRecord) -> bool:
     same = {each.name: each for each in theirs.metrics}.get(metric.name)
     return (
-        theirs.params == newest.params
+        (theirs.params, theirs.revision) == (newest.params, newest.revision)
         and same is not None
         and (same.unit, same.direction) == (metric.unit, metric.direction)
     )

@@ -167,6 +167,7 @@ def resume(
         same.check_cpus(record)
         check_disk()
         jobs = jobs_of(record)
+        same.check_workloads(record, [job.workload for job in jobs])
         image = host.image(job.workload for job in jobs)
         same.check_same(record, image, machine.gather())
         limits = record.resources
@@ -330,6 +331,7 @@ def _workload_record(job: Job) -> WorkloadRecord:
         params=dict(job.params),
         metrics=[MetricRecord.model_validate(asdict(metric)) for metric in workload.all_metrics],
         package=workloads.package(workload.name),
+        revision=workload.revision,
         level=None if workload.level is None else LevelRecord.model_validate(asdict(workload.level)),
     )
 

@@ -18,6 +18,7 @@ from tare.host.facts.machine import HostFacts
 from tare.image.build import Image
 from tare.store import CampaignRecord, LeftOut, Store
 from tare.workloads import registry as workloads
+from tare.workloads.base import Workload
 
 #: Facts of the host that decide what work costs on it; the others are settings, whose changes are reported.
 _DECISIVE = ("architecture", "kernel", "virtualised", "mitigations", "cpu.model", "cpu.threads")
@@ -61,6 +62,17 @@ def check_cpus(record: CampaignRecord) -> None:
         raise StoreError(
             f"the campaign runs on CPU {','.join(map(str, gone))}, which cannot be used here now",
             fix="give tare that CPU, or begin a new campaign",
+        )
+
+
+def check_workloads(record: CampaignRecord, present: Iterable[Workload]) -> None:
+    """Raise `StoreError` where this tare computes the figures of a workload otherwise."""
+    before = {workload.name: workload.revision for workload in record.workloads}
+    otherwise = [workload.name for workload in present if before[workload.name] != workload.revision]
+    if otherwise:
+        raise StoreError(
+            f"the figures of {', '.join(otherwise)} are computed otherwise by tare {tare.__version__}",
+            fix=f"resume with tare {record.tare_version}, or begin a new campaign",
         )
 
 
