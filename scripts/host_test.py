@@ -21,6 +21,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from tare.host import processes
 from tare.lab import recipe
@@ -86,10 +87,10 @@ _TABLE = re.compile(r"(<!-- results -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a job ended: the day, its exit code, how long it took with the lab's boot, and one line about it."""
+    """How a job ended: the day, whether it passed, how long it took with the lab's boot, and one line about it."""
 
     day: str
-    code: int
+    passed: bool
     seconds: float
     summary: str
 
@@ -111,11 +112,24 @@ def jobs(host: str) -> dict[str, list[str]]:
     return made
 
 
+def answer_of(output: str) -> dict[str, Any] | None:
+    """The JSON at the end of what a job printed; None where there is none."""
+    try:
+        answer: dict[str, Any] = json.loads("{" + re.split(r"^\{", output, maxsplit=1, flags=re.MULTILINE)[1])
+    except (IndexError, ValueError):
+        return None
+    return answer
+
+
+def passed(code: int, output: str) -> bool:
+    """Whether a job passed. A campaign ends with 0 also where a trial failed: that is in its report."""
+    return code == 0 and not (answer_of(output) or {}).get("failures")
+
+
 def summary(code: int, output: str, errors: str) -> str:
     """One line about a job, from what it printed."""
-    try:
-        answer = json.loads("{" + re.split(r"^\{", output, maxsplit=1, flags=re.MULTILINE)[1])
-    except (IndexError, ValueError):
+    answer = answer_of(output)
+    if answer is None:
         lines = errors.strip().splitlines()
         return f"ended with {code}: {lines[-1] if lines else 'no output'}"
     if "checks" in answer:
@@ -144,7 +158,7 @@ def table(cells: Mapping[tuple[str, str], str]) -> str:
 def cell(result: Result) -> str:
     """A job's result as the table has it."""
     text = result.summary.replace("|", "\\|")
-    return f"{'passed' if result.code == 0 else 'FAILED'}: {text} ({result.day}, {result.seconds / 60:.0f} min)"
+    return f"{'passed' if result.passed else 'FAILED'}: {text} ({result.day}, {result.seconds / 60:.0f} min)"
 
 
 def recorded(document: str) -> dict[tuple[str, str], str]:
@@ -196,8 +210,9 @@ def run(host: str, name: str, argv: Sequence[str]) -> Result:
         finally:
             processes.end(process)
     day = datetime.datetime.now(datetime.UTC).date().isoformat()
-    texts = (file.read_text(errors="replace") for file in (output, errors))
-    result = Result(day, code, round(time.monotonic() - began, 1), summary(code, *texts))
+    printed, said = (file.read_text(errors="replace") for file in (output, errors))
+    seconds = round(time.monotonic() - began, 1)
+    result = Result(day, passed(code, printed), seconds, summary(code, printed, said))
     (folder / f"{name}.json").write_text(json.dumps(asdict(result)))
     return result
 
@@ -220,10 +235,10 @@ def main(arguments: Sequence[str]) -> int:
                     parser.error(f"{host} has no job {name}; there are {', '.join(jobs(host))}")
             for name, argv in jobs(host).items():
                 before = known(RESULTS).get((host, name))
-                if (asked.only and name not in asked.only) or (before and before.code == 0 and not asked.again):
+                if (asked.only and name not in asked.only) or (before and before.passed and not asked.again):
                     continue
                 result = run(host, name, argv)
-                failed |= result.code != 0
+                failed |= not result.passed
                 print(f"{host} {name}: {cell(result)}", flush=True)
     document = DOCUMENT.read_text()
     made = table(recorded(document) | {where: cell(result) for where, result in known(RESULTS).items()})

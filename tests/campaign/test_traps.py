@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from tare.campaign.execution.slices import Share, Turn, read_result, tick
+from tare.campaign.execution.slices import LEAD_NS, Share, Turn, lead_ns, read_result, tick
 from tare.errors import ParseError
 from tare.host import cgroup
 from tare.model import Arm
 from tare.platforms import registry
 from tare.session import ProbeResult
-from tare.session.results import PartResult, ProbeSlice
+from tare.session.results import ClockOffset, PartResult, ProbeSlice
 from tare.workloads import registry as workloads
 
 # 1. A clock inside that ticks in 10 ms, as gVisor's thread clock does.
@@ -34,7 +34,7 @@ def _read(result, between=None):
         Share(Turn(number, 0, Arm("x"), 0, number), before, after, 90 * MS, None)
         for number, (before, after) in enumerate(between or [(-1, 10**18)] * len(result.slices))
     ]
-    return read_result(primes, result, shares, 0)
+    return read_result(primes, result, shares, 0, 100 * MS)
 
 
 @pytest.mark.parametrize("step_ns", [MS, 4 * MS, 10 * MS])
@@ -79,6 +79,21 @@ def test_a_slice_that_came_too_late_to_do_all_its_parts_has_no_figure_and_the_ot
     idle = ProbeSlice(second.start_ns, second.end_ns, {"events": PartResult(0, second.end_ns - second.start_ns)})
     with pytest.raises(ParseError, match="did no 'events' in a slice"):
         _read(ProbeResult((first, idle, third), 0))
+
+
+@pytest.mark.parametrize("had_ns", [0, 1, 20_000], ids=["none", "one ns", "20 us"])
+def test_slices_that_all_came_too_late_are_said_to_have_and_the_clock_is_not_to_blame(had_ns):
+    late = [
+        ProbeSlice(one.end_ns, one.end_ns + had_ns, {"events": PartResult(0, had_ns)}) for one in _ticking(1).slices
+    ]
+    with pytest.raises(ParseError, match="all of its 8 slices came too late"):
+        _read(ProbeResult(tuple(late), 0))
+
+
+def test_an_agent_that_answers_slowly_is_told_its_slices_sooner():
+    quick, slow = ClockOffset(0, 50_000), ClockOffset(0, 200 * MS)  # the emulated guest of an emulated host
+    assert LEAD_NS <= lead_ns([quick, quick]) < 1.1 * LEAD_NS
+    assert lead_ns([quick, slow]) > 10 * slow.uncertainty_ns
 
 
 # 2. A control group's weight is a treatment: all have the same, native too.

@@ -42,13 +42,16 @@ def test_a_summary_has_what_is_broken_or_left_or_the_last_words(host_test):
     assert host_test.summary(1, left, "") == "code 1, left: + module: tun"
     report = '{"platforms": [{}, {}], "left_out": [{"platform": "lxd"}], "failures": [{"platform": "runc"}]}'
     assert host_test.summary(0, report, "") == "2 platforms; left out: lxd; failures: runc"
-    assert host_test.summary(0, '{"platforms": [{}], "left_out": [], "failures": []}', "") == "1 platforms"
+    assert not host_test.passed(0, report)
+    well = '{"platforms": [{}], "left_out": [], "failures": []}'
+    assert (host_test.summary(0, well, ""), host_test.passed(0, well)) == ("1 platforms", True)
+    assert not host_test.passed(1, well)
     assert host_test.summary(1, "", "lab: ready\nerror: no lxc\n") == "ended with 1: error: no lxc"
 
 
 def test_the_table_says_what_was_not_run_and_what_failed(host_test):
-    passed = host_test.Result("2026-11-23", 0, 600.0, "21 kept")
-    failed = host_test.Result("2026-11-23", 1, 60.0, "code 1, left: a|b")
+    passed = host_test.Result("2026-11-23", True, 600.0, "21 kept")
+    failed = host_test.Result("2026-11-23", False, 60.0, "code 1, left: a|b")
     cells = {("debian12", "runc"): host_test.cell(passed), ("debian13", "runc"): host_test.cell(failed)}
     table = host_test.table(cells)
     assert "| runc | passed: 21 kept (2026-11-23, 10 min) | FAILED: code 1, left: a\\|b (2026-11-23, 1 min) |" in table

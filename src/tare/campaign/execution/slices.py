@@ -25,6 +25,7 @@ from tare.campaign.plan.schedule import Stage
 from tare.errors import Failed, ParseError, UnsupportedError, attempt
 from tare.model import Arm, Sample, SliceFacts
 from tare.session import MAX_SLICES, ClockOffset, Probe, ProbeResult, Refused
+from tare.session.results import ProbeSlice
 from tare.workloads.base import Params, SliceWorkload
 from tare.workloads.contract import checked
 
@@ -32,8 +33,9 @@ T = TypeVar("T")
 
 #: Idle time between two slices: the one before may end late, and the host reads the counters in the middle.
 GAP_NS = 10_000_000
-#: From the moment when the last agent has its instants to the first slice.
-LEAD_NS = 100_000_000
+#: How long before the first slice the agents are sent their instants: so long, and the slowest one's fastest round trip
+#: so many times, as a message now and then takes several times as long.
+LEAD_NS, LEAD_ROUND_TRIPS = 100_000_000, 20
 #: Longest time for a probe to allocate what it needs, beyond its warm-up.
 WARM_LIMIT_S = 20.0
 #: A clock whose steps are longer than this share of a slice distorts the figures (METHOD, trap 1); fewer readings than
@@ -246,7 +248,7 @@ class _Phase:
         ready = [[arm for arm in order if arm in self.probes] for order in rounds]
         if at_once:  # an arm whose partner is lost cannot run a duet
             ready = [order for order, all_of in zip(ready, rounds, strict=True) if len(order) == len(all_of)]
-        first_ns = time.monotonic_ns() + LEAD_NS
+        first_ns = time.monotonic_ns() + lead_ns(self.offsets[arm] for arm in self.probes)
         turns = plan_turns(ready, first_ns, self.slice_ns, gap_ns=self.gap_ns, at_once=at_once, own_cpus=own_cpus)
         for arm, probe in self.probes.items():
             offset = self.offsets[arm]
@@ -310,7 +312,7 @@ class _Phase:
         result = self.probes[arm].wait(time_limit_s=GRACE_S)
         if shares:
             result = replace(result, slices=result.slices[:-1])  # without the closing slice
-        return read_result(self.workload, result, shares, self.offsets[arm].offset_ns)
+        return read_result(self.workload, result, shares, self.offsets[arm].offset_ns, self.slice_ns)
 
 
 @contextlib.contextmanager
@@ -335,7 +337,15 @@ def _as_unsupported(error: Exception) -> Exception:
     return UnsupportedError(error.what) if isinstance(error, Refused) and error.code == UNSUPPORTED else error
 
 
-def read_result(workload: SliceWorkload, result: ProbeResult, shares: Sequence[Share], offset_ns: int) -> Sliced:
+def lead_ns(offsets: Iterable[ClockOffset]) -> int:
+    """How long before the first slice the agents are told, in ns: more where a message takes long to be answered."""
+    round_trips = (2 * offset.uncertainty_ns for offset in offsets)
+    return LEAD_NS + LEAD_ROUND_TRIPS * max(round_trips, default=0)
+
+
+def read_result(
+    workload: SliceWorkload, result: ProbeResult, shares: Sequence[Share], offset_ns: int, slice_ns: int
+) -> Sliced:
     """Join what the agent reports with the host's readings (CPU time of the instance and its daemons, by turn).
 
     A slice that began before the reading ahead of it was complete, or ended after the next reading had begun (the host
@@ -344,9 +354,10 @@ def read_result(workload: SliceWorkload, result: ProbeResult, shares: Sequence[S
     """
     if len(shares) != len(result.slices):
         raise ParseError(f"{len(shares)} slices were planned, the agent reports {len(result.slices)}")
+    if all(_missed(done, slice_ns) for done in result.slices):
+        raise ParseError(f"all of its {len(shares)} slices came too late")
     tick_ns = tick(result)
-    longest = max((done.end_ns - done.start_ns for done in result.slices), default=0)
-    if tick_ns > COARSEST * longest:
+    if tick_ns > COARSEST * slice_ns:
         raise ParseError(f"the clock inside ticks every {tick_ns / 1e6:g} ms: too coarse for slices of such a length")
     samples: list[Sample] = []
     facts: list[SliceFacts] = []
@@ -357,16 +368,21 @@ def read_result(workload: SliceWorkload, result: ProbeResult, shares: Sequence[S
         late_ns = start_ns - turn.start_ns
         # A slice so late that its time was over, or too short for all parts, is in the facts and gives no figure.
         idle = any(part.work <= 0 or part.wall_ns <= 0 for part in done.parts.values())
-        if wall_ns > 0 and not (idle and 2 * wall_ns < longest):
+        if wall_ns > 0 and not (idle and 2 * wall_ns < slice_ns):
             parts: dict[str, tuple[float, int]] = {name: (part.work, part.wall_ns) for name, part in done.parts.items()}
             figures = workload.read_slice(parts, cpu)
             samples += [Sample(name, value, turn.round) for name, value in figures.items()]
         facts.append(SliceFacts(turn.round, turn.position, start_ns, wall_ns, cpu, share.daemon_cpu_ns, late_ns))
     if not samples:
-        raise ParseError(f"all of its {len(shares)} slices came too late")
+        raise ParseError(f"none of its {len(shares)} slices had time for all of its parts")
     own, shared = _total(share.cpu_ns for share in shares), _total(share.daemon_cpu_ns for share in shares)
     work = sum(part.work for done in result.slices for part in done.parts.values()) / workload.work_scale
     return Sliced(checked(workload, samples), tuple(facts), own, shared, work)
+
+
+def _missed(done: ProbeSlice, slice_ns: int) -> bool:
+    """Whether a slice began so late that nothing was done in it."""
+    return not any(part.work > 0 for part in done.parts.values()) and 2 * (done.end_ns - done.start_ns) < slice_ns
 
 
 def tick(result: ProbeResult) -> int:
