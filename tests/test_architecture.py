@@ -70,8 +70,14 @@ def _tree(file):
     return ast.parse(file.read_text())
 
 
+@functools.cache
+def _nodes(file):
+    """All nodes of a module: to walk its tree takes as long as to parse it."""
+    return list(ast.walk(_tree(file)))
+
+
 def _imports(file):
-    for node in ast.walk(_tree(file)):
+    for node in _nodes(file):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -107,26 +113,25 @@ SQL = re.compile(
 )
 
 
-def _texts(tree):
+def _texts(file):
     """Every text of a module but its docstrings, which may name anything."""
     docstrings = {
         node.body[0].value
-        for node in ast.walk(tree)
+        for node in _nodes(file)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
         and node.body
         and isinstance(node.body[0], ast.Expr)
     }
     return (
         node.value
-        for node in ast.walk(tree)
+        for node in _nodes(file)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in docstrings
     )
 
 
 def _of_the_database(file):
-    tree = _tree(file)
     public = {*store.__all__} | {"outputs.py": {"places"}, "share.py": {"share"}}.get(file.name, set())
-    for node in ast.walk(tree):
+    for node in _nodes(file):
         if isinstance(node, ast.ImportFrom) and node.module == "tare.store":
             yield from (f"not public: {alias.name}" for alias in node.names if alias.name not in public)
     for name in _imports(file):
@@ -134,7 +139,7 @@ def _of_the_database(file):
             yield name
         if name.startswith("tare.store."):
             yield f"take it from tare.store: {name}"
-    yield from (text for text in _texts(tree) if SQL.search(text))
+    yield from (text for text in _texts(file) if SQL.search(text))
 
 
 def test_only_the_store_knows_that_a_campaign_is_in_a_database():
@@ -146,7 +151,7 @@ def test_only_the_store_knows_that_a_campaign_is_in_a_database():
 def test_one_place_makes_and_opens_stores():
     opened = set()
     for file in _modules():
-        for node in ast.walk(_tree(file)):
+        for node in _nodes(file):
             if isinstance(node, ast.Name) and node.id == "SqliteStore":
                 opened.add(str(file.relative_to(SOURCE)))
     assert opened == {"store/opening.py", "store/sqlite.py", "store/share.py"}
@@ -173,7 +178,7 @@ def test_one_place_starts_processes():
     starters = {"run", "Popen", "call", "check_call", "check_output", "system", "popen", "fork", "posix_spawn", "execv"}
     guilty = []
     for file in _modules():
-        for node in ast.walk(_tree(file)):
+        for node in _nodes(file):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in starters:
                 owner = node.func.value
                 if isinstance(owner, ast.Name) and owner.id in {"subprocess", "os"}:
@@ -207,9 +212,7 @@ def _prints(node):
 
 def test_one_place_prints():
     # What a guest says is cleaned there: a second way to a terminal would be a way around it.
-    guilty = {
-        str(file.relative_to(SOURCE)) for file in _modules() if any(_prints(node) for node in ast.walk(_tree(file)))
-    }
+    guilty = {str(file.relative_to(SOURCE)) for file in _modules() if any(_prints(node) for node in _nodes(file))}
     assert guilty == {"clean.py", "cli/console.py"}
 
 
@@ -282,9 +285,9 @@ def test_the_agent_goes_down_one_way():
     graphlib.TopologicalSorter(uses).prepare()  # CycleError names the circle
 
 
-def _shell_scripts(tree):
+def _shell_scripts(nodes):
     """The script of every command line ``sh -c SCRIPT`` that is written as a list or tuple, whatever is around it."""
-    for node in ast.walk(tree):
+    for node in nodes:
         words = node.elts if isinstance(node, ast.List | ast.Tuple) else node.args if isinstance(node, ast.Call) else []
         for shell, option, script in zip(words, words[1:], words[2:], strict=False):
             argv_start = [word.value if isinstance(word, ast.Constant) else None for word in (shell, option)]
@@ -293,10 +296,10 @@ def _shell_scripts(tree):
 
 
 def _unfixed_scripts(file):
-    tree = _tree(file)
+    nodes = _nodes(file)
     local = {  # what a function calls by a name
         node.targets[0].id: node.value
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
     }
 
@@ -308,9 +311,9 @@ def _unfixed_scripts(file):
             return (name not in local or fixed(local[name])) if name.isupper() else fixed(local.get(name))
         return isinstance(node, ast.Constant)
 
-    texts = (node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr))
+    texts = (node for node in nodes if isinstance(node, ast.JoinedStr))
     scripts = [node for node in texts if re.search(r"(^|[\s/])sh -c", ast.unparse(node))]
-    for script in [*_shell_scripts(tree), *scripts]:
+    for script in [*_shell_scripts(nodes), *scripts]:
         if not fixed(script):
             yield f"line {script.lineno}: {ast.unparse(script)}"
 

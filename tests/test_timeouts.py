@@ -108,7 +108,12 @@ def unstretched(text):
     return reader.wrong
 
 
+#: Without one of these words there is nothing to find: to parse all files and go through them takes seconds.
+WORDS = re.compile("(limit|grace|timeout|last_words)_s|timeout|monotonic", re.IGNORECASE)
+
+
 def test_every_limit_is_stretched_by_whoever_waits():
     files = [file for file in SOURCE.rglob("*.py") if file.name != "timeouts.py"]
-    by_file = {str(file.relative_to(SOURCE)): unstretched(file.read_text()) for file in files}
+    texts = {str(file.relative_to(SOURCE)): file.read_text() for file in files}
+    by_file = {name: unstretched(text) for name, text in texts.items() if WORDS.search(text)}
     assert {name: wrong for name, wrong in by_file.items() if wrong} == {}

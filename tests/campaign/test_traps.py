@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tare.campaign.execution.slices import LEAD_NS, Share, Turn, lead_ns, read_result, tick
+from tare.campaign.execution.slices import LEAD_NS, Share, Turn, lead_of, read_result, tick
 from tare.errors import ParseError
 from tare.host import cgroup
 from tare.model import Arm
@@ -92,8 +92,8 @@ def test_slices_that_all_came_too_late_are_said_to_have_and_the_clock_is_not_to_
 
 def test_an_agent_that_answers_slowly_is_told_its_slices_sooner():
     quick, slow = ClockOffset(0, 50_000), ClockOffset(0, 200 * MS)  # the emulated guest of an emulated host
-    assert LEAD_NS <= lead_ns([quick, quick]) < 1.1 * LEAD_NS
-    assert lead_ns([quick, slow]) > 10 * slow.uncertainty_ns
+    assert LEAD_NS <= lead_of([quick, quick]) < 1.1 * LEAD_NS
+    assert lead_of([quick, slow]) > 10 * slow.uncertainty_ns
 
 
 # 2. A control group's weight is a treatment: all have the same, native too.

@@ -248,7 +248,8 @@ class _Phase:
         ready = [[arm for arm in order if arm in self.probes] for order in rounds]
         if at_once:  # an arm whose partner is lost cannot run a duet
             ready = [order for order, all_of in zip(ready, rounds, strict=True) if len(order) == len(all_of)]
-        first_ns = time.monotonic_ns() + lead_ns(self.offsets[arm] for arm in self.probes)
+        lead_ns = lead_of(self.offsets[arm] for arm in self.probes)
+        first_ns = time.monotonic_ns() + lead_ns
         turns = plan_turns(ready, first_ns, self.slice_ns, gap_ns=self.gap_ns, at_once=at_once, own_cpus=own_cpus)
         for arm, probe in self.probes.items():
             offset = self.offsets[arm]
@@ -337,7 +338,7 @@ def _as_unsupported(error: Exception) -> Exception:
     return UnsupportedError(error.what) if isinstance(error, Refused) and error.code == UNSUPPORTED else error
 
 
-def lead_ns(offsets: Iterable[ClockOffset]) -> int:
+def lead_of(offsets: Iterable[ClockOffset]) -> int:
     """How long before the first slice the agents are told, in ns: more where a message takes long to be answered."""
     round_trips = (2 * offset.uncertainty_ns for offset in offsets)
     return LEAD_NS + LEAD_ROUND_TRIPS * max(round_trips, default=0)
