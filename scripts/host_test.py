@@ -121,9 +121,11 @@ def answer_of(output: str) -> dict[str, Any] | None:
     return answer
 
 
-def passed(code: int, output: str) -> bool:
-    """Whether a job passed. A campaign ends with 0 also where a trial failed: that is in its report."""
-    return code == 0 and not (answer_of(output) or {}).get("failures")
+def passed(name: str, code: int, output: str) -> bool:
+    """Whether a job passed. A campaign ends with 0 also where a trial failed, or some of its platforms are left out."""
+    answer = answer_of(output) or {}
+    missing = [] if name == "everything" else answer.get("left_out")
+    return code == 0 and not answer.get("failures") and not missing
 
 
 def summary(code: int, output: str, errors: str) -> str:
@@ -212,7 +214,7 @@ def run(host: str, name: str, argv: Sequence[str]) -> Result:
     day = datetime.datetime.now(datetime.UTC).date().isoformat()
     printed, said = (file.read_text(errors="replace") for file in (output, errors))
     seconds = round(time.monotonic() - began, 1)
-    result = Result(day, passed(code, printed), seconds, summary(code, printed, said))
+    result = Result(day, passed(name, code, printed), seconds, summary(code, printed, said))
     (folder / f"{name}.json").write_text(json.dumps(asdict(result)))
     return result
 

@@ -194,9 +194,16 @@ def test_what_only_one_side_has_and_what_differs_is_said(make: Make, tmp_path: P
     assert [(fact.fact, fact.new) for fact in comparison.facts] == [("runc", "99")]
 
 
-@pytest.mark.parametrize("other", [{"params": {"more": 1}}, {"revision": 2}], ids=["parameters", "revision"])
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        ({"params": {"more": 1}}, r"have no figure in common \(fix: name campaigns of one plan"),
+        ({"revision": 2}, "have no figure in common: those of prime-slices are computed differently"),
+    ],
+    ids=["parameters", "revision"],
+)
 def test_what_was_done_or_computed_otherwise_is_not_compared(
-    make: Make, tmp_path: Path, other: dict[str, object]
+    make: Make, tmp_path: Path, other: dict[str, object], why: str
 ) -> None:
     record = fake_campaign.record(SHAPE)
     [workload] = record.workloads
@@ -204,7 +211,7 @@ def test_what_was_done_or_computed_otherwise_is_not_compared(
     with create_store(tmp_path / "new.tare", record.model_copy(update={"workloads": [changed]})) as store:
         for _, trials in fake_campaign._blocks(SHAPE):
             store.commit_trials(trials)
-    with pytest.raises(UsageError, match="have no figure in common"):
+    with pytest.raises(UsageError, match=why):
         compared(make("old"), tmp_path / "new.tare")
 
 

@@ -116,6 +116,7 @@ def test_a_campaign_that_did_or_computed_otherwise_is_no_point_of_the_series(oth
     trend = history(days, Thresholds())
     assert {len(series.points) for series in trend.series} == {11}
     assert all(4 not in {point.campaign for point in series.points} for series in trend.series)
+    assert [(entry.name, entry.why, entry.text) for entry in trend.left_out] == [("c.tare", Why.WORK, workload.name)]
 
 
 def test_thresholds_leave_out_what_they_ignore():

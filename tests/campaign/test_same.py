@@ -9,10 +9,12 @@ from campaign.fakes import FakePlatform, a_plan, a_record
 from tare.campaign.execution import conduct, same, trust
 from tare.campaign.execution.preflight import Ready
 from tare.campaign.host_session import HostSession
+from tare.campaign.plan.plan import job_of
 from tare.errors import StoreError, UsageError
 from tare.host.facts import machine
 from tare.platforms.base import Availability
 from tare.store import PlatformRecord, create_store
+from tare.workloads import registry
 
 IMAGE = SimpleNamespace(hash="0123abcd" * 8)
 HERE = machine.gather()
@@ -52,13 +54,24 @@ def test_the_same_bits_on_the_same_host_are_welcome_and_nothing_is_noted():
     assert list(same.notes(record, HERE, _ready())) == []
 
 
+def test_the_revision_of_a_workload_is_recorded_unless_it_is_the_first():
+    redis, primes = (
+        conduct._workload_record(job_of(registry.get(name), registry.get(name).profiles["quick"], None))
+        for name in ("redis", "primes")
+    )
+    assert redis.model_dump()["revision"] == registry.get("redis").revision == 2
+    assert "revision" not in primes.model_dump(mode="json"), "a tare that does not know it can resume this"
+    assert type(primes).model_validate(primes.model_dump()) == primes
+
+
 def test_figures_that_are_computed_otherwise_now_are_not_added():
     record, present = _record(), [job.workload for job in a_plan().jobs]
-    same.check_workloads(record, present)
+    same.check_revisions(record, present)
     [first, *others] = record.workloads
     changed = record.model_copy(update={"workloads": [first.model_copy(update={"revision": 7}), *others]})
-    with pytest.raises(StoreError, match=f"the figures of {first.name} are computed otherwise by tare"):
-        same.check_workloads(changed, present)
+    with pytest.raises(StoreError, match=f"the revision of {first.name}'s figures was 7, and is 1"):
+        same.check_revisions(changed, present)
+    same.check_revisions(changed.model_copy(update={"workloads": others}), present)
 
 
 @pytest.mark.parametrize(
@@ -171,6 +184,14 @@ class TestResume:
         ) as refused:
             resume(_record())
         assert "\n" not in str(refused.value)
+
+    def test_a_workload_whose_figures_are_computed_otherwise_now_is_named(self, resume, monkeypatch):
+        monkeypatch.setattr(HostSession, "image", lambda host, workloads: IMAGE)
+        monkeypatch.setattr(conduct, "check_disk", lambda: None)
+        job = job_of(registry.get("redis"), registry.get("redis").profiles["quick"], None)
+        before = conduct._workload_record(job).model_copy(update={"revision": 1})
+        with pytest.raises(StoreError, match="the revision of redis's figures was 1, and is 2"):
+            resume(_record(workloads=[before]))
 
     def test_one_that_this_tare_does_not_know_is_named(self, resume, monkeypatch):
         monkeypatch.setattr(HostSession, "image", lambda host, workloads: IMAGE)

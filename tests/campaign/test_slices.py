@@ -1,6 +1,7 @@
 """What the agents are told of their slices, and the thread that reads between them; the agents here only listen."""
 
 import os
+import time
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
@@ -68,6 +69,15 @@ def test_nobody_ends_before_all_slices_are_over(running_instances):
     assert start >= last + slices.GAP_NS
     assert all(sliced.error is None for sliced in done.values())
     assert {len(sliced.slices) for sliced in done.values()} == {2}  # the closing one is none of them
+
+
+def test_agents_that_answer_slowly_are_told_earlier(running_instances):
+    round_trip_ns = 5_000_000
+    running_instances[ARMS[1]].session.sync_clock = lambda: ClockOffset(0, round_trip_ns // 2)
+    began_ns = time.monotonic_ns()
+    slices.run_slices(registry.get("primes"), PARAMS, Stage("primes", Mode.SLICES, ARMS, (ARMS,)), running_instances)
+    first = min(start for running in running_instances.values() for start, _ in running.session.plan)
+    assert first - began_ns >= slices.LEAD_NS + 10 * round_trip_ns
 
 
 def test_the_thread_that_reads_comes_first_only_while_it_reads():

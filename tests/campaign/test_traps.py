@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tare.campaign.execution.slices import LEAD_NS, Share, Turn, lead_of, read_result, tick
+from tare.campaign.execution.slices import LEAD_NS, MAX_LEAD_NS, Share, Turn, lead_of, read_result, tick
 from tare.errors import ParseError
 from tare.host import cgroup
 from tare.model import Arm
@@ -90,10 +90,11 @@ def test_slices_that_all_came_too_late_are_said_to_have_and_the_clock_is_not_to_
         _read(ProbeResult(tuple(late), 0))
 
 
-def test_an_agent_that_answers_slowly_is_told_its_slices_sooner():
+def test_an_agent_that_answers_slowly_is_sent_its_slices_earlier():
     quick, slow = ClockOffset(0, 50_000), ClockOffset(0, 200 * MS)  # the emulated guest of an emulated host
     assert LEAD_NS <= lead_of([quick, quick]) < 1.1 * LEAD_NS
     assert lead_of([quick, slow]) > 10 * slow.uncertainty_ns
+    assert lead_of([ClockOffset(0, 10**12)]) == MAX_LEAD_NS
 
 
 # 2. A control group's weight is a treatment: all have the same, native too.

@@ -1,6 +1,7 @@
 """`tare surface` as a user calls it, on processes that run already."""
 
 import contextlib
+import itertools
 import json
 import os
 import subprocess
@@ -67,6 +68,32 @@ def test_a_program_listed_only_at_the_second_look_is_read_too():
         second.kill()
         assert {tasks.pid for tasks in surface.tasks} == {first.pid, second.pid}
         assert surface.calls["mount"] is Call.ALLOWED  # the second may
+
+
+@pytest.mark.host
+def test_a_program_that_another_of_its_name_replaces_meanwhile_is_no_reason_to_miss_the_other():
+    with restricted() as first, subprocess.Popen(["sleep", "60"]) as second, subprocess.Popen(["sleep", "60"]) as third:
+
+        class Replacing(Reader):
+            def _tasks(self, side):
+                second.kill()
+                second.wait()
+                return super()._tasks(side)
+
+        lists = iter([[first.pid, second.pid], *[[first.pid, third.pid]] * 2])
+        surface = Replacing().surface("two", lambda: next(lists))
+        third.kill()
+        assert {tasks.pid for tasks in surface.tasks} == {first.pid, third.pid}
+        assert surface.unread == ()
+
+
+@pytest.mark.host
+def test_where_programs_come_and_go_all_the_time_the_surface_says_that_some_are_missed():
+    with restricted() as first, subprocess.Popen(["sleep", "60"]) as second:
+        lists = itertools.cycle([[first.pid], [first.pid, second.pid]])
+        surface = Reader().surface("two", lambda: next(lists))
+        second.kill()
+        assert "came and went" in surface.unread[0]
 
 
 #: Calls nothing but read(2) from then on.

@@ -1,7 +1,12 @@
 """Surfaces of real sandboxes: what is said to be denied is really tried, and the sandbox goes on as it was."""
 
+import os
+import signal
+
 import pytest
 
+from tare.errors import SessionError
+from tare.footprint import live
 from tare.footprint.model import Call
 from tare.footprint.surface import Reader
 from tare.model import Arm
@@ -32,6 +37,22 @@ def looked_at(launcher, reader, name):
     finally:
         live.stop()
         platform.close()
+
+
+def test_an_instance_that_ends_while_it_is_read_has_no_surface(launcher):
+    class Killing(Reader):
+        def surface(self, platform, list_pids):
+            read = super().surface(platform, list_pids)
+            for pid in list_pids():
+                os.kill(pid, signal.SIGKILL)
+            return read
+
+    [platform] = registry.choose(["runc"])
+    assert platform.detect().available
+    platform.prepare(launcher.image)
+    with pytest.raises(SessionError):
+        live._started(Killing(), platform, launcher, lambda _: None)
+    platform.close()
 
 
 def roles(surface):

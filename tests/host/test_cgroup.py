@@ -1,3 +1,4 @@
+import errno
 import os
 import time
 from pathlib import Path
@@ -17,6 +18,26 @@ cgroup /sys/fs/cgroup/memory cgroup rw,relatime,memory 0 0
 cgroup /sys/fs/cgroup/systemd cgroup rw,relatime,name=systemd 0 0
 cgroup2 /sys/fs/cgroup/unified cgroup2 rw,relatime 0 0
 """
+
+
+@pytest.mark.parametrize("number", [errno.ENOENT, errno.ENODEV, errno.EOPNOTSUPP, errno.EMFILE, errno.ENOMEM])
+def test_only_a_group_that_is_gone_or_has_but_threads_lists_no_process(tmp_path, monkeypatch, number):
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "cgroup.procs").write_text("7\n")
+    (tmp_path / "cgroup.procs").write_text("5\n")
+    opened = os.open
+
+    def open_(path, *arguments, **places):
+        if path == "cgroup.procs" and os.fstat(places["dir_fd"]).st_ino == tmp_path.stat().st_ino:
+            raise OSError(number, os.strerror(number))
+        return opened(path, *arguments, **places)
+
+    monkeypatch.setattr(cgroup.os, "open", open_)
+    if number in {errno.EMFILE, errno.ENOMEM}:
+        with pytest.raises(OSError, match=os.strerror(number)):
+            cgroup._pids([tmp_path])
+    else:
+        assert cgroup._pids([tmp_path]) == {7}
 
 
 def test_a_hybrid_host_is_limited_by_v1():

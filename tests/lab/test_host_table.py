@@ -42,10 +42,13 @@ def test_a_summary_has_what_is_broken_or_left_or_the_last_words(host_test):
     assert host_test.summary(1, left, "") == "code 1, left: + module: tun"
     report = '{"platforms": [{}, {}], "left_out": [{"platform": "lxd"}], "failures": [{"platform": "runc"}]}'
     assert host_test.summary(0, report, "") == "2 platforms; left out: lxd; failures: runc"
-    assert not host_test.passed(0, report)
+    assert not host_test.passed("everything", 0, report)
     well = '{"platforms": [{}], "left_out": [], "failures": []}'
-    assert (host_test.summary(0, well, ""), host_test.passed(0, well)) == ("1 platforms", True)
-    assert not host_test.passed(1, well)
+    assert (host_test.summary(0, well, ""), host_test.passed("containers", 0, well)) == ("1 platforms", True)
+    assert not host_test.passed("containers", 1, well)
+    without = '{"platforms": [{}], "left_out": [{"platform": "lxd"}], "failures": []}'
+    assert host_test.passed("everything", 0, without)
+    assert not host_test.passed("containers", 0, without)
     assert host_test.summary(1, "", "lab: ready\nerror: no lxc\n") == "ended with 1: error: no lxc"
 
 

@@ -204,6 +204,12 @@ def test_a_neighbour_goes_on_for_longer_than_any_run_beside_it(workload):
         assert workload.inner_params(params).keys() == workload.inner.profiles["quick"].keys()
 
 
+def test_who_reads_figures_of_another_workload_has_its_revision():
+    readers = [workload for workload in registry.all_workloads().values() if hasattr(workload, "inner")]
+    assert {"redis-beside-cpu", "site-split"} <= {workload.name for workload in readers}
+    assert [workload.name for workload in readers if workload.revision < workload.inner.revision] == []
+
+
 def test_what_is_kept_is_the_rate_beside_of_that_alone():
     workload = registry.get("redis-beside-cpu")
     figures = workload.figures(*(Outcome({"get": rate, "get-p99": ms}, 1) for rate, ms in ((200.0, 2.0), (50.0, 5.0))))

@@ -206,6 +206,8 @@ PARAMS = registry.get("primes").profiles["quick"]
         ({"title": "two\nlines"}, "title that is not one line"),
         ({"family": "cpu time"}, "no family"),
         ({"work_unit": " "}, "no unit of work"),
+        ({"revision": 0}, "a revision below 1"),
+        ({"revision": "2"}, "no revision that is a int"),
         ({"metrics": ()}, "no metrics"),
         ({"metrics": (METRIC, METRIC)}, "a metric twice"),
         ({"metrics": (dataclasses.replace(METRIC, unit=""),)}, "without a unit"),

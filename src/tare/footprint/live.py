@@ -96,8 +96,8 @@ def _started(reader: Reader, platform: Platform, launcher: InstanceLauncher, pro
     try:
         progress(f"reading the filters of {platform.name}")
         surface = _read(reader, platform, live.instance)
-        if platform.has_agent:  # of an instance that has ended, what its daemon keeps of it for a moment was read
-            live.session.ping()
+        if platform.has_agent:
+            live.session.ping()  # of an instance that has ended, only its daemon's helpers were read
         return surface
     finally:
         live.stop()

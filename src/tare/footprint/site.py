@@ -105,6 +105,7 @@ def _image(request: SiteRequest, existing: Store | None, host: HostSession) -> I
         return host.image(needed, bare=request.bare)
     # Its parameters do not matter: nothing of it is run again.
     image = host.image([*needed, *(workloads.get(recorded.name) for recorded in existing.record.workloads)])
+    same.check_revisions(existing.record, (job.workload for job in request.jobs))
     same.check_same(existing.record, image, machine.gather())
     return image
 

@@ -22,8 +22,9 @@ NONE, STRICT, FILTER = 0, 1, 2
 _MODES = {NONE: "none", STRICT: "strict", FILTER: "filter"}
 #: All that strict mode lets through (kernel/seccomp.c, mode1_syscalls).
 _STRICT = frozenset({"read", "write", "exit", "rt_sigreturn", "sigreturn"})
-#: How often a process is looked at again, one of whose threads ended meanwhile.
+#: How often a process is looked at again, one of whose threads ended meanwhile, and an instance, whose programs did.
 _TRIES = 5
+_RESTLESS = "programs came and went while they were read: what some of them may call is not in it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +57,25 @@ class Reader:
         self._other_tables = calls.others()
         self._known: dict[tuple[bytes, ...], Reach] = {}
 
-    def surface(self, platform: str, pids: Callable[[], Sequence[int]]) -> Surface:
-        """The surface of one instance, whose processes ``pids`` lists. Raises `HostError` when none of them lives."""
-        tasks = self._all_tasks(pids)
+    def surface(self, platform: str, list_pids: Callable[[], Sequence[int]]) -> Surface:
+        """The surface of one instance, with the processes that are listed. Raises `HostError` when none of them lives.
+
+        ``list_pids`` is called before and after the processes are read, which are read again where a program came or
+        went meanwhile. Without a container's own processes, those beside them would count as the tenant's
+        (`tare.footprint.sides`).
+        """
+        before = sides(list_pids())
+        for _ in range(_TRIES):
+            tasks = [group for side in before for group in self._tasks(side)]
+            after = sides(list_pids())
+            settled = _kinds(tasks) == _kinds(after)
+            if settled:
+                break
+            before = after
         counted = [group for group in tasks if group.counted]
         if not counted:
             raise HostError(f"{platform} has no process on this host that works for its tenant")
+        unread = [f"{group.role}: {group.unread}" for group in counted if group.unread]
         known = [group.calls for group in counted if group.calls is not None]
         names = self._table.numbers if known else ()
         together = {name: filters.most_permissive(of_group[name] for of_group in known) for name in names}
@@ -71,24 +85,10 @@ class Reader:
             kernel=calls.kernel(),
             of=len(self._table.numbers),
             calls=together or None,
-            unread=tuple(dict.fromkeys(f"{group.role}: {group.unread}" for group in counted if group.unread)),
+            unread=(*dict.fromkeys(unread), *([] if settled else [_RESTLESS])),
             tasks=tuple(tasks),
             abis=_widest([group.abis for group in counted]),
         )
-
-    def _all_tasks(self, pids: Callable[[], Sequence[int]]) -> list[Tasks]:
-        """The threads of all processes, read again where a kind of process came or went meanwhile.
-
-        Without a container's own processes, those beside them would count as the tenant's (`tare.footprint.sides`).
-        """
-        before = sides(pids())
-        for _ in range(_TRIES):
-            tasks = [group for side in before for group in self._tasks(side)]
-            after = sides(pids())
-            if _kinds(before) == _kinds(after):
-                break
-            before = after
-        return tasks
 
     def _tasks(self, side: Side) -> list[Tasks]:
         for _ in range(_TRIES):
@@ -178,9 +178,9 @@ class Reader:
         return Reach(0, answers, {name: ("kill thread",) for name, call in answers.items() if call is Call.KILL}, abis)
 
 
-def _kinds(processes: Iterable[Side]) -> set[tuple[str, str]]:
+def _kinds(processes: Iterable[Side | Tasks]) -> set[tuple[str, str]]:
     """What runs, however many of each: gVisor's stubs come and go."""
-    return {(side.program, side.role) for side in processes}
+    return {(process.program, process.role) for process in processes}
 
 
 def _abi(answers: Iterable[Call], *, in_kernel: bool | None) -> Abi:

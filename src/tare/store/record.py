@@ -77,7 +77,9 @@ class WorkloadRecord(_Frozen):
     params: dict[Name, Value]
     metrics: list[MetricRecord] = Field(min_length=1)
     package: Text = ""  # as in `PlatformRecord`
-    revision: int = Field(default=1, ge=1, le=MAX)  # of how its figures are computed: two do not compare
+    #: raised when its figures are computed otherwise: those of two revisions are not compared. The first is not
+    #: written: a tare that does not know the field would not resume the campaign.
+    revision: int = Field(default=1, ge=1, le=MAX, exclude_if=lambda revision: revision == 1)
     level: LevelRecord | None = None  # None: it is not one of a curve's
 
 

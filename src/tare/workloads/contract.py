@@ -113,6 +113,8 @@ def _texts(workload: Workload) -> Iterator[str]:
         yield f"has a name that is not lower case words joined by dashes: {workload.name!r}"
     if not workload.title.strip() or "\n" in workload.title:
         yield "has a title that is not one line"
+    if workload.revision < 1:
+        yield "has a revision below 1"
     if not workload.work_unit.strip():
         yield "has no unit of work"
     if not all(isinstance(package, str) for package in workload.packages):

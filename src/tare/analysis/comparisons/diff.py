@@ -202,6 +202,12 @@ def diff(old: Store, new: Store, thresholds: Thresholds, *, absolute: bool = Fal
                 estimate = _welch(before.logs, after.logs, metric.direction)
                 drafts.append((_draft(name, workload, metric, limit, before, after), estimate))
     if not drafts:
+        others = ", ".join(each.workload for each in absent if each.lack is Lack.REVISION)
+        if others:
+            raise UsageError(
+                f"{old.name} and {new.name} have no figure in common: those of {others} are computed differently",
+                fix="run both with the same version of tare",
+            )
         raise UsageError(f"{old.name} and {new.name} have no figure in common", fix="name campaigns of one plan")
     return Diff(way, old.name, new.name, now.baseline, _judged_all(drafts, seconds), differing(was, now), tuple(absent))
 
@@ -365,6 +371,17 @@ def _judged(
     blocks = blocks_needed(max(half, goal), n_blocks, goal)
     took = seconds.get(change.workload)
     return replace(judged, blocks=blocks, seconds=None if took is None else blocks * took)
+
+
+def computed_differently(was: CampaignRecord, now: CampaignRecord) -> list[str]:
+    """The workloads of both records that have other revisions there."""
+    before = {workload.name: workload.revision for workload in was.workloads}
+    return [each.name for each in now.workloads if before.get(each.name, each.revision) != each.revision]
+
+
+def same_work(was: WorkloadRecord, now: WorkloadRecord) -> bool:
+    """Whether figures of two records of a workload mean the same: of the same parameters, and computed alike."""
+    return (was.params, was.revision) == (now.params, now.revision)
 
 
 def same_host(was: CampaignRecord, now: CampaignRecord) -> bool:

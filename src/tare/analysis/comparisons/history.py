@@ -9,7 +9,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from tare.analysis.comparisons.diff import LEVEL, Fact, Outcome, differing, overall, same_host
+from tare.analysis.comparisons.diff import LEVEL, Fact, Outcome, differing, overall, same_host, same_work
 from tare.analysis.comparisons.sides import Side, Way, parts_of, sides_of
 from tare.analysis.comparisons.thresholds import Thresholds
 from tare.analysis.trust.change_points import LONGEST, SHORTEST, change_points
@@ -23,17 +23,18 @@ FEWEST = 2 * SHORTEST
 
 
 class Why(StrEnum):
-    """Why a campaign is no part of a history."""
+    """Why a campaign, or a workload of one, is no part of a history."""
 
     HOST = "host"  # another than the newest campaign's
     BASELINE = "baseline"
     SEQUENTIAL = "sequential"  # no baseline beside each figure
     UNREADABLE = "unreadable"
+    WORK = "work"  # its workloads of these names ran with other parameters, or are of another revision
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A campaign that is no part of it; ``text``: the error of one that cannot be read."""
+    """A campaign that is no part of it; ``text``: the error of one that cannot be read, or names of workloads."""
 
     name: str
     why: Why
@@ -168,6 +169,7 @@ def history(
         )
         for last, each in zip(before, kept, strict=False)
     )
+    left_out += _other_work(kept, newest)
     growing = _grown(kept, newest, thresholds, absolute=absolute)
     tested = sum(len(series.points) >= FEWEST for series in growing.values())
     alpha = LEVEL / max(1, tested)
@@ -191,6 +193,19 @@ def _why_not(record: CampaignRecord, newest: CampaignRecord, *, absolute: bool) 
     return None
 
 
+def _other_work(kept: Sequence[Summary], newest: CampaignRecord) -> Iterator[LeftOut]:
+    """The campaigns that ran workloads of the newest one's names otherwise."""
+    now = {workload.name: workload for workload in newest.workloads}
+    for each in kept:
+        others = [
+            workload.name
+            for workload in each.record.workloads
+            if workload.name in now and not same_work(workload, now[workload.name])
+        ]
+        if others:
+            yield LeftOut(each.name, Why.WORK, ", ".join(others))
+
+
 def _wanted(record: CampaignRecord, thresholds: Thresholds) -> Iterator[tuple[WorkloadRecord, MetricRecord]]:
     for workload in record.workloads:
         for number, metric in enumerate(workload.metrics):
@@ -211,7 +226,7 @@ def _grown(
             if (workload_name, metric_name) not in wanted or side.mean is None:
                 continue
             workload, metric = wanted[workload_name, metric_name]
-            if not _same_work(workloads[workload_name], workload, metric):
+            if not (same_work(theirs := workloads[workload_name], workload) and _same_metric(theirs, metric)):
                 continue
             limit = thresholds.of(workload_name, metric_name, platform, workload.margin)
             if limit is None:
@@ -224,13 +239,9 @@ def _grown(
     return grown
 
 
-def _same_work(theirs: WorkloadRecord, newest: WorkloadRecord, metric: MetricRecord) -> bool:
+def _same_metric(theirs: WorkloadRecord, metric: MetricRecord) -> bool:
     same = {each.name: each for each in theirs.metrics}.get(metric.name)
-    return (
-        (theirs.params, theirs.revision) == (newest.params, newest.revision)
-        and same is not None
-        and (same.unit, same.direction) == (metric.unit, metric.direction)
-    )
+    return same is not None and (same.unit, same.direction) == (metric.unit, metric.direction)
 
 
 def _series(

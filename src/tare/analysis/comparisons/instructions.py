@@ -10,7 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tare.analysis.comparisons.diff import Absent, Change, Diff, Lack, Outcome, Piece, differing, platform_facts
+from tare.analysis.comparisons.diff import (
+    Absent,
+    Change,
+    Diff,
+    Lack,
+    Outcome,
+    Piece,
+    computed_differently,
+    differing,
+    platform_facts,
+)
 from tare.analysis.comparisons.sides import Way
 from tare.analysis.comparisons.thresholds import Thresholds
 from tare.analysis.exposure import instructions
@@ -115,6 +125,8 @@ def diff_counted(old: Store, new: Store, thresholds: Thresholds, names: tuple[st
     was, now = list(old.footprints()), list(new.footprints())
     if not repeats(was) or not repeats(now):
         return None
+    others = computed_differently(old.record, new.record)
+    was, now = ([each for each in side if each.workload not in others] for side in (was, now))
     known = tuple(changes(was, now, thresholds, names))
     if not known:
         raise UsageError("no figure of instructions is on both sides", fix="count the same platforms and workloads")
@@ -124,7 +136,8 @@ def diff_counted(old: Store, new: Store, thresholds: Thresholds, names: tuple[st
     )
     sides = names or (old.name, new.name)
     facts = platform_facts(new.record, *names) if names else differing(old.record, new.record)
-    return Diff(Way.INSTRUCTIONS, *sides, new.record.baseline, ranked, facts, () if names else tuple(_absent(was, now)))
+    absent = () if names else (*(Absent(Lack.REVISION, name) for name in others), *_absent(was, now))
+    return Diff(Way.INSTRUCTIONS, *sides, new.record.baseline, ranked, facts, absent)
 
 
 def _absent(was: Sequence[Footprint], now: Sequence[Footprint]) -> Iterator[Absent]:

@@ -167,7 +167,7 @@ def resume(
         same.check_cpus(record)
         check_disk()
         jobs = jobs_of(record)
-        same.check_workloads(record, [job.workload for job in jobs])
+        same.check_revisions(record, [job.workload for job in jobs])
         image = host.image(job.workload for job in jobs)
         same.check_same(record, image, machine.gather())
         limits = record.resources

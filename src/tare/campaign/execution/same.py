@@ -65,15 +65,18 @@ def check_cpus(record: CampaignRecord) -> None:
         )
 
 
-def check_workloads(record: CampaignRecord, present: Iterable[Workload]) -> None:
-    """Raise `StoreError` where this tare computes the figures of a workload otherwise."""
+def check_revisions(record: CampaignRecord, present: Iterable[Workload]) -> None:
+    """Raise `StoreError` where the figures of a workload of the campaign are computed otherwise now.
+
+    ``present``: workloads as they are now; those that are not in the campaign do not matter.
+    """
     before = {workload.name: workload.revision for workload in record.workloads}
-    otherwise = [workload.name for workload in present if before[workload.name] != workload.revision]
-    if otherwise:
-        raise StoreError(
-            f"the figures of {', '.join(otherwise)} are computed otherwise by tare {tare.__version__}",
-            fix=f"resume with tare {record.tare_version}, or begin a new campaign",
-        )
+    changes = [
+        Change(f"the revision of {workload.name}'s figures", before[workload.name], workload.revision)
+        for workload in present
+        if before.get(workload.name, workload.revision) != workload.revision
+    ]
+    _refuse(changes)
 
 
 def check_same(record: CampaignRecord, image: Image, host: HostFacts) -> None:

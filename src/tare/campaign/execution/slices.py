@@ -33,9 +33,9 @@ T = TypeVar("T")
 
 #: Idle time between two slices: the one before may end late, and the host reads the counters in the middle.
 GAP_NS = 10_000_000
-#: How long before the first slice the agents are sent their instants: so long, and the slowest one's fastest round trip
-#: so many times, as a message now and then takes several times as long.
-LEAD_NS, LEAD_ROUND_TRIPS = 100_000_000, 20
+#: How long before the first slice the agents are sent their instants: `LEAD_NS`, and as many round trips of the slowest
+#: agent's fastest message, as others take several times as long; but no longer than the most.
+LEAD_NS, LEAD_ROUND_TRIPS, MAX_LEAD_NS = 100_000_000, 20, 30_000_000_000
 #: Longest time for a probe to allocate what it needs, beyond its warm-up.
 WARM_LIMIT_S = 20.0
 #: A clock whose steps are longer than this share of a slice distorts the figures (METHOD, trap 1); fewer readings than
@@ -341,7 +341,7 @@ def _as_unsupported(error: Exception) -> Exception:
 def lead_of(offsets: Iterable[ClockOffset]) -> int:
     """How long before the first slice the agents are told, in ns: more where a message takes long to be answered."""
     round_trips = (2 * offset.uncertainty_ns for offset in offsets)
-    return LEAD_NS + LEAD_ROUND_TRIPS * max(round_trips, default=0)
+    return min(MAX_LEAD_NS, LEAD_NS + LEAD_ROUND_TRIPS * max(round_trips, default=0))
 
 
 def read_result(
@@ -358,7 +358,9 @@ def read_result(
     if all(_missed(done, slice_ns) for done in result.slices):
         raise ParseError(f"all of its {len(shares)} slices came too late")
     tick_ns = tick(result)
-    if tick_ns > COARSEST * slice_ns:
+    # Some probes work in rounds, which a slow platform ends long after the slice was to end.
+    longest_ns = max([slice_ns, *(done.end_ns - done.start_ns for done in result.slices)])
+    if tick_ns > COARSEST * longest_ns:
         raise ParseError(f"the clock inside ticks every {tick_ns / 1e6:g} ms: too coarse for slices of such a length")
     samples: list[Sample] = []
     facts: list[SliceFacts] = []
@@ -369,7 +371,7 @@ def read_result(
         late_ns = start_ns - turn.start_ns
         # A slice so late that its time was over, or too short for all parts, is in the facts and gives no figure.
         idle = any(part.work <= 0 or part.wall_ns <= 0 for part in done.parts.values())
-        if wall_ns > 0 and not (idle and 2 * wall_ns < slice_ns):
+        if wall_ns > 0 and not (idle and 2 * wall_ns < longest_ns):
             parts: dict[str, tuple[float, int]] = {name: (part.work, part.wall_ns) for name, part in done.parts.items()}
             figures = workload.read_slice(parts, cpu)
             samples += [Sample(name, value, turn.round) for name, value in figures.items()]

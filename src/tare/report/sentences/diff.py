@@ -40,7 +40,7 @@ _LACKS: Mapping[Lack, str] = {
     Lack.OLD: "the older side has it not",
     Lack.NEW: "the newer side has it not",
     Lack.PARAMETERS: "it ran with other parameters",
-    Lack.REVISION: "the two versions of tare compute its figures differently",
+    Lack.REVISION: "its figures are computed differently on the two sides",
 }
 
 

@@ -21,6 +21,7 @@ _WHY: Mapping[Why, str] = {
     Why.BASELINE: "another baseline than the newest campaign's (--absolute compares figures themselves)",
     Why.SEQUENTIAL: "no baseline beside each figure (--absolute)",
     Why.UNREADABLE: "cannot be read: {}",
+    Why.WORK: "not its {}: other parameters than the newest campaign's, or figures that are computed differently",
 }
 #: What the changes rest on.
 METHOD = (

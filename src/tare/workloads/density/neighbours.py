@@ -81,6 +81,7 @@ def _workload(kept: RunWorkload, noisy: str, rate: str, latency: str, unit: str,
         work_unit = kept.work_unit
         packages = tuple(sorted({*kept.packages, "iperf3" if noisy == "network" else "stress-ng"}))
         inner = kept
+        revision = kept.revision
         profiles: ClassVar[Mapping[str, Params]] = {
             "quick": {**kept.profiles["quick"], **params, "pairs": 2},
             "full": {**kept.profiles["full"], "pairs": 4},
