@@ -95,12 +95,18 @@ def test_values_of_any_type_are_shown(files: list[Path]) -> None:
     assert run(files[0], statement).splitlines()[2] == r"| 2026-01-02 | \[1, 2\] | – | a\|b | 1.50 | yes |"
 
 
+def test_rows_of_a_query_are_neither_folded_nor_measurements(files: list[Path]) -> None:
+    for form in ("folded", "openmetrics", "influx"):
+        done = CliRunner().invoke(app, ["sql", str(files[0]), "select 1", "--format", form])
+        assert done.exit_code == 2
+        assert f"'{form}' is not one of" in done.output
+
+
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
         (("select 1",), "a query is of campaigns"),
         (("no.tare", "select 1"), "no.tare"),
-        (("{}", "select 1", "--format", "folded"), "only stacks are folded"),
         (("{}", "select 1", "--format", "parquet"), "Parquet is written to a file"),
         (("{}", "select 1", "-o", "{}"), "never overwritten"),
     ],

@@ -33,7 +33,10 @@ def init(
         None, "--image", help="With --from: the image that was built of it, as source.image has it."
     ),
 ) -> None:
-    """Write a file to begin with, which says what can be in it."""
+    """Write a file to begin with, which says what can be in it.
+
+    Examples: [cyan]tare app init[/], [cyan]tare app init shop.toml --from compose.yaml[/]
+    """
     outputs.check_new(file)
     if image is not None and source is None:
         raise UsageError("--image goes with --from", fix="--from Dockerfile --image NAME.tar")
@@ -72,7 +75,10 @@ def check(
     file: Path = typer.Argument(..., metavar="FILE", help="The file of the application."),
     memory: int = MEMORY,
 ) -> None:
-    """Say all that is wrong with a file, with its lines; then start the application on native and run its load once."""
+    """Say all that is wrong with a file, with its lines; then start the application on native and run its load once.
+
+    Example: [cyan]tare app check shop.toml[/], and then [cyan]tare run -p docker -w app:shop.toml[/]
+    """
     from tare.workloads.own import file as own_file
 
     described, mistakes = own_file.examine(file)

@@ -49,7 +49,7 @@ def calibrate(
 
     Examples: [cyan]tare calibrate[/] (an hour or two),
     [cyan]tare calibrate --load quiet --comparisons 30 --blocks 0[/],
-    [cyan]tare calibrate -o FOLDER[/] (an earlier one's: what it has not is measured, also after a kill)
+    [cyan]tare calibrate -o FOLDER[/] (of an earlier run: what is missing there is measured)
     """
     if comparisons < 1:
         raise UsageError(f"{comparisons} comparisons tell nothing", fix="give --comparisons 200")

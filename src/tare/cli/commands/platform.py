@@ -56,7 +56,10 @@ def doors(
 
 @app.command("checks")
 def checks() -> None:
-    """List the checks and what each promises."""
+    """List the checks and what each promises.
+
+    Example: [cyan]tare platform checks[/], and then [cyan]tare platform check docker[/]
+    """
     from tare.cli.platform import show_checks
 
     show_checks()

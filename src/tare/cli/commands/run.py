@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from dataclasses import dataclass
 from enum import StrEnum
@@ -39,7 +40,7 @@ class Seen:
 
 _EXAMPLES = """Examples:
 
-[cyan]tare run[/]                                   five minutes over the usual platforms and workloads
+[cyan]tare run[/]                                   some minutes over the usual platforms and workloads
 
 [cyan]tare run -p docker -p gvisor -w sysbench-cpu --blocks 20 -o cpu.tare[/]
 
@@ -94,7 +95,7 @@ _MARGIN = typer.Option(
     [],
     "--margin",
     help="Below what difference platforms count as equal: 2%, cpu=0.5% or primes=0.2%; may be given again."
-    " Default: 1 % CPU, 2 % memory, 5 % the rest.",
+    " Default: 1 % CPU, 2 % memory and kernel calls, 5 % the rest.",
 )
 _DESIGN = typer.Option(
     None,
@@ -105,7 +106,7 @@ _DESIGN = typer.Option(
 _PROFILE = typer.Option(
     "quick",
     "--profile",
-    help="quick (a minute an arm: 5 for the usual platforms), full (30 blocks, long runs), apps-small (servers under"
+    help="quick (a minute an arm: 6 to 8 for the usual ones), full (30 blocks, long runs), apps-small (servers under"
     " load on five platforms, planned for 40 minutes), or a study's:"
     f" {', '.join(literature.names())} (its platforms, workloads, parameters, repetitions and order).",
 )
@@ -185,7 +186,7 @@ def run(
     _begin(ordered(order, scale, design), file, seen, as_json=as_json)
 
 
-run.__doc__ = f"{run.__doc__}\n\n{_EXAMPLES}"
+run.__doc__ = f"{inspect.cleandoc(run.__doc__ or '')}\n\n{_EXAMPLES}"
 
 
 def _begin(order: CampaignRequest, file: Path, seen: Seen, *, as_json: bool) -> None:

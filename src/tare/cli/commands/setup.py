@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import typer
 
+from tare.setup.components import COMPONENTS, NATIVE
+
+_NAMES = ", ".join(name for name in COMPONENTS if name != NATIVE)
+
 
 def setup(
     components: str = typer.Option(
         "",
         "--with",
         metavar="NAME,...",
-        help="What to have besides native: gvisor, docker, qemu, everything; development is for who changes tare.",
+        help=f"What to have besides native, or everything: {_NAMES}. development is for who changes tare.",
         show_default=False,
     ),
     dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would be installed, and what for."),

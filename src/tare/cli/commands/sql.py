@@ -8,12 +8,12 @@ import typer
 
 from tare.errors import UsageError
 from tare.outputs import check_new, require_campaign
-from tare.report.formats.tables import Format
+from tare.report.formats.tables import Format, QueryFormat
 
 
 def sql(
     arguments: list[str] = typer.Argument(..., metavar="FILES... QUERY", help="Campaign files, and then the query."),
-    form: Format = typer.Option(Format.MARKDOWN, "--format", help="markdown, csv, jsonl, parquet or latex."),
+    form: QueryFormat = typer.Option(QueryFormat.MARKDOWN, "--format", help="How the rows are written."),
     output: Path | None = typer.Option(None, "-o", "--output", help="Where to. Default: standard output."),
 ) -> None:
     """Ask campaigns in SQL (DuckDB): tables results, samples, trials, output, telemetry and more (docs/exports.md).
@@ -26,9 +26,7 @@ def sql(
     *files, statement = arguments
     if not files:
         raise UsageError("a query is of campaigns", fix='tare sql FILES... "select ..."')
-    if form is Format.FOLDED:
-        raise UsageError("only stacks are folded", fix="tare export --table stacks --format folded")
-    if form is Format.PARQUET and output is None:
+    if form is QueryFormat.PARQUET and output is None:
         raise UsageError("Parquet is written to a file", fix="-o FILE.parquet")
     paths = [Path(file) for file in files]
     for path in paths:
@@ -38,4 +36,4 @@ def sql(
 
     from tare.cli.sql import show_query
 
-    show_query(paths, statement, form, output)
+    show_query(paths, statement, Format(form.value), output)

@@ -18,6 +18,16 @@ class Format(StrEnum):
     INFLUX = "influx"  # the same in InfluxDB's line protocol
 
 
+class QueryFormat(StrEnum):
+    """A format of the rows that a query gives: those of `Format` that any table can have."""
+
+    CSV = "csv"
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+    LATEX = "latex"
+    MARKDOWN = "markdown"
+
+
 class Picture(StrEnum):
     """A format of a figure, by its file's suffix."""
 
