@@ -170,8 +170,9 @@ def recorded(document: str) -> dict[tuple[str, str], str]:
 
 
 def known(folder: Path) -> dict[tuple[str, str], Result]:
-    """The results that are there, by host and job."""
-    return {(file.parent.name, file.stem): Result(**json.loads(file.read_text())) for file in folder.glob("*/*.json")}
+    """The results that are there, by host and job; those of an earlier form are as if they were not."""
+    read = {(file.parent.name, file.stem): json.loads(file.read_text()) for file in folder.glob("*/*.json")}
+    return {key: Result(**result) for key, result in read.items() if result.keys() == Result.__annotations__.keys()}
 
 
 def needed(name: str, python: tuple[int, int], folder: Path) -> list[Path]:

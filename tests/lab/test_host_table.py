@@ -1,5 +1,6 @@
 """Jobs on stock hosts: what each runs, and the table of what came of them."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,14 @@ def test_a_summary_has_what_is_broken_or_left_or_the_last_words(host_test):
     assert host_test.passed("everything", 0, without)
     assert not host_test.passed("containers", 0, without)
     assert host_test.summary(1, "", "lab: ready\nerror: no lxc\n") == "ended with 1: error: no lxc"
+
+
+def test_a_result_of_an_earlier_form_is_not_known(host_test, tmp_path):
+    (tmp_path / "debian12").mkdir()
+    for name, fields in (("runc", {"passed": True}), ("crun", {"code": 0})):
+        written = {"day": "2026-11-25", "seconds": 1.0, "summary": "22 kept"} | fields
+        (tmp_path / "debian12" / f"{name}.json").write_text(json.dumps(written))
+    assert list(host_test.known(tmp_path)) == [("debian12", "runc")]
 
 
 def test_the_table_says_what_was_not_run_and_what_failed(host_test):
