@@ -8,6 +8,7 @@ import pytest
 
 import tare
 from tare.cli.commands import app
+from tare.platforms.registry import all_platforms
 
 #: What takes long to load, and what a short command has no use for.
 HEAVY = (
@@ -55,6 +56,12 @@ def test_help_loads_nothing_heavy(loaded, command):
     assert "Usage" in done.stdout
     assert "xample" in done.stdout or not command
     assert imported == []
+
+
+def test_the_help_names_the_platforms_that_take_part_by_default(loaded):
+    usual = [each.name for each in all_platforms().values() if each.by_default and not each.baseline]
+    text = " ".join(loaded("run", "--help")[0].stdout.replace("│", " ").split())
+    assert f"Default: {', '.join(sorted(usual)[:-1])} and {max(usual)}." in text
 
 
 @pytest.mark.thorough

@@ -22,7 +22,8 @@ PLATFORM = typer.Option(
     "-p",
     "--platform",
     autocompletion=platform_names,
-    help="A platform, by name; may be given again. all: every one that runs here. native always takes part.",
+    help="A platform, by name; may be given again. all: every one that runs here. native always takes part."
+    " Default: docker, gvisor and runc.",
 )
 SEED = typer.Option(None, "--seed", help="Seed of all random orders. Default: drawn, and recorded.")
 CPUS = typer.Option(

@@ -69,7 +69,8 @@ _WORKLOAD = typer.Option(
     "-w",
     "--workload",
     autocompletion=_workload_names,
-    help="A workload by name, or a family's (cpu, kernel ...); may be given again.",
+    help="A workload by name, or a family's (cpu, kernel ...); may be given again. Default: those that"
+    " `tare list workloads` has as by default.",
 )
 _TUNE = typer.Option(
     False, "--tune", help="Make the host quieter for the time of the campaign, and give all settings back after it."
