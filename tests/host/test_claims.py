@@ -34,7 +34,13 @@ def ours(home=HOME):
     docker = removers.docker_container("tare-ab12cx3")
     container = "1" * 64
     record = Path("/var/lib/docker/containers", container)
-    mounts = ["/var/lib/docker/overlay2/ab/merged", "/run/docker/netns/a76b8162d5ec", str(record / "mounts/shm")]
+    rootless = "/var/lib/docker/fuse-overlayfs/ab/merged"  # of a kernel before 5.11
+    mounts = [
+        "/var/lib/docker/overlay2/ab/merged",
+        rootless,
+        "/run/docker/netns/a76b8162d5ec",
+        str(record / "mounts/shm"),
+    ]
     snapshot = f"/var/lib/docker/rootfs/overlayfs/{container}"  # where containerd keeps the images
     return [
         removers.mount(space / "root"),

@@ -12,6 +12,7 @@ import pytest
 
 from tare.errors import HostError
 from tare.host.daemons.dockerd import api_version
+from tare.platforms import gvisor
 from tare.platforms.parts import engine
 from tare.platforms.parts.layers import stored
 
@@ -146,6 +147,21 @@ def test_gvisor_is_known_by_what_it_runs_and_not_by_its_name(runtimes, name, pro
 def test_a_runsc_with_other_options_is_no_plain_runsc(args):
     info = {"Runtimes": {"runsc": {"path": "/usr/bin/runsc", "runtimeArgs": args}}}
     assert engine.runtime(info, "runsc", {}) is None
+
+
+def test_a_runsc_that_traps_by_ptrace_where_it_is_not_told_is_no_systrap():
+    """Debian 12's own, of 2022: what `runsc flags` prints, captured."""
+    captured = Path(__file__).parent / "captured"
+    old, new = (
+        gvisor.read_default_trap((captured / f"runsc-{version}-flags.txt").read_text())
+        for version in ("20221219", "20260905")
+    )
+    assert (old, new) == ("ptrace", "systrap")
+    info = {"Runtimes": {"runsc": {"path": "/usr/bin/runsc"}}}
+    assert engine.runtime(info, "runsc", {}, lambda path: old) is None
+    assert engine.runtime(info, "runsc", {"platform": "ptrace"}, lambda path: old).path == "/usr/bin/runsc"
+    told = {"Runtimes": {"runsc": {"path": "/usr/bin/runsc", "runtimeArgs": ["--platform=systrap"]}}}
+    assert engine.runtime(told, "runsc", {}, lambda path: old).name == "runsc"
 
 
 def test_a_user_s_crun_needs_no_script():

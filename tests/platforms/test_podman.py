@@ -20,6 +20,21 @@ def test_where_nothing_is_limited_they_are_podmans_own(monkeypatch):
     assert podman.ulimits() == wanted
 
 
+def test_a_podman_that_is_too_old_is_said_to_be(monkeypatch):
+    """Podman 3.4's answer to a template that asks for `.Host.NetworkBackend`, as Go's text/template words it."""
+    told = (
+        b'Error: template: info:1:59: executing "info" at <.Host.NetworkBackend>: can\'t evaluate field NetworkBackend'
+    )
+    answer = processes.Finished(("podman",), 125, b"", told + b" in type *define.HostInfo\n", 1)
+    monkeypatch.setattr(podman.processes, "run", lambda *_, **__: answer)
+    monkeypatch.setattr(podman.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(podman, "_path", lambda program: f"/usr/bin/{program}")
+    monkeypatch.setattr(podman.genuine, "other", lambda program, name: None)
+    answer = podman.PLATFORMS[0].detect()
+    assert (answer.available, answer.reason) == (False, "podman is older than 4.0")
+    assert "4.0" in answer.fix
+
+
 @pytest.mark.parametrize(
     ("name", "path"),
     [

@@ -56,6 +56,7 @@ _PATHS = {
 #: What to do where the daemon's refusal has these words.
 _FIXES = {
     "no space left on device": "free disk space where Docker keeps its data (docker info: Docker Root Dir)",
+    "could not find bridge": "restart the Docker daemon, which makes its bridge again",
     "client version": "pip install --upgrade docker (in tare's environment), or another Docker engine",
 }
 _HEAD = struct.Struct(">BxxxL")
@@ -101,15 +102,17 @@ class Docker(Platform):
             return Availability(False, reason=reason, fix="systemctl start docker")
         try:
             info = self._facts()
-            runtime = engine.runtime(info, self._program, self._options)
+            runtime = engine.runtime(info, self._program, self._options, gvisor.default_trap)
         except (PlatformError, HostError) as error:
             return Availability(False, reason=error.what, fix=error.fix or "")
         if runtime is None:
             words = " ".join([self._program, *(f"--{name}={value}" for name, value in self._options.items())])
             settings = "/etc/docker/daemon.json"
+            others = [known for known in engine.runtimes(info) if known.program == self._program == "runsc"]
+            has = ", ".join(f"{known}, by {gvisor.default_trap(known.path)} where it is not told" for known in others)
             return Availability(
                 False,
-                reason=f"the Docker daemon has no runtime that is {words}",
+                reason=f"the Docker daemon has no runtime that is {words}{f'; it has {has}' if has else ''}",
                 fix=f"add {words} to the runtimes in {settings}, or in a clone run by scripts/with-dockerd",
             )
         # A shim's path is no runtime's.
@@ -245,7 +248,7 @@ class Docker(Platform):
         return self._info
 
     def _runtime(self) -> engine.Runtime:
-        runtime = engine.runtime(self._facts(), self._program, self._options)
+        runtime = engine.runtime(self._facts(), self._program, self._options, gvisor.default_trap)
         if runtime is None:
             raise PlatformError(f"the Docker daemon has no {self._program} any more", fix="see what tare doctor says")
         return runtime

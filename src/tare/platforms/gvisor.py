@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -33,6 +35,22 @@ KVM_FIX = "use a host whose KVM runs guests, or a lab: tare lab run -- tare doct
 def find_runsc() -> str | None:
     """The runsc that `make gvisor` built, else one on PATH."""
     return runtimes.find("runsc")
+
+
+@functools.cache
+def default_trap(program: str) -> str:
+    """How a runsc traps system calls that is not told: ``systrap``, before mid-2023 ``ptrace``.
+
+    ``program``: its name or path; where it is not on this host it is taken for one of today.
+    """
+    path = processes.find(program) if program else None
+    return read_default_trap(processes.run([path, "flags"], time_limit_s=10).text) if path else "systrap"
+
+
+def read_default_trap(flags: str) -> str:
+    """The same from what ``runsc flags`` prints."""
+    told = re.search(r'^ *-platform string\n.*\(default "(\w+)"\)$', flags, re.MULTILINE)
+    return told[1] if told else "systrap"
 
 
 class Gvisor(Platform):

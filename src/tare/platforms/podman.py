@@ -78,7 +78,11 @@ class Podman(Platform):
             return Availability(False, reason="only rootful podman is driven", fix="run tare as root (sudo)")
         asked = processes.run([*runtimes.podman(), "info", "--format", FACTS], time_limit_s=10)
         if asked.code != 0:
-            return Availability(False, reason="`podman info` fails", fix="see what `podman info` says")
+            if b"NetworkBackend" in asked.stderr:  # the template asks for what that version has not
+                reason, fix = "podman is older than 4.0", "install podman 4.0 or newer"
+            else:
+                reason, fix = "`podman info` fails", "see what `podman info` says"
+            return Availability(False, reason=reason, fix=fix)
         version, storage, backend, manager = asked.text.split()
         why = complaint(self._command)
         if why:
