@@ -1,4 +1,4 @@
-"""The nouns as types; no logic. One meaning each, everywhere (docs/architecture.md has the glossary)."""
+"""The nouns as types; no logic. One meaning each, everywhere (docs/glossary.md)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Family(StrEnum):
 
 
 #: Relative difference below which a platform counts as equal to the baseline, stated before the data
-#: (METHOD, part 3, point 7).
+#: (docs/method.md, Verdicts).
 DEFAULT_MARGINS: Mapping[Family, float] = {
     Family.CPU: 0.01,
     Family.MEMORY: 0.02,

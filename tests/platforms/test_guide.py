@@ -47,6 +47,7 @@ def test_it_is_found_by_its_entry_point(plugin):
     assert platform.title.startswith("util-linux")
 
 
+COPY = "import copy, tare.platforms.runc as runc\none = copy.copy(runc.PLATFORMS[0])\none.name = 'x'\n"
 BROKEN = {
     "import no_such_module": "does not load: ModuleNotFoundError: No module named 'no_such_module'",
     "1 / 0": "does not load: ZeroDivisionError",
@@ -54,8 +55,10 @@ BROKEN = {
     "": "has neither PLATFORMS nor FAMILIES",
     "FAMILIES = {'Fam': print}": "has a name that is not lower case words",
     "FAMILIES = {'ssh': print}": "names 'ssh:', which there is already",
-    "import copy, tare.platforms.runc as runc\none = copy.copy(runc.PLATFORMS[0])\none.name = 'x'\n"
-    "one.start_patience = 0\nPLATFORMS = (one,)": "has a start_patience that is no number above 0",
+    f"{COPY}one.start_patience = 0\nPLATFORMS = (one,)": "has a start_patience that is no number above 0",
+    f"{COPY}one.second_baseline = 3\nPLATFORMS = (one,)": "has a second_baseline that is no tuple of families",
+    f"{COPY}one.stand_in = 3\nPLATFORMS = (one,)": "has a stand_in that is no text",
+    f"{COPY}one.alone = None\nPLATFORMS = (one,)": "has a alone that is no text",
     "from tare.platforms.runc import PLATFORMS": "names 'runc', which there is already",
     "from tare.platforms.native import PLATFORMS": "names a baseline",
 }

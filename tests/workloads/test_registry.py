@@ -13,7 +13,7 @@ from tare.model import CLIENT_BUSY, CLIENT_COST, Direction, Family, Metric
 from tare.suggest import nearest
 from tare.workloads import registry
 from tare.workloads.apart import ProbeDensity, RunDensity, SplitWorkload
-from tare.workloads.base import RunWorkload, SliceWorkload, Surroundings, WeighWorkload
+from tare.workloads.base import Level, RunWorkload, SliceWorkload, Surroundings, WeighWorkload
 from tare.workloads.contract import problems
 from workloads.captures import captured, completed, text
 
@@ -207,6 +207,18 @@ PARAMS = registry.get("primes").profiles["quick"]
         ({"family": "cpu time"}, "no family"),
         ({"work_unit": " "}, "no unit of work"),
         ({"revision": 0}, "a revision below 1"),
+        ({"level": "x"}, "a level that is no tare.workloads.base.Level"),
+        (
+            {"level": Level("served", "few", "users", "events-per-second", "events-per-second", 1.0)},
+            "a level that is no",
+        ),
+        ({"least": 3}, "no least that is a Mapping"),
+        ({"least": {"rounds": "many"}}, "no number as the least of 'rounds'"),
+        ({"mode": None}, "no mode that is a Mode"),
+        ({"by_default": "yes"}, "no by_default that is a bool"),
+        ({"source": "docker://x"}, "a source that is no tare.model.Source"),
+        ({"margin": 2}, "a margin that is no fraction: 2"),
+        ({"margin": property(lambda workload: 1 / 0)}, "no margin: ZeroDivisionError"),
         ({"revision": "2"}, "no revision that is a int"),
         ({"metrics": ()}, "no metrics"),
         ({"metrics": (METRIC, METRIC)}, "a metric twice"),

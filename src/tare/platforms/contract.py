@@ -80,9 +80,12 @@ def _values(platform: Platform) -> Iterator[str]:
     for name in _SWITCHES:
         if not isinstance(getattr(platform, name, None), bool):
             yield f"has a {name} that is neither True nor False"
-    for name in ("no_direct_io", "daemon"):
+    for name in ("no_direct_io", "daemon", "alone", "stand_in"):
         if not isinstance(getattr(platform, name, None), str):
             yield f"has a {name} that is no text"
+    families = getattr(platform, "second_baseline", None)
+    if not isinstance(families, tuple) or not all(isinstance(family, Family) for family in families):
+        yield "has a second_baseline that is no tuple of families of workloads"
     if getattr(platform, "without_root", False) is True and getattr(platform, "needs_root", None) is True:
         yield "runs without root, and needs root"
     beside = getattr(platform, "monitor_bytes", None)

@@ -14,8 +14,8 @@ from math import isfinite
 from numbers import Real
 
 from tare.errors import ParseError, UsageError
-from tare.model import CLIENT_BUSY, CLIENT_COST, CPU_COST, Family, Layer, Mode, Sample
-from tare.workloads.base import Outcome, Params, SliceWorkload, Workload
+from tare.model import CLIENT_BUSY, CLIENT_COST, CPU_COST, Family, Layer, Mode, Sample, Source
+from tare.workloads.base import Level, Outcome, Params, SliceWorkload, Workload
 
 #: Names of workloads and metrics: lower case words and digits, joined by single dashes.
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -33,6 +33,9 @@ _KINDS: Mapping[str, type] = {
     "revision": int,
     "packages": tuple,
     "profiles": Mapping,
+    "mode": Mode,
+    "by_default": bool,
+    "least": Mapping,
 }
 _SLICE_KINDS: Mapping[str, type] = {**_KINDS, "probe": str, "parts": Mapping}
 
@@ -46,7 +49,9 @@ def problems(workload: Workload) -> list[str]:
         if not isinstance(getattr(workload, name, None), kind)
     ]
     # The checks of the values rely on their types.
-    return wrong or [*_texts(workload), *_metrics(workload), *_profiles(workload), *_slices(workload)]
+    return wrong or [
+        problem for part in (_texts, _metrics, _profiles, _slices, _numbers, _places) for problem in part(workload)
+    ]
 
 
 def checked(workload: Workload, samples: Iterable[Sample]) -> tuple[Sample, ...]:
@@ -123,6 +128,27 @@ def _texts(workload: Workload) -> Iterator[str]:
         yield "has a layer that is no tare.model.Layer with a name in lower case words, and a text"
     if not (inspect.getmodule(type(workload)) or workload).__doc__:
         yield "has no docstring in its module"
+
+
+def _numbers(workload: Workload) -> Iterator[str]:
+    try:
+        margin = workload.margin
+    except Exception as error:  # noqa: BLE001 (a plug-in's property)
+        yield f"has no margin: {type(error).__name__}"
+    else:
+        if not _is_number(margin) or not 0 < margin < 1:
+            yield f"has a margin that is no fraction: {margin!r}"
+    for name, value in workload.least.items():
+        if not _is_number(value):
+            yield f"has no number as the least of {name!r}"
+
+
+def _places(workload: Workload) -> Iterator[str]:
+    if workload.source is not None and not isinstance(workload.source, Source):
+        yield "has a source that is no tare.model.Source"
+    level = workload.level
+    if level is not None and not (isinstance(level, Level) and isinstance(level.curve, str) and _is_number(level.at)):
+        yield "has a level that is no tare.workloads.base.Level with the name of a curve and a number"
 
 
 def _is_layer(layer: object) -> bool:

@@ -147,7 +147,7 @@ class LogIntervals:
 def decide(
     question: Question, typical: LogIntervals, totals: LogIntervals | None = None, unseen: Hidden = NOTHING_HIDDEN
 ) -> Kind:
-    """The verdict of METHOD, part 3, point 5, on the typical round and on the ratio of totals (None: the same).
+    """The verdict (docs/method.md, Verdicts) on the typical round and on the ratio of totals (None: the same).
 
     Slower or faster: the 95 % interval of either lies wholly beyond the margin on that side, and its interval against
     false alarms excludes zero. The second binds where the noise is much wider than the margin: there the first alone
@@ -252,7 +252,7 @@ def too_few(n_blocks: int, log: float | None, amount: Amount | None = None) -> V
 
 
 def within_noise(verdict: Verdict, margin: float, floor: Interval | None) -> Verdict:
-    """Inconclusive in place of equivalent where the noise floor is wider than the margin (METHOD, part 3, point 7)."""
+    """Inconclusive in place of equivalent where the noise floor is wider than the margin (docs/method.md, Notes)."""
     if verdict.kind not in EQUAL or floor is None or floor.half_width <= margin:
         return verdict
     numbers = {"half_width": floor.half_width}
@@ -263,7 +263,7 @@ def aa_gate(question: Question, baseline: LogIntervals | None) -> Closed | None:
     """Why a metric gets no verdicts in this campaign: its two baseline arms differ. None: they do not.
 
     The two baseline arms run the same bits in the same way. When the interval of their difference excludes zero, and
-    lies wholly beyond half of the margin, a difference was measured that is not there (METHOD, part 3, point 8).
+    lies wholly beyond half of the margin, a difference was measured that is not there (docs/method.md, Gate).
     """
     if baseline is None:
         return None

@@ -64,9 +64,10 @@ def available(
             raise HostError(f"{platform.name} does not run here: {answer.reason}", fix=answer.fix or None)
         else:
             left_out.append(LeftOut(platform=platform.name, reason=answer.reason, fix=answer.fix or None))
-            if stand_ins and platform.stand_in and platform.stand_in not in known:
-                known.add(platform.stand_in)
-                waiting[:0] = registry.choose([platform.stand_in])
+            stand_in = registry.all_platforms().get(platform.stand_in) if stand_ins else None
+            if stand_in is not None and stand_in.name not in known:
+                known.add(stand_in.name)
+                waiting.insert(0, stand_in)
     return detected, left_out
 
 

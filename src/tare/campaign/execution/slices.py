@@ -4,7 +4,7 @@ Instances may have several CPUs; the probe's thread is kept on the last of them,
 CPU, and what the platform itself needs beside (a monitor's threads, a sentry) has the others.
 
 The host sends every agent the instants of its slices beforehand and then only wakes between slices to read the
-control groups' CPU time, so that neither the stream nor the harness is part of what is measured (METHOD, trap 3).
+control groups' CPU time, so that neither the stream nor the harness is part of what is measured (docs/method.md, Rounds).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ GAP_NS = 10_000_000
 LEAD_NS, LEAD_ROUND_TRIPS, MAX_LEAD_NS = 100_000_000, 20, 30_000_000_000
 #: Longest time for a probe to allocate what it needs, beyond its warm-up.
 WARM_LIMIT_S = 20.0
-#: A clock whose steps are longer than this share of a slice distorts the figures (METHOD, trap 1); fewer readings than
+#: A clock whose steps are longer than this share of a slice distorts the figures; fewer readings than
 #: these may have a common divisor by chance.
 COARSEST, MIN_READINGS = 0.002, 6
 #: The agent's error code for what its platform does not have.
