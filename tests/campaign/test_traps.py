@@ -1,4 +1,4 @@
-"""The traps of METHOD, part 2: each is sprung here, or shown to be out of the way."""
+"""Ways to measure wrongly: each is tried here, or shown to be out of the way."""
 
 import time
 from pathlib import Path

@@ -2,7 +2,8 @@
 
 Each instance gets ``PARENT/ID`` with the same CPU set, memory limit and the default weight. Everything that belongs
 to it runs in child groups below: ``tool`` for the runtime's own command, and whatever the platform makes. So limits
-and CPU accounting cover the whole platform, and no platform is favoured by its place in the tree (docs/method.md, Same bits).
+and CPU accounting cover the whole platform, and no platform is favoured by its place in the tree (docs/method.md, Same
+bits).
 
 Where systemd keeps the groups, each is a unit of its, with a part that is delegated to tare (`tare.host.systemd`).
 Without root, the tree is what was delegated to the user. Where nothing was, an instance's processes are those of a

@@ -4,7 +4,8 @@ Instances may have several CPUs; the probe's thread is kept on the last of them,
 CPU, and what the platform itself needs beside (a monitor's threads, a sentry) has the others.
 
 The host sends every agent the instants of its slices beforehand and then only wakes between slices to read the
-control groups' CPU time, so that neither the stream nor the harness is part of what is measured (docs/method.md, Rounds).
+control groups' CPU time, so that neither the stream nor the harness is part of what is measured (docs/method.md,
+Rounds).
 """
 
 from __future__ import annotations
