@@ -80,7 +80,9 @@ EXCUSED = {
         r"(unit: |group: /sys/fs/cgroup/system\.slice/)netavark-dhcp-proxy\.(socket|service)\b",
     ),
     "Docker's bridge has an address of its link from its first container on": (r"(address: |route: dev )docker0 ",),
-    "settings of links go and come with the bridge of an engine": (r"setting: /proc/sys/net/(ipv[46]|bridge)/",),
+    "settings of links go and come with the bridge of an engine": (
+        r"setting: /proc/sys/net/(ipv[46]|bridge)/(?!ip_forward)",
+    ),
     "journal, sessions and devices of a host that goes on": (
         r"file: /(var/log|run/log|run/udev|run/user|dev/(vcs|pts|shm))\b",
         r"file: /run/systemd/(journal|units|transient|sessions|users|inhibit)\b",

@@ -25,6 +25,15 @@ def test_a_refusal_that_is_known_has_its_fix(words, fix):
     assert fix in refused.value.fix
 
 
+def test_a_rootless_daemon_is_refused_in_a_line():
+    options = ["name=seccomp,profile=default", "name=rootless", "name=cgroupns"]
+    answer = platform.unfit({"SecurityOptions": options, "CgroupDriver": "systemd"})
+    assert not answer.available
+    assert "rootless" in answer.reason
+    assert "podman-rootless" in answer.fix
+    assert platform.unfit({"SecurityOptions": options[:1], "CgroupDriver": "cgroupfs"}) is None
+
+
 def test_any_other_is_told_as_it_is():
     with pytest.raises(PlatformError) as refused, platform._sdk_errors():
         raise docker.errors.APIError("500 Server Error", explanation="it is full moon")

@@ -117,10 +117,9 @@ class Docker(Platform):
             )
         # A shim's path is no runtime's.
         another = genuine.other(runtime.path, self._program) if runtime.path and not runtime.shim else None
+        another = another or unfit(info)
         if another is not None:
             return another
-        if info["CgroupDriver"] == "systemd" and not cgroup.kept_by_systemd():
-            return Availability(False, reason=cgroup.NOT_SYSTEMDS, fix=cgroup.NOT_SYSTEMDS_FIX)
         details = {
             **engine.details(info),
             "runtime": str(runtime),
@@ -316,6 +315,16 @@ class AttachedStream(SocketStream):
             raise SessionError(f"the Docker daemon sends a frame of unknown kind {kind}")
         self._is_stdout = kind == _STDOUT
         self._head = b""
+
+
+def unfit(info: Mapping[str, Any]) -> Availability | None:
+    """Why containers of this daemon cannot be in tare's control groups; None where they can."""
+    if engine.rootless(info):
+        reason = "the Docker daemon is a rootless one, whose containers are in none of tare's control groups"
+        return Availability(False, reason=reason, fix="take podman-rootless, or the daemon of the host's root")
+    if info["CgroupDriver"] == "systemd" and not cgroup.kept_by_systemd():
+        return Availability(False, reason=cgroup.NOT_SYSTEMDS, fix=cgroup.NOT_SYSTEMDS_FIX)
+    return None
 
 
 def daemon_groups() -> list[cgroup.Group]:

@@ -1,8 +1,8 @@
 """When a workload has enough blocks, as pure data: decided by the width of its intervals, never by their position.
 
 Stopping when a difference shows finds one in a quarter of the cases where there is none (docs/method.md, When to
-stop). Stopping by the width of a log ratio's interval keeps its coverage; `tare.estimates.widths` decides which width is
-narrow enough.
+stop). Stopping by the width of a log ratio's interval keeps its coverage; `tare.estimates.widths` decides which width
+is narrow enough.
 """
 
 from __future__ import annotations

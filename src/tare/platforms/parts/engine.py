@@ -97,6 +97,11 @@ def details(info: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
+def rootless(info: Mapping[str, Any]) -> bool:
+    """Whether the daemon is a user's own, without root's rights."""
+    return "rootless" in _security(info)
+
+
 def remapped(info: Mapping[str, Any]) -> tuple[int, int] | None:
     """The host's user and group id that are a container's root by ``userns-remap``; None: they are the host's root."""
     if "userns" not in _security(info):
