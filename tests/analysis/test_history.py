@@ -9,7 +9,7 @@ import pytest
 
 import fake_campaign
 from tare.analysis.comparisons.diff import Fact, Outcome
-from tare.analysis.comparisons.history import FEWEST, History, Summary, Why, history
+from tare.analysis.comparisons.history import MIN_CAMPAIGNS, History, Summary, Why, history
 from tare.analysis.comparisons.sides import Side
 from tare.analysis.comparisons.thresholds import Rule, Thresholds
 from tare.errors import UsageError
@@ -79,7 +79,7 @@ def test_of_ten_histories_without_a_change_none_regresses_and_hardly_any_has_a_c
 
 
 def test_too_few_campaigns_are_open_and_say_how_many_more():
-    trend = history(campaigns([1.0] * (FEWEST - 3)), Thresholds())
+    trend = history(campaigns([1.0] * (MIN_CAMPAIGNS - 3)), Thresholds())
     assert trend.outcome is Outcome.OPEN
     assert {series.lacking for series in trend.series} == {3}
 

@@ -147,7 +147,7 @@ class TestAsRoot:
         assert bench.places == []
 
     def test_a_bomb_is_refused(self, bench, tmp_path, monkeypatch):
-        monkeypatch.setattr(archive, "MOST_BYTES", 1 << 20)
+        monkeypatch.setattr(archive, "MAX_BYTES", 1 << 20)
         file = tmp_path / "bomb"
         file.write_bytes(zstandard.compress(bytes(64 << 20)))
         with pytest.raises(ImageError, match="unpacks to more than 1 MiB"):

@@ -203,7 +203,7 @@ def test_a_blob_that_is_a_link_out_of_the_layout_is_not_read(tmp_path, layout):
 
 def test_more_than_the_bound_is_refused_while_it_is_unpacked(tmp_path, layout, monkeypatch):
     place = layout(_tar(_info("a"), data=bytes(1 << 20)))
-    monkeypatch.setattr(oci, "MOST_BYTES", 1 << 19)
+    monkeypatch.setattr(oci, "MAX_BYTES", 1 << 19)
     with pytest.raises(ImageError, match="unpacks to more than"):
         _root(tmp_path, place)
 

@@ -29,7 +29,7 @@ pub use tally::Tally;
 const TIMER: u64 = u64::MAX;
 /// The longest time and the most users that are sensible.
 const DAY_MS: u64 = 86_400_000;
-const MOST_USERS: u64 = 20_000;
+const MAX_USERS: u64 = 20_000;
 
 /// What is to be done: `ADDRESS PORT USERS SECONDS THINK_MS PACE_MS LIMIT_MS SEARCHES WORDS SEED PATH...`.
 #[derive(Debug, PartialEq)]
@@ -46,7 +46,7 @@ impl Users {
     pub fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
         let address: Ipv4Addr = word(&mut words, "address")?;
         let server = SocketAddrV4::new(address, word(&mut words, "port")?);
-        let users = within(&mut words, "number of users", 1..=MOST_USERS)?;
+        let users = within(&mut words, "number of users", 1..=MAX_USERS)?;
         let seconds = within(&mut words, "number of seconds", 1..=86_400)?;
         let think_ms = within(&mut words, "time to think in ms", 1..=DAY_MS)?;
         let pace_ms = within(&mut words, "time between requests in ms", 0..=DAY_MS)?;

@@ -14,9 +14,9 @@ import numpy as np
 from tare.estimates.intervals import Floats, Interval
 
 #: Below this many blocks there is no interval: of two blocks there are three different draws.
-LEAST_BLOCKS = 3
+MIN_BLOCKS = 3
 #: Below this many levels a curve has no knee.
-LEAST_LEVELS = 3
+MIN_LEVELS = 3
 #: A curve is saturated from the load that gives this share of its highest rate.
 SATURATED = 0.95
 #: At least this share of the draws must show a figure, for it to have an interval.
@@ -38,8 +38,8 @@ def knee(loads: Floats, rates: Floats) -> float:
     known = ~np.isnan(rates)
     loads, rates = loads[known], rates[known]
     top = int(rates.argmax()) + 1 if rates.size else 0
-    if rates.size < LEAST_LEVELS or top < LEAST_LEVELS or rates[top - 1] <= rates[0]:
-        return float(loads[top - 1]) if 0 < top < LEAST_LEVELS <= rates.size else float("nan")
+    if rates.size < MIN_LEVELS or top < MIN_LEVELS or rates[top - 1] <= rates[0]:
+        return float(loads[top - 1]) if 0 < top < MIN_LEVELS <= rates.size else float("nan")
     rising, heights = loads[:top], rates[:top]
     above = (heights - heights[0]) / (heights[-1] - heights[0]) - (rising - rising[0]) / (rising[-1] - rising[0])
     return float(rising[int(above.argmax())]) if above.max() > 0 else float(rising[-1])
@@ -59,14 +59,14 @@ def best_below(rates: Floats, latencies: Floats, limit: float) -> float:
 
 
 def over_blocks(figures: Floats, read: Callable[[Floats], float]) -> tuple[float, Interval | None]:
-    """What is read off the mean over the blocks, and its 95 % interval; None below `LEAST_BLOCKS`.
+    """What is read off the mean over the blocks, and its 95 % interval; None below `MIN_BLOCKS`.
 
     ``figures[block, ...]``; ``read`` takes their mean over the blocks. Draws that give no figure (NaN) have none: where
     more than one in twenty does so there is no interval.
     """
     point = read(_mean(figures))
     n_blocks = figures.shape[0]
-    if n_blocks < LEAST_BLOCKS or np.isnan(point):
+    if n_blocks < MIN_BLOCKS or np.isnan(point):
         return point, None
     draws = np.random.default_rng(_SEED).integers(n_blocks, size=(_RESAMPLES, n_blocks))
     values = np.array([read(_mean(figures[draw])) for draw in draws])

@@ -29,7 +29,7 @@ _WALL = 0x40000000
 #: A thread that does not stop by then waits for a device, and is not waited for.
 STOP_LIMIT_S = 1.0
 #: More than the kernel stacks: their instructions together are limited to 32,768 (MAX_INSNS_PER_PATH).
-_MOST = 32_768
+_MAX_FILTERS = 32_768
 _SECCOMP_FILTER = "2"
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -104,7 +104,7 @@ def _await_stop(thread: int) -> int:
 def _filters(thread: int) -> tuple[bytes, ...]:
     """The programs, the newest first: the kernel counts from the oldest."""
     programs = []
-    for index in range(_MOST):
+    for index in range(_MAX_FILTERS):
         try:
             size = _ptrace(_GET_FILTER, thread, index)
             program = ctypes.create_string_buffer(size * 8)

@@ -28,7 +28,7 @@ from tare.timeouts import stretched
 
 FORMAT = 1
 #: What an archive may have in it, uncompressed: five times the base of today.
-MOST_BYTES = 2 << 30
+MAX_BYTES = 2 << 30
 #: zstd's window, in memory, while a file is unpacked; ours are smaller.
 _WINDOW = 1 << 27
 _LEVEL = 9
@@ -101,7 +101,7 @@ def bring_in(file: Path, expected: str, progress: Progress) -> manifests.Manifes
                     _require_hash(_decompress(packed, plain), file, expected)
                     plain.seek(0)
                     progress("unpacking the image")
-                    archives.unpack_root(plain, folder, 2 * MOST_BYTES)
+                    archives.unpack_root(plain, folder, 2 * MAX_BYTES)
             except (tarfile.TarError, zstandard.ZstdError) as error:
                 raise ImageError(f"{file} is no image: {error}", fix="export it again, by tare image export") from error
             return _checked(folder, file)
@@ -135,8 +135,8 @@ def _decompress(source: IO[bytes], target: IO[bytes]) -> str:
     with zstandard.ZstdDecompressor(max_window_size=_WINDOW).stream_reader(Hashed()) as plain:  # type: ignore[arg-type]
         while piece := plain.read(_PIECE):
             written += len(piece)
-            if written > MOST_BYTES:
-                raise zstandard.ZstdError(f"it unpacks to more than {MOST_BYTES >> 20} MiB")
+            if written > MAX_BYTES:
+                raise zstandard.ZstdError(f"it unpacks to more than {MAX_BYTES >> 20} MiB")
             target.write(piece)
     while piece := source.read(_PIECE):  # what is behind the end of the data belongs to the file
         digest.update(piece)

@@ -27,9 +27,9 @@ from tare.host.filesystems import archives, beneath
 from tare.model import Application
 
 #: What all layers of an image may be, uncompressed; and its JSON.
-MOST_BYTES = 8 << 30
-MOST_JSON = 4 << 20
-MOST_LAYERS = 256
+MAX_BYTES = 8 << 30
+MAX_JSON = 4 << 20
+MAX_LAYERS = 256
 _PIECE = 1 << 20
 _TAR_BLOCK = 512
 #: zstd's window, in memory: what its tools use without being asked for more.
@@ -65,14 +65,14 @@ class _Index(_Known):
 
 class _Manifest(_Known):
     config: _Descriptor
-    layers: list[_Descriptor] = Field(max_length=MOST_LAYERS)
+    layers: list[_Descriptor] = Field(max_length=MAX_LAYERS)
 
 
 class _Saved(_Known):
     """An entry of the ``manifest.json`` that ``docker save`` writes."""
 
     Config: str
-    Layers: list[str] = Field(max_length=MOST_LAYERS)
+    Layers: list[str] = Field(max_length=MAX_LAYERS)
     RepoTags: list[str] | None = None
 
 
@@ -89,7 +89,7 @@ class _Run(_Known):
 
 
 class _RootFs(_Known):
-    diff_ids: list[str] = Field(max_length=MOST_LAYERS)
+    diff_ids: list[str] = Field(max_length=MAX_LAYERS)
 
 
 class _Config(_Known):
@@ -178,7 +178,7 @@ def _files(place: Path) -> Iterator[_Files]:
         yield _Folder(place)
         return
     try:
-        with place.open("rb") as file, archives.opened(file, 4 * MOST_BYTES) as tar:
+        with place.open("rb") as file, archives.opened(file, 4 * MAX_BYTES) as tar:
             yield _Archive(tar, place)
     except (OSError, tarfile.TarError) as error:
         what = getattr(error, "strerror", None) or error
@@ -195,7 +195,7 @@ def read(place: Path, tag: str | None = None) -> OciImage:
 
 def unpack(place: Path, image: OciImage, root: Path) -> None:
     """All layers of an image into an empty folder, each held against its digest. Raises `ImageError`."""
-    left = MOST_BYTES
+    left = MAX_BYTES
     with _files(place) as files:
         for layer in image.layers:
             with tempfile.TemporaryFile(dir=root.parent) as plain:
@@ -203,7 +203,7 @@ def unpack(place: Path, image: OciImage, root: Path) -> None:
                     left -= _decompressed(packed, plain, layer, left)
                 plain.seek(0)
                 try:
-                    archives.unpack_layer(plain, root, 2 * MOST_BYTES)
+                    archives.unpack_layer(plain, root, 2 * MAX_BYTES)
                 except tarfile.TarError as error:
                     raise ImageError(
                         f"a layer of {place} cannot be unpacked: {error}", fix="build the image without such a file"
@@ -318,9 +318,9 @@ def _valid(model: type[M], text: bytes, path: str) -> M:
 
 def _bytes(files: _Files, path: str) -> bytes:
     with files.opened(path) as file:
-        text = file.read(MOST_JSON + 1)
-    if len(text) > MOST_JSON:
-        raise ImageError(f"{path} of the image is longer than {MOST_JSON >> 20} MiB", fix="name an OCI image")
+        text = file.read(MAX_JSON + 1)
+    if len(text) > MAX_JSON:
+        raise ImageError(f"{path} of the image is longer than {MAX_JSON >> 20} MiB", fix="name an OCI image")
     return text
 
 
@@ -335,7 +335,7 @@ def _decompressed(packed: IO[bytes], plain: IO[bytes], layer: _Layer, most: int)
         for piece in _pieces(_Hashed(packed, as_it_is), start):
             written += len(piece)
             if written > most:
-                raise ImageError(f"the image unpacks to more than {MOST_BYTES >> 30} GiB", fix="name a smaller one")
+                raise ImageError(f"the image unpacks to more than {MAX_BYTES >> 30} GiB", fix="name a smaller one")
             contents.update(piece)
             plain.write(piece)
     except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:

@@ -108,7 +108,7 @@ def _of_folder(source: Source, agent: Path, agent_hash: str, tools: Image, progr
                 with beside(folder, place.name) as made:
                     root = made / "root"
                     root.mkdir(mode=0o755)
-                    _unpacked(lambda: archives.unpack_layer(tar, root, 2 * oci.MOST_BYTES), source)
+                    _unpacked(lambda: archives.unpack_layer(tar, root, 2 * oci.MAX_BYTES), source)
                     add_agent(root, agent, digest)
     return _image(folder, digest, agent_hash, tools, source, {"folder": contents}, Application())
 

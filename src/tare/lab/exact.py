@@ -51,7 +51,7 @@ MODULES = ("libnvdimm", "nfit", "nd_pmem", "crc32c_generic", "ext4")
 _ENDED = re.compile(rb"^tare: ended with (\d+)\r?\n?$", re.MULTILINE)
 _TURN_S = 0.2
 #: Of the machine's output: read at once, and kept for its end.
-MOST_AT_ONCE, LAST_BYTES = 1 << 20, 1 << 16
+MAX_AT_ONCE, LAST_BYTES = 1 << 20, 1 << 16
 MODULE_CAP = 16 << 20
 LOG, SYMBOLS = "counts.log", "symbols"
 #: Of a machine q35: how much memory is below the gap for devices, if it has not less than that much.
@@ -252,7 +252,7 @@ def _watched(process: subprocess.Popen[bytes], file: Path, output: lab_run.Outpu
         if file.exists():
             with file.open("rb") as printed:
                 printed.seek(place)
-                new = printed.read(MOST_AT_ONCE)
+                new = printed.read(MAX_AT_ONCE)
             place += len(new)
             last = (last + new)[-LAST_BYTES:]
             if new:

@@ -28,7 +28,7 @@ from tare.store.schema import APPLICATION_ID
 from tare.timeouts import stretched, until
 
 _BUSY_S = 10.0
-_SPACE_LIMIT_S, _LEAST_SPACE = 5.0, 64 << 10
+_SPACE_LIMIT_S, _MIN_SPACE = 5.0, 64 << 10
 #: Characters that are shown of the version that a file names.
 _LONGEST_VERSION = 40
 #: Characters that are shown of SQLite's reason, which may quote the file.
@@ -156,7 +156,7 @@ def await_space(path: Path) -> None:
     deadline = until(_SPACE_LIMIT_S)
     while time.monotonic() < deadline:
         at = os.statvfs(path.parent)
-        if at.f_bavail * at.f_frsize >= _LEAST_SPACE:
+        if at.f_bavail * at.f_frsize >= _MIN_SPACE:
             return
         time.sleep(0.05)
 

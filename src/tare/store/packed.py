@@ -18,7 +18,7 @@ from tare.store.limits import HITS_CAP
 from tare.store.rows import BrokenError
 
 #: Bytes of the longest number, of 63 bits.
-_MOST_BYTES = 9
+_MAX_BYTES = 9
 
 #: What unpacking may take beside what comes out. tare packs with windows of 2 MiB at most.
 _WINDOW = 1 << 27
@@ -74,7 +74,7 @@ def unpack_hits(packed: object) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.i
     data = np.frombuffer(packed, np.uint8)
     ends = np.flatnonzero(data < 0x80) + 1
     lengths = np.diff(ends, prepend=0)
-    if len(ends) % 2 or (ends[-1] if len(ends) else 0) != len(data) or lengths.max(initial=0) > _MOST_BYTES:
+    if len(ends) % 2 or (ends[-1] if len(ends) else 0) != len(data) or lengths.max(initial=0) > _MAX_BYTES:
         raise BrokenError("packed hits are no pairs of numbers")
     starts = ends - lengths
     shifts = 7 * (np.arange(len(data)) - np.repeat(starts, lengths))

@@ -16,7 +16,7 @@ from tare.store.limits import LAST_MOMENT, MAX, MAX_ROWS
 
 _BATCH = 100_000
 #: No share, and no load, is larger.
-_MOST_REAL = 1e9
+_MAX_REAL = 1e9
 _LAST = 2**31 - 2
 
 
@@ -46,7 +46,7 @@ _NUMBER = Column(pl.Int32, (0, _LAST))
 _COUNT = Column(pl.Int64, (0, MAX))
 _COUNTER = Column(pl.Int64)
 _MOMENT = Column(pl.Float64, (0, LAST_MOMENT))
-_REAL = Column(pl.Float64, (-_MOST_REAL, _MOST_REAL))
+_REAL = Column(pl.Float64, (-_MAX_REAL, _MAX_REAL))
 #: Missing where it is a NaN, for which SQLite has no form; what is neither zero nor endless lies between these.
 _FIGURE = Column(pl.Float64, magnitude=(1e-30, 1e30))
 _TEXT = Column(pl.String)

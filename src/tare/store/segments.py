@@ -17,7 +17,7 @@ RESUMED = "resumed"
 LONGEST_HANDOVER_S = 900.0
 #: By how much the clock of the day and that of the work may part between two writes, in seconds. Where they part by
 #: more, the machine slept, or somebody set its clock.
-_MOST_SLIP_S = 2.0
+_MAX_SLIP_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Meter:
         """Count the time until now. What a machine slept is no work: a new segment begins after it."""
         at, worked = time.time(), time.monotonic()
         since = worked - self._worked
-        if abs(at - self._at - since) > _MOST_SLIP_S:
+        if abs(at - self._at - since) > _MAX_SLIP_S:
             self._row = add(self._db, Segment(at - since, at, self._boot))
         else:
             self._db.execute("UPDATE segment SET ended = ? WHERE id = ?", (at, self._row))

@@ -13,8 +13,8 @@ import sqlite3
 from tare.store.migrations import FORMAT_VERSION, empty
 
 #: Rows of a schema that are looked at: ours has some thirty.
-_MOST = 100
-_QUERY = f"SELECT type, name, tbl_name, sql FROM sqlite_schema LIMIT {_MOST}"  # noqa: S608 (a number)
+_MAX_OBJECTS = 100
+_QUERY = f"SELECT type, name, tbl_name, sql FROM sqlite_schema LIMIT {_MAX_OBJECTS}"  # noqa: S608 (a number)
 
 #: type, name, table, and SQL without its layout; "" where SQLite made it by itself.
 _Part = tuple[str, str, str, str]

@@ -19,7 +19,7 @@ from tare.model import CPU_COST, Design, Direction
 from tare.store import CampaignRecord, MetricRecord, Store, WorkloadRecord
 
 #: A change can only be seen with so many campaigns.
-FEWEST = 2 * SHORTEST
+MIN_CAMPAIGNS = 2 * SHORTEST
 
 
 class Why(StrEnum):
@@ -171,7 +171,7 @@ def history(
     )
     left_out += _other_work(kept, newest)
     growing = _grown(kept, newest, thresholds, absolute=absolute)
-    tested = sum(len(series.points) >= FEWEST for series in growing.values())
+    tested = sum(len(series.points) >= MIN_CAMPAIGNS for series in growing.values())
     alpha = LEVEL / max(1, tested)
     series = [
         _series(names, grown, [each.record for each in kept], alpha, absolute=absolute)
@@ -248,8 +248,8 @@ def _series(
     names: tuple[str, str, str], one: _Growing, records: Sequence[CampaignRecord], alpha: float, *, absolute: bool
 ) -> Series:
     common = (*names, one.metric.unit, one.metric.direction, one.threshold, tuple(one.points))
-    if len(one.points) < FEWEST:
-        return Series(*common, (), Outcome.OPEN, FEWEST - len(one.points))
+    if len(one.points) < MIN_CAMPAIGNS:
+        return Series(*common, (), Outcome.OPEN, MIN_CAMPAIGNS - len(one.points))
     # So many that the least p is half of what is asked for.
     permutations = math.ceil(2 / alpha)
     steps = []

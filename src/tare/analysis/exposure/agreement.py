@@ -17,7 +17,7 @@ from tare.model import CPU_COST
 from tare.store import Store
 
 #: So many platforms have a rank that says something.
-LEAST = 3
+MIN_PLATFORMS = 3
 #: An outlier executes this many times as much or as little in a nanosecond as is usual for its workload.
 FAR = 1.5
 
@@ -75,7 +75,7 @@ def agreement(footprints: Sequence[Footprint], measured: Costs) -> Agreement | N
     by_workload: dict[str, list[Point]] = {}
     for point in points:
         by_workload.setdefault(point.workload, []).append(point)
-    kept = {workload: known for workload, known in by_workload.items() if len(known) >= LEAST}
+    kept = {workload: known for workload, known in by_workload.items() if len(known) >= MIN_PLATFORMS}
     if not kept:
         return None
     every = [point for known in kept.values() for point in known]

@@ -23,7 +23,7 @@ MIN_MEMORY = 256 << 20
 ALL = "all"
 DUET_CPUS = 2
 #: CPUs' worth of time below which the kernel takes no quota (1 ms of each period of 100).
-LEAST_QUOTA = 0.01
+MIN_QUOTA = 0.01
 #: The largest integer of SQLite; every random generator takes it as a seed.
 MAX_SEED = 2**63 - 1
 
@@ -96,9 +96,9 @@ def check_resources(cpus: Sequence[int], memory_bytes: int) -> None:
 
 def check_quota(quota: float | None, cpus: int) -> None:
     """Raise `UsageError` for a quota that the kernel does not take, or that is more than the CPUs have."""
-    if quota is not None and not LEAST_QUOTA <= quota <= cpus:
+    if quota is not None and not MIN_QUOTA <= quota <= cpus:
         what = f"instances cannot have {quota:g} CPUs' worth of time"
-        raise UsageError(what, fix=f"give --cpu-quota between {LEAST_QUOTA:g} and {cpus}")
+        raise UsageError(what, fix=f"give --cpu-quota between {MIN_QUOTA:g} and {cpus}")
 
 
 def check_memory(memory_bytes: int) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 #: Of the kernel, and of auditd(8).
 LOGS = (Path("/dev/kmsg"), Path("/var/log/audit/audit.log"))
 #: Of each log at most so much is read; the kernel gives a line a read.
-_PIECE, _MOST = 1 << 16, 1 << 20
+_PIECE, _MAX_BYTES = 1 << 16, 1 << 20
 _WORD = r'(?:"([^"]*)"|(\S+))'
 
 
@@ -60,7 +60,7 @@ def watched(logs: Sequence[Path] = LOGS) -> Iterator[Callable[[], str | None]]:
 def _lines(opened: Sequence[int]) -> Iterator[str]:
     for log_file in opened:
         text, size = b"", 0
-        while size < _MOST:
+        while size < _MAX_BYTES:
             try:
                 piece = os.read(log_file, _PIECE)
             except BrokenPipeError:  # lines were overwritten meanwhile: the next read goes on behind them

@@ -22,7 +22,7 @@ ONLY_TENDERS = ("net_name", "disk_name")
 #: What a command line may name, in braces; other braces are the guest's own.
 PLACES = ("ip", "prefix", "netmask", "gateway", "mac")
 #: MiB of memory without a word of the file's; and the least that is taken, which Solo5's own tests need.
-USUAL_MEMORY, LEAST_MEMORY, LEAST_OF_TENDERS = 256, 8, 2
+USUAL_MEMORY, MIN_MEMORY, MIN_TENDER_MEMORY = 256, 8, 2
 FIX = "docs/platforms.md, blackbox, has an example"
 #: Bytes of a box's file.
 LONGEST = 1 << 20
@@ -79,7 +79,7 @@ class Box(_Strict):
     disk: Path | None = None  # raw or qcow2; what the guest writes is thrown away
     disk_device: Literal["virtio-blk-pci", "virtio-blk-device", "ide-hd"] | None = None  # None: virtio of its machine
     cmdline: str = ""
-    memory: int = Field(default=USUAL_MEMORY, ge=LEAST_OF_TENDERS, le=1 << 30)  # MiB
+    memory: int = Field(default=USUAL_MEMORY, ge=MIN_TENDER_MEMORY, le=1 << 30)  # MiB
     cpus: int = Field(default=1, ge=1, le=1 << 16)
     network: Literal["virtio-net-pci", "virtio-net-device", "e1000", "e1000e", "rtl8139"] | None = None  # as the disk's
     link: Literal["tap", "user", "none"] = "tap"  # user: QEMU's own stack, which has a DHCP server; none: no card
@@ -121,8 +121,8 @@ class Box(_Strict):
             raise ValueError(f"{of_tenders[0]} is a choice of Solo5's tenders (hvt, spt), and the box is {self.vmm}'s")
         if self.vmm in TENDERS and (self.cpus > 1 or self.initrd is not None):
             raise ValueError(f"{'initrd' if self.initrd is not None else 'cpus'}: {self.vmm} runs one file on one CPU")
-        if self.vmm not in TENDERS and self.memory < LEAST_MEMORY:
-            raise ValueError(f"memory: {self.vmm} takes {LEAST_MEMORY} MiB or more")
+        if self.vmm not in TENDERS and self.memory < MIN_MEMORY:
+            raise ValueError(f"memory: {self.vmm} takes {MIN_MEMORY} MiB or more")
         if self.vmm != "qemu" and self.kernel is None:
             raise ValueError(f"{self.vmm} boots a kernel: name one")
         if self.kernel is None and self.disk is None:

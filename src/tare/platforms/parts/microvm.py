@@ -12,7 +12,7 @@ from typing import Any
 from tare.errors import PlatformError
 
 #: Firecracker's own limit (its API's `vcpu_count`).
-MOST_CPUS = 32
+MAX_CPUS = 32
 #: The guest's number on its virtio socket; that of the host is always 2.
 GUEST_CID, HOST_CID = 3, 2
 #: The host's port that the agent connects to.
@@ -84,9 +84,9 @@ def requests(config: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _size(cpus: int, memory_bytes: int) -> dict[str, Any]:
-    if cpus > MOST_CPUS:
-        what = f"Firecracker's machines have at most {MOST_CPUS} CPUs, and instances are to have {cpus}"
-        raise PlatformError(what, fix=f"give --cpus with {MOST_CPUS} of them")
+    if cpus > MAX_CPUS:
+        what = f"Firecracker's machines have at most {MAX_CPUS} CPUs, and instances are to have {cpus}"
+        raise PlatformError(what, fix=f"give --cpus with {MAX_CPUS} of them")
     return {"vcpu_count": cpus, "mem_size_mib": memory_bytes >> 20}
 
 

@@ -15,7 +15,7 @@ from tare.report.footprint.venn import Venn, venn
 #: Most bars of one UpSet plot; for the rest only their number is shown.
 BARS = 20
 #: Most platforms for which diagrams of every three are drawn.
-_MOST = 4
+_MAX_PLATFORMS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def note_of(overlap: Overlap) -> str:
 
 def diagrams(names: Sequence[str], regions: Mapping[Region, int], all_names: Sequence[str]) -> list[Venn]:
     """A Venn diagram of all sets, or for four sets one of every three. ``all_names``: give each set its colour."""
-    if len(names) > _MOST:
+    if len(names) > _MAX_PLATFORMS:
         return []
     triples = itertools.combinations(names, min(len(names), 3))
     drawn = [venn(chosen, _of(regions, chosen), all_names) for chosen in triples]

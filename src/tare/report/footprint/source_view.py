@@ -14,7 +14,7 @@ from tare.report.footprint.model import FileReport, LevelReport
 #: How many lines are shown before and after one that ran.
 _AROUND = 3
 #: Most lines shown of one file.
-_MOST = 4_000
+_MAX_ROWS = 4_000
 #: Most characters shown of one line; the kernel has none that is longer.
 _WIDE = 400
 
@@ -56,8 +56,8 @@ def _file(
     if max(hits, default=0) > len(text):
         return SourceFile(report, None, f"{report.file} has fewer lines than were counted: another version's source")
     rows = list(_rows(text, hits))
-    cut = len(rows) > _MOST
-    figure = {"platforms": level.platforms, "seconds": seconds, "rows": rows[:_MOST], "cut": cut}
+    cut = len(rows) > _MAX_ROWS
+    figure = {"platforms": level.platforms, "seconds": seconds, "rows": rows[:_MAX_ROWS], "cut": cut}
     return SourceFile(report, figure, "")
 
 

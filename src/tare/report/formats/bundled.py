@@ -24,7 +24,7 @@ from tare.report.formats.bundle import CAMPAIGN, CRATE, MANIFEST, PROFILE, REPOR
 
 #: Bytes of a member, of all together, and of what is read as text: more is nobody's campaign.
 _LARGEST, _LARGEST_ALL, _LARGEST_TEXT = 4 << 30, 8 << 30, 256 << 20
-_MOST_MEMBERS = 100
+_MAX_MEMBERS = 100
 #: Two machines' libraries may differ in the last digits.
 _ALIKE = 1e-6
 _WRITE, _ANEW = "tare bundle FILE -o X.zip", "get the bundle anew"
@@ -79,7 +79,7 @@ def _headers(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     """The members by name. Raises `UsageError` for what no bundle of ours is."""
     members = archive.infolist()
     names = [member.filename for member in members]
-    if len(names) > _MOST_MEMBERS or len(set(names)) != len(names):
+    if len(names) > _MAX_MEMBERS or len(set(names)) != len(names):
         raise UsageError(f"it has {len(names)} members, or two of a name", fix=_ANEW)
     if any(member.file_size > _LARGEST for member in members) or sum(each.file_size for each in members) > _LARGEST_ALL:
         raise UsageError("it is larger than any campaign's bundle", fix=_ANEW)

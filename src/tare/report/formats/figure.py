@@ -27,7 +27,7 @@ from tare.report.sentences.wording import wording
 #: Widths of a figure in inches: one column, and a whole page of two.
 WIDTHS = {1: 3.35, 2: 7.0}
 _ROW, _ABOVE = 0.17, 0.62  # heights in inches: a platform's, and a panel's title with its axis
-_MOST = 24  # panels of a figure
+_MAX_PANELS = 24  # panels of a figure
 #: Wong's colours (Nature Methods 8, 2011), which a colour-blind person tells apart; shapes say the same.
 _LOOKS = {
     Kind.SLOWER: ("#D55E00", "s"),
@@ -84,8 +84,8 @@ def _chosen(report: Report, wish: Wish) -> list[ResultReport]:
     if not results:
         known = ", ".join(dict.fromkeys(result.workload for result in report.results)) or "none"
         raise UsageError(f"{report.file} has no such figure", fix=f"--metric WORKLOAD or WORKLOAD/METRIC, of {known}")
-    if len(results) > _MOST:
-        raise UsageError(f"{len(results)} panels are too many for a figure", fix=f"--metric for at most {_MOST}")
+    if len(results) > _MAX_PANELS:
+        raise UsageError(f"{len(results)} panels are too many for a figure", fix=f"--metric for at most {_MAX_PANELS}")
     return results
 
 

@@ -14,7 +14,7 @@ from tare.report.formats.html import rendered
 from tare.store import read_store
 
 #: More files are not listed, and the page says so.
-MOST = 2_000
+MAX_CAMPAIGNS = 2_000
 _SUFFIX = ".tare"
 
 
@@ -47,14 +47,14 @@ def campaign_files(folder: Path) -> Mapping[str, Path]:
 
 def entries(folder: Path) -> list[Entry]:
     """The files below a folder, the newest campaign first; what cannot be read comes last."""
-    listed = [_entry(key, path, folder) for key, path in list(campaign_files(folder).items())[:MOST]]
+    listed = [_entry(key, path, folder) for key, path in list(campaign_files(folder).items())[:MAX_CAMPAIGNS]]
     return sorted(listed, key=lambda entry: (entry.created is None, -(entry.created or 0.0), entry.name))
 
 
 def index_page(folder: Path) -> str:
     """The page that lists the campaigns below a folder."""
     listed = entries(folder)
-    return rendered("index.html", ("tables.js",), folder=folder.resolve().name, entries=listed, most=MOST)
+    return rendered("index.html", ("tables.js",), folder=folder.resolve().name, entries=listed, most=MAX_CAMPAIGNS)
 
 
 def _key(path: Path) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tare.analysis.exposure.agreement import Agreement, Point
 
 #: Most outliers that are named.
-_MOST = 8
+_MAX_OUTLIERS = 8
 
 
 def lines(known: Agreement) -> Iterator[str]:
@@ -20,10 +20,10 @@ def lines(known: Agreement) -> Iterator[str]:
         yield f"  all together: {_shown(known.together)} over {len(known.points)} figures"
     if not known.outliers:
         yield "  no outliers: each workload executes about as much a nanosecond on all platforms"
-    for point in known.outliers[:_MOST]:
+    for point in known.outliers[:_MAX_OUTLIERS]:
         yield f"  outlier: {_outlier(point, known.usual[point.workload])}"
-    if len(known.outliers) > _MOST:
-        yield f"  and {len(known.outliers) - _MOST} more outliers"
+    if len(known.outliers) > _MAX_OUTLIERS:
+        yield f"  and {len(known.outliers) - _MAX_OUTLIERS} more outliers"
 
 
 def _shown(rank: float | None) -> str:

@@ -34,8 +34,8 @@ _GAPS: Mapping[Gap, str] = {
 }
 
 #: Of a change, a piece of code that makes up less is not named.
-_LEAST = 0.03
-_MOST = 8
+_MIN_SHARE = 0.03
+_MAX_PIECES = 8
 _LACKS: Mapping[Lack, str] = {
     Lack.OLD: "the older side has it not",
     Lack.NEW: "the newer side has it not",
@@ -97,12 +97,12 @@ def explained(change: Change) -> str:
     if change.old is None or change.new is None or not change.pieces:
         return ""
     more = change.new - change.old
-    shown = [piece for piece in change.pieces if abs(piece.new - piece.old) >= _LEAST * abs(more)]
+    shown = [piece for piece in change.pieces if abs(piece.new - piece.old) >= _MIN_SHARE * abs(more)]
     if not shown:
         return ""
     amount = f"{scaled(abs(more))} {'more' if more > 0 else 'fewer'}"
     what = change.workload if change.workload == change.metric else figure(change)
-    return f"{change.platform} {what}, {amount}: " + ", ".join(map(_piece, shown[:_MOST]))
+    return f"{change.platform} {what}, {amount}: " + ", ".join(map(_piece, shown[:_MAX_PIECES]))
 
 
 def _piece(piece: Piece) -> str:

@@ -121,7 +121,7 @@ class MariaDb(RunWorkload):
         "quick": _QUICK,
         "full": {"tables": 8, "rows": 1_000_000, "threads": 10, "time_s": 60, "pool_mib": 2048},
     }
-    least: ClassVar[Mapping[str, float]] = {"time_s": steady.LEAST_TIME_S}
+    least: ClassVar[Mapping[str, float]] = {"time_s": steady.MIN_TIME_S}
 
     def plan(self, params: Params, around: Surroundings) -> RunPlan:
         where = serving.place(self.name, around)

@@ -48,7 +48,7 @@ class Memcached(RunWorkload):
         "quick": {"connections": 50, "size": 64, "time_s": 6},
         "full": {"connections": 50, "size": 64, "time_s": 60},
     }
-    least: ClassVar[Mapping[str, float]] = {"time_s": steady.LEAST_TIME_S}
+    least: ClassVar[Mapping[str, float]] = {"time_s": steady.MIN_TIME_S}
 
     def plan(self, params: Params, around: Surroundings) -> RunPlan:
         where = serving.place(self.name, around)

@@ -92,7 +92,7 @@ class Nginx(RunWorkload):
         "quick": {"connections": 50, "windows": 4, "window_s": 1},
         "full": {"connections": 50, "windows": 10, "window_s": 3},
     }
-    least: ClassVar[Mapping[str, float]] = {"windows": steady.LEAST_WINDOWS}
+    least: ClassVar[Mapping[str, float]] = {"windows": steady.MIN_WINDOWS}
 
     def plan(self, params: Params, around: Surroundings) -> RunPlan:
         where = serving.place(self.name, around)

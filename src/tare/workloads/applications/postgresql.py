@@ -87,7 +87,7 @@ class PostgreSql(RunWorkload):
         "quick": _QUICK,
         "full": {"scale": 50, "clients": 10, "time_s": 60},
     }
-    least: ClassVar[Mapping[str, float]] = {"time_s": steady.LEAST_TIME_S}
+    least: ClassVar[Mapping[str, float]] = {"time_s": steady.MIN_TIME_S}
 
     def plan(self, params: Params, around: Surroundings) -> RunPlan:
         where = serving.place(self.name, around)
@@ -135,7 +135,7 @@ class PostgreSql(RunWorkload):
         agree("pgbench", "transactions", figures["transactions"], rate * busy_s, slack=rate)
         # Without the seconds in which nothing was asked yet, but as many as it takes to see a warm-up.
         connected = [window for window in all_windows if int(window.ended_s) > int(figures["connecting"] / 1000)]
-        connected = max(connected, all_windows[-steady.LEAST_WINDOWS :], key=len)
+        connected = max(connected, all_windows[-steady.MIN_WINDOWS :], key=len)
         rates = [window.rate for window in connected]
         counted = connected[steady.counted(rates) :]
         before_s = max(results[0].wall_ns / 1e9 - figures["seconds"], 0.001)

@@ -58,7 +58,7 @@ class Redis(RunWorkload):
         "quick": {"requests": 3_000, "windows": 6, "connections": 50, "pipeline": 1, "size": 64, "keys": 3_000},
         "full": {"requests": 200_000, "windows": 10, "connections": 50, "pipeline": 1, "size": 64, "keys": 100_000},
     }
-    least: ClassVar[Mapping[str, float]] = {"windows": steady.LEAST_WINDOWS}
+    least: ClassVar[Mapping[str, float]] = {"windows": steady.MIN_WINDOWS}
 
     def plan(self, params: Params, around: Surroundings) -> RunPlan:
         where = serving.place(self.name, around)

@@ -160,7 +160,7 @@ class Site(RunWorkload):
         "quick": {"users": 20, "time_s": 8, "think_ms": 2000, "limit_ms": 2000, "words": WORDS, "seed": 1},
         "full": {"users": 20, "time_s": 60, "think_ms": 2000, "limit_ms": 2000, "words": 100_000, "seed": 1},
     }
-    least: ClassVar[Mapping[str, float]] = {"time_s": steady.LEAST_WINDOWS}
+    least: ClassVar[Mapping[str, float]] = {"time_s": steady.MIN_WINDOWS}
 
     def plan(self, params: Params, around: Surroundings) -> RunPlan:
         where = serving.place(self.name, around)

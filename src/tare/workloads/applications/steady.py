@@ -9,9 +9,9 @@ from statistics import fmean, median, variance
 from tare.errors import ParseError
 
 #: Windows that must be left to be compared with each other.
-LEAST_WINDOWS = 4
+MIN_WINDOWS = 4
 #: Whole seconds of a load that tells what it did in each of them, but for the last, which may end before it is told.
-LEAST_TIME_S = LEAST_WINDOWS + 1
+MIN_TIME_S = MIN_WINDOWS + 1
 #: Halves whose means differ by less than this share are alike, however little they vary.
 ALIKE = 0.05
 _STANDARD_ERRORS = 2.0
@@ -26,11 +26,11 @@ def warm_from(rates: Sequence[float]) -> int | None:
     moments"), in halves: it is the first window from which the rates of the earlier half of what is left and those of
     the later half have means that differ by no more than two standard errors of that difference, or by no more than 5
     %. The noise is that of the later half, since a warm-up would count as noise of the earlier. At least half of the
-    windows are left, and `LEAST_WINDOWS`. A slow drift below the noise of the windows is not seen. Raises `ParseError`
+    windows are left, and `MIN_WINDOWS`. A slow drift below the noise of the windows is not seen. Raises `ParseError`
     for fewer windows.
     """
     _require(len(rates))
-    last = min(len(rates) // 2, len(rates) - LEAST_WINDOWS)
+    last = min(len(rates) // 2, len(rates) - MIN_WINDOWS)
     return next((first for first in range(last + 1) if _alike(rates[first:])), None)
 
 
@@ -40,7 +40,7 @@ def settled_from(latencies: Sequence[float]) -> int | None:
     It is the first, up to the later half's first, whose latency is as near to that of a typical later window (the later
     half's median) as those are, or within 5 %. From then on all count: `warm_from` would take a server that stands
     still in the middle for one that was cold until then, and the pause is what an open loop is for. Raises
-    `ParseError` for fewer windows than `LEAST_WINDOWS`.
+    `ParseError` for fewer windows than `MIN_WINDOWS`.
     """
     _require(len(latencies))
     half = len(latencies) // 2
@@ -70,8 +70,8 @@ def warm_up_s(figures: Sequence[float], ends_s: Sequence[float], by: Criterion =
 
 
 def _require(windows: int) -> None:
-    if windows < LEAST_WINDOWS:
-        raise ParseError(f"{windows} windows do not show a warm-up: it takes {LEAST_WINDOWS}")
+    if windows < MIN_WINDOWS:
+        raise ParseError(f"{windows} windows do not show a warm-up: it takes {MIN_WINDOWS}")
 
 
 def _alike(rates: Sequence[float]) -> bool:
