@@ -144,8 +144,9 @@ def obstacle() -> HostError | None:
             return _needs(what, f"usermod --add-sub{kind}s 100000-165535 {_me()[0]} (a range that is nobody else's)")
     tried = processes.run([*_USERS, "true"], time_limit_s=10)
     if tried.code != 0:
-        lines = tried.stderr.decode(errors="replace").strip().splitlines() or ["no message"]
-        return _needs(f"a user namespace cannot be made: {lines[-1]}", "it takes util-linux 2.38 or newer, and uidmap")
+        return _needs(
+            f"a user namespace cannot be made: {tried.message}", "it takes util-linux 2.38 or newer, and uidmap"
+        )
     return None
 
 

@@ -62,6 +62,11 @@ class Finished:
         """Standard output as text."""
         return self.stdout.decode(errors="replace")
 
+    @property
+    def message(self) -> str:
+        """The last line of standard error, which most programs end with what is wrong."""
+        return (self.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
+
     def require(self, fix: str | None = None) -> Finished:
         """Return self, or raise `HostError` that shows the command and the end of its output.
 

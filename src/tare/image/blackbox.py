@@ -45,8 +45,7 @@ def program() -> bytes:
             text.write_bytes(_source())
             done = processes.run(["gcc", *FLAGS, "-o", str(built), str(text)], time_limit_s=60)
             if done.code != 0:
-                message = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
-                raise ImageError(f"the black box's guest does not compile: {message}", fix=FIX)
+                raise ImageError(f"the black box's guest does not compile: {done.message}", fix=FIX)
             built.rename(made)
     return made.read_bytes()
 

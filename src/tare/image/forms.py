@@ -167,5 +167,4 @@ def unpacked_bytes(folder: Path) -> int:
 def _require(done: processes.Finished, part: Path) -> None:
     if done.code != 0:
         part.unlink(missing_ok=True)
-        message = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
-        raise ImageError(f"{part.name} cannot be made: {message}", fix="free disk space below TARE_HOME")
+        raise ImageError(f"{part.name} cannot be made: {done.message}", fix="free disk space below TARE_HOME")

@@ -87,8 +87,7 @@ def _kernel(folder: Path) -> Path:
         got = processes.run(["apt-get", "download", package], cwd=Path(scratch), time_limit_s=DOWNLOAD_LIMIT_S)
         files = list(Path(scratch).glob("*.deb"))
         if got.code != 0 or len(files) != 1:
-            message = (got.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
-            raise ImageError(f"the guest's kernel {package} cannot be fetched: {message}", fix="apt-get update")
+            raise ImageError(f"the guest's kernel {package} cannot be fetched: {got.message}", fix="apt-get update")
         unpacked = Path(scratch, "unpacked")
         processes.run(["dpkg-deb", "-x", str(files[0]), str(unpacked)], time_limit_s=120).require()
         place = folder / package

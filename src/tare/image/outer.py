@@ -79,8 +79,9 @@ def disk(tree: Path, place: Path, size_bytes: int) -> Path:
     # No journal: what a guest writes to it is thrown away.
     done = ext4.make(place, (size_bytes >> 20) + 1 << 20, "-O", "^has_journal", contents=tree)
     if done.code != 0:
-        message = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
-        raise ImageError(f"the outer system's disk cannot be made: {message}", fix="free disk space below TARE_HOME")
+        raise ImageError(
+            f"the outer system's disk cannot be made: {done.message}", fix="free disk space below TARE_HOME"
+        )
     return place
 
 

@@ -97,8 +97,9 @@ def _of_folder(source: Source, agent: Path, agent_hash: str, tools: Image, progr
         argv = ["tar", "-C", str(place), *forms.same_bytes(), "-cf", str(packed), "."]
         done = processes.run(argv, time_limit_s=forms.LIMIT_S)
         if done.code != 0:
-            message = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
-            raise ImageError(f"{place} cannot be packed: {message}", fix="make all in it readable, and free disk space")
+            raise ImageError(
+                f"{place} cannot be packed: {done.message}", fix="make all in it readable, and free disk space"
+            )
         with packed.open("rb") as tar:
             contents = hashlib.file_digest(tar, "sha256").hexdigest()
             digest = _hash(contents, agent_hash)

@@ -227,8 +227,7 @@ def image_tag(image: Image) -> str:
 def _output(argv: list[str], procs: Sequence[Path] = ()) -> str:
     done = processes.run(argv, time_limit_s=IMPORT_LIMIT_S, cgroup_procs=procs)
     if done.code != 0:
-        message = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
-        raise PlatformError(f"podman refuses: {message}", fix="see what `podman info` says")
+        raise PlatformError(f"podman refuses: {done.message}", fix="see what `podman info` says")
     return done.text.strip()
 
 

@@ -317,8 +317,9 @@ def _make_home(home: Path, account: Account, *, reads_images: bool = False) -> N
 def _output(argv: list[str]) -> str:
     done = processes.run(argv, time_limit_s=IMPORT_LIMIT_S)
     if done.code != 0:
-        message = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
-        raise PlatformError(f"rootless podman refuses: {message}", fix="free disk space below TARE_HOME, and try again")
+        raise PlatformError(
+            f"rootless podman refuses: {done.message}", fix="free disk space below TARE_HOME, and try again"
+        )
     return done.text.strip()
 
 

@@ -54,8 +54,7 @@ class Server:
         """What `ctr` prints for these words. Raises `PlatformError` with the daemon's message."""
         done = processes.run([*containerd.ctr(self.address, namespace), *words], time_limit_s=time_limit_s)
         if done.code != 0:
-            message = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
-            raise PlatformError(f"containerd refuses: {message}", fix="see its log, and what `ctr version` says")
+            raise PlatformError(f"containerd refuses: {done.message}", fix="see its log, and what `ctr version` says")
         return done.text
 
     def version(self) -> str:

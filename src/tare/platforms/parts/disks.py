@@ -78,7 +78,7 @@ def _complaint(file: Path, aio: str) -> str:
     tried = processes.run(argv, stdin=b"quit\n", time_limit_s=TRY_LIMIT_S)
     if tried.code == 0:
         return ""
-    return (tried.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
+    return tried.message
 
 
 def overlay(base: Path, folder: Path) -> Path:

@@ -104,9 +104,8 @@ class Server:
         """The client's output for these arguments. Raises `PlatformError` with the daemon's message."""
         done = processes.run([*self.client, *words], stdin=stdin, time_limit_s=LIMIT_S, cgroup_procs=procs)
         if done.code != 0:
-            message = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
             raise PlatformError(
-                f"{self._kind.title} refuses: {message}", fix=f"see what `{self._kind.client} info` says"
+                f"{self._kind.title} refuses: {done.message}", fix=f"see what `{self._kind.client} info` says"
             )
         return done.text
 
