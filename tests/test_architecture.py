@@ -162,13 +162,15 @@ CAMPAIGN = {
     "plan": set(),
     "instances": set(),
     "telemetry": {"instances"},
-    "execution": {"plan", "instances", "telemetry"},
+    "host_session": {"instances"},
+    "execution": {"plan", "instances", "telemetry", "host_session"},
 }
 
 
 @pytest.mark.parametrize("part", CAMPAIGN)
 def test_a_campaign_is_planned_then_launched_then_run(part):
-    for file in (SOURCE / "campaign" / part).rglob("*.py"):
+    folder = SOURCE / "campaign"
+    for file in (*folder.glob(f"{part}.py"), *(folder / part).rglob("*.py")):
         names = {name.split(".")[2] for name in _imports(file) if name.startswith("tare.campaign.")}
         assert names & CAMPAIGN.keys() <= {part, *CAMPAIGN[part]}, file
 

@@ -8,7 +8,7 @@ import pytest
 from campaign.fakes import Quiet, a_record
 from platforms import guests
 from tare.campaign.execution.runner import Runner
-from tare.campaign.execution.runs import Client
+from tare.campaign.instances.client import Client
 from tare.campaign.plan.plan import Job, Plan
 from tare.contract.leftovers import left_on_host
 from tare.errors import TareError

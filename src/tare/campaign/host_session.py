@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import ParamSpec, Self, TypeVar
 
-from tare.campaign.execution.runs import Client
+from tare.campaign.instances.client import Client
 from tare.campaign.instances.disk_watch import DiskWatch
 from tare.campaign.instances.launcher import PARENT_GROUP, InstanceLauncher
 from tare.errors import ImageError

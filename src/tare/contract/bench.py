@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from tare.campaign.execution.runs import Client
+from tare.campaign.instances.client import Client
 from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance
 from tare.errors import TareError
 from tare.host import cgroup

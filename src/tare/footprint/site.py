@@ -12,8 +12,8 @@ from pathlib import Path
 
 from tare.campaign.execution import conduct, preflight, same, trust
 from tare.campaign.execution.preflight import Ready
-from tare.campaign.execution.runs import Client
 from tare.campaign.host_session import HostSession
+from tare.campaign.instances.client import Client
 from tare.campaign.instances.launcher import InstanceLauncher
 from tare.campaign.plan.plan import Job, Plan
 from tare.campaign.plan.request import DEFAULT_MEMORY, CampaignRequest, check_resources

@@ -23,8 +23,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
-from tare.campaign.execution.runs import Client, run_trial
+from tare.campaign.execution.runs import run_trial
 from tare.campaign.execution.slices import run_slices
+from tare.campaign.instances.client import Client
 from tare.campaign.instances.launcher import PARENT_GROUP, InstanceLauncher, RunningInstance, Terms, stop_all
 from tare.campaign.plan.plan import Job
 from tare.campaign.plan.schedule import Stage

@@ -7,8 +7,8 @@ from dataclasses import replace
 from tare.campaign.execution.beside import beside
 from tare.campaign.execution.density import ApartResult, probes, runs, starts, weights
 from tare.campaign.execution.minimum import least_memory
-from tare.campaign.execution.runs import Client
 from tare.campaign.execution.split import split
+from tare.campaign.instances.client import Client
 from tare.campaign.instances.pool import InstancePool
 from tare.errors import SessionError, UsageError
 from tare.image import forms

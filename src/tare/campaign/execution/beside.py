@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tare.campaign.execution.density import ApartResult
-from tare.campaign.execution.runs import Client, Measured, Run, outputs_of, ready, serving, surroundings
+from tare.campaign.execution.runs import Measured, Run, outputs_of, ready, serving, surroundings
 from tare.campaign.execution.slices import spent
+from tare.campaign.instances.client import Client
 from tare.campaign.instances.launcher import RunningInstance
 from tare.campaign.instances.pool import InstancePool
 from tare.errors import ParseError

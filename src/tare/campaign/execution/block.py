@@ -14,8 +14,9 @@ from tare.campaign.execution.cold import drop_start_files
 from tare.campaign.execution.density import ApartResult
 from tare.campaign.execution.faults import Faults
 from tare.campaign.execution.outages import Outages
-from tare.campaign.execution.runs import Client, Measured, Run, Together, ready, together
+from tare.campaign.execution.runs import Measured, Run, Together, ready, together
 from tare.campaign.execution.slices import Sliced, run_slices
+from tare.campaign.instances.client import Client
 from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance, Terms, stop_all
 from tare.campaign.instances.pool import InstancePool
 from tare.campaign.plan.interim import Interim

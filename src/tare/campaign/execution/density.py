@@ -6,8 +6,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tare.campaign.execution.runs import Client, Measured, outputs_of, run_trial
+from tare.campaign.execution.runs import Measured, outputs_of, run_trial
 from tare.campaign.execution.slices import Sliced, run_slices
+from tare.campaign.instances.client import Client
 from tare.campaign.instances.gate import Gate, at_once
 from tare.campaign.instances.launcher import RunningInstance
 from tare.campaign.instances.pool import InstancePool

@@ -10,7 +10,7 @@ from functools import partial
 from tare.campaign.execution.block import BlockRunner, Watcher
 from tare.campaign.execution.faults import Faults
 from tare.campaign.execution.outages import Outages
-from tare.campaign.execution.runs import Client
+from tare.campaign.instances.client import Client
 from tare.campaign.instances.launcher import InstanceLauncher
 from tare.campaign.plan.interim import Interim
 from tare.campaign.plan.plan import Plan

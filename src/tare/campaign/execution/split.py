@@ -7,8 +7,9 @@ import dataclasses
 from collections.abc import Sequence
 
 from tare.campaign.execution.density import ApartResult
-from tare.campaign.execution.runs import Client, in_service, outputs_of, planned, surroundings
+from tare.campaign.execution.runs import in_service, outputs_of, planned, surroundings
 from tare.campaign.execution.slices import spent
+from tare.campaign.instances.client import Client
 from tare.campaign.instances.launcher import RunningInstance
 from tare.campaign.instances.pool import InstancePool
 from tare.workloads.apart import SplitWorkload
