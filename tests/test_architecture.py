@@ -157,6 +157,29 @@ def test_one_place_makes_and_opens_stores():
     assert opened == {"store/opening.py", "store/sqlite.py", "store/share.py"}
 
 
+def _named(file):
+    """A module's name, as it is imported."""
+    parts = file.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _depends_on(file, modules):
+    """The modules that one imports, also what it loads only when it needs it."""
+    for node in _nodes(file):
+        if isinstance(node, ast.ImportFrom):
+            yield from {name for alias in node.names for name in (f"{node.module}.{alias.name}", node.module)} & modules
+        elif isinstance(node, ast.Import):
+            yield from {alias.name for alias in node.names} & modules
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    modules = {_named(file) for file in _modules()}
+    uses = {_named(file): {*_depends_on(file, modules)} - {_named(file)} for file in _modules()}
+    packages = {_named(file) for file in _modules() if file.name == "__init__.py"}
+    # What a package gathers for its users is its modules' matter, and no step up.
+    graphlib.TopologicalSorter({name: used - packages for name, used in uses.items()}).prepare()
+
+
 #: Within the campaign: what each part may import of the others.
 CAMPAIGN = {
     "plan": set(),

@@ -10,7 +10,7 @@ import pytest
 import fake_campaign
 from tare.campaign.plan.request import CampaignRequest
 from tare.cli import interrupted
-from tare.cli.commands.run import Seen, Shown
+from tare.cli.choices import Seen, Shown
 from tare.cli.run import measure
 from tare.store import create_store
 

@@ -19,7 +19,7 @@ from tare.analysis.trust.noise import Noise, noise
 from tare.campaign.execution.runner import Runner
 from tare.campaign.plan.interim import Interim
 from tare.cli import run
-from tare.cli.commands.run import Seen, Shown
+from tare.cli.choices import Seen, Shown
 from tare.cli.console import Console as Plain
 from tare.cli.progress import CampaignDisplay, sparkline
 from tare.cli.stopping import FIRST, Stopping

@@ -12,7 +12,7 @@ from tare.analysis.calibration import injected, longer_trust, trust
 from tare.campaign import calibrate as campaigns
 from tare.campaign.execution import conduct
 from tare.campaign.plan.interim import Interim
-from tare.cli.commands.calibrate import NEIGHBOURS, Load
+from tare.cli.choices import NEIGHBOURS, Load
 from tare.cli.consent import agreed
 from tare.cli.console import Console, emit
 from tare.cli.report import to_read

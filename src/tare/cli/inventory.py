@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.table import Table
 
-from tare.cli.commands.inventory import What
+from tare.cli.choices import What
 from tare.cli.console import Console, emit
 from tare.platforms import registry as platforms
 from tare.workloads import registry as workloads

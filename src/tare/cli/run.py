@@ -10,7 +10,7 @@ from pathlib import Path
 from tare.campaign.execution import conduct
 from tare.campaign.plan.request import CampaignRequest
 from tare.campaign.plan.study import foreword
-from tare.cli.commands.run import Seen, Shown
+from tare.cli.choices import Seen, Shown
 from tare.cli.consent import agreed
 from tare.cli.console import Console
 from tare.cli.progress import CampaignDisplay

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 
 import typer
 
+from tare.cli.choices import NEIGHBOURS, Load
 from tare.cli.commands import given
 from tare.cli.commands.given import TRUST
 from tare.errors import UsageError
 
-#: Busy processes for each CPU in the noisy half.
-NEIGHBOURS = 2
 #: Blocks with added work.
 ADDED_BLOCKS = 40
-
-
-class Load(StrEnum):
-    """Under which load the baseline is compared with itself."""
-
-    QUIET = "quiet"
-    LOADED = "loaded"
-    BOTH = "both"
 
 
 def calibrate(

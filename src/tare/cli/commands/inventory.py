@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 import typer
 
-
-class What(StrEnum):
-    """What can be listed."""
-
-    PLATFORMS = "platforms"
-    WORKLOADS = "workloads"
-    METRICS = "metrics"
+from tare.cli.choices import What
 
 
 def inventory(

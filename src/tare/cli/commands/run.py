@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import inspect
 import time
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
 import typer
@@ -15,28 +13,13 @@ from tare.campaign.plan.plan import parse_margins, parse_time
 from tare.campaign.plan.request import CampaignRequest
 from tare.campaign.plan.stopping import parse_precision
 from tare.campaign.plan.study import ordered
+from tare.cli.choices import Seen, Shown
 from tare.cli.commands import given
 from tare.cli.commands.given import TRUST
 from tare.cli.commands.instances import CPUS, MEMORY, PLATFORM, SEED, SUBNET, parse_cpus, parse_size
 from tare.errors import UsageError
 from tare.literature import Scale
 from tare.model import Design, Family
-
-
-class Shown(StrEnum):
-    """How the progress of a campaign is shown."""
-
-    AUTO = "auto"  # drawn on a terminal, elsewhere a line a block
-    JSON = "json"
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """By whom a campaign is watched; ``metrics``: address and port of the endpoint, None for none."""
-
-    shown: Shown
-    metrics: str | None
-
 
 _EXAMPLES = """Examples:
 

@@ -1,0 +1,40 @@
+"""What commands let a user choose from: known to a command's options, and to what carries it out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+#: Busy processes for each CPU in the noisy half.
+NEIGHBOURS = 2
+
+
+class Load(StrEnum):
+    """Under which load the baseline is compared with itself."""
+
+    QUIET = "quiet"
+    LOADED = "loaded"
+    BOTH = "both"
+
+
+class What(StrEnum):
+    """What can be listed."""
+
+    PLATFORMS = "platforms"
+    WORKLOADS = "workloads"
+    METRICS = "metrics"
+
+
+class Shown(StrEnum):
+    """How the progress of a campaign is shown."""
+
+    AUTO = "auto"  # drawn on a terminal, elsewhere a line a block
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """By whom a campaign is watched; ``metrics``: address and port of the endpoint, None for none."""
+
+    shown: Shown
+    metrics: str | None
