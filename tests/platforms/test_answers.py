@@ -1,5 +1,6 @@
 """Asking a guest without an agent: an answer that trickles in is none."""
 
+import contextlib
 import socket
 import threading
 import time
@@ -64,13 +65,14 @@ def test_a_guest_that_is_slower_than_it_is_asked_has_answered_at_last(monkeypatc
         monkeypatch.setattr(module, name, value)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listener:
         listener.bind(("127.0.0.1", 0))
-        listener.settimeout(10)
+        listener.settimeout(0.1)
         answer = FirstAnswer([Service(UDP_ECHO, *listener.getsockname())])
         time.sleep(0.3)  # it boots
         for _ in range(1000):
-            request, asker = listener.recvfrom(64)
-            time.sleep(0.02)
-            listener.sendto(request, asker)
+            with contextlib.suppress(TimeoutError):  # who has its answer, and has not noted it yet, asks no more
+                request, asker = listener.recvfrom(64)
+                time.sleep(0.02)
+                listener.sendto(request, asker)
             if answer.at_ns is not None:
                 break
         assert answer.wait(10) is not None
