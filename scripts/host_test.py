@@ -213,9 +213,9 @@ def run(host: str, name: str, argv: Sequence[str]) -> Result:
         finally:
             processes.end(process)
     day = datetime.datetime.now(datetime.UTC).date().isoformat()
-    printed, said = (file.read_text(errors="replace") for file in (output, errors))
+    printed, log = (file.read_text(errors="replace") for file in (output, errors))
     seconds = round(time.monotonic() - began, 1)
-    result = Result(day, passed(name, code, printed), seconds, summary(code, printed, said))
+    result = Result(day, passed(name, code, printed), seconds, summary(code, printed, log))
     (folder / f"{name}.json").write_text(json.dumps(asdict(result)))
     return result
 

@@ -84,7 +84,7 @@ def test_a_slice_that_came_too_late_to_do_all_its_parts_has_no_figure_and_the_ot
 @pytest.mark.parametrize("had_ns", [0, 1, 20_000], ids=["none", "one ns", "20 us"])
 def test_slices_that_all_came_too_late_are_said_to_have_and_the_clock_is_not_to_blame(had_ns):
     late = [
-        ProbeSlice(one.end_ns, one.end_ns + had_ns, {"events": PartResult(0, had_ns)}) for one in _ticking(1).slices
+        ProbeSlice(due.end_ns, due.end_ns + had_ns, {"events": PartResult(0, had_ns)}) for due in _ticking(1).slices
     ]
     with pytest.raises(ParseError, match="all of its 8 slices came too late"):
         _read(ProbeResult(tuple(late), 0))

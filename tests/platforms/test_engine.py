@@ -7,12 +7,13 @@ versions of 29.0 in docker-etchosts' issue 20; the options of security in moby's
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tare.errors import HostError
 from tare.host.daemons.dockerd import api_version
-from tare.platforms import gvisor
+from tare.platforms import docker, gvisor
 from tare.platforms.parts import engine
 from tare.platforms.parts.layers import stored
 
@@ -160,8 +161,17 @@ def test_a_runsc_that_traps_by_ptrace_where_it_is_not_told_is_no_systrap():
     info = {"Runtimes": {"runsc": {"path": "/usr/bin/runsc"}}}
     assert engine.runtime(info, "runsc", {}, lambda path: old) is None
     assert engine.runtime(info, "runsc", {"platform": "ptrace"}, lambda path: old).path == "/usr/bin/runsc"
-    told = {"Runtimes": {"runsc": {"path": "/usr/bin/runsc", "runtimeArgs": ["--platform=systrap"]}}}
-    assert engine.runtime(told, "runsc", {}, lambda path: old).name == "runsc"
+    explicit = {"Runtimes": {"runsc": {"path": "/usr/bin/runsc", "runtimeArgs": ["--platform=systrap"]}}}
+    assert engine.runtime(explicit, "runsc", {}, lambda path: old).name == "runsc"
+
+
+@pytest.mark.parametrize(("name", "slow"), [("docker-gvisor", True), ("docker-gvisor-ptrace", False)])
+def test_only_systrap_has_the_remark_on_its_fast_path(monkeypatch, name, slow):
+    """A runsc that traps by ptrace by default has no word of it in its sandbox's command line."""
+    monkeypatch.setattr(gvisor.helpers, "command_line", lambda pid: ["runsc-sandbox", "boot", "--cpu-num", "1"])
+    [platform] = [platform for platform in docker.PLATFORMS if platform.name == name]
+    observed = platform.observed(SimpleNamespace(host_processes=lambda: [7]), lambda path: "")
+    assert bool(observed.remarks) is slow
 
 
 def test_a_user_s_crun_needs_no_script():

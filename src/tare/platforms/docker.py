@@ -8,6 +8,7 @@ import itertools
 import os
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -109,7 +110,7 @@ class Docker(Platform):
             words = " ".join([self._program, *(f"--{name}={value}" for name, value in self._options.items())])
             settings = "/etc/docker/daemon.json"
             others = [known for known in engine.runtimes(info) if known.program == self._program == "runsc"]
-            has = ", ".join(f"{known}, by {gvisor.default_trap(known.path)} where it is not told" for known in others)
+            has = ", ".join(f"{known}, which traps system calls by {_trap(known)}" for known in others)
             return Availability(
                 False,
                 reason=f"the Docker daemon has no runtime that is {words}{f'; it has {has}' if has else ''}",
@@ -202,7 +203,11 @@ class Docker(Platform):
 
     def observed(self, instance: Instance, read: Callable[[str], str]) -> Observed:
         """What a sandbox of gVisor's shows of itself; of other runtimes what is declared."""
-        return gvisor.seen(self, instance, read) if self._program == "runsc" else super().observed(instance, read)
+        if self._program != "runsc":
+            return super().observed(instance, read)
+        seen = gvisor.seen(self, instance, read)
+        # What traps by ptrace by default has no word of it in its command lines.
+        return replace(seen, remarks={}) if "platform" in self._options else seen
 
     def _address(self, spec: LaunchSpec, own: str) -> Address:
         if self._network == "none":
@@ -315,6 +320,11 @@ class AttachedStream(SocketStream):
             raise SessionError(f"the Docker daemon sends a frame of unknown kind {kind}")
         self._is_stdout = kind == _STDOUT
         self._head = b""
+
+
+def _trap(runsc: engine.Runtime) -> str:
+    """How a runtime that is runsc traps system calls."""
+    return runsc.options.get("platform") or gvisor.default_trap(runsc.path)
 
 
 def unfit(info: Mapping[str, Any]) -> Availability | None:

@@ -17,6 +17,7 @@ from tare.model import Family
 from tare.platforms.base import Availability, Instance, LaunchSpec, Observed, Platform, Prepared
 from tare.platforms.parts import helpers, tries
 from tare.platforms.parts.attempt import TrialSite, complaint
+from tare.platforms.parts.engine import RUNSC_DEFAULTS
 from tare.platforms.parts.oci import Net, launch_bundle
 
 #: The end of a packet's way, unless runsc uses Linux's own sockets (``--network=host``).
@@ -41,16 +42,18 @@ def find_runsc() -> str | None:
 def default_trap(program: str) -> str:
     """How a runsc traps system calls that is not told: ``systrap``, before mid-2023 ``ptrace``.
 
-    ``program``: its name or path; where it is not on this host it is taken for one of today.
+    ``program``: its name or path; where it is not on this host it is taken for a current one.
     """
     path = processes.find(program) if program else None
-    return read_default_trap(processes.run([path, "flags"], time_limit_s=10).text) if path else "systrap"
+    return (
+        read_default_trap(processes.run([path, "flags"], time_limit_s=10).text) if path else RUNSC_DEFAULTS["platform"]
+    )
 
 
 def read_default_trap(flags: str) -> str:
     """The same from what ``runsc flags`` prints."""
-    told = re.search(r'^ *-platform string\n.*\(default "(\w+)"\)$', flags, re.MULTILINE)
-    return told[1] if told else "systrap"
+    default = re.search(r'^ *-platform string\n.*\(default "(\w+)"\)$', flags, re.MULTILINE)
+    return default[1] if default else RUNSC_DEFAULTS["platform"]
 
 
 class Gvisor(Platform):

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import isfinite
 from numbers import Real
 
-from tare.errors import ParseError, UsageError
+from tare.errors import Failed, ParseError, UsageError, attempt
 from tare.model import CLIENT_BUSY, CLIENT_COST, CPU_COST, Family, Layer, Mode, Sample, Source
 from tare.workloads.base import Level, Outcome, Params, SliceWorkload, Workload
 
@@ -131,13 +131,11 @@ def _texts(workload: Workload) -> Iterator[str]:
 
 
 def _numbers(workload: Workload) -> Iterator[str]:
-    try:
-        margin = workload.margin
-    except Exception as error:  # noqa: BLE001 (a plug-in's property)
-        yield f"has no margin: {type(error).__name__}"
-    else:
-        if not _is_number(margin) or not 0 < margin < 1:
-            yield f"has a margin that is no fraction: {margin!r}"
+    margin = attempt(lambda: workload.margin)
+    if isinstance(margin, Failed):
+        yield f"has no margin: {margin.reason}"
+    elif not _is_number(margin) or not 0 < margin < 1:
+        yield f"has a margin that is no fraction: {margin!r}"
     for name, value in workload.least.items():
         if not _is_number(value):
             yield f"has no number as the least of {name!r}"

@@ -131,7 +131,7 @@ _CLAIMS: Final[Mapping[str, _Claim]] = {
             "id": _HEX,
             "record": _BELOW,  # it is only looked for
             "mounts": _Each(
-                rf"{_BELOW}/(?:fuse-)?overlay(?:2|fs)?/{_PART}/merged|{_BELOW}/rootfs/{_PART}/{_HEX}|{_BELOW}/netns/(?:[0-9a-f]{{12}}|netns-[0-9a-f-]{{36}})"
+                rf"{_BELOW}/(?:overlay2?|fuse-overlayfs)/{_PART}/merged|{_BELOW}/rootfs/{_PART}/{_HEX}|{_BELOW}/netns/(?:[0-9a-f]{{12}}|netns-[0-9a-f-]{{36}})"
                 rf"|{_BELOW}/(?:containers/(?:{_HEX}|none)|userdata)/mounts/shm"
             ),
         },

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-#: The options of runsc that make it another platform, with what one of today does without them.
+#: The options of runsc that make it another platform, with what a current one does without them.
 RUNSC_DEFAULTS = {"platform": "systrap", "network": "sandbox"}
 _RUNSC_SHIM = "io.containerd.runsc.v1"
 #: A containerd that keeps the images has this as a storage driver's type.
@@ -64,12 +64,12 @@ def runtime(
     info: Mapping[str, Any],
     program: str,
     options: Mapping[str, str],
-    trap_of: Callable[[str], str] = lambda path: RUNSC_DEFAULTS["platform"],  # noqa: ARG005
+    default_trap: Callable[[str], str] = lambda _path: RUNSC_DEFAULTS["platform"],
 ) -> Runtime | None:
     """The daemon's runtime that is this program with these options of runsc's; None where it has none.
 
-    What a runtime is called is the user's choice: the one that is called like its program comes first. ``trap_of``: how
-    the runsc at a path traps system calls where no option says it.
+    What a runtime is called is the user's choice: the one that is called like its program comes first.
+    ``default_trap``: how the runsc at a path traps system calls where no option says it.
     """
     wanted = {**RUNSC_DEFAULTS, **options}
     fitting = [
@@ -78,7 +78,7 @@ def runtime(
         if known.program == program
         # containerd's own names for runc's shim
         and not known.name.startswith("io.containerd.")
-        and (program != "runsc" or {**RUNSC_DEFAULTS, "platform": trap_of(known.path), **known.options} == wanted)
+        and (program != "runsc" or {**RUNSC_DEFAULTS, "platform": default_trap(known.path), **known.options} == wanted)
     ]
     return min(fitting, key=lambda known: (known.name != program, known.name), default=None)
 

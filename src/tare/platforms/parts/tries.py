@@ -15,7 +15,7 @@ from tare.host import state
 DOUBTED_S = 3600.0
 
 
-#: By name, of what is being tried.
+#: By name of what is tried.
 _locks: dict[str, threading.Lock] = {}
 
 
@@ -28,9 +28,7 @@ def why_not(name: str, of: Sequence[str | int], attempt: Callable[[], str], *, k
     """
     file = state.tries() / name
     key = [Path("/proc/sys/kernel/random/boot_id").read_text().strip(), *of]
-    with _locks.setdefault(
-        name, threading.Lock()
-    ):  # platforms that are detected at once ask at once: one of them tries
+    with _locks.setdefault(name, threading.Lock()):  # platforms that are detected at once ask at once: one tries
         now = time.time()
         last = _read(file)
         if last is not None and last.key == key and (now <= last.tried + DOUBTED_S if last.why else keep_good):
