@@ -168,6 +168,8 @@ class Address:
     early_ping: str | None = None
     #: where a server in it listens: on the host's network not where all that reach the host reach it
     listen: str = EVERYWHERE
+    #: why the client's echo requests do not reach it, where they do not though the host's do; "": they do
+    unpinged: str = ""
 
     @property
     def echo(self) -> str | None:

@@ -7,6 +7,7 @@ import functools
 import itertools
 import os
 import struct
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,8 @@ from tare.errors import HostError, PlatformError, SessionError, TareError
 from tare.host import cgroup, distribution
 from tare.host.daemons import activation, dockerd
 from tare.host.facts import security
+from tare.host.network import passage
+from tare.host.network.bridge import CLIENT_NAMESPACE
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.host.resources.resource import HostResource
@@ -36,8 +39,9 @@ from tare.platforms.base import (
 from tare.platforms.gvisor import HOST_SOCKETS, NETSTACK
 from tare.platforms.parts import engine, genuine, helpers, left_open
 from tare.platforms.parts.layers import stored
-from tare.platforms.parts.marks import FirstByte, Ping
+from tare.platforms.parts.marks import ECHO, FirstByte, Ping, first_reply
 from tare.session.streams import SocketStream
+from tare.timeouts import until
 
 if TYPE_CHECKING:
     import docker
@@ -54,6 +58,13 @@ _PATHS = {
     "host": "client, bridge, host stack",
     "none": NO_NETWORK,
 }
+#: In which a container that runs has answered one of the client's pings, unless something drops them.
+PING_LIMIT_S = 5.0
+#: Why pings by another link than docker0 get no answer ("Direct routing" in Docker's manual on port publishing).
+UNPINGED = (
+    "nothing comes back from the container's own address: a packet filter drops what comes to it by other links, as "
+    'Docker 28 and newer do ("allow-direct-routing": true in /etc/docker/daemon.json lets it through)'
+)
 #: What to do where the daemon's refusal has these words.
 _FIXES = {
     "no space left on device": "free disk space where Docker keeps its data (docker info: Docker Root Dir)",
@@ -94,10 +105,11 @@ class Docker(Platform):
         self._network = network
         self._info: Mapping[str, Any] | None = None  # what the daemon says of itself, while the connection lasts
         self._connection: docker.DockerClient | None = None
+        self._is_pinged: bool | None = None  # whether the client's pings reach a container; None: not tried yet
 
     def detect(self) -> Availability:
         """Ask the daemon for its version and whether it has the runtime."""
-        self._info = None
+        self._info = self._is_pinged = None
         if activation.only_init_listens(dockerd.named().removeprefix("unix://") or dockerd.SOCKET):
             reason = "the Docker daemon does not run: a request would start its service"
             return Availability(False, reason=reason, fix="systemctl start docker")
@@ -179,12 +191,16 @@ class Docker(Platform):
                 on_failure.pop_all()
         address = self._address(spec, engine.address(seen))
         ping = Ping(address.ping) if spec.measured and address.ping else None
+        instance = Instance(spec, stream, started, address, first_byte, ping, daemons=daemon_groups())
 
         def settle() -> None:
             cleanup.learn(container, removers.of_docker(made["Id"], *engine.leftovers(seen)))
             helpers.adopt(spec.group, lambda argv: helps(argv, made["Id"], address.port))
+            if address.ping is not None:
+                instance.address = replace(address, unpinged=self._unpinged(address.ping))
 
-        return Instance(spec, stream, started, address, first_byte, ping, daemons=daemon_groups(), settle=settle)
+        instance.settle = settle
+        return instance
 
     def daemon_failure(self) -> TareError | None:
         """The error where the daemon no longer answers; None where it does."""
@@ -215,6 +231,14 @@ class Docker(Platform):
         return (
             Address.on_host(spec) if self._network == "host" else Address(spec.network.host, spec.port, spec.port, own)
         )
+
+    def _unpinged(self, own: str) -> str:
+        """Why the client's pings of a container's own address get no answer; "" where they do. Tried once."""
+        if self._is_pinged is None:
+            deadline = until(PING_LIMIT_S)
+            with passage.socket_in(CLIENT_NAMESPACE, *ECHO) as echo:
+                self._is_pinged = first_reply(echo, own, lambda: time.monotonic() > deadline)
+        return "" if self._is_pinged else UNPINGED
 
     def close(self) -> None:
         """Close the connection to the daemon."""

@@ -38,7 +38,7 @@ def require_to_host(client: str, host: str) -> None:
 
 def require_between(client: str, instance: str, address: str) -> None:
     """The same for two namespaces on the bridge, the second with this address."""
-    with _socket_in(instance) as listener:
+    with socket_in(instance) as listener:
         listener.bind((address, 0))
         if not _connects(client, listener):
             raise _refusal("forward", "what goes from one port of tare's bridge to another")
@@ -86,7 +86,7 @@ def _refusal(hook: str, what: str) -> HostError:
 
 def _connects(namespace: str, listener: socket.socket) -> bool:
     listener.listen()
-    with _socket_in(namespace) as caller:
+    with socket_in(namespace) as caller:
         caller.settimeout(stretched(LIMIT_S))
         try:
             caller.connect(listener.getsockname())
@@ -95,8 +95,11 @@ def _connects(namespace: str, listener: socket.socket) -> bool:
     return True
 
 
-def _socket_in(namespace: str) -> socket.socket:
-    """A TCP socket of a network namespace; made by a thread that enters it and ends. Raises `HostError`."""
+def socket_in(namespace: str, *kind: int) -> socket.socket:
+    """A socket of a network namespace, of TCP or of another ``kind`` as `socket.socket` has it. Raises `HostError`.
+
+    It is made by a thread that enters the namespace and ends.
+    """
     made: list[socket.socket] = []
     failures: list[OSError] = []
 
@@ -109,7 +112,7 @@ def _socket_in(namespace: str) -> socket.socket:
                     raise OSError(number, os.strerror(number))
             finally:
                 os.close(entered)
-            made.append(socket.socket())
+            made.append(socket.socket(*kind))
         except OSError as error:
             failures.append(error)
 

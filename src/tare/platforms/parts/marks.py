@@ -7,6 +7,7 @@ import socket
 import struct
 import threading
 import time
+from collections.abc import Callable
 
 from tare.errors import HostError
 from tare.host.network import fence
@@ -18,6 +19,8 @@ PING_INTERVAL_S = 0.001
 RESOLUTION = 1 / 500
 #: Linux's number; Python's socket module does not name it.
 SO_TIMESTAMPNS = 35
+#: The kind of socket that sends and receives echo requests and replies, as `socket.socket` has it.
+ECHO = (socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
 _ECHO_REQUEST, _ECHO_REPLY = 8, 0
 
 
@@ -85,23 +88,29 @@ class Ping(_Mark):
         super().__init__()
 
     def _watch(self) -> None:
-        with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as echo:
-            identity = echo.fileno() & 0xFFFF
-            sequence = 0
-            pace = Pace()
-            while not self._stop.is_set():
-                sequence = (sequence + 1) & 0xFFFF
-                turn_s = pace.pause_s(PING_INTERVAL_S)
-                echo.settimeout(turn_s)
-                try:
-                    echo.sendto(echo_request(identity, sequence), (self._address, 0))
-                    packet, sender = echo.recvfrom(2048)
-                except OSError:  # no answer yet, or no route yet
-                    time.sleep(turn_s)
-                    continue
-                if sender[0] == self._address and is_reply(packet, identity):
-                    self.at_ns = time.monotonic_ns()
-                    return
+        with socket.socket(*ECHO) as echo:
+            if first_reply(echo, self._address, self._stop.is_set):
+                self.at_ns = time.monotonic_ns()
+
+
+def first_reply(echo: socket.socket, address: str, over: Callable[[], bool]) -> bool:
+    """Send echo requests by a socket (of the kind `ECHO`) until one is answered; False where it is ``over`` before."""
+    identity = echo.fileno() & 0xFFFF
+    sequence = 0
+    pace = Pace()
+    while not over():
+        sequence = (sequence + 1) & 0xFFFF
+        turn_s = pace.pause_s(PING_INTERVAL_S)
+        echo.settimeout(turn_s)
+        try:
+            echo.sendto(echo_request(identity, sequence), (address, 0))
+            packet, sender = echo.recvfrom(2048)
+        except OSError:  # no answer yet, or no route yet
+            time.sleep(turn_s)
+            continue
+        if sender[0] == address and is_reply(packet, identity):
+            return True
+    return False
 
 
 def echo_request(identity: int, sequence: int) -> bytes:
