@@ -246,8 +246,8 @@ NO_SENTENCES = {
     # keys of a campaign's fairness manifest
     "fairness.py": {
         "cpus pinned", "cpu quota", "cpus seen inside", "memory limit", "memory seen inside", "kernel seen inside",
-        "clock source inside", "tcp congestion control", "data filesystem inside", "disk cache", "network path",
-        "security inside", "security outside", "mitigations inside", "daemons' cpus",
+        "clock source inside", "tcp congestion control", "mtu inside", "data filesystem inside", "disk cache",
+        "network path", "security inside", "security outside", "mitigations inside", "daemons' cpus",
     },
     # the terms of the studies' files, against which they are held
     "published.py": {"variability overhead", "trial-count overhead", "sum of scores", "a multiple of ", ", less "},

@@ -5,7 +5,7 @@ import pytest
 import fake_campaign
 from tare.analysis import Kind, analyse
 from tare.analysis.comparisons.verdicts import Reason
-from tare.analysis.trust.fairness import differences, refusals
+from tare.analysis.trust.fairness import differences, refusals, unlike_mtus
 from tare.store import read_store
 
 NATIVE = {
@@ -52,6 +52,15 @@ def test_what_makes_it_unfair_is_refused_unless_asked_for(facts, unlike):
     assert refusals(_record(docker=facts)) == {"docker": unlike}
     asked = _record(docker=facts).model_copy(update={"asked": ["docker"]})
     assert refusals(asked) == {}
+
+
+def test_an_mtu_is_unlike_where_both_are_known_and_differ_and_forbids_nothing():
+    unlike = {"docker": {"mtu inside": 1450}, "lxc": {}, "gvisor-host": {"mtu inside": "unknown"}}
+    record = _record(**unlike)
+    assert unlike_mtus(record) == {}  # of a file from before it was recorded
+    record.fairness["native"]["mtu inside"] = 1500
+    assert unlike_mtus(record) == {"docker": (1450, 1500)}
+    assert refusals(record) == {}
 
 
 @pytest.mark.thorough

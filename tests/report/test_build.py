@@ -267,3 +267,28 @@ def test_a_platforms_remark_stands_beside_all_figures_of_its_family(tmp_path: Pa
     for result in results:
         remarked = [entry for entry in result.platforms if entry.remark == "one CPU" and "one CPU" in entry.notes]
         assert {entry.platform for entry in remarked} == ({"runc"} if result.family == "cpu" else set())
+
+
+def test_another_mtu_is_a_remark_on_network_and_application_figures_beside_its_own(tmp_path: Path) -> None:
+    shape = fake_campaign.Shape(blocks=3, workloads=("sysbench-cpu", "iperf3-tcp", "served-1"))
+    path = fake_campaign.write(tmp_path / "a.tare", shape)
+    with read_store(path) as store:
+        platforms = [
+            platform.model_copy(update={"remarks": {"network": "a proxy"}} if platform.name == "runc" else {})
+            for platform in store.record.platforms
+        ]
+        mtus = {"native": 1500, "docker": 1450, "runc": 65520}
+        fairness = {platform: {"mtu inside": mtu} for platform, mtu in mtus.items()}
+        record = store.record.model_copy(update={"platforms": platforms, "fairness": fairness})
+        results = results_of(record, analyse(record, store.samples(), store.trials()))
+    of_docker = "its packets are of another size: the MTU of its link is 1450, native's 1500"
+    of_runc = "its packets are of another size: the MTU of its link is 65520, native's 1500"
+    expected = {
+        "cpu": {},
+        "network": {"docker": of_docker, "runc": f"a proxy; {of_runc}"},
+        "application": {"docker": of_docker, "runc": of_runc},
+    }
+    assert {result.family for result in results} == set(expected)
+    for result in results:
+        remarks = {entry.platform: entry.remark for entry in result.platforms if entry.remark}
+        assert remarks == expected[result.family]

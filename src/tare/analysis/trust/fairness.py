@@ -9,12 +9,15 @@ from tare.store import CampaignRecord
 
 #: Facts (keys of the manifest) that must be alike, or what is compared is not the platform.
 ALIKE = ("host", "image", "agent", "cpus pinned", "cpu quota", "cpus seen inside", "memory limit")
-#: Facts that a platform is made of, or that follow from it: listed, and left to the reader.
+#: Of the link by which an instance's packets begin their way to the client, in bytes; a text where it is not known.
+MTU = "mtu inside"
+#: Facts that a platform is made of, or that follow from it or from its set-up: listed, and left to the reader.
 OWN = (
     "memory seen inside",
     "kernel seen inside",
     "clock source inside",
     "tcp congestion control",
+    MTU,
     "data filesystem inside",
     "disk cache",
     "network path",
@@ -60,3 +63,12 @@ def refusals(record: CampaignRecord) -> dict[str, tuple[str, ...]]:
         if difference.unfair and difference.platform not in record.asked:
             unfair.setdefault(difference.platform, []).append(difference.fact)
     return {name: tuple(facts) for name, facts in unfair.items()}
+
+
+def unlike_mtus(record: CampaignRecord) -> dict[str, tuple[int, int]]:
+    """The MTUs of a platform's link and of the baseline's, where both are known and differ; by the platform's name."""
+    return {
+        difference.platform: (difference.value, difference.baseline)
+        for difference in differences(record)
+        if difference.fact == MTU and isinstance(difference.value, int) and isinstance(difference.baseline, int)
+    }

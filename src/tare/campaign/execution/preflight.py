@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +20,7 @@ from tare.host.filesystems import volumes
 from tare.image.build import Image
 from tare.model import NO_DAEMON, Arm, Progress
 from tare.platforms import contract, registry
-from tare.platforms.base import Availability, Observed, Platform
+from tare.platforms.base import NO_NETWORK, Availability, Observed, Platform
 from tare.session import Refused
 from tare.store import LeftOut, PlatformRecord
 
@@ -193,12 +194,29 @@ def _seen_inside(platform: Platform, running: RunningInstance) -> dict[str, Any]
         "kernel seen inside": hello.kernel,
         # It differs between kernels (a guest's, gVisor's), and so does the effect of a lossy or shaped network path.
         "tcp congestion control": _output_of(running, ["cat", "/proc/sys/net/ipv4/tcp_congestion_control"]),
+        "mtu inside": _mtu(running),
         "clock source inside": _output_of(running, ["cat", CLOCK_SOURCE]),
         "data filesystem inside": _output_of(running, ["stat", "-f", "-c", "%T", "/data"]),
         "bits": "the image" if platform.same_bits else "other bits, which the image's figures do not compare with",
         "image": hello.image,
         "agent": hello.agent,
     }
+
+
+def _mtu(running: RunningInstance) -> int | str:
+    """The MTU, in bytes, of the link by which an instance's packets begin their way to the client.
+
+    As its own network stack has it: /sys shows the host's links in nspawn, and in gVisor none. gVisor without a stack
+    of its own says 0.
+    """
+    address = running.instance.address
+    if address.host is None:
+        return NO_NETWORK
+    route = _output_of(running, ["ip", "route", "get", address.client or running.instance.spec.network.client])
+    link = re.search(r" dev (\S+)", route)
+    shown = _output_of(running, ["ip", "link", "show", "dev", link[1]]) if link else ""
+    mtu = re.search(r" mtu ([1-9]\d{0,9})\b", shown, re.ASCII)
+    return int(mtu[1]) if mtu else "unknown"
 
 
 def _text_inside(platform: Platform, running: RunningInstance, path: str) -> str:

@@ -16,10 +16,10 @@ from tare.analysis.curves import curves_of
 from tare.analysis.results import Tails
 from tare.analysis.trust import contamination
 from tare.analysis.trust.dependence import dependence
-from tare.analysis.trust.fairness import Difference, differences
+from tare.analysis.trust.fairness import Difference, differences, unlike_mtus
 from tare.analysis.trust.findings import Finding
 from tare.literature import Scale
-from tare.model import Mode
+from tare.model import Family, Mode
 from tare.report.campaign.answers import answers_of
 from tare.report.campaign.curves import curve_reports
 from tare.report.campaign.model import (
@@ -43,7 +43,7 @@ from tare.report.campaign.model import (
     UnmarkedReport,
 )
 from tare.report.footprint.build import Asked, Exposures, footprints_report, of_store
-from tare.report.sentences.fairness import UNFAIR, fact_text
+from tare.report.sentences.fairness import UNFAIR, fact_text, mtu_remark
 from tare.report.sentences.notes import DISTURBANCES, NO_FLOOR, Place, dependence_note, sentence
 from tare.report.sentences.verdicts import Subject, verdict_text
 from tare.report.study.beside import beside
@@ -204,12 +204,22 @@ def platform_names(record: CampaignRecord) -> list[str]:
 def results_of(record: CampaignRecord, results: list[MetricResult]) -> list[ResultReport]:
     """Results of the analysis as report models, with titles from the record."""
     workloads = {workload.name: workload for workload in record.workloads}
-    remarks = {(entry.name, family): text for entry in record.platforms for family, text in entry.remarks.items()}
+    remarks = _remarks(record)
     reports = [_result(workloads[result.workload], result, remarks) for result in results]
     for workload in record.workloads:
         if workload.mode is Mode.START:
             reports = _with_headlines(workload, reports)
     return reports
+
+
+def _remarks(record: CampaignRecord) -> dict[tuple[str, str], str]:
+    """What figures are to be read with, by the platform and the family: its own words, and an MTU of its own."""
+    remarks = {(entry.name, family): text for entry in record.platforms for family, text in entry.remarks.items()}
+    for platform, (mtu, baseline_mtu) in unlike_mtus(record).items():
+        for family in (Family.NETWORK, Family.APPLICATION):
+            texts = [remarks.get((platform, family)), mtu_remark(mtu, baseline_mtu, record.baseline)]
+            remarks[platform, family] = "; ".join(filter(None, texts))
+    return remarks
 
 
 def _with_headlines(workload: WorkloadRecord, results: list[ResultReport]) -> list[ResultReport]:

@@ -23,6 +23,11 @@ def not_alike(facts: Iterable[str], platform: str) -> str:
     return f"refused: not alike, it has {what}; asked for by its name (-p {platform}) it is compared all the same"
 
 
+def mtu_remark(mtu: int, baseline_mtu: int, baseline: str) -> str:
+    """What network figures are to be read with where a platform's link has another MTU than the baseline's."""
+    return f"its packets are of another size: the MTU of its link is {mtu}, {baseline}'s {baseline_mtu}"
+
+
 def fact_text(value: Any) -> str:
     """A fact of the manifest as text."""
     if isinstance(value, list):

@@ -165,7 +165,9 @@ class PlatformReport(_Frozen):
     notes: list[str]
     """The texts of the cautions, in the same order, and then the remark."""
     remark: str | None = None
-    """What the platform itself said of its figures of this family (`PlatformFacts.remarks`)."""
+    """What its figures of this family are to be read with: what the platform itself said (`PlatformFacts.remarks`), and
+    of network and application figures another MTU than the baseline's.
+    """
     contaminated_by: dict[str, int] = {}
     """Trials of `n_contaminated` by reason."""
     unmarked: UnmarkedReport | None = None
