@@ -47,6 +47,25 @@ echo '{"exec-opts": ["native.cgroupdriver=cgroupfs"]}' >/etc/docker/daemon.json
 systemctl restart docker
 exec tare platform check docker --json
 """
+#: containerd keeps the images, as Docker 29 has it by itself.
+CONTAINERD_STORE = """\
+mkdir -p /etc/docker
+echo '{"features": {"containerd-snapshotter": true}}' >/etc/docker/daemon.json
+systemctl restart docker
+docker info --format '{{.DriverStatus}}' | grep -F io.containerd.snapshotter.v1 >&2
+exec tare platform check docker --json
+"""
+#: systemd reads its units anew all the time, as a package manager has it do in the middle of a campaign.
+RELOAD = f"""\
+while sleep 3; do systemctl daemon-reload; done &
+reloading=$!
+trap 'kill $reloading' EXIT
+for name in runc docker podman; do
+    tare platform check $name --only memory-holds --only cpus-hold --only work-is-accounted >&2
+done
+tare run -p native -p runc -p docker -p podman {" ".join(PLAN)}
+kill -0 $reloading
+"""
 #: A key as a user makes it, and the host's sshd as it runs there; $1: whose login it opens.
 KEY = """\
 mkdir -p -m 700 /root/.ssh
@@ -99,6 +118,9 @@ def jobs(host: str) -> dict[str, list[str]]:
     """The jobs on a host by name: the command that the lab is given."""
     made = {name: ["tare", "platform", "check", name, "--json"] for name in (*COMMON, *OWN[host])}
     made["docker-cgroupfs"] = ["sh", "-ec", CGROUPFS]
+    if host == "debian13":  # Debian 12's Docker has no such store
+        made["docker-containerd-store"] = ["sh", "-ec", CONTAINERD_STORE]
+    made["reload"] = ["sh", "-ec", RELOAD]
     made["ssh"] = ["sh", "-ec", SSH, "sh", "root"]
     made["user"] = ["sh", "-ec", USER, "sh", "user"]
     made["containers"] = ["tare", "run", *(f"-p{name}" for name in (*COMMON, *OWN[host], *MORE)), *PLAN]
