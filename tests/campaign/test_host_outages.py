@@ -1,5 +1,6 @@
-"""A real dockerd that is restarted, that goes for good, or whose disk is full, in the middle of a campaign."""
+"""A real dockerd that is restarted, that goes for good, or whose bridge or disk does, in the middle of a campaign."""
 
+import contextlib
 import os
 import secrets
 import threading
@@ -26,18 +27,28 @@ from tare.store import create_store
 pytestmark = [pytest.mark.host, pytest.mark.own_host, loses_sockets]
 
 
-@pytest.fixture(scope="module")
-def own_dockerd():
-    """One daemon, which is stopped and started by the tests: to import the image anew takes it ten seconds."""
+#: In no network that `tare.host.network.bridge` takes for its own.
+BRIDGE, ON_BRIDGE = "taretest0", "192.0.2.1/24"
+
+
+@contextlib.contextmanager
+def _dockerd(bridge=None):
     folder = state.work() / f"dockerd{secrets.token_hex(3)}"
     folder.mkdir()
     with CleanupStack(Journal(state.journal())) as cleanup:
         cleanup.own(removers.folder(folder), removers.mount(folder / "data"))
-        daemon = Dockerd(folder, cleanup)
+        daemon = Dockerd(folder, cleanup, bridge)
         yield daemon
         daemon.daemon.stop()
         for mount in daemon.mounts():
             processes.run(["umount", "-l", mount.split()[1]])
+
+
+@pytest.fixture(scope="module")
+def own_dockerd():
+    """One daemon, which is stopped and started by the tests: to import the image anew takes it ten seconds."""
+    with _dockerd() as daemon:
+        yield daemon
 
 
 @pytest.fixture
@@ -50,6 +61,18 @@ def dockerd(own_dockerd, monkeypatch):
         if entry.resource.facts.get("host") == own_dockerd.host:
             removers.remove(entry.resource)
             entry.file.unlink()
+
+
+@pytest.fixture
+def with_bridge(monkeypatch):
+    """A daemon whose containers are on a bridge that stands for docker0."""
+    with CleanupStack(Journal(state.journal())) as cleanup:
+        cleanup.own(removers.link(BRIDGE))
+        for words in (f"link add {BRIDGE} type bridge", f"addr add {ON_BRIDGE} dev {BRIDGE}", f"link set {BRIDGE} up"):
+            processes.run(["ip", *words.split()]).require()
+        with _dockerd(BRIDGE) as daemon:
+            monkeypatch.setenv("DOCKER_HOST", daemon.host)
+            yield daemon
 
 
 class Strikes(Shell):
@@ -66,11 +89,11 @@ class Strikes(Shell):
         return super().plan(params, around)
 
 
-def _campaign(tmp_path, strike, blocks):
-    """Two workloads a block on native, runc-none and docker-none; the last's rows, the events, the faults."""
+def _campaign(tmp_path, strike, blocks, name="docker-none"):
+    """Two workloads a block on native, runc-none and one of Docker's; the last's rows, the events, the faults."""
     image = build.ensure(build.agent_path(), progress=lambda _: None)
     resources = Resources(default_cpus(), 512 << 20)
-    platforms = tuple(registry.choose(["native", "docker-none", "runc-none"]))
+    platforms = tuple(registry.choose(["native", name, "runc-none"]))
     jobs = (Job(Strikes(strike, nth=5), {}), Job(Shell("after", "echo 42"), {}))
     plan = Plan("quick", 3, platforms, jobs, resources, blocks, None)
     watcher = Quiet()
@@ -83,9 +106,9 @@ def _campaign(tmp_path, strike, blocks):
             rows, events = list(store.trials().iter_rows(named=True)), [event.text for event in store.events()]
     for platform in platforms:
         platform.close()
-    assert {row["status"] for row in rows if row["platform"] != "docker-none"} == {"ok"}
-    assert sum(row["platform"] != "docker-none" for row in rows) == blocks * 2 * 3
-    return [row for row in rows if row["platform"] == "docker-none"], events, watcher.faults
+    assert {row["status"] for row in rows if row["platform"] != name} == {"ok"}
+    assert sum(row["platform"] != name for row in rows) == blocks * 2 * 3
+    return [row for row in rows if row["platform"] == name], events, watcher.faults
 
 
 def test_one_that_is_restarted_costs_failed_rows_and_then_goes_on(dockerd, tmp_path):
@@ -117,6 +140,26 @@ def test_one_that_is_gone_for_good_is_left_out_with_one_sentence(dockerd, tmp_pa
     assert len(rows) < 5 * 2
     assert max(row["block"] for row in rows) <= 2
     dockerd.start()
+
+
+def test_one_whose_bridge_has_gone_is_left_out_after_two_starts_though_its_daemon_answers(
+    with_bridge, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(outages, "RECOVERY_S", 2.0)
+
+    def strike():
+        processes.run(["ip", "link", "del", BRIDGE]).require()
+
+    rows, events, faults = _campaign(tmp_path, strike, blocks=5, name="docker")
+    [event] = [text for text in events if "left out" in text]
+    assert event.startswith("docker is left out from here on: it does not start any more: the Docker daemon refuses: ")
+    assert f"could not find bridge {BRIDGE}" in event
+    assert event.endswith("(fix: restart the Docker daemon, which makes its bridge again)")
+    assert faults == [event]
+    # The first start of its block is no trial yet; the second one's is the first row, and a third is not tried.
+    first, second = [row["reason"] for row in rows if row["status"] == "failed"]
+    assert f"could not find bridge {BRIDGE}" in first
+    assert second == event
 
 
 def test_one_whose_disk_is_full_is_left_out_with_the_fix_and_the_others_are_ready(dockerd):

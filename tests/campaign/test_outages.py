@@ -201,7 +201,31 @@ def test_failures_of_other_kinds_and_single_ones_do_not_leave_it_out(tmp_path):
     assert not [event for event in events if "left out" in event]
 
 
-def test_names_and_numbers_do_not_make_failures_differ(tmp_path, monkeypatch):
+def test_one_that_is_detected_and_does_not_start_is_left_out_after_two_failed_trials_with_its_reason(tmp_path):
+    bridgeless = PlatformError("could not find bridge docker0", fix="restart the Docker daemon")
+    launcher = Weather(bridgeless)
+    rows, events, faults = ran(tmp_path, launcher, a_plan(4))
+    sentence = (
+        "docker is left out from here on: it does not start any more: could not find bridge docker0 "
+        "(fix: restart the Docker daemon)"
+    )
+    failed = [row["reason"] for row in of(rows, "docker") if row["status"] == "failed"]
+    assert failed == [str(bridgeless)] * 2 + [sentence], "the third trial of the block is not tried"
+    assert launcher.bad == 2 + 1
+    assert (events, faults) == ([sentence], [sentence])
+
+
+def test_what_is_started_when_it_is_tried_anew_is_ended_before_the_next_trial(tmp_path):
+    launcher = Weather(PlatformError("no"), ends_after=2)
+    rows, events, _ = ran(tmp_path, launcher, a_plan(3))
+    assert [row["status"] for row in of(rows, "docker")].count("failed") == 2
+    tried = launcher.log.index("start docker", launcher.log.index("stop docker"))  # after the first block
+    assert launcher.log[tried : tried + 2] == ["start docker", "stop docker"]
+    assert events == []
+    assert (launcher.numbers, launcher.living) == (0, set())
+
+
+def test_names_and_numbers_do_not_make_failures_differ(tmp_path):
     named = Weather(lambda nth: PlatformError(f"container tare-ab{nth}x{nth}: port {2000 + nth} is taken"))
     rows, events, _ = ran(tmp_path, named, a_plan(3))
     assert len(of(rows, "docker")) == 2 * 3

@@ -68,12 +68,13 @@ class Killer(RunWorkload):
 
 
 class Dockerd:
-    """A daemon of the test's own, with its own image store, on no bridge."""
+    """A daemon of the test's own, with its own image store, on no bridge, or on one that the test has made."""
 
-    def __init__(self, folder, cleanup):
+    def __init__(self, folder, cleanup, bridge=None):
         self.folder = folder
         self.host = f"unix://{folder}/sock"
         self._things = cleanup
+        self._bridge = bridge
         (folder / "config.json").write_text("{}")
         self.start()
 
@@ -84,15 +85,17 @@ class Dockerd:
             **places,
             "host": self.host,
             "config-file": folder / "config.json",
-            "bridge": "none",
+            "bridge": self._bridge or "none",
             "iptables": "false",
+            "ip-forward": "false",
         }
+        # In a network namespace: told of no bridge, it deletes the docker0 that another dockerd has.
+        apart = [] if self._bridge else ["unshare", "--net"]
         (folder / "pid").unlink(missing_ok=True)  # its process id may be another's by now
         self.daemon = own.start(
             self._things,
             "dockerd",
-            # In a network namespace: told of no bridge, it deletes the docker0 that another dockerd has.
-            ["unshare", "--net", "dockerd", *(f"--{name}={value}" for name, value in options.items())],
+            [*apart, "dockerd", *(f"--{name}={value}" for name, value in options.items())],
             ready=lambda: processes.run(["docker", "--host", self.host, "version"]).code == 0,
             log=folder / "log",
         )

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from tare.campaign.execution.faults import Faults
+from tare.campaign.instances.launcher import InstanceLauncher
 from tare.errors import Failed, PlatformError, attempt
-from tare.image.build import Image
-from tare.model import Progress
+from tare.model import Arm, Progress
 from tare.platforms import contract
 from tare.platforms.base import Platform
 from tare.timeouts import until
@@ -32,7 +32,7 @@ class Outages:
     """The failures to start so far, by platform. ``left_out``: the sentence on each that takes no part any more."""
 
     faults: Faults
-    image: Image
+    launcher: InstanceLauncher
     doing: Progress
     left_out: dict[str, PlatformError] = field(default_factory=dict)
     _alike: dict[str, list[str]] = field(default_factory=dict)  # reasons of the failures since the last good start
@@ -68,10 +68,10 @@ class Outages:
             self._leave_out(platform, why)
 
     def _tried_anew(self, platform: Platform) -> Failed | None:
-        """Detect and prepare it until that goes well; why it does not, after some seconds."""
+        """Detect, prepare and start it until that goes well; why it does not, after some seconds."""
         deadline = until(RECOVERY_S)
         while True:
-            tried = attempt(partial(_detect_and_prepare, platform, self.image))
+            tried = attempt(partial(_try, platform, self.launcher))
             if not isinstance(tried, Failed) or time.monotonic() > deadline:
                 return tried
             time.sleep(LOOK_S)
@@ -84,8 +84,10 @@ class Outages:
         self.faults.leave_out(str(self.left_out[platform.name]))
 
 
-def _detect_and_prepare(platform: Platform, image: Image) -> None:
+def _try(platform: Platform, launcher: InstanceLauncher) -> None:
     answer = contract.detected(platform)
     if not answer.available:
         raise PlatformError(answer.reason, fix=answer.fix or None)
-    contract.prepared(platform, image)  # what it had made may have gone too
+    contract.prepared(platform, launcher.image)  # what it had made may have gone too
+    # A daemon answers also where its containers find no bridge any more: only a start shows that.
+    launcher.start(platform, Arm(platform.name), measured=False).stop()

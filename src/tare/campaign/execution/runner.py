@@ -44,7 +44,7 @@ class Runner:
         self._interim = Interim(self.store)
         self._places = {key: place for place, key in enumerate(self.store.schedule())}
         parts = (self.plan, self.store, self.launcher, self.client, self.watcher, self._interim, self.sampler)
-        self._outages = Outages(self._faults, self.launcher.image, self.watcher.doing)
+        self._outages = Outages(self._faults, self.launcher, self.watcher.doing)
         self._blocks = BlockRunner(*parts, self._faults, self._outages)
 
     def run(self) -> None:
