@@ -10,8 +10,8 @@ import pytest
 
 from campaign.fakes import FakeFresh, FakeLauncher, FakePlatform, FakeRun, FakeStart, Quiet, a_plan, a_record
 from tare.campaign.execution import block as blocks
-from tare.campaign.execution import conduct, runs
-from tare.campaign.execution.preflight import available, try_each
+from tare.campaign.execution import runs
+from tare.campaign.execution.preflight import available, close_all, try_each
 from tare.campaign.execution.runner import Runner
 from tare.campaign.instances.launcher import RunningInstance, stop_all
 from tare.campaign.instances.pool import InstancePool
@@ -419,6 +419,6 @@ def test_one_that_cannot_be_closed_keeps_no_other_open():
     closed = []
     other = FakePlatform("other")
     other.close = lambda: closed.append("other")
-    [(platform, failed)] = conduct.close_all([Faulty("odd", "close"), other])
+    [(platform, failed)] = close_all([Faulty("odd", "close"), other])
     assert (platform.name, closed) == ("odd", ["other"])
     assert "odd has no close" in failed.reason

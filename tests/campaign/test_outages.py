@@ -56,9 +56,7 @@ def begun(tmp_path, monkeypatch):
     monkeypatch.setattr(HostSession, "prepare", lambda self, image, resources, subnet=None: (launcher, None))
     monkeypatch.setattr("tare.campaign.execution.preflight._fairness", lambda *_: {})
     ran = []
-    monkeypatch.setattr(conduct, "_run", lambda runner: ran.extend(arm.platform for arm in runner.plan.arms))
-    monkeypatch.setattr(conduct, "Runner", lambda plan, *_: SimpleNamespace(plan=plan))
-    monkeypatch.setattr(conduct, "Sampler", lambda cpus, seen: None)
+    monkeypatch.setattr(conduct, "_run", lambda plan, *_: ran.extend(arm.platform for arm in plan.arms))
     monkeypatch.setattr(
         conduct,
         "record_of",

@@ -48,7 +48,7 @@ class HostSession:
 
     def __init__(self, progress: Progress = lambda _: None) -> None:
         """``progress`` is called with a line for each step that takes a while."""
-        self._progress = progress
+        self.progress = progress
         self._parts: list[AbstractContextManager[object]] = []
 
     def __enter__(self) -> Self:
@@ -89,7 +89,7 @@ class HostSession:
 
     def image(self, workloads: Iterable[Workload] = (), *, bare: bool = False) -> Image:
         """The one image for all instances (`image_for`)."""
-        return image_for(workloads, self._progress, bare=bare)
+        return image_for(workloads, self.progress, bare=bare)
 
     def tune(self, measured: Collection[int]) -> list[Tuned]:
         """Set the host's settings as a campaign on these CPUs needs them; they are restored at the end.
@@ -98,7 +98,7 @@ class HostSession:
         """
         outcomes = self.enter_context(tune.tuned(self._journal, measured))
         for line in tune.described(outcomes):
-            self._progress(f"not tuned: {line}")
+            self.progress(f"not tuned: {line}")
         return outcomes
 
     def prepare(self, image: Image, resources: Resources, subnet: str | None = None) -> tuple[InstanceLauncher, Client]:
@@ -116,7 +116,7 @@ class HostSession:
         unfenced = net.create(cleanup)
         self.callback(net.close)
         if unfenced is not None:
-            self._progress(f"not fenced: {unfenced}")
+            self.progress(f"not fenced: {unfenced}")
         with roots.translated("the client", work):
             client = _client(cleanup, image, resources, work / f"{label}client")
         disk = DiskWatch()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.campaign.execution import conduct, preflight, same, trust
-from tare.campaign.execution.preflight import Ready
+from tare.campaign.execution.preflight import Prepared, Ready
 from tare.campaign.host_session import HostSession
 from tare.campaign.instances.client import Client
 from tare.campaign.instances.launcher import InstanceLauncher
@@ -76,26 +76,26 @@ def opened(
         host = stack.enter_context(HostSession(doing))
         before()
         conduct.check_disk()
-        host.callback(conduct.close_all, chosen)
         failures: list[tuple[str, Failed]] = []  # of platforms that are left out, for a file that may not be there yet
-
-        def keep(what: str, failed: Failed) -> None:
-            failures.append((what, failed))
-
-        usable, missing = preflight.available(chosen, progress=doing, keep=keep)
-        image = _image(request, existing, host)
         resources = _resources(request, existing)
-        launcher, client = host.prepare(image, resources, request.subnet)
-        ready, broken = preflight.try_each(usable, image, launcher, progress=doing, keep=keep)
-        store = existing or host.enter_context(_new(request, ready, [*missing, *broken], resources, image))
+        prepared = preflight.prepare(
+            host,
+            chosen,
+            lambda: _image(request, existing, host),
+            resources,
+            keep=lambda what, failed: failures.append((what, failed)),
+            subnet=request.subnet,
+        )
+        store = existing or host.enter_context(_new(request, prepared, resources))
         host.callback(conduct.keep_unremoved, store)
         for what, failed in failures:
             store.add_attachment(f"traceback of {what}", failed.traceback)
-        for omitted in [*missing, *broken]:
+        for omitted in prepared.left_out:
             store.add_event("warning", f"no {request.what} of {omitted.platform}: {omitted.reason}")
             left_out(omitted)
-        with _status(store, new=existing is None):
-            yield Site(tuple(ready), launcher, client, store)
+        # That of an existing campaign stays.
+        with conduct.under_way(store) if existing is None else contextlib.nullcontext():
+            yield Site(tuple(prepared.ready), prepared.launcher, prepared.client, store)
 
 
 def _image(request: SiteRequest, existing: Store | None, host: HostSession) -> Image:
@@ -117,25 +117,10 @@ def _resources(request: SiteRequest, existing: Store | None) -> Resources:
     return Resources(tuple(existing.record.resources.cpus), existing.record.resources.memory_bytes)
 
 
-def _new(
-    request: SiteRequest, ready: Sequence[Ready], left_out: Sequence[LeftOut], resources: Resources, image: Image
-) -> Store:
+def _new(request: SiteRequest, prepared: Prepared, resources: Resources) -> Store:
     """A new campaign without blocks: nothing is measured in it."""
-    platforms = tuple(entry.platform for entry in ready)
+    platforms = tuple(entry.platform for entry in prepared.ready)
     plan = Plan(PROFILE, request.seed, platforms, request.jobs, resources, 0, None, replicas=1)
-    return create_store(request.file, conduct.record_of(plan, ready, image, left_out, (), None), trust.mark)
-
-
-@contextlib.contextmanager
-def _status(store: Store, *, new: bool) -> Iterator[None]:
-    """Set the status of a new campaign; that of an existing one stays."""
-    if not new:
-        yield
-        return
-    store.set_status("running")
-    try:
-        yield
-    except BaseException:
-        store.set_status("interrupted")
-        raise
-    store.set_status("complete")
+    image = prepared.launcher.image
+    record = conduct.record_of(plan, prepared.ready, image, prepared.left_out, (), None)
+    return create_store(request.file, record, trust.mark)

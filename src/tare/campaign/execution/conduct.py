@@ -15,7 +15,7 @@ import tare
 from tare.campaign.execution import same, trust
 from tare.campaign.execution.block import Watcher
 from tare.campaign.execution.faults import Faults
-from tare.campaign.execution.preflight import Ready, available, require_any, try_each
+from tare.campaign.execution.preflight import Prepared, Ready, available, close_all, prepare, require_any
 from tare.campaign.execution.runner import Runner
 from tare.campaign.execution.slowed import extra_work, originals, slowed_copies
 from tare.campaign.execution.trust import jobs_of
@@ -24,7 +24,7 @@ from tare.campaign.plan.plan import Job, Plan, arms_of, make_jobs
 from tare.campaign.plan.request import ALL, DUET_CPUS, CampaignRequest
 from tare.campaign.plan.stopping import targets
 from tare.campaign.telemetry.sampler import Sampler
-from tare.errors import Failed, HostError, attempt
+from tare.errors import Failed, HostError
 from tare.host import state
 from tare.host.facts import machine, siblings
 from tare.host.filesystems import volumes
@@ -69,33 +69,30 @@ def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
     with HostSession(watcher.doing) as host:
         check_host(request)
         host.callback(_keep_unremoved_in, file)
-        host.callback(close_all, chosen)
         failures: list[tuple[str, Failed]] = []  # of platforms that are left out, until there is a file to keep them
-
-        def keep(what: str, failed: Failed) -> None:
-            failures.append((what, failed))
-
-        detected, missing = available(chosen, progress=watcher.doing, keep=keep, stand_ins=request.offered)
-        chosen.extend(platform for platform, _ in detected if platform not in chosen)
-        if asked:
-            require_any(chosen, missing)
-        image = host.image(job.workload for job in jobs)
-        tuned = host.tune(resources.cpus) if request.tune else None
-        launcher, client = host.prepare(image, resources, request.subnet)
-        ready, broken = try_each(detected, image, launcher, progress=watcher.doing, keep=keep)
-        if asked:
-            require_any(chosen, [*missing, *broken])
-        for left_out in (*missing, *broken):
+        prepared = prepare(
+            host,
+            chosen,
+            lambda: host.image(job.workload for job in jobs),
+            resources,
+            keep=lambda what, failed: failures.append((what, failed)),
+            check=lambda left_out: require_any(chosen, left_out) if asked else None,
+            tune=request.tune,
+            subnet=request.subnet,
+            stand_ins=request.offered,
+        )
+        for left_out in prepared.left_out:
             if left_out.platform in asked:
                 watcher.fault(f"{left_out.platform} is left out: {left_out.reason}")
-        plan, ready = _plan(request, ready, jobs, resources)
-        record = record_of(plan, ready, image, [*request.left_out, *missing, *broken], asked, tuned)
+        plan, ready = _plan(request, prepared.ready, jobs, resources)
+        everything_left_out = [*request.left_out, *prepared.left_out]
+        record = record_of(plan, ready, prepared.launcher.image, everything_left_out, asked, prepared.tuned)
         with create_store(file, record, trust.mark) as store:
             faults = Faults(store, watcher.fault)
             for what, failed in failures:
                 faults.keep(what, failed)
             with closing(chosen, faults):
-                _run(Runner(plan, store, launcher, client, watcher, Sampler(resources.cpus, seen=watcher.tick)))
+                _run(plan, store, prepared, watcher)
 
 
 def check_runs_here(names: Sequence[str], progress: Progress) -> None:
@@ -175,23 +172,28 @@ def resume(
         volumes.check_size(limits.data_bytes, state.home())
         chosen = platforms.choose(originals(record))
         host.callback(keep_unremoved, store)
-        host.callback(close_all, chosen)
         faults = Faults(store, watcher.fault)
-        detected, missing = available(chosen, progress=watcher.doing, keep=faults.keep)
-        same.check_all_there(missing)
-        tuned = host.tune(resources.cpus) if record.tuning is not None else None
-        launcher, client = host.prepare(image, resources)
-        ready, broken = try_each(detected, image, launcher, progress=watcher.doing, keep=faults.keep)
-        same.check_all_there(broken)
-        same.check_platforms(record, ready)
-        plan = _plan_of(record, ready, jobs, resources)
+        prepared = prepare(
+            host,
+            chosen,
+            lambda: image,
+            resources,
+            keep=faults.keep,
+            check=same.check_all_there,
+            tune=record.tuning is not None,
+        )
+        same.check_platforms(record, prepared.ready)
+        plan = _plan_of(record, prepared.ready, jobs, resources)
         store.add_event("info", RESUMED)
-        changes = [*_tuned_otherwise(record.tuning, tuned), *same.notes(record, machine.gather(), ready)]
+        changes = [
+            *_tuned_otherwise(record.tuning, prepared.tuned),
+            *same.notes(record, machine.gather(), prepared.ready),
+        ]
         for line in changes:
             store.add_event("warning", line)
             (warn or watcher.doing)(line)
         with closing(chosen, faults):
-            _run(Runner(plan, store, launcher, client, watcher, Sampler(resources.cpus, seen=watcher.tick)))
+            _run(plan, store, prepared, watcher)
 
 
 def _plan_of(record: CampaignRecord, ready: Sequence[Ready], jobs: tuple[Job, ...], resources: Resources) -> Plan:
@@ -222,14 +224,22 @@ def resources_for(request: CampaignRequest) -> Resources:
     return Resources(cpus, request.memory_bytes, request.data_bytes, request.cpu_quota)
 
 
-def _run(runner: Runner) -> None:
-    runner.store.set_status("running")
+def _run(plan: Plan, store: Store, prepared: Prepared, watcher: Watcher) -> None:
+    sampler = Sampler(plan.resources.cpus, seen=watcher.tick)
+    with under_way(store):
+        Runner(plan, store, prepared.launcher, prepared.client, watcher, sampler).run()
+
+
+@contextlib.contextmanager
+def under_way(store: Store) -> Iterator[None]:
+    """The status of a campaign: running as long as the block lasts, then complete, or interrupted where it raises."""
+    store.set_status("running")
     try:
-        runner.run()
+        yield
     except BaseException:
-        runner.store.set_status("interrupted")
+        store.set_status("interrupted")
         raise
-    runner.store.set_status("complete")
+    store.set_status("complete")
 
 
 def platforms_for(names: Sequence[str], families: Collection[Family] = ()) -> list[Platform]:
@@ -354,12 +364,6 @@ def closing(chosen: Sequence[Platform], faults: Faults) -> Iterator[None]:
     finally:
         for platform, failed in close_all(chosen):
             faults.keep(f"the end of {platform.name}", failed)
-
-
-def close_all(chosen: Sequence[Platform]) -> list[tuple[Platform, Failed]]:
-    """Close all platforms, even where closing one of them fails. Returns the failures."""
-    ends = [(platform, attempt(platform.close)) for platform in chosen]
-    return [(platform, end) for platform, end in ends if isinstance(end, Failed)]
 
 
 def _keep_unremoved_in(file: Path) -> None:

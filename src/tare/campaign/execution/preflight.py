@@ -10,15 +10,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tare.campaign.host_session import harness_cpus
+from tare.campaign.host_session import HostSession, harness_cpus
 from tare.campaign.instances import posture
+from tare.campaign.instances.client import Client
 from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance
 from tare.errors import Failed, HostError, PlatformError, TareError, attempt
 from tare.host.cgroup import Group
 from tare.host.facts import security
 from tare.host.filesystems import volumes
+from tare.host.tuning.tune import Tuned
 from tare.image.build import Image
-from tare.model import NO_DAEMON, Arm, Progress
+from tare.model import NO_DAEMON, Arm, Progress, Resources
 from tare.platforms import contract, registry
 from tare.platforms.base import NO_NETWORK, Availability, Observed, Platform
 from tare.session import Refused
@@ -38,6 +40,54 @@ class Ready:
     platform: Platform
     record: PlatformRecord
     fairness: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The platforms that were started once, those that are left out, and what starts instances in the host session."""
+
+    ready: list[Ready]
+    left_out: list[LeftOut]
+    launcher: InstanceLauncher
+    client: Client
+    tuned: list[Tuned] | None  # None: the host's settings are as they were
+
+
+def prepare(
+    host: HostSession,
+    chosen: list[Platform],
+    image: Callable[[], Image],
+    resources: Resources,
+    *,
+    keep: Keep,
+    check: Callable[[Sequence[LeftOut]], None] = lambda _: None,
+    tune: bool = False,
+    subnet: str | None = None,
+    stand_ins: bool = False,
+) -> Prepared:
+    """Detect the chosen platforms, make the host ready for instances, and start each platform once.
+
+    All are closed when the host session ends; ``stand_ins`` (`available`) are put into ``chosen`` for that. ``image``
+    is called once the platforms are detected: to build one may take minutes. ``check`` is called with all that are left
+    out after the detection, and again after the first starts, and may raise.
+    """
+    host.callback(close_all, chosen)
+    detected, missing = available(chosen, progress=host.progress, keep=keep, stand_ins=stand_ins)
+    chosen.extend(platform for platform, _ in detected if platform not in chosen)
+    check(missing)
+    for_all = image()
+    tuned = host.tune(resources.cpus) if tune else None
+    launcher, client = host.prepare(for_all, resources, subnet)
+    ready, broken = try_each(detected, for_all, launcher, progress=host.progress, keep=keep)
+    left_out = [*missing, *broken]
+    check(left_out)
+    return Prepared(ready, left_out, launcher, client, tuned)
+
+
+def close_all(platforms: Sequence[Platform]) -> list[tuple[Platform, Failed]]:
+    """Close all platforms, even where closing one of them fails. Returns the failures."""
+    ends = [(platform, attempt(platform.close)) for platform in platforms]
+    return [(platform, end) for platform, end in ends if isinstance(end, Failed)]
 
 
 def available(
