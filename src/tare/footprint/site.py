@@ -76,6 +76,11 @@ def opened(
         host = stack.enter_context(HostSession(doing))
         before()
         conduct.check_disk()
+        # Before the host is made ready: at the end this is called once that is taken off the host again.
+        if existing is None:
+            host.callback(conduct.keep_unremoved_in, request.file)
+        else:
+            host.callback(conduct.keep_unremoved, existing)
         failures: list[tuple[str, Failed]] = []  # of platforms that are left out, for a file that may not be there yet
         resources = _resources(request, existing)
         prepared = preflight.prepare(
@@ -87,7 +92,6 @@ def opened(
             subnet=request.subnet,
         )
         store = existing or host.enter_context(_new(request, prepared, resources))
-        host.callback(conduct.keep_unremoved, store)
         for what, failed in failures:
             store.add_attachment(f"traceback of {what}", failed.traceback)
         for omitted in prepared.left_out:

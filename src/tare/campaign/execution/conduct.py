@@ -68,7 +68,7 @@ def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
     resources = resources_for(request)
     with HostSession(watcher.doing) as host:
         check_host(request)
-        host.callback(_keep_unremoved_in, file)
+        host.callback(keep_unremoved_in, file)
         failures: list[tuple[str, Failed]] = []  # of platforms that are left out, until there is a file to keep them
         prepared = prepare(
             host,
@@ -366,7 +366,8 @@ def closing(chosen: Sequence[Platform], faults: Faults) -> Iterator[None]:
             faults.keep(f"the end of {platform.name}", failed)
 
 
-def _keep_unremoved_in(file: Path) -> None:
+def keep_unremoved_in(file: Path) -> None:
+    """As `keep_unremoved`, in a file that is not open; nothing where the file was not made."""
     if file.exists():
         with open_store(file) as store:
             keep_unremoved(store)
