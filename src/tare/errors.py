@@ -21,7 +21,10 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 T = TypeVar("T")
 #: The attribute of an error, also of one that is not ours, that holds what the tools had printed by then.
@@ -79,6 +82,17 @@ class ImageError(TareError):
 
 class StoreError(TareError):
     """A campaign file cannot be read, or is not ours."""
+
+
+def first_invalid(error: ValidationError, *, index_from: int = 0) -> str:
+    """The first thing that does not hold, in a line: ``seed: Field required``, or of the whole what alone.
+
+    ``index_from``: the number of a list's first item, 1 for a file that a user writes and counts in.
+    """
+    first = error.errors(include_url=False, include_context=False)[0]
+    place = ".".join(str(step + index_from) if isinstance(step, int) else step for step in first["loc"])
+    what = "there is no such key" if first["type"] == "extra_forbidden" else first["msg"].removeprefix("Value error, ")
+    return f"{place}: {what}" if place else what
 
 
 @dataclass(frozen=True, slots=True)

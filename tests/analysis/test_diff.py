@@ -164,8 +164,8 @@ def test_thresholds_are_the_margins_or_a_files(make: Make, tmp_path: Path) -> No
     ("text", "what"),
     [
         ("percent = -1.0", "percent: Input should be greater than 0"),
-        ("percents = 1.0", "percents: Extra inputs are not permitted"),
-        ("[[rule]]\nmetrics = 'x'", "rule.0.metrics: Extra inputs"),
+        ("percents = 1.0", "percents: there is no such key"),
+        ("[[rule]]\nmetrics = 'x'", "rule.1.metrics: there is no such key"),
         ("percent = ", "cannot be read: Invalid value"),
     ],
 )

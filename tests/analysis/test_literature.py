@@ -164,8 +164,8 @@ FILE = (files("tare.literature") / "studies" / "karna-2021.toml").read_text()
     ("old", "new", "why"),
     [
         ("[source]", "[source", "is not TOML"),
-        ('unit = "s"\n', "", "at figure.1.unit: Field required"),
-        ('unit = "s"\n', 'unit = "s"\ncolour = "red"\n', "at figure.1.colour: Extra inputs"),
+        ('unit = "s"\n', "", "right: figure.1.unit: Field required"),
+        ('unit = "s"\n', 'unit = "s"\ncolour = "red"\n', "right: figure.1.colour: there is no such key"),
         ('metric = "CPU events"\nwhere', 'metric = "Boot time"\nwhere', "a metric has two entries"),
         ("Docker = 0.67 }", "Doker = 0.67 }", "Docker has a deviation and no value"),
         ('platform = "KVM", than', 'platform = "KWM", than', "'KWM' is none of the study's platforms"),

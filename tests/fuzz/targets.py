@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from tare.analysis.exposure import attack_profile
 from tare.analysis.studies import profile
-from tare.errors import ImageError, ParseError, StoreError, UsageError
+from tare.errors import ImageError, ParseError, StoreError, UsageError, first_invalid
 from tare.footprint.model import Footprint, Surface
 from tare.image import recipe
 from tare.literature import catalogue, library
@@ -26,7 +26,6 @@ from tare.model import Layer
 from tare.platforms.parts import boxfile
 from tare.session import frames, messages
 from tare.store import CampaignRecord, known_part
-from tare.store.reading import why_not
 from tare.workloads import registry
 from tare.workloads.base import Workload
 from workloads import captures, test_mutations, test_storage_bonnie, test_storage_dbench, test_storage_fio
@@ -163,7 +162,7 @@ def check_readings(data: bytes) -> None:
         try:
             known_part(model, data)
         except ValidationError as error:
-            _one_line(StoreError(why_not(error)))
+            _one_line(StoreError(first_invalid(error)))
 
 
 def _readings() -> Iterator[bytes]:

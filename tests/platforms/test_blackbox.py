@@ -69,7 +69,7 @@ def test_the_example_in_the_documentation_is_a_file_that_is_read(tmp_path):
         ("memory = 64", 'memory = "64"', "memory: Input should be a valid integer"),
         ("memory = 64", "memory = 1", "memory: Input should be greater than or equal to 2"),
         ("memory = 64", "memory = 4", "memory: qemu takes 8 MiB or more"),
-        ("memory = 64", "memry = 64", "memry: Extra inputs are not permitted"),
+        ("memory = 64", "memry = 64", "memry: there is no such key"),
         ("memory = 64", 'vmm = "vmware"', "vmm: Input should be 'qemu'"),
         ("memory = 64", 'machine = "pv"', "qemu has no machine pv: q35, pc, microvm"),
         ("memory = 64", 'vmm = "firecracker"\nmachine = "microvm"', "firecracker has no machine microvm"),

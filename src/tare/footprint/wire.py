@@ -11,11 +11,10 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, TypeAdapter, ValidationError
 
 from tare import __version__
-from tare.errors import HostError, ParseError
+from tare.errors import HostError, ParseError, first_invalid
 from tare.footprint.request import FootprintRequest
 from tare.footprint.result import FootprintResult
 from tare.footprint.walk import Watcher
-from tare.store import why_not
 
 #: Files in a lab's folder of results: a campaign's file with the footprints, and the answer.
 CAMPAIGN, ANSWER = "footprint.tare", "answer.json"
@@ -77,7 +76,7 @@ def unpacked(data: bytes) -> FootprintRequest:
             )
         return _Sent.model_validate_json(data).request
     except ValidationError as error:
-        raise HostError(f"what the lab was sent is no request: {why_not(error)}") from error
+        raise HostError(f"what the lab was sent is no request: {first_invalid(error)}") from error
 
 
 def pass_on(line: str, watcher: Watcher, prefix: str) -> bool:
@@ -111,4 +110,4 @@ def read_answer(folder: Path) -> Answer:
     try:
         return Answer.model_validate_json(data)
     except ValidationError as error:
-        raise ParseError(f"the lab's answer does not hold: {why_not(error)}") from error
+        raise ParseError(f"the lab's answer does not hold: {first_invalid(error)}") from error

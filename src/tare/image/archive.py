@@ -18,7 +18,7 @@ from typing import IO
 import zstandard
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from tare.errors import ImageError
+from tare.errors import ImageError, first_invalid
 from tare.host import processes, state
 from tare.host.filesystems import archives
 from tare.image import build, forms, manifests, recipe
@@ -163,7 +163,7 @@ def _checked(folder: Path, file: Path) -> manifests.Manifest:
         about = About.model_validate_json(plain[0].read_bytes())
         manifest = manifests.Manifest.model_validate_json(plain[1].read_bytes())
     except ValidationError as error:
-        raise ImageError(f"{file} is of another tare: {error.errors()[0]['msg']}", fix="export by this one") from error
+        raise ImageError(f"{file} is of another tare: {first_invalid(error)}", fix="export by this one") from error
     known = recipe.load()
     machine = os.uname().machine
     if about.format != FORMAT or manifest.recipe_hash != known.hash:

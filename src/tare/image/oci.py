@@ -22,7 +22,7 @@ from typing import IO, Protocol, TypeVar
 import zstandard
 from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 
-from tare.errors import ImageError
+from tare.errors import ImageError, first_invalid
 from tare.host.filesystems import archives, beneath
 from tare.model import Application
 
@@ -310,9 +310,7 @@ def _valid(model: type[M], text: bytes, path: str) -> M:
     try:
         return model.model_validate_json(text)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        what = f"{path} of the image cannot be read: {f'{where}: ' if where else ''}{first['msg']}"
+        what = f"{path} of the image cannot be read: {first_invalid(error)}"
         raise ImageError(what, fix="write the image again, by umoci, buildah, skopeo or docker") from error
 
 

@@ -8,7 +8,7 @@ from importlib import resources
 
 from pydantic import ValidationError
 
-from tare.errors import UsageError
+from tare.errors import UsageError, first_invalid
 from tare.literature.catalogue import SUFFIX, names
 from tare.literature.model import Study
 from tare.suggest import nearest
@@ -30,11 +30,8 @@ def parse(text: str, name: str) -> Study:
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"the study {name} is not TOML: {error}", fix="repair its file") from error
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part + 1) if isinstance(part, int) else part for part in first["loc"])
-        why = first["msg"].removeprefix("Value error, ")
-        where = f" at {place}" if place else ""
-        raise UsageError(f"the study {name} is not right{where}: {why}", fix="repair its file") from error
+        why = first_invalid(error, index_from=1)
+        raise UsageError(f"the study {name} is not right: {why}", fix="repair its file") from error
 
 
 def studies() -> list[Study]:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from tare.store.limits import OUTPUT_CAP
     from tare.store.opening import create_store, kept_in, open_store, read_store
     from tare.store.packed import Output
-    from tare.store.reading import known_part, why_not
+    from tare.store.reading import known_part
     from tare.store.record import (
         CampaignRecord,
         LeftOut,
@@ -47,7 +47,6 @@ __all__ = [
     "known_part",
     "open_store",
     "read_store",
-    "why_not",
     "with_turns",
     "workload_seconds",
 ]
@@ -57,7 +56,7 @@ _MODULES = {
     "limits": ("OUTPUT_CAP",),
     "opening": ("create_store", "kept_in", "open_store", "read_store"),
     "packed": ("Output",),
-    "reading": ("known_part", "why_not"),
+    "reading": ("known_part",),
     "record": (
         "CampaignRecord",
         "LeftOut",

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator
 
 from pydantic import ValidationError
 
+from tare.errors import first_invalid
 from tare.footprint.model import Footprint, Surface
 from tare.store import footprints, surfaces
 from tare.store.limits import ATTACHED_CAP, ATTACHMENT_CAP
 from tare.store.packed import unpack
-from tare.store.reading import Model, known_part, why_not
+from tare.store.reading import Model, known_part
 from tare.store.rows import BrokenError, UnknownError
 
 
@@ -33,7 +34,7 @@ def _taken(db: sqlite3.Connection, name: str, model: type[Model], *, out: bool) 
         try:
             read, unknown = known_part(model, data)
         except ValidationError as error:
-            raise UnknownError(f"{name} {number} does not hold: {why_not(error)}") from None
+            raise UnknownError(f"{name} {number} does not hold: {first_invalid(error)}") from None
         yield at, read
         if out and not unknown:
             db.execute("DELETE FROM attachment WHERE id = ?", (row,))

@@ -16,12 +16,12 @@ from urllib.parse import quote
 from pydantic import ValidationError
 
 import tare
-from tare.errors import StoreError
+from tare.errors import StoreError, first_invalid
 from tare.store import shape
 from tare.store.limits import LONGEST_RECORD, Bounded
 from tare.store.migrations import READABLE, bring_up, version
 from tare.store.places import log_of
-from tare.store.reading import known_part, may_be_newer, why_not
+from tare.store.reading import known_part, may_be_newer
 from tare.store.record import CampaignRecord
 from tare.store.rows import BrokenError, UnknownError
 from tare.store.schema import APPLICATION_ID
@@ -135,9 +135,9 @@ def _load_record(db: sqlite3.Connection, path: Path) -> StoredRecord:
 def _unreadable(error: ValidationError, writer: str | None, path: Path) -> StoreError:
     """Only what this tare itself could have written is damaged when it does not hold."""
     if writer is None or (writer == tare.__version__ and not may_be_newer(error)):
-        return StoreError(f"{path} is damaged: its record does not hold: {why_not(error)}")
+        return StoreError(f"{path} is damaged: its record does not hold: {first_invalid(error)}")
     return StoreError(
-        f"{path}: tare {writer} wrote its record, and tare {tare.__version__} does not know it: {why_not(error)}",
+        f"{path}: tare {writer} wrote its record, and tare {tare.__version__} does not know it: {first_invalid(error)}",
         fix=f"use tare {writer}, or a later one",
     )
 

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 from pydantic import ValidationError
 
+from tare.errors import first_invalid
 from tare.footprint.model import Footprint
 from tare.store.limits import HITS_CAP, MAX
 from tare.store.packed import pack_hits, unpack_hits
-from tare.store.reading import why_not
 from tare.store.rows import BrokenError, UnknownError, frame
 
 _FOOTPRINTS = """
@@ -75,7 +75,7 @@ def read(db: sqlite3.Connection) -> Iterator[Footprint]:
         except KeyError:
             raise UnknownError(f"footprint {number} does not hold: it has a thing without a name") from None
         except ValidationError as error:
-            raise UnknownError(f"footprint {number} does not hold: {why_not(error)}") from None
+            raise UnknownError(f"footprint {number} does not hold: {first_invalid(error)}") from None
         _require_possible(footprint, number)
         yield footprint
 

@@ -22,25 +22,13 @@ def known_part(model: type[Model], data: str | bytes) -> tuple[Model, tuple[str,
     try:
         return model.model_validate_json(data), ()
     except ValidationError as error:
-        unknown = tuple(
-            sorted(place(problem["loc"]) for problem in error.errors() if problem["type"] == _UNKNOWN_FIELD)
-        )
+        fields = [problem["loc"] for problem in error.errors() if problem["type"] == _UNKNOWN_FIELD]
+        unknown = tuple(sorted(".".join(map(str, field)) for field in fields))
         if not unknown:
             raise
     return model.model_validate_json(data, extra="ignore"), unknown
 
 
-def why_not(error: ValidationError) -> str:
-    """The first thing that does not hold, as ``seed: Field required``."""
-    first = error.errors()[0]
-    return f"{place(first['loc'])}: {first['msg']}"
-
-
 def may_be_newer(error: ValidationError) -> bool:
     """Whether all that does not hold are values which this tare does not know: what a newer one writes, not damage."""
     return all(problem["type"] in _UNKNOWN_VALUE for problem in error.errors())
-
-
-def place(loc: tuple[int | str, ...]) -> str:
-    """Where in a JSON object."""
-    return ".".join(map(str, loc)) or "it"

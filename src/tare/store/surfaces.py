@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from tare.errors import first_invalid
 from tare.footprint.model import Surface, Tasks
-from tare.store.reading import why_not
 from tare.store.rows import UnknownError, frame
 
 #: Parts of a surface, or of one of its tasks, that are rows of a table each.
@@ -101,7 +101,7 @@ def read(db: sqlite3.Connection) -> Iterator[Surface]:
                 abis=_abis(mine["abi"]),
             )
         except ValidationError as error:
-            raise UnknownError(f"surface {number} does not hold: {why_not(error)}") from None
+            raise UnknownError(f"surface {number} does not hold: {first_invalid(error)}") from None
 
 
 def _tasks(facts: Mapping[str, Any], parts: Mapping[str, Mapping[_Owner, list[Any]]]) -> Tasks:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from tare.errors import ParseError
+from tare.errors import ParseError, first_invalid
 from tare.workloads.output import shown
 
 
@@ -60,8 +60,5 @@ def job_of(text: str) -> Job:
     try:
         return Report.model_validate_json(text).jobs[0]
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(step) for step in first["loc"]) or "the whole"
-        raise ParseError(
-            f"fio printed something else than a report ({where}: {first['msg']}): {shown(text)}"
-        ) from error
+        why = first_invalid(error)
+        raise ParseError(f"fio printed something else than a report ({why}): {shown(text)}") from error

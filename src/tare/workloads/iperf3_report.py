@@ -6,7 +6,7 @@ from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from tare.errors import ParseError
+from tare.errors import ParseError, first_invalid
 from tare.workloads.base import Completed
 from tare.workloads.output import decode, shown, text_of
 
@@ -145,11 +145,8 @@ def load(model: type[_Any], done: Completed) -> _Any:
     try:
         return model.model_validate_json(text)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(step) for step in first["loc"]) or "the whole"
-        raise ParseError(
-            f"iperf3 printed something else than a report ({where}: {first['msg']}): {shown(text)}"
-        ) from error
+        why = first_invalid(error)
+        raise ParseError(f"iperf3 printed something else than a report ({why}): {shown(text)}") from error
 
 
 def _refuse_failure(done: Completed) -> None:

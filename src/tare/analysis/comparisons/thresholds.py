@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from tare.errors import UsageError
+from tare.errors import UsageError, first_invalid
 
 FIX = "docs/diff.md has an example with every key"
 
@@ -65,6 +65,4 @@ def load(file: Path | None) -> Thresholds:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"{file} cannot be read: {error}", fix=FIX) from error
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise UsageError(f"{file}: {where}: {first['msg']}", fix=FIX) from error
+        raise UsageError(f"{file}: {first_invalid(error, index_from=1)}", fix=FIX) from error

@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tare.analysis.exposure.footprints import Things
 from tare.analysis.exposure.overlaps import Place
-from tare.errors import UsageError
+from tare.errors import UsageError, first_invalid
 
 _FIX = 'in TOML: title, default and [density] with "net/" = 2.5; in CSV: the columns name and density'
 _SMALLEST_SHARE = 1e-12
@@ -95,10 +95,7 @@ def parse(text: str, name: str) -> Weights:
     try:
         return Weights.model_validate({"title": Path(name).name, **content})
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        why = "there is no such key" if first["type"] == "extra_forbidden" else first["msg"]
-        raise UsageError(f"{name}: {f'{place}: ' if place else ''}{why}", fix=_FIX) from error
+        raise UsageError(f"{name}: {first_invalid(error, index_from=1)}", fix=_FIX) from error
 
 
 def _of_toml(text: str, name: str) -> dict[str, object]:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from tare.analysis.inputs import NoAnswer
-from tare.errors import UsageError
+from tare.errors import UsageError, first_invalid
 from tare.model import Direction
 
 FIX = "src/tare/analysis/profile.toml is an example with every key"
@@ -111,12 +111,7 @@ def checked(content: Mapping[str, Any], name: str) -> Profile:
     try:
         return Profile.model_validate(content)
     except ValidationError as error:
-        first = error.errors()[0]
-        # Readers of the file count features from 1.
-        place = ".".join(str(part + 1) if isinstance(part, int) else part for part in first["loc"])
-        why = "there is no such key" if first["type"] == "extra_forbidden" else first["msg"]
-        why = why.removeprefix("Value error, ")
-        raise UsageError(f"{name}: {f'{place}: ' if place else ''}{why}", fix=FIX) from error
+        raise UsageError(f"{name}: {first_invalid(error, index_from=1)}", fix=FIX) from error
 
 
 def points(feature: Feature, figure: float, baseline: float | None) -> int:

@@ -11,7 +11,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from tare.errors import UsageError
+from tare.errors import UsageError, first_invalid
 
 #: What a monitor lets the file choose, by field; Firecracker has one machine, and a disk is a disk to it and to Xen.
 MACHINES = {"qemu": ("q35", "pc", "microvm"), "firecracker": (), "xen": ("pv", "pvh"), "hvt": (), "spt": ()}
@@ -180,10 +180,7 @@ def parse(text: str, name: str) -> Box:
     try:
         return Box.model_validate(tomllib.loads(text))
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"]))
-        why = first["msg"].removeprefix("Value error, ")
-        raise UsageError(f"{name}: {f'{field}: ' if field else ''}{why}", fix=FIX) from error
+        raise UsageError(f"{name}: {first_invalid(error, index_from=1)}", fix=FIX) from error
     except (ValueError, RecursionError) as error:  # tomllib raises more than its own, for long numbers and deep lists
         raise UsageError(f"{name} is not TOML: {error}", fix=FIX) from error
 
