@@ -1,6 +1,8 @@
 """What the documents say of platforms: all are there; the guide's own is found by its entry point and really run."""
 
+import json
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -75,6 +77,54 @@ def test_a_broken_one_is_left_out_with_one_line_that_says_whose_it_is(plugin, tm
     assert line.startswith("the plug-in 'unshare' of tare-unshare 1 (tare.platforms: tare_unshare) is left out: it ")
     assert BROKEN[source] in line
     sys.modules.pop("tare_unshare", None)
+
+
+#: A plug-in's module with a family and nothing beside it: each platform of it has its argument for a version.
+FAMILY_ALONE = """\
+from tare.platforms.base import Availability
+from tare.platforms.parts.oci import Net
+from tare.platforms.runc import Runc
+
+
+class Foo(Runc):
+    def __init__(self, argument):
+        super().__init__(f"foo:{argument}", Net.VETH)
+        self.argument = argument
+
+    def detect(self):
+        return Availability(True, version=self.argument)
+
+
+def foo(argument):
+    return Foo(argument)
+
+
+foo.argument, foo.summary, foo.asks = "BAR", "Foo of a bar", "name one: -p foo:BAR"
+FAMILIES = {"foo": foo}
+"""
+
+
+@pytest.mark.thorough
+def test_a_family_needs_no_platform_beside_it(plugin, tmp_path):
+    (tmp_path / "tare_unshare.py").write_text(FAMILY_ALONE)
+
+    def tare(*words):
+        """The command's JSON, as a process of its own: it finds the package as any installed one."""
+        main = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from tare.cli import main; main()"
+        done = subprocess.run(
+            [sys.executable, "-c", main, *words, "--json"], check=False, capture_output=True, text=True, timeout=120
+        )
+        return json.loads(done.stdout), done.stderr
+
+    listed, complaint = tare("list", "platforms")
+    assert complaint == ""
+    assert {"name": "foo:BAR", "title": "Foo of a bar", "asks": "name one: -p foo:BAR"} in listed["families"]
+    assert not [item for item in listed["items"] if item["name"].startswith("foo")]
+    examined, complaint = tare("doctor", "foo:bar")
+    assert complaint == ""
+    [row] = examined["platforms"]
+    assert (row["name"], row["available"], row["version"]) == ("foo:bar", True, "bar")
+    assert row["details"]["tried"] == "not started: a plug-in's may need more than a trial has"
 
 
 @pytest.mark.host
