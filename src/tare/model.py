@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Literal
 
 #: Told what is being done, in a few words, whenever something begins that takes a while.
 Progress = Callable[[str], None]
@@ -79,6 +80,10 @@ class Status(StrEnum):
     OK = "ok"
     FAILED = "failed"  # it should have worked; the reason is recorded
     UNSUPPORTED = "unsupported"  # the platform cannot do this; the reason is recorded
+
+
+#: What became of a setting of the host's that a campaign wanted.
+SettingOutcome = Literal["changed", "as wanted", "not changed"]
 
 
 @dataclass(frozen=True, slots=True)

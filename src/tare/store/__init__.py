@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         MetricRecord,
         PlatformRecord,
         ResourceRecord,
-        SettingOutcome,
         SettingRecord,
         WorkloadRecord,
     )
@@ -36,7 +35,6 @@ __all__ = [
     "PlatformRecord",
     "ResourceRecord",
     "Segment",
-    "SettingOutcome",
     "SettingRecord",
     "Store",
     "Telemetry",
@@ -64,7 +62,6 @@ _MODULES = {
         "MetricRecord",
         "PlatformRecord",
         "ResourceRecord",
-        "SettingOutcome",
         "SettingRecord",
         "WorkloadRecord",
     ),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from tare.model import Arm, Design, Direction, Family, Mode
+from tare.model import Arm, Design, Direction, Family, Mode, SettingOutcome
 from tare.store.limits import LAST_MOMENT, MAX, MAX_CELLS
 
 #: A file may come from a stranger: what is a name is no book, and what is a number is one that a machine can have.
@@ -101,10 +101,6 @@ class LeftOut(_Frozen):
     platform: Name
     reason: Text
     fix: Text | None = None
-
-
-#: What became of a setting that `tare run --tune` wanted.
-SettingOutcome = Literal["changed", "as wanted", "not changed"]
 
 
 class SettingRecord(_Frozen):

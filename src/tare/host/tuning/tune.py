@@ -16,13 +16,13 @@ import contextlib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from tare.host.facts import cpulist
 from tare.host.facts.machine import FULL_ASLR
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack, Journal
 from tare.host.tuning import settings
+from tare.model import SettingOutcome
 
 ROOT = Path("/")
 
@@ -42,8 +42,6 @@ _NUMBERS = (
     ("timer migration", f"{_KERNEL}/timer_migration", "0", "idle CPUs would hand their timers to the measured ones"),
 )
 
-Outcome = Literal["changed", "as wanted", "not changed"]
-
 
 @dataclass(frozen=True, slots=True)
 class Setting:
@@ -61,7 +59,7 @@ class Tuned:
     """What became of a setting."""
 
     setting: Setting
-    outcome: Outcome
+    outcome: SettingOutcome
     reason: str = ""  # why it was not changed
 
 

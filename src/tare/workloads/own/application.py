@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tare.errors import HostError, ParseError
-from tare.model import Direction, Family, Layer, Metric, Source
+from tare.model import Family, Layer, Metric, Source
 from tare.workloads.applications import serving
 from tare.workloads.base import Command, Completed, Outcome, Params, RunPlan, RunWorkload, Side, Surroundings
 from tare.workloads.network import exchange
@@ -205,7 +205,7 @@ def of(described: Described, argument: str) -> OwnApplication:
 
 def _metrics(described: Described) -> tuple[Metric, ...]:
     return tuple(
-        Metric(name, table.unit, Direction(table.better), table.title or name)
+        Metric(name, table.unit, table.better, table.title or name)
         for name, table in described.contents.metrics.items()
     )
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from tare.errors import UsageError
+from tare.model import Direction
 from tare.suggest import nearest
 from tare.workloads.contract import MAX_PARAM, NAME, RESERVED
 from tare.workloads.own import lines
@@ -178,7 +179,7 @@ class FigureTable(_Strict):
 class MetricTable(FigureTable):
     """A figure that is compared."""
 
-    better: Literal["higher", "lower"]
+    better: Annotated[Direction, Field(strict=False)]
     title: Text | None = None
 
 

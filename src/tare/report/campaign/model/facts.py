@@ -7,8 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from tare.model import Status
-from tare.store import SettingOutcome
+from tare.model import SettingOutcome, Status
 
 
 class _Frozen(BaseModel):
