@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tare.cli.stopping import FIRST
+from tare.cli.watchers import FIRST_INTERRUPT
 from tare.errors import StoreError
 from tare.host import processes, state
 from tare.host.resources.journal import Journal
@@ -44,7 +44,7 @@ def test_what_was_made_is_removed_and_what_was_measured_is_kept(tmp_path, number
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
     assert b"interrupted" in errors
-    assert (FIRST.encode() in errors) == (number == signal.SIGINT)
+    assert (FIRST_INTERRUPT.encode() in errors) == (number == signal.SIGINT)
     assert f"to go on: tare run --resume {file}".encode() in errors
     assert b"Traceback" not in errors
     assert Journal(state.journal()).entries() == []

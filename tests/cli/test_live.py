@@ -22,8 +22,7 @@ from tare.cli import run
 from tare.cli.choices import Seen, Shown
 from tare.cli.console import Console as Plain
 from tare.cli.progress import CampaignDisplay, sparkline
-from tare.cli.stopping import FIRST, Stopping
-from tare.cli.watchers import JsonLines, Together
+from tare.cli.watchers import FIRST_INTERRUPT, JsonLines, Stopping, Together
 from tare.model import Arm, TrialKey
 from tare.report.sentences.noise import cause
 from tare.store import create_store, open_store, read_store
@@ -186,7 +185,7 @@ def test_the_second_interrupt_ends_now():
     with Stopping(said.append) as stopping:
         stopping.measuring()
         interrupted()
-        assert said == [FIRST]
+        assert said == [FIRST_INTERRUPT]
         with pytest.raises(KeyboardInterrupt):
             interrupted()
 
@@ -206,7 +205,7 @@ def test_the_first_interrupt_lets_the_trial_end_and_the_campaign_goes_on_later(t
         with pytest.raises(KeyboardInterrupt), Stopping(said.append) as stopping:
             Runner(plan, store, launcher, None, Together([Silent()], stopping)).run()
         kept = store.trials()
-        assert said == [FIRST]
+        assert said == [FIRST_INTERRUPT]
         assert launcher.living == set()
         assert kept.filter(kept["workload"] == "pressed")["status"].to_list()[:1] == ["ok"]
         assert 0 < kept.height < len(store.schedule())

@@ -15,8 +15,7 @@ from tare.cli.consent import agreed
 from tare.cli.console import Console
 from tare.cli.progress import CampaignDisplay
 from tare.cli.report import show
-from tare.cli.stopping import Stopping
-from tare.cli.watchers import JsonLines, Telling, Together
+from tare.cli.watchers import JsonLines, Stopping, Telling, Together
 from tare.host import own_namespaces, state
 from tare.host.facts import machine
 from tare.outputs import page_of

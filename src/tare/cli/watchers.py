@@ -1,23 +1,26 @@
-"""Watchers of a campaign beside the display: several at once, and progress as lines of JSON."""
+"""Watchers of a campaign beside the display: several at once, Ctrl-C among them, and progress as lines of JSON."""
 
 from __future__ import annotations
 
 import json
+import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from types import FrameType, TracebackType
+from typing import Any, Protocol, Self
 
 from tare.analysis.trust.noise import Noise, noise
 from tare.campaign.execution.block import Watcher
 from tare.campaign.plan.interim import Interim
 from tare.cli.console import Console
-from tare.cli.stopping import Stopping
 from tare.model import Tick, Trial, TrialKey
 from tare.report.sentences.noise import cause
 
 #: A reading of the telemetry is printed so often, in seconds: more would be noise of its own.
 NOISE_EVERY_S = 5.0
+#: What the user is told at the first Ctrl-C.
+FIRST_INTERRUPT = "Ctrl-C: the trial under way is finished first, and all is closed; press it again to end now"
 
 
 class Telling(Watcher, Protocol):
@@ -25,6 +28,44 @@ class Telling(Watcher, Protocol):
 
     def warn(self, text: str) -> None:
         """Called with a line that concerns the figures."""
+
+
+class Stopping:
+    """A context in which the first SIGINT of a campaign that has begun its blocks is kept until a trial is stored.
+
+    Before the first block there is no trial to wait for: an interrupt passes at once. Other signals end at once too, as
+    they always do.
+    """
+
+    def __init__(self, say: Callable[[str], object]) -> None:
+        self._say = say
+        self._measuring = False
+        self._wanted = False
+        self._before: Any = None
+
+    def __enter__(self) -> Self:
+        self._before = signal.signal(signal.SIGINT, self._interrupted)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        signal.signal(signal.SIGINT, self._before)
+
+    def measuring(self) -> None:
+        """A block begins: from now on there are trials to wait for."""
+        self._measuring = True
+
+    def stored(self) -> None:
+        """A trial is in the store. Raises `KeyboardInterrupt` when the user wants the campaign to end."""
+        if self._wanted:
+            raise KeyboardInterrupt
+
+    def _interrupted(self, _number: int, _frame: FrameType | None) -> None:
+        if self._wanted or not self._measuring:
+            raise KeyboardInterrupt
+        self._wanted = True
+        self._say(FIRST_INTERRUPT)
 
 
 @dataclass(slots=True)
