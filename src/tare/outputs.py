@@ -210,12 +210,12 @@ def _is_page(file: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _translated(place: Path, what: str) -> Iterator[None]:
+def _translated(place: Path, action: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         if isinstance(error, BrokenPipeError):
             raise
         raise UsageError(
-            f"{place} cannot be {what}: {error.strerror or error}", fix="see to that, or choose another place"
+            f"{place} cannot be {action}: {error.strerror or error}", fix="see to that, or choose another place"
         ) from error

@@ -38,15 +38,15 @@ def with_plugins(
     plug-in's name. A plug-in of which something fails is left out, with one line on standard error that says whose it
     is. ``prefixed``: each name must begin with that of the plug-in's package and a colon.
     """
-    known = {item.name: item for item in own}
+    by_name = {item.name: item for item in own}
     for point in _installed(group):
-        taken = attempt(partial(_take, point, named, known, prefixed=prefixed))
+        taken = attempt(partial(_take, point, named, by_name, prefixed=prefixed))
         if isinstance(taken, Failed):
             _say(f"{_whose(point, group)} is left out: it {_why(taken)} (fix: repair or uninstall it)")
         else:
-            known |= taken
+            by_name |= taken
             _packages.update({(group, name): _package(point) for name in taken})
-    return known
+    return by_name
 
 
 def package_of(group: str, name: str) -> str:
@@ -71,7 +71,7 @@ def _installed(group: str) -> Iterator[importlib.metadata.EntryPoint]:
 def _take(
     point: importlib.metadata.EntryPoint,
     named: Callable[[object], Sequence[T]],
-    known: dict[str, T],
+    registered: dict[str, T],
     *,
     prefixed: bool,
 ) -> dict[str, T]:
@@ -80,7 +80,7 @@ def _take(
         raise UsageError(f"does not load: {module.reason}")
     taken: dict[str, T] = {}
     for item in named(module):
-        if item.name in known:
+        if item.name in registered:
             raise UsageError(f"names {item.name!r}, which there is already")
         if item.name in taken:
             raise UsageError(f"names {item.name!r} twice")

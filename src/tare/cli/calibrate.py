@@ -146,11 +146,11 @@ def _conditions(folder: Path, kind: Load) -> Iterator[ConditionReport]:
         if trials["block"].n_unique() < campaigns.BLOCKS:
             return
         # Time between blocks counts too, since a user waits for it; a pause before a resume does not.
-        each = sum(segment.seconds for segment in store.segments()) / trials["block"].n_unique()
+        block_s = sum(segment.seconds for segment in store.segments()) / trials["block"].n_unique()
         record, samples = store.record, store.samples()
     with contextlib.suppress(ValueError):  # no complete comparison: arms failed, or an interrupt
-        metrics = trust(record, samples, each, campaigns.BLOCKS)
-        longer = longer_trust(record, samples, each, LONGER_S)
+        metrics = trust(record, samples, block_s, campaigns.BLOCKS)
+        longer = longer_trust(record, samples, block_s, LONGER_S)
         yield from (condition(kind.value, metric, longer) for metric in metrics)
 
 

@@ -230,7 +230,7 @@ class CampaignDisplay(Drawn):
         return f"{sparkline(tuple(self._noise), 0.5)} {percent(share)}{f': {why}' if why else ''}"
 
     def _settled(self) -> str:
-        known, figures = self._known
+        settled, figures = self._known
         if not figures:
             return ""
         narrowing = ""
@@ -238,7 +238,7 @@ class CampaignDisplay(Drawn):
             bars = sparkline(self._widths[-_LINE:], max(self._widths))
             width = self._widths[-1]
             narrowing = f"; half of the intervals within ±{width:,.{1 if width < 10 else 0}f} margins {bars}"
-        return f"{known} of {figures} figures{narrowing}"
+        return f"{settled} of {figures} figures{narrowing}"
 
     def _remaining(self) -> str:
         if self._estimate is None:

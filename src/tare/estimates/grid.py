@@ -219,7 +219,7 @@ def _over_arms(grid: Grid, estimates: Floats) -> BlockRatios:
 
 def arm_positions(samples: pl.DataFrame, arms: Sequence[Arm]) -> Ints:
     """The position in ``arms`` of each row's arm."""
-    known = pl.DataFrame(
+    positions = pl.DataFrame(
         {
             "platform": pl.Series([arm.platform for arm in arms], dtype=pl.String),
             "replica": pl.Series([arm.replica for arm in arms], dtype=pl.Int8),
@@ -227,4 +227,4 @@ def arm_positions(samples: pl.DataFrame, arms: Sequence[Arm]) -> Ints:
         }
     )
     rows = samples.select(pl.col("platform").cast(pl.String), pl.col("replica").cast(pl.Int8))
-    return rows.join(known, on=["platform", "replica"], how="left", maintain_order="left")["at"].to_numpy()
+    return rows.join(positions, on=["platform", "replica"], how="left", maintain_order="left")["at"].to_numpy()

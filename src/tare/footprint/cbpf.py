@@ -201,18 +201,18 @@ class _Walk:
         return self._known.get(instruction.k, Bits(instruction.k, WORD))
 
     def _calculate(self, state: State, instruction: Instruction) -> State | None:
-        what = instruction.code & 0xF0
+        operation = instruction.code & 0xF0
         number = _resolved(state.a, state.facts)
         operand = _resolved(state.x, state.facts) if instruction.code & _BY_X else instruction.k
-        if what == _DIV and not (isinstance(operand, int) and operand):
+        if operation == _DIV and not (isinstance(operand, int) and operand):
             self._returned.add(0)  # a division by zero ends the program with 0
             if operand == 0:
                 return None
-        if what == _NEG:
+        if operation == _NEG:
             operand = 0
         if isinstance(number, int) and isinstance(operand, int):
-            return state._replace(a=_calculated(what, number, operand))
-        return state._replace(a=_masked(number, operand, state.facts) if what == _AND else None)
+            return state._replace(a=_calculated(operation, number, operand))
+        return state._replace(a=_masked(number, operand, state.facts) if operation == _AND else None)
 
 
 def _calculated(what: int, a: int, b: int) -> int:
@@ -246,11 +246,11 @@ def _resolved(value: Value, facts: Facts) -> Value:
 
 def _range(bits: Bits, facts: Facts) -> Range:
     values = Range(0, bits.mask)
-    for fact_bits, known in facts:
+    for fact_bits, allowed in facts:
         if fact_bits == bits:
-            values = known
-        elif fact_bits.offset == bits.offset and known.low == known.high and not bits.mask & ~fact_bits.mask:
-            return Range(known.low & bits.mask, known.low & bits.mask)
+            values = allowed
+        elif fact_bits.offset == bits.offset and allowed.low == allowed.high and not bits.mask & ~fact_bits.mask:
+            return Range(allowed.low & bits.mask, allowed.low & bits.mask)
     return values
 
 
@@ -270,29 +270,30 @@ def _fits(bits: Bits, value: int, facts: Facts) -> bool:
     """Whether the bits can be this, by what is known of parts of them."""
     if value & ~bits.mask:
         return False
-    parts = [(part, known) for part, known in facts if part.offset == bits.offset and not part.mask & ~bits.mask]
+    parts = [(part, allowed) for part, allowed in facts if part.offset == bits.offset and not part.mask & ~bits.mask]
     return all(
-        known.low <= value & part.mask <= known.high and value & part.mask not in known.but for part, known in parts
+        allowed.low <= value & part.mask <= allowed.high and value & part.mask not in allowed.but
+        for part, allowed in parts
     )
 
 
-def _tested(what: int, value: Value, operand: Value, facts: Facts) -> tuple[Facts | None, Facts | None]:
+def _tested(comparison: int, value: Value, operand: Value, facts: Facts) -> tuple[Facts | None, Facts | None]:
     """What is known where a test holds, and where not; None where that cannot be."""
     if isinstance(value, int) and isinstance(operand, int):
         results = {_JEQ: value == operand, _JGT: value > operand, _JGE: value >= operand, _JSET: value & operand != 0}
-        return (facts, None) if results[what] else (None, facts)
+        return (facts, None) if results[comparison] else (None, facts)
     if not isinstance(value, Bits) or not isinstance(operand, int):
         return facts, facts
-    if what == _JSET:
+    if comparison == _JSET:
         value = Bits(value.offset, value.mask & operand)
         if not value.mask:
             return None, facts
         zero, nonzero = _tested(_JEQ, _resolved(value, facts), 0, facts)
         return nonzero, zero
     low, high, but = _range(value, facts)
-    if what == _JEQ:
+    if comparison == _JEQ:
         possible = low <= operand <= high and operand not in but
         true = _learned(facts, value, operand, operand, frozenset()) if possible else None
         return true, _learned(facts, value, low, high, but | {operand})
-    first = operand + 1 if what == _JGT else operand  # of the numbers for which it holds
+    first = operand + 1 if comparison == _JGT else operand  # of the numbers for which it holds
     return _learned(facts, value, max(low, first), high, but), _learned(facts, value, low, min(high, first - 1), but)

@@ -37,14 +37,14 @@ def answers(programs: Sequence[Program], number: int, architecture: int) -> froz
     return combined(_possible(returned(program, known)) for program in programs)
 
 
-def combined(each: Iterable[frozenset[int]]) -> frozenset[int]:
+def combined(filter_answers: Iterable[frozenset[int]]) -> frozenset[int]:
     """The answers of stacked filters together, from those that each may give, the newest first: the strictest holds.
 
     Of answers with the same action the newest filter's stays, with its data. Each answer of one is paired with each of
     the others', though filters may look at the same argument.
     """
     together = frozenset({ALLOW})
-    for older in each:
+    for older in filter_answers:
         together = frozenset(
             older_answer if _rank(older_answer) < _rank(newer_answer) else newer_answer
             for newer_answer in together

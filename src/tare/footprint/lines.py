@@ -102,14 +102,14 @@ def completed(footprints: Iterable[Footprint], readings: Path, kernel: Counting)
     ``readings``: the folder that came back from the lab. Raises `ParseError` for a reading that is missing, not whole,
     or of another kernel.
     """
-    known = sum(map(len, kernel.lines().values()))
+    all_lines = sum(map(len, kernel.lines().values()))
     with summing(kernel) as sums:
         for footprint in footprints:
             if footprint.level is not Level.LINES:
                 yield footprint
             elif footprint.scope is Scope.HOST:
                 coverage = sums(_reading(footprint, readings))
-                yield footprint.model_copy(update={"hits": coverage.hits(), "known": known})
+                yield footprint.model_copy(update={"hits": coverage.hits(), "known": all_lines})
 
 
 def _reading(footprint: Footprint, readings: Path) -> bytes:

@@ -164,12 +164,12 @@ def _checked(folder: Path, file: Path) -> manifests.Manifest:
         manifest = manifests.Manifest.model_validate_json(plain[1].read_bytes())
     except ValidationError as error:
         raise ImageError(f"{file} is of another tare: {first_invalid(error)}", fix="export by this one") from error
-    known = recipe.load()
+    own_recipe = recipe.load()
     machine = os.uname().machine
-    if about.format != FORMAT or manifest.recipe_hash != known.hash:
+    if about.format != FORMAT or manifest.recipe_hash != own_recipe.hash:
         raise ImageError(f"{file} has an image of another version of tare", fix="export it by the version that is here")
     if about.machine != machine:
         raise ImageError(f"{file} has an image for {about.machine}, this is {machine}", fix=f"export it on {machine}")
-    build.check_pins(known, manifest.packages)
+    build.check_pins(own_recipe, manifest.packages)
     plain[0].unlink()
     return manifest

@@ -58,13 +58,13 @@ def offsets(btf: bytes, wanted: Mapping[str, Sequence[str]] = OWNER) -> dict[str
     while place < end:
         name, info, _ = struct.unpack_from("<III", btf, place)
         kind, members = info >> 24 & 0x1F, info & 0xFFFF
-        once, each = _FOLLOWS.get(kind, (0, 0))
+        fixed_bytes, member_bytes = _FOLLOWS.get(kind, (0, 0))
         place += 12
         if kind == _STRUCT and text(name) in wanted:
             named[text(name)] = len(kinds)
         kinds.append((kind, info >> 31, place))
         counts.append(members)
-        place += once + each * members
+        place += fixed_bytes + member_bytes * members
 
     def fields(number: int, base: int) -> Iterator[tuple[str, int]]:
         """Names and offsets of a type's fields, those of nameless types in it too."""
@@ -77,13 +77,13 @@ def offsets(btf: bytes, wanted: Mapping[str, Sequence[str]] = OWNER) -> dict[str
             else:
                 yield from fields(inner, at)
 
-    known = {
+    offsets_by_field = {
         field: at
         for type_name, number in named.items()
         for field, at in fields(number, 0)
         if field in wanted[type_name]
     }
-    missing = sorted({field for fields_of in wanted.values() for field in fields_of} - known.keys())
+    missing = sorted({field for fields_of in wanted.values() for field in fields_of} - offsets_by_field.keys())
     if missing:
         raise ImageError(f"the kernel's types have no {', '.join(missing)}", fix="report it, it is a bug")
-    return known
+    return offsets_by_field

@@ -59,9 +59,9 @@ def host(flavour: str, progress: Progress) -> Path:
 
     Raises `ImageError`, `UsageError`.
     """
-    known = recipe.load()
-    flavour = known.resolved(flavour)[0]
-    root_recipe = known.host(flavour)
+    lab_recipe = recipe.load()
+    flavour = lab_recipe.resolved(flavour)[0]
+    root_recipe = lab_recipe.host(flavour)
     place = folder() / f"host-{flavour}-{root_recipe.hash}"
     with locked(folder(), progress, "the lab"):
         if not place.is_dir():
@@ -73,7 +73,7 @@ def host(flavour: str, progress: Progress) -> Path:
                 (made / "packages.json").write_text(json.dumps(image_build.installed(root), indent=1))
                 (root / "goods").mkdir()
                 (root / "lab").mkdir()
-                disk(root, made / "disk.ext4", known.disk_bytes)
+                disk(root, made / "disk.ext4", lab_recipe.disk_bytes)
                 shutil.rmtree(root)
     return place
 
@@ -138,15 +138,15 @@ def bootstrap(root_recipe: Root, root: Path) -> None:
         raise image_build.explain(output, timed_out=done.timed_out)
 
 
-def _other_suite(scratch: Path, archives: Sequence[str], known: str, wanted: str) -> str:
-    """A file of sources for another suite, of the archive that this host has ``known`` from; or that archive's URL."""
+def _other_suite(scratch: Path, archives: Sequence[str], suite: str, wanted: str) -> str:
+    """A file of sources for another suite, of the archive that this host has ``suite`` from; or that archive's URL."""
     if archives and not Path(archives[0]).is_file():
         return archives[0]
-    stanza = newer_sources(Path(archives[0]).read_text() if archives else "", known, wanted)
+    stanza = newer_sources(Path(archives[0]).read_text() if archives else "", suite, wanted)
     if not stanza:
         raise ImageError(
-            f"this host's apt sources show no archive with {known}, so where {wanted} is, is not known",
-            fix=f"build the lab on Debian 12, whose sources have {known}",
+            f"this host's apt sources show no archive with {suite}, so where {wanted} is, is not known",
+            fix=f"build the lab on Debian 12, whose sources have {suite}",
         )
     file = scratch / f"other{Path(archives[0]).suffix}"
     file.write_text(stanza)

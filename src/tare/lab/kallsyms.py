@@ -107,12 +107,12 @@ def _decoded(kernel: bytes, names: int, texts: Sequence[str]) -> Iterator[tuple[
     count = struct.unpack_from("<I", kernel, names - 8)[0]
     base = struct.unpack_from("<Q", kernel, names - 16)[0]
     offsets = struct.unpack_from(f"<{count}i", kernel, names - 16 - _aligned(4 * count))
-    known: set[int] = set()
+    addresses: set[int] = set()
     for offset, (begin, end) in zip(offsets, itertools.pairwise(_places(kernel, names)), strict=False):
         first = begin + (2 if kernel[begin] & 0x80 else 1)
         name = "".join(texts[token] for token in kernel[first:end])
         address = base - 1 - offset
         # An offset that is not negative is a processor's own variable.
-        if offset < 0 and (name[0] in _CODE or name[1:] == _PAGES) and address not in known:
-            known.add(address)
+        if offset < 0 and (name[0] in _CODE or name[1:] == _PAGES) and address not in addresses:
+            addresses.add(address)
             yield address, name[1:]

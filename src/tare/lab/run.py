@@ -92,13 +92,13 @@ class LabCommand:
 
 def ensure(flavour: str, progress: Progress, *, renew: bool = False) -> Parts:
     """All that a lab of this name is made of; made if need be. ``renew``: see `tare.lab.kernel.ensure`."""
-    known = recipe.load()
+    lab_recipe = recipe.load()
     host = build.host(flavour, progress)
     emulator = build.emulator(progress)
     image = image_build.ensure(image_build.agent_path(), progress=progress)
-    packed = payload.ensure(image, progress, known.python(flavour))
+    packed = payload.ensure(image, progress, lab_recipe.python(flavour))
     counting = kernel.ensure(flavour, progress, renew=renew)
-    return Parts(emulator, host, packed, counting.image if counting else None, stock=flavour in known.stock)
+    return Parts(emulator, host, packed, counting.image if counting else None, stock=flavour in lab_recipe.stock)
 
 
 def run(command: LabCommand, output: Output, progress: Progress) -> int:

@@ -43,7 +43,7 @@ class FirecrackerRestored(Firecracker):
             first = processes.start(argv, stdin=nothing, stdout=log, stderr=log, cgroup_procs=procs)
         try:
             configure(api, requests(config), first)
-            with connected(listener, first, limit_s=spec.start_limit_s, what="Firecracker") as waiting:
+            with connected(listener, first, limit_s=spec.start_limit_s, monitor="Firecracker") as waiting:
                 if waiting.recv(1) != HERE:
                     raise PlatformError("the agent that was to wait for a snapshot ended", fix="see the console")
                 with contextlib.closing(Api(api)) as told:

@@ -36,27 +36,27 @@ def all_platforms() -> dict[str, Platform]:
 
     A plug-in that does not load, breaks the contract, or takes a name that is taken is left out (`tare.plugins`).
     """
-    platforms = {name: known for name, known in _registered().items() if isinstance(known, Platform)}
+    platforms = {name: entry for name, entry in _registered().items() if isinstance(entry, Platform)}
     return dict(sorted(platforms.items(), key=lambda item: (not item[1].baseline, item[0])))
 
 
 def choose(names: Sequence[str]) -> list[Platform]:
     """The platforms of these names. Raises `UsageError` with the nearest names."""
-    known = _registered()
-    return [_of_name(name, known) for name in dict.fromkeys(names)]
+    registered = _registered()
+    return [_of_name(name, registered) for name in dict.fromkeys(names)]
 
 
 def require(names: Sequence[str]) -> None:
     """Raise `UsageError` for the name of no platform, as `choose` does; none is made."""
-    known = _registered()
+    registered = _registered()
     for name in names:
-        if not isinstance(known.get(name), Platform):
-            _maker(name, known)
+        if not isinstance(registered.get(name), Platform):
+            _maker(name, registered)
 
 
 def families() -> dict[str, Callable[[str], Platform]]:
     """What makes a platform from the argument in ``FAMILY:ARGUMENT``, by family."""
-    return {known.name.removesuffix(":"): known.make for known in _registered().values() if isinstance(known, _Family)}
+    return {entry.name.removesuffix(":"): entry.make for entry in _registered().values() if isinstance(entry, _Family)}
 
 
 def package(name: str) -> str:
@@ -81,11 +81,11 @@ def _registered() -> dict[str, Platform | _Family]:
     return with_plugins(_built_in(), GROUP, _usable)
 
 
-def _of_name(name: str, known: Mapping[str, Platform | _Family]) -> Platform:
-    platform = known.get(name)
+def _of_name(name: str, registered: Mapping[str, Platform | _Family]) -> Platform:
+    platform = registered.get(name)
     if isinstance(platform, Platform):
         return platform
-    maker, argument = _maker(name, known)
+    maker, argument = _maker(name, registered)
     made = attempt(lambda: maker(argument))
     if isinstance(made, Failed):
         if isinstance(made.error, TareError):
@@ -97,12 +97,12 @@ def _of_name(name: str, known: Mapping[str, Platform | _Family]) -> Platform:
     return made
 
 
-def _maker(name: str, known: Mapping[str, Platform | _Family]) -> tuple[Callable[[str], Platform], str]:
+def _maker(name: str, registered: Mapping[str, Platform | _Family]) -> tuple[Callable[[str], Platform], str]:
     prefix, separator, argument = name.partition(":")
-    family = known.get(prefix + separator)
+    family = registered.get(prefix + separator)
     if isinstance(family, _Family) and argument:
         return family.make, argument
-    raise UsageError(f"there is no platform {name!r}", fix=nearest(name, list(known)))
+    raise UsageError(f"there is no platform {name!r}", fix=nearest(name, list(registered)))
 
 
 def _built_in() -> Iterator[Platform | _Family]:
@@ -117,25 +117,25 @@ def _usable(module: object) -> Sequence[Platform | _Family]:
     named = _of(module)
     if not named:
         raise UsageError(f"has neither PLATFORMS nor FAMILIES: {_GUIDE}")
-    breaches = [breach for known in named for breach in _breaches(known)]
+    breaches = [breach for entry in named for breach in _breaches(entry)]
     if breaches:
         raise UsageError(f"{'; '.join(breaches)}: {_GUIDE}")
     return named
 
 
-def _breaches(known: object) -> Iterator[str]:
-    if isinstance(known, _Family):
-        wrong = contract.name_problem(known.name.removesuffix(":"))
+def _breaches(entry: object) -> Iterator[str]:
+    if isinstance(entry, _Family):
+        wrong = contract.name_problem(entry.name.removesuffix(":"))
         yield from () if wrong is None else (wrong,)
-        if not callable(known.make):
-            yield f"names a family {known.name} with nothing that makes its platforms"
-    elif not isinstance(known, Platform):
+        if not callable(entry.make):
+            yield f"names a family {entry.name} with nothing that makes its platforms"
+    elif not isinstance(entry, Platform):
         yield "has no PLATFORMS that are each a tare.platforms.base.Platform"
     else:
-        yield from contract.problems(known)
-        if ":" in str(getattr(known, "name", "")):
-            yield f"has a platform with a colon in its name, as only families have: {known.name!r}"
-        if known.baseline:
+        yield from contract.problems(entry)
+        if ":" in str(getattr(entry, "name", "")):
+            yield f"has a platform with a colon in its name, as only families have: {entry.name!r}"
+        if entry.baseline:
             yield "names a baseline, and there is one"
 
 

@@ -34,7 +34,7 @@ class Line(Protocol):
         """Send contents of channel 0."""
         ...
 
-    def pump_until(self, over: Callable[[], bool], deadline: float, what: str, *, fatal: bool) -> None:
+    def pump_until(self, over: Callable[[], bool], deadline: float, awaited: str, *, fatal: bool) -> None:
         """Take what comes until ``over()``; `SessionTimeout` at the deadline, which ends the session if fatal."""
         ...
 

@@ -247,7 +247,7 @@ class Session:
         """Send contents of channel 0 of a request."""
         self._send(frames.encode_data(request_id, frames.STDIN, data))
 
-    def pump_until(self, over: Callable[[], bool], deadline: float, what: str, *, fatal: bool) -> None:
+    def pump_until(self, over: Callable[[], bool], deadline: float, awaited: str, *, fatal: bool) -> None:
         """Take what comes until ``over()``. At the deadline `SessionTimeout`, which ends the session if fatal.
 
         The one place where a session waits. The deadline is absolute: nothing that comes puts it off.
@@ -260,10 +260,10 @@ class Session:
                 self._check_alive()
                 left_s = max(0.0, deadline - time.monotonic())
                 if self._poll.poll(left_s * 1000):
-                    self._receive(what)
+                    self._receive(awaited)
                 # Looked at even when something came: an endless flood must not outlast the limit.
                 if time.monotonic() >= deadline and not over():
-                    self._time_out(what, time.monotonic() - began, fatal=fatal)
+                    self._time_out(awaited, time.monotonic() - began, fatal=fatal)
         finally:
             self._deadline = math.inf
 
@@ -301,7 +301,7 @@ class Session:
         while time.monotonic() < deadline and self._poll.poll(stretched(_LAST_WORDS_S) * 1000):
             self._receive("to take what was sent to it")
 
-    def _receive(self, what: str) -> None:
+    def _receive(self, awaited: str) -> None:
         """Take what is there, if anything is."""
         arrived_ns = time.monotonic_ns()
         try:
@@ -311,7 +311,7 @@ class Session:
         if data is None:
             return
         if not data:
-            self._fail(f"the sandbox was {what}, but its connection ended", with_seen=True)
+            self._fail(f"the sandbox was {awaited}, but its connection ended", with_seen=True)
         if self._first_byte_ns is None:
             self._first_byte_ns = arrived_ns
         self._seen = (self._seen + data)[-_SEEN:]
@@ -374,8 +374,8 @@ class Session:
             self.dead = SessionError(what + self._last_bytes() if with_seen else what, fix=fix)
         raise self.dead
 
-    def _time_out(self, what: str, waited_s: float, *, fatal: bool) -> NoReturn:
-        error = SessionTimeout(f"the sandbox was {what}, but has not within {waited_s:.3g} s{self._last_bytes()}")
+    def _time_out(self, awaited: str, waited_s: float, *, fatal: bool) -> NoReturn:
+        error = SessionTimeout(f"the sandbox was {awaited}, but has not within {waited_s:.3g} s{self._last_bytes()}")
         if fatal:
             self.dead = self.dead or error
         raise error

@@ -347,7 +347,7 @@ class SqliteStore:
         return connection.translated(self._path, self._db)
 
     @contextmanager
-    def _writing(self, what: str) -> Iterator[None]:
+    def _writing(self, written: str) -> Iterator[None]:
         """One transaction: all of it is on disk after it, or nothing. Raises `StoreError`."""
         connection.await_space(self._path)
         with self._translated():
@@ -362,7 +362,7 @@ class SqliteStore:
                 self._db.execute("COMMIT")
             except sqlite3.IntegrityError as error:
                 self._roll_back()
-                raise StoreError(f"{what}: {_refusal(error)}") from error
+                raise StoreError(f"{written}: {_refusal(error)}") from error
             except BaseException:
                 self._roll_back()
                 raise

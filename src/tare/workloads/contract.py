@@ -96,15 +96,15 @@ def require_params(workload: Workload, params: Params) -> None:
         names = ", ".join(sorted(params.keys() ^ declared.keys()))
         raise UsageError(f"{workload.name} has not these parameters, or they are missing: {names[:100]}")
     for name, value in params.items():
-        known = declared[name]
-        if isinstance(known[0], bool) or isinstance(value, bool):
-            fits = isinstance(value, bool) and isinstance(known[0], bool)
-        elif isinstance(known[0], str):
-            fits = value in known
+        examples = declared[name]
+        if isinstance(examples[0], bool) or isinstance(value, bool):
+            fits = isinstance(value, bool) and isinstance(examples[0], bool)
+        elif isinstance(examples[0], str):
+            fits = value in examples
         else:
             fits = isinstance(value, int | float) and 0 <= value <= MAX_PARAM
         if not fits:
-            raise UsageError(f"{workload.name} cannot have {name} {str(value)[:100]!r}", fix=f"such as {known[0]}")
+            raise UsageError(f"{workload.name} cannot have {name} {str(value)[:100]!r}", fix=f"such as {examples[0]}")
         if name in workload.least and float(value) < (least := workload.least[name]):
             raise UsageError(f"{workload.name} gives no figures with {name} {value}", fix=f"at least {least:g}")
 

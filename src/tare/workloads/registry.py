@@ -66,20 +66,20 @@ def choose(names: Sequence[str]) -> list[Workload]:
     A family has no levels of curves, which are many: they take part by the curve's name. Raises `UsageError` with the
     nearest names, and for a file that is not as it should be.
     """
-    known = all_workloads()
-    curves = {workload.level.curve for workload in known.values() if workload.level}
+    by_name = all_workloads()
+    curves = {workload.level.curve for workload in by_name.values() if workload.level}
     chosen: dict[str, Workload] = {}
     for name in names:
         if (made := _application(name)) is not None:
             chosen[name] = made
             continue
-        named = {name: known[name]} if name in known else {}
-        matching = named or {key: each for key, each in known.items() if each.level and each.level.curve == name}
+        named = {name: by_name[name]} if name in by_name else {}
+        matching = named or {key: each for key, each in by_name.items() if each.level and each.level.curve == name}
         matching = matching or {
-            key: each for key, each in known.items() if each.family.value == name and each.level is None
+            key: each for key, each in by_name.items() if each.family.value == name and each.level is None
         }
         if not matching:
-            raise UsageError(f"there is no workload {name!r}", fix=nearest(name, [*known, *curves]))
+            raise UsageError(f"there is no workload {name!r}", fix=nearest(name, [*by_name, *curves]))
         chosen |= matching
     return list(chosen.values())
 

@@ -66,7 +66,7 @@ def read(results: Sequence[Completed], threads: int, options: Sequence[str], fig
     return Report(seconds, results[0].wall_ns / 1e9, int(fields["events"]), fields)
 
 
-def require_rate(report: Report, what: str, count: float, rate: float) -> None:
+def require_rate(report: Report, unit: str, count: float, rate: float) -> None:
     """Check that a rate is the count divided by the time it was measured over. Raises `ParseError`.
 
     That time is not the printed total: sysbench 1.0.20 reads the total first, then goes through its histogram of
@@ -74,10 +74,10 @@ def require_rate(report: Report, what: str, count: float, rate: float) -> None:
     to 6 ms, and much longer on a busy CPU, which is a large part of a run of 0.1 s. So the time is no shorter than the
     total, and no longer than the whole command took.
     """
-    seconds = count / positive("sysbench", f"{what} a second", rate)
+    seconds = count / positive("sysbench", f"{unit} a second", rate)
     if not report.seconds * (1 - ROUNDING) <= seconds <= max(report.wall_s, report.seconds) * (1 + ROUNDING):
         raise ParseError(
-            f"sysbench contradicts itself on {what}: {count:g} at {rate:g} a second are {seconds:.4f} s, its total time"
+            f"sysbench contradicts itself on {unit}: {count:g} at {rate:g} a second are {seconds:.4f} s, its total time"
             f" is {report.seconds:g} s and the command took {report.wall_s:.4f} s"
         )
 

@@ -149,32 +149,32 @@ def history(
     """
     if not summaries:
         raise UsageError("there is no campaign that can be read", fix="name a folder with *.tare files")
-    ordered = sorted(summaries, key=lambda each: each.record.created)[-LONGEST:]
+    ordered = sorted(summaries, key=lambda summary: summary.record.created)[-LONGEST:]
     newest = ordered[-1].record
     left_out = list(unread)
     kept: list[Summary] = []
-    for each in ordered:
-        why = _why_not(each.record, newest, absolute=absolute)
+    for summary in ordered:
+        why = _why_not(summary.record, newest, absolute=absolute)
         if why is None:
-            kept.append(each)
+            kept.append(summary)
         else:
-            left_out.append(LeftOut(each.name, why))
-    before = [None, *(each.record for each in kept)]
+            left_out.append(LeftOut(summary.name, why))
+    before = [None, *(summary.record for summary in kept)]
     entries = tuple(
         Entry(
-            each.name,
-            each.record.created,
-            each.record.tare_version,
-            () if last is None else differing(last, each.record),
+            summary.name,
+            summary.record.created,
+            summary.record.tare_version,
+            () if last is None else differing(last, summary.record),
         )
-        for last, each in zip(before, kept, strict=False)
+        for last, summary in zip(before, kept, strict=False)
     )
     left_out += _other_work(kept, newest)
     growing = _grown(kept, newest, thresholds, absolute=absolute)
     tested = sum(len(series.points) >= MIN_CAMPAIGNS for series in growing.values())
     alpha = LEVEL / max(1, tested)
     series = [
-        _series(names, grown, [each.record for each in kept], alpha, absolute=absolute)
+        _series(names, grown, [summary.record for summary in kept], alpha, absolute=absolute)
         for names, grown in growing.items()
     ]
     order = [Outcome.REGRESSION, Outcome.OPEN, Outcome.FINE]
@@ -196,14 +196,14 @@ def _why_not(record: CampaignRecord, newest: CampaignRecord, *, absolute: bool) 
 def _other_work(kept: Sequence[Summary], newest: CampaignRecord) -> Iterator[LeftOut]:
     """The campaigns that ran workloads of the newest one's names otherwise."""
     now = {workload.name: workload for workload in newest.workloads}
-    for each in kept:
+    for summary in kept:
         others = [
             workload.name
-            for workload in each.record.workloads
+            for workload in summary.record.workloads
             if workload.name in now and not same_work(workload, now[workload.name])
         ]
         if others:
-            yield LeftOut(each.name, Why.WORK, ", ".join(others))
+            yield LeftOut(summary.name, Why.WORK, ", ".join(others))
 
 
 def _wanted(record: CampaignRecord, thresholds: Thresholds) -> Iterator[tuple[WorkloadRecord, MetricRecord]]:
@@ -245,20 +245,20 @@ def _same_metric(theirs: WorkloadRecord, metric: MetricRecord) -> bool:
 
 
 def _series(
-    names: tuple[str, str, str], one: _Growing, records: Sequence[CampaignRecord], alpha: float, *, absolute: bool
+    names: tuple[str, str, str], growing: _Growing, records: Sequence[CampaignRecord], alpha: float, *, absolute: bool
 ) -> Series:
-    common = (*names, one.metric.unit, one.metric.direction, one.threshold, tuple(one.points))
-    if len(one.points) < MIN_CAMPAIGNS:
-        return Series(*common, (), Outcome.OPEN, MIN_CAMPAIGNS - len(one.points))
+    common = (*names, growing.metric.unit, growing.metric.direction, growing.threshold, tuple(growing.points))
+    if len(growing.points) < MIN_CAMPAIGNS:
+        return Series(*common, (), Outcome.OPEN, MIN_CAMPAIGNS - len(growing.points))
     # So many that the least p is half of what is asked for.
     permutations = math.ceil(2 / alpha)
     steps = []
-    for point in change_points(one.logs, alpha=alpha, permutations=permutations):
-        last, first = one.points[point.at - 1].campaign, one.points[point.at].campaign
-        before, after = (_value(one, median, absolute=absolute) for median in (point.before, point.after))
-        change = _fraction(point.after - point.before, one.metric.direction)
+    for point in change_points(growing.logs, alpha=alpha, permutations=permutations):
+        last, first = growing.points[point.at - 1].campaign, growing.points[point.at].campaign
+        before, after = (_value(growing, median, absolute=absolute) for median in (point.before, point.after))
+        change = _fraction(point.after - point.before, growing.metric.direction)
         steps.append(Step(first, point.p, before, after, change, differing(records[last], records[first])))
-    worse = bool(steps) and steps[-1].change > one.threshold
+    worse = bool(steps) and steps[-1].change > growing.threshold
     return Series(*common, tuple(steps), Outcome.REGRESSION if worse else Outcome.FINE)
 
 

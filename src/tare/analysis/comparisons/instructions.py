@@ -50,17 +50,17 @@ def figures(footprints: Sequence[Footprint]) -> Figures:
             key = footprint.platform, footprint.phase, footprint.workload or ""
             if footprint.platform not in {IDLE, EMPTY}:
                 cases.setdefault(key, []).append(footprint)
-    known: dict[tuple[str, str, str], Amount] = {}
+    amounts: dict[tuple[str, str, str], Amount] = {}
     for (platform, phase, workload), repeats in cases.items():
         unit = instructions.unit(repeats)
         whole = instructions.work(repeats)
         if phase is Phase.START and whole is not None:
-            known[platform, "", START] = whole
+            amounts[platform, "", START] = whole
         elif unit is not None:
-            known[platform, workload, UNIT] = unit
+            amounts[platform, workload, UNIT] = unit
         elif whole is not None:
-            known[platform, workload, WHOLE] = whole
-    return known
+            amounts[platform, workload, WHOLE] = whole
+    return amounts
 
 
 def repeats(footprints: Sequence[Footprint]) -> int:
@@ -127,12 +127,12 @@ def diff_counted(old: Store, new: Store, thresholds: Thresholds, names: tuple[st
         return None
     others = computed_differently(old.record, new.record)
     was, now = ([each for each in side if each.workload not in others] for side in (was, now))
-    known = tuple(changes(was, now, thresholds, names))
-    if not known:
+    compared = tuple(changes(was, now, thresholds, names))
+    if not compared:
         raise UsageError("no figure of instructions is on both sides", fix="count the same platforms and workloads")
     order = [Outcome.REGRESSION, Outcome.OPEN, Outcome.FINE]
     ranked = tuple(
-        sorted(known, key=lambda each: (order.index(each.outcome), -(each.interval.point if each.interval else 0.0)))
+        sorted(compared, key=lambda each: (order.index(each.outcome), -(each.interval.point if each.interval else 0.0)))
     )
     sides = names or (old.name, new.name)
     facts = platform_facts(new.record, *names) if names else differing(old.record, new.record)

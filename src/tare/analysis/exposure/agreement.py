@@ -53,15 +53,15 @@ class Agreement:
 def costs(store: Store) -> dict[tuple[str, str], float]:
     """The mean measured CPU cost of each platform and workload that has one, over blocks."""
     parts = parts_of(store)
-    known = {}
+    mean_costs = {}
     for workload in store.record.workloads:
         for metric in workload.metrics:
             if metric.name == CPU_COST:
                 part = parts.get((workload.name, metric.name))
                 for platform, side in sides_of(store.record, workload, metric, part, Way.ABSOLUTE).items():
                     if side.mean is not None and side.mean > 0:
-                        known[platform, workload.name] = side.mean
-    return known
+                        mean_costs[platform, workload.name] = side.mean
+    return mean_costs
 
 
 def agreement(footprints: Sequence[Footprint], measured: Costs) -> Agreement | None:
@@ -75,23 +75,23 @@ def agreement(footprints: Sequence[Footprint], measured: Costs) -> Agreement | N
     by_workload: dict[str, list[Point]] = {}
     for point in points:
         by_workload.setdefault(point.workload, []).append(point)
-    kept = {workload: known for workload, known in by_workload.items() if len(known) >= MIN_PLATFORMS}
+    kept = {workload: its_points for workload, its_points in by_workload.items() if len(its_points) >= MIN_PLATFORMS}
     if not kept:
         return None
-    every = [point for known in kept.values() for point in known]
-    usual = {workload: statistics.median(point.rate for point in known) for workload, known in kept.items()}
+    every = [point for its_points in kept.values() for point in its_points]
+    usual = {workload: statistics.median(point.rate for point in its_points) for workload, its_points in kept.items()}
 
     def distance(point: Point) -> float:
         return max(point.rate / usual[point.workload], usual[point.workload] / point.rate)
 
     outliers = sorted((point for point in every if distance(point) > FAR), key=distance, reverse=True)
-    ranks = {workload: _correlation(known) for workload, known in kept.items()}
+    ranks = {workload: _correlation(its_points) for workload, its_points in kept.items()}
     return Agreement(tuple(every), ranks, _correlation(every), tuple(outliers), usual)
 
 
 def _correlation(points: Iterable[Point]) -> float | None:
-    known = list(points)
-    ranks = [_ranks([point.instructions for point in known]), _ranks([point.ns for point in known])]
+    measured = list(points)
+    ranks = [_ranks([point.instructions for point in measured]), _ranks([point.ns for point in measured])]
     if any(np.ptp(each) == 0 for each in ranks):
         return None
     return float(np.corrcoef(ranks[0], ranks[1])[0, 1])

@@ -94,11 +94,11 @@ def shares(footprints: Sequence[Footprint]) -> list[Share]:
     """User and kernel instructions by command, the most first; all commands of the machine."""
     repeats = [by_command(footprint.hits) for footprint in footprints]
     keys = {key for repeat in repeats for key in repeat}
-    known = [
+    all_shares = [
         Share(command, whose == "instance", Amount.of([repeat.get((whose, command), 0) for repeat in repeats]))
         for whose, command in keys
     ]
-    return sorted(known, key=lambda share: (-share.amount.median, share.command, share.instance))
+    return sorted(all_shares, key=lambda share: (-share.amount.median, share.command, share.instance))
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,16 +45,16 @@ def components(blocks: Sequence[ArrayLike], *, level: float = 0.95) -> Component
     arrays = [sample(values, f"block {at}") for at, values in enumerate(blocks)]
     if len(arrays) < 2:
         raise NoAnswer("variance between blocks needs at least two blocks")
-    sizes = np.array([each.size for each in arrays], dtype=np.float64)
+    sizes = np.array([block.size for block in arrays], dtype=np.float64)
     a, n = len(arrays), int(sizes.sum())
     if n == a:
         raise NoAnswer("variance within blocks needs a block with at least two values")
-    if not any(spread(each) for each in arrays):
+    if not any(spread(block) for block in arrays):
         raise NoAnswer("the values of every block are all the same: no variance within blocks")
-    means = np.array([each.mean() for each in arrays])
+    means = np.array([block.mean() for block in arrays])
     grand = float((sizes * means).sum()) / n
     square_between = float((sizes * (means - grand) ** 2).sum()) / (a - 1)
-    square_within = sum(float(((each - each.mean()) ** 2).sum()) for each in arrays) / (n - a)
+    square_within = sum(float(((block - block.mean()) ** 2).sum()) for block in arrays) / (n - a)
     rounds = (n - float((sizes**2).sum()) / n) / (a - 1)
     between = max(0.0, (square_between - square_within) / rounds)
     ratio = square_between / square_within

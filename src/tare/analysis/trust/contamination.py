@@ -153,14 +153,14 @@ def of_campaign(record: CampaignRecord, trials: pl.DataFrame, telemetry: Telemet
     if probes is None or record.design is Design.DUET:
         in_turn = []
     quota = record.resources.cpu_quota is not None  # using it up is then what instances are to do
-    known = pl.lit(value=True) if not quota else pl.col("reason") != Disturbance.THROTTLED.value
+    counts = pl.lit(value=True) if not quota else pl.col("reason") != Disturbance.THROTTLED.value
     sliced = pl.col("workload").cast(pl.String).is_in(in_turn)
     everywhere = marks(trials.filter(~sliced), telemetry, cpus, other_threads(record.host, cpus))
     if not in_turn or probes is None:
-        return everywhere.filter(known)
+        return everywhere.filter(counts)
     siblings = other_threads(record.host, [probes])
     on_one = marks(trials.filter(sliced), telemetry, [probes], siblings, shared=bool(set(siblings) & set(cpus)))
-    return pl.concat([everywhere, on_one]).filter(known)
+    return pl.concat([everywhere, on_one]).filter(counts)
 
 
 def marks(
@@ -208,13 +208,13 @@ class _Spans:
 
     def mean(self, seen: pl.DataFrame, name: str) -> pl.Series:
         """The mean of a column of `windows` over each span, weighted by overlap; null where there is no window."""
-        known = seen.filter(pl.col(name).is_not_null())
-        if known.is_empty():
+        present = seen.filter(pl.col(name).is_not_null())
+        if present.is_empty():
             return pl.Series(name, [None] * self.begin.size, dtype=pl.Float64)
-        length = known["seconds"].to_numpy()
-        edges = np.column_stack([known["begin"].to_numpy(), known["end"].to_numpy()]).ravel()
+        length = present["seconds"].to_numpy()
+        edges = np.column_stack([present["begin"].to_numpy(), present["end"].to_numpy()]).ravel()
         edges = np.maximum.accumulate(edges)  # a clock that was set back must not make time run backwards
-        covered, total = _integral(edges, length), _integral(edges, length * known[name].to_numpy())
+        covered, total = _integral(edges, length), _integral(edges, length * present[name].to_numpy())
         within = self._between(edges, covered)
         with np.errstate(invalid="ignore", divide="ignore"):
             share = np.where(within > 0, self._between(edges, total) / within, np.nan)

@@ -75,11 +75,11 @@ def stalls(grid: Grid, arm: int, baseline: Sequence[int], question: Question, se
 
 def _slow_rounds(slow: Floats, cut: float) -> tuple[float, float, float]:
     """Their share of all rounds, their mean speed as a share of the usual one, the share of the work lost to them."""
-    known = slow[~np.isnan(slow)]
-    beyond = known[known > cut]
+    measured = slow[~np.isnan(slow)]
+    beyond = measured[measured > cut]
     if not beyond.size:
         return 0.0, 1.0, 0.0
-    share, speed = beyond.size / known.size, float(np.exp(-beyond).mean())
+    share, speed = beyond.size / measured.size, float(np.exp(-beyond).mean())
     return share, speed, share * (1 - speed)
 
 

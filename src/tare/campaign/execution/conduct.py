@@ -247,15 +247,15 @@ def platforms_for(names: Sequence[str], families: Collection[Family] = ()) -> li
 
     ``families``: of the workloads; some have a second baseline among the default platforms.
     """
-    known = platforms.all_platforms()
+    registered = platforms.all_platforms()
     if not names:
         return [
             platform
-            for platform in known.values()
+            for platform in registered.values()
             if platform.by_default or any(family in families for family in platform.second_baseline)
         ]
     # Overheads are relative to the baseline, so it always takes part.
-    first = [platform.name for platform in known.values() if platform.baseline or ALL in names]
+    first = [platform.name for platform in registered.values() if platform.baseline or ALL in names]
     return platforms.choose([*first, *(name for name in names if name != ALL)])
 
 

@@ -102,7 +102,7 @@ def available(
     detected: list[tuple[Platform, Availability]] = []
     left_out: list[LeftOut] = []
     waiting = list(platforms)
-    known = {platform.name for platform in waiting}
+    names = {platform.name for platform in waiting}
     while waiting:
         platform = waiting.pop(0)
         progress(f"looking for {platform.name}")
@@ -116,8 +116,8 @@ def available(
         else:
             left_out.append(LeftOut(platform=platform.name, reason=answer.reason, fix=answer.fix or None))
             stand_in = registry.all_platforms().get(platform.stand_in) if stand_ins else None
-            if stand_in is not None and stand_in.name not in known:
-                known.add(stand_in.name)
+            if stand_in is not None and stand_in.name not in names:
+                names.add(stand_in.name)
                 waiting.insert(0, stand_in)
     return detected, left_out
 
@@ -157,7 +157,7 @@ def require_any(chosen: Sequence[Platform], left_out: Sequence[LeftOut]) -> None
     raise HostError(f"{first.platform} does not run here: {first.reason}{besides}", fix=first.fix)
 
 
-def _without(platform: Platform, failed: Failed, keep: Keep, what: str) -> LeftOut:
+def _without(platform: Platform, failed: Failed, keep: Keep, step: str) -> LeftOut:
     """Leave a platform out. Raises the error of the baseline, without which there is no campaign."""
     error = failed.error
     if isinstance(error, TareError):
@@ -166,8 +166,8 @@ def _without(platform: Platform, failed: Failed, keep: Keep, what: str) -> LeftO
         return LeftOut(platform=platform.name, reason=error.what, fix=error.fix)
     if platform.baseline:
         fix = "run it again with --debug for the traceback, and tell who wrote the platform"
-        raise PlatformError(f"{what} {platform.name} failed: {failed.reason}", fix=fix) from error
-    keep(f"{what} {platform.name}", failed)
+        raise PlatformError(f"{step} {platform.name} failed: {failed.reason}", fix=fix) from error
+    keep(f"{step} {platform.name}", failed)
     return LeftOut(platform=platform.name, reason=failed.reason)
 
 

@@ -20,7 +20,7 @@ def facts(platform: Platform, running: RunningInstance) -> dict[str, Any]:
     What cannot be had is left out: inside a black box there is no agent, and of another machine nothing is outside.
     """
     name = f"tare-{running.instance.spec.id}"
-    known: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     if platform.has_agent:
         argv = posture.show_argv(mitigations=platform.own_kernel)
         try:
@@ -30,15 +30,15 @@ def facts(platform: Platform, running: RunningInstance) -> dict[str, Any]:
         shown = posture.parse_shown(printed.decode(errors="replace"))
         own = {path.removeprefix("/proc/self/"): text for path, text in shown.items()}
         if own:
-            known[INSIDE] = posture.of_files(own, name)
+            by_name[INSIDE] = posture.of_files(own, name)
         mitigations = {
             Path(path).name: text for path, text in shown.items() if path.startswith(f"{posture.MITIGATIONS}/") and text
         }
         if mitigations:
-            known[MITIGATIONS] = mitigations
+            by_name[MITIGATIONS] = mitigations
     if not platform.elsewhere:
         pid = posture.foremost(running.instance.host_processes(), Path(AGENT).name)
         outside = {} if pid is None else posture.of_process(pid, name)
         if outside:
-            known[OUTSIDE] = outside
-    return known
+            by_name[OUTSIDE] = outside
+    return by_name

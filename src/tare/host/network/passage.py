@@ -70,7 +70,7 @@ def refusing(listing: str, hook: str) -> list[str]:
     return [" ".join(place) for place, refuses in chains.items() if refuses]
 
 
-def _refusal(hook: str, what: str) -> HostError:
+def _refusal(hook: str, refused: str) -> HostError:
     chains: list[str] = []
     if processes.find("nft") is not None:
         chains = refusing(processes.run(["nft", "-j", "list", "ruleset"]).text, hook)
@@ -81,7 +81,7 @@ def _refusal(hook: str, what: str) -> HostError:
     else:
         fix = f"let the host's filter accept what comes in by {BRIDGE}"
     by = f" (nftables: {', '.join(chains)})" if chains else ""
-    return HostError(f"the host's packet filter refuses {what}{by}", fix=fix)
+    return HostError(f"the host's packet filter refuses {refused}{by}", fix=fix)
 
 
 def _connects(namespace: str, listener: socket.socket) -> bool:

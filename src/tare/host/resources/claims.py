@@ -216,12 +216,12 @@ def fault(resource: HostResource, bounds: Bounds) -> str | None:
         return f"names a {resource.kind!r}, which no plug-in that is installed here registers"
     if claim is None:
         return f"names a {resource.kind!r}, which this version of tare does not know"
-    known = {**claim.must, **claim.may}
-    missing, unknown = claim.must.keys() - resource.facts.keys(), resource.facts.keys() - known.keys()
+    rules = {**claim.must, **claim.may}
+    missing, unknown = claim.must.keys() - resource.facts.keys(), resource.facts.keys() - rules.keys()
     if missing or unknown:
         return f"does not tell what a {resource.kind} is told by: {', '.join(sorted(missing | unknown))}"
     for name, value in resource.facts.items():
-        if not _fits(value, known[name], bounds):
+        if not _fits(value, rules[name], bounds):
             return f"names a {resource.kind} that is not tare's: {name} {str(value)[:200]!r}"
     return None
 

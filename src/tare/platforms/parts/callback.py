@@ -22,7 +22,7 @@ TURN_S = 0.2
 
 
 def connected(
-    listener: socket.socket, process: subprocess.Popen[bytes], limit_s: float, what: str, peer: str | None = None
+    listener: socket.socket, process: subprocess.Popen[bytes], limit_s: float, monitor: str, peer: str | None = None
 ) -> socket.socket:
     """The agent's connection. ``peer``: the only address it may come from.
 
@@ -36,12 +36,12 @@ def connected(
             connection, address = listener.accept()
         except TimeoutError:
             if process.poll() is not None:
-                raise PlatformError(f"{what} ended before its guest's agent spoke", fix=fix) from None
+                raise PlatformError(f"{monitor} ended before its guest's agent spoke", fix=fix) from None
             continue
         if peer is None or address[0] == peer:
             return connection
         connection.close()
-    raise PlatformError(f"the agent of {what}'s guest did not connect within {stretched(limit_s):.0f} s", fix=fix)
+    raise PlatformError(f"the agent of {monitor}'s guest did not connect within {stretched(limit_s):.0f} s", fix=fix)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def come_up(
     ping = Ping(address) if spec.measured else None
     try:
         tell()
-        connection = connected(listener, begun.process, limit_s=spec.start_limit_s, what=begun.what, peer=peer)
+        connection = connected(listener, begun.process, limit_s=spec.start_limit_s, monitor=begun.what, peer=peer)
     except BaseException:
         if ping is not None:
             ping.wait(0)

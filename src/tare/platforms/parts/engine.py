@@ -73,14 +73,14 @@ def runtime(
     """
     wanted = {**RUNSC_DEFAULTS, **options}
     fitting = [
-        known
-        for known in runtimes(info)
-        if known.program == program
+        entry
+        for entry in runtimes(info)
+        if entry.program == program
         # containerd's own names for runc's shim
-        and not known.name.startswith("io.containerd.")
-        and (program != "runsc" or {**RUNSC_DEFAULTS, "platform": default_trap(known.path), **known.options} == wanted)
+        and not entry.name.startswith("io.containerd.")
+        and (program != "runsc" or {**RUNSC_DEFAULTS, "platform": default_trap(entry.path), **entry.options} == wanted)
     ]
-    return min(fitting, key=lambda known: (known.name != program, known.name), default=None)
+    return min(fitting, key=lambda entry: (entry.name != program, entry.name), default=None)
 
 
 def details(info: Mapping[str, Any]) -> dict[str, str]:

@@ -168,19 +168,19 @@ def picks(report: Report) -> list[Pick]:
     ]
 
 
-def _least(report: Report, what: str, answers: Sequence[AnswerReport], of: Amount) -> Iterator[Pick]:
-    known = [(value, each) for each in answers if (value := amount(each, of)) is not None]
-    if known:
-        (least, best), *rest = sorted(known, key=lambda pair: pair[0])
+def _least(report: Report, title: str, answers: Sequence[AnswerReport], of: Amount) -> Iterator[Pick]:
+    with_amount = [(value, answer) for answer in answers if (value := amount(answer, of)) is not None]
+    if with_amount:
+        (least, best), *rest = sorted(with_amount, key=lambda pair: pair[0])
         near = least + _AS_LITTLE if of is Amount.CPU else least
         _, highest = _interval(report, best, of) or (least, least)
         figure = f"{_shown(of, least)}{' system calls' if of is Amount.CALLS else ''}"
         others = (
-            each.platform
-            for value, each in rest
-            if value <= near or (_interval(report, each, of) or (value, value))[0] <= highest
+            answer.platform
+            for value, answer in rest
+            if value <= near or (_interval(report, answer, of) or (value, value))[0] <= highest
         )
-        yield Pick(what, best.platform, figure, _state(best, of), tuple(others))
+        yield Pick(title, best.platform, figure, _state(best, of), tuple(others))
 
 
 def _interval(report: Report, answer: AnswerReport, of: Amount) -> tuple[float, float] | None:

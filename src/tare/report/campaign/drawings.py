@@ -221,17 +221,17 @@ def curve_key(at: int, name: str) -> Markup:
 
 def trade_off(report: Report) -> list[tuple[str, Drawing]]:
     """Cost against exposure, a drawing a dimension: its title, and it; empty where no surface was read."""
-    known = [answer for answer in report.answers if answer.calls is not None and answer.baseline_calls]
+    with_calls = [answer for answer in report.answers if answer.calls is not None and answer.baseline_calls]
     drawings = []
     for dimension in Dimension:
         points = [
             (answer.platform, each.felt, each.figure, each.state, answer.calls or 0)
-            for answer in known
+            for answer in with_calls
             for each in answer.dimensions
             if each.dimension is dimension and each.figure
         ]
         if points:
-            most = max(answer.baseline_calls or 0 for answer in known)
+            most = max(answer.baseline_calls or 0 for answer in with_calls)
             drawings.append((DIMENSIONS[dimension], _plane(DIMENSIONS[dimension], points, most, report.baseline)))
     return drawings
 

@@ -58,14 +58,14 @@ def to_sarif(diff: Diff, version: str) -> str:
 
 def _result(diff: Diff, change: Change) -> dict[str, object]:
     worse = change.outcome is Outcome.REGRESSION
-    what = f"{change.platform}, {figure(change)}: {_message(change)} ({_from_to(change)})"
+    text = f"{change.platform}, {figure(change)}: {_message(change)} ({_from_to(change)})"
     names = "\0".join((change.platform, change.workload, change.metric))
     place = {"artifactLocation": {"uri": quote(diff.new, safe="", errors="replace")}, "region": {"startLine": 1}}
     return {
         "ruleId": _RULE,
         "kind": "fail" if worse else "open",
         "level": "error" if worse else "none",
-        "message": {"text": clean(what)},
+        "message": {"text": clean(text)},
         "locations": [{"physicalLocation": place}],
         "partialFingerprints": {"figure/v1": hashlib.sha256(names.encode(errors="replace")).hexdigest()},
     }

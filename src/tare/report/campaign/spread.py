@@ -92,7 +92,7 @@ def _lines(trajectories: Sequence[Trajectory]) -> Table:
     return table
 
 
-def _changes(changes: Sequence[ChangePoint] | None, what: str, unit: str | None = None) -> str:
+def _changes(changes: Sequence[ChangePoint] | None, position: str, unit: str | None = None) -> str:
     if changes is None:
         return EMPTY
     if not changes:
@@ -100,7 +100,7 @@ def _changes(changes: Sequence[ChangePoint] | None, what: str, unit: str | None 
     shown = []
     for change in changes[:3]:
         by = percent(change.after - change.before) if unit is None else quantity(change.after, unit)
-        shown.append(f"{what} {change.at + 1}: {'by' if unit is None else 'to'} {by}")
+        shown.append(f"{position} {change.at + 1}: {'by' if unit is None else 'to'} {by}")
     more = len(changes) - len(shown)
     return "; ".join(shown) + (f"; {more} more" if more else "")
 

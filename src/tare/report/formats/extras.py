@@ -11,12 +11,12 @@ from tare.errors import UsageError
 EXTRA = "exports"
 
 
-def load(module: str, what: str) -> Any:
-    """A module of the extra. ``what``: what needs it. Raises `UsageError` where it is not installed."""
+def load(module: str, feature: str) -> Any:
+    """A module of the extra. ``feature``: what needs it. Raises `UsageError` where it is not installed."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
         missing = module.partition(".")[0]
         raise UsageError(
-            f"{what} needs {missing}, which is not installed", fix=f"python3 -m pip install 'tare-bench[{EXTRA}]'"
+            f"{feature} needs {missing}, which is not installed", fix=f"python3 -m pip install 'tare-bench[{EXTRA}]'"
         ) from error

@@ -106,14 +106,14 @@ def _has_figure(result: ResultReport) -> bool:
 
 
 def _platforms(report: Report, wish: Wish) -> list[str]:
-    known = [platform.name for platform in report.platforms]
-    others = [name for name in known if name != report.baseline]
+    names = [platform.name for platform in report.platforms]
+    others = [name for name in names if name != report.baseline]
     if wish.platforms:
-        missing = [name for name in wish.platforms if name not in known]
+        missing = [name for name in wish.platforms if name not in names]
         if missing:
-            raise UsageError(f"{missing[0]} did not take part in {report.file}", fix=f"name of {', '.join(known)}")
-        return [name for name in known if name in wish.platforms]
-    return known if wish.show is Show.BLOCKS else others
+            raise UsageError(f"{missing[0]} did not take part in {report.file}", fix=f"name of {', '.join(names)}")
+        return [name for name in names if name in wish.platforms]
+    return names if wish.show is Show.BLOCKS else others
 
 
 def _overheads(axes: Any, result: ResultReport, names: Sequence[str], *, labelled: bool) -> None:

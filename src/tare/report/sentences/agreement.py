@@ -10,20 +10,20 @@ from tare.analysis.exposure.agreement import Agreement, Point
 _MAX_OUTLIERS = 8
 
 
-def lines(known: Agreement) -> Iterator[str]:
+def lines(agreed: Agreement) -> Iterator[str]:
     """What is compared, the rank correlations, and the outliers."""
     yield "Counted instructions and measured CPU cost of one unit of work (of one file and the other):"
-    for workload, rank in known.ranks.items():
-        platforms = sum(point.workload == workload for point in known.points)
+    for workload, rank in agreed.ranks.items():
+        platforms = sum(point.workload == workload for point in agreed.points)
         yield f"  {workload}: rank correlation {_shown(rank)} over {platforms} platforms"
-    if len(known.ranks) > 1:
-        yield f"  all together: {_shown(known.together)} over {len(known.points)} figures"
-    if not known.outliers:
+    if len(agreed.ranks) > 1:
+        yield f"  all together: {_shown(agreed.together)} over {len(agreed.points)} figures"
+    if not agreed.outliers:
         yield "  no outliers: each workload executes about as much a nanosecond on all platforms"
-    for point in known.outliers[:_MAX_OUTLIERS]:
-        yield f"  outlier: {_outlier(point, known.usual[point.workload])}"
-    if len(known.outliers) > _MAX_OUTLIERS:
-        yield f"  and {len(known.outliers) - _MAX_OUTLIERS} more outliers"
+    for point in agreed.outliers[:_MAX_OUTLIERS]:
+        yield f"  outlier: {_outlier(point, agreed.usual[point.workload])}"
+    if len(agreed.outliers) > _MAX_OUTLIERS:
+        yield f"  and {len(agreed.outliers) - _MAX_OUTLIERS} more outliers"
 
 
 def _shown(rank: float | None) -> str:

@@ -81,11 +81,11 @@ class Memcached(RunWorkload):
             raise ParseError(f"memaslap ended after {seconds:g} s, {params['time_s']} s were asked for")
         agree("memaslap", "requests a second", ops / seconds, rate)
         windows = list(_TOTAL.finditer(text))
-        if [int(each["second"]) for each in windows] != list(range(1, len(windows) + 1)):
-            raise ParseError(f"memaslap does not report each second: {[each['second'] for each in windows]}")
+        if [int(window["second"]) for window in windows] != list(range(1, len(windows) + 1)):
+            raise ParseError(f"memaslap does not report each second: {[window['second'] for window in windows]}")
         if len(windows) < int(params["time_s"]) - 1:
             raise ParseError(f"memaslap reports {len(windows)} seconds of {params['time_s']}")
-        rates = [float(each["rate"]) for each in windows]
+        rates = [float(window["rate"]) for window in windows]
         first = steady.counted(rates)
         # memaslap's seconds are ticks of a timer, of which a busy host loses some: only the whole run's time is right.
         counted_s = ops / rate - first

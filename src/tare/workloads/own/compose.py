@@ -111,25 +111,25 @@ class _Reader:
     def _wrong(self, node: yaml.Node, what: str, fix: str = "") -> None:
         self._mistakes.append(Mistake(_line(node), what, fix))
 
-    def _pairs(self, node: yaml.Node, what: str) -> Iterator[tuple[str, tuple[yaml.Node, yaml.Node]]]:
+    def _pairs(self, node: yaml.Node, path: str) -> Iterator[tuple[str, tuple[yaml.Node, yaml.Node]]]:
         """The keys of a mapping, with the nodes of key and value."""
         if not isinstance(node, yaml.MappingNode):
-            self._wrong(node, f"{what} is no mapping")
+            self._wrong(node, f"{path} is no mapping")
             return
         seen = set()
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode) or key.value in seen:
-                self._wrong(key, f"{what} has a key twice, or one that is no text")
+                self._wrong(key, f"{path} has a key twice, or one that is no text")
                 continue
             if key.value == "<<":
-                self._wrong(key, f"{what} takes keys from elsewhere (<<)", "write them out")
+                self._wrong(key, f"{path} takes keys from elsewhere (<<)", "write them out")
                 continue
             seen.add(key.value)
             yield str(key.value), (key, value)
 
-    def _text(self, node: yaml.Node, what: str) -> str:
+    def _text(self, node: yaml.Node, path: str) -> str:
         if not isinstance(node, yaml.ScalarNode) or node.tag == _NULL:
-            self._wrong(node, f"{what} is no text")
+            self._wrong(node, f"{path} is no text")
             return ""
         return self._filled(node, str(node.value))
 
@@ -143,23 +143,23 @@ class _Reader:
             parts.append(filled)
         return "$".join(parts)
 
-    def _list(self, node: yaml.Node, what: str) -> list[yaml.Node]:
+    def _list(self, node: yaml.Node, path: str) -> list[yaml.Node]:
         if isinstance(node, yaml.SequenceNode):
             return list(node.value)
-        self._wrong(node, f"{what} is no list")
+        self._wrong(node, f"{path} is no list")
         return []
 
-    def _argv(self, node: yaml.Node, what: str) -> tuple[str, ...] | None:
+    def _argv(self, node: yaml.Node, path: str) -> tuple[str, ...] | None:
         """A list of words, or a line that is split as a shell does, without one."""
         if isinstance(node, yaml.ScalarNode):
             if node.tag == _NULL:
                 return None
             try:
-                return tuple(shlex.split(self._text(node, what)))
+                return tuple(shlex.split(self._text(node, path)))
             except ValueError as error:
-                self._wrong(node, f"{what} is not whole: {str(error).lower()}", "close the quotation marks")
+                self._wrong(node, f"{path} is not whole: {str(error).lower()}", "close the quotation marks")
                 return ()
-        return tuple(self._text(word, what) for word in self._list(node, what))
+        return tuple(self._text(word, path) for word in self._list(node, path))
 
     def _image(self, node: yaml.Node) -> None:
         self.service.image = self._text(node, "image")

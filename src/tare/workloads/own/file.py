@@ -308,12 +308,12 @@ def _parameter_mistake(name: str, pair: Mapping[str, Any]) -> str:
 def _places(lined: Lined) -> Iterator[Mistake]:
     """A mistake for each name in braces that nothing stands for, in what is filled in."""
     parameters = lined.values.get("parameters")
-    known = {*PLACES, *(parameters if isinstance(parameters, Mapping) else ()), "time_s", "warmup_s"}
+    placeholders = {*PLACES, *(parameters if isinstance(parameters, Mapping) else ()), "time_s", "warmup_s"}
     for path, text in _filled(lined.values):
         for name in PLACE.findall(text):
-            if name not in known:
+            if name not in placeholders:
                 what = f"{_shown(path)}: nothing stands for {{{name}}}"
-                yield Mistake(lined.line(path), what, nearest(name, sorted(known)))
+                yield Mistake(lined.line(path), what, nearest(name, sorted(placeholders)))
 
 
 def _filled(values: Mapping[str, Any]) -> Iterator[tuple[lines.Path, str]]:

@@ -233,12 +233,12 @@ def substituted(text: str, values: Mapping[str, str]) -> tuple[str, str]:
         if parts is None:
             lacking.append(match[0])
             return ""
-        known = values.get(parts[1])
-        if known is None or (parts[2] == ":-" and not known):
+        given = values.get(parts[1])
+        if given is None or (parts[2] == ":-" and not given):
             if parts[2] is None:
                 lacking.append(parts[1])
             return parts[3] or ""
-        return known
+        return given
 
     filled = _USE.sub(value, text)
     return filled, lacking[0] if lacking else ""

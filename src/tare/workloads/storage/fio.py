@@ -74,7 +74,7 @@ def time_limit_s(mib: float) -> float:
     return GRACE_S + mib / SLOWEST_MIB_S
 
 
-def fitting_mib(size: int, least: int, room_mib: int, what: str, fix: str) -> int:
+def fitting_mib(size: int, least: int, room_mib: int, shortage: str, fix: str) -> int:
     """A file's size: ``size`` MiB, halved until it is within the room, but at least ``least``. Raises `HostError`.
 
     In halves, so that the size stays the same over a campaign unless the room really shrinks.
@@ -82,15 +82,15 @@ def fitting_mib(size: int, least: int, room_mib: int, what: str, fix: str) -> in
     while size > least and size > room_mib:
         size //= 2
     if size > room_mib:
-        raise HostError(f"a file of {least} MiB {what}", fix=fix)
+        raise HostError(f"a file of {least} MiB {shortage}", fix=fix)
     return size
 
 
 def disk_mib(size: int, least: int, around: Surroundings) -> int:
     """A file's size of which two fit on the data volume. Raises `HostError`."""
     free = around.disk_free_bytes // 2**20
-    what = f"needs {2 * least} MiB free on the data volume, which has {free}"
-    return fitting_mib(size, least, free // 2, what, "free disk space, or put TARE_HOME on a larger disk")
+    shortage = f"needs {2 * least} MiB free on the data volume, which has {free}"
+    return fitting_mib(size, least, free // 2, shortage, "free disk space, or put TARE_HOME on a larger disk")
 
 
 def read(done: Completed, way: Way, asked: Mapping[str, str]) -> Figures:
