@@ -254,21 +254,22 @@ NO_SENTENCES = {
     # parts of what is raised a line further on; the last is pydantic's, and taken off
     "attack_profile.py": {"there is no such key"},
     "profile.py": {
-        "there is no such key", "rise where higher", "fall where lower", "the figure", "the baseline's figure",
-        "the shipped profile", "Value error, ",
+        "there is no such key", "rise where higher", "fall where lower",         "the shipped profile", "Value error, ",
     },
 }  # fmt: skip
 
 
 def _user_texts(tree):
-    """All texts but docstrings, assertions and what tells users of an error.
+    """All texts but docstrings, assertions and what tells users that a file of theirs is wrong.
 
-    Of an error is what is raised, a fix, and what names the data that a check refuses (the name in
-    ``sample(values, "the baseline")``).
+    Of such an error is what is raised (`UsageError`, and `ValueError` in what pydantic checks), and a fix; what names
+    the data that a check refuses (the name in ``sample(values, "the baseline")``) is a value of the refusal.
     """
-    naming = {"sample", "refuse_extremes", "_positive"}
+    naming = {"sample", "refuse_extremes"}
     for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.Raise | ast.Assert):
+        if isinstance(node, ast.Assert):
+            continue
+        if isinstance(node, ast.Raise) and ast.unparse(node).startswith(("raise UsageError(", "raise ValueError(")):
             continue
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             continue

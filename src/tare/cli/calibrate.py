@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.analysis.calibration import injected, longer_trust, trust
+from tare.analysis.refusals import NoAnswer
 from tare.campaign import calibrate as campaigns
 from tare.campaign.execution import conduct
 from tare.campaign.plan.interim import Interim
@@ -148,7 +149,7 @@ def _conditions(folder: Path, kind: Load) -> Iterator[ConditionReport]:
         # Time between blocks counts too, since a user waits for it; a pause before a resume does not.
         each = sum(segment.seconds for segment in store.segments()) / trials["block"].n_unique()
         record, samples = store.record, store.samples()
-    with contextlib.suppress(ValueError):  # no complete comparison: arms failed, or an interrupt
+    with contextlib.suppress(NoAnswer):  # no complete comparison: arms failed, or an interrupt
         metrics = trust(record, samples, each, campaigns.BLOCKS)
         longer = longer_trust(record, samples, each, LONGER_S)
         yield from (condition(kind.value, metric, longer) for metric in metrics)

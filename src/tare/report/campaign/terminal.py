@@ -28,7 +28,7 @@ from tare.report.campaign.model import Report, ResultReport
 from tare.report.footprint.terminal import render as render_footprints
 from tare.report.sentences.answers import heat_note
 from tare.report.sentences.notes import caution_counts, cpus_note, daemons_note, rights_note
-from tare.report.sentences.numbers import percent, span
+from tare.report.sentences.numbers import number_of, percent, span
 from tare.report.study.beside import render as render_beside
 from tare.report.surface.terminal import part as render_surfaces
 
@@ -338,7 +338,7 @@ def _unmarked(results: list[ResultReport]) -> Iterator[str]:
         for platform in result.platforms
     )
     if same:
-        figures = "1 figure" if same == 1 else f"{same} figures"
+        figures = number_of(same, "figure")
         yield f"Contaminated trials touch {figures} whose verdict would be the same without them"
 
 

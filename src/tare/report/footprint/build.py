@@ -12,7 +12,7 @@ from tare.analysis.exposure.footprints import Exposure, Things, View
 from tare.analysis.exposure.frequencies import Frequency, frequencies
 from tare.analysis.exposure.overlaps import Place, Region, by_directory, by_file, place_of, regions
 from tare.analysis.exposure.unseen import chao2, jaccards
-from tare.analysis.inputs import NoAnswer
+from tare.analysis.refusals import NoAnswer
 from tare.errors import UsageError
 from tare.footprint.model import Footprint, Level, Phase
 from tare.report.footprint.instructions import instructions_report
@@ -31,6 +31,7 @@ from tare.report.footprint.model import (
     SetReport,
 )
 from tare.report.footprint.stacks import stacks_report
+from tare.report.sentences.refusals import refusal_text
 from tare.report.study.beside_lines import STUDY, beside_lines
 from tare.store import Store
 
@@ -193,7 +194,7 @@ def _set(
     try:
         shares, estimate = jaccards(repeats), chao2(repeats)
     except NoAnswer as error:
-        why = str(error)
+        why = refusal_text(error.refusal)
     return SetReport(
         platform=platform,
         view=view,

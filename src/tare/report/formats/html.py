@@ -20,7 +20,7 @@ from markupsafe import Markup
 
 from tare import outputs
 from tare.analysis import CPU_COST
-from tare.analysis.inputs import NoAnswer
+from tare.analysis.refusals import NoAnswer
 from tare.analysis.studies import profile as profiles
 from tare.analysis.studies.sheet import score
 from tare.analysis.trust.contamination import other_threads, windows

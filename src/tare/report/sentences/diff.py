@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tare.analysis.comparisons.diff import Absent, Change, Diff, Gap, Lack, Outcome, Piece
 from tare.analysis.comparisons.sides import Way
-from tare.report.sentences.numbers import forecast, percent, quantity, scaled, signed_range
+from tare.report.sentences.numbers import forecast, number_of, percent, quantity, scaled, signed_range
 from tare.report.sentences.verdicts import UNFIT
 
 #: A mark for each outcome, which needs no colour.
@@ -58,7 +58,7 @@ def conclusion(diff: Diff) -> str:
 def counted(outcomes: Sequence[Outcome], words: Mapping[Outcome, str]) -> str:
     """How many figures had which outcome; ``words``: with ``{}`` for the number."""
     parts = [words[outcome].format(outcomes.count(outcome)) for outcome in Outcome if outcome in outcomes]
-    return f"of {'1 figure' if len(outcomes) == 1 else f'{len(outcomes)} figures'} {', '.join(parts)}"
+    return f"of {number_of(len(outcomes), 'figure')} {', '.join(parts)}"
 
 
 def figure(change: Change) -> str:

@@ -20,7 +20,7 @@ from tare.analysis.trust.dependence import Dependence
 from tare.analysis.trust.findings import Finding, FindingKind
 from tare.estimates.intervals import Interval
 from tare.model import NO_DAEMON
-from tare.report.sentences.numbers import percent, quantity, signed, signed_range
+from tare.report.sentences.numbers import number_of, percent, quantity, signed, signed_range
 from tare.report.sentences.verdicts import UNFIT, Subject, drift_text, kind_word, verdict_text, wide_floor
 
 #: Why a trial is marked as contaminated.
@@ -150,7 +150,7 @@ def caution_counts(kinds: Mapping[FindingKind, int], *, changed: int, invalid: i
             counts[CAUTIONS[kind]] = counts.get(CAUTIONS[kind], 0) + number
     parts = [f"{text} {number}" for text, number in sorted(counts.items(), key=lambda each: -each[1])]
     if changed:
-        parts.append(f"without contaminated trials {_counted(changed, 'verdict')} would change")
+        parts.append(f"without contaminated trials {number_of(changed, 'verdict')} would change")
     return f"{', '.join(parts)} (all of them: --cautions)"
 
 
@@ -249,7 +249,7 @@ def _unmarked(_finding: Finding, _numbers: _Numbers, place: Place) -> str:
     without = f"without {_left_out(clean)}"
     if clean.overhead is None:
         return f"{without} there is no figure: {verdict_text(clean.verdict, place.subject, whole.platform)}"
-    text = f"{without}: {signed_range(clean.overhead)} in {_counted(clean.n_blocks, 'block')}"
+    text = f"{without}: {signed_range(clean.overhead)} in {number_of(clean.n_blocks, 'block')}"
     if whole.overhead is not None:
         text += f"; with all: {signed_range(whole.overhead)} in {whole.n_blocks}"
     if clean.verdict.kind is not whole.verdict.kind:
@@ -258,15 +258,11 @@ def _unmarked(_finding: Finding, _numbers: _Numbers, place: Place) -> str:
 
 
 def _left_out(clean: Unmarked) -> str:
-    baseline = f"the baseline's {_counted(clean.n_baseline, 'marked trial')}"
+    baseline = f"the baseline's {number_of(clean.n_baseline, 'marked trial')}"
     if not clean.n_trials:
         return baseline
-    own = f"its {_counted(clean.n_trials, 'marked trial')}"
+    own = f"its {number_of(clean.n_trials, 'marked trial')}"
     return f"{own} and {baseline}" if clean.n_baseline else own
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _client_limited(finding: Finding, numbers: _Numbers, _place: Place) -> str:

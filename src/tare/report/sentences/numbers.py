@@ -164,6 +164,11 @@ def forecast(seconds: float) -> str:
     return f"{float(f'{seconds:.2g}'):g} s"
 
 
+def number_of(count: int, noun: str) -> str:
+    """So many of what a regular noun names: "1 block", "2 blocks"."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def scaled(value: float) -> str:
     """A number in four digits: 321, 5,604, 53.61 M."""
     for size, name in ((1e9, "G"), (1e6, "M")):
