@@ -180,22 +180,41 @@ def test_no_modules_import_each_other_in_a_circle():
     graphlib.TopologicalSorter({name: used - packages for name, used in uses.items()}).prepare()
 
 
-#: Within the campaign: what each part may import of the others.
-CAMPAIGN = {
-    "plan": set(),
-    "instances": set(),
-    "telemetry": {"instances"},
-    "host_session": {"instances"},
-    "execution": {"plan", "instances", "telemetry", "host_session"},
+#: Within the campaign and the report: what each part may import of the others. A part imports from those above it.
+INSIDE = {
+    "campaign": {
+        "plan": set(),
+        "instances": set(),
+        "telemetry": {"instances"},
+        "host_session": {"instances"},
+        "execution": {"plan", "instances", "telemetry", "host_session"},
+    },
+    "report": {
+        "model": set(),
+        "parts": set(),
+        "sentences": {"model"},
+        "study": {"model", "sentences"},
+        "footprint": {"model", "parts", "sentences", "study"},
+        "surface": {"model", "sentences", "footprint"},
+        "campaign": {"model", "parts", "sentences", "study", "footprint", "surface"},
+        "formats": {"model", "parts", "sentences", "study", "footprint", "surface", "campaign"},
+    },
 }
 
 
-@pytest.mark.parametrize("part", CAMPAIGN)
-def test_a_campaign_is_planned_then_launched_then_run(part):
-    folder = SOURCE / "campaign"
-    for file in (*folder.glob(f"{part}.py"), *(folder / part).rglob("*.py")):
-        names = {name.split(".")[2] for name in _imports(file) if name.startswith("tare.campaign.")}
-        assert names & CAMPAIGN.keys() <= {part, *CAMPAIGN[part]}, file
+@pytest.mark.parametrize(("folder", "part"), [(folder, part) for folder, parts in INSIDE.items() for part in parts])
+def test_a_campaign_is_planned_then_launched_then_run_and_a_report_is_data_then_words_then_pages(folder, part):
+    modules, parts = {_named(file) for file in _modules()}, INSIDE[folder]
+    files = [*(SOURCE / folder).glob(f"{part}.py"), *(SOURCE / folder / part).rglob("*.py")]
+    assert files
+    for file in files:
+        names = {name.split(".")[2] for name in _depends_on(file, modules) if name.startswith(f"tare.{folder}.")}
+        assert names & parts.keys() <= {part, *parts[part]}, file
+
+
+def test_every_folder_of_the_report_is_ordered():
+    folders = {file.parent.name for file in (SOURCE / "report").glob("*/__init__.py")}
+    assert folders == INSIDE["report"].keys()
 
 
 def test_one_place_starts_processes():

@@ -19,9 +19,9 @@ from tare.report.campaign import figures
 from tare.report.campaign.build import build
 from tare.report.campaign.cautions import cautions_of
 from tare.report.campaign.drawings import drawn
-from tare.report.campaign.model import Report
 from tare.report.formats.html import write_html
-from tare.report.formats.svg import Axis, plain
+from tare.report.model import Report
+from tare.report.parts.svg import Axis, plain
 from tare.store import CampaignRecord, SettingRecord, create_store, read_store
 
 VOID = {"input", "meta", "br"}

@@ -15,9 +15,9 @@ from tare.model import Arm
 from tare.report.campaign.build import build
 from tare.report.campaign.cells import MARKS, MEANINGS, added, cell, look
 from tare.report.campaign.drawings import SYMBOLS
-from tare.report.campaign.model import PlatformReport, Report, ResultReport, to_json
 from tare.report.campaign.terminal import STYLES, render
 from tare.report.formats.html import write_html
+from tare.report.model import PlatformReport, Report, ResultReport, to_json
 from tare.report.sentences.numbers import quantity
 from tare.store import create_store
 

@@ -16,8 +16,7 @@ from rich.text import Text
 from tare.analysis.calibration import Injected, Rate, Trust
 from tare.analysis.trust.dependence import SURE_P, Dependence
 from tare.estimates.intervals import Interval
-from tare.report.campaign.cells import EMPTY
-from tare.report.sentences.numbers import percent, signed, signed_range, span
+from tare.report.sentences.numbers import EMPTY, percent, signed, signed_range, span
 from tare.store import known_part
 
 SCHEMA = "tare.calibration/1"

@@ -10,13 +10,10 @@ from tare.analysis.comparisons.verdicts import REFUSED, Kind, Side
 from tare.analysis.trust.findings import FindingKind
 from tare.estimates.intervals import Interval
 from tare.model import Direction
-from tare.report.campaign.model import PlatformReport, Report, ResultReport
-from tare.report.sentences.numbers import DOTS, amount_range, decimals, percent, quantity, signed, times_range
+from tare.report.model import PlatformReport, Report, ResultReport
+from tare.report.sentences.numbers import DOTS, EMPTY, amount_range, decimals, percent, quantity, signed, times_range
 from tare.report.sentences.verdicts import TIMES_FROM
 from tare.report.sentences.wording import wording
-
-#: Shown by a cell without a figure.
-EMPTY = "–"
 
 
 class Open(StrEnum):

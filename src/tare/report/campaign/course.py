@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from tare.analysis.trust.contamination import LIMITS, Disturbance
 from tare.report.campaign.figures import POINT_LIMIT, wants_log
-from tare.report.campaign.model import ResultReport, SegmentReport
-from tare.report.formats.svg import Axis, Drawing, axis_over, draw_axis, plain, row_labels
+from tare.report.model import ResultReport, SegmentReport
+from tare.report.parts.svg import Axis, Drawing, axis_over, draw_axis, plain, row_labels
 from tare.report.sentences.numbers import span
 
 _WIDTH = 1060.0

@@ -14,7 +14,7 @@ from rich.text import Text
 from tare.analysis.comparisons.diff import Change, Diff, Outcome
 from tare.analysis.comparisons.sides import Way
 from tare.clean import clean
-from tare.report.formats.escape import markdown
+from tare.report.parts.escape import markdown
 from tare.report.sentences.diff import (
     MARKS,
     absent,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,7 +10,8 @@ from numpy.typing import NDArray
 
 from tare.analysis import CPU_COST
 from tare.report.campaign.cells import cell, look
-from tare.report.campaign.model import PlatformReport, Report, ResultReport
+from tare.report.model import PlatformReport, Report, ResultReport
+from tare.report.parts.svg import Figure
 
 #: Most points of one plot; more are thinned out evenly, and the plot says so.
 POINT_LIMIT = 3_000
@@ -20,8 +20,6 @@ _FAR_PERCENT = 50.0
 
 #: The metrics that are parts of a start, in their order.
 PARTS = ("runtime", "kernel", "userspace", "agent")
-
-Figure = dict[str, Any]
 
 
 def metric_figure(report: Report, result: ResultReport, samples: pl.DataFrame) -> Figure:

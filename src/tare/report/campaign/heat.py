@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tare.analysis.answers import Dimension, State
-from tare.report.campaign.cells import EMPTY
 from tare.report.campaign.choose import Amount, amount, by_cost, isolating
-from tare.report.campaign.model import AnswerReport, DimensionReport, Report
+from tare.report.model import AnswerReport, DimensionReport, Report
 from tare.report.sentences.answers import DIMENSIONS, EXPOSURE, EXPOSURE_MEANING, MEANINGS
-from tare.report.sentences.numbers import percent
+from tare.report.sentences.numbers import EMPTY, percent
 
 MARKS: Mapping[State, str] = {
     State.WORSE: "▲",

@@ -14,8 +14,7 @@ from rich.text import Text
 from tare.analysis.trust.change_points import ChangePoint
 from tare.analysis.trust.steadiness import Steadiness, Trajectory
 from tare.clean import clean
-from tare.report.campaign.cells import EMPTY
-from tare.report.sentences.numbers import percent, quantity
+from tare.report.sentences.numbers import EMPTY, percent, quantity
 from tare.report.sentences.refusals import refusal_text
 
 SCHEMA = "tare.spread/1"

@@ -18,17 +18,17 @@ from tare.analysis.comparisons.verdicts import REFUSED, Kind
 from tare.analysis.trust.findings import FindingKind
 from tare.clean import clean
 from tare.model import Design, Direction
-from tare.report.campaign.cells import EMPTY, MARKS, MEANINGS, Cell, Look, Open, baseline_cell, cell, look, together
+from tare.report.campaign.cells import MARKS, MEANINGS, Cell, Look, Open, baseline_cell, cell, look, together
 from tare.report.campaign.choose import Asked, against, by_cost
 from tare.report.campaign.curves import render_curves
 from tare.report.campaign.heat import MARKS as HEAT_MARKS
 from tare.report.campaign.heat import WORDS as HEAT_WORDS
 from tare.report.campaign.heat import Heat, heat
-from tare.report.campaign.model import Report, ResultReport
 from tare.report.footprint.terminal import render as render_footprints
+from tare.report.model import Report, ResultReport
 from tare.report.sentences.answers import heat_note
 from tare.report.sentences.notes import caution_counts, cpus_note, daemons_note, rights_note
-from tare.report.sentences.numbers import number_of, percent, span
+from tare.report.sentences.numbers import EMPTY, number_of, percent, span
 from tare.report.study.beside import render as render_beside
 from tare.report.surface.terminal import part as render_surfaces
 

@@ -16,7 +16,8 @@ from tare.analysis.refusals import NoAnswer
 from tare.errors import UsageError
 from tare.footprint.model import Footprint, Level, Phase
 from tare.report.footprint.instructions import instructions_report
-from tare.report.footprint.model import (
+from tare.report.footprint.stacks import stacks_report
+from tare.report.model.footprint import (
     AttackProfileReport,
     DirectoryReport,
     FileReport,
@@ -30,7 +31,6 @@ from tare.report.footprint.model import (
     RegionReport,
     SetReport,
 )
-from tare.report.footprint.stacks import stacks_report
 from tare.report.sentences.refusals import refusal_text
 from tare.report.study.beside_lines import STUDY, beside_lines
 from tare.store import Store

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from tare.analysis.exposure.overlaps import PAPER_DIRECTORIES, Region, shared
 from tare.footprint.model import Phase
-from tare.report.campaign.figures import Figure
-from tare.report.footprint.model import LevelReport, Phases, RegionReport
 from tare.report.footprint.venn import Venn, venn
+from tare.report.model.footprint import LevelReport, Phases, RegionReport
+from tare.report.parts.svg import Figure
 
 #: Most bars of one UpSet plot; for the rest only their number is shown.
 BARS = 20

@@ -12,10 +12,9 @@ from rich.text import Text
 from tare.analysis.exposure.instructions import REST
 from tare.clean import clean
 from tare.footprint.model import Phase
-from tare.report.campaign.cells import EMPTY
 from tare.report.footprint import words
-from tare.report.footprint.model import AmountReport, InstructionsReport
-from tare.report.sentences.numbers import scaled
+from tare.report.model.footprint import AmountReport, InstructionsReport
+from tare.report.sentences.numbers import EMPTY, scaled
 
 #: Most commands of one row.
 _SHOWN = 5

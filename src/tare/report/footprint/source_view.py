@@ -8,8 +8,8 @@ from pathlib import Path
 
 from tare.analysis.exposure.footprints import Exposure, View
 from tare.errors import UsageError
-from tare.report.campaign.figures import Figure
-from tare.report.footprint.model import FileReport, LevelReport
+from tare.report.model.footprint import FileReport, LevelReport
+from tare.report.parts.svg import Figure
 
 #: How many lines are shown before and after one that ran.
 _AROUND = 3

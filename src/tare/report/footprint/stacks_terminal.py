@@ -12,7 +12,7 @@ from rich.text import Text
 from tare.clean import clean
 from tare.footprint.model import IDLE, SAMPLES_A_SECOND, Phase, Scope
 from tare.report.footprint import words
-from tare.report.footprint.model import StacksReport
+from tare.report.model.footprint import StacksReport
 
 #: Most names of one row.
 _SHOWN = 4

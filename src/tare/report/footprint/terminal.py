@@ -10,9 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from tare.clean import clean
-from tare.report.campaign.cells import EMPTY
 from tare.report.footprint import instructions_terminal, stacks_terminal, words
-from tare.report.footprint.model import FootprintsReport, LevelReport
+from tare.report.model.footprint import FootprintsReport, LevelReport
+from tare.report.sentences.numbers import EMPTY
 
 
 def render(report: FootprintsReport) -> Iterator[RenderableType]:

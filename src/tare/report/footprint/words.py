@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tare.analysis.exposure.footprints import View
 from tare.footprint.model import Level, Phase
-from tare.report.campaign.cells import EMPTY
-from tare.report.footprint.model import (
+from tare.report.model.footprint import (
     AmountReport,
     FootprintsReport,
     FrequencyReport,
@@ -18,7 +17,7 @@ from tare.report.footprint.model import (
     SharesReport,
     StacksReport,
 )
-from tare.report.sentences.numbers import scaled
+from tare.report.sentences.numbers import EMPTY, scaled
 
 LEVELS: Mapping[Level, str] = {
     Level.SYSCALLS: "System calls",

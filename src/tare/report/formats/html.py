@@ -33,7 +33,6 @@ from tare.report.campaign.choose import Pick, picks
 from tare.report.campaign.heat import MARKS as HEAT_MARKS
 from tare.report.campaign.heat import WORDS as HEAT_WORDS
 from tare.report.campaign.heat import Heat, heat
-from tare.report.campaign.model import Report, ResultReport, to_json
 from tare.report.campaign.score_page import ScoreView, score_view
 from tare.report.footprint import figures as footprint_figures
 from tare.report.footprint import page as footprint_page
@@ -41,11 +40,12 @@ from tare.report.footprint import venn
 from tare.report.footprint import words as footprint_words
 from tare.report.footprint.build import Asked, Exposures, of_store
 from tare.report.footprint.page import FootprintView, footprint_view, tables
-from tare.report.formats.svg import Drawing
+from tare.report.model import Report, ResultReport, to_json
+from tare.report.parts.svg import Drawing, Figure
 from tare.report.sentences import curves as curve_words
 from tare.report.sentences.answers import heat_note
 from tare.report.sentences.notes import cpus_note, cpus_text, daemons_note, rights_note
-from tare.report.sentences.numbers import percent, quantity, span
+from tare.report.sentences.numbers import EMPTY, percent, quantity, span
 from tare.report.study import beside
 from tare.report.surface import page as surface_page
 from tare.report.surface import words as surface_words
@@ -71,7 +71,7 @@ class MetricView:
 
     result: ResultReport
     place: int  # among the report's results
-    figure: figures.Figure
+    figure: Figure
     points: str
     course: Drawing | None  # every sample by start and round, of a headline
 
@@ -84,7 +84,7 @@ class WorkloadView:
     title: str
     params: Mapping[str, object]
     metrics: list[MetricView]
-    start: figures.Figure | None
+    start: Figure | None
     crowd: list[Drawing]  # curves over the number of instances at once
     order: list[str]  # platforms with their places in the curves' colours
 
@@ -110,7 +110,7 @@ class CampaignView:
     cautions: list[Caution]
     headlines: list[ResultReport]  # those of the first table
     workloads: list[WorkloadView]
-    floor: figures.Figure
+    floor: Figure
     telemetry: Drawing | None
     score: ScoreView | None
     footprints: FootprintView | None
@@ -301,11 +301,11 @@ def _own(name: str) -> str:
 
 
 def _percent(value: float | None) -> str:
-    return cells.EMPTY if value is None else percent(value / 100)
+    return EMPTY if value is None else percent(value / 100)
 
 
 def _number(value: float | None, unit: str) -> str:
-    return cells.EMPTY if value is None else quantity(value, unit)
+    return EMPTY if value is None else quantity(value, unit)
 
 
 def _when(value: float) -> str:
@@ -314,7 +314,7 @@ def _when(value: float) -> str:
 
 def _size(value: float | None) -> str:
     if value is None:
-        return cells.EMPTY
+        return EMPTY
     for unit in ("B", "KiB", "MiB"):
         if value < 1024:
             return f"{value:,.0f} {unit}"

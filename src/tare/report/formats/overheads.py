@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tare.report.campaign.build import timed
-from tare.report.campaign.model import PlatformReport, Report, ResultReport
 from tare.report.formats.documents import Cell, Document, Span
+from tare.report.model import PlatformReport, Report, ResultReport
 from tare.report.sentences.numbers import decimals, number_of, quantity
 from tare.report.sentences.wording import wording
 from tare.store import Store

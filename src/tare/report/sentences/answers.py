@@ -11,7 +11,7 @@ from tare.analysis.answers import Answer, Dimension, Settling, Standing, State
 from tare.analysis.comparisons.verdicts import Reason
 from tare.estimates.intervals import Interval
 from tare.model import Direction
-from tare.report.campaign.model import PlatformReport, ResultReport
+from tare.report.model import PlatformReport, ResultReport
 from tare.report.sentences.numbers import TO, amount_range, forecast, magnitude_range, percent, quantity, times_range
 from tare.report.sentences.verdicts import TIMES_FROM
 from tare.report.sentences.wording import Wording, wording

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tare.model import Design
-from tare.report.campaign.model import Report
+from tare.report.model import Report
 from tare.report.sentences.numbers import number_of, span
 
 _DESIGNS: Mapping[Design, str] = {

@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from tare.literature import Beside, Figure, StatedInWords, Study
-from tare.report.campaign.cells import EMPTY
-from tare.report.campaign.model import Agreement, BesideReport, BesideRow, PlatformReport, ResultReport
+from tare.report.model import Agreement, BesideReport, BesideRow, PlatformReport, ResultReport
+from tare.report.sentences.numbers import EMPTY
 
 #: How tables name each agreement.
 WORDS: dict[Agreement, str] = {

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from tare.analysis.studies.published import Checked, Line
 from tare.literature import Figure, Study
-from tare.report.campaign.cells import EMPTY
+from tare.report.sentences.numbers import EMPTY
 from tare.report.sentences.published import statement_text
 
 SCHEMA = "tare.literature/1"

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import polars as pl
 
-from tare.report.campaign.model import Report
 from tare.report.footprint import figures as drawn
 from tare.report.footprint.figures import Overlap
+from tare.report.model import Report
+from tare.report.model.surface import SurfacesReport
 from tare.report.surface import words
-from tare.report.surface.model import SurfacesReport
 
 
 @dataclass(frozen=True, slots=True)

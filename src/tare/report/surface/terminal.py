@@ -12,9 +12,9 @@ from rich.text import Text
 
 from tare.clean import clean
 from tare.footprint.model import Call, Surface
-from tare.report.campaign.cells import EMPTY
+from tare.report.model.surface import ProcessesReport, StudyReport, SurfaceReport, SurfacesReport
+from tare.report.sentences.numbers import EMPTY
 from tare.report.surface import words
-from tare.report.surface.model import ProcessesReport, StudyReport, SurfaceReport, SurfacesReport
 
 _SHORT: Mapping[Call, str] = {Call.CONDITIONAL: "cond."}
 #: Most places, and most calls in which platforms differ, that are named; for the rest only their number is shown.

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tare.footprint.model import Abi, Call
-from tare.report.campaign.cells import EMPTY
-from tare.report.surface.model import (
+from tare.report.model.surface import (
     BesideCallsReport,
     CallRegionReport,
     OursReport,
@@ -15,6 +14,7 @@ from tare.report.surface.model import (
     SurfaceReport,
     SurfacesReport,
 )
+from tare.report.sentences.numbers import EMPTY
 
 TITLE = "What a tenant may ask of the kernel"
 MEANINGS: Mapping[Call, str] = {
