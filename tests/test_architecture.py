@@ -269,7 +269,7 @@ NO_SENTENCES = {
         "security inside", "security outside", "mitigations inside", "daemons' cpus",
     },
     # the terms of the studies' files, against which they are held
-    "published.py": {"variability overhead", "trial-count overhead", "sum of scores", "a multiple of ", ", less "},
+    "published.py": {"variability overhead", "trial-count overhead", "sum of scores", "a multiple of {}, less {}"},
     # parts of what is raised a line further on; the last is pydantic's, and taken off
     "attack_profile.py": {"there is no such key"},
     "profile.py": {
@@ -279,7 +279,7 @@ NO_SENTENCES = {
 
 
 def _user_texts(tree):
-    """All texts but docstrings, assertions and what tells users that a file of theirs is wrong.
+    """All texts, an f-string as one, but docstrings, assertions and what tells users that what they gave is wrong.
 
     Of such an error is what is raised (`UsageError`, and `ValueError` in what pydantic checks), and a fix; what names
     the data that a check refuses (the name in ``sample(values, "the baseline")``) is a value of the refusal.
@@ -295,6 +295,11 @@ def _user_texts(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in naming:
             continue
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in {"FIX", "_FIX"}:
+            continue
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
+            for part in node.values:
+                yield from () if isinstance(part, ast.Constant) else _user_texts(part)
             continue
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
@@ -313,6 +318,23 @@ def _sentences(file):
 def test_analysis_has_no_sentences():
     """It returns codes and numbers; `report/sentences/` makes text of them, and nothing reads that back."""
     assert _guilty(_sentences, sorted((SOURCE / "analysis").rglob("*.py"))) == {}
+
+
+#: So many words are a title or the head of a column, more are a sentence.
+MOST_WORDS = 10
+
+
+def _long_texts(file):
+    for text in _user_texts(_tree(file)):
+        if len(re.findall(r"[^\W\d_]{2,}", re.sub(r"<[^>]*>", "", text))) > MOST_WORDS:
+            yield f"its place is in report/sentences/: {text}"
+
+
+def test_sentences_of_the_report_are_made_in_one_place():
+    """Elsewhere are titles and heads of columns; `formats` describes fields and files beside what writes them."""
+    folders = INSIDE["report"].keys() - {"sentences", "formats"}
+    files = [file for folder in folders for file in (SOURCE / "report" / folder).rglob("*.py")]
+    assert _guilty(_long_texts, files) == {}
 
 
 def test_the_agent_goes_down_one_way():

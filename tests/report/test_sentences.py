@@ -37,16 +37,8 @@ from tare.estimates.overhead import overhead
 from tare.model import CPU_COST, Direction, Family
 from tare.report.sentences.comparisons import PROCEDURES
 from tare.report.sentences.fairness import UNFAIR, fact_text
-from tare.report.sentences.notes import (
-    DISTURBANCES,
-    NO_FLOOR,
-    Place,
-    cpus_note,
-    cpus_text,
-    daemons_note,
-    dependence_note,
-    sentence,
-)
+from tare.report.sentences.host import cpus_note, cpus_text, daemons_note
+from tare.report.sentences.notes import DISTURBANCES, NO_FLOOR, Place, dependence_note, sentence
 from tare.report.sentences.published import statement_text
 from tare.report.sentences.refusals import _FIXES, _TEXTS, refusal_text, refusals_told
 from tare.report.sentences.stacks import entry_text

@@ -26,13 +26,11 @@ from tare.outputs import check_new_campaign, written
 from tare.report.campaign.calibration import (
     LATEST_CALIBRATION,
     LONGER_S,
-    CalibrationReport,
-    ConditionReport,
-    InjectedReport,
     condition,
     injection,
     render,
 )
+from tare.report.model.calibration import CalibrationReport, ConditionReport, InjectedReport
 from tare.report.sentences.numbers import span
 from tare.store import read_store
 

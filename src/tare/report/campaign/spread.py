@@ -14,6 +14,7 @@ from rich.text import Text
 from tare.analysis.trust.change_points import ChangePoint
 from tare.analysis.trust.steadiness import Steadiness, Trajectory
 from tare.clean import clean
+from tare.report.sentences.comparisons import SPREAD
 from tare.report.sentences.numbers import EMPTY, percent, quantity
 from tare.report.sentences.refusals import refusal_text
 
@@ -35,14 +36,7 @@ def render(spreads: Sequence[Steadiness], trajectories: Sequence[Trajectory], ba
         parts += [Text(f"{clean(key[0])}: {clean(key[1])}", style="bold"), _spreads(rows, baseline), Text()]
     if trajectories:
         parts += [Text("Within trials: medians over the blocks, by iteration", style="bold"), _lines(trajectories)]
-    parts.append(
-        Text(
-            "Standard deviations of the ratio to the baseline: of a block; of starts, which only more blocks make up "
-            "for; of rounds within a start. Best rounds: of a block, for the same time. Changes: the block or "
-            "iteration from which on figures differ (E-divisive, 1 % false alarms).",
-            "dim",
-        )
-    )
+    parts.append(Text(SPREAD, "dim"))
     return Group(*parts)
 
 

@@ -43,6 +43,8 @@ TOP = 12
 #: The levels that are counted as sets; stacks are samples, instructions amounts.
 SETS = (Level.SYSCALLS, Level.FUNCTIONS, Level.LINES)
 
+_FIX = "CSV with the columns name and file: do_mmap,mm/mmap.c"
+
 Exposures = Mapping[Level, Exposure]
 
 
@@ -57,17 +59,16 @@ class Asked:
 
 def read_files(file: Path) -> dict[str, str]:
     """Source files of functions from a CSV file with the columns name and file. Raises `UsageError`."""
-    fix = "CSV with the columns name and file: do_mmap,mm/mmap.c"
     try:
         with file.open(encoding="utf-8", newline="") as text:
             rows = csv.DictReader(text)
             if set(rows.fieldnames or ()) != {"name", "file"}:
-                raise UsageError(f"{file} has not the two columns name and file", fix=fix)
+                raise UsageError(f"{file} has not the two columns name and file", fix=_FIX)
             return {row["name"]: row["file"] for row in rows}
     except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}", fix=fix) from error
+        raise UsageError(f"{file} cannot be read: {error.strerror}", fix=_FIX) from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"{file} is not text: {error}", fix=fix) from error
+        raise UsageError(f"{file} is not text: {error}", fix=_FIX) from error
 
 
 def exposures(footprints: Iterable[Footprint], platforms: Iterable[str] = ()) -> Exposures:

@@ -1,4 +1,4 @@
-"""Names of the tests that compare groups."""
+"""Texts of comparisons: names of tests of groups, and what a table of spread shows."""
 
 from __future__ import annotations
 
@@ -14,3 +14,9 @@ PROCEDURES: Mapping[Procedure, str] = {
     Procedure.KRUSKAL_WALLIS: "Kruskal-Wallis",
     Procedure.RANK_SUMS: "rank sums with Holm",
 }
+#: What the columns of `tare spread` are.
+SPREAD = (
+    "Standard deviations of the ratio to the baseline: of a block; of starts, which only more blocks make up "
+    "for; of rounds within a start. Best rounds: of a block, for the same time. Changes: the block or "
+    "iteration from which on figures differ (E-divisive, 1 % false alarms)."
+)
