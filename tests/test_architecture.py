@@ -180,22 +180,41 @@ def test_no_modules_import_each_other_in_a_circle():
     graphlib.TopologicalSorter({name: used - packages for name, used in uses.items()}).prepare()
 
 
-#: Within the campaign: what each part may import of the others.
-CAMPAIGN = {
-    "plan": set(),
-    "instances": set(),
-    "telemetry": {"instances"},
-    "host_session": {"instances"},
-    "execution": {"plan", "instances", "telemetry", "host_session"},
+#: Within the campaign and the report: what each part may import of the others. A part imports from those above it.
+INSIDE = {
+    "campaign": {
+        "plan": set(),
+        "instances": set(),
+        "telemetry": {"instances"},
+        "host_session": {"instances"},
+        "execution": {"plan", "instances", "telemetry", "host_session"},
+    },
+    "report": {
+        "model": set(),
+        "parts": set(),
+        "sentences": {"model"},
+        "study": {"model", "sentences"},
+        "footprint": {"model", "parts", "sentences", "study"},
+        "surface": {"model", "sentences", "footprint"},
+        "campaign": {"model", "parts", "sentences", "study", "footprint", "surface"},
+        "formats": {"model", "parts", "sentences", "study", "footprint", "surface", "campaign"},
+    },
 }
 
 
-@pytest.mark.parametrize("part", CAMPAIGN)
-def test_a_campaign_is_planned_then_launched_then_run(part):
-    folder = SOURCE / "campaign"
-    for file in (*folder.glob(f"{part}.py"), *(folder / part).rglob("*.py")):
-        names = {name.split(".")[2] for name in _imports(file) if name.startswith("tare.campaign.")}
-        assert names & CAMPAIGN.keys() <= {part, *CAMPAIGN[part]}, file
+@pytest.mark.parametrize(("folder", "part"), [(folder, part) for folder, parts in INSIDE.items() for part in parts])
+def test_a_campaign_is_planned_then_launched_then_run_and_a_report_is_data_then_words_then_pages(folder, part):
+    modules, parts = {_named(file) for file in _modules()}, INSIDE[folder]
+    files = [*(SOURCE / folder).glob(f"{part}.py"), *(SOURCE / folder / part).rglob("*.py")]
+    assert files
+    for file in files:
+        names = {name.split(".")[2] for name in _depends_on(file, modules) if name.startswith(f"tare.{folder}.")}
+        assert names & parts.keys() <= {part, *parts[part]}, file
+
+
+def test_every_folder_of_the_report_is_ordered():
+    folders = {file.parent.name for file in (SOURCE / "report").glob("*/__init__.py")}
+    assert folders == INSIDE["report"].keys()
 
 
 def test_one_place_starts_processes():
@@ -250,29 +269,36 @@ NO_SENTENCES = {
         "network path", "security inside", "security outside", "mitigations inside", "daemons' cpus",
     },
     # the terms of the studies' files, against which they are held
-    "published.py": {"variability overhead", "trial-count overhead", "sum of scores", "a multiple of ", ", less "},
+    "published.py": {"variability overhead", "trial-count overhead", "sum of scores", "a multiple of {}, less {}"},
     # parts of what is raised a line further on
     "profile.py": {
-        "rise where higher", "fall where lower", "the figure", "the baseline's figure", "the shipped profile",
+        "rise where higher", "fall where lower", "the shipped profile",
     },
 }  # fmt: skip
 
 
 def _user_texts(tree):
-    """All texts but docstrings, assertions and what tells users of an error.
+    """All texts, an f-string as one, but docstrings, assertions and what tells users that what they gave is wrong.
 
-    Of an error is what is raised, a fix, and what names the data that a check refuses (the name in
-    ``sample(values, "the baseline")``).
+    Of such an error is what is raised (`UsageError`, and `ValueError` in what pydantic checks), and a fix; what names
+    the data that a check refuses (the name in ``sample(values, "the baseline")``) is a value of the refusal.
     """
-    naming = {"sample", "refuse_extremes", "_positive"}
+    naming = {"sample", "refuse_extremes"}
     for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.Raise | ast.Assert):
+        if isinstance(node, ast.Assert):
+            continue
+        if isinstance(node, ast.Raise) and ast.unparse(node).startswith(("raise UsageError(", "raise ValueError(")):
             continue
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             continue
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in naming:
             continue
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in {"FIX", "_FIX"}:
+            continue
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
+            for part in node.values:
+                yield from () if isinstance(part, ast.Constant) else _user_texts(part)
             continue
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
@@ -291,6 +317,23 @@ def _sentences(file):
 def test_analysis_has_no_sentences():
     """It returns codes and numbers; `report/sentences/` makes text of them, and nothing reads that back."""
     assert _guilty(_sentences, sorted((SOURCE / "analysis").rglob("*.py"))) == {}
+
+
+#: So many words are a title or the head of a column, more are a sentence.
+MOST_WORDS = 10
+
+
+def _long_texts(file):
+    for text in _user_texts(_tree(file)):
+        if len(re.findall(r"[^\W\d_]{2,}", re.sub(r"<[^>]*>", "", text))) > MOST_WORDS:
+            yield f"its place is in report/sentences/: {text}"
+
+
+def test_sentences_of_the_report_are_made_in_one_place():
+    """Elsewhere are titles and heads of columns; `formats` describes fields and files beside what writes them."""
+    folders = INSIDE["report"].keys() - {"sentences", "formats"}
+    files = [file for folder in folders for file in (SOURCE / "report" / folder).rglob("*.py")]
+    assert _guilty(_long_texts, files) == {}
 
 
 def test_the_agent_goes_down_one_way():

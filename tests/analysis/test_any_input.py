@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 
 from tare.analysis.comparisons.many import all_pairs
 from tare.analysis.comparisons.unpaired import games_howell, kruskal_wallis, one_way, rank_pairs, tukey, welch
-from tare.analysis.inputs import NoAnswer
+from tare.analysis.refusals import NoAnswer
 from tare.analysis.studies.scores import percent_of_baseline, row_scores, standardised
 from tare.analysis.trust.change_points import change_points
 from tare.analysis.trust.components import components
 from tare.analysis.trust.spread import sd_ratio_bonett, sd_ratio_f, sd_ratio_pitman
 from tare.estimates.intervals import Interval
 from tare.model import Direction
+from tare.report.sentences.refusals import refusal_text
 
 #: What a tool may print, and what it should not: huge, tiny, equal, zero, negative, missing.
 NUMBERS = st.one_of(
@@ -57,7 +58,7 @@ def answered(ask: Callable[[], Any]) -> None:
     try:
         answer = ask()
     except NoAnswer as refusal:
-        answer, message = [], str(refusal)
+        answer, message = [], refusal_text(refusal.refusal)
     else:
         message = "an answer"
     assert message

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tare.analysis.inputs import NoAnswer
+from refused import refused
 from tare.analysis.trust.components import Components, best_rounds, components, standard_error
 from tare.estimates.intervals import Interval
 
@@ -81,17 +81,17 @@ def test_the_predicted_standard_error_is_what_new_data_show() -> None:
     ],
 )
 def test_no_figure_where_there_is_no_answer(blocks, why: str) -> None:
-    with pytest.raises(NoAnswer, match=why):
+    with refused(why):
         components(blocks)
 
 
 @pytest.mark.parametrize(("block_cost", "round_cost"), [(-1, 1), (1, 0), (1, -1), (np.nan, 1), (1, np.inf)])
 def test_costs_are_positive(block_cost: float, round_cost: float) -> None:
-    with pytest.raises(NoAnswer, match="costs"):
+    with refused("costs"):
         best_rounds(parts(1, 1), block_cost=block_cost, round_cost=round_cost)
 
 
 @pytest.mark.parametrize(("blocks", "rounds"), [(0, 1), (1, 0)])
 def test_nothing_has_no_standard_error(blocks: int, rounds: int) -> None:
-    with pytest.raises(NoAnswer, match="at least one"):
+    with refused("at least one"):
         standard_error(parts(1, 1), blocks=blocks, rounds=rounds)

@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 
 import fake_campaign
+from refused import refused
 from tare.analysis.comparisons.diff import Absent, Diff, Gap, Lack, Outcome, diff, diff_platforms
 from tare.analysis.comparisons.sides import Way
 from tare.analysis.comparisons.thresholds import Rule, Thresholds, load
@@ -135,7 +136,7 @@ def test_two_platforms_of_one_campaign_are_compared_block_by_block(make: Make) -
     with read_store(make("one")) as store:
         comparison = diff_platforms(store, "runc", "gvisor", Thresholds())
         assert diff_platforms(store, "gvisor", "runc", Thresholds()).outcome is Outcome.FINE
-        with pytest.raises(UsageError, match="podman did not take part"):
+        with refused("podman did not take part"):
             diff_platforms(store, "runc", "podman", Thresholds())
         native = diff_platforms(store, "native", "gvisor", Thresholds())
     assert (comparison.way, comparison.outcome) == (Way.PLATFORMS, Outcome.REGRESSION)
@@ -197,7 +198,7 @@ def test_what_only_one_side_has_and_what_differs_is_said(make: Make, tmp_path: P
 @pytest.mark.parametrize(
     ("other", "why"),
     [
-        ({"params": {"more": 1}}, r"have no figure in common \(fix: name campaigns of one plan"),
+        ({"params": {"more": 1}}, "have no figure in common$"),
         ({"revision": 2}, "have no figure in common: those of prime-slices are computed differently"),
     ],
     ids=["parameters", "revision"],
@@ -211,7 +212,7 @@ def test_what_was_done_or_computed_otherwise_is_not_compared(
     with create_store(tmp_path / "new.tare", record.model_copy(update={"workloads": [changed]})) as store:
         for _, trials in fake_campaign._blocks(SHAPE):
             store.commit_trials(trials)
-    with pytest.raises(UsageError, match=why):
+    with refused(why):
         compared(make("old"), tmp_path / "new.tare")
 
 
@@ -223,9 +224,9 @@ def test_what_has_no_common_baseline_is_refused(make: Make, tmp_path: Path) -> N
             for _, trials in fake_campaign._blocks(SHAPE):
                 store.commit_trials(trials)
     old = make("old")
-    with pytest.raises(UsageError, match=r"old.tare is against native, other.tare against runc"):
+    with refused(r"old.tare is against native, other.tare against runc"):
         compared(old, tmp_path / "other.tare")
-    with pytest.raises(UsageError, match="no baseline beside each figure"):
+    with refused("no baseline beside each figure"):
         compared(old, tmp_path / "sequential.tare")
     assert compared(old, tmp_path / "sequential.tare", absolute=True).outcome is not Outcome.REGRESSION
 

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fake_footprints as footprints
+from refused import refused
 from tare import literature
 from tare.analysis.exposure.footprints import Exposure, Pool, View, beyond, pooled
-from tare.analysis.inputs import NoAnswer
 from tare.footprint.model import EMPTY, IDLE, Footprint, Level, Phase, Scope
 
 COUNTS = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 1000))
@@ -176,9 +176,9 @@ def test_views_are_those_that_there_is_something_for() -> None:
 
 
 def test_levels_are_not_mixed_and_nothing_is_no_level() -> None:
-    with pytest.raises(NoAnswer, match="not of 2"):
+    with refused("not of 2"):
         Exposure([of({}), of({}, level=Level.SYSCALLS)])
-    with pytest.raises(NoAnswer, match="not of 0"):
+    with refused("not of 0"):
         Exposure([])
     assert pooled([]) is None
 

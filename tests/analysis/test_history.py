@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import fake_campaign
+from refused import refused
 from tare.analysis.comparisons.diff import Fact, Outcome
 from tare.analysis.comparisons.history import MIN_CAMPAIGNS, History, Summary, Why, history
 from tare.analysis.comparisons.sides import Side
 from tare.analysis.comparisons.thresholds import Rule, Thresholds
-from tare.errors import UsageError
 from tare.store import CampaignRecord
 
 SHAPE = fake_campaign.Shape(slowdown={"native": 1.0, "runc": 1.0, "gvisor": 1.2}, workloads=("prime-slices",))
@@ -132,5 +132,5 @@ def test_the_figures_themselves_on_demand():
 
 
 def test_no_campaign_is_an_error():
-    with pytest.raises(UsageError, match="no campaign"):
+    with refused("no campaign"):
         history([], Thresholds())

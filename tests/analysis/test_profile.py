@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tare.analysis.inputs import NoAnswer
+from refused import refused
 from tare.analysis.studies.profile import Feature, evaluate, load, parse, points
 from tare.errors import UsageError
 from tare.model import Direction
@@ -86,7 +86,7 @@ def test_sheets_have_points_sums_weights_and_what_is_not_acceptable() -> None:
     ],
 )
 def test_no_points_where_there_is_no_answer(figures, why: str) -> None:
-    with pytest.raises(NoAnswer, match=why):
+    with refused(why):
         evaluate(parse(GOOD, "mine"), figures, "native")
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from refused import refused
 from tare.analysis.comparisons.unpaired import games_howell, kruskal_wallis, one_way, rank_pairs, tukey, welch
-from tare.analysis.inputs import NoAnswer
 
 # Agreement with R's aov, TukeyHSD, oneway.test, kruskal.test and pairwise.wilcox.test: test_against_r.py
 RNG = np.random.default_rng(17)
@@ -53,19 +53,19 @@ EVERY = [one_way, welch, kruskal_wallis, tukey, games_howell, rank_pairs]
     ],
 )
 def test_no_figure_where_there_is_no_answer(test, groups, why: str) -> None:
-    with pytest.raises(NoAnswer, match=why):
+    with refused(why):
         test(groups)
 
 
 @pytest.mark.parametrize("test", [one_way, tukey])
 def test_groups_that_are_constant_and_differ_have_no_noise_to_compare_with(test) -> None:
-    with pytest.raises(NoAnswer, match="no noise to compare with"):
+    with refused("no noise to compare with"):
         test({"a": [0.1] * 3, "b": [0.2] * 3})
 
 
 @pytest.mark.parametrize("test", [welch, games_howell])
 def test_a_constant_group_has_no_variance_of_its_own(test) -> None:
-    with pytest.raises(NoAnswer, match="b: 4 values, all the same"):
+    with refused("b: 4 values, all the same"):
         test({"a": [1.0, 2.0, 3.0, 4.0], "b": [5.0] * 4})
 
 

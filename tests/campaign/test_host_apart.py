@@ -13,7 +13,7 @@ from tare.errors import HostError, PlatformError
 from tare.host import processes, state
 from tare.host.filesystems import roots
 from tare.host.resources.journal import CleanupStack, Journal
-from tare.image import trial
+from tare.image import tryout
 from tare.image.build import AGENT_INSIDE, HASH_INSIDE, agent_path
 from tare.model import Arm
 from tare.platforms import contract, registry
@@ -131,12 +131,12 @@ def test_the_image_takes_about_what_is_in_it(pool, prepared):
 def own_image(pool, tmp_path):
     """A root that is this test's alone: what other sessions start at the same time is of other files.
 
-    A guest wants more in it (`trial.why_not`): it has the campaign's, and in the slow tests no session beside.
+    A guest wants more in it (`tryout.why_not`): it has the campaign's, and in the slow tests no session beside.
     """
     if pool.platform.own_kernel:
         yield pool.launcher.image
         return
-    image = trial.make(agent_path(), tmp_path)
+    image = tryout.make(agent_path(), tmp_path)
     with CleanupStack(Journal(state.journal())) as cleanup:
         cleanup.own(*pool.platform.kept(image))
         pool.launcher = dataclasses.replace(pool.launcher, image=image)

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from campaign.fakes import FakeLauncher, FakePlatform
-from tare.campaign import trial
+from tare.campaign import tryout
 from tare.cli import doctor
 from tare.errors import HostError, PlatformError
 from tare.platforms.base import Availability
@@ -30,16 +30,16 @@ def examined(monkeypatch, capsys):
     monkeypatch.setattr(doctor.footprint_checks, "checks", lambda check: [])
     monkeypatch.setattr(doctor.ptrace, "check", lambda: doctor.checks.Check("ptrace", "ok", "yes"))
     monkeypatch.setattr(doctor.platforms, "offers", list)
-    monkeypatch.setattr(trial.contract, "prepared", lambda platform, image: platform.prepare(image))
+    monkeypatch.setattr(tryout.contract, "prepared", lambda platform, image: platform.prepare(image))
 
     def run(platforms, launcher=None, *, refused=None):
         @contextlib.contextmanager
         def ready():
             if refused is not None:
                 raise refused
-            yield trial.Trial(launcher or FakeLauncher(), SimpleNamespace(own=lambda *_: None))
+            yield tryout.Tryout(launcher or FakeLauncher(), SimpleNamespace(own=lambda *_: None))
 
-        monkeypatch.setattr(trial, "ready", ready)
+        monkeypatch.setattr(tryout, "ready", ready)
         monkeypatch.setattr(doctor.platforms, "all_platforms", lambda: {known.name: known for known in platforms})
         monkeypatch.setattr(doctor.platforms, "choose", lambda names: list(platforms))
         doctor.examine((), as_json=True)
@@ -141,10 +141,10 @@ def test_beside_a_campaign_nothing_is_started_and_that_is_said(examined):
 def test_only_platforms_that_run_the_image_here_are_started(monkeypatch):
     far, plugged = FakePlatform("far"), FakePlatform("plugged")
     far.elsewhere = True
-    assert trial.why_not(FakePlatform("runc")) == ""
-    assert trial.why_not(far) == "it is on another machine"
-    monkeypatch.setattr(trial.registry, "package", lambda name: "tare-firejail 1.0")
-    assert trial.why_not(plugged) == "a plug-in's may need more than a trial has"
+    assert tryout.why_not(FakePlatform("runc")) == ""
+    assert tryout.why_not(far) == "it is on another machine"
+    monkeypatch.setattr(tryout.registry, "package", lambda name: "tare-firejail 1.0")
+    assert tryout.why_not(plugged) == "a plug-in's may need more than a tryout has"
 
 
 def test_an_interrupt_says_what_it_waits_for(examined, capsys):

@@ -11,7 +11,7 @@ from test_checks import QUIET
 from tare.errors import HostError
 from tare.host import cgroup, checks, lock, own_namespaces, state
 from tare.platforms import contract, registry
-from tare.report.sentences.notes import rights_note
+from tare.report.sentences.host import rights_note
 
 SUBUID = "alice:100000:65536\n1001:165536:65536\nalice:300000:10\n"
 

@@ -20,7 +20,7 @@ def machine(monkeypatch, tmp_path):
 
     def become(texts, usable, slowed=None):
         beside.cores.cache_clear()
-        monkeypatch.setattr(beside, "slowed", slowed)  # None: a trial would fail
+        monkeypatch.setattr(beside, "slowed", slowed)  # None: a try would fail
         monkeypatch.setattr(facts, "ROOT", machines.write(tmp_path / "root", texts))
         monkeypatch.setattr("os.sched_getaffinity", lambda _: set(usable))
 
@@ -131,7 +131,7 @@ def test_a_cpu_whose_core_is_known_by_its_sibling_is_not_tried_again(machine):
 
 
 def test_a_host_that_says_is_not_tried(machine):
-    machine(machines.TWO_SOCKETS, range(16))  # a trial would fail
+    machine(machines.TWO_SOCKETS, range(16))  # a try would fail
     assert beside.cores((15,)) == R710
 
 

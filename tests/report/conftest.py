@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tare.report.campaign.build import build
-from tare.report.campaign.model import Report
+from tare.report.model import Report
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 

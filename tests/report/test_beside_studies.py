@@ -12,9 +12,9 @@ from rich.console import Console
 import fake_campaign
 from tare.literature import load
 from tare.report.campaign.build import build
-from tare.report.campaign.model import BesideRow, PlatformReport, ResultReport
 from tare.report.campaign.terminal import render
 from tare.report.formats.html import write_html
+from tare.report.model import BesideRow, PlatformReport, ResultReport
 from tare.report.study import beside as module
 from tare.report.study.beside import beside, lines, ours_text, theirs_text
 

@@ -19,7 +19,7 @@ from tare.analysis.trust.findings import FindingKind
 from tare.errors import StoreError
 from tare.report.campaign.build import _failures, _with_headlines, build, build_all, results_of
 from tare.report.campaign.cells import cell
-from tare.report.campaign.model import (
+from tare.report.model import (
     ManyReports,
     PlatformReport,
     Report,

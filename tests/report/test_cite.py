@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from tare.cli.commands.app import app
 from tare.model import Design
-from tare.report.campaign.model import Report
 from tare.report.formats.cite import bibtex, paragraph
 from tare.report.formats.tables import Prose
+from tare.report.model import Report
 
 EVIL = "}\n@misc{x, title={\\input{/etc/passwd} % $ # & _ ^ ~ \x1b[31m"
 

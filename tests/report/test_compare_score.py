@@ -10,13 +10,15 @@ import pytest
 from rich.console import Console
 
 import fake_campaign
-from tare.analysis.comparisons.compare import NoRatios, Procedure, compare
-from tare.analysis.comparisons.many import Gap, Method, Unanswered
+from tare.analysis.comparisons.compare import Procedure, compare
+from tare.analysis.comparisons.many import Method
+from tare.analysis.refusals import Refusal, RefusalKind
 from tare.analysis.studies import profile as profiles
 from tare.analysis.studies.sheet import score
 from tare.model import Design
 from tare.report.campaign import compare as compare_report
 from tare.report.campaign import score as score_report
+from tare.report.sentences.refusals import refusal_text
 from tare.store import read_store
 
 PROFILE = """
@@ -99,11 +101,13 @@ def test_three_blocks_one_after_the_other_have_the_tests_that_can_answer(campaig
     assert len(howell.pairs) == len(tukey.pairs) == 10
     assert ranks.result is not None
     assert ranks.pairs == ()
-    assert "at least 4 are needed" in ranks.pairs_reason
+    assert "at least 4 are needed" in refusal_text(ranks.pairs_reason)
     text = _shown(compare_report.render([rate]))
     assert "Tukey's HSD" in text
     assert "no answer: rank sums with Holm: " in text
     assert json.dumps(compare_report.to_data([rate]))
+    [*_, test] = compare_report.to_data([rate])["results"][0]["tests"]
+    assert (test["reason"], test["pairs_reason"]) == (None, refusal_text(ranks.pairs_reason))
 
 
 def test_a_platform_without_ratios_leaves_the_others_theirs(campaign):
@@ -117,19 +121,19 @@ def test_a_platform_without_ratios_leaves_the_others_theirs(campaign):
     assert "no answer: docker: samples are zero" in _shown(compare_report.render([rate]))
     baseless = samples.with_columns(value=pl.when(pl.col("platform") == "native").then(0.0).otherwise(pl.col("value")))
     rate = compare(record, baseless)[0]
-    assert rate.reason == NoRatios("native")
+    assert rate.reason == Refusal(RefusalKind.NO_RATIOS, ("native",))
     assert "no answer: native: samples are zero" in _shown(compare_report.render([rate]))
 
 
 def test_what_has_no_answer_says_why(campaign):
     record, samples = campaign
     [rate, *_] = compare(record, samples.filter(pl.col("block") == 0))
-    assert rate.reason == Unanswered("native", "runc", Gap.TOO_FEW_BLOCKS, 1)
+    assert rate.reason == Refusal(RefusalKind.PAIR_TOO_FEW_BLOCKS, ("native", "runc"), {"blocks": 1})
     text = "native and runc both have a value in 1 block, at least 2 are needed"
     assert f"no answer: {text}" in _shown(compare_report.render([rate]))
     assert compare_report.to_data([rate])["results"][0]["reason"] == text
     [zero, *_] = compare(record, samples.with_columns(value=pl.lit(0.0)))
-    assert zero.reason == NoRatios("native")
+    assert zero.reason == Refusal(RefusalKind.NO_RATIOS, ("native",))
 
 
 def test_a_lower_rate_and_a_longer_time_are_both_worse(campaign):

@@ -10,8 +10,8 @@ from markupsafe import escape
 
 import fake_campaign
 from tare.report.campaign.curves import drawings
-from tare.report.campaign.model import CurveReport, EstimateReport, PlatformCurveReport, PointReport
 from tare.report.formats.html import write_html
+from tare.report.model import CurveReport, EstimateReport, PlatformCurveReport, PointReport
 
 NONE = EstimateReport(point=None, low=None, high=None)
 

@@ -15,7 +15,7 @@ import fake_campaign
 from tare.analysis.comparisons.diff import Absent, Fact, Lack, diff
 from tare.analysis.comparisons.thresholds import Thresholds
 from tare.cli.commands.app import app
-from tare.errors import TareError
+from tare.errors import TareError, UsageError
 from tare.report.campaign.diff import to_markdown
 from tare.report.campaign.gates import to_annotations, to_junit, to_sarif
 from tare.store import read_store
@@ -58,6 +58,13 @@ def run(files: Path) -> Run:
         return done.exit_code, done.output
 
     return _run
+
+
+def test_what_cannot_be_compared_is_an_error_with_its_fix(run: Run) -> None:
+    with pytest.raises(UsageError) as caught:
+        run("old.tare", "-p", "runc", "-p", "podman")
+    assert caught.value.what == "podman did not take part in old.tare"
+    assert caught.value.fix == "name two of native, runc, gvisor"
 
 
 def test_exit_codes_are_those_of_a_gate(run: Run) -> None:

@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from tare.cli.commands.app import app
 from tare.errors import TareError
-from tare.report.campaign.model import Report
 from tare.report.formats.figure import Wish, draw
 from tare.report.formats.tables import Picture, Show
+from tare.report.model import Report
 from tare.store import read_store
 
 SMALL = Wish(metrics=("sysbench-cpu", "startup/*"), platforms=("runc", "gvisor-ptrace"), columns=1)

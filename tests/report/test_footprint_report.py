@@ -19,15 +19,15 @@ from tare.errors import StoreError, UsageError
 from tare.footprint.model import EMPTY, IDLE, Footprint, Level, Phase, Scope
 from tare.report.campaign.build import build
 from tare.report.campaign.drawings import drawn
-from tare.report.campaign.model import to_json
 from tare.report.campaign.terminal import render
-from tare.report.footprint import words as footprint_words
 from tare.report.footprint.build import Asked, exposures, footprints_report, read_files
 from tare.report.footprint.figures import overlaps
-from tare.report.footprint.model import FootprintsReport, LevelReport
 from tare.report.formats.export import Format, Table, export
 from tare.report.formats.frames import names
 from tare.report.formats.html import write_html
+from tare.report.model import to_json
+from tare.report.model.footprint import FootprintsReport, LevelReport
+from tare.report.sentences import footprints as footprint_words
 from tare.store import read_store
 
 

@@ -18,7 +18,7 @@ from tare.cli.commands.app import app
 from tare.cli.exit_codes import ExitCode
 from tare.errors import TareError
 from tare.report.campaign.history import sparkline
-from tare.report.campaign.history_page import page
+from tare.report.formats.history_page import page
 from tare.store import create_store, read_store
 
 DAYS = 12

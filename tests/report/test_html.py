@@ -19,9 +19,10 @@ from tare.report.campaign import figures
 from tare.report.campaign.build import build
 from tare.report.campaign.cautions import cautions_of
 from tare.report.campaign.drawings import drawn
-from tare.report.campaign.model import Report
 from tare.report.formats.html import write_html
-from tare.report.formats.svg import Axis, plain
+from tare.report.model import Report
+from tare.report.parts.svg import Axis, plain
+from tare.report.sentences.captions import samples_note
 from tare.store import CampaignRecord, SettingRecord, create_store, read_store
 
 VOID = {"input", "meta", "br"}
@@ -265,7 +266,7 @@ def test_many_samples_are_thinned_evenly_and_that_is_said(tmp_path: Path) -> Non
     assert figure["total"] == samples.height == 3 * 900 * 6
     assert figure["shown"] <= figures.POINT_LIMIT
     assert {len(strip["value"]) for strip in figure["strips"]} == {450}
-    assert re.match(r"2,700 of 16,200 samples shown", figures.note_of(figure))
+    assert re.match(r"2,700 of 16,200 samples shown", samples_note(figure["shown"], figure["total"]))
 
 
 def test_a_campaign_without_a_sample_has_a_page(tmp_path: Path) -> None:

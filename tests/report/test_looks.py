@@ -13,12 +13,13 @@ from rich.console import Console
 import fake_campaign
 from tare.model import Arm
 from tare.report.campaign.build import build
-from tare.report.campaign.cells import MARKS, MEANINGS, added, cell, look
+from tare.report.campaign.cells import added, cell
 from tare.report.campaign.drawings import SYMBOLS
-from tare.report.campaign.model import PlatformReport, Report, ResultReport, to_json
 from tare.report.campaign.terminal import STYLES, render
 from tare.report.formats.html import write_html
+from tare.report.model import PlatformReport, Report, ResultReport, to_json
 from tare.report.sentences.numbers import quantity
+from tare.report.sentences.signs import MARKS, MEANINGS, look
 from tare.store import create_store
 
 QUIET = fake_campaign.Shape(stolen=False, failing=None, unsupported=None)

@@ -15,9 +15,9 @@ from tare.analysis.studies import profile as profiles
 from tare.analysis.studies.sheet import score
 from tare.analysis.trust.contamination import windows
 from tare.report.campaign import bands, course, crowd
-from tare.report.campaign.model import Report, ResultReport, SegmentReport
 from tare.report.campaign.score_page import score_view
 from tare.report.formats.html import write_html
+from tare.report.model import Report, ResultReport, SegmentReport
 from tare.store import read_store
 
 BEGAN = fake_campaign.BEGAN

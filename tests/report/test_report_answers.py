@@ -17,7 +17,7 @@ from tare.report.campaign.answers import as_judged
 from tare.report.campaign.build import build
 from tare.report.campaign.drawings import trade_off
 from tare.report.campaign.heat import heat
-from tare.report.campaign.model import AnswerReport, Report
+from tare.report.model import AnswerReport, Report
 from tare.store import open_store
 
 QUIET = fake_campaign.Shape(stolen=False, failing=None, unsupported=None)

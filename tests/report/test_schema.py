@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 from tare.cli.commands.app import app
 from tare.report.campaign.build import build
-from tare.report.campaign.model import Report, to_json
 from tare.report.formats.schema import schema, text
+from tare.report.model import Report, to_json
 
 ROOT = Path(__file__).parents[2]
 RELEASED = sorted((ROOT / "tests" / "store" / "released").glob("*.tare"))

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from tare.analysis.comparisons.compare import NoRatios, Procedure
-from tare.analysis.comparisons.many import Gap, Unanswered
+from tare.analysis.comparisons.compare import Procedure
 from tare.analysis.comparisons.verdicts import (
     Closed,
     Enough,
@@ -25,29 +24,23 @@ from tare.analysis.comparisons.verdicts import (
 )
 from tare.analysis.exposure.stacks import Entered, Entry
 from tare.analysis.hidden import Hidden
+from tare.analysis.refusals import NoAnswer, Refusal, RefusalKind
 from tare.analysis.results import Counts, Description, FloorReason, NoiseFloor, PlatformResult, Unmarked
 from tare.analysis.studies.published import Line, Statement
 from tare.analysis.trust.contamination import Disturbance
 from tare.analysis.trust.dependence import Dependence
 from tare.analysis.trust.fairness import ALIKE
 from tare.analysis.trust.findings import Finding, FindingKind
-from tare.analysis.trust.steadiness import NoParts
+from tare.errors import UsageError
 from tare.estimates.intervals import Amount, Interval
 from tare.estimates.overhead import overhead
 from tare.model import CPU_COST, Direction, Family
-from tare.report.sentences.comparisons import PROCEDURES, no_comparison, no_parts
+from tare.report.sentences.comparisons import PROCEDURES
 from tare.report.sentences.fairness import UNFAIR, fact_text
-from tare.report.sentences.notes import (
-    DISTURBANCES,
-    NO_FLOOR,
-    Place,
-    cpus_note,
-    cpus_text,
-    daemons_note,
-    dependence_note,
-    sentence,
-)
+from tare.report.sentences.host import cpus_note, cpus_text, daemons_note
+from tare.report.sentences.notes import DISTURBANCES, NO_FLOOR, Place, dependence_note, sentence
 from tare.report.sentences.published import statement_text
+from tare.report.sentences.refusals import _FIXES, _TEXTS, refusal_text, refusals_told
 from tare.report.sentences.stacks import entry_text
 from tare.report.sentences.verdicts import Subject, verdict_text
 
@@ -367,30 +360,86 @@ def test_blocks_that_are_alike_are_told_and_others_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "text"),
+    ("refusal", "text"),
     [
         (
-            Unanswered("native", "docker", Gap.TOO_FEW_BLOCKS, 0),
+            Refusal(RefusalKind.PAIR_TOO_FEW_BLOCKS, ("native", "docker"), {"blocks": 0}),
             "native and docker both have a value in 0 blocks, at least 2 are needed",
         ),
         (
-            Unanswered("native", "docker", Gap.NO_NOISE, 9),
+            Refusal(RefusalKind.PAIR_NO_NOISE, ("native", "docker"), {"blocks": 9}),
             "native and docker differ by the same in every block: no noise to compare with",
         ),
-        (NoRatios("docker"), "docker: samples are zero, negative or not finite, and have no ratio"),
-        ("p values lie between 0 and 1", "p values lie between 0 and 1"),
+        (
+            Refusal(RefusalKind.NO_RATIOS, ("docker",)),
+            "docker: samples are zero, negative or not finite, and have no ratio",
+        ),
+        (
+            Refusal(RefusalKind.TOO_FEW, ("docker",), {"values": 1, "at_least": 4}),
+            "docker: 1 value, at least 4 are needed",
+        ),
+        (
+            Refusal(RefusalKind.EXTREME, ("{0}",), {"value": 1e40, "least": 1e-30, "most": 1e30}),
+            "{0}: 1e+40 is no measurement: figures lie between 1e-30 and 1e+30",
+        ),
+        (Refusal(RefusalKind.NO_LOGARITHM), "it has samples without a logarithm (zero, negative, or none)"),
+        (Refusal(RefusalKind.ONE_ROUND), "it has one figure a block"),
+        (Refusal(RefusalKind.P_VALUES), "p values lie between 0 and 1"),
     ],
 )
-def test_why_there_is_no_comparison(reason: NoRatios | Unanswered | str, text: str) -> None:
-    assert no_comparison(reason) == text
+def test_why_data_have_no_answer(refusal: Refusal, text: str) -> None:
+    assert refusal_text(refusal) == text
 
 
-def test_why_a_spread_has_no_parts() -> None:
-    assert [no_parts(reason) for reason in (*NoParts, "an error's own words")] == [
-        "it has samples without a logarithm (zero, negative, or none)",
-        "it has one figure a block",
-        "an error's own words",
-    ]
+def test_every_refusal_has_its_words() -> None:
+    assert _TEXTS.keys() == set(RefusalKind)
+    assert _FIXES.keys() < set(RefusalKind)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "text"),
+    [
+        (
+            NoAnswer(RefusalKind.OTHER_BASELINES, "old.tare", "native", "new.tare", "runc"),
+            "old.tare is against native, new.tare against runc: overheads do not compare"
+            " (fix: --absolute compares the figures themselves)",
+        ),
+        (
+            NoAnswer(RefusalKind.NO_BASELINE_BESIDE),
+            "a sequential campaign has no baseline beside each figure (fix: --absolute)",
+        ),
+        (
+            NoAnswer(RefusalKind.COMPUTED_DIFFERENTLY, "old.tare", "new.tare", "a, b"),
+            "old.tare and new.tare have no figure in common: those of a, b are computed differently"
+            " (fix: run both with the same version of tare)",
+        ),
+        (
+            NoAnswer(RefusalKind.NOTHING_IN_COMMON, "old.tare", "new.tare"),
+            "old.tare and new.tare have no figure in common (fix: name campaigns of one plan)",
+        ),
+        (
+            NoAnswer(RefusalKind.NOTHING_IN_COMMON_OF_PLATFORMS, "runc", "docker"),
+            "runc and docker have no figure in common (fix: name platforms that ran the same)",
+        ),
+        (
+            NoAnswer(RefusalKind.NO_INSTRUCTIONS_IN_COMMON),
+            "no figure of instructions is on both sides (fix: count the same platforms and workloads)",
+        ),
+        (
+            NoAnswer(RefusalKind.NO_SUCH_PLATFORM, "podman", "one.tare", "native, runc"),
+            "podman did not take part in one.tare (fix: name two of native, runc)",
+        ),
+        (
+            NoAnswer(RefusalKind.NO_CAMPAIGN),
+            "there is no campaign that can be read (fix: name a folder with *.tare files)",
+        ),
+        (NoAnswer(RefusalKind.LEVELS, levels=2), "footprints of one level are needed, not of 2"),
+    ],
+)
+def test_a_command_says_a_refusal_as_an_error_with_its_fix(refusal: NoAnswer, text: str) -> None:
+    with pytest.raises(UsageError) as caught, refusals_told():
+        raise refusal
+    assert str(caught.value) == text
 
 
 def test_what_the_kernel_was_entered_for() -> None:

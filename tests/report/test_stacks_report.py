@@ -16,9 +16,9 @@ from tare import cli
 from tare.footprint.model import IDLE, SAMPLES_A_SECOND, USER, Footprint, Level, Phase, Scope
 from tare.report.campaign.build import build
 from tare.report.campaign.terminal import render
-from tare.report.footprint.model import StacksReport
 from tare.report.formats.export import export_stacks
 from tare.report.formats.html import write_html
+from tare.report.model.footprint import StacksReport
 from tare.store import read_store
 
 _IN = "entry_SYSCALL_64_after_hwframe;do_syscall_64"

@@ -18,12 +18,12 @@ from fake_surfaces import CALLS, surface, tasks
 from tare.errors import StoreError
 from tare.footprint.model import Call
 from tare.report.campaign.build import build
-from tare.report.campaign.model import Report, to_json
 from tare.report.campaign.terminal import render
 from tare.report.formats.export import Format, Table, export
 from tare.report.formats.frames import names
 from tare.report.formats.html import write_html
-from tare.report.surface.model import SurfacesReport
+from tare.report.model import Report, to_json
+from tare.report.model.surface import SurfacesReport
 from tare.store import open_store, read_store
 
 

@@ -21,10 +21,10 @@ from tare.report.formats import export as export_module
 from tare.report.formats import extras
 from tare.report.formats.columns import COLUMNS
 from tare.report.formats.documents import Document, Span, of_frame, to_latex, to_markdown
-from tare.report.formats.escape import latex, markdown
 from tare.report.formats.export import export, export_parquet
 from tare.report.formats.frames import frames, whole
 from tare.report.formats.tables import Format, Table
+from tare.report.parts.escape import latex, markdown
 from tare.store import Store, create_store, read_store
 
 #: What each is in LaTeX, Markdown, XML or a spreadsheet.

@@ -11,8 +11,8 @@ from rich.table import Table
 import fake_campaign
 from tare.clean import clean
 from tare.report.campaign.build import build
-from tare.report.campaign.model import Report, SettingReport
 from tare.report.campaign.terminal import render, render_all
+from tare.report.model import Report, SettingReport
 from tare.store import create_store
 
 SNAPSHOT = Path(__file__).parent / "headline.txt"

@@ -29,7 +29,7 @@ from tare.analysis.comparisons.verdicts import (
 )
 from tare.analysis.counts import CountsByArm, count_trials, trials_of
 from tare.analysis.evidence import Evidence, evidence
-from tare.analysis.inputs import NoAnswer
+from tare.analysis.refusals import NoAnswer
 from tare.analysis.results import Counts, Description, FloorReason, Lone, MetricResult, NoiseFloor, PlatformResult
 from tare.analysis.trust import contamination
 from tare.analysis.trust.caveats import caveats

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from tare import lazily
 from tare.analysis.comparisons.verdicts import EQUAL, Kind, LogIntervals, Question, aa_gate, decide
 from tare.analysis.evidence import evidence
+from tare.analysis.refusals import NoAnswer, RefusalKind
 from tare.analysis.trust.dependence import Dependence, dependence
 from tare.estimates.grid import BlockRatios, Grid, block_ratios, harmonic
 from tare.estimates.intervals import Interval, smallest_effect, t_interval
@@ -118,7 +119,7 @@ class Injected:
 def trust(record: CampaignRecord, samples: pl.DataFrame, block_s: float, blocks_each: int) -> list[Trust]:
     """How often comparisons of the baseline with itself go wrong, by metric of the one workload of an A/A campaign.
 
-    ``block_s``: seconds of a block of all its arms; ``blocks_each``: blocks of one comparison. Raises `ValueError`
+    ``block_s``: seconds of a block of all its arms; ``blocks_each``: blocks of one comparison. Raises `NoAnswer`
     where no comparison has all its samples.
     """
     [workload] = record.workloads
@@ -154,7 +155,7 @@ def _trust(grid: Grid, workload: WorkloadRecord, metric: MetricRecord, seconds: 
                 compared.append(result[0])
                 deviations.append(result[1])
     if not compared:
-        raise ValueError("no comparison is whole")
+        raise NoAnswer(RefusalKind.NO_WHOLE_COMPARISON)
     kinds = Counter(comparison.kind for comparison in compared)
     of = len(compared)
     holds = sum(comparison.over.low <= 0 <= comparison.over.high for comparison in compared)

@@ -7,14 +7,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tare.analysis.refusals import NoAnswer, RefusalKind
+
 #: A figure farther from 1 than this factor is a tool's garbage; its powers would leave the range of floats.
 EXTREME = 1e30
 
 Floats = NDArray[np.float64]
-
-
-class NoAnswer(ValueError):  # noqa: N818 (a statement about the data, as good as any figure)
-    """The data cannot answer the question; the message says why. No figure is given in its place."""
 
 
 def sample(values: ArrayLike, name: str, *, at_least: int = 1, varied: bool = False, positive: bool = False) -> Floats:
@@ -24,24 +22,24 @@ def sample(values: ArrayLike, name: str, *, at_least: int = 1, varied: bool = Fa
     """
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1:
-        raise NoAnswer(f"{name}: one row of numbers is needed, not an array of {array.ndim} dimensions")
+        raise NoAnswer(RefusalKind.DIMENSIONS, name, dimensions=array.ndim)
     if array.size < at_least:
-        raise NoAnswer(f"{name}: {_values(array.size)}, at least {at_least} are needed")
+        raise NoAnswer(RefusalKind.TOO_FEW, name, values=array.size, at_least=at_least)
     bad = int((~np.isfinite(array)).sum())
     if bad:
-        raise NoAnswer(f"{name}: {bad} of {_values(array.size)} missing or not finite")
+        raise NoAnswer(RefusalKind.NOT_FINITE, name, bad=bad, values=array.size)
     refuse_extremes(array, name)
     if positive and (array <= 0).any():
-        raise NoAnswer(f"{name}: {int((array <= 0).sum())} of {_values(array.size)} zero or negative")
+        raise NoAnswer(RefusalKind.NOT_POSITIVE, name, bad=int((array <= 0).sum()), values=array.size)
     if varied and not spread(array):
-        raise NoAnswer(f"{name}: {_values(array.size)}, all the same")
+        raise NoAnswer(RefusalKind.ALL_ALIKE, name, values=array.size)
     return array
 
 
 def samples(groups: Mapping[str, ArrayLike], *, at_least: int, varied: bool = False) -> dict[str, Floats]:
     """At least two samples by name, each as `sample` wants it. Raises `NoAnswer`."""
     if len(groups) < 2:
-        raise NoAnswer("a comparison needs at least two groups")
+        raise NoAnswer(RefusalKind.ONE_GROUP)
     return {name: sample(values, name, at_least=at_least, varied=varied) for name, values in groups.items()}
 
 
@@ -50,7 +48,7 @@ def refuse_extremes(values: Floats, name: str) -> None:
     size = np.abs(values[np.isfinite(values) & (values != 0)])
     wild = size[(size > EXTREME) | (size < 1 / EXTREME)]
     if wild.size:
-        raise NoAnswer(f"{name}: {wild[0]:g} is no measurement: figures lie between {1 / EXTREME:g} and {EXTREME:g}")
+        raise NoAnswer(RefusalKind.EXTREME, name, value=float(wild[0]), least=1 / EXTREME, most=EXTREME)
 
 
 def spread(values: Floats) -> bool:
@@ -61,16 +59,12 @@ def spread(values: Floats) -> bool:
 def level_of(level: float) -> float:
     """A level of confidence, above 0 and below 1. Raises `NoAnswer`."""
     if not 0 < level < 1:
-        raise NoAnswer(f"a level of confidence lies between 0 and 1: {level}")
+        raise NoAnswer(RefusalKind.LEVEL, level=level)
     return level
 
 
 def names_of(names: Sequence[str], count: int) -> tuple[str, ...]:
     """As many different names as there are columns. Raises `NoAnswer`."""
     if len(names) != count or len(set(names)) != count:
-        raise NoAnswer(f"{count} columns need {count} different names, not {list(names)}")
+        raise NoAnswer(RefusalKind.NAMES, ", ".join(names), columns=count)
     return tuple(names)
-
-
-def _values(count: int) -> str:
-    return f"{count} value" if count == 1 else f"{count} values"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.analysis.calibration import injected, longer_trust, trust
+from tare.analysis.refusals import NoAnswer
 from tare.campaign import calibrate as campaigns
 from tare.campaign.execution import conduct
 from tare.campaign.plan.interim import Interim
@@ -25,13 +26,11 @@ from tare.outputs import check_new_campaign, written
 from tare.report.campaign.calibration import (
     LATEST_CALIBRATION,
     LONGER_S,
-    CalibrationReport,
-    ConditionReport,
-    InjectedReport,
     condition,
     injection,
     render,
 )
+from tare.report.model.calibration import CalibrationReport, ConditionReport, InjectedReport
 from tare.report.sentences.numbers import span
 from tare.store import read_store
 
@@ -148,7 +147,7 @@ def _conditions(folder: Path, kind: Load) -> Iterator[ConditionReport]:
         # Time between blocks counts too, since a user waits for it; a pause before a resume does not.
         block_s = sum(segment.seconds for segment in store.segments()) / trials["block"].n_unique()
         record, samples = store.record, store.samples()
-    with contextlib.suppress(ValueError):  # no complete comparison: arms failed, or an interrupt
+    with contextlib.suppress(NoAnswer):  # no complete comparison: arms failed, or an interrupt
         metrics = trust(record, samples, block_s, campaigns.BLOCKS)
         longer = longer_trust(record, samples, block_s, LONGER_S)
         yield from (condition(kind.value, metric, longer) for metric in metrics)

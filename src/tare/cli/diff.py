@@ -16,6 +16,7 @@ from tare.cli.report import to_read
 from tare.outputs import written
 from tare.report.campaign.diff import render, to_json, to_markdown
 from tare.report.campaign.gates import to_annotations, to_junit, to_sarif
+from tare.report.sentences.refusals import refusals_told
 from tare.store import read_store
 
 EXIT_CODES: Mapping[Outcome, ExitCode] = {
@@ -39,7 +40,8 @@ def show_diff(
     as_json: bool,
 ) -> ExitCode:
     """Print the diff, write the files that were asked for, and return the exit code. Raises `TareError`."""
-    comparison = _diff(files, platforms, thresholds, absolute=absolute)
+    with refusals_told():
+        comparison = _diff(files, platforms, thresholds, absolute=absolute)
     if as_json:
         emit(to_json(comparison))
     else:

@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.status import Status
 from rich.table import Table
 
-from tare.campaign import trial
+from tare.campaign import tryout
 from tare.campaign.host_session import default_cpus
 from tare.campaign.instances import posture
 from tare.clean import clean
@@ -109,14 +109,14 @@ def _detected(platform: Platform) -> Availability:
 
 def _started(answers: Sequence[tuple[Platform, Availability]], status: Status) -> list[tuple[Platform, Availability]]:
     """The answers once each platform that is there was started as a campaign does it, several at a time."""
-    here = [platform for platform, answer in answers if answer.available and not trial.why_not(platform)]
+    here = [platform for platform, answer in answers if answer.available and not tryout.why_not(platform)]
     if not here:
         return [_untried(*pair) for pair in answers]
     outcomes = attempt(partial(_try_each, here, status))
     if isinstance(outcomes, Failed):  # such as a campaign that has the host
         return [_untried(*pair, why=outcomes.reason) for pair in answers]
     return [
-        (platform, _after_trial(answer, outcomes[platform.name]))
+        (platform, _after_tryout(answer, outcomes[platform.name]))
         if platform.name in outcomes
         else _untried(platform, answer)
         for platform, answer in answers
@@ -125,14 +125,14 @@ def _started(answers: Sequence[tuple[Platform, Availability]], status: Status) -
 
 def _try_each(platforms: Sequence[Platform], status: Status) -> dict[str, dict[str, Any] | Failed]:
     status.update(f"starting {', '.join(platform.name for platform in platforms)}")
-    with trial.ready() as ready, _several(status) as pool:
+    with tryout.ready() as ready, _several(status) as pool:
         outcomes = list(pool.map(lambda platform: attempt(partial(ready.run, platform)), platforms))
         for platform in platforms:
             attempt(platform.close)
     return {platform.name: outcome for platform, outcome in zip(platforms, outcomes, strict=True)}
 
 
-def _after_trial(answer: Availability, outcome: dict[str, Any] | Failed) -> Availability:
+def _after_tryout(answer: Availability, outcome: dict[str, Any] | Failed) -> Availability:
     if isinstance(outcome, Failed):
         error = outcome.error
         what, fix = (error.what, error.fix or "") if isinstance(error, TareError) else (outcome.reason, "")
@@ -144,7 +144,7 @@ def _after_trial(answer: Availability, outcome: dict[str, Any] | Failed) -> Avai
 def _untried(platform: Platform, answer: Availability, why: str = "") -> tuple[Platform, Availability]:
     if not answer.available:
         return platform, answer
-    reason = f"not started: {trial.why_not(platform) or why}"
+    reason = f"not started: {tryout.why_not(platform) or why}"
     return platform, replace(answer, details={**answer.details, TRIED: reason})
 
 

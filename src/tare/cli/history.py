@@ -14,7 +14,7 @@ from tare.cli.report import to_read
 from tare.errors import StoreError, UsageError
 from tare.outputs import CAMPAIGN
 from tare.report.campaign.history import render, to_json
-from tare.report.campaign.history_page import write_page
+from tare.report.formats.history_page import write_page
 from tare.store import read_store
 
 

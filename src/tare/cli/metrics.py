@@ -19,8 +19,8 @@ from tare.campaign.plan.interim import Interim
 from tare.errors import Failed, UsageError, attempt
 from tare.model import Status, Tick, Trial, TrialKey
 from tare.report.campaign.build import results_of
-from tare.report.campaign.model import host_title
 from tare.report.formats.metrics import Point, families_of, points_of_results
+from tare.report.model import host_title
 from tare.store import CampaignRecord
 
 FIX = "--metrics 127.0.0.1:9464"

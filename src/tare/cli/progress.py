@@ -23,8 +23,8 @@ from tare.cli.console import Console
 from tare.errors import Failed, attempt
 from tare.model import Status, Tick, Trial, TrialKey
 from tare.report.campaign.build import platform_names, results_of
-from tare.report.campaign.model import PlatformReport, ResultReport
 from tare.report.campaign.terminal import headline
+from tare.report.model import PlatformReport, ResultReport
 from tare.report.sentences.noise import cause
 from tare.report.sentences.numbers import percent, span
 

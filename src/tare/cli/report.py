@@ -12,10 +12,10 @@ from tare.footprint.model import Footprint, Level
 from tare.outputs import check_page
 from tare.report.campaign.build import build
 from tare.report.campaign.choose import parse
-from tare.report.campaign.model import to_json
 from tare.report.campaign.terminal import render_all, render_choice
 from tare.report.footprint.build import Asked, read_files
 from tare.report.formats.html import materials, write_page
+from tare.report.model import to_json
 from tare.report.sentences.agreement import lines
 from tare.store import read_store
 

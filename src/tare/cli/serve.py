@@ -19,9 +19,9 @@ from pathlib import Path
 from tare.cli.console import Console
 from tare.errors import Failed, TareError, UsageError, attempt
 from tare.report.campaign.build import build
-from tare.report.campaign.model import to_json
 from tare.report.formats.html import materials, page_text
 from tare.report.formats.index import campaign_files, index_page
+from tare.report.model import to_json
 
 LOOPBACK = "127.0.0.1"
 #: Pages that are kept; another one takes the oldest one's place.

@@ -7,7 +7,7 @@ The campaign calls, in this order:
 
 1. `Platform.detect`, once: by really trying, within seconds. Nothing stays on the host. It starts no service by
    a request to its socket, and loads no module merely to look. `tare doctor` then starts an
-   instance of tare's own platforms too (`tare.campaign.trial`); of a plug-in's `tare platform check` does.
+   instance of tare's own platforms too (`tare.campaign.tryout`); of a plug-in's `tare platform check` does.
 2. `Platform.prepare`, once: makes the form of the image that the platform runs. It may be cached across campaigns.
 3. `Platform.launch`, once an instance: returns when the platform's own start command has done its part; the agent
    may still be starting. All that is made is owned by the `CleanupStack` given, whose owner (not the platform)
@@ -315,7 +315,7 @@ class Platform(ABC):
         return Observed(self.disk_cache, self.network_path)
 
     def kept(self, image: Image) -> Sequence[HostResource]:  # noqa: ARG002
-        """What `prepare` keeps of this image outside of ``TARE_HOME``; removed where the image is for a trial alone."""
+        """What `prepare` keeps of this image outside of ``TARE_HOME``; removed where it is for a tryout alone."""
         return ()
 
     def daemon_failure(self) -> TareError | None:

@@ -265,7 +265,7 @@ def without_kvm() -> str:
 
 
 def explained(why: str) -> str:
-    """Why a trial guest does not come up: where QEMU is installed and its guest does not either, KVM is the cause.
+    """Why a guest that is tried does not come up: where QEMU is installed and its guest does not, KVM is the cause.
 
     Which of them is at fault the monitor's own try decides: a QEMU that fails for a reason of its own refuses nothing.
     """

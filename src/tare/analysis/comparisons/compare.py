@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tare.analysis.comparisons.many import AllPairs, NoPair, Unanswered, all_pairs
+from tare.analysis.comparisons.many import AllPairs, all_pairs
 from tare.analysis.comparisons.unpaired import (
     GroupPair,
     Overall,
@@ -21,7 +21,7 @@ from tare.analysis.comparisons.unpaired import (
     tukey,
     welch,
 )
-from tare.analysis.inputs import NoAnswer
+from tare.analysis.refusals import NoAnswer, Refusal, RefusalKind
 from tare.estimates.grid import Grid, block_ratios, harmonic
 from tare.model import CPU_COST, Design, Direction
 from tare.store import CampaignRecord, MetricRecord, WorkloadRecord
@@ -41,13 +41,6 @@ class Procedure(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class NoRatios:
-    """A platform whose samples have no logarithm."""
-
-    platform: str
-
-
-@dataclass(frozen=True, slots=True)
 class Test:
     """A test of all groups at once, and one of its pairs. Either has a result, or a reason why it has none."""
 
@@ -55,8 +48,8 @@ class Test:
     pairwise: Procedure
     result: Overall | None = None
     pairs: tuple[GroupPair, ...] = ()
-    reason: str | None = None  # why ``result`` is None: the error's own text
-    pairs_reason: str | None = None  # why there are no pairs: the error's own text
+    reason: Refusal | None = None  # why ``result`` is None
+    pairs_reason: Refusal | None = None  # why there are no pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +66,7 @@ class Compared:
     direction: Direction
     pairs: AllPairs | None = None
     tests: tuple[Test, ...] = ()
-    reason: NoRatios | Unanswered | str | None = None  # a text: an error's own words
+    reason: Refusal | None = None
     left_out: tuple[str, ...] = ()
 
 
@@ -103,18 +96,18 @@ def _compare(
     empty = Compared(workload.name, metric.name, metric.direction, left_out=tuple(unfit))
     fit = [name for name in present if name not in unfit]
     if record.baseline in unfit and record.design is not Design.SEQUENTIAL:  # what the others' ratios are to
-        return replace(empty, reason=NoRatios(record.baseline))
+        return replace(empty, reason=Refusal(RefusalKind.NO_RATIOS, (record.baseline,)))
     if len(fit) < 2 and unfit:
-        return replace(empty, reason=NoRatios(unfit[0]))
+        return replace(empty, reason=Refusal(RefusalKind.NO_RATIOS, (unfit[0],)))
+    if record.design is Design.SEQUENTIAL:
+        tests = _tests(grid, fit)
+        answered = any(test.result or test.pairs for test in tests)
+        return replace(empty, tests=tests) if answered else replace(empty, reason=tests[0].reason)
     try:
-        if record.design is Design.SEQUENTIAL:
-            return replace(empty, tests=_tests(grid, fit))
         table = np.column_stack([log_ratios(grid, name, record.baseline) for name in fit])
         return replace(empty, pairs=all_pairs(table, fit))
-    except NoPair as error:
-        return replace(empty, reason=error.first)
     except NoAnswer as error:
-        return replace(empty, reason=str(error))
+        return replace(empty, reason=error.refusal)
 
 
 def log_ratios(grid: Grid, name: str, baseline: str) -> NDArray[np.float64]:
@@ -130,16 +123,13 @@ def log_ratios(grid: Grid, name: str, baseline: str) -> NDArray[np.float64]:
 
 
 def _tests(grid: Grid, names: Sequence[str]) -> tuple[Test, ...]:
-    """The three tests with their pairs, each with a result or a reason. Raises `NoAnswer` where none has a result."""
+    """The three tests with their pairs, each with a result or a reason."""
     groups = {name: np.log(grid.block_values(grid.of_platform(name)[0])) for name in names}
-    tests = (
+    return (
         _test(Procedure.WELCH, Procedure.GAMES_HOWELL, welch, games_howell, groups),
         _test(Procedure.ANOVA, Procedure.TUKEY, one_way, tukey, groups),
         _test(Procedure.KRUSKAL_WALLIS, Procedure.RANK_SUMS, kruskal_wallis, rank_pairs, groups),
     )
-    if not any(test.result or test.pairs for test in tests):
-        raise NoAnswer(str(tests[0].reason))
-    return tests
 
 
 def _test(
@@ -153,8 +143,8 @@ def _test(
     try:
         test = replace(test, result=test_all(groups))
     except NoAnswer as why:
-        test = replace(test, reason=str(why))
+        test = replace(test, reason=why.refusal)
     try:
         return replace(test, pairs=test_pairs(groups))
     except NoAnswer as why:
-        return replace(test, pairs_reason=str(why))
+        return replace(test, pairs_reason=why.refusal)

@@ -20,7 +20,7 @@ from tare.analysis.comparisons.many import holm
 from tare.analysis.comparisons.sides import Side, Way, aligned, grid_of, parts_of, side_of, sides_of
 from tare.analysis.comparisons.thresholds import Thresholds
 from tare.analysis.hidden import BLOCKS_WITHOUT_SPREAD
-from tare.errors import UsageError
+from tare.analysis.refusals import NoAnswer, RefusalKind
 from tare.estimates.intervals import MIN_BLOCKS, Interval
 from tare.estimates.overhead import overhead
 from tare.estimates.widths import blocks_needed
@@ -170,17 +170,14 @@ def diff(old: Store, new: Store, thresholds: Thresholds, *, absolute: bool = Fal
     """From an older campaign to a newer one: the changes of overheads, or of figures where ``absolute``.
 
     The mean of the log by block, of each campaign, by Welch; of overheads, the log ratio to the same block's baseline,
-    so that what the host did meanwhile is in both. Raises `UsageError` where nothing can be compared.
+    so that what the host did meanwhile is in both. Raises `NoAnswer` where nothing can be compared.
     """
     was, now = old.record, new.record
     way = Way.ABSOLUTE if absolute else Way.RELATIVE
     if not absolute and was.baseline != now.baseline:
-        raise UsageError(
-            f"{old.name} is against {was.baseline}, {new.name} against {now.baseline}: overheads do not compare",
-            fix="--absolute compares the figures themselves",
-        )
+        raise NoAnswer(RefusalKind.OTHER_BASELINES, old.name, was.baseline, new.name, now.baseline)
     if not absolute and Design.SEQUENTIAL in {was.design, now.design}:
-        raise UsageError("a sequential campaign has no baseline beside each figure", fix="--absolute")
+        raise NoAnswer(RefusalKind.NO_BASELINE_BESIDE)
     old_parts, new_parts = parts_of(old), parts_of(new)
     seconds = workload_seconds(new.trials())
     drafts: list[tuple[Change, _Estimate | None]] = []
@@ -204,21 +201,18 @@ def diff(old: Store, new: Store, thresholds: Thresholds, *, absolute: bool = Fal
     if not drafts:
         others = ", ".join(each.workload for each in absent if each.lack is Lack.REVISION)
         if others:
-            raise UsageError(
-                f"{old.name} and {new.name} have no figure in common: those of {others} are computed differently",
-                fix="run both with the same version of tare",
-            )
-        raise UsageError(f"{old.name} and {new.name} have no figure in common", fix="name campaigns of one plan")
+            raise NoAnswer(RefusalKind.COMPUTED_DIFFERENTLY, old.name, new.name, others)
+        raise NoAnswer(RefusalKind.NOTHING_IN_COMMON, old.name, new.name)
     return Diff(way, old.name, new.name, now.baseline, _judged_all(drafts, seconds), differing(was, now), tuple(absent))
 
 
 def diff_platforms(store: Store, first: str, second: str, thresholds: Thresholds) -> Diff:
-    """From one platform to another of one campaign, block by block. Raises `UsageError` for one that is not there."""
+    """From one platform to another of one campaign, block by block. Raises `NoAnswer` for one that is not there."""
     record = store.record
     known = [platform.name for platform in record.platforms]
     for name in (first, second):
         if name not in known:
-            raise UsageError(f"{name} did not take part in {store.name}", fix=f"name two of {', '.join(known)}")
+            raise NoAnswer(RefusalKind.NO_SUCH_PLATFORM, name, store.name, ", ".join(known))
     parts, seconds = parts_of(store), workload_seconds(store.trials())
     way = Way.ABSOLUTE if record.design is Design.SEQUENTIAL else Way.PLATFORMS
     drafts: list[tuple[Change, _Estimate | None]] = []
@@ -241,7 +235,7 @@ def diff_platforms(store: Store, first: str, second: str, thresholds: Thresholds
             continue
         drafts.append((_draft(second, workload, metric, limit, before, after), estimate))
     if not drafts:
-        raise UsageError(f"{first} and {second} have no figure in common", fix="name platforms that ran the same")
+        raise NoAnswer(RefusalKind.NOTHING_IN_COMMON_OF_PLATFORMS, first, second)
     changes = _judged_all(drafts, seconds)
     return Diff(way, first, second, record.baseline, changes, platform_facts(record, first, second), tuple(absent))
 

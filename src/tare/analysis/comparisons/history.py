@@ -12,8 +12,8 @@ import numpy as np
 from tare.analysis.comparisons.diff import LEVEL, Fact, Outcome, differing, overall, same_host, same_work
 from tare.analysis.comparisons.sides import Side, Way, parts_of, sides_of
 from tare.analysis.comparisons.thresholds import Thresholds
+from tare.analysis.refusals import NoAnswer, RefusalKind
 from tare.analysis.trust.change_points import LONGEST, SHORTEST, change_points
-from tare.errors import UsageError
 from tare.estimates.overhead import overhead_of
 from tare.model import CPU_COST, Design, Direction
 from tare.store import CampaignRecord, MetricRecord, Store, WorkloadRecord
@@ -145,10 +145,10 @@ def history(
 
     A series changes where e-divisive splits it (`change_points`), with `LEVEL` shared among all series that are long
     enough (Bonferroni). It regressed where its last change is for the worse by more than the threshold. Raises
-    `UsageError` where there is no campaign.
+    `NoAnswer` where there is no campaign.
     """
     if not summaries:
-        raise UsageError("there is no campaign that can be read", fix="name a folder with *.tare files")
+        raise NoAnswer(RefusalKind.NO_CAMPAIGN)
     ordered = sorted(summaries, key=lambda summary: summary.record.created)[-LONGEST:]
     newest = ordered[-1].record
     left_out = list(unread)

@@ -25,7 +25,7 @@ from tare.analysis.comparisons.sides import Way
 from tare.analysis.comparisons.thresholds import Thresholds
 from tare.analysis.exposure import instructions
 from tare.analysis.exposure.instructions import Amount
-from tare.errors import UsageError
+from tare.analysis.refusals import NoAnswer, RefusalKind
 from tare.estimates.intervals import Interval
 from tare.footprint.model import EMPTY, IDLE, SIDES, Footprint, Level, Phase, Scope
 from tare.model import Direction
@@ -118,7 +118,7 @@ def _sum(code: Mapping[tuple[str, str], float], side: str) -> float:
 def diff_counted(old: Store, new: Store, thresholds: Thresholds, names: tuple[str, str] | None = None) -> Diff | None:
     """The diff of two files of nothing but counted instructions, or of two platforms of one; None: of other files.
 
-    Raises `UsageError` where they have no figure in common.
+    Raises `NoAnswer` where they have no figure in common.
     """
     if any(store.schedule() for store in (old, new)):
         return None
@@ -129,7 +129,7 @@ def diff_counted(old: Store, new: Store, thresholds: Thresholds, names: tuple[st
     was, now = ([each for each in side if each.workload not in others] for side in (was, now))
     compared = tuple(changes(was, now, thresholds, names))
     if not compared:
-        raise UsageError("no figure of instructions is on both sides", fix="count the same platforms and workloads")
+        raise NoAnswer(RefusalKind.NO_INSTRUCTIONS_IN_COMMON)
     order = [Outcome.REGRESSION, Outcome.OPEN, Outcome.FINE]
     ranked = tuple(
         sorted(compared, key=lambda each: (order.index(each.outcome), -(each.interval.point if each.interval else 0.0)))

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tare import lazily
-from tare.analysis.inputs import NoAnswer, level_of, names_of, refuse_extremes, spread
+from tare.analysis.inputs import level_of, names_of, refuse_extremes, spread
+from tare.analysis.refusals import NoAnswer, Refusal, RefusalKind
 from tare.estimates.intervals import Interval
 
 if TYPE_CHECKING:
@@ -53,48 +54,23 @@ class Pair:
     critical: float  # the interval is difference ± critical x standard error
 
 
-class Gap(StrEnum):
-    """Why a pair has no answer."""
-
-    TOO_FEW_BLOCKS = "too-few-blocks"  # in which both have a value
-    NO_NOISE = "no-noise"  # they differ by the same in every block
-
-
-@dataclass(frozen=True, slots=True)
-class Unanswered:
-    """A pair without an answer, and why."""
-
-    first: str
-    second: str
-    gap: Gap
-    n_blocks: int  # in which both have a value
-
-
-class NoPair(NoAnswer):
-    """No pair has an answer; ``first``: the first of them."""
-
-    def __init__(self, first: Unanswered) -> None:
-        super().__init__(f"{first.first} and {first.second}: {first.gap} ({first.n_blocks})")
-        self.first = first
-
-
 @dataclass(frozen=True, slots=True)
 class AllPairs:
-    """Every pair once, in the order of the names: in ``pairs``, or in ``unanswered``."""
+    """Every pair once, in the order of the names: in ``pairs``, or in ``unanswered`` (each with its two names)."""
 
     method: Method
     n_blocks: int  # in which all platforms have a value
     n_left_out: int  # in which some have none: the pairs of the others use them
     critical: float  # the greatest of the pairs'
     pairs: tuple[Pair, ...]
-    unanswered: tuple[Unanswered, ...] = ()
+    unanswered: tuple[Refusal, ...] = ()
 
 
 def holm(p: ArrayLike) -> Floats:
     """Adjusted p values in the order given (Holm, 1979). Raises `NoAnswer` for what is no probability."""
     values = np.asarray(p, dtype=np.float64)
     if not ((values >= 0) & (values <= 1)).all():
-        raise NoAnswer("p values lie between 0 and 1")
+        raise NoAnswer(RefusalKind.P_VALUES)
     order = np.argsort(values)
     steps = (values.size - np.arange(values.size)) * values[order]
     adjusted = np.empty_like(values)
@@ -114,8 +90,8 @@ def all_pairs(values: ArrayLike, names: Sequence[str], *, level: float = 0.95) -
 
     Skewed noise that differs a lot between platforms misleads this as it misleads every test of a mean: give logs.
 
-    A pair with fewer than two blocks, or whose differences are all the same, is unanswered. Raises `NoPair` where all
-    are.
+    A pair with fewer than two blocks, or whose differences are all the same, is unanswered. Raises `NoAnswer` where all
+    are, with the first one's reason.
     """
     level_of(level)
     table = _table(values, names)
@@ -124,7 +100,7 @@ def all_pairs(values: ArrayLike, names: Sequence[str], *, level: float = 0.95) -
     unanswered = tuple(gap for gap in gaps.values() if gap is not None)
     pairs = [pair for pair in pairs if gaps[pair] is None]
     if not pairs:
-        raise NoPair(unanswered[0])
+        raise NoAnswer(unanswered[0].kind, *unanswered[0].names, **unanswered[0].numbers)
     first, second = (np.array(side) for side in zip(*pairs, strict=True))
     differences = table[:, first] - table[:, second]
     n = np.count_nonzero(~np.isnan(differences), axis=0)
@@ -180,23 +156,23 @@ def _table(values: ArrayLike, names: Sequence[str]) -> Floats:
     """Values by block and platform, without blocks in which there is none."""
     table = np.asarray(values, dtype=np.float64)
     if table.ndim != 2:
-        raise NoAnswer(f"values by block and platform are needed, not an array of {table.ndim} dimensions")
+        raise NoAnswer(RefusalKind.TABLE_BY_BLOCK, dimensions=table.ndim)
     names_of(names, table.shape[1])
     if table.shape[1] < 2:
-        raise NoAnswer("a comparison needs at least two platforms")
+        raise NoAnswer(RefusalKind.ONE_PLATFORM)
     if np.isinf(table).any():
-        raise NoAnswer(f"{int(np.isinf(table).sum())} values are infinite: a logarithm of zero?")
+        raise NoAnswer(RefusalKind.INFINITE, infinite=int(np.isinf(table).sum()))
     refuse_extremes(table.ravel(), "the values")
     return table[~np.isnan(table).all(axis=1)]
 
 
-def _no_answer(table: Floats, names: Sequence[str], i: int, j: int) -> Unanswered | None:
+def _no_answer(table: Floats, names: Sequence[str], i: int, j: int) -> Refusal | None:
     """Why a pair has no answer; None where it has one."""
     difference = table[:, i] - table[:, j]
     difference = difference[~np.isnan(difference)]
     if difference.size < 2:
-        return Unanswered(names[i], names[j], Gap.TOO_FEW_BLOCKS, int(difference.size))
+        return Refusal(RefusalKind.PAIR_TOO_FEW_BLOCKS, (names[i], names[j]), {"blocks": int(difference.size)})
     scale = np.nanmax(np.abs(table[:, [i, j]]))
     if not spread(difference) or np.ptp(difference) <= 1e-12 * scale:
-        return Unanswered(names[i], names[j], Gap.NO_NOISE, int(difference.size))
+        return Refusal(RefusalKind.PAIR_NO_NOISE, (names[i], names[j]), {"blocks": int(difference.size)})
     return None

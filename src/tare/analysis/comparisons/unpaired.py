@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from tare import lazily
 from tare.analysis.comparisons.many import holm
-from tare.analysis.inputs import NoAnswer, level_of, samples, spread
+from tare.analysis.inputs import level_of, samples, spread
+from tare.analysis.refusals import NoAnswer, RefusalKind
 from tare.estimates.intervals import Interval
 
 if TYPE_CHECKING:
@@ -154,9 +155,9 @@ def _studentised(arrays: Mapping[str, Floats], error: Floats, df: Floats, level:
 
 def _some_noise(arrays: Mapping[str, Floats]) -> None:
     if not any(spread(each) for each in arrays.values()):
-        raise NoAnswer("the values of every group are all the same: no noise to compare with")
+        raise NoAnswer(RefusalKind.GROUPS_CONSTANT)
 
 
 def _some_difference(arrays: Mapping[str, Floats]) -> None:
     if not spread(np.concatenate(list(arrays.values()))):
-        raise NoAnswer("the values are all the same")
+        raise NoAnswer(RefusalKind.VALUES_ALIKE)

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from tare.analysis.inputs import NoAnswer
+from tare.analysis.refusals import NoAnswer, RefusalKind
 from tare.footprint.model import EMPTY, IDLE, Footprint, Level, Phase, Scope
 
 Things = frozenset[str]
@@ -123,7 +123,7 @@ class Exposure:
         all_footprints = list(footprints)
         levels = {footprint.level for footprint in all_footprints}
         if len(levels) != 1:
-            raise NoAnswer(f"footprints of one level are needed, not of {len(levels)}")
+            raise NoAnswer(RefusalKind.LEVELS, levels=len(levels))
         self.level: Level = levels.pop()
         empty = [footprint for footprint in all_footprints if footprint.platform == EMPTY]
         self.left: Mapping[str, int] | None = left_by_readings(empty) if empty else None

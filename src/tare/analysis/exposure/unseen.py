@@ -10,7 +10,8 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from tare import lazily
-from tare.analysis.inputs import NoAnswer, level_of
+from tare.analysis.inputs import level_of
+from tare.analysis.refusals import NoAnswer, RefusalKind
 from tare.estimates.intervals import Interval
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def jaccard(first: AbstractSet[str], second: AbstractSet[str]) -> float:
 def jaccards(repeats: Sequence[AbstractSet[str]]) -> list[float]:
     """`jaccard` of every two repeats. Raises `NoAnswer` below two."""
     if len(repeats) < 2:
-        raise NoAnswer("not enough repeats: what repeats share needs at least two")
+        raise NoAnswer(RefusalKind.NOTHING_SHARED)
     return [jaccard(first, second) for first, second in itertools.combinations(repeats, 2)]
 
 
@@ -47,10 +48,10 @@ def chao2(repeats: Sequence[AbstractSet[str]], *, level: float = 0.95) -> Interv
     level_of(level)
     m = len(repeats)
     if m < 2:
-        raise NoAnswer("not enough repeats: an estimate of the unseen needs at least two")
+        raise NoAnswer(RefusalKind.NOTHING_ESTIMATED)
     seen = Counter(itertools.chain.from_iterable(repeats))
     if not seen:
-        raise NoAnswer("nothing was seen in any repeat")
+        raise NoAnswer(RefusalKind.NOTHING_SEEN)
     times = Counter(seen.values())
     q1, q2, k = times[1], times[2], (m - 1) / m
     unseen = k * q1**2 / (2 * q2) if q2 else k * q1 * (q1 - 1) / 2

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from tare.analysis.inputs import NoAnswer
+from tare.analysis.refusals import NoAnswer, RefusalKind
 from tare.errors import UsageError, first_invalid
 from tare.model import Direction
 
@@ -121,10 +121,10 @@ def points(feature: Feature, figure: float, baseline: float | None) -> int:
     """
     base = feature.reference if feature.reference is not None else baseline
     if base is None:
-        raise NoAnswer(f"{feature.name}: the baseline has no figure")
-    for name, value in (("the figure", figure), ("the baseline's figure", base)):
+        raise NoAnswer(RefusalKind.NO_BASELINE_FIGURE, feature.name)
+    for kind, value in ((RefusalKind.FIGURE_NOT_POSITIVE, figure), (RefusalKind.BASELINE_FIGURE_NOT_POSITIVE, base)):
         if not (math.isfinite(value) and value > 0):
-            raise NoAnswer(f"{feature.name}: {name} is {value:g}, it must be positive")
+            raise NoAnswer(kind, feature.name, value=value)
     share = figure / base
     if feature.direction is Direction.HIGHER:
         return sum(share >= threshold * (1 - _ROUNDING) for threshold in feature.thresholds)
@@ -139,7 +139,7 @@ def evaluate(profile: Profile, figures: Mapping[str, Mapping[str, float]], basel
     known = {feature.name for feature in profile.feature}
     for platform, own in figures.items():
         if strange := sorted(own.keys() - known):
-            raise NoAnswer(f"{platform}: the profile has no feature {strange[0]!r}")
+            raise NoAnswer(RefusalKind.NO_SUCH_FEATURE, platform, strange[0])
     base = figures.get(baseline, {})
     return [_sheet(profile, name, own, base) for name, own in figures.items() if name != baseline]
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tare.analysis.inputs import NoAnswer, refuse_extremes, sample
+from tare.analysis.inputs import refuse_extremes, sample
+from tare.analysis.refusals import NoAnswer, RefusalKind
 from tare.model import Direction
 
 Floats = NDArray[np.float64]
@@ -30,9 +31,10 @@ def overhead_ratio(measured: float, baseline: float, *, ignored_below: float = 0
     What is below ``ignored_below`` is zero: the paper ignores less than 1 % as observational error. tare's own figure
     has the sign and an interval (`tare.estimates.overhead`). Raises `NoAnswer` for a baseline that is not positive.
     """
-    _positive(baseline, "the baseline")
+    if not (math.isfinite(baseline) and baseline > 0):
+        raise NoAnswer(RefusalKind.BASELINE_NOT_POSITIVE, value=baseline)
     if not math.isfinite(measured):
-        raise NoAnswer(f"the measured figure is {measured}")
+        raise NoAnswer(RefusalKind.NOT_A_NUMBER, value=measured)
     ratio = abs(measured - baseline) / baseline
     return ratio if ratio >= ignored_below else 0.0
 
@@ -40,7 +42,7 @@ def overhead_ratio(measured: float, baseline: float, *, ignored_below: float = 0
 def trial_count_overhead(trials: int, baseline_trials: int) -> float:
     """Overhead from how many trials fit into the same time: |n - nb| / nb, a fraction (Li 2017, section 3.3.4)."""
     if trials < 0 or baseline_trials < 1:
-        raise NoAnswer(f"trials are counted: {trials} against {baseline_trials} of the baseline")
+        raise NoAnswer(RefusalKind.TRIALS, trials=trials, baseline=baseline_trials)
     return overhead_ratio(trials, baseline_trials)
 
 
@@ -73,13 +75,13 @@ def row_scores(table: ArrayLike, directions: Sequence[Direction] | None = None) 
     """
     rows = np.asarray(table, dtype=np.float64)
     if rows.ndim != 2 or not rows.size:
-        raise NoAnswer("a table of rows and columns is needed")
+        raise NoAnswer(RefusalKind.TABLE)
     if not np.isfinite(rows).all():
-        raise NoAnswer(f"{int((~np.isfinite(rows)).sum())} cells are missing or not finite: leave their rows out")
+        raise NoAnswer(RefusalKind.HOLES, cells=int((~np.isfinite(rows)).sum()))
     refuse_extremes(rows.ravel(), "the table")
     ways = directions or [Direction.HIGHER] * rows.shape[1]
     if len(ways) != rows.shape[1]:
-        raise NoAnswer(f"{rows.shape[1]} columns need as many directions, not {len(ways)}")
+        raise NoAnswer(RefusalKind.DIRECTIONS, columns=rows.shape[1], directions=len(ways))
     columns = [_shares(column, way) for column, way in zip(rows.T, ways, strict=True)]
     scores: Floats = np.mean(columns, axis=0)
     return scores
@@ -89,11 +91,6 @@ def _shares(column: Floats, direction: Direction) -> Floats:
     if direction is Direction.LOWER:
         return standardised(column, direction)
     if (column < 0).any() or not column.any():
-        raise NoAnswer("a column needs a positive value, and none that is negative")
+        raise NoAnswer(RefusalKind.COLUMN)
     shares: Floats = column / column.max()
     return shares
-
-
-def _positive(value: float, name: str) -> None:
-    if not (math.isfinite(value) and value > 0):
-        raise NoAnswer(f"{name} must be positive: {value}")

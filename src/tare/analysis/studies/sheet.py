@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tare.analysis.inputs import NoAnswer
+from tare.analysis.refusals import NoAnswer
 from tare.analysis.studies.profile import Profile, ScoreSheet, evaluate
 from tare.analysis.studies.scores import PercentOfBaseline, percent_of_baseline, row_scores, standardised
 from tare.estimates.grid import Grid, harmonic

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tare.analysis.inputs import NoAnswer, sample, spread
+from tare.analysis.inputs import sample, spread
+from tare.analysis.refusals import NoAnswer, RefusalKind
 
 #: A change needs so many values on either side: fewer are a wild value or two.
 SHORTEST = 5
@@ -48,12 +49,12 @@ def change_points(
     ``shortest``, and above `LONGEST`. Constant values have no change.
     """
     if shortest < 2:
-        raise NoAnswer(f"a stretch needs at least two values: {shortest}")
+        raise NoAnswer(RefusalKind.SHORTEST, shortest=shortest)
     if not 1 / (permutations + 1) <= alpha < 1:
-        raise NoAnswer(f"alpha lies between {1 / (permutations + 1)} and 1: {alpha}")
+        raise NoAnswer(RefusalKind.ALPHA, least=1 / (permutations + 1), alpha=alpha)
     series = sample(values, "the series", at_least=2 * shortest)
     if series.size > LONGEST:
-        raise NoAnswer(f"{series.size} values, at most {LONGEST} are taken: give medians of some each")
+        raise NoAnswer(RefusalKind.TOO_MANY, values=series.size, most=LONGEST)
     p_by_place: dict[int, float] = {}
     stretches = [(0, series.size)]
     while stretches:

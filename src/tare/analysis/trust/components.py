@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tare import lazily
-from tare.analysis.inputs import NoAnswer, level_of, sample, spread
+from tare.analysis.inputs import level_of, sample, spread
+from tare.analysis.refusals import NoAnswer, RefusalKind
 from tare.estimates.intervals import Interval
 
 if TYPE_CHECKING:
@@ -44,13 +45,13 @@ def components(blocks: Sequence[ArrayLike], *, level: float = 0.95) -> Component
     level_of(level)
     arrays = [sample(values, f"block {at}") for at, values in enumerate(blocks)]
     if len(arrays) < 2:
-        raise NoAnswer("variance between blocks needs at least two blocks")
+        raise NoAnswer(RefusalKind.ONE_BLOCK)
     sizes = np.array([block.size for block in arrays], dtype=np.float64)
     a, n = len(arrays), int(sizes.sum())
     if n == a:
-        raise NoAnswer("variance within blocks needs a block with at least two values")
+        raise NoAnswer(RefusalKind.NO_ROUNDS)
     if not any(spread(block) for block in arrays):
-        raise NoAnswer("the values of every block are all the same: no variance within blocks")
+        raise NoAnswer(RefusalKind.BLOCKS_CONSTANT)
     means = np.array([block.mean() for block in arrays])
     grand = float((sizes * means).sum()) / n
     square_between = float((sizes * (means - grand) ** 2).sum()) / (a - 1)
@@ -75,7 +76,7 @@ def best_rounds(variances: Components, *, block_cost: float, round_cost: float) 
     variance between blocks was seen: more rounds are then always worth it.
     """
     if not (math.isfinite(block_cost) and math.isfinite(round_cost) and block_cost >= 0 and round_cost > 0):
-        raise NoAnswer(f"costs must be positive: {block_cost} a block, {round_cost} a round")
+        raise NoAnswer(RefusalKind.COSTS, block=block_cost, round=round_cost)
     if variances.between == 0:
         return None
     middle = math.sqrt(block_cost / round_cost * variances.within / variances.between)
@@ -86,7 +87,7 @@ def best_rounds(variances: Components, *, block_cost: float, round_cost: float) 
 def standard_error(variances: Components, *, blocks: int, rounds: int) -> float:
     """What the mean's standard error would be with so many blocks of so many rounds."""
     if blocks < 1 or rounds < 1:
-        raise NoAnswer("at least one block of one round is needed")
+        raise NoAnswer(RefusalKind.NO_WORK)
     return math.sqrt((variances.between + variances.within / rounds) / blocks)
 
 

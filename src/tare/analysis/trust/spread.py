@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tare import lazily
-from tare.analysis.inputs import NoAnswer, level_of, sample
+from tare.analysis.inputs import level_of, sample
+from tare.analysis.refusals import NoAnswer, RefusalKind
 from tare.estimates.intervals import Interval
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def sd_ratio_bonett(first: ArrayLike, second: ArrayLike, *, level: float = 0.95)
     n = (x.size, y.size)
     z = -float(special.ndtri((1 - level) / 2))
     if min(n) <= z:
-        raise NoAnswer(f"a level of {level} needs more than {z:.1f} values a sample")
+        raise NoAnswer(RefusalKind.LEVEL_NEEDS_MORE, level=level, more_than=z)
     variances = float(x.var(ddof=1)), float(y.var(ddof=1))
     squares = [each * (size - 1) for each, size in zip(variances, n, strict=True)]
     fourths = [float(((each - _trimmed(each)) ** 4).sum()) for each in (x, y)]
@@ -99,7 +100,7 @@ def _two(first: ArrayLike, second: ArrayLike, *, at_least: int) -> tuple[Floats,
 def _pairs(first: ArrayLike, second: ArrayLike, *, at_least: int) -> tuple[Floats, Floats]:
     x, y = _two(first, second, at_least=at_least)
     if x.size != y.size:
-        raise NoAnswer(f"pairs need as many values on either side: {x.size} and {y.size}")
+        raise NoAnswer(RefusalKind.UNLIKE_LENGTHS, first=x.size, second=y.size)
     return x, y
 
 

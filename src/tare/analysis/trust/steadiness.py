@@ -4,24 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 import numpy as np
 import polars as pl
 
-from tare.analysis.inputs import NoAnswer
+from tare.analysis.refusals import NoAnswer, Refusal, RefusalKind
 from tare.analysis.trust.change_points import LONGEST, SHORTEST, ChangePoint, change_points
 from tare.analysis.trust.components import Components, best_rounds, components, standard_error
 from tare.estimates.grid import Floats, Grid, block_ratios, round_ratios
 from tare.model import CPU_COST, Mode
 from tare.store import CampaignRecord, WorkloadRecord, workload_seconds
-
-
-class NoParts(StrEnum):
-    """Why a spread cannot be split into that of blocks and that of rounds."""
-
-    UNFIT = "unfit"  # samples without a logarithm
-    ONE_ROUND = "one-round"  # a block has one figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +33,7 @@ class Steadiness:
     twice_rounds: float | None = None
     best_rounds: int | None = None  # for the same time; None: more are always worth it, or it is not known
     changes: tuple[ChangePoint, ...] | None = None  # None: fewer blocks than a change needs
-    reason: NoParts | str | None = None  # a text: an error's own words
+    reason: Refusal | None = None  # why the spread cannot be split into that of blocks and that of rounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +100,7 @@ def _steady(
     result: Steadiness, grid: Grid, arm: int, base: Sequence[int], costs: tuple[float, float] | None
 ) -> Steadiness:
     if grid.unfit[[arm, *base]].any():
-        return replace(result, reason=NoParts.UNFIT)
+        return replace(result, reason=Refusal(RefusalKind.NO_LOGARITHM))
     ratios = block_ratios(grid, arm, base)
     result = replace(result, n_blocks=len(ratios.logs))
     if result.n_blocks > 1:
@@ -118,11 +110,11 @@ def _steady(
     rows = round_ratios(grid, arm, base)
     blocks = [present for row in rows if (present := row[~np.isnan(row)]).size]
     if all(block.size == 1 for block in blocks):
-        return replace(result, reason=NoParts.ONE_ROUND)
+        return replace(result, reason=Refusal(RefusalKind.ONE_ROUND))
     try:
         parts = components(blocks)
     except NoAnswer as error:
-        return replace(result, reason=str(error))
+        return replace(result, reason=error.refusal)
     rounds = max(1, round(parts.rounds))
     now = standard_error(parts, blocks=parts.n_blocks, rounds=rounds)
     return replace(

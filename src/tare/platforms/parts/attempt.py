@@ -22,7 +22,7 @@ LIMIT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class TrialSite:
-    """Where a detection's trial sandbox runs: folder, control group, and the owner of all else that it makes."""
+    """Where a detection's sandbox runs: folder, control group, and the owner of all else that it makes."""
 
     folder: Path
     group: cgroup.Group

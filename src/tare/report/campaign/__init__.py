@@ -1,1 +1,1 @@
-"""A campaign's report as data, as tables in a terminal, and as figures for the page's script."""
+"""The report on a campaign: built from its file, in a terminal, and its part of the page."""

@@ -9,7 +9,7 @@ from tare.analysis.comparisons.verdicts import Reason
 from tare.estimates.overhead import ratio_of
 from tare.footprint.model import Call
 from tare.model import Direction
-from tare.report.campaign.model import (
+from tare.report.model import (
     AnswerReport,
     DimensionReport,
     PlatformFacts,
@@ -17,8 +17,8 @@ from tare.report.campaign.model import (
     ResultReport,
     SettlingReport,
 )
+from tare.report.model.surface import SurfacesReport
 from tare.report.sentences.answers import Exposed, Shown, clause, command, figure, sentences
-from tare.report.surface.model import SurfacesReport
 
 
 def answers_of(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tare.report.formats.svg import Axis, Drawing, axis_over, plain
+from tare.report.parts.svg import Axis, Drawing, axis_over, plain
 
 #: As wide as a phone, so that its text is still read there.
 _WIDTH, _HEIGHT, _LEFT = 430.0, 270.0, 52.0

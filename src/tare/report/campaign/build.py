@@ -22,7 +22,8 @@ from tare.literature import Scale
 from tare.model import Family, Mode
 from tare.report.campaign.answers import answers_of
 from tare.report.campaign.curves import curve_reports
-from tare.report.campaign.model import (
+from tare.report.footprint.build import Asked, Exposures, footprints_report, of_store
+from tare.report.model import (
     SCHEMA,
     BesideReport,
     Contamination,
@@ -42,7 +43,6 @@ from tare.report.campaign.model import (
     SettingReport,
     UnmarkedReport,
 )
-from tare.report.footprint.build import Asked, Exposures, footprints_report, of_store
 from tare.report.sentences.fairness import UNFAIR, fact_text, mtu_remark
 from tare.report.sentences.notes import DISTURBANCES, NO_FLOOR, Place, dependence_note, sentence
 from tare.report.sentences.verdicts import Subject, verdict_text

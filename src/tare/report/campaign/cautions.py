@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tare.analysis.comparisons.verdicts import REFUSED, Kind
-from tare.report.campaign.model import Report
+from tare.report.model import Report
 from tare.report.sentences.notes import CAUTIONS, INVALID, REFUSED_FIGURES
 
 

@@ -2,62 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
-from tare.analysis.comparisons.verdicts import REFUSED, Kind, Side
+from tare.analysis.comparisons.verdicts import REFUSED, Kind
 from tare.analysis.trust.findings import FindingKind
 from tare.estimates.intervals import Interval
 from tare.model import Direction
-from tare.report.campaign.model import PlatformReport, Report, ResultReport
+from tare.report.model import PlatformReport, ResultReport
 from tare.report.sentences.numbers import DOTS, amount_range, decimals, percent, quantity, signed, times_range
+from tare.report.sentences.signs import MARKS, MEANINGS, UNSURE, Look, look
 from tare.report.sentences.verdicts import TIMES_FROM
 from tare.report.sentences.wording import wording
-
-#: Shown by a cell without a figure.
-EMPTY = "–"
-
-
-class Open(StrEnum):
-    """A difference is certain (99 %), but it may be smaller or larger than the margin."""
-
-    SURELY_WORSE = "surely-worse"
-    SURELY_BETTER = "surely-better"
-
-
-#: A verdict as tables show it: "inconclusive" is split into a certain difference of open size, and no answer at all.
-Look = Kind | Open
-
-#: Each look has a mark of its own besides its colour. Filled: beyond the margin; hollow: whether beyond it is open.
-MARKS: Mapping[Look, str] = {
-    Kind.BASELINE: "",
-    Kind.SLOWER: "▲",
-    Kind.FASTER: "▼",
-    Open.SURELY_WORSE: "△",
-    Open.SURELY_BETTER: "▽",
-    Kind.EQUIVALENT: "=",
-    Kind.TYPICAL: "≈",
-    Kind.INCONCLUSIVE: "?",
-    Kind.INVALID: "!",
-    Kind.NO_DATA: EMPTY,
-}
-
-#: Stands beside a figure whose verdict does not survive the correction for the number of figures.
-UNSURE = "†"
-
-#: What each look means, in the order of the legend: a short name, and the rest of the sentence.
-MEANINGS: Mapping[Look, tuple[str, str]] = {
-    Kind.SLOWER: ("worse", "than the baseline by more than the margin"),
-    Kind.FASTER: ("better", "by more than the margin"),
-    Open.SURELY_WORSE: ("surely worse", "but open whether by more than the margin"),
-    Open.SURELY_BETTER: ("surely better", "but open whether by more than the margin"),
-    Kind.EQUIVALENT: ("equivalent", "within the margin"),
-    Kind.TYPICAL: ("equivalent so far", "in all runs seen, which are too few to exclude rare slow ones"),
-    Kind.INCONCLUSIVE: ("cannot tell", "from so few or so noisy blocks, or with so many failures"),
-    Kind.INVALID: ("invalid", "since the two baseline arms differ, or the ratio drifts"),
-    Kind.NO_DATA: ("no figure", ""),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +35,6 @@ class Cell:
     def spoken(self) -> str:
         """The mark in words, for screen readers."""
         return MEANINGS[self.look][0] if self.look in MEANINGS else ""
-
-
-def look(platform: PlatformReport) -> Look:
-    """How a platform's verdict is shown."""
-    if platform.verdict is Kind.INCONCLUSIVE and platform.certain is not None:
-        return Open.SURELY_WORSE if platform.certain is Side.WORSE else Open.SURELY_BETTER
-    return platform.verdict
 
 
 def cell(result: ResultReport, platform: PlatformReport) -> Cell:
@@ -120,29 +68,6 @@ def _warnings(platform: PlatformReport) -> tuple[str, ...]:
 
 def _no_interval(platform: PlatformReport) -> str:
     return "1 block" if platform.n_blocks == 1 else "no interval"
-
-
-def together(report: Report) -> str:
-    """A sentence on all verdicts together: how many chance would give, and how many survive; "" without a verdict."""
-    many = report.multiplicity
-    if many is None or not many.n_rows:
-        return ""
-    text = (
-        f"Of {many.n_rows} figures {many.n_different} are worse or better; if no platform differed, chance alone would"
-        f" make {_few(many.by_chance)} so."
-    )
-    unsure = many.n_different - many.n_different_sure
-    if unsure:
-        text += f" {UNSURE} take as a hint: {unsure} of them may be chance (Holm's correction over all figures)."
-    elif many.n_different:
-        text += " All of them survive Holm's correction over all figures."
-    if many.n_equivalent:
-        text += f" Of {many.n_equivalent} equivalents {many.n_equivalent_sure} survive it."
-    return text
-
-
-def _few(number: float) -> str:
-    return f"about {number:.1f}" if number >= 0.05 else "none"
 
 
 def _unsure(platform: PlatformReport) -> str:

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from tare.analysis.answers import Dimension, State
 from tare.errors import UsageError
-from tare.report.campaign.model import AnswerReport, DimensionReport, Report
+from tare.report.model import AnswerReport, DimensionReport, Report
 from tare.report.sentences.numbers import quantity
 
 _ASK = re.compile(r"([a-z]+)(?:<([0-9]+(?:\.[0-9]+)?)\s*([%a-zA-Z]*)|=(no))")

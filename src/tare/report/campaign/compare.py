@@ -13,11 +13,13 @@ from rich.table import Table
 from rich.text import Text
 
 from tare.analysis.comparisons.compare import Compared, Test
+from tare.analysis.refusals import Refusal
 from tare.clean import clean
 from tare.estimates.intervals import Interval
 from tare.model import Direction
-from tare.report.sentences.comparisons import NO_RATIOS, PROCEDURES, no_comparison, unanswered_text
+from tare.report.sentences.comparisons import PROCEDURES
 from tare.report.sentences.numbers import signed_range
+from tare.report.sentences.refusals import NO_RATIOS, refusal_text
 
 SCHEMA = "tare.compare/1"
 #: A pair with a smaller p, adjusted for all pairs, is printed bold.
@@ -32,16 +34,21 @@ def to_data(compared: Sequence[Compared]) -> dict[str, Any]:
 def _data(compared: Compared) -> dict[str, Any]:
     """The comparison's fields, with sentences in place of codes."""
     data = asdict(compared)
-    data["reason"] = None if compared.reason is None else no_comparison(compared.reason)
+    data["reason"] = _why(compared.reason)
     data["left_out"] = dict.fromkeys(compared.left_out, NO_RATIOS)
-    for test in data["tests"]:
-        test |= {part: PROCEDURES[test[part]] for part in ("overall", "pairwise")}
+    for test, as_data in zip(compared.tests, data["tests"], strict=True):
+        as_data |= {"overall": PROCEDURES[test.overall], "pairwise": PROCEDURES[test.pairwise]}
+        as_data |= {"reason": _why(test.reason), "pairs_reason": _why(test.pairs_reason)}
     if compared.pairs is not None:
         data["pairs"]["unanswered"] = [
-            {"first": pair.first, "second": pair.second, "reason": unanswered_text(pair)}
+            {"first": pair.names[0], "second": pair.names[1], "reason": refusal_text(pair)}
             for pair in compared.pairs.unanswered
         ]
     return data
+
+
+def _why(refusal: Refusal | None) -> str | None:
+    return None if refusal is None else refusal_text(refusal)
 
 
 def render(compared: Sequence[Compared]) -> Group:
@@ -55,7 +62,7 @@ def render(compared: Sequence[Compared]) -> Group:
 
 def _metric(comparison: Compared) -> Iterator[RenderableType]:
     if comparison.reason is not None:
-        yield _none(no_comparison(comparison.reason))
+        yield _none(refusal_text(comparison.reason))
     elif comparison.pairs is not None:
         left_out = f", {comparison.pairs.n_left_out} more with some platforms" if comparison.pairs.n_left_out else ""
         yield Text(
@@ -63,14 +70,14 @@ def _metric(comparison: Compared) -> Iterator[RenderableType]:
             style="dim",
         )
         yield _table([(p.first, p.second, p.difference, p.p) for p in comparison.pairs.pairs], comparison.direction)
-        yield from (_none(unanswered_text(pair)) for pair in comparison.pairs.unanswered)
+        yield from (_none(refusal_text(pair)) for pair in comparison.pairs.unanswered)
     for test in comparison.tests:
         overall, pairwise = PROCEDURES[test.overall], PROCEDURES[test.pairwise]
         yield Text(f"{overall}: {_overall(test)}; pairs by {pairwise}", style="dim")
         if test.pairs_reason is None:
             yield _table([(p.first, p.second, p.difference, p.p) for p in test.pairs], comparison.direction)
         else:
-            yield _none(f"{pairwise}: {test.pairs_reason}")
+            yield _none(f"{pairwise}: {refusal_text(test.pairs_reason)}")
     if comparison.reason is None:
         yield from (_none(f"{name}: {NO_RATIOS}") for name in comparison.left_out)
 
@@ -82,7 +89,7 @@ def _none(reason: str) -> Text:
 def _overall(test: Test) -> str:
     result = test.result
     if result is None:
-        return f"no answer ({clean(test.reason or '')})"
+        return f"no answer ({clean(_why(test.reason) or '')})"
     if result.df_within is None:
         return f"chi-squared {result.statistic:.2f} on {result.df_between:g}, p {_p(result.p)}"
     return f"F {result.statistic:.2f} on {result.df_between:g} and {result.df_within:.1f}, p {_p(result.p)}"

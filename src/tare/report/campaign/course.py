@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from tare.analysis.trust.contamination import LIMITS, Disturbance
 from tare.report.campaign.figures import POINT_LIMIT, wants_log
-from tare.report.campaign.model import ResultReport, SegmentReport
-from tare.report.formats.svg import Axis, Drawing, axis_over, draw_axis, plain, row_labels
+from tare.report.model import ResultReport, SegmentReport
+from tare.report.parts.svg import Axis, Drawing, axis_over, draw_axis, plain, row_labels
+from tare.report.sentences.captions import LANES, samples_by_block
 from tare.report.sentences.numbers import span
 
 _WIDTH = 1060.0
@@ -25,13 +26,13 @@ _BLOCKS = 30
 _WINDOWS = 500
 #: More spans of trials than this are drawn as whole blocks.
 _SPANS = 1_500
-#: What the lanes show, and the least that their axis holds.
-_LANES: Mapping[Disturbance, tuple[str, float]] = {
-    Disturbance.STEAL: ("time that the hypervisor below took, % of the measured CPUs", 0.05),
-    Disturbance.FOREIGN_CPU: ("other programs, % of the measured CPUs", 0.10),
-    Disturbance.SIBLING: ("other programs on the other threads of their cores, %", 0.10),
-    Disturbance.MEMORY_PRESSURE: ("time in which somebody waited for memory, %", 0.02),
-    Disturbance.SWAP: ("pages swapped a second", 512.0),
+#: The least that a lane's axis holds.
+_LEAST: Mapping[Disturbance, float] = {
+    Disturbance.STEAL: 0.05,
+    Disturbance.FOREIGN_CPU: 0.10,
+    Disturbance.SIBLING: 0.10,
+    Disturbance.MEMORY_PRESSURE: 0.02,
+    Disturbance.SWAP: 512.0,
 }
 #: These lanes are drawn even where nothing happened.
 _ALWAYS = (Disturbance.STEAL, Disturbance.FOREIGN_CPU)
@@ -54,8 +55,7 @@ def course(result: ResultReport, samples: pl.DataFrame) -> Drawing | None:
     drawing = Drawing(_WIDTH, height, f"every sample by start and round: {result.metric_title}, {result.unit}")
     left = row_labels(drawing, [name for name, _ in arms], 22, _ARM)
     values = finite["value"].to_list()
-    rows = f"{result.unit}, in each row from {min(values):,.4g} to {max(values):,.4g}"
-    drawing.text(left, 10, f"{rows}; blocks from left to right, each with fresh instances; rounds within", "soft")
+    drawing.text(left, 10, samples_by_block(result.unit, min(values), max(values)), "soft")
     across = Axis(0, len(blocks), left, _WIDTH - 12)
     step = -(-len(blocks) // _BLOCKS)
     for at in range(0, len(blocks), step):
@@ -168,7 +168,7 @@ class _Work:
 def _binned(windows: pl.DataFrame, work: _Work) -> pl.DataFrame:
     """Columns: edge (seconds of work at the end), and a mean of each disturbance, weighted by time."""
     together = max(1, -(-windows.height // _WINDOWS))
-    names = [each.value for each in _LANES]
+    names = [each.value for each in _LEAST]
     ends = pl.Series("edge", work.since(windows["end"].to_numpy()))
     numbered = windows.with_columns(ends).with_row_index("row").with_columns(pl.col("row") // together)
     weighted = [
@@ -181,13 +181,13 @@ def _binned(windows: pl.DataFrame, work: _Work) -> pl.DataFrame:
 
 
 def _lanes(binned: pl.DataFrame) -> Iterator[_Lane]:
-    for disturbance, (label, least) in _LANES.items():
+    for disturbance, least in _LEAST.items():
         values = binned[disturbance.value].cast(pl.Float64).fill_null(float("nan")).to_numpy()
         finite = values[np.isfinite(values)]
         seen = bool(finite.size) and bool(finite.max() > 0)
         if seen or (disturbance in _ALWAYS and finite.size):
             top = max(least, float(finite.max()))
-            yield _Lane(label, values, top, LIMITS[disturbance.value], disturbance is not Disturbance.SWAP)
+            yield _Lane(LANES[disturbance], values, top, LIMITS[disturbance.value], disturbance is not Disturbance.SWAP)
 
 
 def _draw_lane(drawing: Drawing, lane: _Lane, edges: Sequence[float], top: float) -> None:

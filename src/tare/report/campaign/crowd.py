@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tare import lazily
 from tare.report.campaign.bands import Curves, Point
-from tare.report.campaign.model import ResultReport
+from tare.report.model import ResultReport
 
 if TYPE_CHECKING:
     from scipy import stats

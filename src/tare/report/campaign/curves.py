@@ -11,8 +11,8 @@ from rich.text import Text
 from tare.analysis.curves import Curve, Estimate, PlatformCurve, Point
 from tare.clean import clean
 from tare.report.campaign import bands
-from tare.report.campaign.model import CurveReport, EstimateReport, PlatformCurveReport, PointReport
-from tare.report.formats.svg import Drawing
+from tare.report.model import CurveReport, EstimateReport, PlatformCurveReport, PointReport
+from tare.report.parts.svg import Drawing
 from tare.report.sentences import curves as words
 
 

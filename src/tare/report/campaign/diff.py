@@ -12,11 +12,11 @@ from rich.table import Table
 from rich.text import Text
 
 from tare.analysis.comparisons.diff import Change, Diff, Outcome
-from tare.analysis.comparisons.sides import Way
 from tare.clean import clean
-from tare.report.formats.escape import markdown
+from tare.report.parts.escape import markdown
 from tare.report.sentences.diff import (
     MARKS,
+    TOGETHER,
     absent,
     alike,
     changed,
@@ -24,6 +24,7 @@ from tare.report.sentences.diff import (
     explained,
     figure,
     heading,
+    intervals,
     unchanged,
     values,
     why,
@@ -31,13 +32,6 @@ from tare.report.sentences.diff import (
 
 SCHEMA = "tare.diff/1"
 _STYLES = {Outcome.REGRESSION: "bold red", Outcome.OPEN: "yellow", Outcome.FINE: "green"}
-#: Why the interval is wider than that of a single figure.
-_TOGETHER = "Intervals (95 %) hold for all figures at once; a regression survives Holm's correction over all of them."
-#: What the interval is where instructions were counted.
-_RANGES = (
-    "Ranges are over the repeats of both sides, each a machine whose kernel had other random numbers; no test is made."
-)
-_SINGLE = "A side has one machine: what other random numbers make of it is not known (tare footprint --repeats 5)."
 
 
 def render(diff: Diff, *, every: bool = False) -> Group:
@@ -56,18 +50,10 @@ def render(diff: Diff, *, every: bool = False) -> Group:
     parts += [Text(unchanged(rest), style="dim")] if rest else []
     parts += [Text(clean(f"Not compared: {absent(entry)}"), style="dim") for entry in diff.absent]
     parts += [
-        Text(_intervals(diff), style="dim"),
+        Text(intervals(diff), style="dim"),
         Text(clean(conclusion(diff)), style=_STYLES[diff.outcome]),
     ]
     return Group(*parts)
-
-
-def _intervals(diff: Diff) -> str:
-    """What the intervals are, and where they are none."""
-    if diff.way is not Way.INSTRUCTIONS:
-        return _TOGETHER
-    single = any(min(change.n_old, change.n_new) == 1 for change in diff.changes)
-    return f"{_RANGES} {_SINGLE}" if single else _RANGES
 
 
 def _noteworthy(change: Change) -> bool:
@@ -94,7 +80,7 @@ def to_markdown(diff: Diff) -> str:
     lines += [f"{markdown(alike(diff))}.", ""]
     if diff.absent:
         lines += [f"Not compared: {markdown('; '.join(map(absent, diff.absent)))}.", ""]
-    return "\n".join([*lines, _TOGETHER, ""])
+    return "\n".join([*lines, TOGETHER, ""])
 
 
 def _rows(changes: list[Change]) -> Iterator[str]:

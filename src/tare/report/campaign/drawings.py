@@ -8,11 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from markupsafe import Markup
 
 from tare.analysis.answers import Dimension, State
-from tare.report.campaign.figures import Figure
-from tare.report.campaign.model import Report
 from tare.report.footprint.drawings import upset
-from tare.report.formats.svg import LETTER, Axis, Drawing, axis_over, circle, draw_axis, join, plain, row_labels
-from tare.report.sentences.answers import DIMENSIONS, EXPOSURE
+from tare.report.model import Report
+from tare.report.parts.svg import LETTER, Axis, Drawing, Figure, axis_over, circle, draw_axis, join, plain, row_labels
+from tare.report.sentences.dimensions import DIMENSIONS, EXPOSURE
 from tare.report.sentences.numbers import quantity
 
 _ROW = 26

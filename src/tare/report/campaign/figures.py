@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from tare.analysis import CPU_COST
-from tare.report.campaign.cells import cell, look
-from tare.report.campaign.model import PlatformReport, Report, ResultReport
+from tare.report.campaign.cells import cell
+from tare.report.model import PlatformReport, Report, ResultReport
+from tare.report.parts.svg import Figure
+from tare.report.sentences.signs import look
 
 #: Most points of one plot; more are thinned out evenly, and the plot says so.
 POINT_LIMIT = 3_000
@@ -20,8 +21,6 @@ _FAR_PERCENT = 50.0
 
 #: The metrics that are parts of a start, in their order.
 PARTS = ("runtime", "kernel", "userspace", "agent")
-
-Figure = dict[str, Any]
 
 
 def metric_figure(report: Report, result: ResultReport, samples: pl.DataFrame) -> Figure:
@@ -107,15 +106,6 @@ def floor_figure(report: Report) -> Figure:
                 }
             )
     return {"kind": "floor", "rows": rows, "baseline": report.baseline}
-
-
-def note_of(figure: Figure) -> str:
-    """The note below a plot: whether all samples are shown."""
-    if figure["shown"] < figure["total"]:
-        return (
-            f"{figure['shown']:,} of {figure['total']:,} samples shown, evenly chosen; all of them are in the raw data."
-        )
-    return f"All {figure['total']:,} samples shown."
 
 
 def _interval(result: ResultReport, platform: PlatformReport) -> Figure:

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 
 from tare.analysis.comparisons.diff import Change, Diff, Outcome
 from tare.clean import clean
-from tare.report.formats.escape import github, xml
+from tare.report.parts.escape import github, xml
 from tare.report.sentences.diff import OUTCOMES, changed, conclusion, figure, heading, values, why
 
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"

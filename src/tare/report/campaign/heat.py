@@ -6,29 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tare.analysis.answers import Dimension, State
-from tare.report.campaign.cells import EMPTY
 from tare.report.campaign.choose import Amount, amount, by_cost, isolating
-from tare.report.campaign.model import AnswerReport, DimensionReport, Report
-from tare.report.sentences.answers import DIMENSIONS, EXPOSURE, EXPOSURE_MEANING, MEANINGS
-from tare.report.sentences.numbers import percent
+from tare.report.model import AnswerReport, DimensionReport, Report
+from tare.report.sentences.dimensions import DIMENSIONS, EXPOSURE, EXPOSURE_MEANING, MARKS, MEANINGS, WORDS
+from tare.report.sentences.numbers import EMPTY, percent
 
-MARKS: Mapping[State, str] = {
-    State.WORSE: "▲",
-    State.BETTER: "▼",
-    State.ALIKE: "=",
-    State.OPEN: "?",
-    State.ONCE: "·",
-    State.NONE: EMPTY,
-}
-#: What each mark says, for the legend and for who hears the page.
-WORDS: Mapping[State, str] = {
-    State.WORSE: "worse for sure",
-    State.BETTER: "better for sure",
-    State.ALIKE: "equivalent within the margin",
-    State.OPEN: "cannot tell yet",
-    State.ONCE: "seen in one block only",
-    State.NONE: "no figure",
-}
 #: From which `felt` on a cell is shaded how deeply: a little, clearly, much.
 _SHADES = (0.03, 0.2, 0.8)
 

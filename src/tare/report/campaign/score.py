@@ -14,7 +14,7 @@ from rich.text import Text
 from tare.analysis.studies.profile import Profile
 from tare.analysis.studies.sheet import Sheet
 from tare.clean import clean
-from tare.report.campaign.cells import EMPTY
+from tare.report.sentences.numbers import EMPTY
 
 SCHEMA = "tare.score/1"
 

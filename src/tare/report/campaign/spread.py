@@ -14,18 +14,16 @@ from rich.text import Text
 from tare.analysis.trust.change_points import ChangePoint
 from tare.analysis.trust.steadiness import Steadiness, Trajectory
 from tare.clean import clean
-from tare.report.campaign.cells import EMPTY
-from tare.report.sentences.comparisons import no_parts
-from tare.report.sentences.numbers import percent, quantity
+from tare.report.sentences.comparisons import SPREAD
+from tare.report.sentences.numbers import EMPTY, percent, quantity
+from tare.report.sentences.refusals import refusal_text
 
 SCHEMA = "tare.spread/1"
 
 
 def to_data(spreads: Sequence[Steadiness], trajectories: Sequence[Trajectory]) -> dict[str, Any]:
     """The data of ``tare spread --json``; variances are of natural logarithms of ratios to the baseline."""
-    results = [
-        asdict(spread) | {"reason": None if spread.reason is None else no_parts(spread.reason)} for spread in spreads
-    ]
+    results = [asdict(spread) | {"reason": spread.reason and refusal_text(spread.reason)} for spread in spreads]
     rows = {"results": results, "trajectories": [asdict(trajectory) for trajectory in trajectories]}
     return {"schema": SCHEMA, **rows}
 
@@ -38,14 +36,7 @@ def render(spreads: Sequence[Steadiness], trajectories: Sequence[Trajectory], ba
         parts += [Text(f"{clean(key[0])}: {clean(key[1])}", style="bold"), _spreads(rows, baseline), Text()]
     if trajectories:
         parts += [Text("Within trials: medians over the blocks, by iteration", style="bold"), _lines(trajectories)]
-    parts.append(
-        Text(
-            "Standard deviations of the ratio to the baseline: of a block; of starts, which only more blocks make up "
-            "for; of rounds within a start. Best rounds: of a block, for the same time. Changes: the block or "
-            "iteration from which on figures differ (E-divisive, 1 % false alarms).",
-            "dim",
-        )
-    )
+    parts.append(Text(SPREAD, "dim"))
     return Group(*parts)
 
 
@@ -71,7 +62,7 @@ def _spreads(rows: Sequence[Steadiness], baseline: str) -> Table:
             _changes(row.changes, "block"),
         )
     if all(row.parts is None for row in rows) and rows[0].reason:
-        table.caption = f"no parts: {no_parts(rows[0].reason)}"
+        table.caption = f"no parts: {refusal_text(rows[0].reason)}"
         table.caption_justify = "left"
     return table
 

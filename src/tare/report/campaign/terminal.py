@@ -18,17 +18,18 @@ from tare.analysis.comparisons.verdicts import REFUSED, Kind
 from tare.analysis.trust.findings import FindingKind
 from tare.clean import clean
 from tare.model import Design, Direction
-from tare.report.campaign.cells import EMPTY, MARKS, MEANINGS, Cell, Look, Open, baseline_cell, cell, look, together
+from tare.report.campaign.cells import Cell, baseline_cell, cell
 from tare.report.campaign.choose import Asked, against, by_cost
 from tare.report.campaign.curves import render_curves
-from tare.report.campaign.heat import MARKS as HEAT_MARKS
-from tare.report.campaign.heat import WORDS as HEAT_WORDS
 from tare.report.campaign.heat import Heat, heat
-from tare.report.campaign.model import Report, ResultReport
 from tare.report.footprint.terminal import render as render_footprints
-from tare.report.sentences.answers import heat_note
-from tare.report.sentences.notes import caution_counts, cpus_note, daemons_note, rights_note
-from tare.report.sentences.numbers import percent, span
+from tare.report.model import Report, ResultReport
+from tare.report.sentences import dimensions
+from tare.report.sentences.captions import SIDE_BY_SIDE, newer_note
+from tare.report.sentences.host import cpus_note, daemons_note, rights_note
+from tare.report.sentences.notes import caution_counts, unchanged_note, wide_floors_note
+from tare.report.sentences.numbers import EMPTY, percent, span
+from tare.report.sentences.signs import MARKS, MEANINGS, Look, Open, how_to_read, look, together
 from tare.report.study.beside import render as render_beside
 from tare.report.surface.terminal import part as render_surfaces
 
@@ -89,7 +90,7 @@ def render_all(reports: list[Report], *, width: int = 100, every_metric: bool = 
     for report in reports:
         parts += [render(report, width=width, every_metric=every_metric, cautions=cautions), Text()]
     if len(reports) > 1:
-        parts.append(_text("Several campaigns are shown side by side: nothing is pooled over them.", "dim"))
+        parts.append(_text(SIDE_BY_SIDE, "dim"))
     return Group(*parts)
 
 
@@ -102,8 +103,8 @@ def _heat_table(shown: Heat, baseline: str, width: int) -> Iterator[RenderableTy
         lines.append([_text(row.platform, "bold"), _text(row.needs), *cells])
     for chosen in _groups(lines, 1, width):
         yield _table(lines, chosen, set())
-    marks = "; ".join(f"{HEAT_MARKS[state]} {HEAT_WORDS[state]}" for state in shown.states)
-    yield _text(f"{heat_note(clean(baseline))} {marks}.", "dim")
+    marks = "; ".join(f"{dimensions.MARKS[state]} {dimensions.WORDS[state]}" for state in shown.states)
+    yield _text(f"{dimensions.heat_note(clean(baseline))} {marks}.", "dim")
 
 
 def _text(text: str, style: str = "") -> Text:
@@ -167,8 +168,7 @@ def _worked(report: Report) -> str:
 
 def _newer(report: Report) -> Iterator[Text]:
     if report.unknown_fields:
-        fields = ", ".join(report.unknown_fields)
-        yield _text(f"tare {report.tare_version} wrote more than this tare knows, and shows: {fields}", "yellow")
+        yield _text(newer_note(report.tare_version, report.unknown_fields), "yellow")
 
 
 def _alone(report: Report) -> str | None:
@@ -255,16 +255,11 @@ def _cell(shown: Cell) -> Text:
 
 
 def _legend(report: Report, results: list[ResultReport]) -> Text:
-    baseline = clean(report.baseline)
     shown = {look(platform) for result in results for platform in result.platforms}
     marks = [f"{MARKS[at]} {name} {rest}".strip() for at, (name, rest) in MEANINGS.items() if at in shown]
     margins = sorted({(result.margin_percent, result.family) for result in results})
     text = Text(style="dim")
-    text.append(
-        f"Against {baseline}: in %, + is worse; 3.3 × is 3.3 times worse; with a unit: what is added. Below each its"
-        " 95 % interval over blocks. ↑ higher is better, ↓ lower."
-        f" A/A: half of that interval for {baseline} against itself, the noise of this campaign.\n"
-    )
+    text.append(f"{how_to_read(clean(report.baseline))}\n")
     text.append("Margins: " + ", ".join(f"{family} {percent(margin / 100)}" for margin, family in margins) + ".\n")
     text.append("; ".join(marks) + ".")
     if verdicts := together(report):
@@ -338,8 +333,7 @@ def _unmarked(results: list[ResultReport]) -> Iterator[str]:
         for platform in result.platforms
     )
     if same:
-        figures = "1 figure" if same == 1 else f"{same} figures"
-        yield f"Contaminated trials touch {figures} whose verdict would be the same without them"
+        yield unchanged_note(same)
 
 
 def _wide_floors(results: list[ResultReport]) -> Iterator[str]:
@@ -349,8 +343,7 @@ def _wide_floors(results: list[ResultReport]) -> Iterator[str]:
         if FindingKind.WIDE_FLOOR in kinds:
             rows.setdefault(result.workload, []).append(result.metric)
     if rows:
-        where = "; ".join(f"{workload} ({', '.join(metrics)})" for workload, metrics in rows.items())
-        yield f"The noise floor is wider than the margin: equality cannot be shown, more blocks narrow it: {where}"
+        yield wide_floors_note(rows)
 
 
 def _failures(report: Report) -> Iterator[RenderableType]:

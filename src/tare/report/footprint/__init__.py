@@ -1,1 +1,1 @@
-"""The report on footprints: as data, in a terminal and on the page."""
+"""The report on footprints: built from a file, in a terminal, and its part of the page."""

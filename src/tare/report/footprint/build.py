@@ -12,11 +12,12 @@ from tare.analysis.exposure.footprints import Exposure, Things, View
 from tare.analysis.exposure.frequencies import Frequency, frequencies
 from tare.analysis.exposure.overlaps import Place, Region, by_directory, by_file, place_of, regions
 from tare.analysis.exposure.unseen import chao2, jaccards
-from tare.analysis.inputs import NoAnswer
+from tare.analysis.refusals import NoAnswer
 from tare.errors import UsageError
 from tare.footprint.model import Footprint, Level, Phase
 from tare.report.footprint.instructions import instructions_report
-from tare.report.footprint.model import (
+from tare.report.footprint.stacks import stacks_report
+from tare.report.model.footprint import (
     AttackProfileReport,
     DirectoryReport,
     FileReport,
@@ -30,7 +31,7 @@ from tare.report.footprint.model import (
     RegionReport,
     SetReport,
 )
-from tare.report.footprint.stacks import stacks_report
+from tare.report.sentences.refusals import refusal_text
 from tare.report.study.beside_lines import STUDY, beside_lines
 from tare.store import Store
 
@@ -41,6 +42,8 @@ TOP = 12
 
 #: The levels that are counted as sets; stacks are samples, instructions amounts.
 SETS = (Level.SYSCALLS, Level.FUNCTIONS, Level.LINES)
+
+_FIX = "CSV with the columns name and file: do_mmap,mm/mmap.c"
 
 Exposures = Mapping[Level, Exposure]
 
@@ -56,17 +59,16 @@ class Asked:
 
 def read_files(file: Path) -> dict[str, str]:
     """Source files of functions from a CSV file with the columns name and file. Raises `UsageError`."""
-    fix = "CSV with the columns name and file: do_mmap,mm/mmap.c"
     try:
         with file.open(encoding="utf-8", newline="") as text:
             rows = csv.DictReader(text)
             if set(rows.fieldnames or ()) != {"name", "file"}:
-                raise UsageError(f"{file} has not the two columns name and file", fix=fix)
+                raise UsageError(f"{file} has not the two columns name and file", fix=_FIX)
             return {row["name"]: row["file"] for row in rows}
     except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}", fix=fix) from error
+        raise UsageError(f"{file} cannot be read: {error.strerror}", fix=_FIX) from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"{file} is not text: {error}", fix=fix) from error
+        raise UsageError(f"{file} is not text: {error}", fix=_FIX) from error
 
 
 def exposures(footprints: Iterable[Footprint], platforms: Iterable[str] = ()) -> Exposures:
@@ -193,7 +195,7 @@ def _set(
     try:
         shares, estimate = jaccards(repeats), chao2(repeats)
     except NoAnswer as error:
-        why = str(error)
+        why = refusal_text(error.refusal)
     return SetReport(
         platform=platform,
         view=view,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tare.report.campaign.figures import Figure
-from tare.report.formats.svg import LETTER, Axis, Drawing, circle, plain
+from tare.report.parts.svg import LETTER, Axis, Drawing, Figure, circle, plain
 
 
 def upset(figure: Figure) -> Drawing:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from tare.analysis.exposure.overlaps import PAPER_DIRECTORIES, Region, shared
 from tare.footprint.model import Phase
-from tare.report.campaign.figures import Figure
-from tare.report.footprint.model import LevelReport, Phases, RegionReport
 from tare.report.footprint.venn import Venn, venn
+from tare.report.model.footprint import LevelReport, Phases, RegionReport
+from tare.report.parts.svg import Figure
+from tare.report.sentences import footprints as words
 
 #: Most bars of one UpSet plot; for the rest only their number is shown.
 BARS = 20
@@ -104,15 +105,8 @@ def upset(names: Sequence[str], regions: Mapping[Region, int]) -> Figure:
 
 def note_of(overlap: Overlap) -> str:
     """How to read the figures, and what they leave out."""
-    sentences = ["A bar is a region: what exactly the platforms with a filled dot below it ran, and no other."]
-    if overlap.bars["hidden"]:
-        hidden, hidden_count = overlap.bars["hidden"], overlap.bars["hidden_things"]
-        sentences.append(f"{hidden:,} smaller regions with {hidden_count:,} things in all are not drawn.")
-    if overlap.diagrams:
-        three = len(overlap.bars["platforms"]) > 2
-        more = "; that of what all three share is not always" if three else ""
-        sentences.append(f"In the circles, areas of sets and of what two of them share are in proportion{more}.")
-    return " ".join(sentences)
+    bars = overlap.bars
+    return words.regions(len(bars["platforms"]), bars["hidden"], bars["hidden_things"], circles=bool(overlap.diagrams))
 
 
 def diagrams(names: Sequence[str], regions: Mapping[Region, int], all_names: Sequence[str]) -> list[Venn]:

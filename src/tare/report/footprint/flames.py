@@ -9,9 +9,9 @@ from tare.analysis.exposure.footprints import Exposure, Pool
 from tare.analysis.exposure.stacks import tree
 from tare.clean import clean
 from tare.footprint.model import Phase, Scope
-from tare.report.campaign.figures import Figure
-from tare.report.footprint.model import FootprintsReport, StacksReport
 from tare.report.footprint.stacks import cases
+from tare.report.model.footprint import FootprintsReport, StacksReport
+from tare.report.parts.svg import Figure
 
 #: Frames with a smaller share of the samples are less than a pixel wide.
 MIN = 0.0008

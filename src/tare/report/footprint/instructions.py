@@ -8,7 +8,7 @@ from tare.analysis.exposure import instructions
 from tare.analysis.exposure.footprints import Exposure
 from tare.analysis.exposure.instructions import OWN_COMMAND, Amount
 from tare.footprint.model import Footprint, Phase, Scope
-from tare.report.footprint.model import AmountReport, CacheReport, CodeReport, CommandReport, InstructionsReport
+from tare.report.model.footprint import AmountReport, CacheReport, CodeReport, CommandReport, InstructionsReport
 
 #: How many commands are named.
 TOP = 8

@@ -12,18 +12,12 @@ from rich.text import Text
 from tare.analysis.exposure.instructions import REST
 from tare.clean import clean
 from tare.footprint.model import Phase
-from tare.report.campaign.cells import EMPTY
-from tare.report.footprint import words
-from tare.report.footprint.model import AmountReport, InstructionsReport
-from tare.report.sentences.numbers import scaled
+from tare.report.model.footprint import AmountReport, InstructionsReport
+from tare.report.sentences import footprints as words
+from tare.report.sentences.numbers import EMPTY, scaled
 
 #: Most commands of one row.
 _SHOWN = 5
-_COLUMNS = (
-    "Instance's: of tasks in its control groups; the others' are daemons and kernel threads. Strings: iterations of"
-    " repeated string instructions, apart. Calls: system calls. Below a row: who executed them, and which code it was:"
-    " files, and functions() of the kernel."
-)
 
 
 def render(rows: Sequence[InstructionsReport]) -> Iterator[RenderableType]:
@@ -40,7 +34,7 @@ def render(rows: Sequence[InstructionsReport]) -> Iterator[RenderableType]:
         yield Text("Instructions for one unit of work", style="bold")
         yield _units(units)
     yield Text()
-    yield Text(_COLUMNS, style="dim")
+    yield Text(words.INSTRUCTIONS_TABLE, style="dim")
     yield Text(words.INSTRUCTIONS, style="dim")
 
 

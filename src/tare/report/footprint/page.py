@@ -11,15 +11,15 @@ import polars as pl
 from tare.analysis.exposure.footprints import Exposure
 from tare.analysis.exposure.overlaps import PAPER_DIRECTORIES
 from tare.footprint.model import Level, Phase
-from tare.report.campaign.model import Report
 from tare.report.footprint import figures as footprint_figures
-from tare.report.footprint import words as footprint_words
 from tare.report.footprint.build import Exposures
 from tare.report.footprint.figures import Directory, Overlap
 from tare.report.footprint.flames import Flames, flames, folded
-from tare.report.footprint.model import DirectoryReport, FootprintsReport, FrequencyReport, LevelReport
 from tare.report.footprint.source_view import SourceFile, source_files
 from tare.report.footprint.venn import Venn
+from tare.report.model import Report
+from tare.report.model.footprint import DirectoryReport, FootprintsReport, FrequencyReport, LevelReport
+from tare.report.sentences import footprints as footprint_words
 
 #: How many directories that differ most are shown, besides top-level directories and those of the paper.
 _DIRECTORIES = 24

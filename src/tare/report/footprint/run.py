@@ -12,10 +12,11 @@ from rich.text import Text
 from tare.analysis.exposure.footprints import Exposure, Pool, View
 from tare.clean import clean
 from tare.footprint.model import IDLE, Footprint, Level, Phase, Scope
-from tare.report.footprint import instructions_terminal, stacks_terminal, words
+from tare.report.footprint import instructions_terminal, stacks_terminal
 from tare.report.footprint.build import exposures
 from tare.report.footprint.instructions import instructions_report
 from tare.report.footprint.stacks import stacks_report
+from tare.report.sentences import footprints as words
 
 #: The first platform of tables.
 _FIRST = "native"
@@ -62,7 +63,7 @@ def _tables(exposure: Exposure) -> Iterator[RenderableType]:
         yield from _table(exposure, workload)
         yield Text()
     if exposure.left is not None:
-        yield Text(f"taken off by hits: what a reading leaves by itself, {words.count(len(exposure.left))} of them")
+        yield Text(words.taken_off(len(exposure.left)))
 
 
 def rows(exposure: Exposure, workload: str | None) -> list[Row]:

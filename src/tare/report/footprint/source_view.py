@@ -8,8 +8,9 @@ from pathlib import Path
 
 from tare.analysis.exposure.footprints import Exposure, View
 from tare.errors import UsageError
-from tare.report.campaign.figures import Figure
-from tare.report.footprint.model import FileReport, LevelReport
+from tare.report.model.footprint import FileReport, LevelReport
+from tare.report.parts.svg import Figure
+from tare.report.sentences import footprints as words
 
 #: How many lines are shown before and after one that ran.
 _AROUND = 3
@@ -52,9 +53,9 @@ def _file(
         return SourceFile(report, None, "")
     text = _text(sources, report.file)
     if text is None:
-        return SourceFile(report, None, f"{report.file} is not in the source tree that was given")
+        return SourceFile(report, None, words.not_in_tree(report.file))
     if max(hits, default=0) > len(text):
-        return SourceFile(report, None, f"{report.file} has fewer lines than were counted: another version's source")
+        return SourceFile(report, None, words.other_source(report.file))
     rows = list(_rows(text, hits))
     cut = len(rows) > _MAX_ROWS
     figure = {"platforms": level.platforms, "seconds": seconds, "rows": rows[:_MAX_ROWS], "cut": cut}

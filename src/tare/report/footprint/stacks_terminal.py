@@ -10,9 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from tare.clean import clean
-from tare.footprint.model import IDLE, SAMPLES_A_SECOND, Phase, Scope
-from tare.report.footprint import words
-from tare.report.footprint.model import StacksReport
+from tare.footprint.model import IDLE, Phase, Scope
+from tare.report.model.footprint import StacksReport
+from tare.report.sentences import footprints as words
 
 #: Most names of one row.
 _SHOWN = 4
@@ -35,7 +35,7 @@ def render(rows: Sequence[StacksReport]) -> Iterator[RenderableType]:
             if row.kernel_percent:
                 yield Text.assemble(f"  {_name(row)} ", (_names(row), "dim"))
     yield Text()
-    yield Text(_legend(), style="dim")
+    yield Text(words.STACKS, style="dim")
 
 
 def _table(rows: Sequence[StacksReport]) -> Table:
@@ -66,12 +66,4 @@ def _name(row: StacksReport) -> str:
 
 def _names(row: StacksReport) -> str:
     entered, own = words.shares(row.entries, _SHOWN), words.shares(row.own_time, _SHOWN)
-    return clean(f"entered the kernel for {entered}; its functions by own time: {own}")
-
-
-def _legend() -> str:
-    return (
-        f"Samples of the processes in the instance's control groups, {SAMPLES_A_SECOND} a second and CPU; percentages"
-        " are of the samples. Lost: ticks of the clock that did not come, everybody's. Flame graphs: tare report FILE"
-        " --html; folded stacks: tare export FILE --table stacks --format folded."
-    )
+    return clean(words.stack_names(entered, own))

@@ -10,9 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from tare.clean import clean
-from tare.report.campaign.cells import EMPTY
-from tare.report.footprint import instructions_terminal, stacks_terminal, words
-from tare.report.footprint.model import FootprintsReport, LevelReport
+from tare.report.footprint import instructions_terminal, stacks_terminal
+from tare.report.model.footprint import FootprintsReport, LevelReport
+from tare.report.sentences import footprints as words
+from tare.report.sentences.numbers import EMPTY
 
 
 def render(report: FootprintsReport) -> Iterator[RenderableType]:
@@ -26,7 +27,7 @@ def render(report: FootprintsReport) -> Iterator[RenderableType]:
             yield Text(f"  {clean(note)}", style="dim")
     if report.levels:
         yield Text()
-        yield Text(_legend(report), style="dim")
+        yield Text(words.legend(report), style="dim")
     if report.stacks:
         yield from stacks_terminal.render(report.stacks)
     if report.instructions:
@@ -57,13 +58,3 @@ def _table(level: LevelReport) -> Table:
         cells += [EMPTY, EMPTY] if whole is None else [words.stability(whole), words.unseen(whole)]
         table.add_row(clean(platform), *cells)
     return table
-
-
-def _legend(report: FootprintsReport) -> str:
-    views = list(dict.fromkeys(view for level in report.levels for view in level.views))
-    meanings = "; ".join(f"{words.VIEWS[view]}: {words.MEANINGS[view]}" for view in views)
-    return (
-        f"Different things that ran at least once, all repeats together, as the union over workloads. {meanings}."
-        " Repeats share: of two repeats, what both have of what either has. There are at least: what no repeat saw"
-        " included (Chao 2, 95 % interval). What they share, where, and what differs most: --html or --json."
-    )

@@ -20,7 +20,6 @@ from typing import IO, Any
 
 from tare import __version__
 from tare.errors import UsageError
-from tare.report.campaign.model import Report, to_json
 from tare.report.formats import parquet
 from tare.report.formats.cite import bibtex, paragraph
 from tare.report.formats.columns import COLUMNS
@@ -28,6 +27,7 @@ from tare.report.formats.export import export_results
 from tare.report.formats.frames import results_frame, whole
 from tare.report.formats.html import Material, material_of, write_page
 from tare.report.formats.tables import Format, Prose, Table
+from tare.report.model import Report, to_json
 from tare.store import Store, read_store
 
 CRATE = "ro-crate-metadata.json"

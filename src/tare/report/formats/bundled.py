@@ -19,8 +19,8 @@ from typing import Any
 
 from tare.errors import StoreError, UsageError
 from tare.report.campaign.build import build
-from tare.report.campaign.model import to_json
 from tare.report.formats.bundle import CAMPAIGN, CRATE, MANIFEST, PROFILE, REPORT
+from tare.report.model import to_json
 
 #: Bytes of a member, of all together, and of what is read as text: more is nobody's campaign.
 _LARGEST, _LARGEST_ALL, _LARGEST_TEXT = 4 << 30, 8 << 30, 256 << 20

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-from tare.report.campaign.model import Report
-from tare.report.formats.escape import latex, markdown
 from tare.report.formats.tables import Prose
+from tare.report.model import Report
+from tare.report.parts.escape import latex, markdown
 from tare.report.sentences.methods import methods
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from tare.report.campaign.model import PlatformReport, ResultReport
 from tare.report.formats.tables import Table
+from tare.report.model import PlatformReport, ResultReport
 
 #: For a column whose unit is in another column of its row.
 OF_ROW = "see unit"

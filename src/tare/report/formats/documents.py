@@ -10,8 +10,8 @@ import polars as pl
 
 from tare.clean import clean
 from tare.report.formats.columns import COLUMNS
-from tare.report.formats.escape import latex, markdown
 from tare.report.formats.tables import Table
+from tare.report.parts.escape import latex, markdown
 
 _EMPTY = "\N{EN DASH}"
 #: Significant digits of a figure in a document.

@@ -16,14 +16,14 @@ import polars as pl
 
 from tare.errors import UsageError
 from tare.footprint.model import Level
-from tare.report.campaign.model import Report
 from tare.report.footprint.build import exposures
 from tare.report.footprint.flames import folded
 from tare.report.formats import documents, parquet
-from tare.report.formats.escape import FORMULA, spreadsheet
 from tare.report.formats.frames import frames, names, results_frame, rows, whole
 from tare.report.formats.overheads import of_report, overheads
 from tare.report.formats.tables import Format, Table
+from tare.report.model import Report
+from tare.report.parts.escape import FORMULA, spreadsheet
 from tare.store import Store
 
 #: LaTeX and Markdown are for people, and so long at most.

@@ -18,10 +18,10 @@ import polars as pl
 
 from tare.analysis.comparisons.verdicts import Kind
 from tare.errors import UsageError
-from tare.report.campaign.model import PlatformReport, Report, ResultReport
-from tare.report.formats.escape import xml
 from tare.report.formats.extras import load
 from tare.report.formats.tables import Picture, Show
+from tare.report.model import PlatformReport, Report, ResultReport
+from tare.report.parts.escape import xml
 from tare.report.sentences.wording import wording
 
 #: Widths of a figure in inches: one column, and a whole page of two.

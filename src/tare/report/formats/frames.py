@@ -10,9 +10,9 @@ import polars as pl
 from tare.footprint.model import Footprint, Surface
 from tare.model import Arm, TrialKey
 from tare.report.campaign.build import timed
-from tare.report.campaign.model import Report
 from tare.report.formats.columns import COLUMNS, schema
 from tare.report.formats.tables import Table
+from tare.report.model import Report
 from tare.store import Store
 
 Row = dict[str, object]

@@ -20,7 +20,7 @@ from markupsafe import Markup
 
 from tare import outputs
 from tare.analysis import CPU_COST
-from tare.analysis.inputs import NoAnswer
+from tare.analysis.refusals import NoAnswer
 from tare.analysis.studies import profile as profiles
 from tare.analysis.studies.sheet import score
 from tare.analysis.trust.contamination import other_threads, windows
@@ -30,25 +30,25 @@ from tare.report.campaign import bands, cells, course, crowd, curves, drawings, 
 from tare.report.campaign.build import report_on
 from tare.report.campaign.cautions import Caution, cautions_of
 from tare.report.campaign.choose import Pick, picks
-from tare.report.campaign.heat import MARKS as HEAT_MARKS
-from tare.report.campaign.heat import WORDS as HEAT_WORDS
 from tare.report.campaign.heat import Heat, heat
-from tare.report.campaign.model import Report, ResultReport, to_json
 from tare.report.campaign.score_page import ScoreView, score_view
 from tare.report.footprint import figures as footprint_figures
 from tare.report.footprint import page as footprint_page
 from tare.report.footprint import venn
-from tare.report.footprint import words as footprint_words
 from tare.report.footprint.build import Asked, Exposures, of_store
 from tare.report.footprint.page import FootprintView, footprint_view, tables
-from tare.report.formats.svg import Drawing
+from tare.report.model import Report, ResultReport, to_json
+from tare.report.parts.svg import Drawing, Figure
 from tare.report.sentences import curves as curve_words
-from tare.report.sentences.answers import heat_note
-from tare.report.sentences.notes import cpus_note, cpus_text, daemons_note, rights_note
-from tare.report.sentences.numbers import percent, quantity, span
+from tare.report.sentences import dimensions, signs
+from tare.report.sentences import footprints as footprint_words
+from tare.report.sentences import surfaces as surface_words
+from tare.report.sentences.captions import samples_note
+from tare.report.sentences.host import cpus_note, cpus_text, daemons_note, rights_note
+from tare.report.sentences.numbers import EMPTY, percent, quantity, span
+from tare.report.sentences.published import legend
 from tare.report.study import beside
 from tare.report.surface import page as surface_page
-from tare.report.surface import words as surface_words
 from tare.report.surface.page import SurfaceView, surface_view
 from tare.store import CampaignRecord, Store, Telemetry, read_store
 
@@ -71,7 +71,7 @@ class MetricView:
 
     result: ResultReport
     place: int  # among the report's results
-    figure: figures.Figure
+    figure: Figure
     points: str
     course: Drawing | None  # every sample by start and round, of a headline
 
@@ -84,7 +84,7 @@ class WorkloadView:
     title: str
     params: Mapping[str, object]
     metrics: list[MetricView]
-    start: figures.Figure | None
+    start: Figure | None
     crowd: list[Drawing]  # curves over the number of instances at once
     order: list[str]  # platforms with their places in the curves' colours
 
@@ -110,7 +110,7 @@ class CampaignView:
     cautions: list[Caution]
     headlines: list[ResultReport]  # those of the first table
     workloads: list[WorkloadView]
-    floor: figures.Figure
+    floor: Figure
     telemetry: Drawing | None
     score: ScoreView | None
     footprints: FootprintView | None
@@ -190,18 +190,18 @@ def environment() -> jinja2.Environment:
         "cell": cells.cell,
         "baseline_cell": cells.baseline_cell,
         "noise": cells.noise,
-        "marks": cells.MARKS,
-        "look": cells.look,
+        "marks": signs.MARKS,
+        "look": signs.look,
         "added": cells.added,
-        "meanings": cells.MEANINGS,
-        "together": cells.together,
+        "meanings": signs.MEANINGS,
+        "together": signs.together,
         "drawn": drawings.drawn,
         "curve_key": drawings.curve_key,
         "curve_drawings": curves.drawings,
         "curve_words": curve_words,
-        "heat_note": heat_note,
-        "heat_words": HEAT_WORDS,
-        "heat_marks": HEAT_MARKS,
+        "heat_note": dimensions.heat_note,
+        "heat_words": dimensions.WORDS,
+        "heat_marks": dimensions.MARKS,
         "beside_lines": beside.lines,
         "words": footprint_words,
         "surface_words": surface_words,
@@ -212,7 +212,7 @@ def environment() -> jinja2.Environment:
         "directory_rows": footprint_page.rows,
         "alone": footprint_page.alone,
         "sources_given": footprint_page.sources_given,
-        "beside_legend": beside.legend,
+        "beside_legend": legend,
         "samples_a_second": SAMPLES_A_SECOND,
     }
     return made
@@ -266,7 +266,8 @@ def _workload(report: Report, results: list[ResultReport], frames: Mapping[str, 
     for result in results:
         figure = figures.metric_figure(report, result, frames[result.metric])
         happened = course.course(result, frames[result.metric]) if result.headline else None
-        views.append(MetricView(result, report.results.index(result), figure, figures.note_of(figure), happened))
+        note = samples_note(figure["shown"], figure["total"])
+        views.append(MetricView(result, report.results.index(result), figure, note, happened))
     first = results[0]
     start = figures.start_figure(report, results, frames) if first.mode is Mode.START else None
     params = report.workload_params[first.workload]
@@ -301,11 +302,11 @@ def _own(name: str) -> str:
 
 
 def _percent(value: float | None) -> str:
-    return cells.EMPTY if value is None else percent(value / 100)
+    return EMPTY if value is None else percent(value / 100)
 
 
 def _number(value: float | None, unit: str) -> str:
-    return cells.EMPTY if value is None else quantity(value, unit)
+    return EMPTY if value is None else quantity(value, unit)
 
 
 def _when(value: float) -> str:
@@ -314,7 +315,7 @@ def _when(value: float) -> str:
 
 def _size(value: float | None) -> str:
     if value is None:
-        return cells.EMPTY
+        return EMPTY
     for unit in ("B", "KiB", "MiB"):
         if value < 1024:
             return f"{value:,.0f} {unit}"

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import Failed, TareError, attempt
-from tare.report.campaign.model import host_title
 from tare.report.formats.html import rendered
+from tare.report.model import host_title
 from tare.store import read_store
 
 #: More files are not listed, and the page says so.

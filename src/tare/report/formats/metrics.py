@@ -14,7 +14,7 @@ from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from tare.model import Status
-from tare.report.campaign.model import PlatformReport, Report, ResultReport
+from tare.report.model import PlatformReport, Report, ResultReport
 
 _FIGURE = ("workload", "metric", "platform")
 

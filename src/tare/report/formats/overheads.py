@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tare.report.campaign.build import timed
-from tare.report.campaign.model import PlatformReport, Report, ResultReport
 from tare.report.formats.documents import Cell, Document, Span
+from tare.report.model import PlatformReport, Report, ResultReport
+from tare.report.sentences.captions import overheads_note
 from tare.report.sentences.numbers import decimals, quantity
 from tare.report.sentences.wording import wording
 from tare.store import Store
@@ -57,9 +58,7 @@ def signed(value: float, digits: int) -> str:
 
 
 def _notes(report: Report) -> list[str]:
-    blocks = f"{report.blocks_done} block" + ("" if report.blocks_done == 1 else "s")
     return [
-        f"Overhead against {report.baseline} in %, positive is worse, with its 95 % interval; {blocks}. "
-        "An interval that holds zero shows no difference. With a unit: what is added.",
+        overheads_note(report.baseline, report.blocks_done),
         f"tare {report.tare_version}, campaign {report.id}, {report.file}.",
     ]

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from tare.report.campaign.model import SCHEMA, SCHEMA_MANY, ManyReports, Report
+from tare.report.model import SCHEMA, SCHEMA_MANY, ManyReports, Report
 
 
 def schema() -> dict[str, Any]:

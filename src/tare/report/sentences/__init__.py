@@ -1,5 +1,6 @@
 """The one place where what analysis returns, codes and numbers, becomes sentences; nothing reads them back.
 
-A module by what it speaks of: ``verdicts``, ``notes`` (what stands beside them), ``fairness``, ``comparisons`` (of all
-pairs, of spread), ``published`` (the studies); ``wording`` has the phrases of a metric, ``numbers`` its figures.
+A module by what it speaks of: ``verdicts``, ``signs`` (verdicts in tables), ``notes`` (what stands beside them),
+``answers`` and ``dimensions`` (of a platform as a whole), ``refusals`` (why data have no answer), ``captions`` (of
+tables and drawings); ``wording`` has the phrases of a metric, ``numbers`` its figures.
 """

@@ -11,37 +11,12 @@ from tare.analysis.answers import Answer, Dimension, Settling, Standing, State
 from tare.analysis.comparisons.verdicts import Reason
 from tare.estimates.intervals import Interval
 from tare.model import Direction
-from tare.report.campaign.model import PlatformReport, ResultReport
+from tare.report.model import PlatformReport, ResultReport
+from tare.report.sentences.dimensions import DIMENSIONS
 from tare.report.sentences.numbers import TO, amount_range, forecast, magnitude_range, percent, quantity, times_range
 from tare.report.sentences.verdicts import TIMES_FROM
 from tare.report.sentences.wording import Wording, wording
 
-DIMENSIONS: Mapping[Dimension, str] = {
-    Dimension.COMPUTE: "compute",
-    Dimension.CPU_COST: "CPU cost",
-    Dimension.MEMORY: "memory",
-    Dimension.DISK: "disk",
-    Dimension.NETWORK: "network",
-    Dimension.APPLICATIONS: "applications",
-    Dimension.SYSTEM_CALLS: "system calls",
-    Dimension.START: "start",
-    Dimension.FOOTPRINT: "memory footprint",
-}
-#: What each dimension is, for the legend.
-MEANINGS: Mapping[Dimension, str] = {
-    Dimension.COMPUTE: "speed of programs that only compute",
-    Dimension.CPU_COST: "CPU time of the whole platform for the same computing",
-    Dimension.MEMORY: "speed of memory",
-    Dimension.DISK: "speed of files",
-    Dimension.NETWORK: "throughput and latency",
-    Dimension.APPLICATIONS: "what servers get done under load",
-    Dimension.SYSTEM_CALLS: "speed of single services of the kernel",
-    Dimension.START: "time until an instance answers",
-    Dimension.FOOTPRINT: "memory that an instance takes",
-}
-#: The last column: what a tenant may ask the host's kernel for.
-EXPOSURE = "exposed kernel"
-EXPOSURE_MEANING = "system calls of the host's kernel that the tenant may make"
 #: Said of the dimension CPU cost, which names what is more.
 _COST = Wording("{} more", "{} less", "{} times as much", "{} times less")
 #: How many differences get a sentence each.
@@ -136,14 +111,6 @@ def command(settling: Settling, platform: str) -> str:
         return ""
     workloads = " ".join(f"-w {shlex.quote(name)}" for name in settling.workloads)
     return f"tare run -p {shlex.quote(platform)} {workloads} --time {minutes(settling.seconds)}m"
-
-
-def heat_note(baseline: str) -> str:
-    """What the table of platforms by dimensions shows."""
-    return (
-        f"Against {baseline}, of each dimension the worst of its figures: + is worse; 3.3 × is 3.3 times worse;"
-        " with a unit: what is added."
-    )
 
 
 def minutes(seconds: float) -> int:

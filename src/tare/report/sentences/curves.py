@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tare.report.sentences.numbers import quantity
 
 if TYPE_CHECKING:
-    from tare.report.campaign.model import CurveReport, EstimateReport
+    from tare.report.model import CurveReport, EstimateReport
 
 
 def load(shown: EstimateReport) -> str:

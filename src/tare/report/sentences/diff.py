@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tare.analysis.comparisons.diff import Absent, Change, Diff, Gap, Lack, Outcome, Piece
 from tare.analysis.comparisons.sides import Way
-from tare.report.sentences.numbers import forecast, percent, quantity, scaled, signed_range
+from tare.report.sentences.numbers import forecast, number_of, percent, quantity, scaled, signed_range
 from tare.report.sentences.verdicts import UNFIT
 
 #: A mark for each outcome, which needs no colour.
@@ -44,6 +44,15 @@ _LACKS: Mapping[Lack, str] = {
 }
 
 
+#: Why the interval is wider than that of a single figure.
+TOGETHER = "Intervals (95 %) hold for all figures at once; a regression survives Holm's correction over all of them."
+#: What the interval is where instructions were counted.
+_RANGES = (
+    "Ranges are over the repeats of both sides, each a machine whose kernel had other random numbers; no test is made."
+)
+_SINGLE = "A side has one machine: what other random numbers make of it is not known (tare footprint --repeats 5)."
+
+
 def heading(diff: Diff) -> str:
     """What is compared with what, in a line."""
     what = _WAYS[diff.way].format(baseline=diff.baseline)
@@ -58,7 +67,7 @@ def conclusion(diff: Diff) -> str:
 def counted(outcomes: Sequence[Outcome], words: Mapping[Outcome, str]) -> str:
     """How many figures had which outcome; ``words``: with ``{}`` for the number."""
     parts = [words[outcome].format(outcomes.count(outcome)) for outcome in Outcome if outcome in outcomes]
-    return f"of {'1 figure' if len(outcomes) == 1 else f'{len(outcomes)} figures'} {', '.join(parts)}"
+    return f"of {number_of(len(outcomes), 'figure')} {', '.join(parts)}"
 
 
 def figure(change: Change) -> str:
@@ -133,3 +142,11 @@ def unchanged(number: int) -> str:
     return (
         f"{number} more {'figure' if number == 1 else 'figures'} without a change that can be seen (--all shows them)"
     )
+
+
+def intervals(diff: Diff) -> str:
+    """What the intervals are, and where they are none."""
+    if diff.way is not Way.INSTRUCTIONS:
+        return TOGETHER
+    single = any(min(change.n_old, change.n_new) == 1 for change in diff.changes)
+    return f"{_RANGES} {_SINGLE}" if single else _RANGES

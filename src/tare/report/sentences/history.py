@@ -9,7 +9,7 @@ from tare.analysis.comparisons.diff import Outcome
 from tare.analysis.comparisons.history import Entry, History, LeftOut, Series, Step, Why
 from tare.analysis.comparisons.sides import Way
 from tare.report.sentences.diff import OUTCOMES, counted
-from tare.report.sentences.numbers import percent, quantity, signed
+from tare.report.sentences.numbers import number_of, percent, quantity, signed
 
 _COUNTS: Mapping[Outcome, str] = {
     Outcome.REGRESSION: "{} worse since the last change",
@@ -34,8 +34,7 @@ def heading(history: History) -> str:
     """What is shown, in a line."""
     first, last = history.entries[0], history.entries[-1]
     what = "the figures themselves" if history.way is Way.ABSOLUTE else f"overheads against {history.baseline}"
-    count = len(history.entries)
-    campaigns = f"{count} campaign" + ("" if count == 1 else "s")
+    campaigns = number_of(len(history.entries), "campaign")
     return f"{campaigns}, {day(first.created)} to {day(last.created)}: {what}; + is worse"
 
 
@@ -67,8 +66,7 @@ def step(history: History, series: Series, change: Step) -> str:
 def steps(history: History, series: Series) -> list[str]:
     """All that is said of a series, the newest change first."""
     if series.lacking:
-        plural = "" if series.lacking == 1 else "s"
-        return [f"{series.lacking} campaign{plural} more would show a change"]
+        return [f"{number_of(series.lacking, 'campaign')} more would show a change"]
     if not series.steps:
         return ["no change"]
     return [step(history, series, change) for change in reversed(series.steps)]

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tare.model import Design
-from tare.report.campaign.model import Report
-from tare.report.sentences.numbers import span
+from tare.report.model import Report
+from tare.report.sentences.numbers import number_of, span
 
 _DESIGNS: Mapping[Design, str] = {
     Design.BLOCKS: "each block started every platform afresh, in an order drawn anew from the seed {seed}",
@@ -40,9 +40,8 @@ def methods(report: Report) -> Iterator[str]:
     workloads = list(dict.fromkeys(result.workload for result in report.results))
     if workloads:
         yield f"Workloads were {_listed(workloads)}."
-    blocks = f"{report.blocks_done} block" + ("" if report.blocks_done == 1 else "s")
     how = _DESIGNS[report.design].format(seed=report.seed)
-    yield f"The campaign has {blocks} in {span(report.active_s)} of work: {how}."
+    yield f"The campaign has {number_of(report.blocks_done, 'block')} in {span(report.active_s)} of work: {how}."
     if report.design is Design.SEQUENTIAL:
         yield "Overheads are ratios of two samples side by side, of logarithms, with 95 % intervals by Welch."
     else:

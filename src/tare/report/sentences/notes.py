@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from tare.analysis.results import FloorReason, NoiseFloor, PlatformResult, Unmarked
 from tare.analysis.trust.client import BUSY
@@ -19,8 +18,7 @@ from tare.analysis.trust.contamination import (
 from tare.analysis.trust.dependence import Dependence
 from tare.analysis.trust.findings import Finding, FindingKind
 from tare.estimates.intervals import Interval
-from tare.model import NO_DAEMON
-from tare.report.sentences.numbers import percent, quantity, signed, signed_range
+from tare.report.sentences.numbers import number_of, percent, quantity, signed, signed_range
 from tare.report.sentences.verdicts import UNFIT, Subject, drift_text, kind_word, verdict_text, wide_floor
 
 #: Why a trial is marked as contaminated.
@@ -64,51 +62,15 @@ def dependence_note(seen: Dependence) -> str | None:
     )
 
 
-def rights_note(host: Mapping[str, Any]) -> str | None:
-    """A caution on a campaign that was run without root; ``host``: the campaign's `HostFacts`."""
-    if not host.get("own_namespaces"):
-        return None
-    ungrouped = (
-        ", and without control groups: no memory limit, CPUs by affinity, which a sandbox may change, and no CPU time"
-        if host.get("cgroup") == "none"
-        else ""
-    )
-    return (
-        "Run without root: all of it, the baseline too, in a user namespace and behind a network of its own"
-        f"{ungrouped}. Ratios are those of a user; do not set them beside a campaign of root's"
-    )
+def unchanged_note(number: int) -> str:
+    """How many figures with contaminated trials keep their verdict without them."""
+    return f"Contaminated trials touch {number_of(number, 'figure')} whose verdict would be the same without them"
 
 
-def cpus_text(resources: Mapping[str, Any]) -> str:
-    """What CPUs instances had, from a report's `resources`."""
-    cpus = resources["cpus"]
-    text = f"CPU {', '.join(map(str, cpus))}"
-    quota, probes = resources.get("cpu_quota"), resources.get("probe_cpu")
-    text += f", of their time {quota:g} CPUs' worth" if quota is not None else ""
-    return text + (f", probes on CPU {probes}" if probes is not None and len(cpus) > 1 else "")
-
-
-def cpus_note(resources: Mapping[str, Any]) -> str | None:
-    """A caution where tare and the client had no CPU of their own; ``resources``: a report's."""
-    shared = sorted(set(resources.get("harness_cpus") or ()) & set(resources["cpus"]))
-    if not shared:
-        return None
-    beside = f"tare and the client ran on CPU {', '.join(map(str, shared))}, which instances had too"
-    probes = resources.get("probe_cpu")
-    return beside if probes in shared else f"{beside}; CPU {probes} was left to them and to the probes' slices"
-
-
-def daemons_note(fairness: Mapping[str, Any]) -> str | None:
-    """A caution where shared daemons, which make what they start, had unlike CPUs; ``fairness``: a report's."""
-    platforms_on: dict[str, list[str]] = {}
-    for platform, facts in fairness.items():
-        cpus = facts.get("daemons' cpus") if isinstance(facts, dict) else None
-        if isinstance(cpus, str) and cpus != NO_DAEMON:
-            platforms_on.setdefault(cpus, []).append(platform)
-    if len(platforms_on) < 2:
-        return None
-    each = "; ".join(f"CPU {cpus}: {', '.join(sorted(names))}" for cpus, names in sorted(platforms_on.items()))
-    return f"shared daemons had unlike CPUs, which their starts are to be read with ({each})"
+def wide_floors_note(metrics: Mapping[str, Sequence[str]]) -> str:
+    """Where the noise of the baseline is wider than the margin: metrics by workload."""
+    where = "; ".join(f"{workload} ({', '.join(names)})" for workload, names in metrics.items())
+    return f"The noise floor is wider than the margin: equality cannot be shown, more blocks narrow it: {where}"
 
 
 #: What a caution is about, in a word or some; for counts of them.
@@ -150,7 +112,7 @@ def caution_counts(kinds: Mapping[FindingKind, int], *, changed: int, invalid: i
             counts[CAUTIONS[kind]] = counts.get(CAUTIONS[kind], 0) + number
     parts = [f"{text} {number}" for text, number in sorted(counts.items(), key=lambda each: -each[1])]
     if changed:
-        parts.append(f"without contaminated trials {_counted(changed, 'verdict')} would change")
+        parts.append(f"without contaminated trials {number_of(changed, 'verdict')} would change")
     return f"{', '.join(parts)} (all of them: --cautions)"
 
 
@@ -249,7 +211,7 @@ def _unmarked(_finding: Finding, _numbers: _Numbers, place: Place) -> str:
     without = f"without {_left_out(clean)}"
     if clean.overhead is None:
         return f"{without} there is no figure: {verdict_text(clean.verdict, place.subject, whole.platform)}"
-    text = f"{without}: {signed_range(clean.overhead)} in {_counted(clean.n_blocks, 'block')}"
+    text = f"{without}: {signed_range(clean.overhead)} in {number_of(clean.n_blocks, 'block')}"
     if whole.overhead is not None:
         text += f"; with all: {signed_range(whole.overhead)} in {whole.n_blocks}"
     if clean.verdict.kind is not whole.verdict.kind:
@@ -258,15 +220,11 @@ def _unmarked(_finding: Finding, _numbers: _Numbers, place: Place) -> str:
 
 
 def _left_out(clean: Unmarked) -> str:
-    baseline = f"the baseline's {_counted(clean.n_baseline, 'marked trial')}"
+    baseline = f"the baseline's {number_of(clean.n_baseline, 'marked trial')}"
     if not clean.n_trials:
         return baseline
-    own = f"its {_counted(clean.n_trials, 'marked trial')}"
+    own = f"its {number_of(clean.n_trials, 'marked trial')}"
     return f"{own} and {baseline}" if clean.n_baseline else own
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _client_limited(finding: Finding, numbers: _Numbers, _place: Place) -> str:

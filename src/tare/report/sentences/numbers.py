@@ -10,6 +10,8 @@ from tare.estimates.intervals import Interval
 _MINUS = "\N{MINUS SIGN}"
 #: Between the ends of an interval: in a sentence, and in a table.
 TO, DOTS = " to ", " … "
+#: In place of a figure that there is none of.
+EMPTY = "–"
 #: A larger figure (a percentage, the end of a factor's interval) is shown as ">999": two blocks that differ much have
 #: intervals of a million per cent.
 _FAR = 999
@@ -162,6 +164,11 @@ def forecast(seconds: float) -> str:
         if amount >= (4 if unit == "days" else 1):
             return f"{amount:,g} {unit}"
     return f"{float(f'{seconds:.2g}'):g} s"
+
+
+def number_of(count: int, noun: str) -> str:
+    """So many of what a regular noun names: "1 block", "2 blocks"."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def scaled(value: float) -> str:

@@ -10,8 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from tare.literature import Beside, Figure, StatedInWords, Study
-from tare.report.campaign.cells import EMPTY
-from tare.report.campaign.model import Agreement, BesideReport, BesideRow, PlatformReport, ResultReport
+from tare.report.model import Agreement, BesideReport, BesideRow, PlatformReport, ResultReport
+from tare.report.sentences.numbers import EMPTY
+from tare.report.sentences.published import NOTHING_MEASURED, legend
 
 #: How tables name each agreement.
 WORDS: dict[Agreement, str] = {
@@ -197,15 +198,6 @@ def ours_text(row: BesideRow) -> str:
     return f"{_number(row.our_percent)} [{_number(row.our_low)} … {_number(row.our_high)}] (n {row.our_blocks})"
 
 
-def legend(report: BesideReport, baseline: str) -> str:
-    """What the figures of the table mean."""
-    return (
-        f"Per cent of the baseline's figure: theirs of {report.baseline}, ours of {baseline}. Another machine, another"
-        " kernel, other versions: only the ratios mean anything. ± is the study's standard deviation over its n runs,"
-        " […] our 95 % interval over n blocks. Variability: overhead of standard deviations, in per cent."
-    )
-
-
 def render(report: BesideReport, baseline: str) -> Iterator[Table | Text]:
     """The table with its legend, for a terminal."""
     yield Text(f"\nBeside the figures of {report.study} ({report.authors}, {report.year})", style="bold")
@@ -218,7 +210,7 @@ def render(report: BesideReport, baseline: str) -> Iterator[Table | Text]:
         yield table
         yield Text(legend(report, baseline), style="dim")
     else:
-        yield Text("  Nothing that the study prints was measured here on a platform of its own.")
+        yield Text(f"  {NOTHING_MEASURED}")
     for head, texts in (("not measured", report.absent), ("not set beside", report.apart), ("differs", report.notes)):
         for text in texts:
             yield Text(f"  {head}: {text}", style="dim")

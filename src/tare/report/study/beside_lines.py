@@ -13,7 +13,7 @@ from tare.analysis.exposure.footprints import Exposure, Things, View
 from tare.analysis.exposure.overlaps import place_of, regions, shared
 from tare.footprint.model import Level
 from tare.literature import Region, Study
-from tare.report.footprint.model import BesideLinesReport
+from tare.report.model.footprint import BesideLinesReport
 
 STUDY = "anjali-2020"
 _TABLE_2 = "Kernel lines executed"

@@ -14,8 +14,8 @@ from rich.text import Text
 
 from tare.analysis.studies.published import Checked, Line
 from tare.literature import Figure, Study
-from tare.report.campaign.cells import EMPTY
-from tare.report.sentences.published import statement_text
+from tare.report.sentences.numbers import EMPTY
+from tare.report.sentences.published import COMMANDS, FIGURES, recomputed, statement_text
 
 SCHEMA = "tare.literature/1"
 _COLUMNS = (
@@ -75,10 +75,7 @@ def overview(studies: Sequence[Study]) -> Group:
         counts = (figures, len(study.text.told), len(study.slip))
         what = f"{study.source.authors}, {study.source.year}\n{study.source.title or study.source.kind}"
         table.add_row(study.name, what, str(len(study.source.platforms)), *map(str, counts))
-    text = (
-        "tare literature STUDY shows its figures, --check computes again what it derives, and tare run --profile STUDY"
-    )
-    return Group(table, Text(f"{text} repeats it.", style="dim"))
+    return Group(table, Text(COMMANDS, style="dim"))
 
 
 def shown(study: Study) -> Group:
@@ -97,9 +94,7 @@ def shown(study: Study) -> Group:
             head = f"{figure.metric}{arrow}\n{figure.unit}, {figure.where}"
             table.add_row(head, *cells, EMPTY if figure.n is None else str(figure.n))
         parts.append(table)
-        parts.append(
-            Text("± standard deviation; (±) relative, in per cent; ~ about. ↑ higher is better, ↓ lower.\n", "dim")
-        )
+        parts.append(Text(f"{FIGURES}\n", "dim"))
     parts += _list("In words only", [_statement(study, at) for at in range(len(study.text.told))])
     parts += _list("Not read", [f"{unread.what}: {unread.why}" for unread in study.unread])
     parts += _list("Its own slips", [_slip(study, at) for at in range(len(study.slip))])
@@ -137,7 +132,7 @@ def checks(results: Sequence[Checked]) -> Group:
     parts: list[RenderableType] = []
     for result in results:
         wrong = [line for line in result.lines if line.wrong]
-        head = f"{result.study}: {len(result.lines)} statements computed again, {len(wrong)} do not follow"
+        head = recomputed(result.study, len(result.lines), len(wrong))
         parts.append(Text(head, style="bold" if result.good else "bold red"))
         if wrong:
             table = _table("where", "what", "platform", "printed", "follows", "listed")

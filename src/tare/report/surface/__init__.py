@@ -1,1 +1,1 @@
-"""The report on surfaces: as data, in a terminal and on the page."""
+"""The report on surfaces: built from a file, in a terminal, and its part of the page."""

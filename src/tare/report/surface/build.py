@@ -8,7 +8,7 @@ from typing import Any
 from tare import literature
 from tare.footprint.model import Abi, Call, Surface, Tasks
 from tare.literature import Study
-from tare.report.surface.model import (
+from tare.report.model.surface import (
     BesideCallsReport,
     CallRegionReport,
     OursReport,

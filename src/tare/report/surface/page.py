@@ -8,11 +8,11 @@ from pathlib import Path
 
 import polars as pl
 
-from tare.report.campaign.model import Report
 from tare.report.footprint import figures as drawn
 from tare.report.footprint.figures import Overlap
-from tare.report.surface import words
-from tare.report.surface.model import SurfacesReport
+from tare.report.model import Report
+from tare.report.model.surface import SurfacesReport
+from tare.report.sentences import surfaces as words
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +30,7 @@ def surface_view(report: Report) -> SurfaceView | None:
 
 def note_of(overlap: Overlap) -> str:
     """How to read the figure, and what it leaves out."""
-    sentences = [
-        "A bar is a region: the calls that exactly the platforms with a filled dot below it let through, for all"
-        " arguments or for some, and no other. Platforms that let the same calls through are one row."
-    ]
-    if overlap.bars["hidden"]:
-        sentences.append(f"{overlap.bars['hidden']:,} smaller regions are not drawn.")
-    if overlap.diagrams:
-        sentences.append("In the circles, areas of sets and of what two of them share are in proportion.")
-    return " ".join(sentences)
+    return words.regions(overlap.bars["hidden"], circles=bool(overlap.diagrams))
 
 
 def tables(report: Report) -> Iterator[tuple[str, str, str]]:

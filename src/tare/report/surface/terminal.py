@@ -12,9 +12,9 @@ from rich.text import Text
 
 from tare.clean import clean
 from tare.footprint.model import Call, Surface
-from tare.report.campaign.cells import EMPTY
-from tare.report.surface import words
-from tare.report.surface.model import ProcessesReport, StudyReport, SurfaceReport, SurfacesReport
+from tare.report.model.surface import ProcessesReport, StudyReport, SurfaceReport, SurfacesReport
+from tare.report.sentences import surfaces as words
+from tare.report.sentences.numbers import EMPTY
 
 _SHORT: Mapping[Call, str] = {Call.CONDITIONAL: "cond."}
 #: Most places, and most calls in which platforms differ, that are named; for the rest only their number is shown.
@@ -33,10 +33,7 @@ def render(surfaces: Sequence[SurfaceReport]) -> Group:
         for row in _rows(surface, kinds):
             table.add_row(*row)
         table.add_section()
-    head = f"What the tenant's side may ask of this kernel: of {surfaces[0].of} system calls"
-    return Group(
-        Text(clean(f"{head} ({surfaces[0].kernel})"), "bold"), table, *_legend(surfaces), Text(), _reach(surfaces)
-    )
+    return Group(Text(clean(words.heading(surfaces[0])), "bold"), table, *_legend(surfaces), Text(), _reach(surfaces))
 
 
 def published(study: StudyReport) -> Group:
@@ -99,9 +96,7 @@ def _rights(process: ProcessesReport) -> list[str]:
 
 
 def _legend(surfaces: Sequence[SurfaceReport]) -> Iterator[Text]:
-    legend = "conditional: as its arguments are. caps: effective capabilities; * in a user namespace of its own. "
-    legend += "nnp: no_new_privs. A platform's line has what the most permissive of its counted threads gets."
-    yield Text(legend, style="dim")
+    yield Text(words.TABLE, style="dim")
     yield from (Text(clean(line), style="dim") for line in words.notes(surfaces))
     yield from (Text(clean(line), style="yellow") for line in words.doubts(surfaces))
 

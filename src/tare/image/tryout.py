@@ -1,4 +1,4 @@
-"""A root with just enough in it to start the agent: for trials of platforms, which need not wait for the image."""
+"""A root with just enough in it to start the agent: for tryouts of platforms, which need not wait for the image."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def make(agent: Path, folder: Path) -> Image:
             _copy(Path(file), root / file.strip("/"))
     _copy(agent, root / AGENT_INSIDE)
     agent_hash = hashlib.sha256(agent.read_bytes()).hexdigest()
-    digest = hashlib.sha256(f"trial {folder} {agent_hash}".encode()).hexdigest()
+    digest = hashlib.sha256(f"tryout {folder} {agent_hash}".encode()).hexdigest()
     (root / HASH_INSIDE).write_text(f"{digest}\n")
-    (root / "etc/os-release").write_text("ID=tare-trial\n")  # what systemd-nspawn knows a root by
+    (root / "etc/os-release").write_text("ID=tare-tryout\n")  # what systemd-nspawn knows a root by
     manifest = manifests.Manifest(suite="none", recipe_hash="none", packages={})
     return Image(digest, root, manifest, agent_hash)
 

@@ -10,10 +10,10 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict
 
 from tare.model import Design
-from tare.report.campaign.model.answers import AnswerReport, DimensionReport, SettlingReport
-from tare.report.campaign.model.beside import Agreement, BesideReport, BesideRow
-from tare.report.campaign.model.curves import CurveReport, EstimateReport, PlatformCurveReport, PointReport
-from tare.report.campaign.model.facts import (
+from tare.report.model.answers import AnswerReport, DimensionReport, SettlingReport
+from tare.report.model.beside import Agreement, BesideReport, BesideRow
+from tare.report.model.curves import CurveReport, EstimateReport, PlatformCurveReport, PointReport
+from tare.report.model.facts import (
     Contamination,
     DifferenceReport,
     EventReport,
@@ -24,7 +24,8 @@ from tare.report.campaign.model.facts import (
     SettingReport,
     host_title,
 )
-from tare.report.campaign.model.results import (
+from tare.report.model.footprint import FootprintsReport
+from tare.report.model.results import (
     DependenceReport,
     FindingReport,
     MultiplicityReport,
@@ -33,8 +34,7 @@ from tare.report.campaign.model.results import (
     ResultReport,
     UnmarkedReport,
 )
-from tare.report.footprint.model import FootprintsReport
-from tare.report.surface.model import SurfacesReport
+from tare.report.model.surface import SurfacesReport
 
 SCHEMA: Final = "tare.report/2"
 SCHEMA_MANY: Final = "tare.reports/1"

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tare.footprint.model import Abi, Call
-from tare.report.campaign.cells import EMPTY
-from tare.report.surface.model import (
+from tare.report.model.surface import (
     BesideCallsReport,
     CallRegionReport,
     OursReport,
@@ -15,6 +14,7 @@ from tare.report.surface.model import (
     SurfaceReport,
     SurfacesReport,
 )
+from tare.report.sentences.numbers import EMPTY
 
 TITLE = "What a tenant may ask of the kernel"
 MEANINGS: Mapping[Call, str] = {
@@ -27,6 +27,11 @@ MEANINGS: Mapping[Call, str] = {
     Call.TRACE: "a tracer is asked",
 }
 NOTE = "A list of calls counts as allowed there whether or not their arguments are looked at."
+#: What the table of surfaces shows.
+TABLE = (
+    "conditional: as its arguments are. caps: effective capabilities; * in a user namespace of its own. "
+    "nnp: no_new_privs. A platform's line has what the most permissive of its counted threads gets."
+)
 #: Most platforms that a label names.
 _LABEL = 3
 
@@ -177,3 +182,21 @@ def held(surface: SurfaceReport) -> list[Held]:
             short = tuple(name.removeprefix("cap_") for name in process.effective)
             names_of.setdefault(short, []).append(process.program if process.role == "sandboxed" else process.role)
     return [Held(", ".join(dict.fromkeys(names)), short) for short, names in names_of.items()]
+
+
+def heading(surface: SurfaceReport) -> str:
+    """Of which kernel, and of how many system calls, the table is."""
+    return f"What the tenant's side may ask of this kernel: of {surface.of} system calls ({surface.kernel})"
+
+
+def regions(hidden: int, *, circles: bool) -> str:
+    """How to read the figure of regions, and what it leaves out."""
+    sentences = [
+        "A bar is a region: the calls that exactly the platforms with a filled dot below it let through, for all"
+        " arguments or for some, and no other. Platforms that let the same calls through are one row."
+    ]
+    if hidden:
+        sentences.append(f"{hidden:,} smaller regions are not drawn.")
+    if circles:
+        sentences.append("In the circles, areas of sets and of what two of them share are in proportion.")
+    return " ".join(sentences)

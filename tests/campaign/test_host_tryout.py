@@ -1,11 +1,11 @@
-"""The trial of each platform that `tare doctor` makes, for real: its agent speaks, and nothing stays."""
+"""The tryout of each platform that `tare doctor` makes, for real: its agent speaks, and nothing stays."""
 
 import re
 
 import pytest
 
 import host_state
-from tare.campaign import trial
+from tare.campaign import tryout
 from tare.host import processes, state
 from tare.host.resources.journal import Journal
 from tare.platforms import registry
@@ -36,10 +36,10 @@ def test_each_comes_up_on_a_root_of_some_megabytes_and_nothing_stays():
     journal = Journal(state.journal()).entries()
     images, before = _images(), host_state.snapshot(["/run", str(state.work())])
     platforms = registry.choose(STARTED)
-    with trial.ready() as ready:
+    with tryout.ready() as ready:
         assert sum(file.stat().st_size for file in ready.launcher.image.root.rglob("*") if file.is_file()) < 64 << 20
         for platform in platforms:
-            assert trial.why_not(platform) == ""
+            assert tryout.why_not(platform) == ""
             assert platform.detect().available
             ready.run(platform)
             platform.close()

@@ -2,7 +2,7 @@
 
 What `Platform.detect` finds out is less: that programs and daemons are there, and that some sandbox of them runs. Here
 it is the platform's own `prepare` and `launch`, with all that a campaign has around them, on a root of some megabytes
-(`tare.image.trial`) that stays nowhere.
+(`tare.image.tryout`) that stays nowhere.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tare.campaign.instances.launcher import InstanceLauncher, Terms
 from tare.host import state
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack, Journal
-from tare.image import build, trial
+from tare.image import build, tryout
 from tare.model import Arm, Resources
 from tare.platforms import contract, registry
 from tare.platforms.base import Platform
@@ -31,8 +31,8 @@ START_LIMIT_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
-    """The host as a campaign has it, with a root that is made for trials alone."""
+class Tryout:
+    """The host as a campaign has it, with a root that is made for tryouts alone."""
 
     launcher: InstanceLauncher
     cleanup: CleanupStack  # of what platforms keep of the root
@@ -64,17 +64,17 @@ def why_not(platform: Platform) -> str:
         return "a guest's start may take long"
     if not (platform.same_bits and platform.has_agent):
         return "it does not run tare's image"
-    return "a plug-in's may need more than a trial has" if registry.package(platform.name) else ""
+    return "a plug-in's may need more than a tryout has" if registry.package(platform.name) else ""
 
 
 @contextlib.contextmanager
-def ready() -> Iterator[Trial]:
+def ready() -> Iterator[Tryout]:
     """The host as a campaign has it, while the context lasts. Raises `HostError`, `ImageError`."""
     agent = build.agent_path()
     with HostSession() as host:
-        folder = state.work() / f"trial{secrets.token_hex(3)}"
+        folder = state.work() / f"tryout{secrets.token_hex(3)}"
         cleanup = host.enter_context(CleanupStack(Journal(state.journal())))
         cleanup.own(removers.folder(folder))
         folder.mkdir()
-        launcher, _ = host.prepare(trial.make(agent, folder), Resources(default_cpus(), MEMORY))
-        yield Trial(launcher, cleanup)
+        launcher, _ = host.prepare(tryout.make(agent, folder), Resources(default_cpus(), MEMORY))
+        yield Tryout(launcher, cleanup)

@@ -13,9 +13,8 @@ from tare import outputs
 from tare.analysis.comparisons.diff import Outcome
 from tare.analysis.comparisons.history import History, Series
 from tare.analysis.comparisons.sides import Way
-from tare.report import formats
 from tare.report.campaign.history import named
-from tare.report.formats.svg import Drawing, axis_over, plain
+from tare.report.parts.svg import Drawing, axis_over, plain
 from tare.report.sentences import history as words
 from tare.report.sentences.diff import MARKS, OUTCOMES
 
@@ -47,7 +46,7 @@ def write_page(history: History, out: Path) -> None:
 
 def page(history: History) -> str:
     """The whole page; all text in it is from files, and is escaped."""
-    folder = Path(formats.__file__).parent / "templates"
+    folder = Path(__file__).parent / "templates"
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(folder), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
     )

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tare.analysis.exposure.footprints import View
-from tare.footprint.model import Level, Phase
-from tare.report.campaign.cells import EMPTY
-from tare.report.footprint.model import (
+from tare.footprint.model import SAMPLES_A_SECOND, Level, Phase
+from tare.report.model.footprint import (
     AmountReport,
     FootprintsReport,
     FrequencyReport,
@@ -18,7 +17,7 @@ from tare.report.footprint.model import (
     SharesReport,
     StacksReport,
 )
-from tare.report.sentences.numbers import scaled
+from tare.report.sentences.numbers import EMPTY, scaled
 
 LEVELS: Mapping[Level, str] = {
     Level.SYSCALLS: "System calls",
@@ -42,6 +41,20 @@ INSTRUCTIONS = (
     " commands. The same machine with the same seed executes the same, whatever else its host does; the range is over"
     " seeds. It cannot tell how long an instruction takes (caches, memory, mispredicted branches), what leaving a guest"
     " costs, or what runs at the same time on several processors; and the processor's defences are switched off there."
+)
+
+
+#: What the table of instructions shows.
+INSTRUCTIONS_TABLE = (
+    "Instance's: of tasks in its control groups; the others' are daemons and kernel threads. Strings: iterations of"
+    " repeated string instructions, apart. Calls: system calls. Below a row: who executed them, and which code it was:"
+    " files, and functions() of the kernel."
+)
+#: What the table of sampled stacks shows.
+STACKS = (
+    f"Samples of the processes in the instance's control groups, {SAMPLES_A_SECOND} a second and CPU; percentages"
+    " are of the samples. Lost: ticks of the clock that did not come, everybody's. Flame graphs: tare report FILE"
+    " --html; folded stacks: tare export FILE --table stacks --format folded."
 )
 
 
@@ -210,3 +223,45 @@ def amount(value: AmountReport | None) -> str:
         return EMPTY
     half = 50 * (value.most - value.least) / value.median if value.median else 0.0
     return scaled(value.median) if half == 0 else f"{scaled(value.median)} ±{half:.2g} %"
+
+
+def legend(report: FootprintsReport) -> str:
+    """What the table in a terminal shows."""
+    views = list(dict.fromkeys(view for level in report.levels for view in level.views))
+    meanings = "; ".join(f"{VIEWS[view]}: {MEANINGS[view]}" for view in views)
+    return (
+        f"Different things that ran at least once, all repeats together, as the union over workloads. {meanings}."
+        " Repeats share: of two repeats, what both have of what either has. There are at least: what no repeat saw"
+        " included (Chao 2, 95 % interval). What they share, where, and what differs most: --html or --json."
+    )
+
+
+def regions(n_platforms: int, hidden: int, hidden_things: int, *, circles: bool) -> str:
+    """How to read the figures of regions, and what they leave out."""
+    sentences = ["A bar is a region: what exactly the platforms with a filled dot below it ran, and no other."]
+    if hidden:
+        sentences.append(f"{hidden:,} smaller regions with {hidden_things:,} things in all are not drawn.")
+    if circles:
+        more = "; that of what all three share is not always" if n_platforms > 2 else ""
+        sentences.append(f"In the circles, areas of sets and of what two of them share are in proportion{more}.")
+    return " ".join(sentences)
+
+
+def stack_names(entered: str, own: str) -> str:
+    """What instances were in the kernel for, and in which functions."""
+    return f"entered the kernel for {entered}; its functions by own time: {own}"
+
+
+def taken_off(number: int) -> str:
+    """How many things a reading itself leaves."""
+    return f"taken off by hits: what a reading leaves by itself, {count(number)} of them"
+
+
+def not_in_tree(file: str) -> str:
+    """Why a source file is not shown."""
+    return f"{file} is not in the source tree that was given"
+
+
+def other_source(file: str) -> str:
+    """Why a source file that is there is not shown."""
+    return f"{file} has fewer lines than were counted: another version's source"

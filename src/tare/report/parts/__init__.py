@@ -1,0 +1,1 @@
+"""What pages, drawings and tables are made of, whatever they show."""

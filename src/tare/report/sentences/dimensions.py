@@ -1,0 +1,60 @@
+"""Names of dimensions, and the legend of the table of platforms by dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tare.analysis.answers import Dimension, State
+from tare.report.sentences.numbers import EMPTY
+
+DIMENSIONS: Mapping[Dimension, str] = {
+    Dimension.COMPUTE: "compute",
+    Dimension.CPU_COST: "CPU cost",
+    Dimension.MEMORY: "memory",
+    Dimension.DISK: "disk",
+    Dimension.NETWORK: "network",
+    Dimension.APPLICATIONS: "applications",
+    Dimension.SYSTEM_CALLS: "system calls",
+    Dimension.START: "start",
+    Dimension.FOOTPRINT: "memory footprint",
+}
+#: What each dimension is, for the legend.
+MEANINGS: Mapping[Dimension, str] = {
+    Dimension.COMPUTE: "speed of programs that only compute",
+    Dimension.CPU_COST: "CPU time of the whole platform for the same computing",
+    Dimension.MEMORY: "speed of memory",
+    Dimension.DISK: "speed of files",
+    Dimension.NETWORK: "throughput and latency",
+    Dimension.APPLICATIONS: "what servers get done under load",
+    Dimension.SYSTEM_CALLS: "speed of single services of the kernel",
+    Dimension.START: "time until an instance answers",
+    Dimension.FOOTPRINT: "memory that an instance takes",
+}
+#: The last column: what a tenant may ask the host's kernel for.
+EXPOSURE = "exposed kernel"
+EXPOSURE_MEANING = "system calls of the host's kernel that the tenant may make"
+MARKS: Mapping[State, str] = {
+    State.WORSE: "▲",
+    State.BETTER: "▼",
+    State.ALIKE: "=",
+    State.OPEN: "?",
+    State.ONCE: "·",
+    State.NONE: EMPTY,
+}
+#: What each mark says, for the legend and for who hears the page.
+WORDS: Mapping[State, str] = {
+    State.WORSE: "worse for sure",
+    State.BETTER: "better for sure",
+    State.ALIKE: "equivalent within the margin",
+    State.OPEN: "cannot tell yet",
+    State.ONCE: "seen in one block only",
+    State.NONE: "no figure",
+}
+
+
+def heat_note(baseline: str) -> str:
+    """What the table of platforms by dimensions shows."""
+    return (
+        f"Against {baseline}, of each dimension the worst of its figures: + is worse; 3.3 × is 3.3 times worse;"
+        " with a unit: what is added."
+    )
