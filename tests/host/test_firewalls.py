@@ -31,16 +31,33 @@ def listed(name):
         ("firewalld", "input", ["inet firewalld filter_INPUT"]),
         ("firewalld", "forward", ["inet firewalld filter_FORWARD"]),
         ("firewalld", "output", []),
+        ("bridged", "input", []),
+        ("bridged", "forward", []),  # that of IPv6 is no matter of the bridge's
     ],
 )
 def test_chains_that_refuse_are_found_and_iptables_own_is_not_one(name, hook, chains):
     assert '"table": "filter", "name": "INPUT"' in " ".join(listed(name).split())  # of `iptables -I INPUT ... -j DROP`
-    assert passage.refusing(listed(name), hook) == chains
+    assert passage.refusing(listed(name), hook, ("ip", "inet")) == chains
+
+
+def test_a_chain_of_the_bridge_family_is_found_and_opened_for_the_bridges_ports():
+    [chain] = passage.refusing(listed("bridged"), "forward", ("bridge",))
+    opened = ['nft insert rule bridge filter forward iifname "tare*" accept']
+    assert passage.opening(chain, "forward", firewalld=False) == opened
+
+
+def test_what_is_forwarded_is_let_through_both_ways_and_what_comes_in_one_way():
+    rule = "nft insert rule inet filter"
+    assert passage.opening("inet filter forward", "forward", firewalld=True) == [
+        f"{rule} forward iifname tare0 accept",
+        f"{rule} forward oifname tare0 accept",
+    ]
+    assert passage.opening("inet filter input", "input", firewalld=True) == [f"{rule} input iifname tare0 accept"]
 
 
 def test_a_host_without_rules_refuses_nothing():
-    assert passage.refusing('{"nftables": [{"metainfo": {"version": "1.0.6"}}]}', "input") == []
-    assert passage.refusing("", "input") == []
+    assert passage.refusing('{"nftables": [{"metainfo": {"version": "1.0.6"}}]}', "input", ("inet",)) == []
+    assert passage.refusing("", "input", ("inet",)) == []
 
 
 @pytest.mark.parametrize("by_mac", [True, False])
@@ -62,9 +79,12 @@ def test_firewalld_is_told_in_its_own_words(monkeypatch, tmp_path):
         (tmp_path / name).chmod(0o755)
     (tmp_path / "nft.json").write_text(listed("firewalld"))
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    refused = passage._refusal("input", "what is tried")
+    refused = passage._refusal("input", "what is tried", ("inet",))
     assert refused.what == "the host's packet filter refuses what is tried (nftables: inet firewalld filter_INPUT)"
     assert refused.fix == f"firewall-cmd --zone=trusted --add-interface={BRIDGE}"
+    monkeypatch.setattr(processes, "find", lambda program: program if program == "firewall-cmd" else None)
+    without_nft = passage._refusal("input", "what is tried", ("inet",))
+    assert str(without_nft) == f"the host's packet filter refuses what is tried (fix: {refused.fix})"
 
 
 #: Makes and removes tare's network on a host of its own, and prints what `Network.create` returns, or the error.
@@ -119,13 +139,37 @@ def test_the_bridge_passes_a_filter_of_iptables_that_lets_nothing_in(tmp_path):
 def test_a_filter_of_nftables_own_is_said_with_the_rule_that_opens_it(tmp_path, name):
     setup = f"nft -f {name}.nft"
     refused, _ = on_a_host(tmp_path, setup)
-    [chain] = passage.refusing(listed(name), "input")
+    [chain] = passage.refusing(listed(name), "input", ("inet",))
     assert refused.startswith("the host's packet filter refuses what comes from tare's bridge to this host")
     opening = f"nft insert rule {chain} iifname {BRIDGE} accept"
     assert opening in refused
-    [forward] = passage.refusing(listed(name), "forward")
+    [forward] = passage.refusing(listed(name), "forward", ("inet",))
     opened = [setup, opening, f"nft insert rule {forward} iifname {BRIDGE} accept"]
     assert on_a_host(tmp_path, "\n".join(opened))[0] == "unfenced: None"
+
+
+@pytest.mark.host
+@pytest.mark.parametrize(
+    ("hook", "refuses"),
+    [
+        ("input", "what comes from tare's bridge to this host"),
+        ("forward", "what goes from one port of tare's bridge to another"),
+    ],
+)
+def test_a_filter_of_what_passes_bridges_is_said_with_the_rule_that_opens_it(tmp_path, hook, refuses):
+    setup = f"""
+    [ ! -e /proc/sys/net/bridge ] || echo 0 > /proc/sys/net/bridge/bridge-nf-call-iptables
+    nft -f bridged.nft
+    nft 'chain bridge filter forward {{ policy accept; }}'
+    nft 'chain bridge filter {hook} {{ policy drop; }}'
+    """
+    refused, _ = on_a_host(tmp_path, setup)
+    assert refused == (
+        f"the host's packet filter refuses {refuses} (nftables: bridge filter {hook}) "
+        f'(fix: nft insert rule bridge filter {hook} iifname "tare*" accept)'
+    )
+    opening = refused.partition("(fix: ")[2].removesuffix(")")
+    assert on_a_host(tmp_path, f"{setup}\n{opening}")[0] == "unfenced: None"
 
 
 @pytest.mark.host

@@ -115,8 +115,7 @@ class Network:
             f"-n {CLIENT_NAMESPACE} route add default via {self.host}",
         )
         passage.require_to_host(CLIENT_NAMESPACE, self.host)
-        if passage.bridged_frames_are_filtered():
-            self._require_bridged_frames(cleanup.journal)
+        self._require_bridged_frames(cleanup.journal)
         return unfenced
 
     def _require_bridged_frames(self, journal: Journal) -> None:

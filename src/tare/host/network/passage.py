@@ -1,4 +1,4 @@
-"""Whether the host's own packet filter lets tare's bridge through: tried, as a filter has many ways to refuse.
+"""Whether the host's own packet filter lets tare's network through: tried, as a filter has many ways to refuse.
 
 What one table accepts, another may still drop: the fence's rules, which iptables makes, do not open a host whose filter
 is nftables' own or firewalld's. tare leaves those as they are, and says which chain refuses and what opens it.
@@ -11,6 +11,7 @@ import json
 import os
 import socket
 import threading
+from collections.abc import Collection
 from pathlib import Path
 
 from tare.errors import HostError
@@ -26,33 +27,42 @@ LIMIT_S = 2.0
 _NEW_NETWORK = 0x40000000  # CLONE_NEWNET of sched.h
 #: The table in which the fence's own rules are, where iptables is nftables'.
 _FENCES = ("ip", "filter")
+#: The families of tables that see IPv4 packets which the host takes in or forwards.
+_ROUTED = ("ip", "inet")
+#: Opens firewalld, which takes no rules but by its own command. The link need not be there yet, and may be made anew.
+_TRUSTED = f"firewall-cmd --zone=trusted --add-interface={BRIDGE}"
 
 
 def require_to_host(client: str, host: str) -> None:
     """Raise `HostError` where the filter keeps the client's namespace from the host's address on the bridge."""
     with socket.socket() as listener:
         fence.bind_allowed(listener, host)
-        if not _connects(client, listener):
-            raise _refusal("input", "what comes from tare's bridge to this host")
+        listener.listen()
+        if not _connects(client, *listener.getsockname()):
+            what = "what comes from tare's bridge to this host"
+            raise _refusal("input", what, (*_ROUTED, "bridge")) or _unnamed(what)
 
 
 def require_between(client: str, instance: str, address: str) -> None:
     """The same for two namespaces on the bridge, the second with this address."""
     with socket_in(instance) as listener:
         listener.bind((address, 0))
-        if not _connects(client, listener):
-            raise _refusal("forward", "what goes from one port of tare's bridge to another")
+        listener.listen()
+        if not _connects(client, *listener.getsockname()):
+            what = "what goes from one port of tare's bridge to another"
+            families = ("bridge", *(_ROUTED if _bridged_frames_are_routed() else ()))
+            raise _refusal("forward", what, families) or _unnamed(what)
 
 
-def bridged_frames_are_filtered() -> bool:
-    """Whether frames within a bridge pass the filter."""
+def _bridged_frames_are_routed() -> bool:
+    """Whether frames within a bridge pass the filter of what the host routes too."""
     try:
         return BRIDGED.read_text().strip() == "1"
     except OSError:
         return False
 
 
-def refusing(listing: str, hook: str) -> list[str]:
+def refusing(listing: str, hook: str, families: Collection[str]) -> list[str]:
     """The base chains on a hook that refuse something, as family, table and chain, from ``nft -j list ruleset``.
 
     Those of iptables' filter, in which the fence's rules are, are left out.
@@ -60,7 +70,8 @@ def refusing(listing: str, hook: str) -> list[str]:
     entries = json.loads(listing or "{}").get("nftables", [])
     chains = {}
     for chain in (entry["chain"] for entry in entries if "chain" in entry):
-        if chain.get("hook") == hook and (chain["family"], chain["table"]) != _FENCES:
+        fences = (chain["family"], chain["table"]) == _FENCES
+        if chain.get("hook") == hook and chain["family"] in families and not fences:
             place = (chain["family"], chain["table"], chain["name"])
             chains[place] = chain.get("policy") == "drop"
     for rule in (entry["rule"] for entry in entries if "rule" in entry):
@@ -70,26 +81,40 @@ def refusing(listing: str, hook: str) -> list[str]:
     return [" ".join(place) for place, refuses in chains.items() if refuses]
 
 
-def _refusal(hook: str, refused: str) -> HostError:
+def opening(chain: str, hook: str, *, firewalld: bool) -> list[str]:
+    """The commands that let tare's network through a chain on a hook; ``firewalld``: whether it runs."""
+    family, table, _ = chain.split()
+    if firewalld and table == "firewalld":
+        return [_TRUSTED]
+    if family == "bridge":  # there an interface is a port; to match its bridge takes a module (nft_meta_bridge)
+        matches = ['iifname "tare*"']
+    else:
+        matches = [f"iifname {BRIDGE}", *([f"oifname {BRIDGE}"] if hook == "forward" else [])]
+    return [f"nft insert rule {chain} {match} accept" for match in matches]
+
+
+def _refusal(hook: str, what: str, families: Collection[str]) -> HostError | None:
+    """The error that names who refuses it, and what opens that; None where nobody is seen to."""
     chains: list[str] = []
     if processes.find("nft") is not None:
-        chains = refusing(processes.run(["nft", "-j", "list", "ruleset"]).text, hook)
-    if processes.find("firewall-cmd") is not None and processes.run(["firewall-cmd", "--state"]).code == 0:
-        fix = f"firewall-cmd --zone=trusted --add-interface={BRIDGE}"
-    elif chains:
-        fix = "; ".join(f"nft insert rule {chain} iifname {BRIDGE} accept" for chain in chains)
-    else:
-        fix = f"let the host's filter accept what comes in by {BRIDGE}"
+        chains = refusing(processes.run(["nft", "-j", "list", "ruleset"]).text, hook, families)
+    firewalld = processes.find("firewall-cmd") is not None and processes.run(["firewall-cmd", "--state"]).code == 0
+    openings = [command for chain in chains for command in opening(chain, hook, firewalld=firewalld)]
+    if firewalld and not chains:  # it does without nft's command
+        openings = [_TRUSTED]
     by = f" (nftables: {', '.join(chains)})" if chains else ""
-    return HostError(f"the host's packet filter refuses {refused}{by}", fix=fix)
+    return HostError(f"the host's packet filter refuses {what}{by}", fix="; ".join(openings)) if openings else None
 
 
-def _connects(namespace: str, listener: socket.socket) -> bool:
-    listener.listen()
-    with socket_in(namespace) as caller:
+def _unnamed(what: str) -> HostError:
+    return HostError(f"the host's packet filter refuses {what}", fix=f"let it accept what comes in by {BRIDGE}")
+
+
+def _connects(client: str, address: str, port: int) -> bool:
+    with socket_in(client) as caller:
         caller.settimeout(stretched(LIMIT_S))
         try:
-            caller.connect(listener.getsockname())
+            caller.connect((address, port))
         except OSError:
             return False
     return True
