@@ -16,6 +16,7 @@ STORES = {
         "docker",
         "podman",
         "tests/campaign/test_host_disks.py",
+        "tests/campaign/test_host_firewalls.py",
         "tests/campaign/test_storage_host.py",
         "tests/campaign/test_weather.py",
         "tests/cli/test_interrupt.py",
@@ -27,7 +28,7 @@ STORES = {
 LONG_S = {
     "blackbox": 25,
     "containerd": 60,
-    "docker and podman": 250,
+    "docker and podman": 310,
     "libvirt-qemu-tcg": 60,
     "qemu-tcg": 60,
     "qemu-user-tcg": 40,

@@ -32,6 +32,7 @@ from tare.workloads.base import (
     WeighWorkload,
 )
 from tare.workloads.contract import checked, require_work
+from tare.workloads.network import exchange
 
 #: Longest time until a server that was ended has ended.
 END_LIMIT_S = 10.0
@@ -171,7 +172,8 @@ def planned(
     try:
         looked_at = _of_a_full_volume(running)
         looked_at(_all)(plan.prepare, running, client)
-        yield looked_at(partial(_beside_servers, workload, params, plan, running, client))
+        called = _past_the_hosts_filter(plan, running)
+        yield looked_at(called(partial(_beside_servers, workload, params, plan, running, client)))
     finally:
         for command in plan.cleanup:
             if command.side is not Side.INSTANCE or not running.session.dead:
@@ -198,6 +200,28 @@ def _of_a_full_volume(running: RunningInstance) -> Iterator[None]:
         if roots.full(running.instance.spec.space.data) is not None:
             error.what = f"its data volume was full: {error.what}"
         raise
+
+
+@contextlib.contextmanager
+def _past_the_hosts_filter(plan: RunPlan, running: RunningInstance) -> Iterator[None]:
+    """Add to an error that the host's packet filter refuses the call: the client sees only that no answer comes."""
+    try:
+        yield
+    except ParseError as error:
+        called = any(command.side is not Side.INSTANCE for command in plan.measures)
+        refusal = attempt(partial(_refusal, running)) if called else None
+        if isinstance(refusal, HostError):
+            error.what, error.fix = f"{refusal.what}: {error.what}", refusal.fix
+        raise
+
+
+def _refusal(running: RunningInstance) -> HostError | None:
+    """Why no call from the bridge passes the host, tried with a server of the agent's in the instance."""
+    address = running.instance.address
+    if address.client is not None or address.host in {None, address.listen}:  # it is not behind the host
+        return None
+    with serving([exchange.server(surroundings(running), "tcp", time_limit_s=60)], running):
+        return running.instance.spec.network.refusal(address.host, address.port)
 
 
 def _tidy(running: RunningInstance, task: Callable[[], object]) -> None:

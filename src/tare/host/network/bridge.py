@@ -199,6 +199,14 @@ class Network:
         if self._dhcp is not None:
             self._dhcp.stop()
 
+    def refusal(self, address: str, port: int) -> HostError | None:
+        """Why the client does not reach who listens there behind this host; None where no filter of the host's is seen.
+
+        What is on the bridge itself was tried as it was made.
+        """
+        bridged = address in self._fixed or (address != self.host and ipaddress.IPv4Address(address) in self.subnet)
+        return None if bridged else passage.refused_beyond(CLIENT_NAMESPACE, address, port)
+
     def pin(self, name: str) -> None:
         """Restrict the port that an instance's platform has made; does nothing where tare made it, or none is."""
         if name in self._unpinned:

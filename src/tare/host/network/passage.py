@@ -54,6 +54,13 @@ def require_between(client: str, instance: str, address: str) -> None:
             raise _refusal("forward", what, families) or _unnamed(what)
 
 
+def refused_beyond(client: str, address: str, port: int) -> HostError | None:
+    """Why the client does not reach an instance that listens behind this host, where that is the filter's doing."""
+    if _connects(client, address, port):
+        return None
+    return _refusal("forward", "what goes from tare's bridge through this host to the instance", _ROUTED)
+
+
 def _bridged_frames_are_routed() -> bool:
     """Whether frames within a bridge pass the filter of what the host routes too."""
     try:

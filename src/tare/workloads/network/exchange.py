@@ -48,12 +48,17 @@ def plan(
         raise HostError(f"{name} asks another service: {around.lacks[service]}")
     own = around.services.get(service) if service is not None else None
     size = str(params["size"])
-    serve = (AGENT, "answer", kind, str(around.instance_port), size, around.listen)
-    served = Command(serve, time_limit_s=time_s + 2 * GRACE_S, ready=b"serving")
+    served = server(around, kind, size, time_limit_s=time_s + 2 * GRACE_S)
     port = own if own is not None else around.port
     ask = (kind, around.address, str(port), str(params["time_s"]), str(params["warmup_s"]), size, *more)
     asked = Command((AGENT, "ask", *ask), side=Side.CLIENT, time_limit_s=time_s + GRACE_S, cwd="/")
     return RunPlan(servers=() if own is not None else (served,), measures=(asked,))
+
+
+def server(around: Surroundings, kind: str, size: str = "64", *, time_limit_s: float) -> Command:
+    """The server of an exchange, on the port that the client calls."""
+    argv = (AGENT, "answer", kind, str(around.instance_port), size, around.listen)
+    return Command(argv, time_limit_s=time_limit_s, ready=b"serving")
 
 
 def read(params: Params, results: Sequence[Completed]) -> Outcome:
