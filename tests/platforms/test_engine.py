@@ -1,4 +1,9 @@
-"""What Docker engines of several versions say, read. Captured here: Docker 20.10.24 of Debian 12 (`captured/`).
+"""What Docker engines of several versions say, read.
+
+Captured here (`captured/`): Docker 20.10.24 of Debian 12; and, with an image store of containerd's, 26.1.5 of Debian
+13, 28.5.2 of Debian's unstable, and a 29 built of the Go module github.com/moby/moby/v2 at v2.0.0-beta.24. Of these
+three it is what they answer by version 1.45 of the API, cut to what is read of it: with runtimes that are shims, and
+(``remapped``) with ``userns-remap``.
 
 Those of other versions are as published, cut to what is read of them: 28.4 and 29.0 in docker-mailserver's pull request
 4606 and zimfarm's issue 1521, 29.7 in kitchen-docker's pull request 479, rootless 20.10 in minikube's 10878, the
@@ -20,6 +25,10 @@ from tare.platforms.parts.layers import stored
 CAPTURED = Path(__file__).parent / "captured"
 INFO = json.loads((CAPTURED / "docker-20.10-info.json").read_text())
 CONTAINER = json.loads((CAPTURED / "docker-20.10-container.json").read_text())
+STORES = {
+    version: json.loads((CAPTURED / f"docker-{version}-containerd-store.json").read_text())
+    for version in ("26.1", "28.5", "29")
+}
 ID_28 = "2a426fc9f069d3849efbca89c661d41f4ae06687efd35883c32053590538cd91"
 CONTAINER_28 = {
     "Id": ID_28,
@@ -54,7 +63,11 @@ REMAPPED = {
 }
 
 
-@pytest.mark.parametrize("container", [CONTAINER, CONTAINER_28, CONTAINER_29], ids=["20.10", "28.4", "29.7"])
+@pytest.mark.parametrize(
+    "container",
+    [CONTAINER, CONTAINER_28, CONTAINER_29, *(said["container"] for said in STORES.values())],
+    ids=["20.10", "28.4", "29.7", *STORES],
+)
 def test_the_address_is_where_each_version_has_it(container):
     assert engine.address(container) == "172.17.0.2"
 
@@ -77,6 +90,38 @@ def test_what_a_daemon_leaves_where_containerd_keeps_the_images():
     record, mounts = engine.leftovers(CONTAINER_29)
     assert mounts[0] == f"/var/lib/docker/rootfs/overlayfs/{ID_28}"
     assert record == Path("/var/lib/docker/containers") / ID_28
+
+
+@pytest.mark.parametrize("version", STORES)
+def test_what_each_leaves_where_containerd_keeps_the_images(version):
+    container = STORES[version]["container"]
+    record, mounts = engine.leftovers(container)
+    assert record == Path("/var/lib/docker/containers") / container["Id"]
+    assert mounts[0] == f"/var/lib/docker/rootfs/overlayfs/{container['Id']}"
+    assert mounts[1].startswith("/run/docker/netns/")
+
+
+@pytest.mark.parametrize("version", STORES)
+def test_the_facts_of_each_tell_its_image_store_and_whose_users_there_are(version):
+    facts = engine.details(STORES[version]["info"])
+    assert (facts["storage"], facts["image store"], facts["users"]) == ("overlayfs", "containerd", "the host's")
+    remapped = STORES[version]["remapped"]
+    facts = engine.details(remapped)  # for these an engine has its own image store
+    assert (facts["storage"], facts["image store"]) == ("overlay2", "the daemon's own")
+    assert facts["users"] == "remapped (userns-remap)"
+    assert engine.remapped(remapped) == (100000, 100000)
+
+
+@pytest.mark.parametrize(
+    ("version", "api", "parts"),
+    [
+        ("26.1", "1.45 (the daemon's: 1.24 to 1.45)", "containerd 1.7.24~ds1, runc 1.3.3"),
+        ("28.5", "1.45 (the daemon's: 1.24 to 1.51)", "containerd 2.1.9+unknown, runc 1.3.3"),
+        ("29", "1.45 (the daemon's: 1.40 to 1.56)", "containerd 2.1.9+unknown, runc 1.3.3"),
+    ],
+)
+def test_the_facts_tell_the_api_that_is_spoken_and_what_starts_the_containers(version, api, parts):
+    assert engine.versions(STORES[version]["version"], "1.45") == {"api": api, "parts": parts}
 
 
 def test_the_facts_of_a_daemon():
@@ -106,6 +151,21 @@ def test_the_image_of_a_containerd_store_is_believed_in_its_size():
     assert (form.disk_bytes, form.files) == (5_000_000, ())
 
 
+@pytest.mark.parametrize("version", STORES)
+def test_an_image_of_a_containerd_store_takes_what_is_packed_and_what_is_unpacked(version):
+    """The program in it has 2,035,585 bytes; 26 and 28 say of the image that it takes 1.2 MB."""
+    said = STORES[version]
+    form = stored("tare:0", engine.image(said["image"], said["images"]), ["runc"])
+    assert (form.disk_bytes, form.files) == (said["images"][0]["Size"], ())
+    assert form.disk_bytes > 3_000_000
+
+
+def test_of_a_list_without_the_image_its_size_is_not_taken():
+    other = {"Id": "sha256:1", "Size": 7}
+    assert engine.image({"Id": "sha256:0", "Size": 5}, [other])["Size"] == 5
+    assert engine.image({"Id": "sha256:0", "Size": 5}, [])["Size"] == 5
+
+
 # Runtimes
 
 
@@ -123,10 +183,10 @@ def test_the_runtimes_of_a_daemon():
 @pytest.mark.parametrize(
     ("runtimes", "name", "program"),
     [
-        # As gVisor's documentation, its apt package's `runsc install`, and containerd's shim have it.
+        # As gVisor's documentation and its apt package's `runsc install` have it, and a shim of containerd's is shown.
         ({"runsc": {"path": "/usr/local/bin/runsc", "runtimeArgs": []}}, "runsc", "/usr/local/bin/runsc"),
         ({"runsc": {"path": "/usr/bin/runsc"}}, "runsc", "/usr/bin/runsc"),
-        ({"runsc": {"runtimeType": "io.containerd.runsc.v1"}}, "runsc", ""),
+        ({"runsc": {}}, "runsc", ""),
         (
             {"gvisor": {"path": "/opt/gvisor/runsc", "runtimeArgs": ["--debug", "--platform", "systrap"]}},
             "gvisor",
@@ -142,6 +202,15 @@ def test_the_runtimes_of_a_daemon():
 def test_gvisor_is_known_by_what_it_runs_and_not_by_its_name(runtimes, name, program):
     chosen = engine.runtime({"Runtimes": runtimes}, "runsc", {})
     assert (chosen.name, chosen.path) == (name, program)
+
+
+@pytest.mark.parametrize("version", STORES)
+def test_of_a_shim_a_daemon_tells_the_name_alone(version):
+    """Its settings have ``gv`` as gVisor's shim with a file of options, ``quick`` as a shim's path."""
+    known = {runtime.name: runtime for runtime in engine.runtimes(STORES[version]["info"])}
+    assert str(known["gv"]) == "gv (a shim, of which the daemon tells no options)"
+    assert (known["gv"].program, known["quick"].program) == ("gv", "quick")
+    assert str(known["runc"]) == "runc"
 
 
 @pytest.mark.parametrize("args", [["--platform=kvm"], ["-platform", "kvm"], ["--network=host"], ["--network", "none"]])

@@ -115,6 +115,8 @@ class Docker(Platform):
             return Availability(False, reason=reason, fix="systemctl start docker")
         try:
             info = self._facts()
+            with _sdk_errors():
+                versions = engine.versions(self._client.version(), self._client.api.api_version)
             runtime = engine.runtime(info, self._program, self._options, gvisor.default_trap)
         except (PlatformError, HostError) as error:
             return Availability(False, reason=error.what, fix=error.fix or "")
@@ -128,13 +130,13 @@ class Docker(Platform):
                 reason=f"the Docker daemon has no runtime that is {words}{f'; it has {has}' if has else ''}",
                 fix=f"add {words} to the runtimes in {settings}, or in a clone run by scripts/with-dockerd",
             )
-        # A shim's path is no runtime's.
-        another = genuine.other(runtime.path, self._program) if runtime.path and not runtime.shim else None
+        another = genuine.other(runtime.path, self._program) if runtime.path else None
         another = another or unfit(info)
         if another is not None:
             return another
         details = {
             **engine.details(info),
+            **versions,
             "runtime": str(runtime),
             "docker network": self._network,
             "daemons' cpu": "accounted" if daemon_groups() else "not accounted: they have no control group",
@@ -152,9 +154,10 @@ class Docker(Platform):
                     src=source, repository=LABEL, tag=image.hash[:12], changes=[f"LABEL {LABEL}={image.hash}"]
                 )
                 imported = self._client.images.get(_tag(image))
+            shown = engine.image(imported.attrs, self._client.api.images(_tag(image)))
         runtime = self._runtime()
-        shim = "containerd-shim-runsc-v1" if runtime.shim else "containerd-shim-runc-v2"
-        return stored(_tag(image), imported.attrs, (shim, runtime.path or self._program))
+        shim = "containerd-shim-runc-v2" if runtime.path else f"containerd-shim-{self._program}-v1"
+        return stored(_tag(image), shown, (shim, runtime.path or self._program))
 
     def kept(self, image: Image) -> list[HostResource]:
         """The imported image."""

@@ -1,6 +1,7 @@
-"""What a Docker engine says of itself and of its containers, whatever its version: pure reading of its answers.
+"""What a Docker engine says of itself, its images and containers, whatever its version: pure reading of its answers.
 
-``info`` is the answer to `GET /info`, ``container`` that to `GET /containers/ID/json`.
+``info`` is the answer to `GET /info`, ``version`` that to `GET /version`, ``container`` that to
+`GET /containers/ID/json`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import Any
 
 #: The options of runsc that make it another platform, with what a current one does without them.
 RUNSC_DEFAULTS = {"platform": "systrap", "network": "sandbox"}
-_RUNSC_SHIM = "io.containerd.runsc.v1"
+#: Of an engine's parts those that have no hand in a container of tare's, or are named elsewhere.
+_OTHER_PARTS = {"Engine", "docker-init"}
 #: A containerd that keeps the images has this as a storage driver's type.
 _SNAPSHOTTER = "io.containerd.snapshotter.v1"
 
@@ -23,15 +25,14 @@ class Runtime:
     """An OCI runtime that a daemon is configured with."""
 
     name: str
-    path: str  # as the daemon has it: a program's name or path; "" where it is a shim of containerd's alone
+    #: as the daemon has it: a program's name or path; "" where it is a shim of containerd's, of which no engine up to
+    #: 29 says more than its name in the settings, neither its type nor its options
+    path: str
     args: tuple[str, ...] = ()
-    shim: str = ""  # the type of its shim, where it is not runc's
 
     @property
     def program(self) -> str:
         """The program that it is: "runsc", "crun", "runc"."""
-        if self.shim == _RUNSC_SHIM:
-            return "runsc"
         program = self.path.rpartition("/")[2] or self.name
         # A script that hides a hierarchy from crun is crun (`crun.runtime`).
         return "crun" if program.startswith("crun") else program
@@ -47,8 +48,8 @@ class Runtime:
         }
 
     def __str__(self) -> str:
-        words = " ".join(word for word in (self.path or self.shim, *self.args) if word)
-        return f"{self.name} ({words})" if words and words != self.name else self.name
+        words = " ".join([self.path or "a shim, of which the daemon tells no options", *self.args])
+        return f"{self.name} ({words})" if words != self.name else self.name
 
 
 def runtimes(info: Mapping[str, Any]) -> list[Runtime]:
@@ -56,7 +57,7 @@ def runtimes(info: Mapping[str, Any]) -> list[Runtime]:
     configured = []
     for name, facts in sorted((info.get("Runtimes") or {}).items()):
         args = tuple(facts.get("runtimeArgs") or facts.get("args") or ())
-        configured.append(Runtime(name, facts.get("path") or "", args, facts.get("runtimeType") or ""))
+        configured.append(Runtime(name, facts.get("path") or "", args))
     return configured
 
 
@@ -95,6 +96,25 @@ def details(info: Mapping[str, Any]) -> dict[str, str]:
         "security": ", ".join(filters) or "none",
         "users": next((text for name, text in users.items() if name in options), "the host's"),
     }
+
+
+def versions(version: Mapping[str, Any], spoken: str) -> dict[str, str]:
+    """The API that is spoken with the daemon, among those that it knows, and the versions of what it starts."""
+    parts = [f"{part['Name']} {part['Version']}" for part in version.get("Components") or ()]
+    return {
+        "api": f"{spoken} (the daemon's: {version.get('MinAPIVersion')} to {version.get('ApiVersion')})",
+        "parts": ", ".join(part for part in parts if part.split()[0] not in _OTHER_PARTS) or "unknown",
+    }
+
+
+def image(inspected: Mapping[str, Any], listed: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What `GET /images/NAME/json` says, with the size of the list of images, `GET /images/json`.
+
+    Where containerd keeps the images, that is what the packed and the unpacked image take together. Until Docker 29 the
+    first answer had the packed one alone there.
+    """
+    sizes = [entry["Size"] for entry in listed if entry["Id"] == inspected["Id"]]
+    return {**inspected, "Size": max(sizes, default=inspected["Size"])}
 
 
 def rootless(info: Mapping[str, Any]) -> bool:
