@@ -10,7 +10,8 @@ import pytest
 
 from campaign.fakes import Quiet, a_record
 from campaign.test_host_disks import Shell
-from platforms.test_daemon_weather import Dockerd, loses_sockets
+from platforms.dockerds import Dockerd
+from platforms.test_daemon_weather import loses_sockets
 from tare.campaign.execution import outages
 from tare.campaign.execution.preflight import try_each
 from tare.campaign.execution.runner import Runner
@@ -37,7 +38,7 @@ def _dockerd(bridge=None):
     folder.mkdir()
     with CleanupStack(Journal(state.journal())) as cleanup:
         cleanup.own(removers.folder(folder), removers.mount(folder / "data"))
-        daemon = Dockerd(folder, cleanup, bridge)
+        daemon = Dockerd(folder, cleanup, bridge=bridge)
         yield daemon
         daemon.daemon.stop()
         for mount in daemon.mounts():

@@ -5,18 +5,17 @@ import gc
 import json
 import os
 import secrets
-from pathlib import Path
 
 import pytest
 
 from campaign.fakes import Quiet, a_record
+from platforms.dockerds import Dockerd
 from tare import cli
 from tare.campaign.execution.runner import Runner
 from tare.campaign.host_session import HostSession, default_cpus
 from tare.campaign.plan.plan import Job, Plan
 from tare.contract.leftovers import left_on_host
 from tare.host import processes, state
-from tare.host.daemons import own
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack, Journal
 from tare.host.resources.resource import HostResource
@@ -24,7 +23,6 @@ from tare.image import build
 from tare.model import Direction, Family, Metric, Resources
 from tare.platforms import registry
 from tare.platforms.docker import helps
-from tare.platforms.parts.helpers import processes_by_pid
 from tare.store import create_store
 from tare.workloads import registry as workloads
 from tare.workloads.base import Command, Outcome, RunPlan, RunWorkload, Side
@@ -65,51 +63,6 @@ class Killer(RunWorkload):
 
     def parse(self, params, results):
         return Outcome({"figure": float(results[-1].stdout)}, work=1.0)
-
-
-class Dockerd:
-    """A daemon of the test's own, with its own image store, on no bridge, or on one that the test has made."""
-
-    def __init__(self, folder, cleanup, bridge=None):
-        self.folder = folder
-        self.host = f"unix://{folder}/sock"
-        self._things = cleanup
-        self._bridge = bridge
-        (folder / "config.json").write_text("{}")
-        self.start()
-
-    def start(self):
-        folder = self.folder
-        places = {"data-root": folder / "data", "exec-root": folder / "exec", "pidfile": folder / "pid"}
-        options = {
-            **places,
-            "host": self.host,
-            "config-file": folder / "config.json",
-            "bridge": self._bridge or "none",
-            "iptables": "false",
-            "ip-forward": "false",
-        }
-        # In a network namespace: told of no bridge, it deletes the docker0 that another dockerd has.
-        apart = [] if self._bridge else ["unshare", "--net"]
-        (folder / "pid").unlink(missing_ok=True)  # its process id may be another's by now
-        self.daemon = own.start(
-            self._things,
-            "dockerd",
-            [*apart, "dockerd", *(f"--{name}={value}" for name, value in options.items())],
-            ready=lambda: processes.run(["docker", "--host", self.host, "version"]).code == 0,
-            log=folder / "log",
-        )
-
-    def mounts(self):
-        """What is mounted for its containers."""
-        lines = Path("/proc/mounts").read_text().splitlines()
-        return [line for line in lines if str(self.folder) in line and f" {self.folder}/data " not in line]
-
-    def shims(self):
-        seen = processes_by_pid().values()
-        return [
-            process.argv for process in seen if "shim" in process.argv[0] and str(self.folder) in " ".join(process.argv)
-        ]
 
 
 def _journaled(label):
