@@ -63,7 +63,8 @@ PING_LIMIT_S = 5.0
 #: Why pings by another link than docker0 get no answer ("Direct routing" in Docker's manual on port publishing).
 UNPINGED = (
     "nothing comes back from the container's own address: a packet filter drops what comes to it by other links, as "
-    'Docker 28 and newer do ("allow-direct-routing": true in /etc/docker/daemon.json lets it through)'
+    'Docker 28 and newer do ("allow-direct-routing": true in /etc/docker/daemon.json lets it through, but not with '
+    '"firewall-backend": "nftables")'
 )
 #: What to do where the daemon's refusal has these words.
 _FIXES = {
