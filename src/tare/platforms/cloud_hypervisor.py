@@ -7,15 +7,13 @@ program is in no package registry: a user brings it on PATH. By its documentatio
 from __future__ import annotations
 
 import functools
-import os
 import re
 import socket
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
-from tare.errors import HostError, ImageError
 from tare.host import processes
-from tare.host.network import bridge
 from tare.host.resources.journal import CleanupStack
 from tare.image import guest
 from tare.image.build import Image
@@ -66,23 +64,8 @@ class CloudHypervisor(Platform):
             why = f"it takes Cloud Hypervisor {OLDEST[0]} or newer: {shown!r}"
             return Availability(False, reason=why, fix=FIX)
         self._release = release(shown)
-        return self._tried(shown.split()[-1])
-
-    def _tried(self, version: str) -> Availability:
-        if os.geteuid() != 0:
-            return Availability(False, reason="a TAP needs root", fix="run tare as root (sudo)")
-        lacking = bridge.no_tun()
-        if lacking is not None:
-            return Availability(False, reason=lacking.what, fix=lacking.fix or "")
-        try:
-            made = guest.ensure(KIND)
-            why = firecracker.without_kvm()
-            why = why or firecracker.explained(complaint(processes.find(PROGRAM) or PROGRAM, made))
-        except (ImageError, HostError) as error:
-            return Availability(False, reason=error.what, fix=error.fix or "")
-        if why:
-            return Availability(False, reason=why, fix=LAB)
-        return Availability(True, version=version, details={"guest kernel": made.release})
+        answer = firecracker.tried(KIND, partial(complaint, processes.find(PROGRAM) or PROGRAM), LAB)
+        return replace(answer, version=shown.split()[-1]) if answer.available else answer
 
     def prepare(self, image: Image) -> Prepared:
         """The image as an ext4 filesystem; each guest gets a copy that is thrown away."""

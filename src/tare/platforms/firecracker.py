@@ -15,8 +15,9 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -95,20 +96,11 @@ class Firecracker(Platform):
         for needed in (PROGRAM, JAILER) if self._jailed else (PROGRAM,):
             if processes.find(needed) is None:
                 return Availability(False, reason=f"no {needed} binary on PATH", fix=FIX)
-        if os.geteuid() != 0:
-            return Availability(False, reason="a TAP needs root", fix="run tare as root (sudo)")
-        lacking = bridge.no_tun()
-        if lacking is not None:
-            return Availability(False, reason=lacking.what, fix=lacking.fix or "")
-        try:
-            made = guest.ensure(KIND)
-            why = without_kvm() or explained(complaint(processes.find(PROGRAM) or PROGRAM, made))
-        except (ImageError, HostError) as error:
-            return Availability(False, reason=error.what, fix=error.fix or "")
-        if why:
-            return Availability(False, reason=why, fix=LAB)
+        answer = tried(KIND, partial(complaint, processes.find(PROGRAM) or PROGRAM), LAB)
+        if not answer.available:
+            return answer
         version = processes.run([PROGRAM, "--version"], time_limit_s=10).text.split("\n")[0]
-        return Availability(True, version=version.split()[-1], details={"guest kernel": made.release})
+        return replace(answer, version=version.split()[-1])
 
     def prepare(self, image: Image) -> Prepared:
         """The image as an ext4 filesystem; each guest gets a copy that is thrown away."""
@@ -257,6 +249,26 @@ def _owned(path: Path, jailed: bool) -> Path:
     if jailed:
         os.chown(path, JAILED_USER, JAILED_USER)
     return path
+
+
+def tried(kind: str, complaint_of: Callable[[guest.Guest], str], lab: str) -> Availability:
+    """Whether a monitor's guests run here, without its version.
+
+    ``complaint_of``: boots a guest of this kind, and says what is wrong. ``lab``: the fix where it does not come up.
+    """
+    if os.geteuid() != 0:
+        return Availability(False, reason="a TAP needs root", fix="run tare as root (sudo)")
+    lacking = bridge.no_tun()
+    if lacking is not None:
+        return Availability(False, reason=lacking.what, fix=lacking.fix or "")
+    try:
+        made = guest.ensure(kind)
+        why = without_kvm() or explained(complaint_of(made))
+    except (ImageError, HostError) as error:
+        return Availability(False, reason=error.what, fix=error.fix or "")
+    if why:
+        return Availability(False, reason=why, fix=lab)
+    return Availability(True, details={"guest kernel": made.release})
 
 
 def without_kvm() -> str:
