@@ -12,15 +12,13 @@ from typing import Any
 from tare.host import cgroup, distribution, processes, state
 from tare.host.daemons.runtimes import asked_version, surroundings
 from tare.host.resources import removers
-from tare.host.resources.journal import CleanupStack
 from tare.host.tuning import pinning
-from tare.image.build import Image
-from tare.image.forms import image_bytes
 from tare.model import Resources
-from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.parts import genuine, left_open
+from tare.platforms.base import Availability
+from tare.platforms.parts import genuine
 from tare.platforms.parts.attempt import MEMORY, TrialSite, complaint, system_folders
-from tare.platforms.parts.oci import Net, bundle_config, launch_bundle
+from tare.platforms.parts.oci import Net, bundle_config
+from tare.platforms.parts.on_bundle import OnBundle
 
 _INSTALL = distribution.install("crun")
 #: What `runtime` writes, in the folder of tare's programs.
@@ -68,22 +66,12 @@ def trial_argv(site: TrialSite, program: str, within: Sequence[str] = ()) -> lis
     return [*within, program, "--root", str(state), "run", "--bundle", str(site.folder), name]
 
 
-class Crun(Platform):
+class Crun(OnBundle):
     """Namespaces, cgroups and capabilities by crun; the same bundles as runc's."""
 
     by_default = False
-    open_by_design = left_open.on_bridge("no seccomp filter, as in its own default spec", *left_open.UNFILTERED)
-
-    def __init__(self, name: str, net: Net = Net.VETH, *, users: bool = False, filtered: bool = False) -> None:
-        self.name = name
-        differs = ", Docker's seccomp profile" if filtered else "" if net is Net.VETH else ", no network"
-        self.title = f"crun on an OCI bundle, no daemon{differs}{', in a user namespace' if users else ''}"
-        self.network_path = net.path
-        self._net = net
-        self._users = users
-        self._filtered = filtered
-        if filtered:
-            self.open_by_design = left_open.BY_BRIDGE
+    runtime = "crun"
+    without_v2 = True
 
     def detect(self) -> Availability:
         """Run a trivial bundle."""
@@ -101,16 +89,6 @@ class Crun(Platform):
         shown = version[0].removeprefix("crun version ").strip() if version else "unknown"
         hidden = surroundings(cgroup.hierarchies())
         return Availability(True, version=shown, details={"hidden from it": hidden[-1]} if hidden else {})
-
-    def prepare(self, image: Image) -> Prepared:
-        """The image as a folder."""
-        return Prepared("folder", image_bytes(image), (image.root,), ("crun",))
-
-    def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
-        """Run the bundle."""
-        return launch_bundle(
-            spec, cleanup, "crun", [], self._net, without_v2=True, users=self._users, filtered=self._filtered
-        )
 
 
 PLATFORMS = (
