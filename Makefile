@@ -75,7 +75,7 @@ test-all: test slow-test ## both
 storm: setup ## kill campaigns 200 times at random moments, and compare the host with what it was: an hour or two
 	@scripts/with-dockerd $(BIN)/python tests/storm.py --kills 200
 
-faults: setup ## twelve faults, each in a campaign; prints what became of it, and of the host
+faults: setup ## thirteen faults, each in a campaign; prints what became of it, and of the host
 	@scripts/with-dockerd $(BIN)/pytest -q -m "host and slow" tests/campaign/test_host_faults.py
 
 bench: setup ## the figures of docs/benchmarks.md

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 
 from tare.campaign.instances.disk_watch import DiskWatch
@@ -90,6 +91,7 @@ class FakeLauncher:
     resources: Resources = field(default_factory=lambda: Resources((0,), 1 << 30))
     image: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(root="/nowhere"))
     disk: DiskWatch = field(default_factory=DiskWatch)
+    work: Path = Path("/")
     numbers: int = 0  # instances that live
     most: int = 0  # of them at once
     given: int = 0  # numbers for instances

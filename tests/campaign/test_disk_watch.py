@@ -100,6 +100,18 @@ def test_nobody_ends_for_what_others_have_taken(disk):
     assert instance.session.why is None
 
 
+def test_nobody_that_starts_on_a_full_disk_ends_for_what_it_takes_to_run(disk):
+    watch = DiskWatch()
+    disk.others = DISK
+    instance = _instance(watch, disk, "one")
+    _write(instance, 5)
+    watch.look()
+    assert instance.session.why is None
+    _write(instance, 100)
+    watch.look()
+    assert "took more of the host's disk than it may" in instance.session.why.what
+
+
 def test_a_look_goes_on_after_the_first_instance_is_stopped(disk):
     watch = DiskWatch()
     first = _instance(watch, disk, "first")

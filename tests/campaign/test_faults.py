@@ -220,6 +220,36 @@ def test_a_full_disk_ends_it(tmp_path, monkeypatch):
         campaign(tmp_path)
 
 
+def test_a_full_disk_of_the_instances_ends_it_before_the_next_block_and_is_no_platforms(tmp_path, monkeypatch):
+    class Filled(FakeLauncher):
+        @property
+        def full(self):
+            return len(self.log) > 33  # in the midst of the third block's starts
+
+        def start(self, platform, arm, **more):
+            if self.full:
+                raise HostError("the disk is full: an instance cannot be made")
+            return super().start(platform, arm, **more)
+
+    plan, watcher, launcher = a_plan(9), Quiet(), Filled()
+    monkeypatch.setattr("tare.host.filesystems.roots.full", lambda _place: "free some" if launcher.full else None)
+    with create_store(tmp_path / "x.tare", a_record(plan)) as store:
+        with pytest.raises(HostError, match="the disk of / is full: the campaign ends before its next block") as ended:
+            Runner(plan, store, launcher, None, watcher).run()
+        assert ended.value.fix == "free 2 GiB there, and inodes (df -i)"
+        rows = list(store.trials().iter_rows(named=True))
+        last = max(row["block"] for row in rows)
+        assert {row["status"] for row in rows if row["block"] < last} == {"ok"}
+        assert "failed" in {row["status"] for row in rows if row["block"] == last}
+        assert (store.events(), watcher.faults) == ([], []), "no platform is left out for it"
+        launcher = FakeLauncher()
+        monkeypatch.undo()
+        Runner(plan, store, launcher, None, watcher).run()
+        after = list(store.trials().iter_rows(named=True))
+    assert len(after) == 9 * 4 * 3
+    assert {row["status"] for row in after if row["block"] > last} == {"ok"}
+
+
 def test_the_boundary_lets_the_store_and_interrupts_through_and_nothing_else():
     assert attempt(lambda: 3) == 3
     for error in (StoreError("full"), KeyboardInterrupt(), SystemExit(), GeneratorExit()):

@@ -1,4 +1,4 @@
-"""Twelve faults, each in a real campaign, each followed by an independent look at the host: ``make faults`` prints all.
+"""Thirteen faults, each in a real campaign, and each followed by an independent look at the host (``make faults``).
 
 A fault strikes in the middle: after trials that went well and before others. What it hits says so in one line, what it
 does not hit is well, and the host is as it was before.
@@ -23,8 +23,9 @@ from platforms.test_daemon_weather import Dockerd, loses_sockets
 from tare.campaign.execution.runner import Runner
 from tare.campaign.host_session import HostSession, default_cpus
 from tare.campaign.plan.plan import Job, Plan
-from tare.errors import StoreError
+from tare.errors import HostError, StoreError
 from tare.host import processes, state
+from tare.host.filesystems import volumes
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack, Journal, of_this_process
 from tare.image import build, guest
@@ -59,7 +60,7 @@ class Strikes(Shell):
 @dataclass
 class Result:
     rows: list
-    error: StoreError | None = None
+    error: StoreError | HostError | None = None
 
     def reasons(self, workload, platform=None):
         return [
@@ -87,7 +88,7 @@ def _conduct(names, jobs, file, blocks=2, work=None, resumed=False):
         with open_store(file) if resumed else create_store(file, a_record(plan)) as store:
             try:
                 Runner(plan, store, launcher, client, Quiet()).run()
-            except StoreError as ended:
+            except (StoreError, HostError) as ended:
                 error = ended
         with read_store(file) as store:
             return Result(list(store.trials().iter_rows(named=True)), error)
@@ -189,6 +190,37 @@ def test_out_of_inodes(small_disk, note_outcome, tmp_path):
     note_outcome(
         *_named(_shell_fault(script, 60, ["native", "runc"], tmp_path, "of the host's disk", work=small_disk), "runc")
     )
+
+
+class Fills(Shell):
+    """After its first run a disk is full, of files that are no instance's."""
+
+    def __init__(self, disk):
+        super().__init__("fills", "echo 42")
+        self._disk, self.filler = disk, disk / "filler"
+
+    def parse(self, params, results):
+        if not self.filler.exists():
+            with contextlib.suppress(OSError), self.filler.open("wb", buffering=0) as writing:
+                os.posix_fallocate(writing.fileno(), 0, volumes.free(self._disk).bytes - MIB)
+                while writing.write(bytes(4096)):
+                    pass
+        return super().parse(params, results)
+
+
+def test_full_disk_that_others_have_filled(small_disk, note_outcome, tmp_path):
+    """What runs by then is well; the campaign ends before the next block, and goes on from there."""
+    jobs, file = [Shell("well", "echo 42"), Fills(small_disk)], tmp_path / "fault.tare"
+    result = _conduct(["native", "runc"], jobs, file, blocks=3, work=small_disk)
+    assert [row["status"] for row in result.rows] == ["ok"] * 6, [row["reason"] for row in result.rows]
+    assert isinstance(result.error, HostError)
+    assert f"the disk of {small_disk}/work is full" in str(result.error)
+    jobs[-1].filler.unlink()
+    jobs[-1] = Shell("fills", "echo 42")
+    after = _conduct(["native", "runc"], jobs, file, blocks=3, work=small_disk, resumed=True)
+    assert after.error is None
+    assert [row["status"] for row in after.rows] == ["ok"] * 18
+    note_outcome(after, "runc", str(result.error).replace(str(small_disk), "..."))
 
 
 def _named(outcome, platform):

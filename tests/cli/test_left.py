@@ -12,6 +12,7 @@ from tare.campaign.plan.request import CampaignRequest
 from tare.cli import interrupted
 from tare.cli.choices import Seen, Shown
 from tare.cli.run import measure
+from tare.errors import HostError
 from tare.store import create_store
 
 #: A command that makes things, one of which cannot be removed: a folder that is said to be a file.
@@ -100,6 +101,22 @@ def test_a_run_that_is_interrupted_says_whether_there_is_a_campaign(tmp_path, mo
     errors = capsys.readouterr().err
     assert (f"to go on: tare run --resume {file}" in errors) == made
     assert ("nothing was measured yet: there is no campaign file" in errors) != made
+
+
+@pytest.mark.parametrize("made", [False, True])
+def test_a_run_that_the_host_ends_says_how_to_go_on_with_its_campaign(tmp_path, monkeypatch, capsys, made):
+    file = tmp_path / "cut.tare"
+
+    def begin(*_):
+        if made:
+            file.touch()
+        raise HostError("the disk is full")
+
+    monkeypatch.setattr("tare.cli.run.conduct.begin", begin)
+    monkeypatch.setattr("tare.cli.run.own_namespaces.enter", lambda _home: None)
+    with pytest.raises(HostError):
+        measure(CampaignRequest(platforms=["runc"]), file, Seen(Shown.AUTO, None), as_json=False)
+    assert (f"to go on: tare run --resume {file}" in capsys.readouterr().err) == made
 
 
 @pytest.mark.thorough

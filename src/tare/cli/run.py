@@ -16,6 +16,7 @@ from tare.cli.console import Console
 from tare.cli.progress import CampaignDisplay
 from tare.cli.report import show
 from tare.cli.watchers import JsonLines, Stopping, Telling, Together
+from tare.errors import HostError
 from tare.host import own_namespaces, state
 from tare.host.facts import machine
 from tare.outputs import page_of
@@ -47,7 +48,7 @@ def go_on(file: Path, seen: Seen, *, trusted: bool, as_json: bool) -> None:
 
 @contextlib.contextmanager
 def _watched(console: Console, file: Path, seen: Seen, preface: Callable[[], str] | None = None) -> Iterator[Together]:
-    """What watches a campaign; at the end it says how that is gone on with where it was interrupted."""
+    """What watches a campaign; at the end it says how that is gone on with where it, or the host, came to an end."""
     lines = JsonLines(console)
     display = CampaignDisplay(console, foreword=preface)
     with contextlib.ExitStack() as held:
@@ -58,13 +59,19 @@ def _watched(console: Console, file: Path, seen: Seen, preface: Callable[[], str
         except KeyboardInterrupt:
             if seen.shown is Shown.JSON:
                 lines.ended("interrupted", str(file) if file.exists() else None)
-            elif file.exists():
-                watcher.warn(f"to go on: tare run --resume {shlex.quote(str(file))}")
             else:
-                watcher.warn(NOTHING_YET)
+                watcher.warn(_to_go_on(file) if file.exists() else NOTHING_YET)
+            raise
+        except HostError:
+            if seen.shown is not Shown.JSON and file.exists():
+                watcher.warn(_to_go_on(file))
             raise
         if seen.shown is Shown.JSON:
             lines.ended("complete", str(file))
+
+
+def _to_go_on(file: Path) -> str:
+    return f"to go on: tare run --resume {shlex.quote(str(file))}"
 
 
 def _exposed(address: str | None, held: contextlib.ExitStack) -> list[Telling]:

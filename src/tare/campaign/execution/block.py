@@ -24,6 +24,7 @@ from tare.campaign.plan.plan import Job, Plan
 from tare.campaign.plan.schedule import BlockSchedule, Stage
 from tare.campaign.telemetry.sampler import Sampler
 from tare.errors import Failed, HostError, ParseError, PlatformError, SessionError, UnsupportedError, attempt
+from tare.host.filesystems import roots, volumes
 from tare.model import Arm, Mode, Sample, Status, Tick, Trial, TrialKey
 from tare.platforms.base import Platform
 from tare.store import Store
@@ -72,10 +73,14 @@ class BlockRunner:
     _seq: Mapping[TrialKey, int] = field(default_factory=dict)
 
     def run(self, schedule: BlockSchedule, seq: Mapping[TrialKey, int]) -> bool:
-        """Run a block's missing trials; ``seq``: their places in the whole schedule. False when none is missing."""
+        """Run a block's missing trials; ``seq``: their places in the whole schedule. False when none is missing.
+
+        Raises `HostError` where the disk of the instances is full before it begins.
+        """
         missing = [key for key in schedule.trials() if key not in self.done]
         if not missing:
             return False
+        self._require_space()
         self._seq = seq
         self.watcher.planned(missing)
         try:
@@ -91,6 +96,13 @@ class BlockRunner:
         finally:
             self._stop_all()
         return True
+
+    def _require_space(self) -> None:
+        """Nothing of an instance's is on the disk between blocks: on a full one all trials to come would fail."""
+        work = self.launcher.work
+        if roots.full(work) is not None:
+            what = f"the disk of {work} is full: the campaign ends before its next block, and what was measured is kept"
+            raise HostError(what, fix=f"free {volumes.MIN_FREE >> 30} GiB there, and inodes (df -i)")
 
     def _stop_all(self) -> None:
         self.watcher.doing("stopping the block's instances")

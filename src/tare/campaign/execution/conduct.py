@@ -53,9 +53,6 @@ from tare.store import (
 from tare.workloads import registry as workloads
 from tare.workloads.base import Workload
 
-#: Below this the overlays, the data and the campaign file may not fit.
-MIN_FREE_DISK = 2 << 30
-
 
 def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
     """Run a new campaign into ``file``. Raises `TareError`; the trials that are in the file by then stay."""
@@ -349,9 +346,9 @@ def _workload_record(job: Job) -> WorkloadRecord:
 def check_disk() -> None:
     """Raise `HostError` where there is too little space for instances."""
     free = shutil.disk_usage(state.home()).free
-    if free < MIN_FREE_DISK:
+    if free < volumes.MIN_FREE:
         raise HostError(
-            f"only {free / 2**30:.1f} GiB are free below {state.home()}, {MIN_FREE_DISK / 2**30:.0f} GiB are needed",
+            f"only {free / 2**30:.1f} GiB are free below {state.home()}, {volumes.MIN_FREE / 2**30:.0f} GiB are needed",
             fix="free some space, or set TARE_HOME to a larger disk",
         )
 

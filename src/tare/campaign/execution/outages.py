@@ -14,6 +14,7 @@ from functools import partial
 from tare.campaign.execution.faults import Faults
 from tare.campaign.instances.launcher import InstanceLauncher
 from tare.errors import Failed, PlatformError, attempt
+from tare.host.filesystems import roots
 from tare.model import Arm, Progress
 from tare.platforms import contract
 from tare.platforms.base import Platform
@@ -50,9 +51,9 @@ class Outages:
     def failed(self, platform: Platform, failed: Failed) -> None:
         """Note that an instance did not start. After two alike the platform is tried anew; then it is left out.
 
-        Never the baseline, without which there is nothing to compare with.
+        Never the baseline, without which there is nothing to compare with; and a full disk is no platform's.
         """
-        if platform.baseline or platform.name in self.left_out:
+        if platform.baseline or platform.name in self.left_out or roots.full(self.launcher.work) is not None:
             return
         reason = _PARTICULAR.sub("#", failed.reason)
         alike = self._alike.setdefault(platform.name, [])

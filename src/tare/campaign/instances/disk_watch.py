@@ -74,14 +74,13 @@ class _Filesystem:
 
     def due(self, now: Room) -> bool:
         """Whether it is time to count."""
-        self.highest = Room(max(self.highest.bytes, now.bytes), max(self.highest.files, now.files))
+        self.highest = volumes.most(self.highest, now)
         return (self.highest - now).beyond(self.slack)
 
     def expect(self, now: Room, limits: Sequence[Room]) -> None:
         """Set when to count next: ``limits`` is how much more each tenant may take from now on."""
         step = volumes.least(limits).part(STEP_SHARE)
-        slack = volumes.least([*limits, now - self.reserve])
-        self.slack = Room(max(slack.bytes, step.bytes), max(slack.files, step.files))
+        self.slack = volumes.most(volumes.least([*limits, now - self.reserve]), step)
         self.highest = now
 
 
@@ -110,6 +109,7 @@ class DiskWatch:
     def add(self, space: Workspace, group: Group, volume: int | None) -> Tenant:
         """Add an instance that is about to start. ``volume``: bytes of its own filesystem; None: it has none."""
         place, limit = volumes.bounds(space.folder, volume)
+        limit = volumes.most(limit, BLAMELESS)  # where others have left less than that
         tenant = Tenant(space, group, limit, {place})
         with self._lock:
             self._tenants = [known for known in self._tenants if known.space.folder.exists()] + [
@@ -151,8 +151,8 @@ class DiskWatch:
         now, device = volumes.free(place), place.stat().st_dev
         if device not in self._filesystems:
             share, most = now.part(RESERVE_SHARE), now.part(MAX_RESERVE_SHARE)
-            reserve = Room(max(MIN_RESERVE.bytes, share.bytes), max(MIN_RESERVE.files, share.files))
-            self._filesystems[device] = _Filesystem(volumes.top(place), volumes.least([reserve, most]), now, now)
+            reserve = volumes.least([volumes.most(MIN_RESERVE, share), most])
+            self._filesystems[device] = _Filesystem(volumes.top(place), reserve, now, now)
         filesystem = self._filesystems[device]
         filesystem.slack = volumes.least([filesystem.slack, limit, now - filesystem.reserve])
 

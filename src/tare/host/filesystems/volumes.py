@@ -24,6 +24,8 @@ from tare.host.resources.journal import CleanupStack
 MAX_BYTES = 20 << 30
 #: Of what is free when it starts, so that all that are left can take some too.
 MAX_SHARE = 0.6
+#: Below this the overlays, the data and the campaign file may not fit.
+MIN_FREE = 2 << 30
 #: Below this no workload's files and no machine's root disk fit.
 MIN_VOLUME = 2 << 30
 #: A tree that takes longer to count counts as more than it may have.
@@ -60,6 +62,11 @@ def least(rooms: Iterable[Room]) -> Room:
     """The smallest of each; there must be one or more."""
     amounts = list(rooms)
     return Room(min(room.bytes for room in amounts), min(room.files for room in amounts))
+
+
+def most(one: Room, other: Room) -> Room:
+    """The larger of each."""
+    return Room(max(one.bytes, other.bytes), max(one.files, other.files))
 
 
 def free(place: Path) -> Room:
