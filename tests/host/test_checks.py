@@ -96,6 +96,8 @@ def test_a_quiet_machine_needs_no_advice():
         (changed(virtualised="kvm"), "machine", "warn", "a guest of kvm", "layer below"),
         (changed(container="lxc"), "container", "warn", "lxc", "host itself"),
         (changed(tools={"ip": False, "tar": True}), "tools", "fail", "missing: ip", "apt-get install iproute2"),
+        (changed(tools={"mkfs.ext4": False}), "tools", "warn", "mkfs.ext4, for disks", "apt-get install e2fsprogs"),
+        (changed(tools={"ip": False, "mkfs.ext4": False}), "tools", "fail", "missing: ip, mkfs.ext4", "iproute2"),
     ],
 )
 def test_a_fault_is_found_and_has_a_fix(facts, name, state, says, advises):
