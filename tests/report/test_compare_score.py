@@ -15,6 +15,8 @@ from tare.analysis.comparisons.many import Method
 from tare.analysis.refusals import Refusal, RefusalKind
 from tare.analysis.studies import profile as profiles
 from tare.analysis.studies.sheet import score
+from tare.cli.score import show_scores
+from tare.errors import UsageError
 from tare.model import Design
 from tare.report.campaign import compare as compare_report
 from tare.report.campaign import score as score_report
@@ -169,3 +171,15 @@ def test_a_platform_without_a_figure_somewhere_has_no_row_score(campaign):
     sheet = score(record, lacking, profiles.load())
     assert "runc" not in sheet.rows
     assert "docker" in sheet.rows
+
+
+def test_a_figure_that_no_score_can_be_made_of_is_an_error_in_a_line(tmp_path, monkeypatch):
+    file = tmp_path / "x.tare"
+    fake_campaign.write(file, replace(fake_campaign.Shape(), workloads=("sysbench-cpu",)))
+    with read_store(file) as store:
+        garbage = store.samples().with_columns(pl.lit(1e200).alias("value"))
+    monkeypatch.setattr(type(store), "samples", lambda _: garbage)
+    with pytest.raises(UsageError) as refused:
+        show_scores(file, None, as_json=False)
+    assert "1e+30" in str(refused.value)
+    assert "\n" not in str(refused.value)

@@ -13,11 +13,13 @@ from typer.testing import CliRunner
 
 import fake_campaign
 from tare.analysis.comparisons.diff import Absent, Fact, Lack, diff
+from tare.analysis.comparisons.sides import Way
 from tare.analysis.comparisons.thresholds import Thresholds
 from tare.cli.commands.app import app
 from tare.errors import TareError, UsageError
 from tare.report.campaign.diff import to_markdown
 from tare.report.campaign.gates import to_annotations, to_junit, to_sarif
+from tare.report.sentences.diff import intervals
 from tare.store import read_store
 
 SHAPE = fake_campaign.Shape(
@@ -207,6 +209,15 @@ def test_hostile_names_are_text_in_both(files: Path) -> None:
     assert "\x1b" not in to_junit(evil)
     log = json.loads(to_sarif(evil, "1.0"))
     assert "\x1b" not in json.dumps(log, ensure_ascii=False)
+
+
+def test_a_pull_request_is_told_what_counted_instructions_have_for_an_interval(files: Path) -> None:
+    with read_store(files / "old.tare") as old, read_store(files / "worse.tare") as new:
+        measured = diff(old, new, Thresholds())
+    assert to_markdown(measured).endswith("Holm's correction over all of them.\n")
+    counted = replace(measured, way=Way.INSTRUCTIONS)
+    assert "Holm" not in to_markdown(counted)
+    assert to_markdown(counted).rstrip().endswith(intervals(counted))
 
 
 def test_no_name_ends_an_annotation_or_begins_another(files: Path) -> None:

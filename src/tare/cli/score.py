@@ -10,6 +10,7 @@ from tare.analysis.studies.sheet import score as scored
 from tare.cli.console import emit
 from tare.cli.report import to_read
 from tare.report.campaign.score import render, to_data
+from tare.report.sentences.refusals import refusals_told
 from tare.store import read_store
 
 
@@ -18,7 +19,8 @@ def show_scores(file: Path, profile: Path | None, *, as_json: bool) -> None:
     evaluation = profiles.load(profile)
     with read_store(file) as store, store.snapshot():
         record = store.record
-        sheet = scored(record, store.samples(), evaluation)
+        with refusals_told():
+            sheet = scored(record, store.samples(), evaluation)
     if as_json:
         emit(json.dumps(to_data(sheet, evaluation), indent=2))
         return

@@ -16,7 +16,6 @@ from tare.clean import clean
 from tare.report.parts.escape import markdown
 from tare.report.sentences.diff import (
     MARKS,
-    TOGETHER,
     absent,
     alike,
     changed,
@@ -80,7 +79,7 @@ def to_markdown(diff: Diff) -> str:
     lines += [f"{markdown(alike(diff))}.", ""]
     if diff.absent:
         lines += [f"Not compared: {markdown('; '.join(map(absent, diff.absent)))}.", ""]
-    return "\n".join([*lines, TOGETHER, ""])
+    return "\n".join([*lines, intervals(diff), ""])
 
 
 def _rows(changes: list[Change]) -> Iterator[str]:
