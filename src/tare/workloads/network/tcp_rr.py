@@ -1,6 +1,7 @@
 """Requests and answers over TCP, one at a time, from the client's side: on one connection, and with one for each.
 
-TCP loses nothing: a connection that is refused or reset, or is silent for 5 s, ends the trial with that as its reason.
+TCP loses nothing: a connection that is refused or reset, or that is silent for 5 s once it is made, ends the trial
+with that as its reason.
 
 What netperf calls TCP_RR and TCP_CRR (Giallorenzo 2021, Related Work, has others' figures of the kind); here commands
 of the agent's ask and answer (`exchange` says why). `tcp-rr` is the cost of a small message each way, `tcp-crr` that
