@@ -81,6 +81,15 @@ def test_a_platform_that_needs_root_says_so_and_is_not_tried():
     assert (answer.available, answer.reason, answer.fix) == (False, "it needs root", "run tare as root (sudo)")
 
 
+@pytest.mark.parametrize("name", ["native", "bubblewrap", "runc", "qemu"])
+def test_who_is_not_even_root_of_a_namespace_is_told_so_for_every_platform(name, monkeypatch):
+    monkeypatch.setattr(contract.os, "geteuid", lambda: 1000)
+    [platform] = registry.choose([name])
+    monkeypatch.setattr(type(platform), "detect", lambda _: pytest.fail("it was tried"))
+    answer = contract.detected(platform)
+    assert (answer.available, answer.reason, answer.fix) == (False, "it needs root", "run tare as root (sudo)")
+
+
 @pytest.mark.usefixtures("inside")
 def test_only_what_was_delegated_with_its_controllers_takes_groups(tmp_path):
     (tmp_path / "cgroup.procs").touch()

@@ -89,7 +89,6 @@ def _says(monkeypatch, version):
 @pytest.fixture
 def a_root_user(monkeypatch):
     """A host on which all is there but KVM."""
-    monkeypatch.setattr(firecracker.os, "geteuid", lambda: 0)
     monkeypatch.setattr(bridge, "no_tun", lambda: None)
     monkeypatch.setattr(guest, "ensure", lambda kind="virtio": MADE)
     monkeypatch.setattr(cloud_hypervisor.processes, "find", lambda name: f"/bin/{name}")

@@ -172,7 +172,6 @@ def test_without_the_jailer_only_the_jailed_one_is_missing(monkeypatch):
 @pytest.fixture
 def a_root_user(monkeypatch):
     """A host on which all is there but KVM."""
-    monkeypatch.setattr(firecracker.os, "geteuid", lambda: 0)
     monkeypatch.setattr(bridge, "no_tun", lambda: None)
     monkeypatch.setattr(guest, "ensure", lambda kind="virtio": guest.Guest("6.1", Path("/k"), Path("/i")))
     _without(monkeypatch)

@@ -12,7 +12,6 @@ def platform(monkeypatch, tmp_path):
     monkeypatch.setenv("TARE_HOME", str(tmp_path))
     (tmp_path / "runsc").touch()
     monkeypatch.setattr(gvisor, "find_runsc", lambda: str(tmp_path / "runsc"))
-    monkeypatch.setattr(gvisor.os, "geteuid", lambda: 0)
     answer = processes.Finished(("runsc", "--version"), 0, b"runsc version v0\n", b"", 1)
     monkeypatch.setattr(gvisor.processes, "run", lambda *_, **__: answer)
     return next(platform for platform in gvisor.PLATFORMS if platform.name == "gvisor-kvm")

@@ -27,7 +27,6 @@ def test_a_podman_that_is_too_old_is_said_to_be(monkeypatch):
     )
     answer = processes.Finished(("podman",), 125, b"", told + b" in type *define.HostInfo\n", 1)
     monkeypatch.setattr(podman.processes, "run", lambda *_, **__: answer)
-    monkeypatch.setattr(podman.os, "geteuid", lambda: 0)
     monkeypatch.setattr(podman, "_path", lambda program: f"/usr/bin/{program}")
     monkeypatch.setattr(podman.genuine, "other", lambda program, name: None)
     answer = podman.PLATFORMS[0].detect()

@@ -37,7 +37,6 @@ def test_a_processor_whose_registers_the_guests_kernel_does_not_know_is_named(mo
     monkeypatch.setattr(uml, "complaint", lambda _, telling: why_not(ended, telling))
     monkeypatch.setattr(uml.processes, "find", lambda _: "/usr/bin/linux.uml")
     monkeypatch.setattr(uml.bridge, "no_tun", lambda: None)
-    monkeypatch.setattr(uml.os, "geteuid", lambda: 0)
     answer = registry.choose(["uml"])[0].detect()
     assert (answer.available, answer.reason, answer.fix) == (False, uml.REGISTERS, uml.NEWER)
 

@@ -101,8 +101,11 @@ def _all_texts(values: Sequence[object]) -> bool:
 
 
 def detected(platform: Platform) -> Availability:
-    """The result of `Platform.detect`. Raises `TypeError` where it is no `Availability`, and what the method raises."""
-    if not platform.without_root and (os.geteuid() != 0 or own_namespaces.inside()):
+    """The result of `Platform.detect`, which is asked only where this process has the rights that the platform takes.
+
+    Raises `TypeError` where it is no `Availability`, and what the method raises.
+    """
+    if os.geteuid() != 0 or (own_namespaces.inside() and not platform.without_root):
         return Availability(False, reason="it needs root", fix="run tare as root (sudo)")
     answer = _require(platform, platform.detect(), Availability, "detect")
     if answer.available and own_namespaces.inside():

@@ -75,8 +75,6 @@ class Gvisor(Platform):
         runsc = find_runsc()
         if runsc is None:
             return Availability(False, reason="runsc is not installed", fix=INSTALL)
-        if os.geteuid() != 0:
-            return Availability(False, reason="a sandbox of gVisor's needs root here", fix="run tare as root (sudo)")
         if self._trap == "kvm" and not os.access("/dev/kvm", os.R_OK | os.W_OK):
             return Availability(False, reason="/dev/kvm cannot be opened", fix=KVM_FIX)
         version = processes.run([runsc, "--version"], time_limit_s=5).text.splitlines()

@@ -41,8 +41,6 @@ class Krun(Platform):
         """Run a trivial bundle."""
         if processes.find(PROGRAM) is None:
             return Availability(False, reason="krun is not installed", fix=FIX)
-        if os.geteuid() != 0:
-            return Availability(False, reason="a bundle needs root here", fix="run tare as root (sudo)")
         if not os.access("/dev/kvm", os.R_OK | os.W_OK):
             return Availability(False, reason="/dev/kvm cannot be opened", fix=KVM_FIX)
         why = complaint(lambda site: crun.trial_argv(site, PROGRAM))

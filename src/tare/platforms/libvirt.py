@@ -6,7 +6,6 @@ The platforms that have a name get a libvirtd of tare's own (see `libvirtd.Priva
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
 import threading
 from abc import abstractmethod
@@ -69,8 +68,6 @@ class Libvirt(Platform):
         if lacking or self._program() is None:
             reason = f"{lacking[0]} is not installed" if lacking else f"libvirt's {self.driver} driver is not installed"
             return Availability(False, reason=reason, fix=distribution.install(*INSTALL, self.package, lean=True))
-        if os.geteuid() != 0:
-            return Availability(False, reason="a libvirtd of tare's own needs root", fix="run tare as root (sudo)")
         return None
 
     def _tried(self) -> Availability:

@@ -7,7 +7,6 @@ listens before the guest exists, so that the guest never sees a false end of its
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
 import subprocess
 from collections.abc import Callable
@@ -77,8 +76,6 @@ class Qemu(Platform):
             return Availability(False, reason="QEMU is not installed", fix=distribution.install("qemu-system-x86"))
         if processes.find("qemu-img") is None:
             return Availability(False, reason="qemu-img is not installed", fix=distribution.install("qemu-utils"))
-        if os.geteuid() != 0:
-            return Availability(False, reason="control groups and TAPs need root", fix="run tare as root (sudo)")
         lacking = bridge.no_tun() if self._kind.network == "tap" else None
         if lacking is not None:
             return Availability(False, reason=lacking.what, fix=lacking.fix or "")

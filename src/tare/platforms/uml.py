@@ -141,8 +141,6 @@ class Uml(Platform):
         for program, fix in ((PROGRAM, FIX), (CONFINER, CONFINE_FIX)):
             if processes.find(program) is None:
                 return Availability(False, reason=f"{program} is not installed", fix=fix)
-        if os.geteuid() != 0:
-            return Availability(False, reason="a TAP needs root", fix="run tare as root (sudo)")
         lacking = bridge.no_tun()
         if lacking is not None:
             return Availability(False, reason=lacking.what, fix=lacking.fix or "")

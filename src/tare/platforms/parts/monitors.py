@@ -137,8 +137,6 @@ def disk_format(disk: Path) -> str:
 def _detect_qemu(box: Box) -> Availability:
     if processes.find(vm.PROGRAM) is None:
         return Availability(False, reason="QEMU is not installed", fix=distribution.install("qemu-system-x86"))
-    if os.geteuid() != 0:
-        return Availability(False, reason="control groups and TAPs need root", fix="run tare as root (sudo)")
     try:
         _need_network(box)
         accel, why = vm.accelerated(guest.ensure())
@@ -162,8 +160,6 @@ def _detect_tender(box: Box) -> Availability:
     if processes.find(program) is None:
         fix = f"put {program} on PATH: Solo5's own build has it, or `opam install solo5`; Debian has no package"
         return Availability(False, reason=f"{program} is not installed", fix=fix)
-    if os.geteuid() != 0:
-        return Availability(False, reason="control groups and TAPs need root", fix="run tare as root (sudo)")
     if box.vmm == "hvt" and not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return Availability(
             False, reason="/dev/kvm cannot be opened", fix='vmm = "spt", with the same program built for it'
