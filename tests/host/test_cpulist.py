@@ -10,7 +10,7 @@ def test_lists_are_read(text, numbers):
     assert cpulist.parse(text) == numbers
 
 
-@pytest.mark.parametrize("text", ["0-4000000000", "65536", "2-1", "1,1", "0-3,2", "-1", "a", "0-1-2", "9" * 5000])
+@pytest.mark.parametrize("text", ["0-4000000000", "65536", "2-1", "1,1", "0-3,2", "-1", "1-", "a", "0-1-2", "9" * 5000])
 def test_what_no_kernel_writes_is_refused(text):
     with pytest.raises(ValueError):  # noqa: PT011 (int's own too)
         cpulist.parse(text)

@@ -27,6 +27,7 @@ from tare.footprint.request import FootprintRequest, workloads_of
 from tare.footprint.result import FootprintResult
 from tare.footprint.site import PROFILE
 from tare.footprint.walk import Watcher, countable
+from tare.host.facts import cpulist
 from tare.image import vmlinux
 from tare.lab import build, exact, headers, kernel, plugin
 from tare.lab import run as lab_run
@@ -155,7 +156,7 @@ def _check_fits(request: FootprintRequest) -> None:
     cpus = range(1 if request.level is Level.INSTRUCTIONS else CPUS)
     for cpu in request.cpus:
         if cpu not in cpus:
-            raise UsageError(f"CPU {cpu} is not in the lab", fix=f"give --cpus out of {','.join(map(str, cpus))}")
+            raise UsageError(f"CPU {cpu} is not in the lab", fix=f"give --cpus out of {cpulist.written(cpus)}")
     if not MIN_MEMORY <= request.memory_bytes < MEMORY_BYTES:
         raise UsageError(
             f"an instance cannot have {request.memory_bytes >> 20} MiB in the lab",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tare.campaign.plan.plan import BASELINE_REPLICAS, Profile, how_long
 from tare.errors import UsageError
+from tare.host.facts import cpulist
 from tare.host.network import subnets
 from tare.host.tuning import pinning
 from tare.model import Design
@@ -85,7 +86,7 @@ def check_resources(cpus: Sequence[int], memory_bytes: int) -> None:
     usable = usable_cpus()
     for cpu in cpus:
         if cpu not in usable:
-            raise UsageError(f"CPU {cpu} cannot be used here", fix=f"give --cpus out of {','.join(map(str, usable))}")
+            raise UsageError(f"CPU {cpu} cannot be used here", fix=f"give --cpus out of {cpulist.written(usable)}")
     if memory_bytes < MIN_MEMORY:
         raise UsageError(
             f"{memory_bytes >> 20} MiB are too little for an instance",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 
 import typer
 
 from tare.campaign.plan.request import ALL, DEFAULT_MEMORY
 from tare.errors import UsageError
+from tare.host.facts import cpulist
 
 
 def platform_names(incomplete: str) -> list[str]:
@@ -29,21 +31,21 @@ SEED = typer.Option(None, "--seed", help="Seed of all random orders. Default: dr
 CPUS = typer.Option(
     None,
     "--cpus",
-    help="Host CPUs for the instances, by number: 1 or 2,3. Default: all but the first; of two both. Probes are on the"
-    " last of them.",
+    help="Host CPUs for the instances, by number: 1 or 2,3 or 2-5,8. Default: all but the first; of two both. Probes"
+    " are on the last of them.",
 )
 MEMORY = typer.Option(DEFAULT_MEMORY >> 20, "--memory", help="Memory limit of an instance in MiB.")
 SUBNET = typer.Option(None, "--subnet", help="Subnet of tare's bridge. Default: a free one.")
 
 
 def parse_cpus(text: str | None) -> tuple[int, ...]:
-    """CPU numbers from a text such as ``1`` or ``2,3``; an empty tuple for None. Raises `UsageError`."""
+    """CPU numbers from a text such as ``1`` or ``2-5,8``, in any order; none of None. Raises `UsageError`."""
     if text is None:
         return ()
-    try:
-        return tuple(sorted({int(part) for part in text.split(",")}))
-    except ValueError:
-        raise UsageError(f"{text!r} is not a list of CPUs", fix="write 1 or 2,3") from None
+    with contextlib.suppress(ValueError):
+        if cpus := {cpu for part in text.split(",") for cpu in cpulist.parse(part)}:
+            return tuple(sorted(cpus))
+    raise UsageError(f"{text!r} is not a list of CPUs", fix="write 1 or 2,3 or 2-5,8")
 
 
 def parse_size(text: str) -> int:

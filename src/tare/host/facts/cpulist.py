@@ -12,8 +12,8 @@ def parse(text: str) -> tuple[int, ...]:
     """The numbers; none of an empty list. Raises `ValueError` for what no kernel writes."""
     numbers: list[int] = []
     for part in filter(None, text.strip().split(",")):
-        first, _, last = part.partition("-")
-        begin, end = int(first), int(last or first)
+        first, dash, last = part.partition("-")
+        begin, end = int(first), int(last if dash else first)
         if not (numbers[-1] if numbers else -1) < begin <= end < MAX:
             raise ValueError(f"list of CPUs: {part[:40]!r}")
         numbers.extend(range(begin, end + 1))
