@@ -19,7 +19,7 @@ from tare.campaign.host_session import HostSession, default_cpus
 from tare.campaign.plan.plan import Job, Plan
 from tare.host import processes, state
 from tare.host.resources import removers
-from tare.host.resources.journal import CleanupStack, Journal
+from tare.host.resources.journal import CleanupStack, Journal, of_this_process
 from tare.image import build
 from tare.model import Resources
 from tare.platforms import registry
@@ -161,6 +161,36 @@ def test_one_whose_bridge_has_gone_is_left_out_after_two_starts_though_its_daemo
     first, second = [row["reason"] for row in rows if row["status"] == "failed"]
     assert f"could not find bridge {BRIDGE}" in first
     assert second == event
+
+
+def test_one_whose_disk_is_full_in_mid_campaign_is_left_out_with_the_fix_and_leaves_nothing(
+    dockerd, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(outages, "RECOVERY_S", 2.0)
+    dockerd.daemon.stop()
+    data = dockerd.folder / "data"
+    processes.run(["mount", "-t", "tmpfs", "-o", "size=2g", "tmpfs", str(data)]).require()
+    filler = data / "filler"
+
+    def strike():
+        with contextlib.suppress(OSError), filler.open("wb", buffering=0) as writing:
+            while writing.write(bytes(1 << 20)):
+                pass
+
+    try:
+        dockerd.start()
+        rows, events, faults = _campaign(tmp_path, strike, blocks=5)
+        [event] = [text for text in events if "left out" in text]
+        assert event.startswith("docker-none is left out from here on: it does not start any more: ")
+        assert "no space left on device" in event
+        assert event.endswith("(fix: free disk space where Docker keeps its data (docker info: Docker Root Dir))")
+        assert faults == [event]
+        assert len(rows) < 5 * 2
+        assert [entry for entry in of_this_process() if entry.resource.kind == "container"] == [], "all are removed"
+    finally:
+        dockerd.daemon.stop()
+        processes.run(["umount", "-l", str(data)])
+        dockerd.start()
 
 
 def test_one_whose_disk_is_full_is_left_out_with_the_fix_and_the_others_are_ready(dockerd):
