@@ -13,7 +13,7 @@ from awake import Awake
 from platforms_here import cannot_be
 from tare import plugins
 from tare.campaign.host_session import HostSession, default_cpus
-from tare.host import lock
+from tare.host import lock, state
 from tare.host.resources import unremoved
 from tare.model import Resources
 from tare.platforms.parts import attempt
@@ -70,9 +70,10 @@ def _lock_folder(tmp_path_factory):
 
 
 @pytest.fixture(autouse=True)
-def _nothing_unremoved(monkeypatch):
-    """What another test could not remove is not this one's to tell."""
+def _nothing_of_another_test(monkeypatch):
+    """What another test could not remove, or found open to other users, is not this one's to tell."""
     monkeypatch.setattr(unremoved, "_noted", {})
+    monkeypatch.setattr(state, "_closed", [])
 
 
 @pytest.fixture(autouse=True)

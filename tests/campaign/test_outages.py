@@ -35,11 +35,6 @@ def raising(error):
     return fail
 
 
-@pytest.fixture(autouse=True)
-def no_waiting(monkeypatch):
-    monkeypatch.setattr(outages, "RECOVERY_S", 0.0)
-
-
 # Before the first block
 
 

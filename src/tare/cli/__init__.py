@@ -48,7 +48,8 @@ def main() -> None:
         raise
     finally:
         for folder in state.closed():
-            errors.print(f"[bold]note:[/] other users could look into {_plain(str(folder))}; it is closed to them now")
+            note = f"other users could look into {_plain(str(folder))}; it is closed to them now"
+            errors.print(f"[bold]note:[/] {note}", soft_wrap=True)
         _warn_of_unremoved(errors)
 
 
