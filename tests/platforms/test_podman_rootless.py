@@ -47,6 +47,18 @@ def test_without_root_a_tun_device_that_is_not_the_user_s_is_said_with_the_comma
     assert answer.fix.startswith(f"chmod 666 {tmp_path}")
 
 
+@pytest.mark.parametrize(
+    ("version", "networks"),
+    [("podman version 5.4.2\n", "passt"), ("podman version 4.3.1\n", "slirp4netns"), (None, "passt slirp4netns")],
+)
+def test_what_is_missing_is_installed_with_the_network_of_that_podman(version, networks, monkeypatch):
+    there = {"podman"} if version else set()
+    monkeypatch.setattr(podman_rootless.processes, "find", lambda name: name if name in there else None)
+    monkeypatch.setattr(podman_rootless.processes, "run", lambda *_, **__: SimpleNamespace(text=version))
+    monkeypatch.setattr(podman_rootless.distribution, "install", lambda *packages, **_: " ".join(packages))
+    assert registry.choose(["podman-rootless"])[0].detect().fix == f"podman runc {networks} uidmap"
+
+
 @pytest.mark.host
 def test_detect_says_what_the_user_lacks():
     answer = registry.choose(["podman-rootless:nobody"])[0].detect()

@@ -8,8 +8,9 @@ import pytest
 
 from tare.errors import HostError, UsageError
 from tare.platforms import registry
+from tare.platforms.parts import virtiofs
 from tare.setup import apt, carry_out, facts, gvisor
-from tare.setup.components import COMPONENTS, DEVELOPMENT, EVERYTHING, NATIVE, RUST
+from tare.setup.components import COMPONENTS, DEVELOPMENT, EVERYTHING, NATIVE, RUST, VIRTIOFSD
 from tare.setup.plan import named, plan, without, words
 
 CAPTURED = Path(__file__).parent / "captured"
@@ -68,6 +69,15 @@ def test_a_package_for_several_is_named_once_with_all_of_them():
     assert [(wanted.package, wanted.components) for wanted in chosen.wanted] == [
         ("podman", ("podman", "podman-rootless"))
     ]
+
+
+def test_podmans_come_with_all_that_they_are_run_with_whichever_release_it_is():
+    """Debian 13's Podman 5 takes pasta for a user's network, its netavark nftables, and both only recommend it."""
+    assert {"podman", "netavark", "nftables", "runc"} <= {*_packages(plan(named("podman"), frozenset()))}
+    rootless = named("podman-rootless")
+    assert {"passt", "slirp4netns", "runc", "uidmap"} <= {*_packages(plan(rootless, frozenset()))}
+    assert _packages(plan(rootless, _but("pasta", "slirp4netns"))) == ["passt"]  # Podman 5 is there
+    assert _packages(plan(rootless, _but("pasta", "slirp4netns", "podman>=5"))) == ["slirp4netns", "passt"]
 
 
 def test_gvisor_is_built_unless_there_is_one_that_knows_systrap():
@@ -190,6 +200,22 @@ def test_a_dry_run_says_it_all_and_does_nothing(bare, monkeypatch):
     carry_out.set_up("gvisor", dry_run=False, tell=progress.append)
     assert ran[0] == sorted(_packages(plan(("gvisor",), frozenset())))
     assert ran[1:] == ["gvisor"]
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_what_a_release_has_in_another_package_is_no_package_of_it(dry_run, bare, monkeypatch):
+    """virtiofsd: in Debian 12 a part of QEMU's package."""
+    progress, ran = bare
+    monkeypatch.setattr(facts, "distribution", lambda: facts.Distribution("Debian", apt=True))
+    monkeypatch.setattr(apt, "unknown", lambda packages: frozenset(packages) & {"virtiofsd"})
+    carry_out.set_up("qemu", dry_run=dry_run, tell=progress.append)
+    assert not any("virtiofsd" in line for line in progress)
+    assert "with what they depend on: 1 MB to fetch, 2 MB on the disk" in progress
+    assert ran == ([] if dry_run else [sorted({*_packages(plan(("qemu",), frozenset()))} - {"virtiofsd"})])
+
+
+def test_places_of_programs_are_those_that_platforms_look_at():
+    assert virtiofs.PLACES == VIRTIOFSD
 
 
 def test_lists_that_were_never_read_condemn_nothing(bare, monkeypatch):

@@ -33,7 +33,7 @@ LABEL = "tare"
 IMPORT_LIMIT_S = 300.0
 #: The limits that podman raises by itself, and how far; that takes CAP_SYS_RESOURCE, which such a host may lack too.
 RAISED = {"nofile": (resource.RLIMIT_NOFILE, 1 << 20), "nproc": (resource.RLIMIT_NPROC, 1 << 15)}
-_INSTALL = ("podman", "netavark")
+_INSTALL = ("podman", "netavark", "nftables")
 BRIDGE = "podman0"  # by netavark
 _BRIDGE_PATH = f"client, bridge, published port (NAT), {BRIDGE}, veth"
 _SHARED_PATH = "client, bridge, host stack"

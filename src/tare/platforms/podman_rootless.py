@@ -119,12 +119,14 @@ class PodmanRootless(Platform):
 
     def detect(self) -> Availability:
         """Run a trivial container of the host's own files, on the network that this Podman takes by default."""
+        networks = list(PACKAGES.values())  # which of them it takes, Podman's version says
         if processes.find("podman") is not None:
             self._network = default_network(processes.run(["podman", "--version"], time_limit_s=5).text)
             self.network_path = PATHS[self._network]
+            networks = [PACKAGES[self._network]]
         missing = [program for program in (*NEEDS, self._network, self._runtime) if processes.find(program) is None]
         if missing:
-            fix = distribution.install("podman", "runc", PACKAGES[self._network], "uidmap", lean=True)
+            fix = distribution.install("podman", self._runtime, *networks, "uidmap", lean=True)
             return Availability(False, reason=f"{missing[0]} is not installed", fix=fix)
         why, fix = _tun_obstacle()
         if why:

@@ -108,7 +108,7 @@ class Xen(Platform):
         if not is_dom0():
             return Availability(False, reason="this host does not run under Xen as dom0", fix=FIX)
         if processes.find("xl") is None:
-            return Availability(False, reason="xl is not installed", fix=distribution.install("xen-utils-4.17"))
+            return Availability(False, reason="xl is not installed", fix=distribution.install("xen-system-amd64"))
         try:
             asked = processes.run(["xl", "info", "xen_version"], time_limit_s=10).require(fix="start xenstored")
             made = guest.ensure(KIND)

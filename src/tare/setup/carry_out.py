@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from tare.errors import HostError
 from tare.model import Progress
@@ -40,12 +41,11 @@ def set_up(asked: str, *, dry_run: bool, tell: Progress, build: bool = True) -> 
 
 def _by_apt(chosen: SetupPlan, asked: Sequence[str], *, dry_run: bool, tell: Progress) -> SetupPlan:
     """The plan that was carried out: without what this release does not have, and nobody asked for by name."""
-    packages = [wanted.package for wanted in chosen.wanted]
-    unknown = apt.unknown(packages)
+    chosen, unknown = _looked_up(chosen)
     asked_for = {wanted.package for wanted in chosen.wanted if {NATIVE, *asked}.intersection(wanted.components)}
     if unknown and not dry_run and (unknown & asked_for or apt.unknown([_ALWAYS])):
         apt.update(tell)
-        unknown = apt.unknown(packages)
+        chosen, unknown = _looked_up(chosen)
     if not (unknown and dry_run):
         chosen, left_out = without(chosen, unknown, asked)
         for name in left_out:
@@ -60,6 +60,15 @@ def _by_apt(chosen: SetupPlan, asked: Sequence[str], *, dry_run: bool, tell: Pro
             apt.install(packages, tell)
             tell("installed")
     return chosen
+
+
+def _looked_up(chosen: SetupPlan) -> tuple[SetupPlan, frozenset[str]]:
+    """The plan without what this release has in other packages, and those packages that apt's lists do not have."""
+    unknown = apt.unknown([wanted.package for wanted in chosen.wanted])
+    if unknown and not apt.unknown([_ALWAYS]):
+        wanted = (each for each in chosen.wanted if not (each.optional and each.package in unknown))
+        chosen = replace(chosen, wanted=tuple(wanted))
+    return chosen, unknown.intersection(wanted.package for wanted in chosen.wanted)
 
 
 def _tell_all(chosen: SetupPlan, tell: Progress) -> None:

@@ -15,12 +15,14 @@ class Need:
 
     A word of ``instead`` is a program on PATH, ``PROGRAM>=VERSION`` one that is new enough, ``/PATH`` a file,
     ``python3:MODULE`` a module of the host's Python, ``bin/NAME`` a program below ``TARE_HOME``, ``$NAME`` a variable
-    that is set, ``runsc:systrap`` a runsc that knows this way to trap system calls.
+    that is set, ``runsc:systrap`` a runsc that knows this way to trap system calls. ``optional``: a release without the
+    package has what is in it in another one of the component's.
     """
 
     package: str
     purpose: str
     instead: tuple[str, ...]
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,8 @@ _UNPACK_KERNEL = (
     Need("zstd", "unpacks the guest's kernel, of Debian 13", ("zstd",)),
 )
 _BUBBLEWRAP = Need("bubblewrap", "starts sandboxes, and is the jail of other monitors", ("bwrap",))
+#: Where it is, in the order in which it is looked for: on PATH, or where distributions put it, Debian 12 with QEMU.
+VIRTIOFSD = ("virtiofsd", "/usr/libexec/virtiofsd", "/usr/lib/virtiofsd", "/usr/lib/qemu/virtiofsd")
 #: Debian 12's runsc is older than systrap.
 _RUNSC = ("bin/runsc", "runsc:systrap")
 _GCC = Need("gcc", "compiles and links", ("gcc",))
@@ -55,6 +59,8 @@ _LIBC = Need("libc6-dev", "what is compiled against", ("/usr/include/stdlib.h",)
 _CONTAINERD = (Need("containerd", "the daemon and its client ctr", ("ctr",)), _RUNC)
 _PODMAN = Need("podman", "the engine", ("podman",))
 _NETAVARK = Need("netavark", "Podman's networks", ("netavark", "/usr/lib/podman/netavark"))
+#: Debian 13's netavark filters by it, and only recommends it.
+_NFT = Need("nftables", "Podman's networks, of Debian 13", ("nft",))
 _LIBVIRT = (
     Need("libvirt-clients", "virsh, by which libvirt is told", ("virsh",)),
     Need("libvirt-daemon-system", "libvirt's daemon", ("libvirtd",)),
@@ -116,14 +122,15 @@ COMPONENTS: Mapping[str, Component] = {
         ),
         built_unless=("bin/containerd-shim-runsc-v1", "containerd-shim-runsc-v1"),
     ),
-    "podman": Component("Podman", (_PODMAN, _NETAVARK), ("podman",)),
+    "podman": Component("Podman", (_PODMAN, _NETAVARK, _NFT, _RUNC), ("podman",)),
     "podman-rootless": Component(
         "Podman of a user without rights",
         (
             _PODMAN,
             _NETAVARK,
             _RUNC,
-            Need("slirp4netns", "the network of a user without rights", ("slirp4netns",)),
+            Need("slirp4netns", "the network of a user without rights, of Podman 4", ("podman>=5", "slirp4netns")),
+            Need("passt", "the network of a user without rights, of Podman 5", ("pasta",)),
             Need("uidmap", "maps a user's ids", ("newuidmap",)),
         ),
     ),
@@ -135,14 +142,14 @@ COMPONENTS: Mapping[str, Component] = {
     ),
     "lxc": Component("LXC", (Need("lxc", "starts containers", ("lxc-start",)),), ("lxc-start",)),
     "lxd": Component(
-        "LXD (Debian 12)",
+        "LXD",
         (
             Need("lxd", "the daemon", ("lxd",)),
             Need("lxd-client", "by which the daemon is told", ("lxc",)),
         ),
         ("lxd",),
     ),
-    "incus": Component("Incus (Debian 13)", (Need("incus", "daemon and client", ("incus",)),), ("incus",)),
+    "incus": Component("Incus (since Debian 13)", (Need("incus", "daemon and client", ("incus",)),), ("incus",)),
     "nspawn": Component(
         "systemd-nspawn", (Need("systemd-container", "starts containers", ("systemd-nspawn",)),), ("systemd-nspawn",)
     ),
@@ -172,7 +179,15 @@ COMPONENTS: Mapping[str, Component] = {
     ),
     "qemu": Component(
         "QEMU's virtual machines",
-        (_QEMU, _QEMU_IMG, _BUSYBOX, _CPIO, Need("passt", "a machine's network, of qemu-passt", ("passt",))),
+        (
+            _QEMU,
+            _QEMU_IMG,
+            _BUSYBOX,
+            _CPIO,
+            Need("passt", "a machine's network, of qemu-passt", ("passt",)),
+            # In Debian 12 it is in a package that QEMU's needs.
+            Need("virtiofsd", "a machine's /data, of qemu-virtiofs", VIRTIOFSD, optional=True),
+        ),
         ("qemu-system-x86_64",),
     ),
     "firecracker": Component(

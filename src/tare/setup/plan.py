@@ -19,6 +19,7 @@ class Wanted:
     package: str
     purpose: str
     components: tuple[str, ...]
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,8 @@ def plan(asked: Sequence[str], there: Collection[str]) -> SetupPlan:
         for need in _missing(name, there):
             missing.setdefault(need.package, []).append((name, need))
     wanted = tuple(
-        Wanted(package, uses[0][1].purpose, tuple(name for name, _ in uses)) for package, uses in missing.items()
+        Wanted(package, uses[0][1].purpose, tuple(name for name, _ in uses), uses[0][1].optional)
+        for package, uses in missing.items()
     )
     others = (name for name in COMPONENTS if name not in {*components, CLONE, DEVELOPMENT})
     more = tuple(name for name in others if any(_missing(name, there)) or _is_built(name, there))

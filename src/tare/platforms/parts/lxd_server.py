@@ -56,7 +56,7 @@ LXD = Kind(
     ("lxd",),
     "LXD",
     ("/var/lib/lxd/unix.socket", "/var/snap/lxd/common/lxd/unix.socket"),
-    f"{distribution.install('lxd', 'lxd-client', lean=True)} (Debian 12)",
+    distribution.install("lxd", "lxd-client", lean=True),
 )
 INCUS = Kind(
     "Incus",
