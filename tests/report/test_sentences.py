@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -384,6 +385,10 @@ def test_blocks_that_are_alike_are_told_and_others_not() -> None:
         ),
         (Refusal(RefusalKind.NO_LOGARITHM), "it has samples without a logarithm (zero, negative, or none)"),
         (Refusal(RefusalKind.ONE_ROUND), "it has one figure a block"),
+        (
+            Refusal(RefusalKind.TRIALS, numbers={"trials": -1, "baseline": 3}),
+            "trials are counted: -1 against 3 of the baseline",
+        ),
         (Refusal(RefusalKind.P_VALUES), "p values lie between 0 and 1"),
     ],
 )
@@ -394,6 +399,8 @@ def test_why_data_have_no_answer(refusal: Refusal, text: str) -> None:
 def test_every_refusal_has_its_words() -> None:
     assert _TEXTS.keys() == set(RefusalKind)
     assert _FIXES.keys() < set(RefusalKind)
+    for text in (*_TEXTS.values(), *_FIXES.values()):
+        assert "_" not in re.sub(r"\{\w+[^}]*\}", "", text), "a name of the code's"
 
 
 @pytest.mark.parametrize(

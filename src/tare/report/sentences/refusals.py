@@ -47,7 +47,7 @@ _TEXTS: Mapping[RefusalKind, str] = {
     RefusalKind.NO_CAMPAIGN: "there is no campaign that can be read",
     RefusalKind.NOT_A_NUMBER: "the measured figure is {value}",
     RefusalKind.BASELINE_NOT_POSITIVE: "the baseline must be positive: {value}",
-    RefusalKind.TRIALS: "trials are number_of: {trials} against {baseline} of the baseline",
+    RefusalKind.TRIALS: "trials are counted: {trials} against {baseline} of the baseline",
     RefusalKind.TABLE: "a table of rows and columns is needed",
     RefusalKind.HOLES: "{cells} cells are missing or not finite: leave their rows out",
     RefusalKind.DIRECTIONS: "{columns} columns need as many directions, not {directions}",
