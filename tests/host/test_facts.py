@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from host import machines
-from tare.host import cgroup
+from tare.host import cgroup, distribution
 from tare.host.checks import checks
 from tare.host.facts import machine
 
@@ -19,7 +19,7 @@ def captured(name):
 
 
 def test_distribution():
-    assert machine.parse_os_release(captured("os-release")) == "Debian GNU/Linux 12 (bookworm)"
+    assert distribution.title(distribution.parse(captured("os-release"))) == "Debian GNU/Linux 12 (bookworm)"
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_distribution():
     ],
 )
 def test_distributions_of_other_shapes(text, name):
-    assert machine.parse_os_release(text) == name
+    assert distribution.title(distribution.parse(text)) == name
 
 
 def test_cpuinfo_of_a_guest():

@@ -22,6 +22,15 @@ def test_an_archive_without_it_is_said_with_the_fix():
     assert caught.value.fix
 
 
+def test_without_apt_the_kernel_is_taken_from_where_one_was_put_or_it_is_said_how_to(tmp_path, monkeypatch):
+    monkeypatch.setattr(guest.processes, "find", lambda _: None)
+    with pytest.raises(ImageError, match="this host has no apt-get") as caught:
+        guest._kernel(tmp_path)
+    assert f"linux-image-* of a Debian host on which tare has run a machine into {tmp_path}" in caught.value.fix
+    (tmp_path / "linux-image-6.1.0-25-cloud-amd64").mkdir()
+    assert guest._kernel(tmp_path).name == "linux-image-6.1.0-25-cloud-amd64"
+
+
 @pytest.mark.parametrize("suffix", ["", ".xz"])
 def test_a_guest_gets_its_modules_packed_by_the_distribution_or_not(tmp_path, suffix):
     """Debian 13's kernels have them packed (``virtio_blk.ko.xz``), and no insmod of busybox's unpacks them."""

@@ -1,6 +1,7 @@
 """The plain kernel out of a compressed one."""
 
 import gzip
+import lzma
 import struct
 
 import pytest
@@ -46,3 +47,13 @@ def test_what_is_no_kernel_is_said_in_one_line(tmp_path, bytes_, says):
         vmlinux.ensure(kernel)
     assert caught.value.fix
     assert list(tmp_path.iterdir()) == [kernel]
+
+
+def test_a_packer_that_is_missing_is_named_by_its_package(tmp_path, monkeypatch):
+    kernel = tmp_path / "vmlinuz-6.1"
+    kernel.write_bytes(_bzimage(lzma.compress(b"\x7fELF")))
+    monkeypatch.setattr(vmlinux.processes, "find", lambda _: None)
+    monkeypatch.setattr(vmlinux.distribution, "install", lambda package: f"install {package}")
+    with pytest.raises(ImageError, match="packed by xz, which is not here") as caught:
+        vmlinux.ensure(kernel)
+    assert caught.value.fix == "install xz-utils"

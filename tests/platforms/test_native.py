@@ -7,11 +7,10 @@ from tare.model import Arm, Family
 from tare.platforms import native, registry
 
 
-def test_a_host_is_known_by_its_release_file(tmp_path):
-    release = tmp_path / "os-release"
-    release.write_text('NAME="Debian GNU/Linux"\nPRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nID=debian\n')
-    assert native.userland(release) == "Debian GNU/Linux 12 (bookworm)"
-    assert native.userland(tmp_path / "missing") == "unknown"
+def test_the_hosts_own_programs_are_named_by_its_distribution(monkeypatch):
+    monkeypatch.setattr(native.os.path, "ismount", lambda _: False)
+    monkeypatch.setattr(native.distribution, "here", lambda: {"PRETTY_NAME": "Debian GNU/Linux 12 (bookworm)"})
+    assert native.NativeUserland().detect().details == {"userland": "Debian GNU/Linux 12 (bookworm)"}
 
 
 def test_programs_on_a_filesystem_of_their_own_keep_the_userland_out(monkeypatch):

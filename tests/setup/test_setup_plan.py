@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from tare.errors import HostError, UsageError
+from tare.host import distribution
 from tare.platforms import registry
-from tare.platforms.parts import virtiofs
+from tare.platforms.parts import libvirtd, virtiofs, vm
 from tare.setup import apt, carry_out, facts, gvisor
-from tare.setup.components import COMPONENTS, DEVELOPMENT, EVERYTHING, NATIVE, RUST, VIRTIOFSD
+from tare.setup.components import COMPONENTS, DEVELOPMENT, EVERYTHING, LIBVIRT_LXC, NATIVE, QEMU, RUST, VIRTIOFSD
 from tare.setup.plan import named, plan, without, words
 
 CAPTURED = Path(__file__).parent / "captured"
@@ -143,16 +144,19 @@ def test_how_much_apt_would_fetch():
     assert apt.parse_size("E: Unable to locate package incus\n") == ""
 
 
-@pytest.mark.parametrize(("name", "by_apt"), [("debian12", True), ("fedora42", False)])
-def test_the_distribution(name, by_apt):
-    host = facts.parse_distribution((CAPTURED / f"os-release-{name}.txt").read_text(), apt_there=True)
-    assert host.apt == by_apt
-    assert name[:6] in host.name.lower()
-
-
-def test_one_that_is_like_debian_is_installed_by_apt_where_there_is_apt():
-    assert facts.parse_distribution('ID=linuxmint\nID_LIKE="ubuntu debian"\n', apt_there=True).apt
-    assert not facts.parse_distribution("ID=debian\n", apt_there=False).apt
+@pytest.mark.parametrize(
+    ("os_release", "apt_there", "by_apt"),
+    [
+        ((CAPTURED / "os-release-debian12.txt").read_text(), True, True),
+        ((CAPTURED / "os-release-fedora42.txt").read_text(), True, False),  # which has a package of apt
+        ('ID=linuxmint\nID_LIKE="ubuntu debian"\n', True, True),
+        ("ID=debian\n", False, False),
+    ],
+)
+def test_what_is_like_debian_is_installed_by_apt_where_there_is_apt(os_release, apt_there, by_apt, monkeypatch):
+    monkeypatch.setattr(facts.processes, "find", lambda program: program if apt_there else None)
+    monkeypatch.setattr(distribution, "here", lambda: distribution.parse(os_release))
+    assert facts.has_apt() == by_apt
 
 
 def test_versions_of_go():
@@ -177,21 +181,60 @@ def bare(monkeypatch):
     monkeypatch.setattr(apt, "unknown", lambda _packages: frozenset())
     monkeypatch.setattr(apt, "size", lambda _packages: "1 MB to fetch, 2 MB on the disk")
     monkeypatch.setattr(apt, "install", lambda packages, _tell: ran.append(sorted(packages)))
+    monkeypatch.setattr(facts, "has_apt", lambda: True)
     return progress, ran
 
 
-def test_another_distribution_is_told_the_names_and_nothing_is_installed(bare, monkeypatch):
-    progress, ran = bare
-    monkeypatch.setattr(facts, "distribution", lambda: facts.Distribution("Fedora Linux 42", apt=False))
-    with pytest.raises(HostError, match="Fedora Linux 42 has no apt"):
-        carry_out.set_up("podman", dry_run=False, tell=progress.append)
-    assert any("podman" in line and "the engine" in line for line in progress)
+@pytest.fixture
+def fedora(bare, monkeypatch):
+    """The same on a distribution without apt."""
+    monkeypatch.setattr(facts, "has_apt", lambda: False)
+    release = (CAPTURED / "os-release-fedora42.txt").read_text()
+    monkeypatch.setattr(distribution, "here", lambda: distribution.parse(release))
+    return bare
+
+
+def test_another_distribution_is_told_its_own_names_and_nothing_is_installed(fedora):
+    progress, ran = fedora
+    with pytest.raises(HostError, match=r"Fedora Linux 42 \(Server Edition\) has no apt") as raised:
+        carry_out.set_up("podman-rootless,lxd,charliecloud,uml", dry_run=False, tell=progress.append)
+    said = {line.split("  ")[1] for line in progress if line.startswith("  ")}
+    assert {"podman", "shadow-utils", "charliecloud", "what has lxd", "what has linux.uml"} <= said
+    assert not {"uidmap", "charliecloud-runtime", "lxd", "user-mode-linux"} & said
+    assert raised.value.fix.startswith("by hand, which was never tried: dnf install --setopt=install_weak_deps=False ")
+    assert "apt" not in raised.value.fix.split()
+    assert "tare image import" in "\n".join(progress)  # in place of mmdebstrap
     assert ran == []
+
+
+def test_a_dry_run_there_says_the_command_and_that_it_was_never_tried(fedora, monkeypatch):
+    progress, _ = fedora
+    carry_out.set_up("runc", dry_run=True, tell=progress.append)
+    [command] = [line for line in progress if "by hand, which was never tried: dnf install" in line]
+    assert command.endswith("iproute iptables-nft e2fsprogs util-linux tar runc")
+    monkeypatch.setattr(distribution, "here", lambda: {"ID": "rocky", "ID_LIKE": "rhel centos fedora"})
+    carry_out.set_up("lxc", dry_run=True, tell=progress.append)
+    assert any(line.endswith("lxc (some of these are in EPEL)") for line in progress)
+
+
+def test_one_that_is_not_known_is_told_the_programs(fedora, monkeypatch):
+    progress, _ = fedora
+    monkeypatch.setattr(distribution, "here", lambda: {"ID": "nixos", "NAME": "NixOS"})
+    with pytest.raises(HostError, match="NixOS has no apt") as raised:
+        carry_out.set_up("docker", dry_run=False, tell=progress.append)
+    assert any(line.startswith("  what has dockerd  ") for line in progress)
+    assert raised.value.fix.endswith("install what is listed")
+
+
+def test_what_is_there_needs_no_apt(fedora, monkeypatch):
+    progress, _ = fedora
+    monkeypatch.setattr(facts, "present", frozenset)
+    carry_out.set_up("docker", dry_run=False, tell=progress.append)
+    assert progress[0] == "all there for native, docker"
 
 
 def test_a_dry_run_says_it_all_and_does_nothing(bare, monkeypatch):
     progress, ran = bare
-    monkeypatch.setattr(facts, "distribution", lambda: facts.Distribution("Debian", apt=True))
     monkeypatch.setattr(gvisor, "build", lambda _tell: ran.append("gvisor"))
     carry_out.set_up("gvisor", dry_run=True, tell=progress.append)
     assert ran == []
@@ -206,7 +249,6 @@ def test_a_dry_run_says_it_all_and_does_nothing(bare, monkeypatch):
 def test_what_a_release_has_in_another_package_is_no_package_of_it(dry_run, bare, monkeypatch):
     """virtiofsd: in Debian 12 a part of QEMU's package."""
     progress, ran = bare
-    monkeypatch.setattr(facts, "distribution", lambda: facts.Distribution("Debian", apt=True))
     monkeypatch.setattr(apt, "unknown", lambda packages: frozenset(packages) & {"virtiofsd"})
     carry_out.set_up("qemu", dry_run=dry_run, tell=progress.append)
     assert not any("virtiofsd" in line for line in progress)
@@ -215,12 +257,11 @@ def test_what_a_release_has_in_another_package_is_no_package_of_it(dry_run, bare
 
 
 def test_places_of_programs_are_those_that_platforms_look_at():
-    assert virtiofs.PLACES == VIRTIOFSD
+    assert (vm.PROGRAMS, virtiofs.PLACES, libvirtd.LXC_PLACES) == (QEMU, VIRTIOFSD, LIBVIRT_LXC)
 
 
 def test_lists_that_were_never_read_condemn_nothing(bare, monkeypatch):
     progress, _ = bare
-    monkeypatch.setattr(facts, "distribution", lambda: facts.Distribution("Debian", apt=True))
     monkeypatch.setattr(apt, "unknown", frozenset)
     carry_out.set_up("runc", dry_run=True, tell=progress.append)
     assert any(line.startswith("apt's lists do not have") and "runc" in line for line in progress)

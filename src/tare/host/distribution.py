@@ -1,92 +1,114 @@
-"""How a host installs what is missing: its distribution's command, with its own names of the packages."""
+"""Which distribution this host is, and how it installs what is missing: its command, with its own names of packages."""
 
 from __future__ import annotations
 
 import functools
+import re
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 OS_RELEASE = Path("/etc/os-release")
+#: The other families' names of Debian's packages.
+NAMES = Path(__file__).with_name("packages.toml")
 
 
 @dataclass(frozen=True, slots=True)
-class Distribution:
-    """A family of distributions: its command, and its names of packages where they are not Debian's."""
+class Family:
+    """Distributions with one package manager, and one set of names."""
 
+    name: str  # as the table of names has it
     install: str
     lean: str = ""  # the option by which only what is needed comes along
     again: str = ""  # the command that installs what is there once more; empty: `install` does
-    names: Mapping[str, str | None] | None = None  # by Debian's; None: it has no such package
+    besides: str = ""  # what may have to be set up first
 
 
-DEBIAN = Distribution("apt-get install", "--no-install-recommends", "apt-get install --reinstall")
-#: Fedora, RHEL, CentOS Stream, Rocky, Alma; some of these are in EPEL.
-FEDORA = Distribution(
-    "dnf install",
-    "--setopt=install_weak_deps=False",
-    "dnf reinstall",
-    {
-        "busybox-static": "busybox",
-        "docker.io": "moby-engine",
-        "iproute2": "iproute",
-        "iptables": "iptables-nft",
-        "libbpf-dev": "libbpf-devel",
-        "libbpf1": "libbpf",
-        "libc6-dev": "glibc-devel",
-        "libvirt-clients": "libvirt-client",
-        "libvirt-daemon-system": "libvirt-daemon",
-        "lxd": None,
-        "lxd-client": None,
-        "mount": "util-linux",
-        "openssh-client": "openssh-clients",
-        "qemu-system-x86": "qemu-kvm",
-        "qemu-utils": "qemu-img",
-        "uidmap": "shadow-utils",
-        "user-mode-linux": None,
-        "xen-system-amd64": "xen",
-        "xen-utils-4.17": "xen-runtime",
-    },
-)
+DEBIAN = Family("debian", "apt-get install", "--no-install-recommends", "apt-get install --reinstall")
+FEDORA = Family("fedora", "dnf install", "--setopt=install_weak_deps=False", "dnf reinstall")
+RHEL = Family("rhel", FEDORA.install, FEDORA.lean, FEDORA.again, besides="some of these are in EPEL")
+SUSE = Family("suse", "zypper install", "--no-recommends", "zypper install --force")
+ARCH = Family("arch", "pacman -S")
+ALPINE = Family("alpine", "apk add", again="apk fix --reinstall")
+#: By the words of ``ID`` and ``ID_LIKE``, the first that is here. Oracle's and Amazon's say that they are like Fedora:
+#: the one is RHEL, the other has packages of its own.
+_FAMILIES = {
+    "amzn": None,
+    "debian": DEBIAN,
+    "ubuntu": DEBIAN,
+    "fedora": FEDORA,
+    "rhel": RHEL,
+    "centos": RHEL,
+    "ol": RHEL,
+    "suse": SUSE,
+    "opensuse": SUSE,
+    "sles": SUSE,
+    "arch": ARCH,
+    "alpine": ALPINE,
+}
 
 
 def install(*packages: str, lean: bool = False, again: bool = False) -> str:
-    """The command that installs packages, which have Debian's names, on this host; or that it has none of that name.
+    """The command that installs packages, which have Debian's names, on this host; in words where it is not known.
 
     ``lean``: without what is only recommended; ``again``: they are there, and broken.
     """
-    return command(_here(), packages, lean=lean, again=again)
+    return command(family(here()), packages, lean=lean, again=again)
 
 
 def owner(program: str) -> str:
     """What installs a program of which the package is not known here."""
-    known = _here()
+    known = family(here())
     return f"{known.install if known else 'install'} the package that has {program}"
 
 
-def command(family: Distribution | None, packages: Sequence[str], *, lean: bool = False, again: bool = False) -> str:
-    """The same for a distribution; None: one that is not known here."""
-    if family is None:
-        return f"install what Debian calls {' '.join(packages)}"
-    names = [(family.names or {}).get(package, package) for package in packages]
-    absent = [package for package, name in zip(packages, names, strict=True) if name is None]
+def command(of: Family | None, packages: Sequence[str], *, lean: bool = False, again: bool = False) -> str:
+    """The same for a family; None: one that is not known here."""
+    names = {package: name_of(package, of) for package in packages}
+    absent = [package for package, name in names.items() if name == ""]
     if absent:
         return f"this distribution has no {' '.join(absent)} (Debian has)"
-    words = [family.again if again and family.again else family.install, family.lean if lean else ""]
-    return " ".join(filter(None, (*words, *dict.fromkeys(map(str, names)))))
+    known = dict.fromkeys(name for name in names.values() if name)
+    unknown = [package for package, name in names.items() if name is None]
+    parts = [f"install what Debian calls {' '.join(unknown)}"] if unknown else []
+    if of is not None and known:
+        words = (of.again if again and of.again else of.install, of.lean if lean else "", *known)
+        parts.insert(0, " ".join(filter(None, words)))
+    return ", and ".join(parts)
 
 
-def family(os_release: str) -> Distribution | None:
+def name_of(package: str, of: Family | None) -> str | None:
+    """What a family calls a package of Debian's; "": it has none; None: not known."""
+    if of is None or of is DEBIAN:
+        return package if of else None
+    names = _names().get(package, {})
+    return names if isinstance(names, str) else names.get(of.name)
+
+
+def family(os_release: Mapping[str, str]) -> Family | None:
     """The family that a host's os-release(5) names; None where it is none of those here."""
-    values = dict(line.split("=", 1) for line in os_release.splitlines() if "=" in line and not line.startswith("#"))
-    words = f"{values.get('ID', '')} {values.get('ID_LIKE', '')}".replace('"', "").replace("'", "").split()
-    known = {"debian": DEBIAN, "ubuntu": DEBIAN, "fedora": FEDORA, "rhel": FEDORA, "centos": FEDORA}
-    return next((known[word] for word in words if word in known), None)
+    words = f"{os_release.get('ID', '')} {os_release.get('ID_LIKE', '')}".split()
+    return next((_FAMILIES[word] for word in words if word in _FAMILIES), None)
+
+
+def title(os_release: Mapping[str, str]) -> str:
+    """The distribution's name and version."""
+    return os_release.get("PRETTY_NAME") or os_release.get("NAME") or "Linux"
+
+
+def parse(os_release: str) -> dict[str, str]:
+    """The values in the text of an os-release(5), without their quotes."""
+    found = re.findall(r"^\s*(\w+)=([\"']?)(.*?)\2\s*$", os_release, re.MULTILINE)
+    return {name: value for name, _, value in found}
 
 
 @functools.cache
-def _here() -> Distribution | None:
-    try:
-        return family(OS_RELEASE.read_text())
-    except OSError:
-        return None
+def here() -> dict[str, str]:
+    """The values of this host's os-release(5); none where it has no such file."""
+    return parse(OS_RELEASE.read_text(errors="replace")) if OS_RELEASE.is_file() else {}
+
+
+@functools.cache
+def _names() -> dict[str, str | dict[str, str]]:
+    return tomllib.loads(NAMES.read_text())

@@ -82,6 +82,11 @@ def _kernel(folder: Path) -> Path:
     cached = sorted(path for path in folder.glob("linux-image-*") if path.is_dir())
     if cached:
         return cached[-1]
+    if processes.find("apt-get") is None:
+        raise ImageError(
+            "the guest's kernel is Debian's, and this host has no apt-get, which fetches it",
+            fix=f"copy TARE_HOME/guest/linux-image-* of a Debian host on which tare has run a machine into {folder}",
+        )
     package = depends(processes.run(["apt-cache", "show", "--no-all-versions", METAPACKAGE]).text)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         got = processes.run(["apt-get", "download", package], cwd=Path(scratch), time_limit_s=DOWNLOAD_LIMIT_S)

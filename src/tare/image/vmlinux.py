@@ -16,6 +16,7 @@ PACKERS = {
     b"\x1f\x8b": "gzip",
     b"\x28\xb5\x2f\xfd": "zstd",
 }
+PACKAGES = {"xz": "xz-utils"}  # where it is not called as its program
 #: Offsets in the boot protocol's header (Documentation/arch/x86/boot.rst).
 _SETUP_SECTORS, _MAGIC, _PAYLOAD = 0x1F1, 0x202, 0x248
 _SECTOR = 512
@@ -44,7 +45,7 @@ def ensure(kernel: Path) -> Path:
     if packer is None or processes.find(packer) is None:
         raise ImageError(
             f"the guest's kernel is packed by {packer or 'an unknown packer'}, which is not here to unpack it",
-            fix=distribution.install(packer) if packer else "a kernel of Debian's",
+            fix=distribution.install(PACKAGES.get(packer, packer)) if packer else "a kernel of Debian's",
         )
     unpacked = processes.run([packer, "-dc"], stdin=packed, output_cap=UNPACKED_CAP).require().stdout
     if not unpacked.startswith(b"\x7fELF"):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from tare.errors import PlatformError
+from tare.host import distribution
 from tare.host.filesystems import roots
 from tare.host.network import bridge
 from tare.host.resources.journal import CleanupStack
@@ -103,7 +104,7 @@ class NativeUserland(Native):
         if apart:
             why = f"{apart[0]} is a filesystem of its own, which an overlay over / does not have"
             return Availability(False, reason=why, fix="use a host that has its programs on its root filesystem")
-        return Availability(True, version=answer.version, details={"userland": userland(Path("/etc/os-release"))})
+        return Availability(True, version=answer.version, details={"userland": distribution.title(distribution.here())})
 
     def prepare(self, image: Image) -> Prepared:  # noqa: ARG002 (the contract's)
         """Nothing is made. What it takes is all that lies on the host's root filesystem."""
@@ -119,13 +120,6 @@ class NativeUserland(Native):
         except OSError as error:
             raise PlatformError(f"the agent cannot be put into {root}: {error.strerror}") from error
         return root
-
-
-def userland(release: Path) -> str:
-    """The distribution's name, as os-release(5) has it."""
-    lines = release.read_text().splitlines() if release.exists() else []
-    names = (line.partition("=")[2].strip('"') for line in lines if line.startswith("PRETTY_NAME="))
-    return next(names, "unknown")
 
 
 PLATFORMS = (Native(), NativeVeth(), NativeUserland())

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tare.errors import HostError
+from tare.host import distribution
 from tare.model import Progress
 from tare.setup import apt, facts, gvisor, youki
 from tare.setup.components import COMPONENTS, NATIVE
@@ -22,16 +23,10 @@ def set_up(asked: str, *, dry_run: bool, tell: Progress, build: bool = True) -> 
     installed, and `HostError` names them.
     """
     chosen = plan(named(asked) if asked else (), facts.present(words()))
-    host = facts.distribution()
-    if host.apt:
+    if facts.has_apt():
         chosen = _by_apt(chosen, asked.split(","), dry_run=dry_run, tell=tell)
     else:
-        _tell_all(chosen, tell)
-        if chosen.wanted and not dry_run:
-            raise HostError(
-                f"{host.name} has no apt, and tare installs by nothing else",
-                fix="install what is missing by its own package manager; above are the names that it has in Debian",
-            )
+        _by_hand(chosen, dry_run=dry_run, tell=tell)
     builders = {"gvisor": gvisor.build, "containerd-gvisor": gvisor.build_shim, "youki": youki.build}
     for name in chosen.built if build and not dry_run else ():
         builders[name](tell)
@@ -50,7 +45,8 @@ def _by_apt(chosen: SetupPlan, asked: Sequence[str], *, dry_run: bool, tell: Pro
         chosen, left_out = without(chosen, unknown, asked)
         for name in left_out:
             tell(f"left out: {name}, of which this release does not have all")
-    _tell_all(chosen, tell)
+    for line in lines(chosen):
+        tell(line)
     if unknown and dry_run:
         tell(f"apt's lists do not have {', '.join(sorted(unknown))}; an installation would first read them anew")
     elif packages := [wanted.package for wanted in chosen.wanted]:
@@ -62,6 +58,32 @@ def _by_apt(chosen: SetupPlan, asked: Sequence[str], *, dry_run: bool, tell: Pro
     return chosen
 
 
+def _by_hand(chosen: SetupPlan, *, dry_run: bool, tell: Progress) -> None:
+    """Say what is to be installed without tare, by this distribution's names. Raises `HostError` unless ``dry_run``.
+
+    A package whose name is not certain is called by what it is there for.
+    """
+    host = distribution.here()
+    family = distribution.family(host)
+    names = {wanted.package: distribution.name_of(wanted.package, family) for wanted in chosen.wanted}
+    shown = (replace(wanted, package=names[wanted.package] or f"what has {wanted.has}") for wanted in chosen.wanted)
+    for line in lines(replace(chosen, wanted=tuple(shown))):
+        tell(line)
+    if not chosen.wanted:
+        return
+    if "mmdebstrap" in names:
+        tell("in place of mmdebstrap and Debian's keys: tare image import, of what tare image export wrote on Debian")
+    known = [package for package, name in names.items() if name]
+    by_hand = distribution.command(family, known, lean=True) if known else "install what is listed"
+    if family is not None and family.besides:
+        by_hand += f" ({family.besides})"
+    if dry_run:
+        tell(f"tare installs by apt alone; by hand, which was never tried: {by_hand}")
+    else:
+        what = f"{distribution.title(host)} has no apt, and tare installs by nothing else"
+        raise HostError(what, fix=f"by hand, which was never tried: {by_hand}")
+
+
 def _looked_up(chosen: SetupPlan) -> tuple[SetupPlan, frozenset[str]]:
     """The plan without what this release has in other packages, and those packages that apt's lists do not have."""
     unknown = apt.unknown([wanted.package for wanted in chosen.wanted])
@@ -69,11 +91,6 @@ def _looked_up(chosen: SetupPlan) -> tuple[SetupPlan, frozenset[str]]:
         wanted = (each for each in chosen.wanted if not (each.optional and each.package in unknown))
         chosen = replace(chosen, wanted=tuple(wanted))
     return chosen, unknown.intersection(wanted.package for wanted in chosen.wanted)
-
-
-def _tell_all(chosen: SetupPlan, tell: Progress) -> None:
-    for line in lines(chosen):
-        tell(line)
 
 
 def lines(chosen: SetupPlan) -> Iterator[str]:

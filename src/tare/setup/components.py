@@ -24,6 +24,12 @@ class Need:
     instead: tuple[str, ...]
     optional: bool = False
 
+    @property
+    def has(self) -> str:
+        """What the package is there for, where its name is not known: a program, else the first of ``instead``."""
+        programs = [word for word in self.instead if not set("/:$").intersection(word)]
+        return programs[-1] if programs else self.instead[0]
+
 
 @dataclass(frozen=True, slots=True)
 class Component:
@@ -39,8 +45,13 @@ class Component:
     built_unless: tuple[str, ...] = ()
 
 
+#: Where platforms look for what may be on no path.
+QEMU = ("qemu-system-x86_64", "/usr/libexec/qemu-kvm")
+VIRTIOFSD = ("virtiofsd", "/usr/libexec/virtiofsd", "/usr/lib/virtiofsd", "/usr/lib/qemu/virtiofsd")
+LIBVIRT_LXC = ("/usr/lib/libvirt/libvirt_lxc", "/usr/libexec/libvirt_lxc", "/usr/lib64/libvirt/libvirt_lxc")
+
 _RUNC = Need("runc", "starts containers", ("runc",))
-_QEMU = Need("qemu-system-x86", "runs virtual machines", ("qemu-system-x86_64",))
+_QEMU = Need("qemu-system-x86", "runs virtual machines", QEMU)
 _QEMU_IMG = Need("qemu-utils", "makes virtual machines' disks", ("qemu-img",))
 _BUSYBOX = Need("busybox-static", "is the userland of a guest's first seconds", ("busybox",))
 _CPIO = Need("cpio", "packs a guest's first file system", ("cpio",))
@@ -50,15 +61,17 @@ _UNPACK_KERNEL = (
     Need("zstd", "unpacks the guest's kernel, of Debian 13", ("zstd",)),
 )
 _BUBBLEWRAP = Need("bubblewrap", "starts sandboxes, and is the jail of other monitors", ("bwrap",))
-#: Where it is, in the order in which it is looked for: on PATH, or where distributions put it, Debian 12 with QEMU.
-VIRTIOFSD = ("virtiofsd", "/usr/libexec/virtiofsd", "/usr/lib/virtiofsd", "/usr/lib/qemu/virtiofsd")
+#: Where distributions have libraries on x86-64: Debian, Fedora and SUSE, Arch.
+_LIBRARIES = ("lib/x86_64-linux-gnu", "lib64", "lib")
 #: Debian 12's runsc is older than systrap.
 _RUNSC = ("bin/runsc", "runsc:systrap")
 _GCC = Need("gcc", "compiles and links", ("gcc",))
 _LIBC = Need("libc6-dev", "what is compiled against", ("/usr/include/stdlib.h",))
 _CONTAINERD = (Need("containerd", "the daemon and its client ctr", ("ctr",)), _RUNC)
 _PODMAN = Need("podman", "the engine", ("podman",))
-_NETAVARK = Need("netavark", "Podman's networks", ("netavark", "/usr/lib/podman/netavark"))
+_NETAVARK = Need(
+    "netavark", "Podman's networks", ("netavark", "/usr/lib/podman/netavark", "/usr/libexec/podman/netavark")
+)
 #: Debian 13's netavark filters by it, and only recommends it.
 _NFT = Need("nftables", "Podman's networks, of Debian 13", ("nft",))
 _LIBVIRT = (
@@ -159,8 +172,8 @@ COMPONENTS: Mapping[str, Component] = {
     ),
     "libvirt-lxc": Component(
         "libvirt's containers",
-        (*_LIBVIRT, Need("libvirt-daemon-driver-lxc", "libvirt's containers", ("/usr/lib/libvirt/libvirt_lxc",))),
-        ("/usr/lib/libvirt/libvirt_lxc",),
+        (*_LIBVIRT, Need("libvirt-daemon-driver-lxc", "libvirt's containers", LIBVIRT_LXC)),
+        LIBVIRT_LXC,
     ),
     "libvirt-qemu": Component(
         "libvirt's virtual machines",
@@ -169,7 +182,7 @@ COMPONENTS: Mapping[str, Component] = {
             Need(
                 "libvirt-daemon-driver-qemu",
                 "libvirt's virtual machines",
-                ("/usr/lib/x86_64-linux-gnu/libvirt/connection-driver/libvirt_driver_qemu.so",),
+                tuple(f"/usr/{lib}/libvirt/connection-driver/libvirt_driver_qemu.so" for lib in _LIBRARIES),
             ),
             _QEMU,
             _QEMU_IMG,
@@ -188,7 +201,7 @@ COMPONENTS: Mapping[str, Component] = {
             # In Debian 12 it is in a package that QEMU's needs.
             Need("virtiofsd", "a machine's /data, of qemu-virtiofs", VIRTIOFSD, optional=True),
         ),
-        ("qemu-system-x86_64",),
+        QEMU,
     ),
     "firecracker": Component(
         "Firecracker's virtual machines; the program itself is its project's, put it on PATH",

@@ -1,38 +1,17 @@
-"""What a host has of what is asked for, and which distribution it is: read, never changed."""
+"""What a host has of what is asked for, and whether it has apt: read, never changed."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
-from pathlib import Path
 
-from tare.host import processes, state
-
-OS_RELEASE = Path("/etc/os-release")
+from tare.host import distribution, processes, state
 
 
-@dataclass(frozen=True, slots=True)
-class Distribution:
-    """``apt``: whether its packages have Debian's names and come by apt."""
-
-    name: str
-    apt: bool
-
-
-def distribution() -> Distribution:
-    """The distribution of this host, by os-release(5)."""
-    text = OS_RELEASE.read_text(errors="replace") if OS_RELEASE.is_file() else ""
-    return parse_distribution(text, apt_there=processes.find("apt-get") is not None)
-
-
-def parse_distribution(os_release: str, *, apt_there: bool) -> Distribution:
-    """The same from the file's text; Debian itself, or what says that it is like Debian, such as Ubuntu."""
-    values = {key: value.strip("\"'") for key, value in re.findall(r"^([A-Z_]+)=(.*)$", os_release, re.MULTILINE)}
-    family = {values.get("ID", ""), *values.get("ID_LIKE", "").split()}
-    by_apt = apt_there and not family.isdisjoint({"debian", "ubuntu"})
-    return Distribution(values.get("PRETTY_NAME") or "this distribution", by_apt)
+def has_apt() -> bool:
+    """Whether packages come by apt: on Debian, and on what says that it is like it, such as Ubuntu."""
+    return distribution.family(distribution.here()) is distribution.DEBIAN and processes.find("apt-get") is not None
 
 
 def present(words: Iterable[str]) -> frozenset[str]:

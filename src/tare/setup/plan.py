@@ -14,12 +14,13 @@ ALL = "everything"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A package that is missing, what for, and for which components."""
+    """A package that is missing, what for, and for which components. The rest is as in `Need`."""
 
     package: str
     purpose: str
     components: tuple[str, ...]
-    optional: bool = False
+    has: str
+    optional: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +65,9 @@ def plan(asked: Sequence[str], there: Collection[str]) -> SetupPlan:
         for need in _missing(name, there):
             missing.setdefault(need.package, []).append((name, need))
     wanted = tuple(
-        Wanted(package, uses[0][1].purpose, tuple(name for name, _ in uses), uses[0][1].optional)
+        Wanted(package, need.purpose, tuple(name for name, _ in uses), need.has, need.optional)
         for package, uses in missing.items()
+        for _, need in uses[:1]
     )
     others = (name for name in COMPONENTS if name not in {*components, CLONE, DEVELOPMENT})
     more = tuple(name for name in others if any(_missing(name, there)) or _is_built(name, there))

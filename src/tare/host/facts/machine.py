@@ -15,7 +15,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from tare.host import cgroup, own_namespaces, processes, state
+from tare.host import cgroup, distribution, own_namespaces, processes, state
 from tare.host.facts import cpulist, security, topology
 
 CgroupVersion = Literal["none", "v1", "v2", "hybrid"]
@@ -99,7 +99,7 @@ def gather() -> HostFacts:
     return HostFacts(
         kernel=platform.release(),
         architecture=platform.machine(),
-        distribution=parse_os_release(_text("etc/os-release")),
+        distribution=distribution.title(distribution.parse(_text("etc/os-release"))),
         root=os.geteuid() == 0 and not own_namespaces.inside(),
         own_namespaces=own_namespaces.inside(),
         cpu=_cpu(),
@@ -124,13 +124,6 @@ def gather() -> HostFacts:
         uptime_s=float(_text("proc/uptime").split()[0]),
         tools={name: processes.find(name) is not None for name in TOOLS},
     )
-
-
-def parse_os_release(text: str) -> str:
-    """The distribution's name and version, from ``/etc/os-release`` (os-release(5))."""
-    values = dict(line.split("=", 1) for line in text.splitlines() if "=" in line and not line.startswith("#"))
-    name = values.get("PRETTY_NAME") or values.get("NAME") or "Linux"
-    return name.strip("\"'")
 
 
 def parse_cpuinfo(text: str) -> tuple[str, str | None, bool]:

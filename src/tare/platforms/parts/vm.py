@@ -23,7 +23,9 @@ from tare.platforms.parts import helpers, tries
 from tare.session.streams import SocketStream
 from tare.timeouts import stretched, until
 
-PROGRAM = "qemu-system-x86_64"
+#: As QEMU calls it; RHEL has it by another name, on no path.
+PROGRAMS = ("qemu-system-x86_64", "/usr/libexec/qemu-kvm")
+PROGRAM = next(filter(processes.find, PROGRAMS), PROGRAMS[0])
 KVM = "/dev/kvm"
 VHOST = "/dev/vhost-net"
 #: The image's filesystem, with room for what the guest writes beside /data.
