@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tare.errors import HostError, UsageError
-from tare.host import distribution
+from tare.host import distribution, processes
 from tare.platforms import registry
 from tare.platforms.parts import libvirtd, virtiofs, vm
 from tare.setup import apt, carry_out, facts, gvisor
@@ -140,7 +140,7 @@ def test_what_apt_knows():
 
 def test_how_much_apt_would_fetch():
     printed = (CAPTURED / "assume-no-debian12.txt").read_text()
-    assert apt.parse_size(printed) == "22.1 MB to fetch, 63.9 MB on the disk"
+    assert apt.parse_size(printed) == "27 packages, 22.1 MB to fetch, 63.9 MB on the disk"
     assert apt.parse_size("E: Unable to locate package incus\n") == ""
 
 
@@ -157,6 +157,29 @@ def test_what_is_like_debian_is_installed_by_apt_where_there_is_apt(os_release, 
     monkeypatch.setattr(facts.processes, "find", lambda program: program if apt_there else None)
     monkeypatch.setattr(distribution, "here", lambda: distribution.parse(os_release))
     assert facts.has_apt() == by_apt
+
+
+def test_packages_that_are_made_newer_are_counted_apart():
+    printed = (CAPTURED / "assume-no-debian12.txt").read_text().replace("0 upgraded, 27", "2 upgraded, 27")
+    assert apt.parse_size(printed).startswith("29 packages (2 of them newer than what is here), 22.1 MB")
+
+
+@pytest.mark.parametrize("what", ["size", "install"])
+def test_nothing_of_the_hosts_is_removed_for_it(what, monkeypatch):
+    """As Debian 12's apt printed it, asked for sysvinit-core: `--no-remove` makes it refuse."""
+    printed = (CAPTURED / "would-remove-debian12.txt").read_bytes()
+    asked = []
+
+    def run(argv, **_):
+        asked.append(argv)
+        return processes.Finished(tuple(argv), 100, printed, b"", 1)
+
+    monkeypatch.setattr(apt.processes, "run", run)
+    monkeypatch.setattr(apt.os, "geteuid", lambda: 0)
+    with pytest.raises(HostError, match=r"that would remove at-spi2-core dbus-user-session .* systemd-sysv"):
+        apt.size(["sysvinit-core"]) if what == "size" else apt.install(["sysvinit-core"], print)
+    [argv] = asked  # and no second try, with lists that are read anew
+    assert "--no-remove" in argv
 
 
 def test_versions_of_go():

@@ -13,6 +13,10 @@ from tare.model import Progress
 UPDATE_LIMIT_S = 600.0
 INSTALL_LIMIT_S = 3600.0
 _LOCK = ("-o", "DPkg::Lock::Timeout=120")
+#: Nothing of the host's goes: Debian's docker.io, for one, would take the place of Docker's own packages.
+_CHOICE = ("--no-install-recommends", "--no-remove")
+#: What apt says where something would.
+_REMOVES = "remove is disabled"
 _REACH = "see that apt-get update works on this host"
 
 
@@ -40,28 +44,44 @@ def candidates(policy: str) -> frozenset[str]:
 
 
 def size(packages: Sequence[str]) -> str:
-    """What an installation of them takes, as apt says it: "51.2 MB to fetch, 210 MB on the disk"; "" if it does not."""
-    argv = ["apt-get", "install", "--assume-no", "--no-install-recommends", "-o", "Debug::NoLocking=1", *packages]
-    return parse_size(processes.run(argv, env=_env()).text)
+    """What an installation of them takes, by apt; "" if it does not say. Raises `HostError` where any would go."""
+    argv = ["apt-get", "install", "--assume-no", *_CHOICE, "-o", "Debug::NoLocking=1", *packages]
+    done = processes.run(argv, env=_env())
+    _require_kept(done)
+    return parse_size(done.text)
 
 
 def parse_size(printed: str) -> str:
-    """The same from what apt-get prints when it may only say what it would install."""
+    """The same from what apt-get prints when it may only say what it would do: "27 packages, 22.1 MB to fetch, ..."."""
+    packages = re.search(r"^(\d+) upgraded, (\d+) newly installed", printed, re.MULTILINE)
     fetched = re.search(r"^Need to get (?:[\d.,]+ ?\w+/)?([\d.,]+ ?\w+) of archives", printed, re.MULTILINE)
     taken = re.search(r"^After this operation, ([\d.,]+ ?\w+) of additional disk space", printed, re.MULTILINE)
-    if fetched is None or taken is None:
+    if packages is None or fetched is None or taken is None:
         return ""
-    return f"{fetched[1]} to fetch, {taken[1]} on the disk"
+    newer = f" ({packages[1]} of them newer than what is here)" if packages[1] != "0" else ""
+    count = int(packages[1]) + int(packages[2])
+    return f"{count} package{'s' * (count > 1)}{newer}, {fetched[1]} to fetch, {taken[1]} on the disk"
 
 
 def install(packages: Collection[str], tell: Progress) -> None:
     """Install packages without those that are only recommended. Raises `HostError` with the end of apt's output."""
     _require_root()
-    argv = ["apt-get", "install", "-y", "-q", "--no-install-recommends", *_LOCK, *sorted(packages)]
+    argv = ["apt-get", "install", "-y", "-q", *_CHOICE, *_LOCK, *sorted(packages)]
     tell(f"installing {' '.join(sorted(packages))}")
-    if processes.run(argv, time_limit_s=INSTALL_LIMIT_S, env=_env()).code != 0:
+    done = processes.run(argv, time_limit_s=INSTALL_LIMIT_S, env=_env())
+    _require_kept(done)
+    if done.code != 0:
         update(tell)  # the lists may have named versions that the archive does not have any more
         processes.run(argv, time_limit_s=INSTALL_LIMIT_S, env=_env()).require(fix=_REACH)
+
+
+def _require_kept(done: processes.Finished) -> None:
+    """Raise `HostError` where apt was to install what takes another package's place."""
+    said = (done.stdout + done.stderr).decode(errors="replace")
+    if done.code != 0 and _REMOVES in said:
+        going = re.search(r"^The following packages will be REMOVED:\n((?:  .*\n)+)", said, re.MULTILINE)
+        names = " ".join(going[1].split()) if going else "packages of this host's"
+        raise HostError(f"that would remove {names}", fix="leave out of --with what takes their place")
 
 
 def _require_root() -> None:

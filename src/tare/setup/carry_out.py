@@ -52,7 +52,9 @@ def _by_apt(chosen: SetupPlan, asked: Sequence[str], *, dry_run: bool, tell: Pro
     elif packages := [wanted.package for wanted in chosen.wanted]:
         if taken := apt.size(packages):
             tell(f"with what they depend on: {taken}")
-        if not dry_run:
+        if dry_run:
+            tell("this was a dry run: nothing was installed")
+        else:
             apt.install(packages, tell)
             tell("installed")
     return chosen

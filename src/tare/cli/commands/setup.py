@@ -19,10 +19,12 @@ def setup(
     ),
     dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would be installed, and what for."),
 ) -> None:
-    """Say which packages this host lacks, what for and how large they are, and install them by apt.
+    """Say which packages this host lacks, what for, how many and how large they are, and install them by apt.
 
-    Without [bold]--with[/]: for native, and for the engines that are here already. Elsewhere than on Debian and its
-    relatives it names the packages and installs nothing.
+    Without [bold]--with[/]: for native, the baseline, and for the engines that are here
+    already. Nothing is removed for them; services that a package brings start as
+    the distribution starts them. Elsewhere than on Debian and its relatives it
+    names the packages and installs nothing.
 
     Examples: [cyan]tare setup --dry-run[/], [cyan]tare setup --with runc,gvisor[/]
     """
