@@ -255,7 +255,10 @@ def test_loss_of_the_bridge(note_outcome, tmp_path):
     strikes = Strikes(lambda: processes.run(["ip", "link", "del", "tare0"]).require())
     result = _conduct(["native", "runc"], [Shell("well", "echo 42"), strikes], tmp_path / "fault.tare")
     reasons = (result.reasons("strikes") + result.reasons("well"))[:1] or ["nothing failed"]
-    assert [row["status"] for row in result.rows if row["platform"] == "native"] == ["ok"] * 8
+    # One block: the only other platform is left out after two starts, and there is nothing to compare any more.
+    assert [row["status"] for row in result.rows if row["platform"] == "native"] == ["ok"] * 4
+    assert result.error is None
+    assert "runc is left out from here on" in result.reasons("strikes", "runc")[-1]
     note_outcome(result, "runc", reasons[0])
 
 
