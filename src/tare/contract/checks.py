@@ -235,10 +235,7 @@ def memory_holds(bench: Bench) -> None:
 
 
 def network_both_ways(bench: Bench) -> None:
-    """Client and instance reach each other by TCP, its address answers ping where an engine lets that through.
-
-    One without an agent answers again.
-    """
+    """Client and instance reach each other by TCP, its address answers ping; one without an agent answers again."""
     running = bench.running
     address = running.instance.address
     if not bench.platform.has_agent:
@@ -266,7 +263,7 @@ def network_both_ways(bench: Bench) -> None:
         back = ["sh", "-c", CALL_BACK, "call-back", client_address, port]
         answer = running.session.execute(back, time_limit_s=120)
     promise(answer.code == 0, f"it does not reach the client: {answer.stdout.decode(errors='replace').strip()[-200:]}")
-    if address.echo is not None and not address.unpinged:
+    if address.echo is not None and not address.unpinged:  # an engine may drop the client's pings
         pinged = client.run(["ping", "-c", "1", "-W", "5", address.echo], time_limit_s=30)
         promise(pinged.code == 0, f"{address.echo} does not answer ping")
 
