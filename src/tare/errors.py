@@ -60,6 +60,10 @@ class PlatformError(TareError):
         self.console = console
 
 
+class DiskFullError(PlatformError):
+    """A sandbox did not start on a full disk; what was made for it is removed, and the disk may have space again."""
+
+
 class SessionError(TareError):
     """What came out of a sandbox is not the protocol, or nothing came."""
 

@@ -17,7 +17,7 @@ from tare.campaign.instances.launcher import RunningInstance, stop_all
 from tare.campaign.instances.pool import InstancePool
 from tare.campaign.plan.plan import Job
 from tare.campaign.plan.stopping import LOOK_FROM
-from tare.errors import Failed, HostError, ParseError, PlatformError, SessionTimeout, StoreError, attempt
+from tare.errors import DiskFullError, Failed, HostError, ParseError, PlatformError, SessionTimeout, StoreError, attempt
 from tare.estimates.running import RunningEstimates
 from tare.model import Arm, Status, TrialKey
 from tare.store import create_store, read_store
@@ -220,7 +220,7 @@ def test_a_full_disk_ends_it(tmp_path, monkeypatch):
         campaign(tmp_path)
 
 
-def test_a_full_disk_of_the_instances_ends_it_before_the_next_block_and_is_no_platforms(tmp_path, monkeypatch):
+def test_a_full_disk_of_the_instances_ends_it_before_the_next_block_and_is_no_platforms(tmp_path):
     class Filled(FakeLauncher):
         @property
         def full(self):
@@ -228,11 +228,10 @@ def test_a_full_disk_of_the_instances_ends_it_before_the_next_block_and_is_no_pl
 
         def start(self, platform, arm, **more):
             if self.full:
-                raise HostError("the disk is full: an instance cannot be made")
+                raise DiskFullError("the disk is full: an instance cannot be made")
             return super().start(platform, arm, **more)
 
     plan, watcher, launcher = a_plan(9), Quiet(), Filled()
-    monkeypatch.setattr("tare.host.filesystems.roots.full", lambda _place: "free some" if launcher.full else None)
     with create_store(tmp_path / "x.tare", a_record(plan)) as store:
         with pytest.raises(HostError, match="the disk of / is full: the campaign ends before its next block") as ended:
             Runner(plan, store, launcher, None, watcher).run()
@@ -243,7 +242,6 @@ def test_a_full_disk_of_the_instances_ends_it_before_the_next_block_and_is_no_pl
         assert "failed" in {row["status"] for row in rows if row["block"] == last}
         assert (store.events(), watcher.faults) == ([], []), "no platform is left out for it"
         launcher = FakeLauncher()
-        monkeypatch.undo()
         Runner(plan, store, launcher, None, watcher).run()
         after = list(store.trials().iter_rows(named=True))
     assert len(after) == 9 * 4 * 3

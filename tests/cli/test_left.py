@@ -12,7 +12,7 @@ from tare.campaign.plan.request import CampaignRequest
 from tare.cli import interrupted
 from tare.cli.choices import Seen, Shown
 from tare.cli.run import measure
-from tare.errors import HostError
+from tare.errors import HostError, StoreError
 from tare.store import create_store
 
 #: A command that makes things, one of which cannot be removed: a folder that is said to be a file.
@@ -103,20 +103,26 @@ def test_a_run_that_is_interrupted_says_whether_there_is_a_campaign(tmp_path, mo
     assert ("nothing was measured yet: there is no campaign file" in errors) != made
 
 
-@pytest.mark.parametrize("made", [False, True])
-def test_a_run_that_the_host_ends_says_how_to_go_on_with_its_campaign(tmp_path, monkeypatch, capsys, made):
+@pytest.mark.parametrize("error", [HostError, StoreError])
+@pytest.mark.parametrize("has_blocks", [False, True])
+@pytest.mark.parametrize("shown", [Shown.AUTO, Shown.JSON])
+def test_a_run_that_the_host_ends_says_how_to_go_on_once_a_block_has_begun(
+    tmp_path, monkeypatch, capsys, error, has_blocks, shown
+):
     file = tmp_path / "cut.tare"
 
-    def begin(*_):
-        if made:
-            file.touch()
-        raise HostError("the disk is full")
+    def begin(_order, _file, watcher):
+        file.touch()
+        if has_blocks:
+            watcher.stopping.measuring()
+        raise error("the disk is full")
 
     monkeypatch.setattr("tare.cli.run.conduct.begin", begin)
     monkeypatch.setattr("tare.cli.run.own_namespaces.enter", lambda _home: None)
-    with pytest.raises(HostError):
-        measure(CampaignRequest(platforms=["runc"]), file, Seen(Shown.AUTO, None), as_json=False)
-    assert (f"to go on: tare run --resume {file}" in capsys.readouterr().err) == made
+    with pytest.raises(error):
+        measure(CampaignRequest(platforms=["runc"]), file, Seen(shown, None), as_json=False)
+    told = '"event": "ended"' if shown is Shown.JSON else f"to go on: tare run --resume {file}"
+    assert (told in capsys.readouterr().err) == has_blocks
 
 
 @pytest.mark.thorough

@@ -76,7 +76,7 @@ def test_a_quiet_machine_needs_no_advice():
         (with_cpu(smt=True, threads=8), "smt", "warn", "on", "smt/control"),
         (with_cpu(siblings=None), "siblings", "warn", "not known", "bare metal"),
         (with_cpu(siblings=((0, 1, 2, 3),)), "siblings", "warn", "all 4 CPUs are threads of one core", "another host"),
-        (with_cpu(siblings=((0, 1),), tried=True), "siblings", "warn", "core, by trial", "another host"),
+        (with_cpu(siblings=((0, 1),), tried=True), "siblings", "warn", "core, by a try", "another host"),
         (with_cpu(governors=("powersave",)), "governor", "warn", "powersave", "performance"),
         (with_cpu(governors=("performance", "powersave")), "governor", "warn", "performance, powersave", "cpupower"),
         (with_cpu(turbo=True), "turbo", "warn", "on", "no_turbo"),

@@ -9,6 +9,7 @@ import pytest
 import tare
 from tare.host import checks, distribution
 from tare.host.distribution import ALPINE, ARCH, DEBIAN, FEDORA, RHEL, SUSE, command, family, name_of, parse, title
+from tare.image import vmlinux
 from tare.platforms import libvirt, podman
 from tare.setup.components import CLONE, COMPONENTS, DEVELOPMENT
 
@@ -126,6 +127,8 @@ def test_the_table_has_all_that_a_user_may_be_told_to_install_and_nothing_else()
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "distribution.install":
                 told |= {each.value for each in node.args if isinstance(each, ast.Constant)}
     told |= set(podman._INSTALL) | set(libvirt.INSTALL) | set(checks._PACKAGES.values())
+    told |= {package for kind in (libvirt.LibvirtLxc, libvirt.LibvirtQemu) for package in kind.packages}
+    told |= {vmlinux.PACKAGES.get(packer, packer) for packer in vmlinux.PACKERS.values()}
     assert set(tomllib.loads(distribution.NAMES.read_text())) == told - NOWHERE
 
 

@@ -274,3 +274,18 @@ def test_an_engine_that_is_too_new_or_too_old_is_said_in_one_line_with_the_fix()
     with pytest.raises(HostError, match=r"engine 1.10.3\) is too old: it speaks its API up to version 1.22") as refused:
         api_version({"Version": "1.10.3", "ApiVersion": "1.22"}, "1.45", "1.24")
     assert "newer Docker engine" in refused.value.fix
+
+
+@pytest.mark.parametrize(
+    ("version", "ends"),
+    [
+        ("20.10.24+dfsg1", "by other links"),
+        ("26.1.5+dfsg1", "by other links"),
+        ("dev", "by other links"),
+        ("28.1.1", "as Docker 28 and newer do"),  # does not start with the setting
+        ("28.5.2", 'lets it through, but not with "firewall-backend": "nftables")'),
+        ("29.0.0", 'lets it through, but not with "firewall-backend": "nftables")'),
+    ],
+)
+def test_only_a_daemon_that_knows_the_setting_is_said_to_be_told(version, ends):
+    assert engine.unpinged({"ServerVersion": version}).endswith(ends)

@@ -124,7 +124,7 @@ def test_a_family_needs_no_platform_beside_it(plugin, tmp_path):
     assert complaint == ""
     [row] = examined["platforms"]
     assert (row["name"], row["available"], row["version"]) == ("foo:bar", True, "bar")
-    assert row["details"]["tried"] == "not started: a plug-in's may need more than a trial has"
+    assert row["details"]["tried"] == "not started: a plug-in's may need more than a tryout has"
 
 
 @pytest.mark.host

@@ -48,6 +48,6 @@ def test_whether_the_client_reaches_a_containers_own_address_is_tried(drops):
         return
     assert around.ping is None
     assert around.among, "other containers reach it"
-    with pytest.raises(HostError, match=r"it cannot be pinged: .*allow-direct-routing") as refused:
+    with pytest.raises(HostError, match=r"it cannot be pinged: .*a packet filter drops") as refused:
         WORKLOAD.plan(WORKLOAD.profiles["quick"], around)
     assert refused.value.fix

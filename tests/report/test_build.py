@@ -281,8 +281,8 @@ def test_another_mtu_is_a_remark_on_network_and_application_figures_beside_its_o
         fairness = {platform: {"mtu inside": mtu} for platform, mtu in mtus.items()}
         record = store.record.model_copy(update={"platforms": platforms, "fairness": fairness})
         results = results_of(record, analyse(record, store.samples(), store.trials()))
-    of_docker = "its packets are of another size: the MTU of its link is 1450, native's 1500"
-    of_runc = "its packets are of another size: the MTU of its link is 65520, native's 1500"
+    of_docker = "its packets may be of another size: the MTU of its own link is 1450, native's 1500"
+    of_runc = "its packets may be of another size: the MTU of its own link is 65520, native's 1500"
     expected = {
         "cpu": {},
         "network": {"docker": of_docker, "runc": f"a proxy; {of_runc}"},

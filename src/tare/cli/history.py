@@ -15,6 +15,7 @@ from tare.errors import StoreError, UsageError
 from tare.outputs import CAMPAIGN
 from tare.report.campaign.history import render, to_json
 from tare.report.formats.history_page import write_page
+from tare.report.sentences.refusals import refusals_told
 from tare.store import read_store
 
 
@@ -39,7 +40,8 @@ def show_history(
     if not summaries:
         lacking = f"none of {len(files)} *{CAMPAIGN} files can be read" if files else f"there is no *{CAMPAIGN} file"
         raise UsageError(f"{folder}: {lacking}", fix="name a folder with campaigns of one host")
-    trend = history(summaries, limits, absolute=absolute, unread=unread)
+    with refusals_told():
+        trend = history(summaries, limits, absolute=absolute, unread=unread)
     if as_json:
         emit(to_json(trend))
     else:

@@ -16,7 +16,7 @@ from tare.cli.console import Console
 from tare.cli.progress import CampaignDisplay
 from tare.cli.report import show
 from tare.cli.watchers import JsonLines, Stopping, Telling, Together
-from tare.errors import HostError
+from tare.errors import HostError, StoreError
 from tare.host import own_namespaces, state
 from tare.host.facts import machine
 from tare.outputs import page_of
@@ -56,15 +56,13 @@ def _watched(console: Console, file: Path, seen: Seen, preface: Callable[[], str
         stopping = held.enter_context(Stopping(watcher.warn))
         try:
             yield Together([watcher, *_exposed(seen.metrics, held)], stopping)
-        except KeyboardInterrupt:
-            if seen.shown is Shown.JSON:
-                lines.ended("interrupted", str(file) if file.exists() else None)
-            else:
-                watcher.warn(_to_go_on(file) if file.exists() else NOTHING_YET)
-            raise
-        except HostError:
-            if seen.shown is not Shown.JSON and file.exists():
-                watcher.warn(_to_go_on(file))
+        except (KeyboardInterrupt, HostError, StoreError) as end:
+            by_user = isinstance(end, KeyboardInterrupt)
+            if by_user or stopping.has_blocks:  # an error before the first block ends no campaign
+                if seen.shown is Shown.JSON:
+                    lines.ended("interrupted", str(file) if file.exists() else None)
+                else:
+                    watcher.warn(_to_go_on(file) if file.exists() else NOTHING_YET)
             raise
         if seen.shown is Shown.JSON:
             lines.ended("complete", str(file))

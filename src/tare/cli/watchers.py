@@ -34,12 +34,12 @@ class Stopping:
     """A context in which the first SIGINT of a campaign that has begun its blocks is kept until a trial is stored.
 
     Before the first block there is no trial to wait for: an interrupt passes at once. Other signals end at once too, as
-    they always do.
+    they always do. ``has_blocks``: whether a block has begun.
     """
 
     def __init__(self, say: Callable[[str], object]) -> None:
         self._say = say
-        self._measuring = False
+        self.has_blocks = False
         self._wanted = False
         self._before: Any = None
 
@@ -54,7 +54,7 @@ class Stopping:
 
     def measuring(self) -> None:
         """A block begins: from now on there are trials to wait for."""
-        self._measuring = True
+        self.has_blocks = True
 
     def stored(self) -> None:
         """A trial is in the store. Raises `KeyboardInterrupt` when the user wants the campaign to end."""
@@ -62,7 +62,7 @@ class Stopping:
             raise KeyboardInterrupt
 
     def _interrupted(self, _number: int, _frame: FrameType | None) -> None:
-        if self._wanted or not self._measuring:
+        if self._wanted or not self.has_blocks:
             raise KeyboardInterrupt
         self._wanted = True
         self._say(FIRST_INTERRUPT)

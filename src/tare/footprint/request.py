@@ -26,7 +26,8 @@ REPEATS, MACHINES = 3, 5
 #: What a user may bring a version of, as platforms call it; the programs that they start themselves.
 PROGRAMS = (
     "bwrap", "cloud-hypervisor", "conmon", "containerd", "containerd-shim-runc-v2", "crun", "dockerd", "firecracker",
-    "jailer", "lxc-start", "netavark", "podman", "qemu-system-x86_64", "runc", "runsc", "systemd-nspawn", "youki",
+    "jailer", "lxc-start", "netavark", "podman", "qemu-kvm", "qemu-system-x86_64", "runc", "runsc",
+    "systemd-nspawn", "youki",
 )  # fmt: skip
 
 

@@ -24,7 +24,7 @@ from tare.footprint import rights
 #: Programs that are a tenant's device, or its network.
 DEVICES = frozenset({"passt", "pasta", "pasta.avx2", "passt.avx2", "slirp4netns", "swtpm", "vhost-device", "virtiofsd"})
 SENTRY, GOFER = "runsc-sandbox", "runsc-gofer"
-_MONITORS = ("qemu-system-", "firecracker", "cloud-hypervisor", "linux.uml")
+_MONITORS = ("qemu-system-", "qemu-kvm", "firecracker", "cloud-hypervisor", "linux.uml")
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,7 @@ def _processors(facts: HostFacts) -> Iterator[Check]:
 
 
 def _siblings(cpu: CpuFacts) -> Check:
-    cores, how = cpu.siblings, ", by trial: the host does not say" if cpu.tried else ""
+    cores, how = cpu.siblings, ", by a try: the host does not say" if cpu.tried else ""
     if cores is None:
         finding = "not known: the host does not say which CPUs are threads of one core, nor does a try of it"
         advice = "who has the other thread of a measured core moves figures by some per cent, unseen: prefer bare metal"

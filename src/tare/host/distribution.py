@@ -105,8 +105,11 @@ def parse(os_release: str) -> dict[str, str]:
 
 @functools.cache
 def here() -> dict[str, str]:
-    """The values of this host's os-release(5); none where it has no such file."""
-    return parse(OS_RELEASE.read_text(errors="replace")) if OS_RELEASE.is_file() else {}
+    """The values of this host's os-release(5); none where it has no such file that can be read."""
+    try:
+        return parse(OS_RELEASE.read_text(errors="replace"))
+    except OSError:
+        return {}
 
 
 @functools.cache

@@ -215,7 +215,7 @@ class Instance:
     guest_bytes: int = 0  # the guest's memory, which is one mapping of its monitor's; 0: there is no such thing
     answer: FirstAnswer | None = None  # watches the services of an instance that has no agent
     #: called once, when the start has been measured: moves processes that a daemon started for this instance alone into
-    #: the instance's group (`helpers`)
+    #: the instance's group (`helpers`), and finds out what of the ``address`` only shows once it is up
     settle: Callable[[], None] | None = None
 
     def host_processes(self) -> list[int]:

@@ -60,12 +60,6 @@ _PATHS = {
 }
 #: In which a container that runs has answered one of the client's pings, unless something drops them.
 PING_LIMIT_S = 5.0
-#: Why pings by another link than docker0 get no answer ("Direct routing" in Docker's manual on port publishing).
-UNPINGED = (
-    "nothing comes back from the container's own address: a packet filter drops what comes to it by other links, as "
-    'Docker 28 and newer do ("allow-direct-routing": true in /etc/docker/daemon.json lets it through, but not with '
-    '"firewall-backend": "nftables")'
-)
 #: What to do where the daemon's refusal has these words.
 _FIXES = {
     "no space left on device": "free disk space where Docker keeps its data (docker info: Docker Root Dir)",
@@ -242,7 +236,7 @@ class Docker(Platform):
             deadline = until(PING_LIMIT_S)
             with passage.socket_in(CLIENT_NAMESPACE, *ECHO) as echo:
                 self._is_pinged = first_reply(echo, own, lambda: time.monotonic() > deadline)
-        return "" if self._is_pinged else UNPINGED
+        return "" if self._is_pinged else engine.unpinged(self._facts())
 
     def close(self) -> None:
         """Close the connection to the daemon."""

@@ -50,7 +50,7 @@ class Libvirt(Platform):
     by_default = False
     daemon = "libvirtd"
     driver: str
-    package: str  # Debian's, of the driver
+    packages: tuple[str, ...]  # Debian's, of the driver
     needs: Sequence[str] = ()  # programs that its domains take besides
 
     def __init__(self, name: str, title: str) -> None:
@@ -67,7 +67,7 @@ class Libvirt(Platform):
         lacking = [program for program in ("libvirtd", "virsh", *self.needs) if processes.find(program) is None]
         if lacking or self._program() is None:
             reason = f"{lacking[0]} is not installed" if lacking else f"libvirt's {self.driver} driver is not installed"
-            return Availability(False, reason=reason, fix=distribution.install(*INSTALL, self.package, lean=True))
+            return Availability(False, reason=reason, fix=distribution.install(*INSTALL, *self.packages, lean=True))
         return None
 
     def _tried(self) -> Availability:
@@ -156,7 +156,7 @@ class LibvirtLxc(Libvirt):
     """A container of libvirt's own; libvirt hands the agent's stream to the container's first process."""
 
     driver = "lxc"
-    package = "libvirt-daemon-driver-lxc"
+    packages = ("libvirt-daemon-driver-lxc",)
     network_path = "client, bridge, veth"
     open_by_design = left_open.on_bridge("no user namespace, and no filter for these calls", *left_open.UNFILTERED)
 
@@ -206,7 +206,7 @@ class LibvirtQemu(Libvirt):
     """A machine of QEMU's that libvirt makes; the same guest as the platform ``qemu``, or as ``qemu-tcg``."""
 
     driver = "qemu"
-    package = "libvirt-daemon-driver-qemu qemu-system-x86 qemu-utils"
+    packages = ("libvirt-daemon-driver-qemu", "qemu-system-x86", "qemu-utils")
     needs = (vm.PROGRAM, "qemu-img")
     network_path = "client, bridge, TAP, virtio-net"
     shares_data = False

@@ -161,7 +161,7 @@ class XenAt(Named):
     """A paravirtual guest of Xen's; the same guest as the platform ``xen-pv``."""
 
     driver = "xen"
-    package = "libvirt-daemon-driver-xen"
+    packages = ("libvirt-daemon-driver-xen",)
     network_path = xen.Xen.network_path
     shares_data = False
     disk_cache = xen.Xen.disk_cache

@@ -81,7 +81,7 @@ def _require_kept(done: processes.Finished) -> None:
     if done.code != 0 and _REMOVES in said:
         going = re.search(r"^The following packages will be REMOVED:\n((?:  .*\n)+)", said, re.MULTILINE)
         names = " ".join(going[1].split()) if going else "packages of this host's"
-        raise HostError(f"that would remove {names}", fix="leave out of --with what takes their place")
+        raise HostError(f"that would remove {names}", fix="name with --with what is wanted, and not what replaces them")
 
 
 def _require_root() -> None:

@@ -98,9 +98,9 @@ class BlockRunner:
         return True
 
     def _require_space(self) -> None:
-        """Nothing of an instance's is on the disk between blocks: on a full one all trials to come would fail."""
+        """On a full disk all trials to come would fail; between blocks nothing of an instance's is on it."""
         work = self.launcher.work
-        if roots.full(work) is not None:
+        if self.outages.disk_full or roots.full(work) is not None:
             what = f"the disk of {work} is full: the campaign ends before its next block, and what was measured is kept"
             raise HostError(what, fix=f"free {volumes.MIN_FREE >> 30} GiB there, and inodes (df -i)")
 

@@ -13,8 +13,7 @@ from functools import partial
 
 from tare.campaign.execution.faults import Faults
 from tare.campaign.instances.launcher import InstanceLauncher
-from tare.errors import Failed, PlatformError, attempt
-from tare.host.filesystems import roots
+from tare.errors import DiskFullError, Failed, PlatformError, attempt
 from tare.model import Arm, Progress
 from tare.platforms import contract
 from tare.platforms.base import Platform
@@ -36,6 +35,7 @@ class Outages:
     launcher: InstanceLauncher
     doing: Progress
     left_out: dict[str, PlatformError] = field(default_factory=dict)
+    disk_full: bool = False  # whether an instance has not started for that
     _alike: dict[str, list[str]] = field(default_factory=dict)  # reasons of the failures since the last good start
 
     def require(self, platform: Platform) -> None:
@@ -53,7 +53,10 @@ class Outages:
 
         Never the baseline, without which there is nothing to compare with; and a full disk is no platform's.
         """
-        if platform.baseline or platform.name in self.left_out or roots.full(self.launcher.work) is not None:
+        if isinstance(failed.error, DiskFullError):
+            self.disk_full = True
+            return
+        if platform.baseline or platform.name in self.left_out:
             return
         reason = _PARTICULAR.sub("#", failed.reason)
         alike = self._alike.setdefault(platform.name, [])

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tare.campaign.instances.disk_watch import DiskWatch, Tenant
 from tare.campaign.instances.starts import marks, marks_from_outside
-from tare.errors import Failed, HostError, PlatformError, SessionError, TareError, attempt
+from tare.errors import DiskFullError, Failed, HostError, PlatformError, SessionError, TareError, attempt
 from tare.host import cgroup, console
 from tare.host.facts import denials, memory
 from tare.host.filesystems import roots
@@ -149,8 +149,8 @@ class InstanceLauncher:
     def start(self, platform: Platform, arm: Arm, *, measured: bool, terms: Terms = USUAL) -> RunningInstance:
         """Start an instance and wait until its agent has run a first command. Several threads may do so at once.
 
-        Raises `PlatformError`, `SessionError` or `HostError` with the end of the sandbox's console; what was made for
-        the instance is then removed.
+        Raises `PlatformError`, `SessionError` or `HostError` with the end of the sandbox's console, and `DiskFullError`
+        where the disk of the instances was full by then; what was made for the instance is then removed.
         """
         number = self.number() if terms.number is None else terms.number
         spaces = self.work / self._name(number)
@@ -175,8 +175,10 @@ class InstanceLauncher:
                     error.what, error.fix = f"the disk is full: {error.what}", full
                 with contextlib.suppress(HostError):  # what cannot be removed is recorded (`host.unremoved`)
                     cleanup.release()
+                what = f"{error.what}; its console ends: {console_end}" if console_end else error.what
+                if full is not None:
+                    raise DiskFullError(what, fix=error.fix, console=last) from error
                 if console_end:
-                    what = f"{error.what}; its console ends: {console_end}"
                     raise PlatformError(what, fix=error.fix, console=last) from error
                 raise
             except BaseException:

@@ -11,6 +11,9 @@ from tare.campaign.plan.request import ALL, DEFAULT_MEMORY
 from tare.errors import UsageError
 from tare.host.facts import cpulist
 
+#: Numbers and ranges of them; `int` takes more than these.
+_CPU_LIST = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*", re.ASCII)
+
 
 def platform_names(incomplete: str) -> list[str]:
     """For the shell's completion: platforms whose names begin so."""
@@ -42,9 +45,9 @@ def parse_cpus(text: str | None) -> tuple[int, ...]:
     """CPU numbers from a text such as ``1`` or ``2-5,8``, in any order; none of None. Raises `UsageError`."""
     if text is None:
         return ()
-    with contextlib.suppress(ValueError):
-        if cpus := {cpu for part in text.split(",") for cpu in cpulist.parse(part)}:
-            return tuple(sorted(cpus))
+    if _CPU_LIST.fullmatch(text):
+        with contextlib.suppress(ValueError):
+            return tuple(sorted({cpu for part in text.split(",") for cpu in cpulist.parse(part)}))
     raise UsageError(f"{text!r} is not a list of CPUs", fix="write 1 or 2,3 or 2-5,8")
 
 

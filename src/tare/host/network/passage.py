@@ -38,7 +38,7 @@ def require_to_host(client: str, host: str) -> None:
     with socket.socket() as listener:
         fence.bind_allowed(listener, host)
         listener.listen()
-        if not _connects(client, *listener.getsockname()):
+        if _connect_error(client, *listener.getsockname()) is not None:
             what = "what comes from tare's bridge to this host"
             raise _refusal("input", what, (*_ROUTED, "bridge")) or _unnamed(what)
 
@@ -48,7 +48,7 @@ def require_between(client: str, instance: str, address: str) -> None:
     with socket_in(instance) as listener:
         listener.bind((address, 0))
         listener.listen()
-        if not _connects(client, *listener.getsockname()):
+        if _connect_error(client, *listener.getsockname()) is not None:
             what = "what goes from one port of tare's bridge to another"
             families = ("bridge", *(_ROUTED if _bridged_frames_are_routed() else ()))
             raise _refusal("forward", what, families) or _unnamed(what)
@@ -56,7 +56,8 @@ def require_between(client: str, instance: str, address: str) -> None:
 
 def refused_beyond(client: str, address: str, port: int) -> HostError | None:
     """Why the client does not reach an instance that listens behind this host, where that is the filter's doing."""
-    if _connects(client, address, port):
+    error = _connect_error(client, address, port)
+    if error is None or isinstance(error, ConnectionRefusedError):  # the host of a port where nobody listens says that
         return None
     return _refusal("forward", "what goes from tare's bridge through this host to the instance", _ROUTED)
 
@@ -110,21 +111,25 @@ def _refusal(hook: str, what: str, families: Collection[str]) -> HostError | Non
     if firewalld and not chains:  # it does without nft's command
         openings = [_TRUSTED]
     by = f" (nftables: {', '.join(chains)})" if chains else ""
-    return HostError(f"the host's packet filter refuses {what}{by}", fix="; ".join(openings)) if openings else None
+    return (
+        HostError(f"the host's packet filter refuses {what}{by}", fix="; ".join(dict.fromkeys(openings)))
+        if openings
+        else None
+    )
 
 
 def _unnamed(what: str) -> HostError:
     return HostError(f"the host's packet filter refuses {what}", fix=f"let it accept what comes in by {BRIDGE}")
 
 
-def _connects(client: str, address: str, port: int) -> bool:
+def _connect_error(client: str, address: str, port: int) -> OSError | None:
     with socket_in(client) as caller:
         caller.settimeout(stretched(LIMIT_S))
         try:
             caller.connect((address, port))
-        except OSError:
-            return False
-    return True
+        except OSError as error:
+            return error
+    return None
 
 
 def socket_in(namespace: str, *kind: int) -> socket.socket:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,8 @@ from typing import Any
 RUNSC_DEFAULTS = {"platform": "systrap", "network": "sandbox"}
 #: Of an engine's parts those that have no hand in a container of tare's, or are named elsewhere.
 _OTHER_PARTS = {"Engine", "docker-init"}
+#: The first version that drops what comes to a container's own address by other links; that can be told not to.
+DROPS_SINCE, LETS_THROUGH_SINCE = (28, 0), (28, 2)
 #: A containerd that keeps the images has this as a storage driver's type.
 _SNAPSHOTTER = "io.containerd.snapshotter.v1"
 
@@ -139,6 +142,21 @@ def address(container: Mapping[str, Any]) -> str:
     networks = (settings.get("Networks") or {}).values()
     addresses = (network.get("IPAddress") for network in networks if network)
     return str(next((known for known in addresses if known), settings.get("IPAddress") or ""))
+
+
+def unpinged(info: Mapping[str, Any]) -> str:
+    """Why pings that come by another link than the container's bridge get no answer from its own address.
+
+    Since version 28 the daemon drops them, unless it is told to let them through, which it can be since 28.2 ("Direct
+    routing" in Docker's manual on port publishing); an older one does not start with that setting.
+    """
+    why = "nothing comes back from the container's own address: a packet filter drops what comes to it by other links"
+    version = tuple(map(int, re.findall(r"\d+", str(info.get("ServerVersion", "")))[:2]))
+    if version < DROPS_SINCE:
+        return why
+    setting = '"allow-direct-routing": true in /etc/docker/daemon.json lets it through'
+    told = f' ({setting}, but not with "firewall-backend": "nftables")' if version >= LETS_THROUGH_SINCE else ""
+    return f"{why}, as Docker {DROPS_SINCE[0]} and newer do{told}"
 
 
 def leftovers(container: Mapping[str, Any]) -> tuple[Path, list[str]]:

@@ -25,7 +25,7 @@ def not_alike(facts: Iterable[str], platform: str) -> str:
 
 def mtu_remark(mtu: int, baseline_mtu: int, baseline: str) -> str:
     """What network figures are to be read with where a platform's link has another MTU than the baseline's."""
-    return f"its packets are of another size: the MTU of its link is {mtu}, {baseline}'s {baseline_mtu}"
+    return f"its packets may be of another size: the MTU of its own link is {mtu}, {baseline}'s {baseline_mtu}"
 
 
 def fact_text(value: Any) -> str:
