@@ -99,8 +99,8 @@ def title(os_release: Mapping[str, str]) -> str:
 
 def parse(os_release: str) -> dict[str, str]:
     """The values in the text of an os-release(5), without their quotes."""
-    found = re.findall(r"^\s*(\w+)=([\"']?)(.*?)\2\s*$", os_release, re.MULTILINE)
-    return {name: value for name, _, value in found}
+    assignments = re.findall(r"^\s*(\w+)=([\"']?)(.*?)\2\s*$", os_release, re.MULTILINE)
+    return {name: value for name, _, value in assignments}
 
 
 @functools.cache

@@ -77,9 +77,9 @@ def install(packages: Collection[str], tell: Progress) -> None:
 
 def _require_kept(done: processes.Finished) -> None:
     """Raise `HostError` where apt was to install what takes another package's place."""
-    said = (done.stdout + done.stderr).decode(errors="replace")
-    if done.code != 0 and _REMOVES in said:
-        going = re.search(r"^The following packages will be REMOVED:\n((?:  .*\n)+)", said, re.MULTILINE)
+    printed = (done.stdout + done.stderr).decode(errors="replace")
+    if done.code != 0 and _REMOVES in printed:
+        going = re.search(r"^The following packages will be REMOVED:\n((?:  .*\n)+)", printed, re.MULTILINE)
         names = " ".join(going[1].split()) if going else "packages of this host's"
         raise HostError(f"that would remove {names}", fix="name with --with what is wanted, and not what replaces them")
 

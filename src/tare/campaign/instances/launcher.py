@@ -150,7 +150,7 @@ class InstanceLauncher:
         """Start an instance and wait until its agent has run a first command. Several threads may do so at once.
 
         Raises `PlatformError`, `SessionError` or `HostError` with the end of the sandbox's console, and `DiskFullError`
-        where the disk of the instances was full by then; what was made for the instance is then removed.
+        where others had filled the disk by then; what was made for the instance is then removed.
         """
         number = self.number() if terms.number is None else terms.number
         spaces = self.work / self._name(number)
@@ -176,7 +176,7 @@ class InstanceLauncher:
                 with contextlib.suppress(HostError):  # what cannot be removed is recorded (`host.unremoved`)
                     cleanup.release()
                 what = f"{error.what}; its console ends: {console_end}" if console_end else error.what
-                if full is not None:
+                if full is not None and overdone is None:  # others have filled it
                     raise DiskFullError(what, fix=error.fix, console=last) from error
                 if console_end:
                     raise PlatformError(what, fix=error.fix, console=last) from error

@@ -64,9 +64,9 @@ def least(rooms: Iterable[Room]) -> Room:
     return Room(min(room.bytes for room in amounts), min(room.files for room in amounts))
 
 
-def most(one: Room, other: Room) -> Room:
+def most(first: Room, second: Room) -> Room:
     """The larger of each."""
-    return Room(max(one.bytes, other.bytes), max(one.files, other.files))
+    return Room(max(first.bytes, second.bytes), max(first.files, second.files))
 
 
 def free(place: Path) -> Room:

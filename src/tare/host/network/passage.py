@@ -111,11 +111,9 @@ def _refusal(hook: str, what: str, families: Collection[str]) -> HostError | Non
     if firewalld and not chains:  # it does without nft's command
         openings = [_TRUSTED]
     by = f" (nftables: {', '.join(chains)})" if chains else ""
-    return (
-        HostError(f"the host's packet filter refuses {what}{by}", fix="; ".join(dict.fromkeys(openings)))
-        if openings
-        else None
-    )
+    if not openings:
+        return None
+    return HostError(f"the host's packet filter refuses {what}{by}", fix="; ".join(dict.fromkeys(openings)))
 
 
 def _unnamed(what: str) -> HostError:

@@ -155,8 +155,8 @@ def unpinged(info: Mapping[str, Any]) -> str:
     if version < DROPS_SINCE:
         return why
     setting = '"allow-direct-routing": true in /etc/docker/daemon.json lets it through'
-    told = f' ({setting}, but not with "firewall-backend": "nftables")' if version >= LETS_THROUGH_SINCE else ""
-    return f"{why}, as Docker {DROPS_SINCE[0]} and newer do{told}"
+    remedy = f' ({setting}, but not with "firewall-backend": "nftables")' if version >= LETS_THROUGH_SINCE else ""
+    return f"{why}, as Docker {DROPS_SINCE[0]} and newer do{remedy}"
 
 
 def leftovers(container: Mapping[str, Any]) -> tuple[Path, list[str]]:
