@@ -1,6 +1,8 @@
 import grp
+import importlib
 import os
 import pwd
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -62,6 +64,24 @@ def test_a_home_that_only_others_eyes_were_let_into_is_closed_and_told_once(home
         assert state.home() == home
     assert home.stat().st_mode & 0o777 == 0o700
     assert state.closed() == [home]
+
+
+def test_all_that_tare_keeps_in_its_home_is_known_as_its_own():
+    kept = set()
+    for file in Path(state.__file__).parents[1].rglob("*.py"):
+        source = file.read_text()
+        for name in re.findall(r"\bhome(?:_if_any)?\(\) / ([\w.\"]+)|\b_below\((\"\w+\"|[A-Z]+)", source):
+            word = "".join(name)
+            if word.startswith('"'):
+                kept.add(word.strip('"'))
+            elif (constant := word.split(".")[-1]).isupper():  # else a variable, of a path that is asked for
+                kept.add(getattr(importlib.import_module(_module(file)), constant, None) or getattr(state, constant))
+    assert {"bin", "images", "journal", "key", "tries", "calibration.json"} <= kept
+    assert kept - {".local"} <= state.CONTENTS  # the user's own home
+
+
+def _module(file):
+    return ".".join(("tare", *file.relative_to(Path(state.__file__).parents[1]).with_suffix("").parts))
 
 
 def test_a_folder_with_what_is_not_tare_s_is_not_closed_to_others(home):

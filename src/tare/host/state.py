@@ -22,8 +22,8 @@ JOURNAL = "journal"
 OVERFLOW = 65534
 #: What tare has in there. A folder with nothing else is tare's own, and may be closed to other users.
 CONTENTS = {
-    "bin", "bpf", "calibration", "calibration.json", "guest", "images", JOURNAL, "lab", "libvirt", "lock", "lost+found",
-    "remote", "rootless", "work",
+    "bin", "bpf", "calibration", "calibration.json", "guest", "images", JOURNAL, "key", "lab", "libvirt", "lock",
+    "lost+found", "remote", "rootless", "tries", "work",
 }  # fmt: skip
 
 _closed: list[Path] = []
