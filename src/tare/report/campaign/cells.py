@@ -10,7 +10,7 @@ from tare.estimates.intervals import Interval
 from tare.model import Direction
 from tare.report.model import PlatformReport, ResultReport
 from tare.report.sentences.numbers import DOTS, amount_range, decimals, percent, quantity, signed, times_range
-from tare.report.sentences.signs import MARKS, MEANINGS, UNSURE, Look, look
+from tare.report.sentences.signs import MARKS, MEANINGS, UNSURE, Sign, sign_of
 from tare.report.sentences.verdicts import TIMES_FROM
 from tare.report.sentences.wording import wording
 
@@ -19,7 +19,7 @@ from tare.report.sentences.wording import wording
 class Cell:
     """What a table shows of one platform in one metric."""
 
-    look: Look
+    sign: Sign
     mark: str
     figure: str  # "+4.1 %", a factor, an amount, or the baseline's value with its unit
     span: str  # "3.6 … 4.7", or a text in its place
@@ -34,12 +34,12 @@ class Cell:
     @property
     def spoken(self) -> str:
         """The mark in words, for screen readers."""
-        return MEANINGS[self.look][0] if self.look in MEANINGS else ""
+        return MEANINGS[self.sign][0] if self.sign in MEANINGS else ""
 
 
 def cell(result: ResultReport, platform: PlatformReport) -> Cell:
     """The cell of a platform that is not the baseline."""
-    shown = look(platform)
+    shown = sign_of(platform)
     size, span = _relative(result, platform)
     words = wording(result.metric, result.unit, result.direction, result.family)
     amount = added(platform) if words.amount_first and platform.amount_unit == result.unit else None

@@ -77,7 +77,7 @@ def _interval(drawing: Drawing, axis: Axis, y: float, row: Mapping[str, float], 
     drawing.add("path", d=SYMBOLS[kind](x, y), class_=f"symbol {kind}", title=title)
 
 
-#: A shape for each look, so that none needs its colour; the style fills them or leaves them hollow.
+#: A shape for each sign, so that none needs its colour; the style fills them or leaves them hollow.
 SYMBOLS: Mapping[str, Callable[[float, float], str]] = {
     "baseline": circle,
     "slower": lambda x, y: f"M{x - 4:.1f} {y - 5.5}l9.5 5.5l-9.5 5.5z",

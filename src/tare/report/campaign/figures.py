@@ -12,7 +12,7 @@ from tare.analysis import CPU_COST
 from tare.report.campaign.cells import cell
 from tare.report.model import PlatformReport, Report, ResultReport
 from tare.report.parts.svg import Figure
-from tare.report.sentences.signs import look
+from tare.report.sentences.signs import sign_of
 
 #: Most points of one plot; more are thinned out evenly, and the plot says so.
 POINT_LIMIT = 3_000
@@ -112,7 +112,7 @@ def _interval(result: ResultReport, platform: PlatformReport) -> Figure:
     shown = cell(result, platform)
     return {
         "name": platform.platform,
-        "kind": look(platform),
+        "kind": sign_of(platform),
         "point": platform.op_percent,
         "low": platform.op_low_percent,
         "high": platform.op_high_percent,
@@ -155,7 +155,7 @@ def _strips(result: ResultReport, samples: pl.DataFrame) -> list[Figure]:
             strips.append(
                 {
                     "name": platform.platform if replica == 0 else f"{platform.platform}#{replica + 1}",
-                    "kind": look(platform),
+                    "kind": sign_of(platform),
                     "block": thin["block"].to_list(),
                     "value": _rounded(thin["value"].to_numpy()),
                     "median": _median(part["value"]),

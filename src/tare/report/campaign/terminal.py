@@ -29,11 +29,11 @@ from tare.report.sentences.captions import SIDE_BY_SIDE, newer_note
 from tare.report.sentences.host import cpus_note, daemons_note, rights_note
 from tare.report.sentences.notes import caution_counts, unchanged_note, wide_floors_note
 from tare.report.sentences.numbers import EMPTY, percent, span
-from tare.report.sentences.signs import MARKS, MEANINGS, Look, Open, how_to_read, look, together
+from tare.report.sentences.signs import MARKS, MEANINGS, Open, Sign, how_to_read, sign_of, together
 from tare.report.study.beside import render as render_beside
 from tare.report.surface.terminal import part as render_surfaces
 
-STYLES: Mapping[Look, str] = {
+STYLES: Mapping[Sign, str] = {
     Kind.BASELINE: "",
     Kind.SLOWER: "bold red",
     Kind.FASTER: "bold blue",
@@ -250,12 +250,12 @@ def _row(result: ResultReport, names: Sequence[str]) -> Iterator[Text]:
 
 
 def _cell(shown: Cell) -> Text:
-    text = _text(f"{shown.mark} {shown.figure}".strip(), STYLES[shown.look])
+    text = _text(f"{shown.mark} {shown.figure}".strip(), STYLES[shown.sign])
     return text.append_text(_text("\n" + "\n".join((shown.span, *shown.below)), "dim"))
 
 
 def _legend(report: Report, results: list[ResultReport]) -> Text:
-    shown = {look(platform) for result in results for platform in result.platforms}
+    shown = {sign_of(platform) for result in results for platform in result.platforms}
     marks = [f"{MARKS[at]} {name} {rest}".strip() for at, (name, rest) in MEANINGS.items() if at in shown]
     margins = sorted({(result.margin_percent, result.family) for result in results})
     text = Text(style="dim")

@@ -191,7 +191,7 @@ def environment() -> jinja2.Environment:
         "baseline_cell": cells.baseline_cell,
         "noise": cells.noise,
         "marks": signs.MARKS,
-        "look": signs.look,
+        "sign_of": signs.sign_of,
         "added": cells.added,
         "meanings": signs.MEANINGS,
         "together": signs.together,

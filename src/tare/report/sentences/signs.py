@@ -18,10 +18,10 @@ class Open(StrEnum):
 
 
 #: A verdict as tables show it: "inconclusive" is split into a certain difference of open size, and no answer at all.
-Look = Kind | Open
+Sign = Kind | Open
 
-#: Each look has a mark of its own besides its colour. Filled: beyond the margin; hollow: whether beyond it is open.
-MARKS: Mapping[Look, str] = {
+#: Each has a mark of its own besides its colour. Filled: beyond the margin; hollow: whether beyond it is open.
+MARKS: Mapping[Sign, str] = {
     Kind.BASELINE: "",
     Kind.SLOWER: "▲",
     Kind.FASTER: "▼",
@@ -37,8 +37,8 @@ MARKS: Mapping[Look, str] = {
 #: Stands beside a figure whose verdict does not survive the correction for the number of figures.
 UNSURE = "†"
 
-#: What each look means, in the order of the legend: a short name, and the rest of the sentence.
-MEANINGS: Mapping[Look, tuple[str, str]] = {
+#: What each means, in the order of the legend: a short name, and the rest of the sentence.
+MEANINGS: Mapping[Sign, tuple[str, str]] = {
     Kind.SLOWER: ("worse", "than the baseline by more than the margin"),
     Kind.FASTER: ("better", "by more than the margin"),
     Open.SURELY_WORSE: ("surely worse", "but open whether by more than the margin"),
@@ -51,7 +51,7 @@ MEANINGS: Mapping[Look, tuple[str, str]] = {
 }
 
 
-def look(platform: PlatformReport) -> Look:
+def sign_of(platform: PlatformReport) -> Sign:
     """How a platform's verdict is shown."""
     if platform.verdict is Kind.INCONCLUSIVE and platform.certain is not None:
         return Open.SURELY_WORSE if platform.certain is Side.WORSE else Open.SURELY_BETTER

@@ -19,7 +19,7 @@ from tare.report.campaign.terminal import STYLES, render
 from tare.report.formats.html import write_html
 from tare.report.model import PlatformReport, Report, ResultReport, to_json
 from tare.report.sentences.numbers import quantity
-from tare.report.sentences.signs import MARKS, MEANINGS, look
+from tare.report.sentences.signs import MARKS, MEANINGS, sign_of
 from tare.store import create_store
 
 QUIET = fake_campaign.Shape(stolen=False, failing=None, unsupported=None)
@@ -50,7 +50,7 @@ def test_no_answer_and_a_difference_of_open_size_have_marks_of_their_own(open_si
     shown = {name: of(report, "prime-slices", "rate", name)[1] for name in ("near", "nearly-better")}
     assert {name: entry.verdict for name, entry in shown.items()} == dict.fromkeys(shown, "inconclusive")
     assert (shown["near"].certain, shown["nearly-better"].certain) == ("worse", "better")
-    assert [MARKS[look(entry)] for entry in shown.values()] == ["△", "▽"]
+    assert [MARKS[sign_of(entry)] for entry in shown.values()] == ["△", "▽"]
     assert "worse for sure; whether by more than the 1 % margin is open" in shown["near"].verdict_text
     text = printed(report)
     assert "△ +" in text
