@@ -4,7 +4,7 @@ Limits say when to stop believing in a thing. In a lab under emulation all is sl
 guest that would come up must not be given up for that.
 
 Limits are named and handed on (``time_limit_s``, ``*_LIMIT_S``, ``*GRACE_S``) as they are on a usual machine, and
-stretched once: by whoever waits. `tests/test_patience.py` holds that.
+stretched once: by whoever waits. `tests/test_timeouts.py` holds that.
 """
 
 from __future__ import annotations

@@ -27,7 +27,8 @@ def test_each_host_has_the_platforms_that_the_contract_is_asked_for_and_what_sta
         assert len([word for word in jobs["containers"] if word.startswith("-p")]) >= 12
         campaigns = [words for name, words in jobs.items() if name.startswith(("everything", "emulated-"))]
         shared_out = [word for words in campaigns for word in words if word.startswith("-p")]
-        assert sorted(shared_out) == sorted(f"-p{name}" for name in registry.all_platforms())
+        left_to_this_host = set(host_test.ENDLESS)
+        assert sorted(shared_out) == sorted(f"-p{name}" for name in set(registry.all_platforms()) - left_to_this_host)
         assert ("docker-containerd-store" in jobs) == (host == "debian13")
         assert "systemctl daemon-reload" in jobs["reload"][-1]
         assert jobs["runc"] == ["tare", "platform", "check", "runc", "--json"]
