@@ -18,6 +18,7 @@ STORES = {
         "tests/campaign/test_host_disks.py",
         "tests/campaign/test_host_firewalls.py",
         "tests/campaign/test_mtu.py",
+        "tests/campaign/test_out_of_memory.py",
         "tests/campaign/test_storage_host.py",
         "tests/campaign/test_weather.py",
         "tests/cli/test_interrupt.py",

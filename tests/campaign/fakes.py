@@ -95,6 +95,7 @@ class FakeLauncher:
     numbers: int = 0  # instances that live
     most: int = 0  # of them at once
     given: int = 0  # numbers for instances
+    kills: int = 0  # of an instance's processes for want of memory, when it dies
 
     def number(self):
         self.given += 1
@@ -138,13 +139,14 @@ class FakeLive(RunningInstance):
             image=SimpleNamespace(application=None),
             resources=Resources((0,), 1 << 30),
             space=SimpleNamespace(data="/"),
-            group=SimpleNamespace(close=lambda: None),
+            group=SimpleNamespace(close=lambda: None, oom_kills=lambda: self._killed),
         )
         address = Address(None, 0, 0, ping=None, no_ping="no network")
         started = SimpleNamespace(monotonic_ns=launcher.most)
         self.instance = SimpleNamespace(spec=spec, address=address, started=started, accounted=True)
         self.instance.host_processes = list
         self.ran = 0
+        self._killed = self._oom_kills = 0
 
     def cpu_ns(self):
         return 1000 * self.ran
@@ -167,6 +169,7 @@ class FakeLive(RunningInstance):
         self.launcher.log.append(f"{argv[1]} on {self.arm}")
         if self.launcher.die.get(str(self.arm)) == self.ran:
             del self.launcher.die[str(self.arm)]
+            self._killed += self.launcher.kills
             self.session.dead = SessionError("the stream ended")
             raise self.session.dead
         code = 1 if argv[0] == "fail" else 0

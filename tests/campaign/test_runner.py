@@ -163,6 +163,13 @@ def test_a_campaign_of_nothing_else_starts_no_instance_that_does_nothing(tmp_pat
     assert Counter(line.split()[0] for line in launcher.log) == {"start": 4, "gamma": 4, "stop": 4}
 
 
+def test_an_instance_whose_processes_the_kernel_killed_for_want_of_memory_says_so_once(plan, store):
+    _runner(plan, store, FakeLauncher(die={"runc": 1}, kills=2)).run()
+    trials = store.trials()
+    told = "the kernel killed 2 processes of it for want of memory: it has 1024 MiB (tare run --memory)"
+    assert list(trials.filter(trials["status"] == "failed")["reason"]) == [f"the stream ended; {told}"]
+
+
 def test_a_lost_instance_is_told_with_what_ails_its_platform(plan, store, monkeypatch):
     docker = next(platform for platform in plan.platforms if platform.name == "docker")
     monkeypatch.setattr(docker, "daemon_failure", lambda: PlatformError("its daemon is gone", fix="start it"))

@@ -74,6 +74,20 @@ def test_memory_in_use_is_what_the_kernel_counts_by_kind():
     assert cgroup.parse_memory_stat(v2.replace(b"kernel 30\n", b""), unified=True) is None
 
 
+def test_processes_killed_for_want_of_memory_are_counted_with_those_of_groups_below(tmp_path, monkeypatch):
+    v2 = b"low 0\nhigh 0\nmax 37\noom 2\noom_kill 2\noom_group_kill 0\n"  # as in cgroup-v2.rst; with all below
+    assert cgroup.parse_oom_kills(v2) == 2
+    assert cgroup.parse_oom_kills(b"oom_kill_disable 0\nunder_oom 0\n") is None  # before Linux 4.13
+    tree = cgroup.Hierarchies({"cpu": tmp_path, "memory": tmp_path}, None, (tmp_path,))
+    monkeypatch.setattr(cgroup, "hierarchies", lambda: tree)
+    for folder, kills in (("tare/x0", 1), ("tare/x0/docker/abc", 2), ("tare/x1", 4)):
+        (tmp_path / folder).mkdir(parents=True)
+        text = f"oom_kill_disable 0\nunder_oom 0\noom_kill {kills}\n"  # as Linux 6.1 has it
+        (tmp_path / folder / "memory.oom_control").write_text(text)
+    assert cgroup.Group("tare/x0").oom_kills() == 3
+    assert cgroup.Group("tare/x2").oom_kills() is None
+
+
 def test_v2_groups_are_written_as_the_kernel_wants_them(tmp_path, monkeypatch):
     """A v2 host is not to be had here: this fixes which files get which words, no more."""
     tree = cgroup.Hierarchies({}, tmp_path, (tmp_path,))

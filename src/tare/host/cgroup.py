@@ -251,6 +251,22 @@ class Group:
         except FileNotFoundError:  # a kernel that does not charge its own memory
             return exact
 
+    def oom_kills(self) -> int | None:
+        """How many of its processes the kernel has killed for want of memory; None where that is not counted.
+
+        With those of the groups below; but cgroup v1 forgets the kills of a group below that has been removed.
+        """
+        if self._tree.none:
+            return None
+        name = "memory.events" if self._tree.unified else "memory.oom_control"
+        root = self._tree.v2 if self._tree.unified else self._tree.v1["memory"]
+        assert root is not None
+        files = [root / self.path / name] if self._tree.unified else (root / self.path).rglob(name)
+        counts = []
+        with contextlib.suppress(OSError):  # it was never made, or a group below goes at this moment
+            counts = [count for file in files if (count := parse_oom_kills(file.read_bytes())) is not None]
+        return sum(counts) if counts else None
+
     def pids(self) -> list[int]:
         """All processes in it and below, without the one that keeps its scope."""
         if self._tree.none:
@@ -362,6 +378,12 @@ def parse_memory_stat(text: bytes, *, unified: bool) -> int | None:
     values = {name: int(value) for name, value in (line.split() for line in text.splitlines())}
     wanted = (b"anon", b"file", b"kernel", b"sock") if unified else (b"total_rss", b"total_cache")
     return sum(values[name] for name in wanted) if set(wanted) <= values.keys() else None
+
+
+def parse_oom_kills(text: bytes) -> int | None:
+    """Processes killed for want of memory, from a v2 ``memory.events`` or a v1 ``memory.oom_control`` (Linux 4.13)."""
+    values = dict(line.split() for line in text.splitlines())
+    return int(values[b"oom_kill"]) if b"oom_kill" in values else None
 
 
 def parse_throttled(text: bytes) -> tuple[int, int] | None:

@@ -181,6 +181,8 @@ class BlockRunner:
         # Without an agent, only looking at an instance shows that it has ended.
         self._drop_unusable(arm, published=job.has_client)
         running = self.running_instances.get(arm)
+        if running is not None:
+            running.out_of_memory()  # whom the kernel killed before is not the next trial's to tell
         fresh = job.workload.mode is Mode.RUN and getattr(job.workload, "fresh", False)
         published = job.has_client if fresh else self._has_clients
         return running if running is not None else self._start(arm, measured=False, published=published)
@@ -399,6 +401,9 @@ class BlockRunner:
         error = failed.error
         self.faults.report(f"{key.workload} on {key.arm}", failed)
         reason = self._why_lost(key.arm, error) if isinstance(error, SessionError) else failed.reason
+        running = self.running_instances.get(key.arm)
+        if running is not None and (out_of_memory := running.out_of_memory()):
+            reason = f"{reason}; {out_of_memory}"
         unsupported = isinstance(error, HostError | UnsupportedError)
         status = Status.UNSUPPORTED if unsupported else Status.FAILED
         return clock.failed(key, self._seq[key], reason, status=status, outputs=failed.outputs)

@@ -65,6 +65,7 @@ class RunningInstance:
     reachable: bool = True  # whether it has published its port, if that is how clients reach it
     no_direct_io: str = ""  # the platform's own
     dirty: list[Failed] = field(default_factory=list)  # clean-ups after trials in it that failed
+    _oom_kills: int = 0  # of its processes, as far as they were told
 
     @property
     def usable(self) -> bool:
@@ -103,6 +104,13 @@ class RunningInstance:
                 for thread in Path(f"/proc/{pid}/task").iterdir():
                     with contextlib.suppress(ProcessLookupError):
                         os.sched_setaffinity(int(thread.name), cpus)
+
+    def out_of_memory(self) -> str:
+        """That the kernel killed processes of it for want of memory since this was last asked; "" where it did not."""
+        spec = self.instance.spec
+        kills = spec.group.oom_kills() or 0
+        new, self._oom_kills = kills - self._oom_kills, kills
+        return _out_of_memory(new, spec.resources.memory_bytes) if new > 0 else ""
 
     def console(self) -> bytes:
         """The end of its console's output so far."""
@@ -167,6 +175,10 @@ class InstanceLauncher:
                 overdone = self.disk.why_ended(self.group(number))
                 if overdone is not None:
                     error.what, error.fix = f"{overdone.what}: {error.what}", overdone.fix
+                kills = cgroup.Group(self.group(number)).oom_kills()
+                if kills:
+                    limit_bytes = terms.memory_bytes or self.resources.memory_bytes
+                    error.what = f"{error.what}; {_out_of_memory(kills, limit_bytes)}"
                 denial = denied()
                 if denial is not None:
                     error.what = f"{error.what}; {denial}"
@@ -272,6 +284,11 @@ class InstanceLauncher:
         seen = (session.hello.image or "").strip()
         if platform.same_bits and seen != self.image.hash:
             raise PlatformError(f"{platform.name} runs other bits: image {seen or 'unknown'}, not {self.image.hash}")
+
+
+def _out_of_memory(kills: int, limit_bytes: int) -> str:
+    processes = "a process" if kills == 1 else f"{kills} processes"
+    return f"the kernel killed {processes} of it for want of memory: it has {limit_bytes >> 20} MiB (tare run --memory)"
 
 
 def _stopwatch(cleanup: CleanupStack) -> Callable[[], int]:
