@@ -76,7 +76,7 @@ def _at_least_a_step(interval: Interval, step: float | None) -> Interval | None:
 
 def _side_by_side(grid: Grid, arm: int, baseline: Sequence[int], unit: str) -> Amount | None:
     values = grid.block_medians(arm)
-    baseline_values: Floats = np.concatenate([grid.block_medians(each) for each in baseline])
+    baseline_values: Floats = np.concatenate([grid.block_medians(baseline_arm) for baseline_arm in baseline])
     count = min(values.size, baseline_values.size)
     if not count:
         return None

@@ -128,7 +128,7 @@ def _metric(
     floor, closed = _noise_floor(grid, question, baseline, record.design)
     described = _describe(grid, baseline)
     nothing = Counts()
-    own = counts.get((workload.name, record.baseline), nothing)
+    baseline_counts = counts.get((workload.name, record.baseline), nothing)
     context = _Context(
         grid=grid,
         scale=scale(metric.unit, workload.family, workload.work_unit),
@@ -141,10 +141,10 @@ def _metric(
         base=described,
         unlike=refusals(record),
         block_s=block_s,
-        counts=own,
+        counts=baseline_counts,
     )
     compared = dict.fromkeys(arm.platform for arm in grid.arms if arm.platform != record.baseline)
-    platforms = [_baseline(context, record.baseline, own)]
+    platforms = [_baseline(context, record.baseline, baseline_counts)]
     platforms += [_platform(context, name, counts.get((workload.name, name), nothing)) for name in compared]
     return MetricResult(
         workload.name, metric.name, metric.unit, metric.direction, workload.margin, floor, tuple(platforms)
@@ -178,18 +178,18 @@ def _platform(context: _Context, name: str, counts: Counts) -> PlatformResult:
     if refusal is not None:
         return replace(empty, verdict=refusal)
     trials = trials_of(counts, context.counts)
-    seen = evidence(grid, arm, base, design, trials)
-    count, logs = seen.n_blocks, seen.logs
+    contrast = evidence(grid, arm, base, design, trials)
+    count, logs = contrast.n_blocks, contrast.logs
     result = replace(empty, n_blocks=count, n_left_out=context.n_blocks - count)
     if logs is None:
-        return replace(result, lone=_lone(context, seen), verdict=too_few(count, seen.lone, added))
-    findings = caveats(grid, arm, base, context.question, seen, trials)
+        return replace(result, lone=_lone(context, contrast), verdict=too_few(count, contrast.lone, added))
+    findings = caveats(grid, arm, base, context.question, contrast, trials)
     notes = [finding for finding in findings if finding.kind is not FindingKind.UNSEEN]
-    verdict = judge(context.question, logs, seen.totals, seen.hidden, added)
+    verdict = judge(context.question, logs, contrast.totals, contrast.hidden, added)
     verdict = within_noise(verdict, context.question.margin, context.floor.interval if context.floor else None)
     if verdict.kind is Kind.INCONCLUSIVE:
-        verdict = replace(verdict, enough=_enough(context, seen, count))
-    drifts = drift(seen)
+        verdict = replace(verdict, enough=_enough(context, contrast, count))
+    drifts = drift(contrast)
     closing = drifts.closes(context.question) if drifts else None
     closed = context.closed or closing
     if closed is not None:
@@ -200,30 +200,30 @@ def _platform(context: _Context, name: str, counts: Counts) -> PlatformResult:
     return replace(
         result,
         ratio=ratio(logs.wide),
-        bootstrap=ratio(seen.bootstrap) if seen.bootstrap else None,
+        bootstrap=ratio(contrast.bootstrap) if contrast.bootstrap else None,
         overhead=overhead(logs.wide, context.question.direction),
-        totals=overhead((seen.totals or logs).wide, context.question.direction),
+        totals=overhead((contrast.totals or logs).wide, context.question.direction),
         tails=tails(grid, arm, base, context.question.direction),
         variability_overhead=variability_overhead(described.sd, context.base.sd),
         variability=_variability(grid, arm, context.baseline),
         verdict=verdict,
         findings=tuple(findings),
-        pairs=seen.pairs,
-        notes=(*empty.notes, *notes, *_cautions(context, seen, logs), *drift_note, *_floor_cautions(context)),
+        pairs=contrast.pairs,
+        notes=(*empty.notes, *notes, *_cautions(context, contrast, logs), *drift_note, *_floor_cautions(context)),
     )
 
 
-def _lone(context: _Context, seen: Evidence) -> Lone | None:
-    if seen.lone is None:
+def _lone(context: _Context, contrast: Evidence) -> Lone | None:
+    if contrast.lone is None:
         return None
-    log = Interval(seen.lone, seen.lone, seen.lone)
+    log = Interval(contrast.lone, contrast.lone, contrast.lone)
     return Lone(ratio(log).point, overhead(log, context.question.direction).point)
 
 
-def _enough(context: _Context, seen: Evidence, n_blocks: int) -> Enough | None:
+def _enough(context: _Context, contrast: Evidence, n_blocks: int) -> Enough | None:
     """How long until the intervals fit into the margin, were there no difference: half of it on either side."""
-    looks = [look for look in (seen.logs, seen.totals) if look is not None]
-    if seen.hidden.no_verdict or not looks:
+    looks = [look for look in (contrast.logs, contrast.totals) if look is not None]
+    if contrast.hidden.no_verdict or not looks:
         return None
     widest = max(look.wide.half_width for look in looks)
     blocks = blocks_needed(widest, n_blocks, math.log1p(context.question.margin / 2))
@@ -265,18 +265,18 @@ def _noise_floor(
     first, second = baseline[:2]
     if grid.unfit[[first, second]].any():
         return NoiseFloor(None, 0, FloorReason.UNFIT), None
-    seen = evidence(grid, second, [first], design)
-    if seen.logs is None:
-        return NoiseFloor(None, seen.n_blocks, FloorReason.TOO_FEW_BLOCKS), None
-    over = overhead(seen.logs.wide, question.direction)
+    contrast = evidence(grid, second, [first], design)
+    if contrast.logs is None:
+        return NoiseFloor(None, contrast.n_blocks, FloorReason.TOO_FEW_BLOCKS), None
+    over = overhead(contrast.logs.wide, question.direction)
     excludes_zero = over.low > 0 or over.high < 0
-    closed = aa_gate(question, seen.logs)
-    drifts = drift(seen)
+    closed = aa_gate(question, contrast.logs)
+    drifts = drift(contrast)
     if closed is None and drifts is not None and (why := drifts.closes(question)) is not None:
         closed = replace(why, reason=Reason.BASELINES_DRIFT)
-    error = standard_error(seen.logs.wide, seen.n_blocks)
-    least = math.expm1(smallest_effect(error, seen.n_blocks)) if error > 0 else None
-    return NoiseFloor(over, seen.n_blocks, None, excludes_zero, least), closed
+    error = standard_error(contrast.logs.wide, contrast.n_blocks)
+    least = math.expm1(smallest_effect(error, contrast.n_blocks)) if error > 0 else None
+    return NoiseFloor(over, contrast.n_blocks, None, excludes_zero, least), closed
 
 
 def _variability(grid: Grid, arm: int, baseline: Sequence[int]) -> Interval | None:
@@ -304,20 +304,20 @@ def _blocks_with(grid: Grid, arm: int) -> set[int]:
 # --- cautions ----------------------------------------------------------------------------------------------
 
 
-def _cautions(context: _Context, seen: Evidence, logs: LogIntervals) -> list[Finding]:
+def _cautions(context: _Context, contrast: Evidence, logs: LogIntervals) -> list[Finding]:
     """Warnings that belong beside the verdict."""
     notes = []
-    count, question = seen.n_blocks, context.question
+    count, question = contrast.n_blocks, context.question
     if count < context.n_blocks:
         numbers = {"missing": context.n_blocks - count, "blocks": context.n_blocks}
         notes.append(Finding(FindingKind.BLOCKS_LEFT_OUT, numbers))
-    if seen.pairs is not None and seen.pairs.single_baseline:
-        numbers = {"single": seen.pairs.single_baseline, "blocks": count}
+    if contrast.pairs is not None and contrast.pairs.single_baseline:
+        numbers = {"single": contrast.pairs.single_baseline, "blocks": count}
         notes.append(Finding(FindingKind.SINGLE_BASELINE, numbers))
-    if seen.bootstrap is not None:
-        bootstrap_verdict = decide(question, replace(logs, wide=seen.bootstrap), seen.totals, seen.hidden)
-        if bootstrap_verdict is not decide(question, logs, seen.totals, seen.hidden):
-            over = overhead(seen.bootstrap, question.direction)
+    if contrast.bootstrap is not None:
+        bootstrap_verdict = decide(question, replace(logs, wide=contrast.bootstrap), contrast.totals, contrast.hidden)
+        if bootstrap_verdict is not decide(question, logs, contrast.totals, contrast.hidden):
+            over = overhead(contrast.bootstrap, question.direction)
             ends = {"point": over.point, "low": over.low, "high": over.high}
             notes.append(Finding(FindingKind.BOOTSTRAP, ends, verdict=bootstrap_verdict))
     if context.design is Design.SEQUENTIAL:

@@ -113,8 +113,10 @@ def answers(record: CampaignRecord, results: Sequence[MetricResult], trials: pl.
         if platform.name == record.baseline:
             continue
         figures = list(_figures(workloads, results, platform.name))
-        standings = [_worst([figure for figure in figures if figure[0] is each]) for each in Dimension]
-        ranked = sorted((each for each in standings if each is not None), key=lambda each: -each.felt)
+        standings = [_worst([figure for figure in figures if figure[0] is kind]) for kind in Dimension]
+        ranked = sorted(
+            (standing for standing in standings if standing is not None), key=lambda standing: -standing.felt
+        )
         unsure = [
             (_standing(*figure, 1), figure[2])
             for figure in figures
@@ -144,20 +146,20 @@ def _figures(
     started: set[str] = set()
     for result in results:
         workload = workloads[result.workload]
-        own = next((each for each in result.platforms if each.platform == platform), None)
-        if own is None or result.workload in started:
+        platform_result = next((candidate for candidate in result.platforms if candidate.platform == platform), None)
+        if platform_result is None or result.workload in started:
             continue
         if workload.mode is Mode.START:
-            if own.described.mean is None and result.metric != workload.metrics[-1].name:
+            if platform_result.described.mean is None and result.metric != workload.metrics[-1].name:
                 continue
             started.add(result.workload)
-            yield Dimension.START, result, own
+            yield Dimension.START, result, platform_result
         elif result.metric == workload.metrics[0].name:
             kind = dimension(workload, result.unit)
             if kind is not None:
-                yield kind, result, own
+                yield kind, result, platform_result
         elif result.metric == CPU_COST and workload.family is Family.CPU:
-            yield Dimension.CPU_COST, result, own
+            yield Dimension.CPU_COST, result, platform_result
 
 
 def _state(platform: PlatformResult) -> State:
@@ -193,7 +195,7 @@ _BEFORE = (State.WORSE, State.OPEN, State.ONCE, State.ALIKE, State.BETTER, State
 
 def _worst(figures: Sequence[_Figure]) -> Standing | None:
     standings = [_standing(*figure, len(figures)) for figure in figures]
-    return min(standings, key=lambda each: (_BEFORE.index(each.state), -each.felt), default=None)
+    return min(standings, key=lambda standing: (_BEFORE.index(standing.state), -standing.felt), default=None)
 
 
 def _turns(trials: pl.DataFrame) -> Mapping[tuple[str, str], float]:
@@ -217,7 +219,7 @@ def _settling(
             blocks[standing.workload] = max(needed, blocks.get(standing.workload, 0))
     if not blocks:
         return None
-    starts = [each.name for each in record.workloads if each.mode is Mode.START]
+    starts = [start.name for start in record.workloads if start.mode is Mode.START]
 
     def seconds(chosen: Sequence[str]) -> float:
         most = max((blocks[name] for name in chosen), default=0)

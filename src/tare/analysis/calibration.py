@@ -157,14 +157,14 @@ def _trust(grid: Grid, workload: WorkloadRecord, metric: MetricRecord, seconds: 
     if not compared:
         raise NoAnswer(RefusalKind.NO_WHOLE_COMPARISON)
     kinds = Counter(comparison.kind for comparison in compared)
-    of = len(compared)
+    n_comparisons = len(compared)
     holds = sum(comparison.over.low <= 0 <= comparison.over.high for comparison in compared)
     return Trust(
         metric=metric.name,
         margin=workload.margin,
-        false_alarms=Rate.of_counts(kinds[Kind.SLOWER] + kinds[Kind.FASTER], of),
-        covered=Rate.of_counts(holds, of),
-        equivalent=Rate.of_counts(sum(kinds[kind] for kind in EQUAL), of),
+        false_alarms=Rate.of_counts(kinds[Kind.SLOWER] + kinds[Kind.FASTER], n_comparisons),
+        covered=Rate.of_counts(holds, n_comparisons),
+        equivalent=Rate.of_counts(sum(kinds[kind] for kind in EQUAL), n_comparisons),
         invalid=kinds[Kind.INVALID],
         bias=_mean([comparison.over.point for comparison in compared]),
         half_width=float(np.median([comparison.over.half_width for comparison in compared])),
@@ -189,16 +189,16 @@ def _compare(grid: Grid, first: int, question: Question) -> tuple[Comparison, fl
     arms = [first, first + 1, first + 2]
     if grid.unfit[arms].any():
         return None
-    seen = evidence(grid, first, arms[1:], Design.BLOCKS)
-    if seen.logs is None or seen.pairs is None:
+    contrast = evidence(grid, first, arms[1:], Design.BLOCKS)
+    if contrast.logs is None or contrast.pairs is None:
         return None
     twin = evidence(grid, arms[2], [arms[1]], Design.BLOCKS)
-    kind = decide(question, seen.logs, seen.totals, seen.hidden)
+    kind = decide(question, contrast.logs, contrast.totals, contrast.hidden)
     if twin.logs is not None and aa_gate(question, twin.logs) is not None:
         kind = Kind.INVALID
     elif twin.logs is not None and kind in EQUAL and _floor(question, twin.logs) > question.margin:
         kind = Kind.INCONCLUSIVE
-    return Comparison(overhead(seen.logs.wide, question.direction), kind), float(seen.pairs.logs.std(ddof=1))
+    return Comparison(overhead(contrast.logs.wide, question.direction), kind), float(contrast.pairs.logs.std(ddof=1))
 
 
 def _floor(question: Question, logs: LogIntervals) -> float:
@@ -225,11 +225,11 @@ def injected(record: CampaignRecord, samples: pl.DataFrame, added: Sequence[tupl
             arm, base = grid.arms.index(Arm(copy)), grid.of_platform(platform)
             if grid.unfit[[arm, *base]].any():
                 continue
-            seen = evidence(grid, arm, base, Design.BLOCKS)
-            if seen.logs is None:
+            contrast = evidence(grid, arm, base, Design.BLOCKS)
+            if contrast.logs is None:
                 continue
             sign = 1.0 if metric.direction == "lower" else -1.0
-            ends = sorted(math.expm1(sign * end) for end in (seen.logs.wide.low, seen.logs.wide.high))
-            point = math.expm1(sign * seen.logs.wide.point)
-            measured.append(Injected(platform, metric.name, share, Interval(point, *ends), seen.n_blocks))
+            ends = sorted(math.expm1(sign * end) for end in (contrast.logs.wide.low, contrast.logs.wide.high))
+            point = math.expm1(sign * contrast.logs.wide.point)
+            measured.append(Injected(platform, metric.name, share, Interval(point, *ends), contrast.n_blocks))
     return measured

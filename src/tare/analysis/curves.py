@@ -78,8 +78,8 @@ def _curve(
 ) -> Curve:
     level, workload = members[0]
     units = {metric.name: metric.unit for metric in workload.metrics}
-    loads = np.array([each.at for each, _ in members])
-    names = [each.name for _, each in members]
+    loads = np.array([level_record.at for level_record, _ in members])
+    names = [workload_record.name for _, workload_record in members]
     platforms = dict.fromkeys([record.baseline, *(platform for platform, _ in record.arms)])
     return Curve(
         level.curve, level.unit, level.rate, units[level.rate], level.latency, units[level.latency], level.limit,
@@ -90,10 +90,10 @@ def _curve(
 def _platform(
     platform: str, level: LevelRecord, loads: Floats, names: Sequence[str], samples: pl.DataFrame
 ) -> PlatformCurve:
-    own = samples.filter(pl.col("platform") == platform, pl.col("workload").is_in(list(names)))
-    blocks = own["block"].unique().sort().to_list()
-    rates, latencies = (_grid(own, names, blocks, metric) for metric in (level.rate, level.latency))
-    both = np.stack([rates, latencies], axis=1)  # [block, metric, level]
+    platform_samples = samples.filter(pl.col("platform") == platform, pl.col("workload").is_in(list(names)))
+    blocks = platform_samples["block"].unique().sort().to_list()
+    rates, latencies = (_grid(platform_samples, names, blocks, metric) for metric in (level.rate, level.latency))
+    figures = np.stack([rates, latencies], axis=1)  # [block, metric, level]
     points = tuple(
         Point(
             float(load),
@@ -109,15 +109,17 @@ def _platform(
         points,
         knee=_estimate(rates, loads, curves.knee),
         saturation=_estimate(rates, loads, curves.saturation),
-        best=_of(*curves.over_blocks(both, lambda mean: curves.best_below(mean[0], mean[1], level.limit)))
+        best=_of(*curves.over_blocks(figures, lambda mean: curves.best_below(mean[0], mean[1], level.limit)))
         if blocks
         else Estimate(None, None),
     )
 
 
-def _grid(own: pl.DataFrame, names: Sequence[str], blocks: Sequence[int], metric: str) -> Floats:
+def _grid(platform_samples: pl.DataFrame, names: Sequence[str], blocks: Sequence[int], metric: str) -> Floats:
     """``[block, level]`` of a metric: the mean over rounds and arms."""
-    means = own.filter(pl.col("metric") == metric).group_by("block", "workload").agg(pl.col("value").mean())
+    means = (
+        platform_samples.filter(pl.col("metric") == metric).group_by("block", "workload").agg(pl.col("value").mean())
+    )
     grid = np.full((len(blocks), len(names)), np.nan)
     for block, workload, value in means.iter_rows():
         grid[blocks.index(block), names.index(str(workload))] = value
@@ -125,13 +127,13 @@ def _grid(own: pl.DataFrame, names: Sequence[str], blocks: Sequence[int], metric
 
 
 def _figure(values: Floats) -> float | None:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if known.size else None
+    present = values[~np.isnan(values)]
+    return float(present.mean()) if present.size else None
 
 
 def _band(values: Floats) -> Interval | None:
-    known = values[~np.isnan(values)]
-    return t_interval(known, 0.95) if known.size >= MIN_BLOCKS else None
+    present = values[~np.isnan(values)]
+    return t_interval(present, 0.95) if present.size >= MIN_BLOCKS else None
 
 
 def _estimate(rates: Floats, loads: Floats, read: curves.Reading) -> Estimate:

@@ -81,19 +81,19 @@ def _platform(
     closed: Closed | None,
 ) -> PlatformResult:
     logs, totals = looks
-    seen = _intervals(logs)
+    typical = _intervals(logs)
     empty = PlatformResult(name, len(logs), 0, counts, described)
-    if seen is None:
+    if typical is None:
         return replace(empty, verdict=too_few(len(logs), None)) if described.n else empty
-    verdict = judge(question, seen, _intervals(totals), unseen)
+    verdict = judge(question, typical, _intervals(totals), unseen)
     if closed is not None:
         verdict = closed.verdict(verdict.seen)
     elif floor.interval is not None and floor.interval.half_width > question.margin:
         wide = {"half_width": floor.interval.half_width}
         if verdict.kind in EQUAL:
             verdict = replace(verdict, kind=Kind.INCONCLUSIVE, reason=Reason.WIDE_FLOOR, numbers=wide)
-    over = overhead(seen.wide, question.direction)
-    return replace(empty, ratio=ratio(seen.wide), overhead=over, verdict=verdict)
+    over = overhead(typical.wide, question.direction)
+    return replace(empty, ratio=ratio(typical.wide), overhead=over, verdict=verdict)
 
 
 def _intervals(logs: list[float]) -> LogIntervals | None:

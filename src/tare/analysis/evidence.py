@@ -95,11 +95,13 @@ def _side_by_side(grid: Grid, arm: int, baseline: Sequence[int], trials: Trials)
     ]
     count = min(side.size for side in sides[0])
     if count < MIN_BLOCKS:
-        own, base = sides[0]
-        return Evidence(count, None, lone=float(own.mean() - base.mean()) if count else None)
+        arm_logs, base_logs = sides[0]
+        return Evidence(count, None, lone=float(arm_logs.mean() - base_logs.mean()) if count else None)
     rounding = _rounding(grid, arm, baseline)
     sure = _SURE_OF_TWO if several else _SURE
-    logs, *totals = (_levels(partial(welch_interval, own, base), sure, count, rounding) for own, base in sides)
+    logs, *totals = (
+        _levels(partial(welch_interval, arm_logs, base_logs), sure, count, rounding) for arm_logs, base_logs in sides
+    )
     same = all(_same(grid, side) for side in sides[0])
     draws = int((~np.isnan(grid.values[arm])).sum())
     unseen = hidden(draws, count, trials, too_few=same and count < BLOCKS_WITHOUT_SPREAD)
@@ -137,11 +139,11 @@ def _rounding(grid: Grid, arm: int, baseline: Sequence[int]) -> Rounding | None:
     step = grid.step
     if step is None:
         return None
-    own = step / float(np.nanmedian(grid.values[arm]))
-    base = step / float(np.nanmedian(grid.values[list(baseline)]))
+    arm_step = step / float(np.nanmedian(grid.values[arm]))
+    base_step = step / float(np.nanmedian(grid.values[list(baseline)]))
     rounds = np.isfinite(grid.values[arm]).sum(axis=1).max()
-    sd = math.hypot(own, base / math.sqrt(len(baseline))) / math.sqrt(12 * rounds)
-    return Rounding(step, math.log1p(own / 2) + math.log1p(base / 2), sd)
+    sd = math.hypot(arm_step, base_step / math.sqrt(len(baseline))) / math.sqrt(12 * rounds)
+    return Rounding(step, math.log1p(arm_step / 2) + math.log1p(base_step / 2), sd)
 
 
 def _same(grid: Grid, logs: Floats) -> bool:

@@ -185,8 +185,8 @@ def diff(old: Store, new: Store, thresholds: Thresholds, *, absolute: bool = Fal
     for workload, other, metric in _common(was, now, thresholds, absent):
         key = workload.name, metric.name
         sides = [
-            sides_of(record, each, metric, parts.get(key), way)
-            for record, each, parts in ((was, other, old_parts), (now, workload, new_parts))
+            sides_of(record, workload_record, metric, parts.get(key), way)
+            for record, workload_record, parts in ((was, other, old_parts), (now, workload, new_parts))
         ]
         for name in dict.fromkeys([*sides[0], *sides[1]]):
             if name not in sides[0] or name not in sides[1]:
@@ -199,7 +199,7 @@ def diff(old: Store, new: Store, thresholds: Thresholds, *, absolute: bool = Fal
                 estimate = _welch(before.logs, after.logs, metric.direction)
                 drafts.append((_draft(name, workload, metric, limit, before, after), estimate))
     if not drafts:
-        others = ", ".join(each.workload for each in absent if each.lack is Lack.REVISION)
+        others = ", ".join(missing.workload for missing in absent if missing.lack is Lack.REVISION)
         if others:
             raise NoAnswer(RefusalKind.COMPUTED_DIFFERENTLY, old.name, new.name, others)
         raise NoAnswer(RefusalKind.NOTHING_IN_COMMON, old.name, new.name)
@@ -209,10 +209,10 @@ def diff(old: Store, new: Store, thresholds: Thresholds, *, absolute: bool = Fal
 def diff_platforms(store: Store, first: str, second: str, thresholds: Thresholds) -> Diff:
     """From one platform to another of one campaign, block by block. Raises `NoAnswer` for one that is not there."""
     record = store.record
-    known = [platform.name for platform in record.platforms]
+    names = [platform.name for platform in record.platforms]
     for name in (first, second):
-        if name not in known:
-            raise NoAnswer(RefusalKind.NO_SUCH_PLATFORM, name, store.name, ", ".join(known))
+        if name not in names:
+            raise NoAnswer(RefusalKind.NO_SUCH_PLATFORM, name, store.name, ", ".join(names))
     parts, seconds = parts_of(store), workload_seconds(store.trials())
     way = Way.ABSOLUTE if record.design is Design.SEQUENTIAL else Way.PLATFORMS
     drafts: list[tuple[Change, _Estimate | None]] = []
@@ -245,7 +245,7 @@ def _common(
 ) -> Iterator[tuple[WorkloadRecord, WorkloadRecord, MetricRecord]]:
     """Workloads and metrics of both that are the same there: headlines, CPU cost, and those that thresholds name."""
     before = {workload.name: workload for workload in was.workloads}
-    absent += [Absent(Lack.NEW, name) for name in before if name not in {each.name for each in now.workloads}]
+    absent += [Absent(Lack.NEW, name) for name in before if name not in {newer.name for newer in now.workloads}]
     for workload in now.workloads:
         other = before.get(workload.name)
         if other is None:
@@ -259,9 +259,13 @@ def _common(
             continue
         metrics = {metric.name: metric for metric in other.metrics}
         for number, metric in enumerate(workload.metrics):
-            same = metrics.get(metric.name)
-            wanted = number == 0 or metric.name == CPU_COST or thresholds.names(workload.name, metric.name)
-            if wanted and same is not None and (same.unit, same.direction) == (metric.unit, metric.direction):
+            other_metric = metrics.get(metric.name)
+            compared = number == 0 or metric.name == CPU_COST or thresholds.names(workload.name, metric.name)
+            if (
+                compared
+                and other_metric is not None
+                and (other_metric.unit, other_metric.direction) == (metric.unit, metric.direction)
+            ):
                 yield workload, other, metric
 
 
@@ -329,7 +333,10 @@ def _judged_all(drafts: Sequence[tuple[Change, _Estimate | None]], seconds: Mapp
             changes.append(_judged(change, estimates[at], limits[at], adjusted[at], level, seconds))
     order = [Outcome.REGRESSION, Outcome.OPEN, Outcome.FINE]
     return tuple(
-        sorted(changes, key=lambda each: (order.index(each.outcome), -(each.interval.point if each.interval else 0.0)))
+        sorted(
+            changes,
+            key=lambda figure: (order.index(figure.outcome), -(figure.interval.point if figure.interval else 0.0)),
+        )
     )
 
 
@@ -363,14 +370,14 @@ def _judged(
     n_blocks = max(MIN_BLOCKS, min(change.n_old, change.n_new))
     goal = max(abs(limit - estimate.point), limit / 4)
     blocks = blocks_needed(max(half, goal), n_blocks, goal)
-    took = seconds.get(change.workload)
-    return replace(judged, blocks=blocks, seconds=None if took is None else blocks * took)
+    block_s = seconds.get(change.workload)
+    return replace(judged, blocks=blocks, seconds=None if block_s is None else blocks * block_s)
 
 
 def computed_differently(was: CampaignRecord, now: CampaignRecord) -> list[str]:
     """The workloads of both records that have other revisions there."""
     before = {workload.name: workload.revision for workload in was.workloads}
-    return [each.name for each in now.workloads if before.get(each.name, each.revision) != each.revision]
+    return [newer.name for newer in now.workloads if before.get(newer.name, newer.revision) != newer.revision]
 
 
 def same_work(was: WorkloadRecord, now: WorkloadRecord) -> bool:
@@ -388,7 +395,7 @@ def same_host(was: CampaignRecord, now: CampaignRecord) -> bool:
 
 def differing(was: CampaignRecord, now: CampaignRecord) -> tuple[Fact, ...]:
     """What should be the same for a change to be one of the platforms, and what they are known to have changed."""
-    both = (
+    campaign_facts = (
         ("CPU", _cpu(was, "model"), _cpu(now, "model")),
         ("threads", _cpu(was, "threads"), _cpu(now, "threads")),
         ("virtualised", _host(was, "virtualised"), _host(now, "virtualised")),
@@ -401,8 +408,8 @@ def differing(was: CampaignRecord, now: CampaignRecord) -> tuple[Fact, ...]:
         ("memory", was.resources.memory_bytes, now.resources.memory_bytes),
     )
     versions = {platform.name: platform.version for platform in was.platforms}
-    platforms = ((each.name, versions[each.name], each.version) for each in now.platforms if each.name in versions)
-    return tuple(Fact(name, _text(old), _text(new)) for name, old, new in (*both, *platforms) if old != new)
+    platforms = ((newer.name, versions[newer.name], newer.version) for newer in now.platforms if newer.name in versions)
+    return tuple(Fact(name, _text(old), _text(new)) for name, old, new in (*campaign_facts, *platforms) if old != new)
 
 
 def platform_facts(record: CampaignRecord, first: str, second: str) -> tuple[Fact, ...]:

@@ -178,7 +178,7 @@ def history(
         for names, grown in growing.items()
     ]
     order = [Outcome.REGRESSION, Outcome.OPEN, Outcome.FINE]
-    series.sort(key=lambda each: (order.index(each.outcome), -(each.steps[-1].change if each.steps else 0.0)))
+    series.sort(key=lambda figure: (order.index(figure.outcome), -(figure.steps[-1].change if figure.steps else 0.0)))
     way = Way.ABSOLUTE if absolute else Way.RELATIVE
     return History(way, newest.baseline, entries, tuple(series), tuple(left_out), alpha)
 
@@ -217,15 +217,17 @@ def _grown(
     kept: Sequence[Summary], newest: CampaignRecord, thresholds: Thresholds, *, absolute: bool
 ) -> dict[tuple[str, str, str], _Growing]:
     """By platform, workload and metric of the newest campaign; others' figures where they are of the same work."""
-    wanted = {(workload.name, metric.name): (workload, metric) for workload, metric in _wanted(newest, thresholds)}
+    metrics_by_name = {
+        (workload.name, metric.name): (workload, metric) for workload, metric in _wanted(newest, thresholds)
+    }
     grown: dict[tuple[str, str, str], _Growing] = {}
-    for place, each in enumerate(kept):
-        workloads = {workload.name: workload for workload in each.record.workloads}
-        for names, side in each.sides.items():
+    for place, summary in enumerate(kept):
+        workloads = {workload.name: workload for workload in summary.record.workloads}
+        for names, side in summary.sides.items():
             platform, workload_name, metric_name = names
-            if (workload_name, metric_name) not in wanted or side.mean is None:
+            if (workload_name, metric_name) not in metrics_by_name or side.mean is None:
                 continue
-            workload, metric = wanted[workload_name, metric_name]
+            workload, metric = metrics_by_name[workload_name, metric_name]
             if not (same_work(theirs := workloads[workload_name], workload) and _same_metric(theirs, metric)):
                 continue
             limit = thresholds.of(workload_name, metric_name, platform, workload.margin)
@@ -240,8 +242,8 @@ def _grown(
 
 
 def _same_metric(theirs: WorkloadRecord, metric: MetricRecord) -> bool:
-    same = {each.name: each for each in theirs.metrics}.get(metric.name)
-    return same is not None and (same.unit, same.direction) == (metric.unit, metric.direction)
+    their_metric = {candidate.name: candidate for candidate in theirs.metrics}.get(metric.name)
+    return their_metric is not None and (their_metric.unit, their_metric.direction) == (metric.unit, metric.direction)
 
 
 def _series(
@@ -262,10 +264,10 @@ def _series(
     return Series(*common, tuple(steps), Outcome.REGRESSION if worse else Outcome.FINE)
 
 
-def _value(one: _Growing, log: float, *, absolute: bool) -> float:
+def _value(growing: _Growing, log: float, *, absolute: bool) -> float:
     """A median of logs, worse is positive, as `Point.value`."""
-    log = log if one.metric.direction is Direction.LOWER else -log
-    return float(np.exp(log)) if absolute else overhead_of(log, one.metric.direction)
+    log = log if growing.metric.direction is Direction.LOWER else -log
+    return float(np.exp(log)) if absolute else overhead_of(log, growing.metric.direction)
 
 
 def _fraction(log: float, direction: Direction) -> float:

@@ -112,7 +112,7 @@ def _pieces(old: Sequence[Footprint], new: Sequence[Footprint]) -> tuple[Piece, 
 
 
 def _sum(code: Mapping[tuple[str, str], float], side: str) -> float:
-    return sum(count for (of, _), count in code.items() if of == side)
+    return sum(count for (code_side, _), count in code.items() if code_side == side)
 
 
 def diff_counted(old: Store, new: Store, thresholds: Thresholds, names: tuple[str, str] | None = None) -> Diff | None:
@@ -126,13 +126,16 @@ def diff_counted(old: Store, new: Store, thresholds: Thresholds, names: tuple[st
     if not repeats(was) or not repeats(now):
         return None
     others = computed_differently(old.record, new.record)
-    was, now = ([each for each in side if each.workload not in others] for side in (was, now))
+    was, now = ([footprint for footprint in side if footprint.workload not in others] for side in (was, now))
     compared = tuple(changes(was, now, thresholds, names))
     if not compared:
         raise NoAnswer(RefusalKind.NO_INSTRUCTIONS_IN_COMMON)
     order = [Outcome.REGRESSION, Outcome.OPEN, Outcome.FINE]
     ranked = tuple(
-        sorted(compared, key=lambda each: (order.index(each.outcome), -(each.interval.point if each.interval else 0.0)))
+        sorted(
+            compared,
+            key=lambda change: (order.index(change.outcome), -(change.interval.point if change.interval else 0.0)),
+        )
     )
     sides = names or (old.name, new.name)
     facts = platform_facts(new.record, *names) if names else differing(old.record, new.record)

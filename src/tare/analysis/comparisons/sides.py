@@ -69,8 +69,8 @@ def side_of(grid: Grid, name: str, way: Way, baseline: str) -> Side:
     if unfit or mean is None:
         return Side(np.empty(0), mean, unfit)
     logs = np.log(np.stack([_by_block(grid, arm) for arm in grid.of_platform(name)]))
-    seen = ~np.isnan(logs).all(axis=0)
-    return Side(np.nanmean(logs[:, seen], axis=0), mean, unfit)
+    present = ~np.isnan(logs).all(axis=0)
+    return Side(np.nanmean(logs[:, present], axis=0), mean, unfit)
 
 
 def aligned(grid: Grid, name: str, baseline: str) -> Side:

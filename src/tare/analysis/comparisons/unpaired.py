@@ -62,10 +62,10 @@ def welch(groups: Mapping[str, ArrayLike]) -> Overall:
     """
     arrays = list(samples(groups, at_least=2, varied=True).values())
     statistic = float(stats.f_oneway(*arrays, equal_var=False).statistic)
-    weights = np.array([each.size / each.var(ddof=1) for each in arrays])
-    rest = np.array([1 / (each.size - 1) for each in arrays]) * (1 - weights / weights.sum()) ** 2
+    weights = np.array([group.size / group.var(ddof=1) for group in arrays])
+    terms = np.array([1 / (group.size - 1) for group in arrays]) * (1 - weights / weights.sum()) ** 2
     k = len(arrays)
-    return _overall(statistic, k - 1, float((k * k - 1) / (3 * rest.sum())))
+    return _overall(statistic, k - 1, float((k * k - 1) / (3 * terms.sum())))
 
 
 def kruskal_wallis(groups: Mapping[str, ArrayLike]) -> Overall:
@@ -87,9 +87,9 @@ def tukey(groups: Mapping[str, ArrayLike], *, level: float | None = 0.95) -> tup
     """
     arrays = samples(groups, at_least=2)
     _some_noise(arrays)
-    sizes = np.array([each.size for each in arrays.values()])
+    sizes = np.array([group.size for group in arrays.values()])
     df = float((sizes - 1).sum())
-    pooled = sum(((each - each.mean()) ** 2).sum() for each in arrays.values()) / df
+    pooled = sum(((group - group.mean()) ** 2).sum() for group in arrays.values()) / df
     first, second = np.triu_indices(len(arrays), 1)
     error = np.sqrt(pooled / 2 * (1 / sizes[first] + 1 / sizes[second]))
     return _studentised(arrays, error, np.array(df), level)
@@ -103,12 +103,12 @@ def games_howell(groups: Mapping[str, ArrayLike], *, level: float | None = 0.95)
     none. Raises `NoAnswer`.
     """
     arrays = samples(groups, at_least=2, varied=True)
-    sizes = np.array([each.size for each in arrays.values()])
-    squared = np.array([each.var(ddof=1) / each.size for each in arrays.values()])  # standard errors of the means
+    sizes = np.array([group.size for group in arrays.values()])
+    squared = np.array([group.var(ddof=1) / group.size for group in arrays.values()])  # standard errors of the means
     first, second = np.triu_indices(len(arrays), 1)
-    both = squared[first] + squared[second]
-    df = both**2 / (squared[first] ** 2 / (sizes[first] - 1) + squared[second] ** 2 / (sizes[second] - 1))
-    return _studentised(arrays, np.sqrt(both / 2), df, level)
+    variance = squared[first] + squared[second]
+    df = variance**2 / (squared[first] ** 2 / (sizes[first] - 1) + squared[second] ** 2 / (sizes[second] - 1))
+    return _studentised(arrays, np.sqrt(variance / 2), df, level)
 
 
 def rank_pairs(groups: Mapping[str, ArrayLike]) -> tuple[GroupPair, ...]:
@@ -120,7 +120,7 @@ def rank_pairs(groups: Mapping[str, ArrayLike]) -> tuple[GroupPair, ...]:
     _some_difference(arrays)
     pairs = list(itertools.combinations(arrays, 2))
     p = [_rank_sum(arrays[first], arrays[second]) for first, second in pairs]
-    return tuple(GroupPair(*pair, float(each)) for pair, each in zip(pairs, holm(p), strict=True))
+    return tuple(GroupPair(*pair, float(p_value)) for pair, p_value in zip(pairs, holm(p), strict=True))
 
 
 def _overall(statistic: float, df_between: float, df_within: float) -> Overall:
@@ -138,23 +138,23 @@ def _rank_sum(first: Floats, second: Floats) -> float:
 
 def _studentised(arrays: Mapping[str, Floats], error: Floats, df: Floats, level: float | None) -> tuple[GroupPair, ...]:
     """Differences over their errors against the studentised range; the error has Tukey's root of two in it."""
-    means = np.array([each.mean() for each in arrays.values()])
+    means = np.array([group.mean() for group in arrays.values()])
     first, second = np.triu_indices(means.size, 1)
     difference = means[first] - means[second]
     p = np.minimum(1.0, stats.studentized_range.sf(np.abs(difference) / error, means.size, df))
     names = list(arrays)
     pairs = [(names[i], names[j]) for i, j in zip(first, second, strict=True)]
     if level is None:
-        return tuple(GroupPair(*pair, float(each)) for pair, each in zip(pairs, p, strict=True))
+        return tuple(GroupPair(*pair, float(p_value)) for pair, p_value in zip(pairs, p, strict=True))
     half = stats.studentized_range.ppf(level_of(level), means.size, df) * error
     return tuple(
-        GroupPair(*pair, float(each), Interval(float(d), float(d - h), float(d + h)))
-        for pair, each, d, h in zip(pairs, p, difference, half, strict=True)
+        GroupPair(*pair, float(p_value), Interval(float(d), float(d - h), float(d + h)))
+        for pair, p_value, d, h in zip(pairs, p, difference, half, strict=True)
     )
 
 
 def _some_noise(arrays: Mapping[str, Floats]) -> None:
-    if not any(spread(each) for each in arrays.values()):
+    if not any(spread(group) for group in arrays.values()):
         raise NoAnswer(RefusalKind.GROUPS_CONSTANT)
 
 

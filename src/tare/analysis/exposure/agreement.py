@@ -92,7 +92,7 @@ def agreement(footprints: Sequence[Footprint], measured: Costs) -> Agreement | N
 def _correlation(points: Iterable[Point]) -> float | None:
     measured = list(points)
     ranks = [_ranks([point.instructions for point in measured]), _ranks([point.ns for point in measured])]
-    if any(np.ptp(each) == 0 for each in ranks):
+    if any(np.ptp(ranking) == 0 for ranking in ranks):
         return None
     return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
 

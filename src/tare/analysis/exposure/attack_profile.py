@@ -73,7 +73,7 @@ def attack_profile(reached: Things | AbstractSet[str], weights: Weights, place: 
     """The sum of densities over these things; ``place`` gives the source file of a thing, or None."""
     if not weights.density:
         return AttackProfile(weights.default * len(reached), len(reached), len(reached))
-    densities = [weights.of(thing, place(thing)) for thing in reached]
+    densities = [weights.of(name, place(name)) for name in reached]
     score = math.fsum(weights.default if density is None else density for density in densities)
     return AttackProfile(score, len(reached), densities.count(None))
 
@@ -124,4 +124,4 @@ def _prefixes(path: str | None) -> list[str]:
         return []
     parts = path.split("/")
     above = ["/".join(parts[:depth]) for depth in range(len(parts) - 1, 0, -1)]
-    return [path, *(each for directory in above for each in (f"{directory}/", directory))]
+    return [path, *(prefix for directory in above for prefix in (f"{directory}/", directory))]

@@ -74,8 +74,8 @@ def summed(pools: Iterable[Pool]) -> Pool | None:
     hits: defaultdict[str, int] = defaultdict(int)
     seconds, lost, count = 0.0, 0, 0
     for pool in pools:
-        for thing, number in pool.hits.items():
-            hits[thing] += number
+        for name, number in pool.hits.items():
+            hits[name] += number
         seconds += pool.seconds
         lost += pool.lost
         count += pool.footprints
@@ -90,13 +90,17 @@ def left_by_readings(empty: Iterable[Footprint]) -> dict[str, int]:
     """
     most_hits: dict[str, int] = {}
     for reading in empty:
-        for thing, hits in reading.hits.items():
-            most_hits[thing] = max(hits, most_hits.get(thing, 0))
+        for name, hits in reading.hits.items():
+            most_hits[name] = max(hits, most_hits.get(name, 0))
     return most_hits
 
 
 def _beyond_readings(hits: Mapping[str, int], reading_hits: Mapping[str, int], readings: int) -> dict[str, int]:
-    return {thing: rest for thing, each in hits.items() if (rest := each - readings * reading_hits.get(thing, 0)) > 0}
+    return {
+        name: remaining
+        for name, count in hits.items()
+        if (remaining := count - readings * reading_hits.get(name, 0)) > 0
+    }
 
 
 def beyond(pool: Pool, idle: Pool) -> Things:
@@ -107,7 +111,7 @@ def beyond(pool: Pool, idle: Pool) -> Things:
     """
     # Multiplied out: a quotient would round what is equal to more or less.
     return frozenset(
-        thing for thing, hits in pool.hits.items() if hits * idle.seconds > idle.hits.get(thing, 0) * pool.seconds
+        name for name, hits in pool.hits.items() if hits * idle.seconds > idle.hits.get(name, 0) * pool.seconds
     )
 
 
@@ -211,13 +215,13 @@ class Exposure:
 
     def lacking(self, platform: str, scope: Scope) -> tuple[str, ...]:
         """The workloads that others were counted in and this platform was not: its union is of fewer."""
-        own = {key[3] for key in self._parts if key[:2] == (platform, scope)}
+        platform_workloads = {key[3] for key in self._parts if key[:2] == (platform, scope)}
         anywhere = {key[3] for key in self._parts if key[1] is scope}
-        return tuple(name for name in self.workloads if name in anywhere - own)
+        return tuple(name for name in self.workloads if name in anywhere - platform_workloads)
 
     def _keys(self, platform: str, scope: Scope, phase: Phase | None, workload: str | None) -> list[_Key]:
-        own = [key for key in self._parts if key[:2] == (platform, scope) and phase in {None, key[2]}]
-        return own if workload is None else [key for key in own if key[3] in {None, workload}]
+        keys = [key for key in self._parts if key[:2] == (platform, scope) and phase in {None, key[2]}]
+        return keys if workload is None else [key for key in keys if key[3] in {None, workload}]
 
     def _ran(self, key: _Key, view: View) -> Things:
         cached = (key[0], view, *key[2:])

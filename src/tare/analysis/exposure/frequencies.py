@@ -91,11 +91,11 @@ def frequencies(
         for name, footprints in repeats.items()
     }
     seconds = {name: np.array([footprint.seconds for footprint in footprints]) for name, footprints in repeats.items()}
-    logs = {name: np.log((each + _HALF) / seconds[name][:, None]) for name, each in hits.items()}
+    logs = {name: np.log((counts + _HALF) / seconds[name][:, None]) for name, counts in hits.items()}
     base = logs[baseline].mean(axis=0)
     compared = [name for name in repeats if name != baseline]
     far = np.max([np.abs(logs[name].mean(axis=0) - base) for name in compared], axis=0, initial=0.0)
-    rates = np.array([each.sum(axis=0) / seconds[name].sum() for name, each in hits.items()])
+    rates = np.array([counts.sum(axis=0) / seconds[name].sum() for name, counts in hits.items()])
     least, most = rates.min(axis=0, initial=math.inf), rates.max(axis=0, initial=0.0)
     differ = [at for at in range(len(names)) if far[at] > 0]
     common = sorted((at for at in differ if least[at] > 0), key=lambda at: (-far[at], names[at]))
@@ -116,8 +116,8 @@ def _worth_it(exposure: Exposure, view: View, workload: str, platforms: Sequence
     names = set()
     for platform in platforms:
         pool = exposure.pool(platform, view.scope, Phase.STEADY, workload)
-        own = exposure.things(platform, view, Phase.STEADY, workload)
-        names |= {thing for thing in own if pool is not None and pool.hits[thing] >= least_hits}
+        ran = exposure.things(platform, view, Phase.STEADY, workload)
+        names |= {name for name in ran if pool is not None and pool.hits[name] >= least_hits}
     return sorted(names)
 
 

@@ -30,8 +30,8 @@ class Amount:
     @classmethod
     def of(cls, values: Iterable[float]) -> Amount:
         """Of one value a repeat; at least one."""
-        known = sorted(values)
-        return cls(statistics.median(known), known[0], known[-1])
+        ordered = sorted(values)
+        return cls(statistics.median(ordered), ordered[0], ordered[-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +117,10 @@ def code(footprints: Sequence[Footprint]) -> list[Code]:
     """
     repeats = [by_code(footprint.hits) for footprint in footprints]
     keys = {key for repeat in repeats for key in repeat}
-    known = [Code(side, place, Amount.of([repeat.get((side, place), 0) for repeat in repeats])) for side, place in keys]
-    return sorted(known, key=lambda each: (-each.amount.median, each.side, each.place))
+    all_code = [
+        Code(side, place, Amount.of([repeat.get((side, place), 0) for repeat in repeats])) for side, place in keys
+    ]
+    return sorted(all_code, key=lambda piece: (-piece.amount.median, piece.side, piece.place))
 
 
 def by_code(hits: Mapping[str, int]) -> dict[tuple[str, str], int]:
@@ -165,10 +167,10 @@ def units(footprints: Sequence[Footprint]) -> float:
 def _per_unit(footprints: Sequence[Footprint], names: Sequence[str]) -> Amount | None:
     values = []
     for footprint in footprints:
-        known = pieces(footprint.hits)
-        if known:
+        probe_pieces = pieces(footprint.hits)
+        if probe_pieces:
             values.append(
-                statistics.median(sum(piece.get(name, 0) for name in names) / piece[UNITS] for piece in known)
+                statistics.median(sum(piece.get(name, 0) for name in names) / piece[UNITS] for piece in probe_pieces)
             )
         elif footprint.hits.get(UNITS):
             values.append(sum(_beside(footprint, name) for name in names) / footprint.hits[UNITS])
@@ -200,10 +202,10 @@ def caches(footprints: Sequence[Footprint]) -> list[Cache]:
     return [
         Cache(
             name,
-            Amount.of(sum(_beside(footprint, part) for part in asked) for footprint in footprints),
+            Amount.of(sum(_beside(footprint, part) for part in accesses) for footprint in footprints),
             Amount.of(_beside(footprint, missed) for footprint in footprints),
         )
-        for name, (asked, missed) in CACHES.items()
+        for name, (accesses, missed) in CACHES.items()
     ]
 
 

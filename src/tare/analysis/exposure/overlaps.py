@@ -29,8 +29,8 @@ def regions(sets: Sets) -> dict[Region, int]:
     """
     masks: dict[str, int] = {}
     for bit, members in enumerate(sets.values()):
-        for thing in members:
-            masks[thing] = masks.get(thing, 0) | 1 << bit
+        for member in members:
+            masks[member] = masks.get(member, 0) | 1 << bit
     names = list(sets)
     counts = Counter(masks.values())
     return {
@@ -48,9 +48,9 @@ def shared(counts: Mapping[Region, int], names: Iterable[str], without: Iterable
 def place_of(level: Level, files: Mapping[str, str] | None = None) -> Place:
     """The source file of a thing: a line's name has it, a function's is in ``files``, a call has none."""
     if level is Level.LINES:
-        return lambda thing: thing.rpartition(":")[0] or None
-    known = files or {}
-    return known.get
+        return lambda line: line.rpartition(":")[0] or None
+    paths = files or {}
+    return paths.get
 
 
 def directories(path: str | None) -> Iterable[str]:
@@ -58,8 +58,8 @@ def directories(path: str | None) -> Iterable[str]:
     if path is None:
         return (UNKNOWN,)
     parts = path.split("/")[:-1]
-    own = {"/".join(parts[:depth]) for depth in (1, 2) if len(parts) >= depth}
-    return own | {directory for directory in PAPER_DIRECTORIES if path.startswith(f"{directory}/")}
+    leading = {"/".join(parts[:depth]) for depth in (1, 2) if len(parts) >= depth}
+    return leading | {directory for directory in PAPER_DIRECTORIES if path.startswith(f"{directory}/")}
 
 
 def by_directory(sets: Sets, place: Place) -> dict[str, dict[str, set[str]]]:
@@ -67,12 +67,12 @@ def by_directory(sets: Sets, place: Place) -> dict[str, dict[str, set[str]]]:
     of_file: dict[str | None, tuple[str, ...]] = {}
     cut: dict[str, dict[str, set[str]]] = {}
     for name, members in sets.items():
-        for thing in members:
-            path = place(thing)
+        for member in members:
+            path = place(member)
             if path not in of_file:
                 of_file[path] = tuple(directories(path))
             for directory in of_file[path]:
-                cut.setdefault(directory, {each: set() for each in sets})[name].add(thing)
+                cut.setdefault(directory, {set_name: set() for set_name in sets})[name].add(member)
     return dict(sorted(cut.items()))
 
 
@@ -80,8 +80,8 @@ def by_file(sets: Sets, place: Place) -> dict[str, dict[str, set[str]]]:
     """The sets cut by source file; things whose file is not known are left out."""
     cut: dict[str, dict[str, set[str]]] = {}
     for name, members in sets.items():
-        for thing in members:
-            path = place(thing)
+        for member in members:
+            path = place(member)
             if path is not None:
-                cut.setdefault(path, {each: set() for each in sets})[name].add(thing)
+                cut.setdefault(path, {set_name: set() for set_name in sets})[name].add(member)
     return dict(sorted(cut.items()))

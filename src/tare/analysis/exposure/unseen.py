@@ -49,16 +49,16 @@ def chao2(repeats: Sequence[AbstractSet[str]], *, level: float = 0.95) -> Interv
     m = len(repeats)
     if m < 2:
         raise NoAnswer(RefusalKind.NOTHING_ESTIMATED)
-    seen = Counter(itertools.chain.from_iterable(repeats))
-    if not seen:
+    incidence = Counter(itertools.chain.from_iterable(repeats))
+    if not incidence:
         raise NoAnswer(RefusalKind.NOTHING_SEEN)
-    times = Counter(seen.values())
+    times = Counter(incidence.values())
     q1, q2, k = times[1], times[2], (m - 1) / m
     unseen = k * q1**2 / (2 * q2) if q2 else k * q1 * (q1 - 1) / 2
-    observed = len(seen)
+    observed = len(incidence)
     z = float(stats.norm.isf((1 - level) / 2))
     if unseen == 0:
-        return _nothing_unseen(observed, seen.total() / (m * observed), m, z)
+        return _nothing_unseen(observed, incidence.total() / (m * observed), m, z)
     spread = math.exp(z * math.sqrt(math.log(1 + _variance(q1, q2, k, observed + unseen) / unseen**2)))
     return Interval(observed + unseen, observed + unseen / spread, observed + unseen * spread)
 

@@ -66,8 +66,8 @@ class Profile(_Strict):
             if feature.name in names[:at]:
                 raise ValueError(f"there are two features {feature.name!r}")
             if feature.priority not in self.priorities:
-                known = ", ".join(self.priorities)
-                raise ValueError(f"{feature.name}: priority {feature.priority!r} is none of [priorities]: {known}")
+                priorities = ", ".join(self.priorities)
+                raise ValueError(f"{feature.name}: priority {feature.priority!r} is none of [priorities]: {priorities}")
         return self
 
 
@@ -136,23 +136,27 @@ def evaluate(profile: Profile, figures: Mapping[str, Mapping[str, float]], basel
 
     Raises `NoAnswer` as `points` does, and for figures of features that the profile does not have.
     """
-    known = {feature.name for feature in profile.feature}
-    for platform, own in figures.items():
-        if strange := sorted(own.keys() - known):
+    features = {feature.name for feature in profile.feature}
+    for platform, platform_figures in figures.items():
+        if strange := sorted(platform_figures.keys() - features):
             raise NoAnswer(RefusalKind.NO_SUCH_FEATURE, platform, strange[0])
     base = figures.get(baseline, {})
-    return [_sheet(profile, name, own, base) for name, own in figures.items() if name != baseline]
+    return [
+        _sheet(profile, name, platform_figures, base) for name, platform_figures in figures.items() if name != baseline
+    ]
 
 
-def _sheet(profile: Profile, platform: str, own: Mapping[str, float], base: Mapping[str, float]) -> ScoreSheet:
-    got = {
-        feature.name: points(feature, own[feature.name], base.get(feature.name)) if feature.name in own else None
+def _sheet(profile: Profile, platform: str, figures: Mapping[str, float], base: Mapping[str, float]) -> ScoreSheet:
+    feature_points = {
+        feature.name: points(feature, figures[feature.name], base.get(feature.name))
+        if feature.name in figures
+        else None
         for feature in profile.feature
     }
     sums = dict.fromkeys(profile.priorities, 0)
     attainable, unacceptable = 0, []
     for feature in profile.feature:
-        scored = got[feature.name]
+        scored = feature_points[feature.name]
         if scored is None:
             continue
         sums[feature.priority] += scored
@@ -160,4 +164,4 @@ def _sheet(profile: Profile, platform: str, own: Mapping[str, float], base: Mapp
         if feature.least is not None and scored < feature.least:
             unacceptable.append(feature.name)
     weighted = sum(weight * sums[name] for name, weight in profile.priorities.items())
-    return ScoreSheet(platform, got, sums, sum(sums.values()), weighted, attainable, tuple(unacceptable))
+    return ScoreSheet(platform, feature_points, sums, sum(sums.values()), weighted, attainable, tuple(unacceptable))

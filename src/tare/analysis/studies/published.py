@@ -197,8 +197,8 @@ def _points(study: Study) -> Iterator[Line]:
         for name, row in table.items():
             printed[name] = row
             for platform, score in row.items():
-                got = sheets[platform].points[name]
-                yield Line(where, name, platform, Statement.SCORE, score, got, got != score)
+                follows = sheets[platform].points[name]
+                yield Line(where, name, platform, Statement.SCORE, score, follows, follows != score)
     for priority, sums in study.sums.items():
         scored = [feature.name for feature in profile.feature if feature.priority == priority]
         for platform, total in sums.items():

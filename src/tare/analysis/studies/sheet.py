@@ -48,8 +48,10 @@ def score(record: CampaignRecord, samples: pl.DataFrame, profile: Profile) -> Sh
         base = by_platform.get(record.baseline)
         if base is None:
             continue
-        percents[workload.name] = {name: percent_of_baseline(own, base) for name, own in by_platform.items()}
-        shares = standardised([own.mean() for own in by_platform.values()], metric.direction)
+        percents[workload.name] = {
+            name: percent_of_baseline(platform_values, base) for name, platform_values in by_platform.items()
+        }
+        shares = standardised([platform_values.mean() for platform_values in by_platform.values()], metric.direction)
         standards[workload.name] = dict(zip(by_platform, map(float, shares), strict=True))
     return Sheet(_points(record, values, profile), percents, standards, _rows(record, standards))
 
@@ -60,9 +62,9 @@ def _by_platform(record: CampaignRecord, part: pl.DataFrame, *, harmonic: bool) 
     by_platform = {}
     for name in dict.fromkeys(arm.platform for arm in grid.arms):
         arms = grid.of_platform(name)
-        own = np.concatenate([grid.block_values(arm) for arm in arms])
-        if own.size and not grid.unfit[arms].any():
-            by_platform[name] = own
+        platform_values = np.concatenate([grid.block_values(arm) for arm in arms])
+        if platform_values.size and not grid.unfit[arms].any():
+            by_platform[name] = platform_values
     return by_platform
 
 
@@ -74,8 +76,8 @@ def _points(
         by_platform = values.get((feature.workload, feature.metric), {})
         # Without the baseline's figure there is nothing to compare with, unless the profile brings its own.
         if feature.reference is not None or record.baseline in by_platform:
-            for name, own in by_platform.items():
-                figures[name][feature.name] = float(own.mean())
+            for name, platform_values in by_platform.items():
+                figures[name][feature.name] = float(platform_values.mean())
     return evaluate(profile, figures, record.baseline)
 
 

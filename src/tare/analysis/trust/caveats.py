@@ -27,17 +27,21 @@ def _failures(trials: Trials) -> Iterator[Finding]:
         yield Finding(FindingKind.FAILURES, asdict(trials))
 
 
-def _steps(seen: Evidence) -> Iterator[Finding]:
+def _steps(evidence: Evidence) -> Iterator[Finding]:
     """Findings that the interval is only as wide as the metric's steps make it, or that nothing varies."""
-    if seen.logs is not None and seen.rounding is not None:
-        least = seen.rounding.half_width(0.95, seen.n_blocks)
-        if seen.logs.wide.half_width <= least * (1 + 1e-9):
-            yield Finding(FindingKind.RESOLUTION, {"step": seen.rounding.step, "half_width": least})
-    if seen.same and seen.n_blocks < BLOCKS_WITHOUT_SPREAD:
-        yield Finding(FindingKind.NO_SPREAD, {"blocks": seen.n_blocks, "needed": BLOCKS_WITHOUT_SPREAD})
+    if evidence.logs is not None and evidence.rounding is not None:
+        least = evidence.rounding.half_width(0.95, evidence.n_blocks)
+        if evidence.logs.wide.half_width <= least * (1 + 1e-9):
+            yield Finding(FindingKind.RESOLUTION, {"step": evidence.rounding.step, "half_width": least})
+    if evidence.same and evidence.n_blocks < BLOCKS_WITHOUT_SPREAD:
+        yield Finding(FindingKind.NO_SPREAD, {"blocks": evidence.n_blocks, "needed": BLOCKS_WITHOUT_SPREAD})
 
 
-def _unseen(seen: Evidence) -> Finding:
-    draws = {"draws": seen.hidden.draws, "share": seen.hidden.share, "cost": -math.expm1(-seen.hidden.possible)}
-    starts = {"blocks": seen.n_blocks, "blocks_share": highest_share(0, seen.n_blocks)}
+def _unseen(evidence: Evidence) -> Finding:
+    draws = {
+        "draws": evidence.hidden.draws,
+        "share": evidence.hidden.share,
+        "cost": -math.expm1(-evidence.hidden.possible),
+    }
+    starts = {"blocks": evidence.n_blocks, "blocks_share": highest_share(0, evidence.n_blocks)}
     return Finding(FindingKind.UNSEEN, {**draws, **starts})

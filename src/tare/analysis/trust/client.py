@@ -33,9 +33,9 @@ def flag_client(
         return list(results)
     cpus = min(int(workload.params.get(_THREADS, 1)), max(1, len(record.resources.harness_cpus)))
     shares = {
-        each.platform: each.described.median / 100 / cpus
-        for each in busy.platforms
-        if each.described.median is not None
+        platform_result.platform: platform_result.described.median / 100 / cpus
+        for platform_result in busy.platforms
+        if platform_result.described.median is not None
     }
     base = shares.get(record.baseline, 0.0)
     limits = _limits(results, cpus)
@@ -47,10 +47,16 @@ def flag_client(
             flagged.append(result)
             continue
         platforms = tuple(
-            replace(each, notes=(*each.notes, _finding(shares[each.platform], base, limits.get(each.platform), unit)))
-            if each.platform in close
-            else each
-            for each in result.platforms
+            replace(
+                platform_result,
+                notes=(
+                    *platform_result.notes,
+                    _finding(shares[platform_result.platform], base, limits.get(platform_result.platform), unit),
+                ),
+            )
+            if platform_result.platform in close
+            else platform_result
+            for platform_result in result.platforms
         )
         flagged.append(replace(result, platforms=platforms))
     return flagged
@@ -59,7 +65,11 @@ def flag_client(
 def _limits(results: Sequence[MetricResult], cpus: int) -> dict[str, float]:
     """Units of work a second that a client with all of its CPUs' time would ask for, by platform."""
     cost = next((result for result in results if result.metric == CLIENT_COST), None)
-    medians = {each.platform: each.described.median for each in cost.platforms} if cost is not None else {}
+    medians = (
+        {platform_result.platform: platform_result.described.median for platform_result in cost.platforms}
+        if cost is not None
+        else {}
+    )
     return {platform: cpus * 1e9 / median for platform, median in medians.items() if median}
 
 

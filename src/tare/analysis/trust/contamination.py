@@ -139,8 +139,8 @@ def _foreign(telemetry: Telemetry, cpus: Collection[int], tare_so_far: pl.Expr) 
     span_ns = pl.col("at_ns").diff()
     ours = pl.sum_horizontal("here_ns", "own_ns", "daemons_ns", "kernel_ns")
     share = ((pl.col("run_ns") - ours).diff() / (span_ns * pl.col("n_cpus"))).clip(0.0)
-    known = pl.col("own_ns").diff() <= span_ns
-    return ticks.select(pl.when(known).then(share).alias("share"))["share"]
+    none_ended = pl.col("own_ns").diff() <= span_ns
+    return ticks.select(pl.when(none_ended).then(share).alias("share"))["share"]
 
 
 def of_campaign(record: CampaignRecord, trials: pl.DataFrame, telemetry: Telemetry) -> pl.DataFrame:
@@ -179,12 +179,14 @@ def marks(
     ended = trials.filter(pl.col("status") == "ok")
     figures = {"steal": ended["steal"].cast(pl.Float64)}
     if telemetry is not None and not telemetry.host.is_empty():
-        seen = windows(telemetry, cpus, siblings, shared=shared)
+        tick_windows = windows(telemetry, cpus, siblings, shared=shared)
         spans = _Spans.of(ended)
-        figures |= {name: spans.mean(seen, name) for name in ("foreign-cpu", "sibling", "swap", "memory-pressure")}
+        figures |= {
+            name: spans.mean(tick_windows, name) for name in ("foreign-cpu", "sibling", "swap", "memory-pressure")
+        }
         # What the trial itself read of steal is exact; a trial too short to have read any has its window's.
-        figures["steal"] = figures["steal"].fill_null(spans.mean(seen, "steal"))
-        figures["throttled"] = _throttled(ended, spans, seen, telemetry.instances)
+        figures["steal"] = figures["steal"].fill_null(spans.mean(tick_windows, "steal"))
+        figures["throttled"] = _throttled(ended, spans, tick_windows, telemetry.instances)
     parts = [
         ended.select(KEY).with_columns(pl.lit(reason).alias("reason"), figures[reason].alias("value"))
         for reason in LIMITS
@@ -206,9 +208,9 @@ class _Spans:
         begin = trials["started"].to_numpy()
         return cls(begin, begin + trials["wall_ns"].to_numpy() / 1e9)
 
-    def mean(self, seen: pl.DataFrame, name: str) -> pl.Series:
+    def mean(self, tick_windows: pl.DataFrame, name: str) -> pl.Series:
         """The mean of a column of `windows` over each span, weighted by overlap; null where there is no window."""
-        present = seen.filter(pl.col(name).is_not_null())
+        present = tick_windows.filter(pl.col(name).is_not_null())
         if present.is_empty():
             return pl.Series(name, [None] * self.begin.size, dtype=pl.Float64)
         length = present["seconds"].to_numpy()
@@ -227,22 +229,24 @@ class _Spans:
 def _integral(edges: Floats, steps: Floats) -> Floats:
     """The sum of ``steps`` (one a window) up to each edge (two a window: it rises within, and stays in the gaps)."""
     risen = np.cumsum(steps)
-    both = np.column_stack([risen - steps, risen]).ravel()
-    assert both.size == edges.size
-    return both
+    sums = np.column_stack([risen - steps, risen]).ravel()
+    assert sums.size == edges.size
+    return sums
 
 
-def _throttled(trials: pl.DataFrame, spans: _Spans, seen: pl.DataFrame, instances: pl.DataFrame) -> pl.Series:
+def _throttled(trials: pl.DataFrame, spans: _Spans, tick_windows: pl.DataFrame, instances: pl.DataFrame) -> pl.Series:
     """How many periods a second each trial's own instance was throttled for."""
     rates = np.full(trials.height, np.nan)
     arms = trials.select(pl.col("platform").cast(pl.String), "replica")
     for (platform, replica), part in instances.partition_by("platform", "replica", as_dict=True).items():
         # Counters begin anew with every instance: a decrease means that the instance was replaced.
         counted = part.sort("tick").select("tick", pl.col("throttled").diff().clip(0).alias("periods"))
-        joined = seen.join(counted, on="tick").with_columns((pl.col("periods") / pl.col("seconds")).alias("throttled"))
-        mine = ((arms["platform"] == str(platform)) & (arms["replica"] == replica)).to_numpy()
-        values = _Spans(spans.begin[mine], spans.end[mine]).mean(joined, "throttled")
-        rates[mine] = values.fill_null(float("nan")).to_numpy()
+        joined = tick_windows.join(counted, on="tick").with_columns(
+            (pl.col("periods") / pl.col("seconds")).alias("throttled")
+        )
+        of_arm = ((arms["platform"] == str(platform)) & (arms["replica"] == replica)).to_numpy()
+        values = _Spans(spans.begin[of_arm], spans.end[of_arm]).mean(joined, "throttled")
+        rates[of_arm] = values.fill_null(float("nan")).to_numpy()
     return pl.Series("throttled", rates).fill_nan(None)
 
 

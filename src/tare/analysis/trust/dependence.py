@@ -68,12 +68,12 @@ def dependence(series: Sequence[BlockRatios]) -> Dependence | None:
     for at, ratios in enumerate(varied):
         table[np.searchsorted(blocks, ratios.blocks), at] = (ratios.logs - ratios.logs.mean()) / ratios.logs.std()
     total = float((table**2).sum())  # in whatever order
-    seen = _lagged(table, total)
+    observed = _lagged(table, total)
     rng = np.random.default_rng(_SEED)
     shuffled = np.array([_lagged(table[rng.permutation(blocks.size)], total) for _ in range(_SHUFFLES)])
-    p = (1 + np.count_nonzero(shuffled >= seen)) / (1 + _SHUFFLES)
+    p = (1 + np.count_nonzero(shuffled >= observed)) / (1 + _SHUFFLES)
     longest = max(ratios.logs.size for ratios in varied)
-    return Dependence(len(varied), longest, seen, float(shuffled.mean()), float(shuffled.std(ddof=1)), float(p))
+    return Dependence(len(varied), longest, observed, float(shuffled.mean()), float(shuffled.std(ddof=1)), float(p))
 
 
 def _lagged(table: Floats, total: float) -> float:

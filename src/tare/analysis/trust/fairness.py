@@ -41,16 +41,16 @@ class Difference:
 
 def differences(record: CampaignRecord) -> list[Difference]:
     """All facts in which platforms differ from the baseline, in the order of the record's platforms."""
-    mine = record.fairness.get(record.baseline)
-    if not isinstance(mine, dict):
+    baseline_facts = record.fairness.get(record.baseline)
+    if not isinstance(baseline_facts, dict):
         return []
     differing = []
     for platform in record.platforms:
-        theirs = record.fairness.get(platform.name)
-        if platform.name == record.baseline or not isinstance(theirs, dict):
+        facts = record.fairness.get(platform.name)
+        if platform.name == record.baseline or not isinstance(facts, dict):
             continue
         for fact in (*ALIKE, *OWN):
-            value, baseline_value = theirs.get(fact), mine.get(fact)
+            value, baseline_value = facts.get(fact), baseline_facts.get(fact)
             if value != baseline_value:
                 differing.append(Difference(platform.name, fact, value, baseline_value, fact in ALIKE))
     return differing

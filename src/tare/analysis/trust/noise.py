@@ -43,7 +43,9 @@ def noise(before: Tick, after: Tick, cpus: Collection[int]) -> Noise | None:
     )
     return Noise(
         steal=stolen_ms / total_ms if total_ms > 0 else 0.0,
-        foreign=_foreign(before, after, pairs, span_ns, everywhere={each.cpu for each in after.cpus} <= set(cpus)),
+        foreign=_foreign(
+            before, after, pairs, span_ns, everywhere={cpu_tick.cpu for cpu_tick in after.cpus} <= set(cpus)
+        ),
         cpu=_busiest(pairs),
         memory=None if waited_us is None else 1_000 * waited_us / span_ns,
         swapped=1e9 * pages / span_ns,
@@ -62,9 +64,9 @@ def _foreign(
     if harness_ns > span_ns:  # an instance ended, and its processes were counted as the harness's
         return None
     here = [_here_ns(then, now) for then, now in pairs]
-    known = [each for each in here if each is not None]
-    if len(known) == len(here):
-        tare_ns = sum(known)
+    counted = [here_ns for here_ns in here if here_ns is not None]
+    if len(counted) == len(here):
+        tare_ns = sum(counted)
     else:
         tare_ns = after.tare_ns - before.tare_ns - (0 if everywhere else after.client_ns - before.client_ns)
     ours = tare_ns + harness_ns + after.daemons_ns - before.daemons_ns + after.kernel_ns - before.kernel_ns

@@ -32,7 +32,7 @@ def sd_ratio_f(first: ArrayLike, second: ArrayLike, *, level: float = 0.95) -> I
     x, y = _two(first, second, at_least=2)
     ratio = float(x.var(ddof=1) / y.var(ddof=1))
     low, high = special.fdtri(x.size - 1, y.size - 1, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(*(math.sqrt(each) for each in (ratio, ratio / float(high), ratio / float(low))))
+    return Interval(*(math.sqrt(variance_ratio) for variance_ratio in (ratio, ratio / float(high), ratio / float(low))))
 
 
 def sd_ratio_bonett(first: ArrayLike, second: ArrayLike, *, level: float = 0.95) -> Interval:
@@ -49,8 +49,8 @@ def sd_ratio_bonett(first: ArrayLike, second: ArrayLike, *, level: float = 0.95)
     if min(n) <= z:
         raise NoAnswer(RefusalKind.LEVEL_NEEDS_MORE, level=level, more_than=z)
     variances = float(x.var(ddof=1)), float(y.var(ddof=1))
-    squares = [each * (size - 1) for each, size in zip(variances, n, strict=True)]
-    fourths = [float(((each - _trimmed(each)) ** 4).sum()) for each in (x, y)]
+    squares = [variance * (size - 1) for variance, size in zip(variances, n, strict=True)]
+    fourths = [float(((values - _trimmed(values)) ** 4).sum()) for values in (x, y)]
     ratio = variances[0] / variances[1]
     middle = math.log(ratio * (n[0] / (n[0] - z)) / (n[1] / (n[1] - z)))
 
@@ -83,12 +83,12 @@ def sd_ratio_pitman(first: ArrayLike, second: ArrayLike, *, level: float = 0.95)
     t = -float(special.stdtrit(x.size - 2, (1 - level) / 2))
     k = 1 + 2 * unshared * t**2 / (x.size - 2)
     wide = k + math.sqrt(k * k - 1)
-    return Interval(*(math.sqrt(each) for each in (ratio, ratio / wide, ratio * wide)))
+    return Interval(*(math.sqrt(variance_ratio) for variance_ratio in (ratio, ratio / wide, ratio * wide)))
 
 
 def variability(ratio: Interval) -> Interval:
     """A ratio of standard deviations as variability overhead, a fraction (Li 2017); steadier than the baseline is 0."""
-    return Interval(*(max(0.0, each - 1) for each in (ratio.point, ratio.low, ratio.high)))
+    return Interval(*(max(0.0, sd_ratio - 1) for sd_ratio in (ratio.point, ratio.low, ratio.high)))
 
 
 def _two(first: ArrayLike, second: ArrayLike, *, at_least: int) -> tuple[Floats, Floats]:

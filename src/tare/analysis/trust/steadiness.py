@@ -144,8 +144,8 @@ def _costs(grid: Grid, block_s: float | None, slice_s: float | None) -> tuple[fl
 def _trajectories(workload: WorkloadRecord, metric: str, unit: str, grid: Grid) -> Iterator[Trajectory]:
     for name in dict.fromkeys(arm.platform for arm in grid.arms):
         rows: Floats = grid.values[grid.of_platform(name)].reshape(-1, grid.values.shape[2])
-        seen = ~np.isnan(rows).all(axis=0)
-        line = np.nanmedian(rows[:, seen], axis=0) if seen.any() else np.empty(0)
+        present = ~np.isnan(rows).all(axis=0)
+        line = np.nanmedian(rows[:, present], axis=0) if present.any() else np.empty(0)
         if 2 * SHORTEST <= line.size <= LONGEST and np.isfinite(line).all():
             changes = tuple(change_points(line))
             yield Trajectory(workload.name, metric, name, unit, line.size, float(line[0]), float(line[-1]), changes)

@@ -37,14 +37,14 @@ def tails(grid: Grid, arm: int, baseline: Sequence[int], direction: Direction) -
     logs = np.log([grid.totals(base, ~np.isnan(grid.values[base])) for base in baseline])
     usual = np.where(np.isnan(logs), 0.0, logs).sum(axis=0) / np.maximum(1, np.count_nonzero(~np.isnan(logs), axis=0))
     slow = _slowness(grid, arm, baseline, direction) - _sign(direction) * usual[:, None]
-    own, base = (rows[~np.isnan(rows)] for rows in (slow[0], slow[1:]))
-    return Tails(*(_beyond(own, base, quantile, direction) for quantile in (0.95, 0.99)))
+    arm_rounds, base_rounds = (rows[~np.isnan(rows)] for rows in (slow[0], slow[1:]))
+    return Tails(*(_beyond(arm_rounds, base_rounds, quantile, direction) for quantile in (0.95, 0.99)))
 
 
-def _beyond(own: Floats, base: Floats, quantile: float, direction: Direction) -> float | None:
-    if min(own.size, base.size) * (1 - quantile) < BEYOND - 1e-9:
+def _beyond(arm_rounds: Floats, base_rounds: Floats, quantile: float, direction: Direction) -> float | None:
+    if min(arm_rounds.size, base_rounds.size) * (1 - quantile) < BEYOND - 1e-9:
         return None
-    log = float(np.quantile(own, quantile) - np.quantile(base, quantile))
+    log = float(np.quantile(arm_rounds, quantile) - np.quantile(base_rounds, quantile))
     return math.expm1(log) if direction is Direction.LOWER else -math.expm1(-log)
 
 
