@@ -35,8 +35,8 @@ def knee(loads: Floats, rates: Floats) -> float:
     Law (Gunther 1993) is none of a server behind a client that may be the limit, and its fit to three or five levels,
     most of them saturated, has no stable peak.
     """
-    known = ~np.isnan(rates)
-    loads, rates = loads[known], rates[known]
+    present = ~np.isnan(rates)
+    loads, rates = loads[present], rates[present]
     top = int(rates.argmax()) + 1 if rates.size else 0
     if rates.size < MIN_LEVELS or top < MIN_LEVELS or rates[top - 1] <= rates[0]:
         return float(loads[top - 1]) if 0 < top < MIN_LEVELS <= rates.size else float("nan")
@@ -70,16 +70,16 @@ def over_blocks(figures: Floats, read: Callable[[Floats], float]) -> tuple[float
         return point, None
     draws = np.random.default_rng(_SEED).integers(n_blocks, size=(_RESAMPLES, n_blocks))
     values = np.array([read(_mean(figures[draw])) for draw in draws])
-    known = values[~np.isnan(values)]
-    if known.size < SHOWN * values.size:
+    shown = values[~np.isnan(values)]
+    if shown.size < SHOWN * values.size:
         return point, None
-    low, high = np.quantile(known, [0.025, 0.975])
+    low, high = np.quantile(shown, [0.025, 0.975])
     return point, Interval(point, float(min(low, point)), float(max(high, point)))
 
 
 def _mean(figures: Floats) -> Floats:
     """Over the first axis, without what is missing; NaN where all is."""
-    known = ~np.isnan(figures)
-    counts = known.sum(axis=0)
-    sums = np.where(known, figures, 0.0).sum(axis=0)
+    present = ~np.isnan(figures)
+    counts = present.sum(axis=0)
+    sums = np.where(present, figures, 0.0).sum(axis=0)
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)

@@ -89,8 +89,8 @@ class Grid:
     def block_medians(self, arm: int) -> Floats:
         """For each block with samples of this arm: their median over the rounds, which is a typical one."""
         rows = self.values[arm]
-        seen = ~np.isnan(rows).all(axis=1)
-        return np.asarray(np.nanmedian(rows[seen], axis=1)) if seen.any() else np.empty(0)
+        present = ~np.isnan(rows).all(axis=1)
+        return np.asarray(np.nanmedian(rows[present], axis=1)) if present.any() else np.empty(0)
 
     def block_values(self, arm: int) -> Floats:
         """For each block with samples of this arm: work over time (or time over work) of all its rounds together."""
@@ -108,9 +108,9 @@ class Grid:
             return self.resolution
         steps = []
         for rows in self.values:
-            known = np.sort(rows[np.isfinite(rows)])
-            gaps = np.diff(known)
-            gaps = gaps[gaps > 1e-9 * np.abs(known[-1:]).max(initial=0.0)]
+            ordered = np.sort(rows[np.isfinite(rows)])
+            gaps = np.diff(ordered)
+            gaps = gaps[gaps > 1e-9 * np.abs(ordered[-1:]).max(initial=0.0)]
             steps += [float(gaps.min())] if gaps.size else []
         return min(steps, default=None)
 
@@ -139,9 +139,9 @@ def round_ratios(grid: Grid, arm: int, baseline: Sequence[int]) -> Floats:
     Pairing removes what hits all arms of a round alike. Needs arms without unfit samples.
     """
     logs = np.log(grid.values[[arm, *baseline]])
-    have = ~np.isnan(logs[1:])
+    present = ~np.isnan(logs[1:])
     with np.errstate(invalid="ignore"):
-        base = np.where(have, logs[1:], 0.0).sum(axis=0) / have.sum(axis=0)
+        base = np.where(present, logs[1:], 0.0).sum(axis=0) / present.sum(axis=0)
     return np.asarray(logs[0] - base)
 
 
@@ -169,8 +169,8 @@ def total_ratios(grid: Grid, arm: int, baseline: Sequence[int]) -> BlockRatios:
     present = ~np.isnan(grid.values)
     estimates = np.full((len(baseline), grid.blocks.size), np.nan)
     for at, base in enumerate(baseline):
-        both = present[arm] & present[base]
-        estimates[at] = np.log(grid.totals(arm, both)) - np.log(grid.totals(base, both))
+        common = present[arm] & present[base]
+        estimates[at] = np.log(grid.totals(arm, common)) - np.log(grid.totals(base, common))
     return _over_arms(grid, estimates)
 
 
