@@ -303,10 +303,10 @@ class Study(_Strict):
         names = [figure.metric for figure in self.figure]
         if len(set(names)) < len(names):
             raise ValueError("a metric has two entries")
-        known = set(self.source.platforms)
+        platforms = set(self.source.platforms)
         for platform in _platforms(self):
-            if platform not in known:
-                raise ValueError(f"{platform!r} is none of the study's platforms: {', '.join(sorted(known))}")
+            if platform not in platforms:
+                raise ValueError(f"{platform!r} is none of the study's platforms: {', '.join(sorted(platforms))}")
         for region in self.region:
             if region.metric not in names or not set(region.inside) <= self.metric(region.metric).value.keys():
                 raise ValueError(f"no number is printed of {region.metric!r} for {', '.join(region.inside)}")
