@@ -192,9 +192,9 @@ def translated(path: Path, db: Bounded | None = None) -> Iterator[None]:
                 raise KeyboardInterrupt from error
             raise StoreError(f"{path}: reading it takes too long for its size") from error
         if code == sqlite3.SQLITE_FULL:
-            what = f"{path} cannot be written: its disk is full; what was measured until then is in it"
+            problem = f"{path} cannot be written: its disk is full; what was measured until then is in it"
             fix = f"free space there, and go on with it: tare run --resume {path}"
-            raise StoreError(what, fix=fix) from error
+            raise StoreError(problem, fix=fix) from error
         if code == sqlite3.SQLITE_NOTADB:
             raise StoreError(f"{path} is not a campaign file: it is not SQLite") from None
         # What Python finds in a column has no code: text that is not UTF-8.
@@ -238,9 +238,9 @@ def _require_ours(db: sqlite3.Connection, path: Path) -> None:
     if form == 0:
         raise _cut_off(path)
     if form not in READABLE:
-        writer, known = _writer(db), f"{READABLE[0]} to {READABLE[-1]}"
+        writer, readable = _writer(db), f"{READABLE[0]} to {READABLE[-1]}"
         raise StoreError(
-            f"{path} has format version {form}, and tare {tare.__version__} reads versions {known}",
+            f"{path} has format version {form}, and tare {tare.__version__} reads versions {readable}",
             fix=f"use tare {writer}, or a later one" if writer else "use the tare that wrote it",
         )
     if (strange := shape.foreign(db, form)) is not None:

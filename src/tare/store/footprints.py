@@ -31,14 +31,14 @@ def add(db: sqlite3.Connection, footprints: Iterable[tuple[float, Footprint]], i
     that no kernel can have.
     """
     if not ids:
-        ids |= {name: thing for thing, name in frame(db, _NAMES).iter_rows()}
+        ids |= {name: thing_id for thing_id, name in frame(db, _NAMES).iter_rows()}
     there = db.execute("SELECT count(*) FROM footprint").fetchone()[0]
     last = db.execute("SELECT coalesce(max(id), 0) FROM thing").fetchone()[0]
     for number, (at, footprint) in enumerate(footprints, there + 1):
         _require_possible(footprint, number)
-        new = [(thing, name) for thing, name in enumerate((n for n in footprint.hits if n not in ids), last + 1)]
+        new = [(thing_id, name) for thing_id, name in enumerate((n for n in footprint.hits if n not in ids), last + 1)]
         db.executemany("INSERT INTO thing VALUES (?, ?)", new)
-        ids |= {name: thing for thing, name in new}
+        ids |= {name: thing_id for thing_id, name in new}
         last += len(new)
         db.execute(_INSERT, (at, *_facts(footprint), _packed(footprint, ids, number)))
 
@@ -88,8 +88,8 @@ def _named(packed: object, names: Mapping[int, str]) -> dict[str, int]:
         if len(set(ids)) < len(ids):
             raise BrokenError("a footprint has the same thing twice")
         hits = dict.fromkeys(hits, 0)
-        for thing, count in zip(ids, counts, strict=True):
-            hits[names[thing]] += count
+        for thing_id, count in zip(ids, counts, strict=True):
+            hits[names[thing_id]] += count
     return hits
 
 

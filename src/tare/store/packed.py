@@ -54,14 +54,14 @@ def pack_hits(ids: npt.NDArray[np.int64], hits: npt.NDArray[np.int64]) -> bytes:
     numbers = np.stack(((steps << 1) ^ (steps >> 63), hits), axis=1).ravel()
     most_bytes = -(-int(numbers.max(initial=1)).bit_length() // 7)
     # A row a byte of all numbers, and whether the number has that byte: loops over long rows are much faster.
-    rest = [numbers >> shift for shift in range(0, 7 * most_bytes, 7)]
-    has = [np.ones(len(numbers), bool), *(bits > 0 for bits in rest[1:])]
-    more = [*has[1:], np.zeros(len(numbers), bool)]
+    shifted = [numbers >> shift for shift in range(0, 7 * most_bytes, 7)]
+    has_byte = [np.ones(len(numbers), bool), *(bits > 0 for bits in shifted[1:])]
+    continues = [*has_byte[1:], np.zeros(len(numbers), bool)]
     rows = [
         (bits & 0x7F).astype(np.uint8) | np.where(on, 0x80, 0).astype(np.uint8)
-        for bits, on in zip(rest, more, strict=True)
+        for bits, on in zip(shifted, continues, strict=True)
     ]
-    packed: bytes = np.stack(rows, axis=1)[np.stack(has, axis=1)].tobytes()
+    packed: bytes = np.stack(rows, axis=1)[np.stack(has_byte, axis=1)].tobytes()
     return packed
 
 

@@ -164,7 +164,7 @@ class CampaignRecord(_Frozen):
         return [Arm(platform, replica) for platform, replica in self.arms]
 
 
-def _unique(what: str, names: Iterable[object]) -> None:
+def _unique(kind: str, names: Iterable[object]) -> None:
     for name, times in Counter(names).items():
         if times > 1:
-            raise ValueError(f"the {what} {name} is there {times} times")
+            raise ValueError(f"the {kind} {name} is there {times} times")

@@ -22,12 +22,12 @@ _Part = tuple[str, str, str, str]
 
 def foreign(db: sqlite3.Connection, form: int) -> str | None:
     """The first thing in which a file of this version differs from ours, in words; None: in nothing."""
-    own, there = _ours(form), _parts(db)
-    for kind, name, _, _ in sorted(there - own):
-        if any(part[:2] == (kind, name) for part in own):
+    expected, actual = _ours(form), _parts(db)
+    for kind, name, _, _ in sorted(actual - expected):
+        if any(part[:2] == (kind, name) for part in expected):
             return f"its {kind} {name!r} is not as tare makes it"
         return f"it has {'an' if kind == 'index' else 'a'} {kind} {name!r}, which tare does not make"
-    for kind, name, _, _ in sorted(own - there):
+    for kind, name, _, _ in sorted(expected - actual):
         return f"it has no {kind} {name!r}"
     return None
 

@@ -88,17 +88,17 @@ def read(db: sqlite3.Connection) -> Iterator[Surface]:
         tasks[facts["surface"]].append(facts)
     for number, facts in enumerate(frame(db, _SURFACES).iter_rows(named=True), 1):
         surface = facts["surface"]
-        mine = {part: rows.get((surface, None), []) for part, rows in parts.items()}
+        surface_rows = {part: rows.get((surface, None), []) for part, rows in parts.items()}
         try:
             yield Surface(
                 platform=facts["platform"],
                 at=facts["at"],
                 kernel=facts["kernel"],
                 of=facts["total"],
-                calls=dict(mine["call"]) if facts["readable"] else None,
-                unread=tuple(reason for _, reason in mine["detail"]),
+                calls=dict(surface_rows["call"]) if facts["readable"] else None,
+                unread=tuple(reason for _, reason in surface_rows["detail"]),
                 tasks=tuple(_tasks(task, parts) for task in tasks[surface]),
-                abis=_abis(mine["abi"]),
+                abis=_abis(surface_rows["abi"]),
             )
         except ValidationError as error:
             raise UnknownError(f"surface {number} does not hold: {first_invalid(error)}") from None
@@ -106,18 +106,18 @@ def read(db: sqlite3.Connection) -> Iterator[Surface]:
 
 def _tasks(facts: Mapping[str, Any], parts: Mapping[str, Mapping[_Owner, list[Any]]]) -> Tasks:
     owner = (facts["surface"], facts["task"])
-    mine = {part: rows.get(owner, []) for part, rows in parts.items()}
+    task_rows = {part: rows.get(owner, []) for part, rows in parts.items()}
     answers: dict[str, list[str]] = defaultdict(list)
-    for name, answer in mine["answer"]:
+    for name, answer in task_rows["answer"]:
         answers[name] += [] if answer is None else [answer]
     fields = {
         **{name: facts[name] for name in _FACTS},
-        **{kind: tuple(text for its, text in mine["detail"] if its == kind) for kind in _LISTS},
-        "calls": dict(mine["call"]) if facts["readable"] else None,
+        **{kind: tuple(text for detail_kind, text in task_rows["detail"] if detail_kind == kind) for kind in _LISTS},
+        "calls": dict(task_rows["call"]) if facts["readable"] else None,
         "outcomes": answers,
-        "abis": _abis(mine["abi"]),
-        "threads": dict(mine["thread"]),
-        "writable": [dict(zip(_PARTS["place"], place, strict=True)) for place in mine["place"]],
+        "abis": _abis(task_rows["abi"]),
+        "threads": dict(task_rows["thread"]),
+        "writable": [dict(zip(_PARTS["place"], place, strict=True)) for place in task_rows["place"]],
     }
     return Tasks.model_validate(fields)
 
