@@ -30,7 +30,7 @@ def answers_of(
 ) -> list[AnswerReport]:
     """The answers with their words. ``results``: those that the answers were made from."""
     by_name = {(result.workload, result.metric): result for result in results}
-    by_platform = {each.name: each for each in facts}
+    by_platform = {platform.name: platform for platform in facts}
     return [
         _answer(
             answer,
@@ -51,13 +51,15 @@ def shares_daemon(facts: PlatformFacts) -> bool:
 def exposed_of(surfaces: SurfacesReport | None, platform: str, baseline: str) -> Exposed | None:
     """How many calls a platform's tenant may make; None where it was not read."""
     read = {surface.platform: surface for surface in surfaces.surfaces} if surfaces is not None else {}
-    own, base = read.get(platform), read.get(baseline)
-    if own is None or own.counts is None:
+    platform_surface, base = read.get(platform), read.get(baseline)
+    if platform_surface is None or platform_surface.counts is None:
         return None
     runs = (Call.ALLOWED, Call.CONDITIONAL)
-    calls = sum(own.counts.get(call, 0) for call in runs)
-    whole = own.of if base is None or base.counts is None else sum(base.counts.get(call, 0) for call in runs)
-    return Exposed(calls, whole, least=bool(own.unread))
+    calls = sum(platform_surface.counts.get(call, 0) for call in runs)
+    whole = (
+        platform_surface.of if base is None or base.counts is None else sum(base.counts.get(call, 0) for call in runs)
+    )
+    return Exposed(calls, whole, least=bool(platform_surface.unread))
 
 
 def _answer(
@@ -67,12 +69,12 @@ def _answer(
     facts: PlatformFacts,
     failed: Mapping[str, int],
 ) -> AnswerReport:
-    shown = [_shown(each, results, answer.platform) for each in answer.standings]
+    shown = [_shown(standing, results, answer.platform) for standing in answer.standings]
     settling = answer.settling
     return AnswerReport(
         platform=answer.platform,
         sentences=sentences(answer, shown, exposed, failed),
-        dimensions=[_dimension(each) for each in shown],
+        dimensions=[_dimension(comparison) for comparison in shown],
         daemon=shares_daemon(facts),
         needs_root=facts.needs_root,
         calls=None if exposed is None else exposed.calls,
@@ -92,8 +94,10 @@ def _answer(
 
 def _failed(results: Sequence[ResultReport], platform: str) -> dict[str, int]:
     """Workloads of which every trial of the platform failed, and how many there were."""
-    own = {result.workload: each for result in results for each in result.platforms if each.platform == platform}
-    return {name: each.n_failed for name, each in own.items() if each.n_failed and not each.n_ok}
+    by_workload = {
+        result.workload: figures for result in results for figures in result.platforms if figures.platform == platform
+    }
+    return {name: figures.n_failed for name, figures in by_workload.items() if figures.n_failed and not figures.n_ok}
 
 
 def _shown(standing: Standing, results: Mapping[tuple[str, str], ResultReport], platform: str) -> Shown:
@@ -109,12 +113,12 @@ def as_judged(platform: PlatformReport, direction: Direction) -> PlatformReport:
     ratios = [None if op is None else ratio_of(op / 100, direction) for op in (platform.totals_percent, *ends)]
     point, *between = ratios
     low, high = between if direction is Direction.LOWER else reversed(between)
-    own = {"op_percent": platform.totals_percent, "op_low_percent": ends[0], "op_high_percent": ends[1]}
-    return platform.model_copy(update={**own, "ratio": point, "ratio_low": low, "ratio_high": high})
+    totals = {"op_percent": platform.totals_percent, "op_low_percent": ends[0], "op_high_percent": ends[1]}
+    return platform.model_copy(update={**totals, "ratio": point, "ratio_low": low, "ratio_high": high})
 
 
 def _of(result: ResultReport, platform: str) -> PlatformReport:
-    return next(each for each in result.platforms if each.platform == platform)
+    return next(figures for figures in result.platforms if figures.platform == platform)
 
 
 def _dimension(shown: Shown) -> DimensionReport:

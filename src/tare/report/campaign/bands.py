@@ -57,7 +57,7 @@ def draw(curves: Curves, order: Sequence[str]) -> Drawing:
     everything = [point for points in curves.platforms.values() for point in points]
     loads = sorted({point.load for point in everything})
     across = _across(loads)
-    ends = [each for p in everything for each in (max(0.0, p.low), p.high)]
+    ends = [end for p in everything for end in (max(0.0, p.low), p.high)]
     up = axis_over([*ends, *([] if curves.limit is None else [curves.limit])], _BOTTOM, _TOP, zero=True)
     for tick in up.ticks(5):
         drawing.line(_LEFT, up.at(tick), _WIDTH - 12, up.at(tick), "grid")
@@ -116,7 +116,11 @@ def _across(loads: Sequence[float]) -> Axis:
 def _spoken(curves: Curves) -> str:
     """All that the drawing shows, for who does not see it."""
     lines = [_means(name, points) for name, points in curves.platforms.items()]
-    marks = [f"{name}, {mark.kind}: {mark.load:g}" for name, own in curves.marks.items() for mark in own]
+    marks = [
+        f"{name}, {mark.kind}: {mark.load:g}"
+        for name, platform_marks in curves.marks.items()
+        for mark in platform_marks
+    ]
     return f"{curves.label}, by {curves.unit}. {'; '.join([*lines, *marks])}"
 
 

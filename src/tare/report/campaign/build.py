@@ -114,7 +114,7 @@ def report_on(
         results=results,
         curves=curve_reports(curves_of(record, samples)),
         failures=_failures(trials),
-        left_out=[LeftOutReport.model_validate(entry.model_dump()) for entry in record.left_out],
+        left_out=[LeftOutReport.model_validate(platform.model_dump()) for platform in record.left_out],
         contaminated=_contamination(trials, marked, telemetry.host.height),
         events=[EventReport(at=event.at, level=event.level, text=event.text) for event in store.events()],
         tuning=_tuning(record),
@@ -148,19 +148,19 @@ def _tuning(record: CampaignRecord) -> list[SettingReport] | None:
 
 def _dependence(results: Sequence[MetricResult]) -> DependenceReport | None:
     pairs = [platform.pairs for result in results for platform in result.platforms if platform.pairs is not None]
-    seen = dependence(pairs)
-    if seen is None:
+    estimate = dependence(pairs)
+    if estimate is None:
         return None
-    low, high = seen.interval
+    low, high = estimate.interval
     return DependenceReport(
-        n_series=seen.n_series,
-        n_blocks=seen.n_blocks,
-        correlation=seen.correlation,
+        n_series=estimate.n_series,
+        n_blocks=estimate.n_blocks,
+        correlation=estimate.correlation,
         low=low,
         high=high,
-        p=seen.p,
-        too_narrow=seen.too_narrow,
-        note=dependence_note(seen),
+        p=estimate.p,
+        too_narrow=estimate.too_narrow,
+        note=dependence_note(estimate),
     )
 
 
@@ -225,10 +225,12 @@ def _remarks(record: CampaignRecord) -> dict[tuple[str, str], str]:
 def _with_headlines(workload: WorkloadRecord, results: list[ResultReport]) -> list[ResultReport]:
     """The same, where a platform that cannot have a start's first mark has the first that it has as its headline."""
     order = [metric.name for metric in workload.metrics]
-    own = sorted((r for r in results if r.workload == workload.name), key=lambda result: order.index(result.metric))
+    of_workload = sorted(
+        (r for r in results if r.workload == workload.name), key=lambda result: order.index(result.metric)
+    )
     instead: dict[str, str] = {}
     without: dict[str, bool] = {}
-    for result in own:
+    for result in of_workload:
         for platform in result.platforms:
             lacks_first = without.setdefault(platform.platform, platform.mean is None and result.headline)
             if lacks_first and platform.mean is not None:

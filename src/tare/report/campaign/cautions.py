@@ -33,7 +33,9 @@ def cautions_of(report: Report) -> list[Caution]:
     rows: dict[str, list[Row]] = {}
     for title, row in _rows(report):
         rows.setdefault(title, []).append(row)
-    return [Caution(title, tuple(own)) for title, own in sorted(rows.items(), key=lambda each: -len(each[1]))]
+    return [
+        Caution(title, tuple(title_rows)) for title, title_rows in sorted(rows.items(), key=lambda pair: -len(pair[1]))
+    ]
 
 
 def _rows(report: Report) -> Iterator[tuple[str, Row]]:

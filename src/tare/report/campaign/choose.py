@@ -94,7 +94,7 @@ def amount(answer: AnswerReport, of: Amount) -> float | None:
 
 def _standing(answer: AnswerReport, of: Amount) -> DimensionReport | None:
     dimension = Dimension.CPU_COST if of is Amount.CPU else Dimension.START
-    return next((each for each in answer.dimensions if each.dimension is dimension), None)
+    return next((standing for standing in answer.dimensions if standing.dimension is dimension), None)
 
 
 def _state(answer: AnswerReport, of: Amount) -> State:
@@ -129,8 +129,8 @@ def against(answer: AnswerReport, asked: Asked) -> list[str]:
     return [*_too_much(answer, asked), *_has_what_it_may_not(answer, asked)]
 
 
-def _too_much(answer: AnswerReport, asked: Asked) -> Iterator[str]:
-    for of, limit in asked.below.items():
+def _too_much(answer: AnswerReport, request: Asked) -> Iterator[str]:
+    for of, limit in request.below.items():
         value = amount(answer, of)
         if value is None:
             yield f"{_WORDS[of]} not known"
@@ -138,8 +138,8 @@ def _too_much(answer: AnswerReport, asked: Asked) -> Iterator[str]:
             yield f"{_WORDS[of]} {_shown(of, value)}"
 
 
-def _has_what_it_may_not(answer: AnswerReport, asked: Asked) -> Iterator[str]:
-    for trait in sorted(asked.without):
+def _has_what_it_may_not(answer: AnswerReport, request: Asked) -> Iterator[str]:
+    for trait in sorted(request.without):
         present = has(answer, trait)
         if present is None:
             yield f"not known whether it {_HAS[trait]}"
@@ -161,8 +161,12 @@ def picks(report: Report) -> list[Pick]:
         return []
     return [
         *_least(report, "least CPU cost", of_all, Amount.CPU),
-        *_least(report, "... without a shared daemon", [each for each in of_all if not each.daemon], Amount.CPU),
-        *_least(report, "... without root", [each for each in of_all if each.needs_root is False], Amount.CPU),
+        *_least(
+            report, "... without a shared daemon", [platform for platform in of_all if not platform.daemon], Amount.CPU
+        ),
+        *_least(
+            report, "... without root", [platform for platform in of_all if platform.needs_root is False], Amount.CPU
+        ),
         *_least(report, "quickest start", of_all, Amount.START),
         *_least(report, "least of the host's kernel", of_all, Amount.CALLS),
     ]
@@ -189,11 +193,11 @@ def _interval(report: Report, answer: AnswerReport, of: Amount) -> tuple[float, 
     if of is Amount.CALLS or standing is None:
         return None
     shown = (
-        each
+        platform
         for result in report.results
         if (result.workload, result.metric) == (standing.workload, standing.metric)
-        for each in result.platforms
-        if each.platform == answer.platform
+        for platform in result.platforms
+        if platform.platform == answer.platform
     )
     figures = next(shown, None)
     if figures is None:

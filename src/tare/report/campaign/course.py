@@ -81,10 +81,10 @@ def course(result: ResultReport, samples: pl.DataFrame) -> Drawing | None:
 def _arms(result: ResultReport, samples: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
     arms = []
     for platform in result.platforms:
-        own = samples.filter(pl.col("platform") == platform.platform)
-        for replica in sorted(own["replica"].unique().to_list()):
+        platform_samples = samples.filter(pl.col("platform") == platform.platform)
+        for replica in sorted(platform_samples["replica"].unique().to_list()):
             name = platform.platform if replica == 0 else f"{platform.platform}#{replica + 1}"
-            arms.append((name, own.filter(pl.col("replica") == replica)))
+            arms.append((name, platform_samples.filter(pl.col("replica") == replica)))
     return arms
 
 
@@ -134,7 +134,7 @@ def telemetry(windows: pl.DataFrame, trials: pl.DataFrame, segments: Sequence[Se
     drawing = Drawing(_WIDTH, bottom + 26 + _AXIS, "what the host did while trials ran")
     axis = Axis(0, work.total, 46, _WIDTH - 12)
     draw_axis(drawing, axis, 14, bottom + 22, lambda value: span(value) if value else "0")
-    edges = [axis.at(each) for each in binned["edge"].to_list()]
+    edges = [axis.at(edge) for edge in binned["edge"].to_list()]
     for at, lane in enumerate(lanes):
         _draw_lane(drawing, lane, edges, 14 + _LANE * at)
     _draw_trials(drawing, trials, work, axis, bottom + 4)
@@ -151,8 +151,8 @@ class _Work:
     @classmethod
     def of(cls, segments: Sequence[SegmentReport], windows: pl.DataFrame) -> _Work:
         first, last = float(windows["begin"].min()), float(windows["end"].max())  # type: ignore[arg-type]
-        known = sorted((each.began, each.ended) for each in segments if each.ended > each.began)
-        edges = np.array(known or [(first, last)]).ravel()
+        intervals = sorted((segment.began, segment.ended) for segment in segments if segment.ended > segment.began)
+        edges = np.array(intervals or [(first, last)]).ravel()
         worked = np.diff(edges)
         worked[1::2] = 0.0
         return cls(np.maximum.accumulate(edges), np.concatenate([[0.0], np.cumsum(np.maximum(worked, 0.0))]))
@@ -168,7 +168,7 @@ class _Work:
 def _binned(windows: pl.DataFrame, work: _Work) -> pl.DataFrame:
     """Columns: edge (seconds of work at the end), and a mean of each disturbance, weighted by time."""
     together = max(1, -(-windows.height // _WINDOWS))
-    names = [each.value for each in _LEAST]
+    names = [disturbance.value for disturbance in _LEAST]
     ends = pl.Series("edge", work.since(windows["end"].to_numpy()))
     numbered = windows.with_columns(ends).with_row_index("row").with_columns(pl.col("row") // together)
     weighted = [
@@ -184,8 +184,8 @@ def _lanes(binned: pl.DataFrame) -> Iterator[_Lane]:
     for disturbance, least in _LEAST.items():
         values = binned[disturbance.value].cast(pl.Float64).fill_null(float("nan")).to_numpy()
         finite = values[np.isfinite(values)]
-        seen = bool(finite.size) and bool(finite.max() > 0)
-        if seen or (disturbance in _ALWAYS and finite.size):
+        happened = bool(finite.size) and bool(finite.max() > 0)
+        if happened or (disturbance in _ALWAYS and finite.size):
             top = max(least, float(finite.max()))
             yield _Lane(LANES[disturbance], values, top, LIMITS[disturbance.value], disturbance is not Disturbance.SWAP)
 
@@ -199,9 +199,9 @@ def _draw_lane(drawing: Drawing, lane: _Lane, edges: Sequence[float], top: float
     drawing.line(46, up.at(0), _WIDTH - 12, up.at(0), "grid")
     if lane.limit <= lane.top:
         drawing.line(46, up.at(lane.limit), _WIDTH - 12, up.at(lane.limit), "limit")
-    for kind, wanted in (("below", lane.values <= lane.limit), ("above", lane.values > lane.limit)):
+    for kind, mask in (("below", lane.values <= lane.limit), ("above", lane.values > lane.limit)):
         path, begin = [], 46.0
-        for end, value, shows in zip(edges, lane.values.tolist(), wanted.tolist(), strict=True):
+        for end, value, shows in zip(edges, lane.values.tolist(), mask.tolist(), strict=True):
             if shows and value > 0:
                 path.append(f"M{begin:.1f} {up.at(0):.1f}V{up.at(value):.1f}H{end:.1f}V{up.at(0):.1f}z")
             begin = end

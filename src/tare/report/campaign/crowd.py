@@ -33,14 +33,14 @@ def curves_of(results: Sequence[ResultReport]) -> list[Curves]:
 def _curves(by_count: Mapping[int, ResultReport]) -> Curves:
     counts = sorted(by_count)
     first = by_count[counts[0]]
-    platforms: dict[str, list[Point]] = {each.platform: [] for each in first.platforms}
+    platforms: dict[str, list[Point]] = {platform.platform: [] for platform in first.platforms}
     for count in counts:
-        for own in by_count[count].platforms:
-            if own.mean is not None:
+        for figures in by_count[count].platforms:
+            if figures.mean is not None:
                 half = 0.0
-                if own.sd is not None and own.n_blocks > 1:
-                    half = float(stats.t.ppf(0.975, own.n_blocks - 1)) * own.sd / math.sqrt(own.n_blocks)
-                platforms[own.platform].append(Point(count, own.mean, own.mean - half, own.mean + half))
+                if figures.sd is not None and figures.n_blocks > 1:
+                    half = float(stats.t.ppf(0.975, figures.n_blocks - 1)) * figures.sd / math.sqrt(figures.n_blocks)
+                platforms[figures.platform].append(Point(count, figures.mean, figures.mean - half, figures.mean + half))
     title = first.metric_title.rpartition(" with ")[0] or first.metric_title
     return Curves(
         f"{title}, {first.unit}", "instances at once", {name: points for name, points in platforms.items() if points}

@@ -50,15 +50,17 @@ def render_curves(curves: Sequence[CurveReport]) -> Iterator[Table | Text]:
 
 def drawings(curve: CurveReport) -> list[Drawing]:
     """The rate by load, with knees and saturation, and the latency with its limit."""
-    own = {each.platform: each for each in curve.platforms}
-    rates = _present({name: _rates(each) for name, each in own.items()})
-    latencies = _present({name: _latencies(each) for name, each in own.items()})
-    marks = {name: [*_mark("knee", own[name].knee), *_mark("saturated", own[name].saturation)] for name in rates}
+    by_name = {platform.platform: platform for platform in curve.platforms}
+    rates = _present({name: _rates(platform) for name, platform in by_name.items()})
+    latencies = _present({name: _latencies(platform) for name, platform in by_name.items()})
+    marks = {
+        name: [*_mark("knee", by_name[name].knee), *_mark("saturated", by_name[name].saturation)] for name in rates
+    }
     drawn = [
         bands.Curves(f"{curve.rate}, {curve.rate_unit}", curve.unit, rates, marks),
         bands.Curves(f"{curve.latency}, {curve.latency_unit}", curve.unit, latencies, limit=curve.limit),
     ]
-    return [bands.draw(each, list(own)) for each in drawn if each.platforms]
+    return [bands.draw(plot, list(by_name)) for plot in drawn if plot.platforms]
 
 
 def _rates(curve: PlatformCurveReport) -> list[bands.Point]:
@@ -76,8 +78,8 @@ def _rates(curve: PlatformCurveReport) -> list[bands.Point]:
 
 def _latencies(curve: PlatformCurveReport) -> list[bands.Point]:
     """Without a band: the report has none of a latency."""
-    seen = [(point.load, point.latency) for point in curve.points if point.latency is not None]
-    return [bands.Point(load, latency, latency, latency) for load, latency in seen]
+    pairs = [(point.load, point.latency) for point in curve.points if point.latency is not None]
+    return [bands.Point(load, latency, latency, latency) for load, latency in pairs]
 
 
 def _mark(kind: str, shown: EstimateReport) -> list[bands.Mark]:

@@ -224,10 +224,10 @@ def trade_off(report: Report) -> list[tuple[str, Drawing]]:
     drawings = []
     for dimension in Dimension:
         points = [
-            (answer.platform, each.felt, each.figure, each.state, answer.calls or 0)
+            (answer.platform, standing.felt, standing.figure, standing.state, answer.calls or 0)
             for answer in with_calls
-            for each in answer.dimensions
-            if each.dimension is dimension and each.figure
+            for standing in answer.dimensions
+            if standing.dimension is dimension and standing.figure
         ]
         if points:
             most = max(answer.baseline_calls or 0 for answer in with_calls)

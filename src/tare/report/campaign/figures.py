@@ -86,7 +86,7 @@ def start_bars(results: Sequence[ResultReport]) -> Figure:
 
 
 def _mean(result: ResultReport, platform: str) -> float | None:
-    return next((each.mean for each in result.platforms if each.platform == platform), None)
+    return next((figures.mean for figures in result.platforms if figures.platform == platform), None)
 
 
 def floor_figure(report: Report) -> Figure:
@@ -181,5 +181,5 @@ def _rounded(values: NDArray[np.float64]) -> list[float | None]:
 
 def wants_log(medians: Sequence[object]) -> bool:
     """Whether arms are too far apart for a linear axis."""
-    known = [median for median in medians if isinstance(median, float)]
-    return bool(known) and min(known) > 0 and max(known) / min(known) > 8
+    numbers = [median for median in medians if isinstance(median, float)]
+    return bool(numbers) and min(numbers) > 0 and max(numbers) / min(numbers) > 8

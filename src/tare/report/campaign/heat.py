@@ -62,11 +62,15 @@ def heat(report: Report) -> Heat:
     dimensions = [
         dimension
         for dimension in Dimension
-        if any(each.dimension is dimension and each.figure for answer in report.answers for each in answer.dimensions)
+        if any(
+            standing.dimension is dimension and standing.figure
+            for answer in report.answers
+            for standing in answer.dimensions
+        )
     ]
     exposure = any(answer.calls is not None for answer in report.answers)
     isolate = isolating(report)
-    daemons = {each.name: each.daemon for each in report.platforms}
+    daemons = {platform.name: platform.daemon for platform in report.platforms}
     rows = tuple(
         _row(
             answer,
@@ -78,12 +82,12 @@ def heat(report: Report) -> Heat:
         )
         for answer in by_cost(report)
     )
-    seen = {cell.state for row in rows for cell in row.cells}
+    states = {cell.state for row in rows for cell in row.cells}
     return Heat(
-        (*(DIMENSIONS[each] for each in dimensions), *((EXPOSURE,) if exposure else ())),
-        (*(MEANINGS[each] for each in dimensions), *((EXPOSURE_MEANING,) if exposure else ())),
+        (*(DIMENSIONS[column] for column in dimensions), *((EXPOSURE,) if exposure else ())),
+        (*(MEANINGS[column] for column in dimensions), *((EXPOSURE_MEANING,) if exposure else ())),
         rows,
-        tuple(state for state in State if state in seen),
+        tuple(state for state in State if state in states),
     )
 
 
@@ -98,10 +102,10 @@ def needs_of(answer: AnswerReport, daemon: str | None) -> str:
 def _row(
     answer: AnswerReport, place: int, dimensions: Sequence[Dimension], needs: str, *, exposure: bool, isolates: bool
 ) -> HeatRow:
-    standings = {each.dimension: each for each in answer.dimensions}
+    standings = {standing.dimension: standing for standing in answer.dimensions}
     cells = [_cell(standings.get(dimension)) for dimension in dimensions]
     exposed = (_exposure(answer),) if exposure else ()
-    amounts = {each: value for each in Amount if (value := amount(answer, each)) is not None}
+    amounts = {kind: value for kind in Amount if (value := amount(answer, kind)) is not None}
     return HeatRow(
         answer.platform, place, (*cells, *exposed), needs, answer.daemon, answer.needs_root, isolates, amounts
     )
@@ -113,8 +117,8 @@ def _cell(standing: DimensionReport | None) -> HeatCell:
     text = f"{MARKS[standing.state]} {standing.figure}".strip()
     title = f"{WORDS[standing.state]}; {standing.workload}: {standing.text}"
     order = standing.felt if standing.figure else None
-    known = standing.state in {State.WORSE, State.BETTER}
-    return HeatCell(standing.state, text, title, _shade(standing.felt) if known else 0, order)
+    differs = standing.state in {State.WORSE, State.BETTER}
+    return HeatCell(standing.state, text, title, _shade(standing.felt) if differs else 0, order)
 
 
 def _exposure(answer: AnswerReport) -> HeatCell:

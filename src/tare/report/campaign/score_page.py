@@ -44,7 +44,7 @@ def score_view(points: list[ScoreSheet], profile: Profile) -> ScoreView | None:
     measured = [feature for feature in profile.feature if any(row.points[feature.name] is not None for row in points)]
     if not measured:
         return None
-    features = tuple(ScoredFeature(each.name, each.priority, len(each.thresholds)) for each in measured)
+    features = tuple(ScoredFeature(kept.name, kept.priority, len(kept.thresholds)) for kept in measured)
     return ScoreView(
         profile.title, profile.priorities, features, tuple(_row(row, features, profile.priorities) for row in points)
     )
@@ -52,8 +52,8 @@ def score_view(points: list[ScoreSheet], profile: Profile) -> ScoreView | None:
 
 def _row(sheet: ScoreSheet, features: tuple[ScoredFeature, ...], weights: Mapping[str, float]) -> ScoreRow:
     points = tuple(sheet.points[feature.name] for feature in features)
-    known = [feature for feature, own in zip(features, points, strict=True) if own is not None]
-    most = sum(weights[feature.priority] * feature.most for feature in known)
+    scored = [feature for feature, point in zip(features, points, strict=True) if point is not None]
+    most = sum(weights[feature.priority] * feature.most for feature in scored)
     return ScoreRow(
         sheet.platform, points, tuple(sheet.sums[name] for name in weights), sheet.weighted, most, sheet.unacceptable
     )

@@ -60,7 +60,7 @@ def render(report: Report, *, width: int = 100, every_metric: bool = False, caut
     results = [r for r in report.results if every_metric or r.headline or r.metric == CPU_COST]
     parts: list[RenderableType] = [_title(report), *_answers(report, width)]
     if report.alone() is None:
-        names = [report.baseline, *(entry.name for entry in report.platforms if entry.name != report.baseline)]
+        names = [report.baseline, *(platform.name for platform in report.platforms if platform.name != report.baseline)]
         parts += [*_tables(names, results, width), _legend(report, results)]
     parts += [
         *render_curves(report.curves),
@@ -256,7 +256,7 @@ def _cell(shown: Cell) -> Text:
 
 def _legend(report: Report, results: list[ResultReport]) -> Text:
     shown = {sign_of(platform) for result in results for platform in result.platforms}
-    marks = [f"{MARKS[at]} {name} {rest}".strip() for at, (name, rest) in MEANINGS.items() if at in shown]
+    marks = [f"{MARKS[at]} {name} {explanation}".strip() for at, (name, explanation) in MEANINGS.items() if at in shown]
     margins = sorted({(result.margin_percent, result.family) for result in results})
     text = Text(style="dim")
     text.append(f"{how_to_read(clean(report.baseline))}\n")
@@ -348,17 +348,17 @@ def _wide_floors(results: list[ResultReport]) -> Iterator[str]:
 
 def _failures(report: Report) -> Iterator[RenderableType]:
     lines = [
-        f"{entry.workload} on {entry.platform}: {entry.n_trials} {entry.status}: {entry.reason}"
-        for entry in report.failures
+        f"{failure.workload} on {failure.platform}: {failure.n_trials} {failure.status}: {failure.reason}"
+        for failure in report.failures
     ]
     yield from _list("Trials without a result", lines)
 
 
 def _daemons(report: Report) -> Iterator[RenderableType]:
     lines = [
-        f"{entry.name}: {100 * entry.daemons_share:.1f} % of a core during its trials"
-        for entry in report.platforms
-        if entry.daemons_share is not None
+        f"{platform.name}: {100 * platform.daemons_share:.1f} % of a core during its trials"
+        for platform in report.platforms
+        if platform.daemons_share is not None
     ]
     yield from _list("Shared daemons (not in the figures)", lines)
 
@@ -375,7 +375,8 @@ def _unfair(report: Report) -> Iterator[RenderableType]:
 
 def _left_out(report: Report) -> Iterator[RenderableType]:
     lines = [
-        f"{entry.platform}: {entry.reason}" + (f" (fix: {entry.fix})" if entry.fix else "") for entry in report.left_out
+        f"{platform.platform}: {platform.reason}" + (f" (fix: {platform.fix})" if platform.fix else "")
+        for platform in report.left_out
     ]
     yield from _list("Platforms that did not take part", lines)
 
@@ -388,7 +389,7 @@ def _tuning(report: Report) -> Iterator[RenderableType]:
             lines.setdefault(("", f"{setting.value}, and {setting.former} again after it"), []).append(setting.name)
         elif setting.outcome == "not changed":
             lines.setdefault(("not changed: ", setting.why), []).append(setting.name)
-    shown = [f"{head}{_together(names)}: {what}" for (head, what), names in lines.items()]
+    shown = [f"{head}{_together(names)}: {outcome}" for (head, outcome), names in lines.items()]
     yield from _list("The host was tuned for the campaign", shown)
 
 
