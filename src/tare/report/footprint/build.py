@@ -136,13 +136,13 @@ def sets_of(exposure: Exposure, view: View, phase: Phases, workload: str | None 
     }
 
 
-def _level(exposure: Exposure, baseline: str, asked: Asked) -> LevelReport:
+def _level(exposure: Exposure, baseline: str, inputs: Asked) -> LevelReport:
     view, whole = exposure.best_view(), phases(exposure)
     base = baseline if baseline in exposure.platforms else next(iter(exposure.platforms), baseline)
-    place = place_of(exposure.level, asked.files)
+    place = place_of(exposure.level, inputs.files)
     sets = {} if view is None else sets_of(exposure, view, whole[-1])
     files = list(_files(sets, place)) if exposure.level is Level.LINES else []
-    placed = exposure.level is Level.LINES or (exposure.level is Level.FUNCTIONS and bool(asked.files))
+    placed = exposure.level is Level.LINES or (exposure.level is Level.FUNCTIONS and bool(inputs.files))
     return LevelReport(
         level=exposure.level,
         platforms=list(exposure.platforms),
@@ -163,7 +163,7 @@ def _level(exposure: Exposure, baseline: str, asked: Asked) -> LevelReport:
             for workload in exposure.workloads
             for frequency in frequencies(exposure, workload, base, top=TOP)
         ],
-        attack_profiles=list(_profiles(exposure, view, base, asked.weights, place)) if view else [],
+        attack_profiles=list(_profiles(exposure, view, base, inputs.weights, place)) if view else [],
         files=files[:FILES],
         n_files=len(files),
     )  # fmt: skip
@@ -257,8 +257,8 @@ def _files(sets: Mapping[str, Things], place: Place) -> Iterator[FileReport]:
         union, in_all = sum(counts.values()), counts.get(tuple(sets), 0)
         if union > in_all:
             by_platform = {name: len(part) for name, part in parts.items()}
-            own = {name: counts.get((name,), 0) for name in parts}
-            reports.append(FileReport(file=file, things=by_platform, exclusive=own, union=union, in_all=in_all))
+            exclusive = {name: counts.get((name,), 0) for name in parts}
+            reports.append(FileReport(file=file, things=by_platform, exclusive=exclusive, union=union, in_all=in_all))
     yield from sorted(
         reports, key=lambda report: (-sum(report.exclusive.values()), report.in_all - report.union, report.file)
     )

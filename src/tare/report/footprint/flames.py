@@ -63,9 +63,9 @@ def folded(exposure: Exposure, scope: Scope | None = None) -> Iterator[str]:
     and "idle" for the idle host. ``scope``: only stacks of this scope.
     """
     sampled = list(cases(exposure))
-    own = {(case[0], case[2], case[3]) for case, _ in sampled if case[1] is Scope.INSTANCE}
+    separated = {(case[0], case[2], case[3]) for case, _ in sampled if case[1] is Scope.INSTANCE}
     for (platform, whose, phase, workload), pool in sampled:
-        better = whose is Scope.HOST and (platform, phase, workload) in own
+        better = whose is Scope.HOST and (platform, phase, workload) in separated
         if better if scope is None else whose is not scope:
             continue
         head = f"{_frame(platform)};{_frame(workload or (START if phase is Phase.START else IDLE_HOST))}"

@@ -27,12 +27,12 @@ def _rows(exposure: Exposure) -> Iterator[InstructionsReport]:
         for platform in exposure.platforms:
             whole = exposure.parts(platform, Scope.HOST, phase, workload)
             if whole:
-                own = exposure.parts(platform, Scope.INSTANCE, phase, workload)
-                yield _row(platform, phase, workload, whole, own)
+                instance = exposure.parts(platform, Scope.INSTANCE, phase, workload)
+                yield _row(platform, phase, workload, whole, instance)
 
 
 def _row(
-    platform: str, phase: Phase, workload: str | None, whole: Sequence[Footprint], own: Sequence[Footprint]
+    platform: str, phase: Phase, workload: str | None, whole: Sequence[Footprint], instance: Sequence[Footprint]
 ) -> InstructionsReport:
     commands = instructions.shares(whole)
     return InstructionsReport(
@@ -43,8 +43,8 @@ def _row(
         total=_amount(instructions.work(whole)),
         user=_amount(instructions.beside_tare(whole, "user")),
         kernel=_amount(instructions.beside_tare(whole, "kernel")),
-        instance_user=_amount(instructions.part(own, "user")) if own else None,
-        instance_kernel=_amount(instructions.part(own, "kernel")) if own else None,
+        instance_user=_amount(instructions.part(instance, "user")) if instance else None,
+        instance_kernel=_amount(instructions.part(instance, "kernel")) if instance else None,
         outside_guest=_amount(instructions.outside_guest(whole)),
         until_ready=_amount(instructions.until_ready(whole)),
         repeated=_amount(instructions.beside_tare(whole, "repeated")),

@@ -46,13 +46,13 @@ def _parts(title: str, rows: Sequence[InstructionsReport]) -> Iterator[Renderabl
     for name in ("all", "user", "kernel", "instance's", "strings", "calls"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
-        own = [part.median for part in (row.instance_user, row.instance_kernel) if part is not None]
+        medians = [part.median for part in (row.instance_user, row.instance_kernel) if part is not None]
         table.add_row(
             clean(row.platform),
             words.amount(row.total),
             _median(row.user),
             _median(row.kernel),
-            scaled(sum(own)) if own else EMPTY,
+            scaled(sum(medians)) if medians else EMPTY,
             _median(row.repeated),
             _median(row.calls),
         )
@@ -79,8 +79,11 @@ def _units(rows: Sequence[InstructionsReport]) -> Table:
     for workload in workloads:
         table.add_column(f"{clean(workload)}\nuser + kernel", justify="right", no_wrap=True)
     for platform in dict.fromkeys(row.platform for row in rows):
-        own = {row.workload: row for row in rows if row.platform == platform}
-        table.add_row(clean(platform), *(_unit(own[workload]) if workload in own else "" for workload in workloads))
+        by_workload = {row.workload: row for row in rows if row.platform == platform}
+        table.add_row(
+            clean(platform),
+            *(_unit(by_workload[workload]) if workload in by_workload else "" for workload in workloads),
+        )
     return table
 
 

@@ -76,14 +76,14 @@ def rows(exposure: Exposure, workload: str | None) -> list[Row]:
 
 
 def _row(exposure: Exposure, platform: str, workload: str | None) -> Row:
-    own = {name: exposure.things(name, View.INSTANCE, None, workload) for name in exposure.platforms}
-    elsewhere = frozenset[str]().union(*(members for name, members in own.items() if name != platform))
+    sets = {name: exposure.things(name, View.INSTANCE, None, workload) for name in exposure.platforms}
+    elsewhere = frozenset[str]().union(*(members for name, members in sets.items() if name != platform))
     return Row(
         platform=platform,
         start=exposure.pool(platform, Scope.INSTANCE, Phase.START),
         steady=exposure.pool(platform, Scope.INSTANCE, Phase.STEADY, workload),
         everybody=exposure.pool(platform, Scope.HOST, Phase.STEADY, workload),
-        only=tuple(sorted(own[platform] - elsewhere)),
+        only=tuple(sorted(sets[platform] - elsewhere)),
     )
 
 

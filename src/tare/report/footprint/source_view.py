@@ -75,13 +75,13 @@ def _hits(exposure: Exposure, view: View, files: set[str]) -> dict[str, dict[int
     """Hits by file, line and platform (in the order of the exposure); negative where the view lacks the line."""
     by_file: dict[str, dict[int, list[int]]] = {file: {} for file in files}
     for at, platform in enumerate(exposure.platforms):
-        own = exposure.things(platform, view)
+        in_view = exposure.things(platform, view)
         pool = exposure.pool(platform, view.scope)
         for thing, hits in (pool.hits if pool else {}).items():
             file, _, line = thing.rpartition(":")
             if file in files and line.isdecimal():
                 row = by_file[file].setdefault(int(line), [0] * len(exposure.platforms))
-                row[at] = hits if thing in own else -hits
+                row[at] = hits if thing in in_view else -hits
     return by_file
 
 

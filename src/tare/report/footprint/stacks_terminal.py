@@ -20,8 +20,10 @@ _SHOWN = 4
 
 def render(rows: Sequence[StacksReport]) -> Iterator[RenderableType]:
     """Tables per workload, of starts, and of the idle host; the whole host only where instances were not separated."""
-    own = {(row.platform, row.phase, row.workload) for row in rows if row.scope is Scope.INSTANCE}
-    shown = [row for row in rows if row.scope is Scope.INSTANCE or (row.platform, row.phase, row.workload) not in own]
+    separated = {(row.platform, row.phase, row.workload) for row in rows if row.scope is Scope.INSTANCE}
+    shown = [
+        row for row in rows if row.scope is Scope.INSTANCE or (row.platform, row.phase, row.workload) not in separated
+    ]
     groups: dict[str, list[StacksReport]] = {}
     for row in shown:
         groups.setdefault(row.workload or ("the start" if row.phase is Phase.START else "the idle host"), []).append(
@@ -65,5 +67,5 @@ def _name(row: StacksReport) -> str:
 
 
 def _names(row: StacksReport) -> str:
-    entered, own = words.shares(row.entries, _SHOWN), words.shares(row.own_time, _SHOWN)
-    return clean(words.stack_names(entered, own))
+    entered, functions = words.shares(row.entries, _SHOWN), words.shares(row.own_time, _SHOWN)
+    return clean(words.stack_names(entered, functions))

@@ -20,8 +20,8 @@ def render(report: FootprintsReport) -> Iterator[RenderableType]:
     """A table per level with its notes, then a legend and the sampled stacks."""
     for level in report.levels:
         yield Text()
-        known = "" if level.known is None else f" (this kernel has {words.count(level.known)})"
-        yield Text(f"{words.LEVELS[level.level]} that ran{known}", style="bold")
+        total = "" if level.known is None else f" (this kernel has {words.count(level.known)})"
+        yield Text(f"{words.LEVELS[level.level]} that ran{total}", style="bold")
         yield _table(level)
         for note in words.notes(level):
             yield Text(f"  {clean(note)}", style="dim")
