@@ -124,7 +124,7 @@ def _environment(report: Report) -> dict[str, Any]:
             "host": report.host,
             "image": report.image,
             "resources": report.resources,
-            "platforms": {each.name: each.version for each in report.platforms},
+            "platforms": {facts.name: facts.version for facts in report.platforms},
         },
         "bundled": {
             "tare": __version__,

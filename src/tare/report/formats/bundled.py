@@ -81,7 +81,7 @@ def _headers(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     names = [member.filename for member in members]
     if len(names) > _MAX_MEMBERS or len(set(names)) != len(names):
         raise UsageError(f"it has {len(names)} members, or two of a name", fix=_ANEW)
-    if any(member.file_size > _LARGEST for member in members) or sum(each.file_size for each in members) > _LARGEST_ALL:
+    if any(member.file_size > _LARGEST for member in members) or sum(file.file_size for file in members) > _LARGEST_ALL:
         raise UsageError("it is larger than any campaign's bundle", fix=_ANEW)
     for needed in (MANIFEST, CRATE, CAMPAIGN, REPORT):
         if needed not in names:
@@ -157,5 +157,5 @@ def _numbers(results: object) -> Iterator[tuple[str, float]]:
                     yield f"{result['workload']} {result['metric']} {place['platform']} {name}", float(value)
 
 
-def _close(one: float, other: float) -> bool:
-    return math.isclose(one, other, rel_tol=_ALIKE, abs_tol=_ALIKE)
+def _close(value: float, other: float) -> bool:
+    return math.isclose(value, other, rel_tol=_ALIKE, abs_tol=_ALIKE)

@@ -91,10 +91,10 @@ def write_frame(frame: pl.DataFrame, form: Format, out: TextIO) -> None:
         out.write(documents.to_latex(content) if form is Format.LATEX else documents.to_markdown(content))
 
 
-def _require_short(rows: int, what: str) -> None:
+def _require_short(rows: int, name: str) -> None:
     if rows > LONGEST_DOCUMENT:
         raise UsageError(
-            f"{what} has {rows:,} rows, and a document {LONGEST_DOCUMENT:,} at most",
+            f"{name} has {rows:,} rows, and a document {LONGEST_DOCUMENT:,} at most",
             fix="--format csv or parquet; tare sql sums it up",
         )
 

@@ -82,8 +82,10 @@ def draw(report: Report, samples: pl.DataFrame, wish: Wish, picture: Picture) ->
 def _chosen(report: Report, wish: Wish) -> list[ResultReport]:
     results = [result for result in report.results if _wanted(result, wish.metrics) and _has_figure(result)]
     if not results:
-        known = ", ".join(dict.fromkeys(result.workload for result in report.results)) or "none"
-        raise UsageError(f"{report.file} has no such figure", fix=f"--metric WORKLOAD or WORKLOAD/METRIC, of {known}")
+        workloads = ", ".join(dict.fromkeys(result.workload for result in report.results)) or "none"
+        raise UsageError(
+            f"{report.file} has no such figure", fix=f"--metric WORKLOAD or WORKLOAD/METRIC, of {workloads}"
+        )
     if len(results) > _MAX_PANELS:
         raise UsageError(f"{len(results)} panels are too many for a figure", fix=f"--metric for at most {_MAX_PANELS}")
     return results

@@ -173,7 +173,7 @@ def rendered(template: str, scripts: Sequence[str], **values: object) -> str:
 @functools.cache
 def environment() -> jinja2.Environment:
     """Our templates: one for all pages of a process, since to compile them takes longer than to fill them in."""
-    made = jinja2.Environment(
+    templates = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
@@ -181,8 +181,8 @@ def environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"percent": _percent, "number": _number, "when": _when, "size": _size, "span": span}
-    made.globals |= {
+    templates.filters |= {"percent": _percent, "number": _number, "when": _when, "size": _size, "span": span}
+    templates.globals |= {
         "rights_note": rights_note,
         "cpus_note": cpus_note,
         "daemons_note": daemons_note,
@@ -215,12 +215,12 @@ def environment() -> jinja2.Environment:
         "beside_legend": legend,
         "samples_a_second": SAMPLES_A_SECOND,
     }
-    return made
+    return templates
 
 
-def _material(path: Path, study: str | None, asked: Asked) -> Material:
+def _material(path: Path, study: str | None, inputs: Asked) -> Material:
     with read_store(path) as store, store.snapshot():
-        return material_of(store, store.name, study, asked)
+        return material_of(store, store.name, study, inputs)
 
 
 def material_of(store: Store, name: str, study: str | None = None, asked: Asked | None = None) -> Material:
@@ -249,8 +249,8 @@ def _view(of: Material) -> CampaignView:
         frames = {result.metric: parts.get((name, result.metric), empty) for result in results}
         workloads.append(_workload(report, results, frames))
     headlines = [result for result in report.results if result.headline or result.metric == CPU_COST]
-    seen = footprint_view(report, exposures, of.sources)
-    asked_of = surface_view(report)
+    footprints = footprint_view(report, exposures, of.sources)
+    surfaces = surface_view(report)
     more = [*surface_page.tables(report), *tables(report, exposures)]
     downloads = _downloads(report, samples, of.trials) + [_packed(*table) for table in more]
     answer = heat(report), picks(report), drawings.trade_off(report), cautions_of(report)
@@ -258,7 +258,7 @@ def _view(of: Material) -> CampaignView:
     meanwhile = windows(of.telemetry, cpus, other_threads(of.record.host, cpus))
     happened = course.telemetry(meanwhile, of.trials, report.segments)
     floor, scores = figures.floor_figure(report), _score(of.record, samples)
-    return CampaignView(report, *answer, headlines, workloads, floor, happened, scores, seen, asked_of, downloads)
+    return CampaignView(report, *answer, headlines, workloads, floor, happened, scores, footprints, surfaces, downloads)
 
 
 def _workload(report: Report, results: list[ResultReport], frames: Mapping[str, pl.DataFrame]) -> WorkloadView:
@@ -271,8 +271,8 @@ def _workload(report: Report, results: list[ResultReport], frames: Mapping[str, 
     first = results[0]
     start = figures.start_figure(report, results, frames) if first.mode is Mode.START else None
     params = report.workload_params[first.workload]
-    order = [each.platform for each in first.platforms]
-    crowds = [bands.draw(each, order) for each in crowd.curves_of(results)]
+    order = [platform.platform for platform in first.platforms]
+    crowds = [bands.draw(plot, order) for plot in crowd.curves_of(results)]
     return WorkloadView(first.workload, first.workload_title, params, views, start, crowds, order)
 
 

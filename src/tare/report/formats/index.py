@@ -73,7 +73,7 @@ def _entry(key: str, path: Path, folder: Path) -> Entry:
 def _read(key: str, path: Path, name: str) -> Entry:
     with read_store(path) as store:
         record = store.record
-        platforms = tuple(each.name for each in record.platforms if each.name != record.baseline)
+        platforms = tuple(platform.name for platform in record.platforms if platform.name != record.baseline)
         host = host_title(record.host)
         return Entry(
             key, name, record.created, host, record.profile, platforms, len(record.workloads), store.status, ""

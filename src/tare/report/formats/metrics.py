@@ -65,7 +65,9 @@ def points_of(report: Report) -> Iterator[Point]:
     yield Point("tare_campaign_info", (report.profile, report.baseline, host, report.tare_version, report.status), 1.0)
     yield Point("tare_blocks", (), float(report.blocks_done))
     yield Point("tare_active_seconds", (), report.active_s)
-    ended = {status: sum(each.n_trials for each in report.failures if each.status is status) for status in Status}
+    ended = {
+        status: sum(failure.n_trials for failure in report.failures if failure.status is status) for status in Status
+    }
     ended[Status.OK] = report.contaminated.n_all_trials - sum(ended.values())
     for status, number in ended.items():
         yield Point("tare_trials", (status.value,), float(number))
@@ -80,17 +82,17 @@ def points_of_results(results: Iterable[ResultReport], baseline: str) -> Iterato
         if floor is not None and floor.half_width_percent is not None:
             of = (result.workload, result.metric)
             yield Point("tare_figure_noise_floor_ratio", of, floor.half_width_percent / 100)
-        for own in result.platforms:
-            labels = (result.workload, result.metric, own.platform)
-            if own.mean is not None:
-                yield Point("tare_figure_value", (*labels, result.unit), own.mean)
-            if own.platform != baseline:
-                yield Point("tare_figure_verdict", (*labels, own.verdict.value), 1.0)
-                yield from _overhead(labels, own)
+        for figures in result.platforms:
+            labels = (result.workload, result.metric, figures.platform)
+            if figures.mean is not None:
+                yield Point("tare_figure_value", (*labels, result.unit), figures.mean)
+            if figures.platform != baseline:
+                yield Point("tare_figure_verdict", (*labels, figures.verdict.value), 1.0)
+                yield from _overhead(labels, figures)
 
 
-def _overhead(labels: tuple[str, ...], own: PlatformReport) -> Iterator[Point]:
-    parts = (("", own.op_percent), ("_low", own.op_low_percent), ("_high", own.op_high_percent))
+def _overhead(labels: tuple[str, ...], figures: PlatformReport) -> Iterator[Point]:
+    parts = (("", figures.op_percent), ("_low", figures.op_low_percent), ("_high", figures.op_high_percent))
     for part, percent in parts:
         if percent is not None:
             yield Point(f"tare_figure_overhead{part}_ratio", labels, percent / 100)
@@ -98,14 +100,14 @@ def _overhead(labels: tuple[str, ...], own: PlatformReport) -> Iterator[Point]:
 
 def families_of(points: Iterable[Point], campaign: str, at: float | None = None) -> list[Metric]:
     """The points as families of prometheus_client, each with the label ``campaign``; ``at``: UNIX seconds."""
-    made: dict[str, GaugeMetricFamily] = {}
+    gauges: dict[str, GaugeMetricFamily] = {}
     for point in points:
         family = FAMILIES[point.name]
-        gauge = made.get(point.name)
+        gauge = gauges.get(point.name)
         if gauge is None:
-            gauge = made[point.name] = GaugeMetricFamily(point.name, family.help, labels=["campaign", *family.labels])
+            gauge = gauges[point.name] = GaugeMetricFamily(point.name, family.help, labels=["campaign", *family.labels])
         gauge.add_metric([campaign, *point.labels], point.value, timestamp=at)
-    return [made[name] for name in FAMILIES if name in made]
+    return [gauges[name] for name in FAMILIES if name in gauges]
 
 
 class _Fixed(Collector):
