@@ -78,11 +78,11 @@ def sentences(answer: Answer, shown: Sequence[Shown], exposed: Exposed | None, f
 
     ``shown``: of every standing, in the answer's order. ``failed``: workloads of which each trial failed, and how many.
     """
-    states = {each.standing.dimension: each.standing.state for each in shown}
+    states = {comparison.standing.dimension: comparison.standing.state for comparison in shown}
     twice = states.get(Dimension.CPU_COST) is states.get(Dimension.COMPUTE)
-    spoken = [each for each in shown if not (twice and each.standing.dimension is Dimension.CPU_COST)]
-    told = {each.standing.workload for each in spoken if each.standing.state is State.NONE}
-    by_state = {state: [each for each in spoken if each.standing.state is state] for state in State}
+    spoken = [comparison for comparison in shown if not (twice and comparison.standing.dimension is Dimension.CPU_COST)]
+    mentioned = {comparison.standing.workload for comparison in spoken if comparison.standing.state is State.NONE}
+    by_state = {state: [comparison for comparison in spoken if comparison.standing.state is state] for state in State}
     return [
         *_worse(by_state[State.WORSE]),
         *_alike(by_state[State.ALIKE]),
@@ -91,7 +91,7 @@ def sentences(answer: Answer, shown: Sequence[Shown], exposed: Exposed | None, f
         *_once(by_state[State.ONCE]),
         *_unsure(by_state[State.OPEN]),
         *_missing(by_state[State.NONE]),
-        *_failed({name: trials for name, trials in failed.items() if name not in told}),
+        *_failed({name: trials for name, trials in failed.items() if name not in mentioned}),
         *_settling(answer.settling),
     ]
 
@@ -99,10 +99,10 @@ def sentences(answer: Answer, shown: Sequence[Shown], exposed: Exposed | None, f
 def exposed_clause(exposed: Exposed) -> str:
     """How many system calls the tenant may make, as a sentence."""
     least = "at least " if exposed.least else ""
-    both = f"{least}{exposed.calls} system calls of {exposed.baseline}"
+    calls = f"{least}{exposed.calls} system calls of {exposed.baseline}"
     change = 1 - exposed.calls / exposed.baseline if exposed.baseline else 0.0
     fewer = f", {percent(change)} fewer" if change > 0 else ""
-    return f"Exposed kernel: {both}{fewer}."
+    return f"Exposed kernel: {calls}{fewer}."
 
 
 def command(settling: Settling, platform: str) -> str:
@@ -167,12 +167,12 @@ def _amount(shown: Shown) -> tuple[str, str] | None:
 
 def _values(shown: Shown) -> str:
     unit = shown.result.unit
-    own, base = shown.platform.mean, shown.baseline.mean
-    if own is None:
+    value, base = shown.platform.mean, shown.baseline.mean
+    if value is None:
         return "no figure"
     if base is None:
-        return quantity(own, unit)
-    return f"{quantity(own, unit)} against {quantity(base, unit)}"
+        return quantity(value, unit)
+    return f"{quantity(value, unit)} against {quantity(base, unit)}"
 
 
 def _name(shown: Shown) -> str:
@@ -187,9 +187,12 @@ def _where(shown: Shown) -> str:
 
 def _worse(shown: Sequence[Shown]) -> list[str]:
     apart, rest = (shown, []) if len(shown) <= _APART else (shown[: _APART - 1], shown[_APART - 1 :])
-    lines = [_capital(f"{_name(each)}: {clause(each)}{_where(each)}{_chance(each)}.") for each in apart]
+    lines = [
+        _capital(f"{_name(comparison)}: {clause(comparison)}{_where(comparison)}{_chance(comparison)}.")
+        for comparison in apart
+    ]
     if rest:
-        lines.append(f"Also worse: {', '.join(f'{_name(each)} {short(each)}' for each in rest)}.")
+        lines.append(f"Also worse: {', '.join(f'{_name(comparison)} {short(comparison)}' for comparison in rest)}.")
     return lines
 
 
@@ -202,10 +205,10 @@ def _alike(shown: Sequence[Shown]) -> list[str]:
         return []
     baseline = shown[0].baseline.platform
     margins: dict[float, list[str]] = {}
-    for each in shown:
-        added = _amount(each)
-        name = _name(each) if added is None else f"{_name(each)} ({added[0]})"
-        margins.setdefault(each.result.margin_percent, []).append(name)
+    for comparison in shown:
+        added = _amount(comparison)
+        name = _name(comparison) if added is None else f"{_name(comparison)} ({added[0]})"
+        margins.setdefault(comparison.result.margin_percent, []).append(name)
     parts = [f"{_listed(names)} within {percent(margin / 100)}" for margin, names in margins.items()]
     return [f"As {baseline}: {', '.join(parts)}."]
 
@@ -213,34 +216,34 @@ def _alike(shown: Sequence[Shown]) -> list[str]:
 def _better(shown: Sequence[Shown]) -> list[str]:
     if not shown:
         return []
-    return [f"Better: {', '.join(f'{_name(each)} {short(each)}' for each in reversed(shown))}."]
+    return [f"Better: {', '.join(f'{_name(comparison)} {short(comparison)}' for comparison in reversed(shown))}."]
 
 
 def _once(shown: Sequence[Shown]) -> list[str]:
     if not shown:
         return []
-    parts = [f"{_name(each)} {short(each)} ({_values(each)})" for each in shown]
+    parts = [f"{_name(comparison)} {short(comparison)} ({_values(comparison)})" for comparison in shown]
     return [f"Seen once, without an interval: {', '.join(parts)}."]
 
 
 def _unsure(shown: Sequence[Shown]) -> list[str]:
     """What has no verdict: for want of blocks or quiet, or because the baseline's own two arms differ."""
-    differ = [each for each in shown if each.platform.verdict_reason is Reason.BASELINES_DIFFER]
-    seen = {
-        "Seen, but not sure": [each for each in shown if each not in differ],
+    differ = [comparison for comparison in shown if comparison.platform.verdict_reason is Reason.BASELINES_DIFFER]
+    groups = {
+        "Seen, but not sure": [comparison for comparison in shown if comparison not in differ],
         "Seen, but the baseline's own two arms differ there": differ,
     }
     return [
-        f"{what}: {', '.join(f'{_name(each)} {short(each)}{_known(each)}' for each in those)}."
-        for what, those in seen.items()
-        if those
+        f"{head}: {', '.join(f'{_name(comparison)} {short(comparison)}{_known(comparison)}' for comparison in group)}."
+        for head, group in groups.items()
+        if group
     ]
 
 
 def _missing(shown: Sequence[Shown]) -> list[str]:
     if not shown:
         return []
-    return [f"No figure: {_listed([f'{_name(each)} ({_why(each.platform)})' for each in shown])}."]
+    return [f"No figure: {_listed([f'{_name(comparison)} ({_why(comparison.platform)})' for comparison in shown])}."]
 
 
 def _failed(failed: Mapping[str, int]) -> list[str]:

@@ -55,8 +55,8 @@ _SINGLE = "A side has one machine: what other random numbers make of it is not k
 
 def heading(diff: Diff) -> str:
     """What is compared with what, in a line."""
-    what = _WAYS[diff.way].format(baseline=diff.baseline)
-    return f"{diff.old} → {diff.new}: {what}; + is worse"
+    way = _WAYS[diff.way].format(baseline=diff.baseline)
+    return f"{diff.old} → {diff.new}: {way}; + is worse"
 
 
 def conclusion(diff: Diff) -> str:
@@ -105,13 +105,13 @@ def explained(change: Change) -> str:
     """Which code a change of counted instructions is of, the most changed first; "" where that is not known."""
     if change.old is None or change.new is None or not change.pieces:
         return ""
-    more = change.new - change.old
-    shown = [piece for piece in change.pieces if abs(piece.new - piece.old) >= _MIN_SHARE * abs(more)]
+    difference = change.new - change.old
+    shown = [piece for piece in change.pieces if abs(piece.new - piece.old) >= _MIN_SHARE * abs(difference)]
     if not shown:
         return ""
-    amount = f"{scaled(abs(more))} {'more' if more > 0 else 'fewer'}"
-    what = change.workload if change.workload == change.metric else figure(change)
-    return f"{change.platform} {what}, {amount}: " + ", ".join(map(_piece, shown[:_MAX_PIECES]))
+    amount = f"{scaled(abs(difference))} {'more' if difference > 0 else 'fewer'}"
+    name = change.workload if change.workload == change.metric else figure(change)
+    return f"{change.platform} {name}, {amount}: " + ", ".join(map(_piece, shown[:_MAX_PIECES]))
 
 
 def _piece(piece: Piece) -> str:
@@ -124,10 +124,10 @@ def _piece(piece: Piece) -> str:
 
 def absent(entry: Absent) -> str:
     """What is not compared, and why."""
-    what = entry.workload
+    name = entry.workload
     if entry.metric:
-        what += f" {entry.metric} on {entry.platform}"
-    return f"{what}: {_LACKS[entry.lack]}"
+        name += f" {entry.metric} on {entry.platform}"
+    return f"{name}: {_LACKS[entry.lack]}"
 
 
 def alike(diff: Diff) -> str:

@@ -19,8 +19,10 @@ UNFAIR: Mapping[str, str] = {
 
 def not_alike(facts: Iterable[str], platform: str) -> str:
     """Why a platform is not compared, and how to compare it nevertheless."""
-    what = ", ".join(UNFAIR[fact] for fact in facts)
-    return f"refused: not alike, it has {what}; asked for by its name (-p {platform}) it is compared all the same"
+    differences = ", ".join(UNFAIR[fact] for fact in facts)
+    return (
+        f"refused: not alike, it has {differences}; asked for by its name (-p {platform}) it is compared all the same"
+    )
 
 
 def mtu_remark(mtu: int, baseline_mtu: int, baseline: str) -> str:

@@ -112,8 +112,8 @@ def times(value: float | None) -> str:
 
 def caches(row: InstructionsReport) -> str:
     """What share of the lines that each modelled cache was asked for it had."""
-    known = [(cache.name, cache.asked.median, cache.missed.median) for cache in row.caches if cache.asked.median > 0]
-    return ", ".join(f"{name} {100 * (1 - missed / asked):.1f} % of {scaled(asked)}" for name, asked, missed in known)
+    used = [(cache.name, cache.asked.median, cache.missed.median) for cache in row.caches if cache.asked.median > 0]
+    return ", ".join(f"{name} {100 * (1 - missed / asked):.1f} % of {scaled(asked)}" for name, asked, missed in used)
 
 
 def stability(row: SetReport) -> str:
@@ -242,8 +242,8 @@ def regions(n_platforms: int, hidden: int, hidden_things: int, *, circles: bool)
     if hidden:
         sentences.append(f"{hidden:,} smaller regions with {hidden_things:,} things in all are not drawn.")
     if circles:
-        more = "; that of what all three share is not always" if n_platforms > 2 else ""
-        sentences.append(f"In the circles, areas of sets and of what two of them share are in proportion{more}.")
+        caveat = "; that of what all three share is not always" if n_platforms > 2 else ""
+        sentences.append(f"In the circles, areas of sets and of what two of them share are in proportion{caveat}.")
     return " ".join(sentences)
 
 

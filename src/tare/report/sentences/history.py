@@ -33,9 +33,9 @@ METHOD = (
 def heading(history: History) -> str:
     """What is shown, in a line."""
     first, last = history.entries[0], history.entries[-1]
-    what = "the figures themselves" if history.way is Way.ABSOLUTE else f"overheads against {history.baseline}"
+    figures = "the figures themselves" if history.way is Way.ABSOLUTE else f"overheads against {history.baseline}"
     campaigns = number_of(len(history.entries), "campaign")
-    return f"{campaigns}, {day(first.created)} to {day(last.created)}: {what}; + is worse"
+    return f"{campaigns}, {day(first.created)} to {day(last.created)}: {figures}; + is worse"
 
 
 def conclusion(history: History) -> str:

@@ -51,5 +51,5 @@ def daemons_note(fairness: Mapping[str, Any]) -> str | None:
             platforms_on.setdefault(cpus, []).append(platform)
     if len(platforms_on) < 2:
         return None
-    each = "; ".join(f"CPU {cpus}: {', '.join(sorted(names))}" for cpus, names in sorted(platforms_on.items()))
-    return f"shared daemons had unlike CPUs, which their starts are to be read with ({each})"
+    by_cpus = "; ".join(f"CPU {cpus}: {', '.join(sorted(names))}" for cpus, names in sorted(platforms_on.items()))
+    return f"shared daemons had unlike CPUs, which their starts are to be read with ({by_cpus})"

@@ -27,7 +27,7 @@ def methods(report: Report) -> Iterator[str]:
         f"(campaign {report.id})."
     )
     yield f"The host was {_host(report.host)}."
-    versions = [f"{each.name} {each.version}" for each in report.platforms if each.version and each.name in others]
+    versions = [f"{facts.name} {facts.version}" for facts in report.platforms if facts.version and facts.name in others]
     if versions:
         yield f"Versions: {_listed(versions)}."
     yield (

@@ -20,4 +20,4 @@ def cause(now: Noise) -> str:
         causes.append((now.memory / MEMORY_PRESSURE_LIMIT, waits))
     if now.swapped > SWAP_LIMIT:
         causes.append((now.swapped / SWAP_LIMIT, f"the host swaps {now.swapped:,.0f} pages a second"))
-    return "; ".join(text for _, text in sorted(causes, key=lambda each: -each[0]))
+    return "; ".join(text for _, text in sorted(causes, key=lambda pair: -pair[0]))

@@ -110,7 +110,7 @@ def caution_counts(kinds: Mapping[FindingKind, int], *, changed: int, invalid: i
     for kind, number in kinds.items():
         if kind is not FindingKind.UNMARKED:
             counts[CAUTIONS[kind]] = counts.get(CAUTIONS[kind], 0) + number
-    parts = [f"{text} {number}" for text, number in sorted(counts.items(), key=lambda each: -each[1])]
+    parts = [f"{text} {number}" for text, number in sorted(counts.items(), key=lambda pair: -pair[1])]
     if changed:
         parts.append(f"without contaminated trials {number_of(changed, 'verdict')} would change")
     return f"{', '.join(parts)} (all of them: --cautions)"
@@ -139,10 +139,10 @@ def _unseen(_finding: Finding, numbers: _Numbers, _place: Place) -> str:
 
 
 def _failures(_finding: Finding, numbers: _Numbers, _place: Place) -> str:
-    own = f"{round(numbers['failed'])} of {round(numbers['trials'])} trials failed"
+    failed = f"{round(numbers['failed'])} of {round(numbers['trials'])} trials failed"
     if not numbers["baseline_failed"]:
-        return own
-    return f"{own}, and {round(numbers['baseline_failed'])} of {round(numbers['baseline_trials'])} of the baseline's"
+        return failed
+    return f"{failed}, and {round(numbers['baseline_failed'])} of {round(numbers['baseline_trials'])} of the baseline's"
 
 
 def _resolution(_finding: Finding, numbers: _Numbers, place: Place) -> str:
@@ -223,8 +223,8 @@ def _left_out(clean: Unmarked) -> str:
     baseline = f"the baseline's {number_of(clean.n_baseline, 'marked trial')}"
     if not clean.n_trials:
         return baseline
-    own = f"its {number_of(clean.n_trials, 'marked trial')}"
-    return f"{own} and {baseline}" if clean.n_baseline else own
+    marked = f"its {number_of(clean.n_trials, 'marked trial')}"
+    return f"{marked} and {baseline}" if clean.n_baseline else marked
 
 
 def _client_limited(finding: Finding, numbers: _Numbers, _place: Place) -> str:

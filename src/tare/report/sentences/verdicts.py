@@ -95,25 +95,25 @@ def wide_floor(half_width: float, margin: float) -> str:
     return f"the noise floor ±{percent(half_width)} is wider than the {percent(margin)} margin"
 
 
-def _concluded(kind: Kind, reason: Reason, seen: Seen, subject: Subject) -> str:
+def _concluded(kind: Kind, reason: Reason, evidence: Seen, subject: Subject) -> str:
     margin = percent(subject.margin)
-    if reason is Reason.WHOLE_BLOCKS and seen.totals is not None:
-        typical = signed_range(overhead(seen.typical, subject.direction))
-        return f"{describe(subject, seen.totals)}, over whole blocks; a typical round: {typical}"
-    figures = _figures(seen, subject)
+    if reason is Reason.WHOLE_BLOCKS and evidence.totals is not None:
+        typical = signed_range(overhead(evidence.typical, subject.direction))
+        return f"{describe(subject, evidence.totals)}, over whole blocks; a typical round: {typical}"
+    figures = _figures(evidence, subject)
     if kind is Kind.EQUIVALENT:
-        return f"equivalent within {margin} ({figures}){_excluded(seen.unseen)}"
+        return f"equivalent within {margin} ({figures}){_excluded(evidence.unseen)}"
     if kind is Kind.TYPICAL:
-        return f"equivalent within {margin} in all that was seen ({figures}){_excluded(seen.unseen)}"
+        return f"equivalent within {margin} in all that was seen ({figures}){_excluded(evidence.unseen)}"
     return figures
 
 
-def _figures(seen: Seen, subject: Subject) -> str:
+def _figures(evidence: Seen, subject: Subject) -> str:
     """The observed difference: with a sign where it may be none, else in the phrases of the metric."""
-    over = overhead(seen.typical, subject.direction)
+    over = overhead(evidence.typical, subject.direction)
     if over.low <= 0 <= over.high:
-        return _with_amount(subject, signed_range(over), seen.amount)
-    return describe(subject, seen.typical, seen.amount)
+        return _with_amount(subject, signed_range(over), evidence.amount)
+    return describe(subject, evidence.typical, evidence.amount)
 
 
 def _excluded(unseen: Hidden) -> str:
@@ -124,41 +124,41 @@ def _excluded(unseen: Hidden) -> str:
     return samples + starts if unseen.draws > unseen.blocks else samples
 
 
-def _inconclusive(verdict: Verdict, seen: Seen, subject: Subject) -> str:
+def _inconclusive(verdict: Verdict, evidence: Seen, subject: Subject) -> str:
     """The observed difference, and why it allows no verdict."""
     if verdict.reason is Reason.ONE_BLOCK:
-        size = _with_amount(subject, _size(subject, seen.typical)[0], seen.amount)
+        size = _with_amount(subject, _size(subject, evidence.typical)[0], evidence.amount)
         return f"{size} in 1 block, and an interval needs 2"
     if verdict.reason is Reason.WIDE_FLOOR:
-        over = signed_range(overhead(seen.typical, subject.direction))
+        over = signed_range(overhead(evidence.typical, subject.direction))
         return f"{over}, but {wide_floor(verdict.numbers['half_width'], subject.margin)}"
-    return f"{_figures(seen, subject)}{_WHY_OPEN[verdict.reason](verdict, seen, subject)}"
+    return f"{_figures(evidence, subject)}{_WHY_OPEN[verdict.reason](verdict, evidence, subject)}"
 
 
-def _blocks_wider(_verdict: Verdict, seen: Seen, subject: Subject) -> str:
-    assert seen.totals is not None
-    return f" in a typical round, {signed_range(overhead(seen.totals, subject.direction))} over whole blocks"
+def _blocks_wider(_verdict: Verdict, evidence: Seen, subject: Subject) -> str:
+    assert evidence.totals is not None
+    return f" in a typical round, {signed_range(overhead(evidence.totals, subject.direction))} over whole blocks"
 
 
-def _size_open(verdict: Verdict, seen: Seen, subject: Subject) -> str:
-    over = overhead(seen.typical, subject.direction)
+def _size_open(verdict: Verdict, evidence: Seen, subject: Subject) -> str:
+    over = overhead(evidence.typical, subject.direction)
     where = " over whole blocks" if over.low <= 0 <= over.high else ""
     return f": {verdict.certain} for sure{where}; whether by more than the {percent(subject.margin)} margin is open"
 
 
-def _wide_interval(_verdict: Verdict, seen: Seen, subject: Subject) -> str:
-    half_width = overhead(seen.typical, subject.direction).half_width
+def _wide_interval(_verdict: Verdict, evidence: Seen, subject: Subject) -> str:
+    half_width = overhead(evidence.typical, subject.direction).half_width
     return f"; known to ±{percent(half_width)}, the margin is {percent(subject.margin)}"
 
 
 _WHY_OPEN: Mapping[Reason, Callable[[Verdict, Seen, Subject], str]] = {
     Reason.UNRELIABLE: lambda *_: "",
     Reason.CHANCE: lambda *_: ", but were there no difference, more than 1 of 100 campaigns would show as much",
-    Reason.LOOKS_DIFFER: lambda _verdict, _seen, subject: (
+    Reason.LOOKS_DIFFER: lambda _verdict, _evidence, subject: (
         f"; whole blocks, or trials that failed, may lie on the other side of the {percent(subject.margin)} margin"
     ),
     Reason.BLOCKS_WIDER: _blocks_wider,
-    Reason.FAILED_BEYOND: lambda _verdict, _seen, subject: (
+    Reason.FAILED_BEYOND: lambda _verdict, _evidence, subject: (
         f"; trials that failed may lie beyond the {percent(subject.margin)} margin"
     ),
     Reason.SIZE_OPEN: _size_open,
