@@ -71,7 +71,7 @@ class Axis:
 
     def at(self, value: float) -> float:
         """The place of a value; one beyond an end is there."""
-        low, high, value = (math.log(each) for each in self._ends(value)) if self.log else (self.low, self.high, value)
+        low, high, value = (math.log(end) for end in self._ends(value)) if self.log else (self.low, self.high, value)
         share = 0.5 if high <= low else min(1.0, max(0.0, (value - low) / (high - low)))
         return self.start + share * (self.end - self.start)
 

@@ -174,8 +174,8 @@ def lines(report: BesideReport) -> Iterator[tuple[str, ...]]:
         who = (
             row.platform if row.platform == row.study_platform.lower() else f"{row.platform} (as {row.study_platform})"
         )
-        what = f"{row.metric}, variability" if row.what == "variability overhead" else row.metric
-        yield what, who, theirs_text(row), ours_text(row), WORDS[row.agreement]
+        metric = f"{row.metric}, variability" if row.what == "variability overhead" else row.metric
+        yield metric, who, theirs_text(row), ours_text(row), WORDS[row.agreement]
 
 
 def theirs_text(row: BesideRow) -> str:

@@ -46,14 +46,14 @@ def _table_2(
         if (derived.metric, derived.of) == (_TABLE_2, "share")
     }
     for platform, lines in figure.value.items():
-        own = ours.get(platform)
-        count = None if own is None else len(exposure.things(own, view))
+        our_platform = ours.get(platform)
+        count = None if our_platform is None else len(exposure.things(our_platform, view))
         yield BesideLinesReport(
             where=figure.where,
             what=f"{platform}: lines executed, all workloads",
             study_lines=int(lines),
             study_share_percent=shares.get(platform),
-            platforms=[] if own is None else [own],
+            platforms=[] if our_platform is None else [our_platform],
             lines=count,
             share_percent=None if count is None or not exposure.known else 100 * count / exposure.known,
         )
@@ -64,11 +64,13 @@ def _region(
 ) -> BesideLinesReport:
     figure = study.metric(region.metric)
     names = [*region.inside, *region.outside, *([region.than] if region.than else [])]
-    own = {name: our_name for name in names if (our_name := ours.get(name)) is not None}
+    our_names = {name: our_name for name in names if (our_name := ours.get(name)) is not None}
     workloads = [workload for workload in region.workloads if workload in exposure.workloads]
     lines = None
-    if len(own) == len(names) and (workloads or not region.workloads):
-        sets = {name: _cut(exposure, platform, view, workloads, region.directory) for name, platform in own.items()}
+    if len(our_names) == len(names) and (workloads or not region.workloads):
+        sets = {
+            name: _cut(exposure, platform, view, workloads, region.directory) for name, platform in our_names.items()
+        }
         counts = regions(sets)
         lines = shared(counts, region.inside, region.outside) - (shared(counts, [region.than]) if region.than else 0)
     return BesideLinesReport(
@@ -76,7 +78,7 @@ def _region(
         what=f"{', '.join(region.inside)}: {figure.metric}{' (about)' if figure.about else ''}",
         study_lines=int(figure.value[region.inside[0]]),
         study_share_percent=None,
-        platforms=list(own.values()) if lines is not None else [],
+        platforms=list(our_names.values()) if lines is not None else [],
         lines=lines,
         share_percent=None,
     )

@@ -73,8 +73,8 @@ def overview(studies: Sequence[Study]) -> Group:
     for study in studies:
         figures = sum(len(figure.value) for figure in study.figure)
         counts = (figures, len(study.text.told), len(study.slip))
-        what = f"{study.source.authors}, {study.source.year}\n{study.source.title or study.source.kind}"
-        table.add_row(study.name, what, str(len(study.source.platforms)), *map(str, counts))
+        title = f"{study.source.authors}, {study.source.year}\n{study.source.title or study.source.kind}"
+        table.add_row(study.name, title, str(len(study.source.platforms)), *map(str, counts))
     return Group(table, Text(COMMANDS, style="dim"))
 
 
@@ -115,8 +115,8 @@ def _cell(figure: Figure, platform: str) -> str:
 
 def _statement(study: Study, at: int) -> str:
     statement = study.text.told[at]
-    what = "" if statement.of == "change" else f" ({statement.of})"
-    return f"{statement.metric}{what}, {statement.platform}: {statement.words} ({statement.where})"
+    kind = "" if statement.of == "change" else f" ({statement.of})"
+    return f"{statement.metric}{kind}, {statement.platform}: {statement.words} ({statement.where})"
 
 
 def _slip(study: Study, at: int) -> str:
@@ -138,8 +138,10 @@ def checks(results: Sequence[Checked]) -> Group:
             table = _table("where", "what", "platform", "printed", "follows", "listed")
             for line in wrong:
                 listed = "no" if line in result.unlisted else "yes"
-                what = f"{line.metric}, {statement_text(line)}"
-                table.add_row(line.where, what, line.platform, _printed(line.printed), _printed(line.follows), listed)
+                statement = f"{line.metric}, {statement_text(line)}"
+                table.add_row(
+                    line.where, statement, line.platform, _printed(line.printed), _printed(line.follows), listed
+                )
             parts.append(table)
         parts += [Text(f"  listed and not found: {slip.where}, {slip.metric}", "red") for slip in result.unfound]
         parts.append(Text())

@@ -128,10 +128,10 @@ def _counts(calls: Mapping[str, Call] | None) -> dict[Call, int] | None:
 
 def _regions(surfaces: Sequence[SurfaceReport]) -> list[CallRegionReport]:
     """Regions of platforms whose calls are known, the largest first; last the calls that no platform lets through."""
-    known = {surface.platform: surface.calls for surface in surfaces if surface.calls is not None}
+    calls_by_platform = {surface.platform: surface.calls for surface in surfaces if surface.calls is not None}
     by_platforms: dict[tuple[str, ...], list[str]] = {}
-    for call in dict.fromkeys(call for calls in known.values() for call in calls):
-        through = tuple(name for name, calls in known.items() if calls.get(call) in _RUNS)
+    for call in dict.fromkeys(call for calls in calls_by_platform.values() for call in calls):
+        through = tuple(name for name, calls in calls_by_platform.items() if calls.get(call) in _RUNS)
         by_platforms.setdefault(through, []).append(call)
     ordered = sorted(by_platforms.items(), key=lambda item: (not item[0], -len(item[1])))
     return [CallRegionReport(platforms=list(names), calls=sorted(calls)) for names, calls in ordered]
@@ -176,8 +176,8 @@ def _ours(surface: Surface) -> Iterator[OursReport]:
 
 
 def _our(surface: Surface, part: Part, counts: Mapping[Call, int] | None, *, sure: bool) -> OursReport:
-    known = counts or {}
-    allowed, conditional = known.get(Call.ALLOWED), known.get(Call.CONDITIONAL)
+    by_outcome = counts or {}
+    allowed, conditional = by_outcome.get(Call.ALLOWED), by_outcome.get(Call.CONDITIONAL)
     return OursReport(
         platform=surface.platform, part=part, allowed=allowed, conditional=conditional, of=surface.of, sure=sure
     )

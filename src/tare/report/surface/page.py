@@ -37,9 +37,11 @@ def tables(report: Report) -> Iterator[tuple[str, str, str]]:
     """Name, title and CSV of the download: a row per system call, its outcome by platform."""
     if report.surfaces is None:
         return
-    known = {surface.platform: surface.calls for surface in report.surfaces.surfaces if surface.calls is not None}
-    names = sorted({name for calls in known.values() for name in calls})
-    columns = {f"{platform}": [calls.get(name) for name in names] for platform, calls in known.items()}
+    calls_by_platform = {
+        surface.platform: surface.calls for surface in report.surfaces.surfaces if surface.calls is not None
+    }
+    names = sorted({name for calls in calls_by_platform.values() for name in calls})
+    columns = {f"{platform}": [calls.get(name) for name in names] for platform, calls in calls_by_platform.items()}
     whole = pl.DataFrame({"call": names, **columns}, schema=dict.fromkeys(["call", *columns], pl.String))
     stem = Path(report.file).stem
     yield f"{stem}-surfaces.csv.gz", "system calls: what becomes of each, by platform", whole.write_csv()
