@@ -60,10 +60,10 @@ class DensityWorkload(ApartWorkload):
         if len(each) != count or any(figure <= 0 for figure in each):
             figures = ", ".join(f"{figure:g}" for figure in each) or "nothing"
             raise ParseError(f"{count} instances at once gave {figures}")
-        seen = {f"each-{count}": sum(each) / count}
+        by_metric = {f"each-{count}": sum(each) / count}
         if count > 1:
-            seen[f"total-{count}"] = sum(each) if total is None else total
-        return seen
+            by_metric[f"total-{count}"] = sum(each) if total is None else total
+        return by_metric
 
 
 def density_metrics(unit: str, direction: Direction, each: str, total: str) -> tuple[Metric, ...]:

@@ -222,8 +222,8 @@ class RunWorkload(Workload):
         """
         if self.family not in {Family.NETWORK, Family.APPLICATION} or not self.loaded:
             return super().all_metrics
-        what = "CPU cost of the client, which is not in cpu-cost"
-        metrics = (*super().all_metrics, Metric(CLIENT_COST, f"ns/{self.work_unit}", Direction.LOWER, what))
+        description = "CPU cost of the client, which is not in cpu-cost"
+        metrics = (*super().all_metrics, Metric(CLIENT_COST, f"ns/{self.work_unit}", Direction.LOWER, description))
         if self.family is Family.NETWORK:
             return metrics
         return (*metrics, Metric(CLIENT_BUSY, "%", Direction.LOWER, "CPU time of the client, of one CPU's"))

@@ -72,8 +72,8 @@ def checked(workload: Workload, samples: Iterable[Sample]) -> tuple[Sample, ...]
         if times > 1:
             why = "a metric is in `samples` or in `series`, never in both"
             raise ParseError(f"{workload.name} gives {times} figures of {metric} in round {number}: {why}")
-    given = {sample.metric for sample in figures}
-    if not given or (workload.mode in {Mode.RUN, Mode.SLICES} and declared[0] not in given):
+    metrics = {sample.metric for sample in figures}
+    if not metrics or (workload.mode in {Mode.RUN, Mode.SLICES} and declared[0] not in metrics):
         raise ParseError(f"{workload.name} gives no {declared[0]}, which is its headline")
     return tuple(Sample(sample.metric, float(sample.value), sample.round) for sample in figures)
 

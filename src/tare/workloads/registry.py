@@ -45,14 +45,14 @@ def _order(item: tuple[str, Workload]) -> tuple[int, str, float]:
 
 def get(name: str) -> Workload:
     """The workload of this name. Raises `UsageError` with the nearest names, or for an application's file."""
-    if (made := _application(name)) is not None:
-        return made
-    if (own := _built_in().get(name)) is not None:  # no plug-in has its name, and none is looked for
-        return own
-    known = all_workloads()
-    if name not in known:
-        raise UsageError(f"there is no workload {name!r}", fix=nearest(name, known))
-    return known[name]
+    if (application := _application(name)) is not None:
+        return application
+    if (built_in := _built_in().get(name)) is not None:  # no plug-in has its name, and none is looked for
+        return built_in
+    by_name = all_workloads()
+    if name not in by_name:
+        raise UsageError(f"there is no workload {name!r}", fix=nearest(name, by_name))
+    return by_name[name]
 
 
 def package(name: str) -> str:
@@ -70,13 +70,17 @@ def choose(names: Sequence[str]) -> list[Workload]:
     curves = {workload.level.curve for workload in by_name.values() if workload.level}
     chosen: dict[str, Workload] = {}
     for name in names:
-        if (made := _application(name)) is not None:
-            chosen[name] = made
+        if (application := _application(name)) is not None:
+            chosen[name] = application
             continue
         named = {name: by_name[name]} if name in by_name else {}
-        matching = named or {key: each for key, each in by_name.items() if each.level and each.level.curve == name}
+        matching = named or {
+            key: candidate for key, candidate in by_name.items() if candidate.level and candidate.level.curve == name
+        }
         matching = matching or {
-            key: each for key, each in by_name.items() if each.family.value == name and each.level is None
+            key: candidate
+            for key, candidate in by_name.items()
+            if candidate.family.value == name and candidate.level is None
         }
         if not matching:
             raise UsageError(f"there is no workload {name!r}", fix=nearest(name, [*by_name, *curves]))

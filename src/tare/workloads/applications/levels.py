@@ -39,5 +39,5 @@ def _level(of: type[_Leveled], title: str, parameter: str, load: int, curve: Lev
         "by_default": False,
         "level": Level(curve.curve, load, curve.unit, curve.rate, curve.latency, curve.limit),
     }
-    made: _Leveled = type(f"{of.__name__}Level", (of,), attributes)()
-    return made
+    workload: _Leveled = type(f"{of.__name__}Level", (of,), attributes)()
+    return workload

@@ -119,9 +119,9 @@ class PostgreSql(RunWorkload):
             raise ParseError(f"one run of pgbench was planned, {len(results)} results came")
         text = text_of(results[0])
         figures = {name: only("pgbench", name, pattern, text) for name, pattern in _FIELDS.items()}
-        for name, asked in (("scale", "scale"), ("clients", "clients"), ("seconds", "time_s")):
-            if figures[name] != int(params[asked]):
-                raise ParseError(f"pgbench ran with {name} of {figures[name]:g} and not {params[asked]}")
+        for name, parameter in (("scale", "scale"), ("clients", "clients"), ("seconds", "time_s")):
+            if figures[name] != int(params[parameter]):
+                raise ParseError(f"pgbench ran with {name} of {figures[name]:g} and not {params[parameter]}")
         if figures["failed"]:
             raise ParseError(f"pgbench reports {figures['failed']:g} failed transactions")
         lines = text_of(results[0], "stderr").splitlines()

@@ -50,7 +50,7 @@ def when_open(where: Place, path: str | None = None) -> tuple[str, ...]:
 
 def when_answered(question: Sequence[str]) -> tuple[str, ...]:
     """The agent's options for a server that is in service once a command ends with 0, which it asks inside."""
-    return ("--ready", "command", *(word for asked in question for word in ("--ask", asked)))
+    return ("--ready", "command", *(word for argument in question for word in ("--ask", argument)))
 
 
 def server(argv: tuple[str, ...], where: Place, question: tuple[str, ...] = (), *, time_limit_s: float) -> Command:

@@ -273,10 +273,10 @@ class _Run:
         for window in counted:
             sums.update(window.counts)
             took.update(window.took)
-        asked = sums["hits"] + sums["misses"]
-        if not sums["successes"] or not asked:
+        lookups = sums["hits"] + sums["misses"]
+        if not sums["successes"] or not lookups:
             raise ParseError(
-                f"of {sums['due']} requests {sums['successes']} were answered well, {asked} out of cache or database"
+                f"of {sums['due']} requests {sums['successes']} were answered well, {lookups} out of cache or database"
             )
         ends = [0.001, *range(1, len(self.windows) + 1)]  # a time of 0 has no ratio
         everything = [window.counts for window in (*self.windows, self.after)]
@@ -285,7 +285,7 @@ class _Run:
                 **{name: sums[name] / len(counted) for name in ("successes", "server-errors", "transport-errors")},
                 "median": _percentile(took, 50),
                 "p99": _percentile(took, 99),
-                "cache-hits": 100 * sums["hits"] / asked,
+                "cache-hits": 100 * sums["hits"] / lookups,
                 "client-late": _percentile(self.late, 99),
                 "warm-up": steady.warm_up_s(medians, ends, steady.settled_from),
             },
@@ -299,10 +299,10 @@ def _read(text: str, params: Params) -> _Run:
     body, ending = "".join(f"{line}\n" for line in lines[:-2]), lines[-2:]
     if ending != [f"sum {sum(body.encode())}", "end"]:
         raise ParseError(f"the users' report is not whole, or not as it was sent: {shown(text)}")
-    asked = f"users {params['users']} seconds {params['time_s']} limit {params['limit_ms']} ms"
+    expected = f"users {params['users']} seconds {params['time_s']} limit {params['limit_ms']} ms"
     time_s = int(params["time_s"])
-    if lines[0] != asked or len(lines) != 2 * (time_s + 1) + 4:
-        raise ParseError(f"the users were asked for {asked!r} and report {shown(text)}")
+    if lines[0] != expected or len(lines) != 2 * (time_s + 1) + 4:
+        raise ParseError(f"the users were asked for {expected!r} and report {shown(text)}")
     windows = [_window(number, *lines[1 + 2 * number : 3 + 2 * number]) for number in range(time_s + 1)]
     late = _LATE.fullmatch(lines[-3])
     if late is None:
@@ -323,7 +323,7 @@ def _window(number: int, counts: str, took: str) -> _Window:
 
 
 def _histogram(text: str) -> Counter[int]:
-    return Counter({int(us): int(count) for us, count in (each.split(":") for each in text.split())})
+    return Counter({int(us): int(count) for us, count in (pair.split(":") for pair in text.split())})
 
 
 def _require_all(run: _Run, limit_ms: int) -> None:

@@ -37,7 +37,7 @@ class SiteSplit(SplitWorkload):
 
     def plans(self, params: Params, around: Sequence[Surroundings]) -> Sequence[RunPlan]:
         of_database, of_cache, of_web = around
-        database, cache, web = (serving.place(self.name, each) for each in around)
+        database, cache, web = (serving.place(self.name, surroundings) for surroundings in around)
         limit_s = site.servers_limit_s(params)
         mariadb = site.database(of_database, f"--port={database.inside}", f"--bind-address={database.listen}")
         memcached = site.memcached(of_cache, "-l", cache.listen, "-p", str(cache.inside))

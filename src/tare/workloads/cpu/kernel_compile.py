@@ -87,8 +87,8 @@ def _check(target: str, text: str) -> None:
             ready = end["file"]
         else:
             raise ParseError(f"make printed a strange line: {line[:200]!r}")
-    made = ("AR", f"{target}built-in.a") in steps if ready is None else ready == f"arch/x86/boot/{target}"
-    if folders or not made or not any(tool == "CC" and file.endswith(".o") for tool, file in steps):
+    built = ("AR", f"{target}built-in.a") in steps if ready is None else ready == f"arch/x86/boot/{target}"
+    if folders or not built or not any(tool == "CC" and file.endswith(".o") for tool, file in steps):
         raise ParseError(f"make did not say that it built {target}: {shown(text)}")
 
 

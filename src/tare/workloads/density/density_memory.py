@@ -40,13 +40,13 @@ class DensityMemory(WeightDensity):
 
     def counts(self, params: Params) -> tuple[int, ...]:
         """One, and the most: no figure is of the steps between."""
-        first, *more = super().counts(params)
-        return (first, *more[-1:])
+        first, *further = super().counts(params)
+        return (first, *further[-1:])
 
     def measure_memory(self, before: int, loads: Sequence[Load]) -> dict[str, float]:
         first, last = loads[0], loads[-1]
-        more = len(last.weights) - len(first.weights)
-        if more < 1:
+        further = len(last.weights) - len(first.weights)
+        if further < 1:
             raise ParseError(f"{len(last.weights)} instances do not tell what one more takes")
         first_pss, last_pss = (sum(weight.pss for weight in load.weights) for load in (first, last))
         groups = [weight.group for weight in (*first.weights, *last.weights)]
@@ -54,9 +54,9 @@ class DensityMemory(WeightDensity):
         if min(first_pss, last_pss, *groups) <= 0:
             raise ParseError("an instance weighs nothing")
         figures = {
-            "further-pss": (last_pss - first_pss) / more,
-            "further-group": sum(weight.group for weight in last.weights[-more:]) / more,
-            "further-available": taken[1] / more,
+            "further-pss": (last_pss - first_pss) / further,
+            "further-group": sum(weight.group for weight in last.weights[-further:]) / further,
+            "further-available": taken[1] / further,
             "first-pss": first_pss,
             "first-group": sum(weight.group for weight in first.weights),
             "first-available": taken[0],

@@ -27,8 +27,8 @@ class _Forth(Iperf3Tcp):
     name = "density-network"
 
     def plan(self, params: Params, around: Surroundings) -> RunPlan:
-        both = super().plan(params, around)
-        return dataclasses.replace(both, measures=both.measures[:1])
+        both_ways = super().plan(params, around)
+        return dataclasses.replace(both_ways, measures=both_ways.measures[:1])
 
     def parse(self, params: Params, results: Sequence[Completed]) -> Outcome:
         if len(results) != 1:

@@ -67,8 +67,8 @@ NOISES: Mapping[str, tuple[str, Callable[[Surroundings], tuple[Command, ...]]]] 
 }
 
 
-def _title(workload: RunWorkload, metric: str) -> str:
-    return next(each.title for each in workload.metrics if each.name == metric)
+def _title(workload: RunWorkload, name: str) -> str:
+    return next(metric.title for metric in workload.metrics if metric.name == name)
 
 
 def _workload(kept: RunWorkload, noisy: str, rate: str, latency: str, unit: str, params: Params) -> BesideWorkload:

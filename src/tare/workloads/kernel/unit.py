@@ -41,8 +41,8 @@ def unit_cost(name: str, title: str, call: str, unit: str = "call") -> UnitCost:
         "work_unit": unit,
         "profiles": profiles,
     }
-    made: UnitCost = type("UnitCostOf", (UnitCost,), attributes)()
-    return made
+    workload: UnitCost = type("UnitCostOf", (UnitCost,), attributes)()
+    return workload
 
 
 def _many(unit: str) -> str:

@@ -46,13 +46,13 @@ def plan(
     time_s = float(params["time_s"]) + float(params["warmup_s"])
     if service is not None and service in around.lacks:
         raise HostError(f"{name} asks another service: {around.lacks[service]}")
-    own = around.services.get(service) if service is not None else None
+    service_port = around.services.get(service) if service is not None else None
     size = str(params["size"])
     served = server(around, kind, size, time_limit_s=time_s + 2 * GRACE_S)
-    port = own if own is not None else around.port
+    port = service_port if service_port is not None else around.port
     ask = (kind, around.address, str(port), str(params["time_s"]), str(params["warmup_s"]), size, *more)
-    asked = Command((AGENT, "ask", *ask), side=Side.CLIENT, time_limit_s=time_s + GRACE_S, cwd="/")
-    return RunPlan(servers=() if own is not None else (served,), measures=(asked,))
+    client = Command((AGENT, "ask", *ask), side=Side.CLIENT, time_limit_s=time_s + GRACE_S, cwd="/")
+    return RunPlan(servers=() if service_port is not None else (served,), measures=(client,))
 
 
 def server(around: Surroundings, kind: str, size: str = "64", *, time_limit_s: float) -> Command:

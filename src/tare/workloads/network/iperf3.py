@@ -83,7 +83,7 @@ def read(done: Completed, params: Params, *, reverse: bool, streams: int = 1) ->
 def read_udp(done: Completed, params: Params, *, reverse: bool) -> UdpReport:
     """Read one UDP test of one stream; ``params`` has ``size`` in bytes and ``rate_mbit`` too. Raises `ParseError`."""
     report = reports.load(reports.UdpReport, done)
-    asked = reports.UdpTestStart(
+    request = reports.UdpTestStart(
         protocol="UDP",
         num_streams=1,
         blksize=int(params["size"]),
@@ -92,14 +92,16 @@ def read_udp(done: Completed, params: Params, *, reverse: bool) -> UdpReport:
         duration=int(params["time_s"]),
         reverse=1 if reverse else 0,
     )
-    _check_asked(report, asked)
+    _check_asked(report, request)
     _check(report, params, reverse=reverse)
-    got, sent = report.end.sum_received, report.end.sum_sent
-    agree("iperf3", "jitter", got.jitter_ms, report.end.sum.jitter_ms)
-    if got.bytes > 1.02 * sent.bytes + 2 * asked.blksize:
-        raise ParseError(f"iperf3 received {got.bytes} bytes, and sent {sent.bytes}")
-    if asked.omit == 0:  # else what was lost in the omitted seconds is among the lost, and their datagrams are not
-        agree("iperf3", "datagrams", got.bytes / asked.blksize + got.lost_packets, got.packets, slack=2)
+    received, sent = report.end.sum_received, report.end.sum_sent
+    agree("iperf3", "jitter", received.jitter_ms, report.end.sum.jitter_ms)
+    if received.bytes > 1.02 * sent.bytes + 2 * request.blksize:
+        raise ParseError(f"iperf3 received {received.bytes} bytes, and sent {sent.bytes}")
+    if request.omit == 0:  # else what was lost in the omitted seconds is among the lost, and their datagrams are not
+        agree(
+            "iperf3", "datagrams", received.bytes / request.blksize + received.lost_packets, received.packets, slack=2
+        )
     return report
 
 
@@ -108,16 +110,16 @@ def read_udp(done: Completed, params: Params, *, reverse: bool) -> UdpReport:
 OWN_TIME, OTHERS_TIME = 0.9, 0.5
 
 
-def _check_asked(report: Report, asked: TestStart) -> None:
-    if report.start.test_start != asked:
+def _check_asked(report: Report, request: TestStart) -> None:
+    if report.start.test_start != request:
         raise ParseError(f"iperf3 ran another test than was asked: {report.start.test_start}")
 
 
 def _check(report: Report, params: Params, *, reverse: bool) -> None:
     """Check that the report is complete, and that its parts agree. Raises `ParseError`."""
-    own = report.end.sum_received if reverse else report.end.sum_sent
+    own_total = report.end.sum_received if reverse else report.end.sum_sent
     counted = [interval.sum for interval in report.intervals if not interval.sum.omitted]
-    agree("iperf3", "bytes", sum(total.bytes for total in counted), own.bytes)
+    agree("iperf3", "bytes", sum(total.bytes for total in counted), own_total.bytes)
     for total in (report.end.sum_sent, report.end.sum_received, *(interval.sum for interval in report.intervals)):
         agree("iperf3", "bits a second", total.bytes * 8 / total.seconds, total.bits_per_second)
     for interval in report.intervals:
@@ -126,7 +128,7 @@ def _check(report: Report, params: Params, *, reverse: bool) -> None:
     for total in (report.end.sum_sent, report.end.sum_received):
         if total.bytes == 0:
             raise ParseError("iperf3 moved nothing")
-        if total.seconds < (OWN_TIME if total is own else OTHERS_TIME) * duration_s:
+        if total.seconds < (OWN_TIME if total is own_total else OTHERS_TIME) * duration_s:
             raise ParseError(f"iperf3 ended after {total.seconds:.2f} s, {duration_s} s were asked for")
 
 

@@ -63,13 +63,13 @@ class Iperf3Udp(RunWorkload):
         for done, reverse in iperf3.both(results):
             way = "from-instance" if reverse else "to-instance"
             end = iperf3.read_udp(done, params, reverse=reverse).end
-            got = end.sum_received
-            samples[way] = got.bits_per_second / 1e6
-            samples[f"jitter-{way}"] = got.jitter_ms * 1e3
+            received = end.sum_received
+            samples[way] = received.bits_per_second / 1e6
+            samples[f"jitter-{way}"] = received.jitter_ms * 1e3
             # Both sides leave out the omitted seconds, each by its own clock: a datagram more may be in than was sent.
-            samples[f"arrived-{way}"] = min(100.0, 100.0 * got.bytes / end.sum_sent.bytes)
+            samples[f"arrived-{way}"] = min(100.0, 100.0 * received.bytes / end.sum_sent.bytes)
             # CPU was spent on the omitted seconds as well, in which as much arrived.
-            work += got.bytes * (1 + float(params["omit_s"]) / float(params["time_s"])) / 2**20
+            work += received.bytes * (1 + float(params["omit_s"]) / float(params["time_s"])) / 2**20
         declared = {metric.name for metric in self.metrics}
         return Outcome({name: value for name, value in samples.items() if name in declared}, work)
 

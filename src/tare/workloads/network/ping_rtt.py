@@ -118,7 +118,7 @@ def _times(lines: Sequence[str], address: str, sent: int) -> list[float]:
 def _figures(times: Sequence[float], summary: Mapping[str, str]) -> dict[str, float]:
     """The figures of ping's summary in us, checked against its single answers, of which the median is."""
     mean = statistics.fmean(times)
-    seen = {
+    computed = {
         "min": min(times),
         "avg": mean,
         "max": max(times),
@@ -127,9 +127,9 @@ def _figures(times: Sequence[float], summary: Mapping[str, str]) -> dict[str, fl
     }
     # It shows the digits of a single answer down to a microsecond, but at most three from a millisecond on.
     slack = max(0.001, 10 ** (math.floor(math.log10(max(times))) - 2))
-    for name, value in seen.items():
+    for name, value in computed.items():
         agree("ping", name, value, float(summary[name]), slack=slack)
-    figures = {"average" if name == "avg" else name: 1e3 * float(summary[name]) for name in seen}
+    figures = {"average" if name == "avg" else name: 1e3 * float(summary[name]) for name in computed}
     return {**figures, "median": 1e3 * statistics.median(times)}
 
 

@@ -50,8 +50,10 @@ class OwnApplication(RunWorkload):
         where = serving.place(contents.name, around)
         least = contents.resources.memory << 20
         if around.memory_bytes < least:
-            what = f"{contents.name} needs {least >> 20} MiB of memory, and instances have {around.memory_bytes >> 20}"
-            raise HostError(what, fix=f"--memory {least >> 20}")
+            problem = (
+                f"{contents.name} needs {least >> 20} MiB of memory, and instances have {around.memory_bytes >> 20}"
+            )
+            raise HostError(problem, fix=f"--memory {least >> 20}")
         facts = {
             "port": str(where.inside),
             "address": where.listen,
@@ -80,17 +82,19 @@ class OwnApplication(RunWorkload):
         self, places: Mapping[str, str], where: serving.Place, around: Surroundings, *, load_limit_s: float
     ) -> Command:
         start, ready, image = self.described.contents.start, self.described.contents.ready, around.application
-        own = (*image.entrypoint, *(image.command if start.arguments is None else start.arguments)) if image else ()
-        argv = start.command or own
+        image_argv = (
+            (*image.entrypoint, *(image.command if start.arguments is None else start.arguments)) if image else ()
+        )
+        argv = start.command or image_argv
         if image is not None and not argv:
-            what = f"the image of {self.described.contents.name} does not say how it is started"
-            raise HostError(what, fix=f"give command in {self.described.at('start')}")
+            problem = f"the image of {self.described.contents.name} does not say how it is started"
+            raise HostError(problem, fix=f"give command in {self.described.at('start')}")
         user = self._user(around)
         if ready.output is not None:
             options: tuple[str, ...] = ("--ready", "output")
         elif ready.command is not None:
-            asked = {**places, "address": where.local}
-            options = serving.when_answered([_filled(word, asked) for word in ready.command])
+            local_places = {**places, "address": where.local}
+            options = serving.when_answered([_filled(word, local_places) for word in ready.command])
         else:
             options = serving.when_open(where, ready.http)
         if user:
@@ -129,19 +133,19 @@ class OwnApplication(RunWorkload):
         output = text_of(results[0])
         if results[0].truncated:
             raise ParseError("the load printed more than is kept of its output")
-        both = f"{output}\n{results[0].stderr.decode(errors='replace')}"
+        all_output = f"{output}\n{results[0].stderr.decode(errors='replace')}"
         samples = {
-            name: self._figure(metric, output, both, "metrics", name) for name, metric in contents.metrics.items()
+            name: self._figure(metric, output, all_output, "metrics", name) for name, metric in contents.metrics.items()
         }
-        work = self._figure(contents.work, output, both, "work") if contents.work is not None else 0.0
+        work = self._figure(contents.work, output, all_output, "work") if contents.work is not None else 0.0
         return Outcome(samples, work)
 
-    def _figure(self, table: FigureTable, output: str, both: str, *path: str) -> float:
+    def _figure(self, table: FigureTable, output: str, all_output: str, *path: str) -> float:
         at = f"{self.described.at(*path)}: {'.'.join(path)}"
         if table.regex is not None:
-            match = re.search(table.regex, both, re.MULTILINE)
+            match = re.search(table.regex, all_output, re.MULTILINE)
             if match is None:
-                raise ParseError(f"{at}: the load printed nothing that its regex matches: {shown(both)}")
+                raise ParseError(f"{at}: the load printed nothing that its regex matches: {shown(all_output)}")
             text: Any = match[1]
         else:
             text = _at(output, table.json_path or "", at)

@@ -84,8 +84,8 @@ class _Reader:
         if len(services) != 1:
             names = ", ".join(name for name, _ in services) or "none"
             where = services[1][1][0] if services else keys["services"][0]
-            what = f"there are {len(services)} services ({names}), and an application is one"
-            self._wrong(where, what, "leave one of them, or put all into one image")
+            problem = f"there are {len(services)} services ({names}), and an application is one"
+            self._wrong(where, problem, "leave one of them, or put all into one image")
             return
         [(name, (_, node))] = services
         self.service.name = service.word_of(name)
@@ -108,8 +108,8 @@ class _Reader:
         elif "image" not in keys:
             self._wrong(node, f"services.{name} has no image", "image: NAME:TAG")
 
-    def _wrong(self, node: yaml.Node, what: str, fix: str = "") -> None:
-        self._mistakes.append(Mistake(_line(node), what, fix))
+    def _wrong(self, node: yaml.Node, problem: str, fix: str = "") -> None:
+        self._mistakes.append(Mistake(_line(node), problem, fix))
 
     def _pairs(self, node: yaml.Node, path: str) -> Iterator[tuple[str, tuple[yaml.Node, yaml.Node]]]:
         """The keys of a mapping, with the nodes of key and value."""
@@ -179,12 +179,12 @@ class _Reader:
     def _env(self, node: yaml.Node) -> None:
         if isinstance(node, yaml.MappingNode):
             for name, (key, value) in self._pairs(node, "environment"):
-                given = None if value.tag == _NULL else self._text(value, f"environment.{name}")
-                self._variable(key, name, given)
+                text = None if value.tag == _NULL else self._text(value, f"environment.{name}")
+                self._variable(key, name, text)
             return
         for entry in self._list(node, "environment"):
-            name, given, value = (str(entry.value) if isinstance(entry, yaml.ScalarNode) else "").partition("=")
-            self._variable(entry, name, self._filled(entry, value) if given else None)
+            name, separator, value = (str(entry.value) if isinstance(entry, yaml.ScalarNode) else "").partition("=")
+            self._variable(entry, name, self._filled(entry, value) if separator else None)
 
     def _variable(self, node: yaml.Node, name: str, value: str | None) -> None:
         """One without a value has that of the environment of whoever starts it."""
@@ -207,8 +207,8 @@ class _Reader:
             if match is None:
                 self._wrong(entry, f"ports: {text or 'this'} is not one TCP port", "a load calls one TCP port")
             elif self.service.port not in {None, int(match[1])}:
-                what = f"ports: {match[1]} comes after {self.service.port}"
-                self._wrong(entry, what, "leave the port that the load calls")
+                problem = f"ports: {match[1]} comes after {self.service.port}"
+                self._wrong(entry, problem, "leave the port that the load calls")
             else:
                 self.service.port = int(match[1])
 
@@ -223,8 +223,8 @@ class _Reader:
                 source, target = ("", parts[0]) if len(parts) == 1 else (parts[0], parts[1])
                 host = source.startswith((".", "/", "~"))
             if host or not target.startswith("/"):
-                what = f"volumes: {source or target or 'this'} is of this host, which an instance does not see"
-                self._wrong(entry, what, "leave it out here, and put what it has under [start.files]")
+                problem = f"volumes: {source or target or 'this'} is of this host, which an instance does not see"
+                self._wrong(entry, problem, "leave it out here, and put what it has under [start.files]")
             else:
                 self.service.volumes.append(target)
 
@@ -245,10 +245,10 @@ class _Reader:
             return
         times = {}
         for key, default in (("start_period", 0.0), ("interval", INTERVAL_S)):
-            given = service.seconds(self._text(keys[key], key)) if key in keys else default
-            if given is None:
+            duration_s = service.seconds(self._text(keys[key], key)) if key in keys else default
+            if duration_s is None:
                 self._wrong(keys[key], f"healthcheck.{key} is no duration", "30s, 1m30s")
-            times[key] = given or 0.0
+            times[key] = duration_s or 0.0
         retries = self._text(keys["retries"], "retries") if "retries" in keys else str(RETRIES)
         if not retries.isdecimal():
             self._wrong(keys["retries"], "healthcheck.retries is no number", "3")

@@ -109,8 +109,8 @@ class _Reader:
         elif self._stage is None:
             self._wrong(line, f"{name} stands before FROM", "begin with FROM")
         elif name in _BUILDS:
-            what = f"{name} builds an image, and tare builds none"
-            self._stage.built.append(Mistake(line, what, _BUILD_FIRST))
+            problem = f"{name} builds an image, and tare builds none"
+            self._stage.built.append(Mistake(line, problem, _BUILD_FIRST))
         elif name in self._read:
             self._stage.service.lines.setdefault(_KEYS.get(name, name), line)
             self._read[name](self._stage.service, line, rest)
@@ -128,8 +128,8 @@ class _Reader:
         described.name = service.word_of(described.image.partition("@")[0].rpartition("/")[2].partition(":")[0])
         return described, sorted([*self._mistakes, *service.problems(described)], key=lambda mistake: mistake.line)
 
-    def _wrong(self, line: int, what: str, fix: str = "") -> None:
-        self._mistakes.append(Mistake(line, what, fix))
+    def _wrong(self, line: int, problem: str, fix: str = "") -> None:
+        self._mistakes.append(Mistake(line, problem, fix))
 
     def _from(self, line: int, rest: str) -> None:
         words = [word for word in rest.split() if not word.startswith("--")]
@@ -147,8 +147,8 @@ class _Reader:
     def _arg(self, line: int, rest: str) -> None:
         scope = self._arguments if self._stage is None else self._local
         for word in self._words(line, rest):
-            name, given, value = word.partition("=")
-            if given:
+            name, separator, value = word.partition("=")
+            if separator:
                 scope[name] = self._filled(line, value, scope)
             elif self._stage is not None and name in self._arguments:
                 scope[name] = self._arguments[name]
@@ -157,15 +157,17 @@ class _Reader:
         first, _, value = rest.partition(" ")
         pairs = [(first, value.strip())]
         if "=" in first:
-            pairs = [(name, given) for name, _, given in (word.partition("=") for word in self._words(line, rest))]
+            pairs = [
+                (name, assigned) for name, _, assigned in (word.partition("=") for word in self._words(line, rest))
+            ]
         before = dict(self._local)
         for name, text in pairs:
             filled, lacking = service.substituted(text, before)
             if lacking and self._built:
                 continue  # the image has it
             if lacking:
-                what = f"ENV {name}: {lacking} has no value here: the image that FROM names may have one"
-                self._wrong(line, what, _BUILD_FIRST)
+                problem = f"ENV {name}: {lacking} has no value here: the image that FROM names may have one"
+                self._wrong(line, problem, _BUILD_FIRST)
             described.env[name] = self._local[name] = filled
 
     def _workdir(self, described: Service, line: int, rest: str) -> None:
@@ -209,9 +211,9 @@ class _Reader:
     def _health(self, described: Service, line: int, rest: str) -> None:
         options: dict[str, str] = {}
         words = rest
-        while given := re.match(r"--([a-z-]+)=(\S+)\s+", words):
-            options[given[1]] = given[2]
-            words = words[given.end() :]
+        while option := re.match(r"--([a-z-]+)=(\S+)\s+", words):
+            options[option[1]] = option[2]
+            words = words[option.end() :]
         kind, _, command = words.partition(" ")
         if kind.upper() == "NONE":
             described.health = None

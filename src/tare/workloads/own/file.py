@@ -257,13 +257,13 @@ def examine(file: Path) -> tuple[Described | None, list[Mistake]]:
 def contents_of(file: Path, fix: str) -> bytes:
     """The bytes of a short file that its owner alone may write. Raises `UsageError` with this fix."""
     try:
-        seen = file.stat()
+        status = file.stat()
         # A pipe or a device may never end.
-        if not stat.S_ISREG(seen.st_mode) or seen.st_size > LONGEST:
+        if not stat.S_ISREG(status.st_mode) or status.st_size > LONGEST:
             raise UsageError(f"{file} is no file, or not a short one", fix=fix)
-        if seen.st_mode & stat.S_IWOTH:
-            what = f"{file} says what is run, on native as root, and everybody may write to it"
-            raise UsageError(what, fix=f"chmod o-w {file}")
+        if status.st_mode & stat.S_IWOTH:
+            problem = f"{file} says what is run, on native as root, and everybody may write to it"
+            raise UsageError(problem, fix=f"chmod o-w {file}")
         return file.read_bytes()
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}", fix=fix) from error
@@ -272,12 +272,12 @@ def contents_of(file: Path, fix: str) -> bytes:
 def _by_profile(lined: Lined) -> tuple[dict[str, Any], list[Mistake]]:
     """The values with the parameters sorted by profile: a value alone is that of both."""
     values = dict(lined.values)
-    given = values.pop("parameters", {})
-    if not isinstance(given, Mapping):
+    table = values.pop("parameters", {})
+    if not isinstance(table, Mapping):
         return values, [Mistake(lined.line(("parameters",)), "parameters: it is no table")]
     sorted_out: dict[str, dict[str, Any]] = {"quick": {}, "full": {}}
     mistakes = []
-    for name, value in given.items():
+    for name, value in table.items():
         pair = value if isinstance(value, Mapping) else {"quick": value, "full": value}
         wrong = _parameter_mistake(name, pair)
         if wrong:
@@ -312,8 +312,8 @@ def _places(lined: Lined) -> Iterator[Mistake]:
     for path, text in _filled(lined.values):
         for name in PLACE.findall(text):
             if name not in placeholders:
-                what = f"{_shown(path)}: nothing stands for {{{name}}}"
-                yield Mistake(lined.line(path), what, nearest(name, sorted(placeholders)))
+                problem = f"{_shown(path)}: nothing stands for {{{name}}}"
+                yield Mistake(lined.line(path), problem, nearest(name, sorted(placeholders)))
 
 
 def _filled(values: Mapping[str, Any]) -> Iterator[tuple[lines.Path, str]]:
@@ -338,18 +338,18 @@ def _between(contents: OwnFile, lined: Lined) -> Iterator[Mistake]:
     start, load_table = contents.start, contents.load
     if contents.source.image is None:
         if start.command is None:
-            what = "start.command: it is missing, and only an image says by itself how it is started"
-            yield Mistake(lined.line(("start",)), what, 'command = ["PROGRAM", "--port", "{port}"]')
+            problem = "start.command: it is missing, and only an image says by itself how it is started"
+            yield Mistake(lined.line(("start",)), problem, 'command = ["PROGRAM", "--port", "{port}"]')
         if start.arguments is not None:
             line = lined.line(("start", "arguments"))
             yield Mistake(line, "start.arguments: only an image has a program that they go to", "give all of command")
     texts = [*(start.command or ()), *(start.arguments or ()), *start.env.values(), *start.files.values()]
     if not any("{port}" in text for text in texts):
-        what = "start: nothing in it names {port}, and tare gives every instance a port of its own to listen on"
-        yield Mistake(lined.line(("start",)), what, "write {port} into command, arguments, env or files")
+        problem = "start: nothing in it names {port}, and tare gives every instance a port of its own to listen on"
+        yield Mistake(lined.line(("start",)), problem, "write {port} into command, arguments, env or files")
     if load_table.command is not None and not contents.metrics:
-        what = "metrics: there are none, and a load command's output says nothing by itself"
-        yield Mistake(lined.line(("load",)), what, '[metrics.rate] with regex, unit and better = "higher"')
+        problem = "metrics: there are none, and a load command's output says nothing by itself"
+        yield Mistake(lined.line(("load",)), problem, '[metrics.rate] with regex, unit and better = "higher"')
     if load_table.built_in is not None and (contents.metrics or contents.work):
         key = "metrics" if contents.metrics else "work"
         yield Mistake(lined.line((key,)), f"{key}: the built-in load has its own", f"leave {key} out")
@@ -369,8 +369,8 @@ def _mistake(details: Any, lined: Lined) -> Mistake:
     kind, message = details["type"], details["msg"].removeprefix("Value error, ")
     where = _shown(path)
     if kind == "extra_forbidden":
-        known = sorted(_known_keys(path[:-1]))
-        return Mistake(lined.line(path), f"{where}: there is no such key", nearest(str(path[-1]), known))
+        keys = sorted(_known_keys(path[:-1]))
+        return Mistake(lined.line(path), f"{where}: there is no such key", nearest(str(path[-1]), keys))
     if kind == "missing":
         return Mistake(lined.line(path[:-1]), f"{where}: it is missing", GUIDE)
     return Mistake(lined.line(path), f"{where}: {message[0].lower()}{message[1:]}" if where else message)

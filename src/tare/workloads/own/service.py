@@ -70,14 +70,14 @@ def problems(service: Service) -> list[Mistake]:
     """What of a service cannot be said in a file of ours."""
     mistakes = []
     if service.port is None:
-        what = "no port is named, and a load has to call one"
+        problem = "no port is named, and a load has to call one"
         mistakes.append(
-            Mistake(service.lines.get("image", 1), what, "EXPOSE PORT in a Dockerfile, ports in a compose file")
+            Mistake(service.lines.get("image", 1), problem, "EXPOSE PORT in a Dockerfile, ports in a compose file")
         )
     for key, text in service.texts:
         if braced := PLACE.search(text):
-            what = f"{braced[0]} would stand for something of tare's"
-            mistakes.append(Mistake(service.lines.get(key, 1), what, "another name, or capital letters"))
+            problem = f"{braced[0]} would stand for something of tare's"
+            mistakes.append(Mistake(service.lines.get(key, 1), problem, "another name, or capital letters"))
     return mistakes
 
 
@@ -196,11 +196,11 @@ def _page(command: Sequence[str], port: int) -> str | None:
         return None
     try:
         page = urlsplit(pages[0])
-        known = (page.port or 80) == port and _LOOPBACK.fullmatch(page.hostname or "")
+        from_itself = (page.port or 80) == port and _LOOPBACK.fullmatch(page.hostname or "")
     except ValueError:
         return None
     path = (page.path or "/") + (f"?{page.query}" if page.query else "")
-    return path if known and re.fullmatch(r"/[!-~]*", path) else None
+    return path if from_itself and re.fullmatch(r"/[!-~]*", path) else None
 
 
 def _ported(text: str, port: int) -> str:
@@ -233,12 +233,12 @@ def substituted(text: str, values: Mapping[str, str]) -> tuple[str, str]:
         if parts is None:
             lacking.append(match[0])
             return ""
-        given = values.get(parts[1])
-        if given is None or (parts[2] == ":-" and not given):
+        content = values.get(parts[1])
+        if content is None or (parts[2] == ":-" and not content):
             if parts[2] is None:
                 lacking.append(parts[1])
             return parts[3] or ""
-        return given
+        return content
 
     filled = _USE.sub(value, text)
     return filled, lacking[0] if lacking else ""

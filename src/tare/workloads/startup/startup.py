@@ -52,7 +52,7 @@ class Startup(StartWorkload):
     profiles: ClassVar[Mapping[str, Params]] = {"quick": {}, "full": {}}
 
     def read(self, marks: StartMarks) -> dict[str, float]:
-        seen = {
+        times_ns = {
             "command": marks.command_ns,
             "from-nothing": _sum(marks.made_ns, marks.command_ns),
             "first-byte": marks.first_byte_ns,
@@ -61,10 +61,10 @@ class Startup(StartWorkload):
             "answer": marks.answer_ns,
             "answer-from-nothing": _sum(marks.made_ns, marks.answer_ns),
         }
-        for name, value in seen.items():
+        for name, value in times_ns.items():
             if value is not None and value <= 0:
                 raise ParseError(f"the start's {name} came {-value} ns before the start")
-        figures = {name: value / 1e6 for name, value in seen.items() if value is not None}
+        figures = {name: value / 1e6 for name, value in times_ns.items() if value is not None}
         # A part below its clock's resolution is no figure: nothing can be a multiple of it.
         return figures | {name: value / 1e6 for name, value in marks.parts.items() if value > 0}
 

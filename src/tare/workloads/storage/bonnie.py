@@ -114,7 +114,7 @@ class BonnieTrajectory(Bonnie):
         reports = self._reports(params, results)
         figures = [_figures(report) for report in reports]
         series: dict[str, Sequence[float | None]] = {
-            metric.name: [each.get(metric.name) for each in figures] for metric in _METRICS
+            metric.name: [report_figures.get(metric.name) for report_figures in figures] for metric in _METRICS
         }
         series["iteration"] = [done.wall_ns / 1e9 for done in results]
         return Outcome({}, work=sum(_moved_mib(report, params) for report in reports), series=series)

@@ -103,8 +103,8 @@ class Dbench(RunWorkload):
             raise UnsupportedError(f"clients of dbench come too late for its semaphore, in each of {STARTS} starts")
         reports = [dbench_report.read(done) for done in results]
         for clients, report in zip(CLIENTS, reports, strict=True):
-            asked = (LOAD, params["time_s"], clients, "-s" in self.options)
-            if (report.load, report.seconds, report.clients, report.sync) != asked:
+            settings = (LOAD, params["time_s"], clients, "-s" in self.options)
+            if (report.load, report.seconds, report.clients, report.sync) != settings:
                 raise ParseError(f"dbench ran something else than was asked: {report}")
         samples = {f"clients-{report.clients}": report.rate for report in reports}
         samples |= {f"latency-{report.clients}": report.latency_ms for report in reports}

@@ -82,10 +82,10 @@ def _classified(text: str) -> list[tuple[str, re.Match[str]]]:
     classified: list[tuple[str, re.Match[str]]] = []
     for line in (line.strip() for line in text.splitlines() if line.strip()):
         matches = ((kind, pattern.fullmatch(line)) for kind, pattern in _LINES.items())
-        known = next(((kind, match) for kind, match in matches if match is not None), None)
-        if known is None:
+        kind_and_match = next(((kind, match) for kind, match in matches if match is not None), None)
+        if kind_and_match is None:
             raise ParseError(f"dbench printed a strange line: {line[:200]!r}")
-        classified.append(known)
+        classified.append(kind_and_match)
     if not classified:
         raise ParseError("dbench printed nothing")
     return classified

@@ -49,8 +49,8 @@ def argv(name: str, options: Mapping[str, str | int]) -> tuple[str, ...]:
         "percentile_list": ":".join(str(float(percentile)) for percentile in PERCENTILES),
         "disk_util": 0,
     }
-    given = [f"--{key}={value}" for key, value in {**fixed, **options}.items()]
-    return ("fio", "--output-format=json+", "--eta=never", f"--name={name}", *given)
+    arguments = [f"--{key}={value}" for key, value in {**fixed, **options}.items()]
+    return ("fio", "--output-format=json+", "--eta=never", f"--name={name}", *arguments)
 
 
 def layout(name: str, mib: int) -> Command:
@@ -140,9 +140,9 @@ def _check(figures: Figures) -> None:
 
 def _percentile(bins: list[tuple[int, int]], rank: float) -> int | None:
     """The middle of the bucket in which the latencies so far are at least ``rank`` (stat.c, calc_clat_percentiles)."""
-    seen = 0
+    cumulative = 0
     for middle, count in bins:
-        seen += count
-        if seen >= rank:
+        cumulative += count
+        if cumulative >= rank:
             return middle
     return None

@@ -49,8 +49,8 @@ class FioRandread(RunWorkload):
         direct = bool(params["direct"])
         if not direct:
             room = around.memory_bytes // 2**20 // CACHED_SHARE
-            what = f"is more than a quarter of the memory limit, which is {around.memory_bytes >> 20} MiB"
-            size = fio.fitting_mib(size, int(params["least_mib"]), room, what, "give instances more (--memory)")
+            problem = f"is more than a quarter of the memory limit, which is {around.memory_bytes >> 20} MiB"
+            size = fio.fitting_mib(size, int(params["least_mib"]), room, problem, "give instances more (--memory)")
         options: dict[str, str | int] = {
             "filename": FILE,
             "size": f"{size}m",

@@ -78,9 +78,9 @@ class SeqReadSizes(_SeqSizes):
     def plan(self, params: Params, around: Surroundings) -> RunPlan:
         least = int(params["least_mib"])
         room = around.memory_bytes // 2**20 // CACHED_SHARE
-        what = f"is more than a quarter of the memory limit, which is {around.memory_bytes >> 20} MiB"
+        problem = f"is more than a quarter of the memory limit, which is {around.memory_bytes >> 20} MiB"
         size = fio.disk_mib(int(params["size_mib"]), least, around)
-        size = fio.fitting_mib(size, least, room, what, "give instances more (--memory)")
+        size = fio.fitting_mib(size, least, room, problem, "give instances more (--memory)")
         options = {"filename": FILE, "size": f"{size}m", "ioengine": "psync", **self._asked()}
         return RunPlan(
             prepare=(fio.layout(FILE, size), fio.warm(FILE)),
