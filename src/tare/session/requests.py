@@ -201,9 +201,9 @@ class Execution(Pending):
         ``time_limit_s``, which leaves it running; without one, its own time limit (that the agent keeps) counts,
         and an agent that sends nothing for `GRACE_S` more has lost the session.
         """
-        asked = self._promise if time_limit_s is None else until(time_limit_s)
-        deadline = min(asked, self._promise)
-        self._line.pump_until(lambda: self.over, deadline, f"to {self.what}", fatal=asked >= self._promise)
+        wait_until = self._promise if time_limit_s is None else until(time_limit_s)
+        deadline = min(wait_until, self._promise)
+        self._line.pump_until(lambda: self.over, deadline, f"to {self.what}", fatal=wait_until >= self._promise)
         return self.result()
 
     def result(self) -> ExecResult:
@@ -230,8 +230,8 @@ class Execution(Pending):
             return place >= 0
 
         deadline = min(until(time_limit_s), self._promise)
-        what = f"to {self.what} until it says {shown(pattern)}"
-        self._line.pump_until(lambda: has_pattern() or self.over, deadline, what, fatal=False)
+        awaited = f"to {self.what} until it says {shown(pattern)}"
+        self._line.pump_until(lambda: has_pattern() or self.over, deadline, awaited, fatal=False)
         self.check()
         if pattern not in output:
             output_end = shown((self.stderr or self.stdout)[-200:])

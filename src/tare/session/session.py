@@ -369,9 +369,9 @@ class Session:
         if self.dead is not None:
             raise type(self.dead)(self.dead.what, fix=self.dead.fix)
 
-    def _fail(self, what: str, fix: str | None = None, *, with_seen: bool = False) -> NoReturn:
+    def _fail(self, message: str, fix: str | None = None, *, with_seen: bool = False) -> NoReturn:
         if self.dead is None:
-            self.dead = SessionError(what + self._last_bytes() if with_seen else what, fix=fix)
+            self.dead = SessionError(message + self._last_bytes() if with_seen else message, fix=fix)
         raise self.dead
 
     def _time_out(self, awaited: str, waited_s: float, *, fatal: bool) -> NoReturn:
@@ -392,5 +392,5 @@ def _encoded(message: messages.Message) -> bytes:
 
 
 def _other_version(version: int | None) -> SessionError:
-    what = f"the agent speaks version {version} of the protocol, not {messages.PROTOCOL}"
-    return SessionError(what, fix="build the image again, so that its agent is that of this tare")
+    message = f"the agent speaks version {version} of the protocol, not {messages.PROTOCOL}"
+    return SessionError(message, fix="build the image again, so that its agent is that of this tare")

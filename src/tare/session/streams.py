@@ -119,7 +119,7 @@ def _send(fd: int, write: Callable[[memoryview | bytes], int], data: bytes, dead
             poll = select.poll()
             poll.register(fd, select.POLLOUT)
             if now >= deadline or not poll.poll((deadline - now) * 1000):
-                what = f"the sandbox did not take what was sent to it within {max(0.0, deadline - began):.3g} s"
-                raise SessionError(what) from None
+                message = f"the sandbox did not take what was sent to it within {max(0.0, deadline - began):.3g} s"
+                raise SessionError(message) from None
         except OSError as error:
             raise SessionError(f"the sandbox takes nothing any more ({error.strerror})") from error
