@@ -137,8 +137,8 @@ def image_for(workloads: Iterable[Workload], progress: Progress, *, bare: bool =
     image = build.ensure(build.agent_path(), progress=progress, layers=layers)
     sources = {workload.name: workload.source for workload in chosen if workload.source is not None}
     if len(sources) > 1:
-        what = f"{' and '.join(sources)} bring an image each, and all instances of a campaign run one"
-        raise ImageError(what, fix="run them in a campaign each")
+        problem = f"{' and '.join(sources)} bring an image each, and all instances of a campaign run one"
+        raise ImageError(problem, fix="run them in a campaign each")
     for source in sources.values():
         image = own.ensure(source, build.agent_path(), image, progress)
     for workload in chosen:

@@ -101,8 +101,10 @@ class BlockRunner:
         """On a full disk all trials to come would fail; between blocks nothing of an instance's is on it."""
         work = self.launcher.work
         if self.outages.disk_full or roots.full(work) is not None:
-            what = f"the disk of {work} is full: the campaign ends before its next block, and what was measured is kept"
-            raise HostError(what, fix=f"free {volumes.MIN_FREE >> 30} GiB there, and inodes (df -i)")
+            message = (
+                f"the disk of {work} is full: the campaign ends before its next block, and what was measured is kept"
+            )
+            raise HostError(message, fix=f"free {volumes.MIN_FREE >> 30} GiB there, and inodes (df -i)")
 
     def _stop_all(self) -> None:
         self.watcher.doing("stopping the block's instances")

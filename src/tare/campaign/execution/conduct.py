@@ -59,7 +59,7 @@ def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
     # Impossible requests are refused before anything is started.
     request.check()
     check_new_campaign(file)
-    asked = frozenset(() if request.offered else request.platforms)
+    named = frozenset(() if request.offered else request.platforms)
     jobs = make_jobs(_workloads(request.workloads), request.base or request.profile, request.params, request.margins)
     chosen = platforms_for(request.platforms, {job.workload.family for job in jobs})
     resources = resources_for(request)
@@ -72,22 +72,22 @@ def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
             chosen,
             lambda: host.image(job.workload for job in jobs),
             resources,
-            keep=lambda what, failed: failures.append((what, failed)),
-            check=lambda left_out: require_any(chosen, left_out) if asked else None,
+            keep=lambda step, failed: failures.append((step, failed)),
+            check=lambda left_out: require_any(chosen, left_out) if named else None,
             tune=request.tune,
             subnet=request.subnet,
             stand_ins=request.offered,
         )
         for left_out in prepared.left_out:
-            if left_out.platform in asked:
+            if left_out.platform in named:
                 watcher.fault(f"{left_out.platform} is left out: {left_out.reason}")
         plan, ready = _plan(request, prepared.ready, jobs, resources)
         everything_left_out = [*request.left_out, *prepared.left_out]
-        record = record_of(plan, ready, prepared.launcher.image, everything_left_out, asked, prepared.tuned)
+        record = record_of(plan, ready, prepared.launcher.image, everything_left_out, named, prepared.tuned)
         with create_store(file, record, trust.mark) as store:
             faults = Faults(store, watcher.fault)
-            for what, failed in failures:
-                faults.keep(what, failed)
+            for step, failed in failures:
+                faults.keep(step, failed)
             with closing(chosen, faults):
                 _run(plan, store, prepared, watcher)
 

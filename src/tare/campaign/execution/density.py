@@ -40,8 +40,13 @@ def probes(workload: ProbeDensity, params: Params, pool: InstancePool) -> ApartR
         slices = sliced_at_once(workload.inner, inner, pool.platform.name, pool.grow(count))
         for number, rates in sorted(by_round(slices, workload.metric).items()):
             samples += _samples(workload.figures(count, rates), number)
-    own, shared = _sum([sliced.cpu_ns for sliced in slices]), _most([sliced.daemon_cpu_ns for sliced in slices])
-    return ApartResult((*samples, *_cost(own, sum(sliced.work for sliced in slices))), cpu_ns=own, daemon_cpu_ns=shared)
+    cpu_ns, daemon_cpu_ns = (
+        _sum([sliced.cpu_ns for sliced in slices]),
+        _most([sliced.daemon_cpu_ns for sliced in slices]),
+    )
+    return ApartResult(
+        (*samples, *_cost(cpu_ns, sum(sliced.work for sliced in slices))), cpu_ns=cpu_ns, daemon_cpu_ns=daemon_cpu_ns
+    )
 
 
 def sliced_at_once(
@@ -91,13 +96,13 @@ def runs(workload: RunDensity, params: Params, pool: InstancePool, client: Clien
             return run_trial(workload.inner, inner, running_instances[number], client, gate.wait)
 
         measured = at_once(count, run_one)
-        each = [done.outcome.samples[workload.metric] for done in measured]
-        samples += _samples(workload.figures(count, each))
+        figures = [done.outcome.samples[workload.metric] for done in measured]
+        samples += _samples(workload.figures(count, figures))
         for number, done in enumerate(measured):
             outputs |= {f"{count} {number} {name}": printed for name, printed in outputs_of(done.results).items()}
-    own, shared = _sum([done.cpu_ns for done in measured]), _most([done.daemon_cpu_ns for done in measured])
-    cost = _cost(own, sum(done.outcome.work for done in measured))
-    return ApartResult((*samples, *cost), outputs, own, shared)
+    cpu_ns, daemon_cpu_ns = _sum([done.cpu_ns for done in measured]), _most([done.daemon_cpu_ns for done in measured])
+    cost = _cost(cpu_ns, sum(done.outcome.work for done in measured))
+    return ApartResult((*samples, *cost), outputs, cpu_ns, daemon_cpu_ns)
 
 
 def starts(workload: StartDensity, params: Params, pool: InstancePool) -> ApartResult:
@@ -108,8 +113,8 @@ def starts(workload: StartDensity, params: Params, pool: InstancePool) -> ApartR
         running_instances = pool.grow_at_once(count)
         began = [running.instance.started.monotonic_ns for running in running_instances]
         ended = [begun + running.command_ns for begun, running in zip(began, running_instances, strict=True)]
-        each = [running.command_ns / 1e6 for running in running_instances]
-        samples += _samples(workload.figures(count, each, (max(ended) - min(began)) / 1e6))
+        times_ms = [running.command_ns / 1e6 for running in running_instances]
+        samples += _samples(workload.figures(count, times_ms, (max(ended) - min(began)) / 1e6))
     return ApartResult(tuple(samples))
 
 
@@ -123,8 +128,8 @@ def weights(workload: WeightDensity, params: Params, pool: InstancePool) -> Apar
     for count in workload.counts(params):
         running_instances = pool.grow(count)
         time.sleep(cgroup.COUNTED_S)
-        each = tuple(running.measure_memory(idle=True) for running in running_instances)
-        loads.append(Load(each, counters.memory().available))
+        weights_now = tuple(running.measure_memory(idle=True) for running in running_instances)
+        loads.append(Load(weights_now, counters.memory().available))
     return ApartResult(_samples(workload.measure_memory(before, loads)))
 
 
@@ -138,8 +143,8 @@ def _cost(cpu_ns: int | None, work: float) -> tuple[Sample, ...]:
 
 def _sum(times: Sequence[int | None]) -> int | None:
     """The sum over instances; None when it is unknown for one of them."""
-    known = [time for time in times if time is not None]
-    return sum(known) if len(known) == len(times) else None
+    known_times = [time for time in times if time is not None]
+    return sum(known_times) if len(known_times) == len(times) else None
 
 
 def _most(times: Sequence[int | None]) -> int | None:

@@ -82,9 +82,9 @@ class Outages:
 
     def _leave_out(self, platform: Platform, why: Failed) -> None:
         fix = why.error.fix if isinstance(why.error, PlatformError) else None
-        what = f"{platform.name} is left out from here on: it does not start any more"
+        message = f"{platform.name} is left out from here on: it does not start any more"
         reason = why.error.what if isinstance(why.error, PlatformError) else why.reason
-        self.left_out[platform.name] = PlatformError(f"{what}: {reason}", fix=fix)
+        self.left_out[platform.name] = PlatformError(f"{message}: {reason}", fix=fix)
         self.faults.leave_out(str(self.left_out[platform.name]))
 
 

@@ -123,10 +123,10 @@ class Runner:
 
     def _taking_part(self, arms: Sequence[Arm]) -> tuple[Arm, ...]:
         """The arms of a pass whose platforms are not left out; none where they leave nothing to be compared."""
-        left = tuple(arm for arm in arms if arm.platform not in self._outages.left_out)
+        remaining = tuple(arm for arm in arms if arm.platform not in self._outages.left_out)
         baseline = self.plan.baseline.name
-        alone = all(arm.platform == baseline for arm in left) and any(arm.platform != baseline for arm in arms)
-        return () if alone else left
+        alone = all(arm.platform == baseline for arm in remaining) and any(arm.platform != baseline for arm in arms)
+        return () if alone else remaining
 
     def _planned(self, arms: Sequence[Arm]) -> dict[int, tuple[tuple[Arm, ...], tuple[str, ...]]]:
         """The arms and workloads of each block of a pass that is in the schedule already, in the plan's order."""
@@ -150,10 +150,10 @@ class Runner:
         if not self.plan.targets:
             return names
         self.watcher.doing("looking at the widths of the intervals")
-        known = self._interim.estimates.known(without=self._outages.left_out)
+        estimates = self._interim.estimates.known(without=self._outages.left_out)
         seconds = workload_seconds(self._interim.trials())
         margins = {job.workload.name: job.margin for job in self.plan.jobs}
-        missing = {name: known[name].missing(target, margins[name]) for name, target in self.plan.targets.items()}
+        missing = {name: estimates[name].missing(target, margins[name]) for name, target in self.plan.targets.items()}
         left_s = None if self.plan.budget_s is None else self.plan.budget_s - spent_s
         chosen = still_wanted(missing, seconds, left_s)
         return tuple(name for name in names if name in chosen)
@@ -169,10 +169,10 @@ class Runner:
         passes = self.plan.passes
         at = passes.index(arms)
         spent = sum(durations.values())
-        each = spent / len(durations) if durations else None
+        block_s = spent / len(durations) if durations else None
         if self.plan.blocks is not None:
             to_come = self.plan.blocks * (len(passes) - at) - block
-            left_s = None if each is None else each * to_come
+            left_s = None if block_s is None else block_s * to_come
             self.watcher.block(at * self.plan.blocks + block, spent, left_s, self._interim)
         else:
             budget = (self.plan.budget_s or 0.0) / len(passes)

@@ -64,8 +64,8 @@ class Measured:
         """What is known of `cpu_cost`, and of the client's CPU time: for a unit of work in ns, and in % of one CPU."""
         client = self.client_ns / self.outcome.work if self.client_ns and self.outcome.work > 0 else None
         busy = 100 * self.client_ns / self.loading_ns if self.client_ns and self.loading_ns else None
-        known = {CPU_COST: self.cpu_cost, CLIENT_COST: client, CLIENT_BUSY: busy}
-        return tuple(Sample(name, cost) for name, cost in known.items() if cost is not None)
+        by_name = {CPU_COST: self.cpu_cost, CLIENT_COST: client, CLIENT_BUSY: busy}
+        return tuple(Sample(name, cost) for name, cost in by_name.items() if cost is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,8 @@ def together(runs: Sequence[Measured]) -> Together:
 
 
 def _sum(times: Sequence[int | None]) -> int | None:
-    known = [time for time in times if time is not None]
-    return sum(known) if len(known) == len(times) else None
+    known_times = [time for time in times if time is not None]
+    return sum(known_times) if len(known_times) == len(times) else None
 
 
 def surroundings(running: RunningInstance) -> Surroundings:

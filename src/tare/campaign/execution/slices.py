@@ -224,8 +224,8 @@ class _Phase:
         running = self.running_instances[arm]
         fitted = self.workload.fitted(self.params, running.instance.spec.resources.memory_bytes)
         probe_params = self.workload.probe_params(fitted)
-        more = self.extra.get(arm.platform, {})
-        sent = {**probe_params, **more}
+        extra_params = self.extra.get(arm.platform, {})
+        sent = {**probe_params, **extra_params}
         probe = running.session.probe(self.workload.probe, sent, self.warmup_ns, pinned=self.pinned)
         probe.wait_ready(time_limit_s=WARM_LIMIT_S + self.warmup_ns / 1e9)
         # After the warm-up: the clock is read while nothing else runs on the instance's CPUs.
@@ -379,9 +379,9 @@ def read_result(
         facts.append(SliceFacts(turn.round, turn.position, start_ns, wall_ns, cpu, share.daemon_cpu_ns, late_ns))
     if not samples:
         raise ParseError(f"none of its {len(shares)} slices had time for all of its parts")
-    own, shared = _total(share.cpu_ns for share in shares), _total(share.daemon_cpu_ns for share in shares)
+    cpu_ns, daemon_cpu_ns = _total(share.cpu_ns for share in shares), _total(share.daemon_cpu_ns for share in shares)
     work = sum(part.work for done in result.slices for part in done.parts.values()) / workload.work_scale
-    return Sliced(checked(workload, samples), tuple(facts), own, shared, work)
+    return Sliced(checked(workload, samples), tuple(facts), cpu_ns, daemon_cpu_ns, work)
 
 
 def _missed(done: ProbeSlice, slice_ns: int) -> bool:
@@ -401,5 +401,5 @@ def spent(before: int | None, after: int | None) -> int | None:
 
 
 def _total(times: Iterable[int | None]) -> int | None:
-    known = [time for time in times if time is not None]
-    return sum(known) if known else None
+    known_times = [time for time in times if time is not None]
+    return sum(known_times) if known_times else None

@@ -33,8 +33,8 @@ def split(workload: SplitWorkload, params: Params, pool: InstancePool, client: C
         ended: list[int | None] = []
         measured = run(lambda: began.extend(_cpu_ns(behind)), lambda: ended.extend(_cpu_ns(behind)))
         used = [measured.cpu_ns, *(spent(*times) for times in zip(began, ended, strict=True))]
-    known = [cpu_ns for cpu_ns in used if cpu_ns is not None]
-    whole = dataclasses.replace(measured, cpu_ns=sum(known) if len(known) == len(used) else None)
+    known_times = [cpu_ns for cpu_ns in used if cpu_ns is not None]
+    whole = dataclasses.replace(measured, cpu_ns=sum(known_times) if len(known_times) == len(used) else None)
     figures = (*whole.samples, *whole.costs)
     return ApartResult(figures, outputs_of(whole.results), whole.cpu_ns, whole.daemon_cpu_ns)
 

@@ -66,8 +66,8 @@ def orders(store: Store) -> Iterator[str]:
         yield f"workload {job.workload.name}: {params}{_commands(job)}"
     length = f"{record.blocks} blocks" if record.blocks is not None else f"{record.time_budget_s or 0:g} s"
     yield f"length: {length}, of {len(record.arms)} instances each; {len(store.done())} trials are done"
-    own = sum(platform == record.baseline for platform, _ in record.arms)
-    yield f"as root on this host, in no sandbox: all of {record.baseline}, {own} of these instances"
+    baseline_count = sum(platform == record.baseline for platform, _ in record.arms)
+    yield f"as root on this host, in no sandbox: all of {record.baseline}, {baseline_count} of these instances"
     if record.tuning is not None:
         yield "settings of this host are changed meanwhile (--tune)"
 

@@ -112,7 +112,7 @@ class DiskWatch:
         limit = volumes.most(limit, BLAMELESS)  # where others have left less than that
         tenant = Tenant(space, group, limit, {place})
         with self._lock:
-            self._tenants = [known for known in self._tenants if known.space.folder.exists()] + [
+            self._tenants = [earlier for earlier in self._tenants if earlier.space.folder.exists()] + [
                 tenant
             ]  # others are stopped
             self._expect(place, limit)
@@ -177,7 +177,7 @@ def _largest(counted: dict[Tenant, Room | None], now: Room, reserve: Room) -> li
 
 
 def _why(taken: Room | None, limit: Room, free: Room | None) -> str:
-    had = "more files than can be counted" if taken is None else str(taken)
+    amount = "more files than can be counted" if taken is None else str(taken)
     if free is not None:
-        return f"the host's disk was nearly full ({free} left), and this instance had taken most of all: {had}"
-    return f"the instance took more of the host's disk than it may: {had}, of {limit}"
+        return f"the host's disk was nearly full ({free} left), and this instance had taken most of all: {amount}"
+    return f"the instance took more of the host's disk than it may: {amount}, of {limit}"

@@ -187,11 +187,11 @@ class InstanceLauncher:
                     error.what, error.fix = f"the disk is full: {error.what}", full
                 with contextlib.suppress(HostError):  # what cannot be removed is recorded (`host.unremoved`)
                     cleanup.release()
-                what = f"{error.what}; its console ends: {console_end}" if console_end else error.what
+                message = f"{error.what}; its console ends: {console_end}" if console_end else error.what
                 if full is not None and overdone is None:  # others have filled it
-                    raise DiskFullError(what, fix=error.fix, console=last) from error
+                    raise DiskFullError(message, fix=error.fix, console=last) from error
                 if console_end:
-                    raise PlatformError(what, fix=error.fix, console=last) from error
+                    raise PlatformError(message, fix=error.fix, console=last) from error
                 raise
             except BaseException:
                 with contextlib.suppress(HostError):
@@ -242,9 +242,9 @@ class InstanceLauncher:
             command_ns = time.monotonic_ns() - instance.started.monotonic_ns
             if first.code != 0:
                 raise PlatformError(f"`true` in {platform.name} ended with {first.code}")
-            seen = None
+            start_marks = None
             if measured:
-                seen = marks(instance, session, self.datagram, token, command_ns, own_kernel=platform.own_kernel)
+                start_marks = marks(instance, session, self.datagram, token, command_ns, own_kernel=platform.own_kernel)
             self.network.pin(name)  # before any program of a workload runs in it
             if instance.settle is not None:
                 instance.settle()
@@ -254,7 +254,14 @@ class InstanceLauncher:
             raise
         reachable = spec.published or not platform.publishes
         return RunningInstance(
-            arm, instance, session, cleanup, seen, command_ns, reachable=reachable, no_direct_io=platform.no_direct_io
+            arm,
+            instance,
+            session,
+            cleanup,
+            start_marks,
+            command_ns,
+            reachable=reachable,
+            no_direct_io=platform.no_direct_io,
         )
 
     def _start_without_agent(
@@ -270,20 +277,22 @@ class InstanceLauncher:
                 raise PlatformError(f"{platform.name} ended before it answered", fix="see what its console says")
             if answered is None:
                 silent = ", ".join(map(str, instance.answer.silent()))
-                what = f"{platform.name} does not answer {silent} within {stretched(limit_s):.0f} s"
-                raise PlatformError(what, fix="see what its console says, and that it takes the address it is given")
+                message = f"{platform.name} does not answer {silent} within {stretched(limit_s):.0f} s"
+                raise PlatformError(message, fix="see what its console says, and that it takes the address it is given")
             self.network.pin(instance.spec.id)
             self.disk.started(tenant, session)
         except BaseException:
             instance.abandon()
             raise
-        seen = marks_from_outside(instance, answered) if measured else None
-        return RunningInstance(arm, instance, session, cleanup, seen, answered - instance.started.monotonic_ns)
+        start_marks = marks_from_outside(instance, answered) if measured else None
+        return RunningInstance(arm, instance, session, cleanup, start_marks, answered - instance.started.monotonic_ns)
 
     def _check(self, session: Session, platform: Platform) -> None:
-        seen = (session.hello.image or "").strip()
-        if platform.same_bits and seen != self.image.hash:
-            raise PlatformError(f"{platform.name} runs other bits: image {seen or 'unknown'}, not {self.image.hash}")
+        image_hash = (session.hello.image or "").strip()
+        if platform.same_bits and image_hash != self.image.hash:
+            raise PlatformError(
+                f"{platform.name} runs other bits: image {image_hash or 'unknown'}, not {self.image.hash}"
+            )
 
 
 def _out_of_memory(kills: int, limit_bytes: int) -> str:

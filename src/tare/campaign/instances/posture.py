@@ -28,9 +28,9 @@ def facts(platform: Platform, running: RunningInstance) -> dict[str, Any]:
         except Refused:  # an application's own image need not have a shell
             printed = b""
         shown = posture.parse_shown(printed.decode(errors="replace"))
-        own = {path.removeprefix("/proc/self/"): text for path, text in shown.items()}
-        if own:
-            by_name[INSIDE] = posture.of_files(own, name)
+        files = {path.removeprefix("/proc/self/"): text for path, text in shown.items()}
+        if files:
+            by_name[INSIDE] = posture.of_files(files, name)
         mitigations = {
             Path(path).name: text for path, text in shown.items() if path.startswith(f"{posture.MITIGATIONS}/") and text
         }

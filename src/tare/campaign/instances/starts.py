@@ -88,15 +88,15 @@ def parts(first_byte_ns: int, hello: Greeting, *, own_kernel: bool) -> dict[str,
     are longer than the whole.
     """
     agent = hello.clock_ns - hello.began_ns
-    seen = {"agent": agent}
+    durations = {"agent": agent}
     booted = 0
     if own_kernel:
         booted = hello.uptime_ns
         userspace = hello.userspace_ns
-        seen["kernel"] = booted if userspace is None else userspace
+        durations["kernel"] = booted if userspace is None else userspace
         if userspace is not None:
-            seen["userspace"] = booted - userspace
+            durations["userspace"] = booted - userspace
     runtime = first_byte_ns - booted - agent
-    if runtime < 0 or any(part < 0 for part in seen.values()):
+    if runtime < 0 or any(part < 0 for part in durations.values()):
         return {}
-    return {"runtime": runtime, **seen}
+    return {"runtime": runtime, **durations}

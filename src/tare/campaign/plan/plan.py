@@ -182,8 +182,8 @@ def make_jobs(
         names = (workload.name, workload.family.value, "")
         margin = next((own_margins[name] for name in names if name in own_margins), None)
         jobs.append(job_of(workload, {**workload.profiles[profile], **own_params.get(workload.name, {})}, margin))
-    known = {"", *(workload.name for workload in workloads), *(family.value for family in Family)}
-    for name in own_margins.keys() - known:
+    valid_names = {"", *(workload.name for workload in workloads), *(family.value for family in Family)}
+    for name in own_margins.keys() - valid_names:
         raise UsageError(
             f"no margin can be given for {name!r}", fix="name a workload of the campaign, or a family: cpu"
         )
@@ -202,8 +202,8 @@ def how_long(profile: str, blocks: int | None, budget_s: float | None, own: Prof
     ``own``: the length of a profile that is a study's.
     """
     if own is None and profile not in PROFILES:
-        known = [*PROFILES, *PRESETS, *literature.names()]
-        raise UsageError(f"there is no profile {profile!r}", fix=f"use one of {', '.join(known)}")
+        profiles = [*PROFILES, *PRESETS, *literature.names()]
+        raise UsageError(f"there is no profile {profile!r}", fix=f"use one of {', '.join(profiles)}")
     if blocks is not None and blocks < 1:
         raise UsageError(f"{blocks} blocks cannot be run", fix="give at least 1; 10 or more make good intervals")
     if budget_s is not None and budget_s <= 0:

@@ -98,8 +98,8 @@ def check_resources(cpus: Sequence[int], memory_bytes: int) -> None:
 def check_quota(quota: float | None, cpus: int) -> None:
     """Raise `UsageError` for a quota that the kernel does not take, or that is more than the CPUs have."""
     if quota is not None and not MIN_QUOTA <= quota <= cpus:
-        what = f"instances cannot have {quota:g} CPUs' worth of time"
-        raise UsageError(what, fix=f"give --cpu-quota between {MIN_QUOTA:g} and {cpus}")
+        problem = f"instances cannot have {quota:g} CPUs' worth of time"
+        raise UsageError(problem, fix=f"give --cpu-quota between {MIN_QUOTA:g} and {cpus}")
 
 
 def check_memory(memory_bytes: int) -> None:

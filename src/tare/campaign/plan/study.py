@@ -28,9 +28,9 @@ def ordered(request: CampaignRequest, scale: Scale | None = None, design: Design
     """
     if request.profile not in literature.names():
         if scale is not None:
-            some = literature.names()[0]
+            example = literature.names()[0]
             raise UsageError(
-                f"the profile {request.profile} has no scales", fix=f"leave --scale out, or give --profile {some}"
+                f"the profile {request.profile} has no scales", fix=f"leave --scale out, or give --profile {example}"
             )
         request = replace(request, design=design or request.design)
         preset = PRESETS.get(request.profile)
