@@ -147,8 +147,8 @@ class BlackBox(Platform):
         _check_fits(box, spec)
         with self._lock if box.ip is not None else contextlib.nullcontext():
             if self._fixed is not None and self._fixed.fileno() >= 0:
-                what = f"{self.name} has one address, its own {box.ip}, and an instance with it runs"
-                raise PlatformError(what, fix="hand on {ip}, or dhcp = true, where several are to run at once")
+                message = f"{self.name} has one address, its own {box.ip}, and an instance with it runs"
+                raise PlatformError(message, fix="hand on {ip}, or dhcp = true, where several are to run at once")
             setup, address = _plug(box, spec, cleanup)
             daemons = (spec.network.serve_dhcp(cleanup, setup.mac),) if box.dhcp else ()
             monitor = MONITORS[box.vmm]
@@ -182,15 +182,15 @@ def _services(box: Box, address: Address, spec: LaunchSpec) -> list[Service]:
 
 def _check_fits(box: Box, spec: LaunchSpec) -> None:
     """Raises `PlatformError` when the box takes more than an instance gets."""
-    own = MONITORS[box.vmm].own_bytes
-    room = (spec.resources.memory_bytes - own) >> 20
+    monitor_bytes = MONITORS[box.vmm].own_bytes
+    room = (spec.resources.memory_bytes - monitor_bytes) >> 20
     if box.memory > room:
-        needed = box.memory + (own >> 20)
-        what = f"memory: the box takes {box.memory} MiB, and {room} MiB are left beside the monitor"
-        raise PlatformError(what, fix=f"give --memory {needed}, or less in the box's file")
+        needed = box.memory + (monitor_bytes >> 20)
+        message = f"memory: the box takes {box.memory} MiB, and {room} MiB are left beside the monitor"
+        raise PlatformError(message, fix=f"give --memory {needed}, or less in the box's file")
     if box.cpus > len(spec.resources.cpus):
-        what = f"cpus: the box takes {box.cpus} processors, and instances get {len(spec.resources.cpus)}"
-        raise PlatformError(what, fix="give more with --cpus, or less in the box's file")
+        message = f"cpus: the box takes {box.cpus} processors, and instances get {len(spec.resources.cpus)}"
+        raise PlatformError(message, fix="give more with --cpus, or less in the box's file")
 
 
 def _plug(box: Box, spec: LaunchSpec, cleanup: CleanupStack) -> tuple[GuestSetup, Address]:
@@ -252,17 +252,17 @@ def _shown(answers: Answers) -> list[str]:
 
 def own_box(vmm: str) -> Box:
     """The guest of tare's own, for a monitor. Raises `ImageError` and `HostError` where it cannot be built."""
-    made = blackbox.ensure(vmm)
+    boot_files = blackbox.ensure(vmm)
     answers = boxfile.Answers(udp=blackbox.ECHO_PORT, tcp=blackbox.ECHO_PORT, http=blackbox.HTTP_PORT)
     words = [*KERNEL_WORDS[vmm], *(vm.clock_words(vm.accelerated(guest.ensure())[0]) if vmm == "qemu" else ())]
     cmdline = OWN_CMDLINE.format(words=" ".join(words))
     fields = {"vmm": vmm, "cmdline": cmdline, "memory": 128, "answers": answers}
-    return boxfile.Box.model_validate({**fields, "kernel": made.kernel, "initrd": made.initramfs})
+    return boxfile.Box.model_validate({**fields, "kernel": boot_files.kernel, "initrd": boot_files.initramfs})
 
 
 def _own(name: str, vmm: str, title: str, card: str = "") -> BlackBox:
-    what = f"black box: a tiny guest of tare's without shell or agent, {title}"
-    return BlackBox(name, what, f"client, {WAYS[vmm]}{card}", lambda: own_box(vmm))
+    description = f"black box: a tiny guest of tare's without shell or agent, {title}"
+    return BlackBox(name, description, f"client, {WAYS[vmm]}{card}", lambda: own_box(vmm))
 
 
 OWN = _own("blackbox", "qemu", "in QEMU", ", virtio-net-pci")

@@ -75,12 +75,12 @@ class CloudHypervisor(Platform):
         """Make TAP, disks and socket, and start the machine."""
         endpoint, tap = spec.network.new_tap(cleanup, spec.id)
         folder = spec.space.data
-        made = guest.ensure(KIND)
+        boot_files = guest.ensure(KIND)
         machine = MicroVm(
             cpus=len(spec.resources.cpus),
             memory_bytes=spec.resources.memory_bytes,
-            kernel=str(made.kernel),
-            initramfs=str(made.initramfs),
+            kernel=str(boot_files.kernel),
+            initramfs=str(boot_files.initramfs),
             root=str(vm.copied(vm.root_disk(spec.image), folder / "root.ext4")),
             data=str(vm.data_volume(folder)),
             socket=str(folder / "v"),

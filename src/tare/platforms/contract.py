@@ -142,14 +142,20 @@ def launched(platform: Platform, spec: LaunchSpec, cleanup: CleanupStack) -> Ins
 
 def observed(platform: Platform, instance: Instance, read: Callable[[str], str]) -> Observed:
     """The result of `Platform.observed`. Raises `TypeError` where it is none, and what the method raises."""
-    seen = _require(platform, platform.observed(instance, read), Observed, "observed")
-    texts = [seen.disk_cache, seen.network_path, *seen.remarks.values(), *seen.facts, *seen.facts.values()]
-    if not _all_texts(texts) or not set(seen.remarks) <= set(Family):
+    observation = _require(platform, platform.observed(instance, read), Observed, "observed")
+    texts = [
+        observation.disk_cache,
+        observation.network_path,
+        *observation.remarks.values(),
+        *observation.facts,
+        *observation.facts.values(),
+    ]
+    if not _all_texts(texts) or not set(observation.remarks) <= set(Family):
         raise TypeError(f"the observed of {platform.name} gave something else than texts, by families of workloads")
-    return seen
+    return observation
 
 
-def _require(platform: Platform, given: object, kind: type[T], method: str) -> T:
-    if not isinstance(given, kind):
-        raise TypeError(f"the {method} of {platform.name} gave {type(given).__name__}, and not {kind.__name__}")
-    return given
+def _require(platform: Platform, value: object, kind: type[T], method: str) -> T:
+    if not isinstance(value, kind):
+        raise TypeError(f"the {method} of {platform.name} gave {type(value).__name__}, and not {kind.__name__}")
+    return value

@@ -118,8 +118,8 @@ class Docker(Platform):
         if runtime is None:
             words = " ".join([self._program, *(f"--{name}={value}" for name, value in self._options.items())])
             settings = "/etc/docker/daemon.json"
-            others = [known for known in engine.runtimes(info) if known.program == self._program == "runsc"]
-            has = ", ".join(f"{known}, which traps system calls by {_trap(known)}" for known in others)
+            others = [other for other in engine.runtimes(info) if other.program == self._program == "runsc"]
+            has = ", ".join(f"{other}, which traps system calls by {_trap(other)}" for other in others)
             return Availability(
                 False,
                 reason=f"the Docker daemon has no runtime that is {words}{f'; it has {has}' if has else ''}",
@@ -168,7 +168,7 @@ class Docker(Platform):
         if mapped is not None:
             os.chown(spec.space.data, *mapped)
         with _sdk_errors():
-            made = api.create_container(
+            response = api.create_container(
                 _tag(spec.image),
                 spec.agent_argv(),
                 name=f"tare-{spec.id}",
@@ -179,21 +179,21 @@ class Docker(Platform):
                 use_config_proxy=False,  # a proxy of the user's is not for sandboxes
             )
             started = spec.begin()
-            stream = AttachedStream(api.attach_socket(made["Id"], {"stdin": 1, "stdout": 1, "stream": 1}))
+            stream = AttachedStream(api.attach_socket(response["Id"], {"stdin": 1, "stdout": 1, "stream": 1}))
             first_byte = FirstByte(stream.fileno())
             with contextlib.ExitStack() as on_failure:
                 on_failure.callback(stream.close)
                 on_failure.callback(first_byte.wait, 0)
-                api.start(made["Id"])
-                seen = api.inspect_container(made["Id"])
+                api.start(response["Id"])
+                facts = api.inspect_container(response["Id"])
                 on_failure.pop_all()
-        address = self._address(spec, engine.address(seen))
+        address = self._address(spec, engine.address(facts))
         ping = Ping(address.ping) if spec.measured and address.ping else None
         instance = Instance(spec, stream, started, address, first_byte, ping, daemons=daemon_groups())
 
         def settle() -> None:
-            cleanup.learn(container, removers.of_docker(made["Id"], *engine.leftovers(seen)))
-            helpers.adopt(spec.group, lambda argv: helps(argv, made["Id"], address.port))
+            cleanup.learn(container, removers.of_docker(response["Id"], *engine.leftovers(facts)))
+            helpers.adopt(spec.group, lambda argv: helps(argv, response["Id"], address.port))
             if address.ping is not None:
                 instance.address = replace(address, unpinged=self._unpinged(address.ping))
 
@@ -219,23 +219,23 @@ class Docker(Platform):
         """What a sandbox of gVisor's shows of itself; of other runtimes what is declared."""
         if self._program != "runsc":
             return super().observed(instance, read)
-        seen = gvisor.seen(self, instance, read)
+        observation = gvisor.seen(self, instance, read)
         # What traps by ptrace by default has no word of it in its command lines.
-        return replace(seen, remarks={}) if "platform" in self._options else seen
+        return replace(observation, remarks={}) if "platform" in self._options else observation
 
-    def _address(self, spec: LaunchSpec, own: str) -> Address:
+    def _address(self, spec: LaunchSpec, ip: str) -> Address:
         if self._network == "none":
             return Address.nowhere(spec)
         return (
-            Address.on_host(spec) if self._network == "host" else Address(spec.network.host, spec.port, spec.port, own)
+            Address.on_host(spec) if self._network == "host" else Address(spec.network.host, spec.port, spec.port, ip)
         )
 
-    def _unpinged(self, own: str) -> str:
+    def _unpinged(self, ip: str) -> str:
         """Why the client's pings of a container's own address get no answer; "" where they do. Tried once."""
         if self._is_pinged is None:
             deadline = until(PING_LIMIT_S)
             with passage.socket_in(CLIENT_NAMESPACE, *ECHO) as echo:
-                self._is_pinged = first_reply(echo, own, lambda: time.monotonic() > deadline)
+                self._is_pinged = first_reply(echo, ip, lambda: time.monotonic() > deadline)
         return "" if self._is_pinged else engine.unpinged(self._facts())
 
     def close(self) -> None:

@@ -110,12 +110,12 @@ class Firecracker(Platform):
         """Make TAP, disks and sockets, and start the machine."""
         endpoint, tap = spec.network.new_tap(cleanup, spec.id)
         place = self._place(spec)
-        made = guest.ensure(KIND)
+        boot_files = guest.ensure(KIND)
         machine = MicroVm(
             cpus=len(spec.resources.cpus),
             memory_bytes=spec.resources.memory_bytes,
-            kernel=place.bring(made.kernel),
-            initramfs=place.bring(made.initramfs),
+            kernel=place.bring(boot_files.kernel),
+            initramfs=place.bring(boot_files.initramfs),
             root=place.seen(_root(spec, place)),
             data=place.seen(_owned(vm.data_volume(place.folder), self._jailed)),
             socket=place.seen(place.folder / "v"),
@@ -260,13 +260,13 @@ def tried(kind: str, complaint_of: Callable[[guest.Guest], str], lab: str) -> Av
     if lacking is not None:
         return Availability(False, reason=lacking.what, fix=lacking.fix or "")
     try:
-        made = guest.ensure(kind)
-        why = without_kvm() or explained(complaint_of(made))
+        boot_files = guest.ensure(kind)
+        why = without_kvm() or explained(complaint_of(boot_files))
     except (ImageError, HostError) as error:
         return Availability(False, reason=error.what, fix=error.fix or "")
     if why:
         return Availability(False, reason=why, fix=lab)
-    return Availability(True, details={"guest kernel": made.release})
+    return Availability(True, details={"guest kernel": boot_files.release})
 
 
 def without_kvm() -> str:

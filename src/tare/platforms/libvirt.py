@@ -130,11 +130,11 @@ class Libvirt(Platform):
         return Instance(spec, pending.stream, pending.started, address, pending.first_byte, ping, daemons=daemon.groups)
 
     def _forget_ended(self, daemon: libvirtd.LibvirtDaemon) -> PlatformError:
-        what = f"{daemon.ended()} in the middle of its work"
+        message = f"{daemon.ended()} in the middle of its work"
         self._libvirtd = None
         with contextlib.suppress(HostError):  # what stays is noted (`host.unremoved`)
             daemon.stop()
-        return PlatformError(what, fix="the next start has a new one; see the host's log for why it ended")
+        return PlatformError(message, fix="the next start has a new one; see the host's log for why it ended")
 
     def _refusal(self, daemon: libvirtd.LibvirtDaemon, stderr: bytes) -> PlatformError:
         with self._lock:
@@ -236,12 +236,12 @@ class LibvirtQemu(Libvirt):
         lacking = no_tun()
         if lacking is not None:
             raise lacking
-        made = guest.ensure()
-        why = "as it is called" if self._accel == "tcg" else vm.need_kvm(made, self.stand_in)
+        boot_files = guest.ensure()
+        why = "as it is called" if self._accel == "tcg" else vm.need_kvm(boot_files, self.stand_in)
         self._learn(daemon)
         details = {
             "accelerator": f"{self._accel}: {why}",
-            "guest kernel": made.release,
+            "guest kernel": boot_files.release,
             "disks": disk_io(self._cache).described(),
             "network back end": self._back_end(),
         }
@@ -256,13 +256,13 @@ class LibvirtQemu(Libvirt):
         """Let libvirt probe what QEMU can do before the first start, which would else have that in its time."""
         emulator = ["--emulatorbin", str(daemon.entrance)] if daemon.entrance else []
         words = [*emulator, "--machine", "q35", "--virttype", _kind(self._accel)]
-        asked = daemon.connection.ask("domcapabilities", *words, time_limit_s=PROBE_LIMIT_S)
-        if asked.code != 0:
-            raise self._refusal(daemon, asked.stderr)
+        answer = daemon.connection.ask("domcapabilities", *words, time_limit_s=PROBE_LIMIT_S)
+        if answer.code != 0:
+            raise self._refusal(daemon, answer.stderr)
 
     def _launch(self, spec: LaunchSpec, cleanup: CleanupStack, daemon: libvirtd.LibvirtDaemon) -> Instance:
         endpoint, tap = spec.network.new_tap(cleanup, spec.id)
-        made = guest.ensure()
+        boot_files = guest.ensure()
         name, control = f"tare-{spec.id}", spec.space.folder / "control"
         words = [*vm.KERNEL_WORDS, *vm.clock_words(self._accel)]
         words += [f"tare.ip={endpoint.address}/{spec.network.prefix}"]
@@ -271,8 +271,8 @@ class LibvirtQemu(Libvirt):
             name=name,
             cpus=spec.resources.cpus,
             memory_bytes=spec.resources.memory_bytes,
-            kernel=made.kernel,
-            initramfs=made.initramfs,
+            kernel=boot_files.kernel,
+            initramfs=boot_files.initramfs,
             command_line=" ".join([*words, f"tare.gw={spec.network.host}", "--", *spec.agent_argv()[1:]]),
             root=overlay(vm.root_disk(spec.image), spec.space.folder),
             root_format="qcow2",

@@ -105,8 +105,8 @@ class Given(libvirtd.LibvirtDaemon):
 def family(seen: dict[int, ProcessInfo], name: str) -> list[int]:
     """The processes that libvirt started for a domain, and all that these started."""
     members = {pid for pid, process in seen.items() if runs_domain(process.argv, name)}
-    while more := {pid for pid, process in seen.items() if process.parent in members} - members:
-        members |= more
+    while children := {pid for pid, process in seen.items() if process.parent in members} - members:
+        members |= children
     return sorted(members)
 
 
@@ -192,7 +192,7 @@ class XenAt(Named):
 
     def _launch(self, spec: LaunchSpec, cleanup: CleanupStack, daemon: libvirtd.LibvirtDaemon) -> Instance:
         endpoint, link = spec.network.new_endpoint(cleanup, spec.id)
-        made = guest.ensure(xen.KIND)
+        boot_files = guest.ensure(xen.KIND)
         name = f"tare-{spec.id}"
         with spec.network.listener() as listener:
             words = ["console=hvc0", "quiet", "panic=-1", "tare.channel=network", "tare.disk=xvd"]
@@ -203,8 +203,8 @@ class XenAt(Named):
                 name=name,
                 cpus=spec.resources.cpus,
                 memory_bytes=spec.resources.memory_bytes,
-                kernel=made.kernel,
-                initramfs=made.initramfs,
+                kernel=boot_files.kernel,
+                initramfs=boot_files.initramfs,
                 command_line=" ".join(words),
                 root=Path(xen.loop_device(cleanup, xen.root(spec))),
                 root_format="phy",

@@ -50,8 +50,8 @@ class Nested(Qemu):
 
     def prepare(self, image: Image) -> Prepared:
         """The disks of a guest: image, or Docker's store with it, and system; and kernel and initramfs."""
-        made = guest.ensure()
-        files = [self._root(image), self._system(), made.kernel, made.initramfs]
+        boot_files = guest.ensure()
+        files = [self._root(image), self._system(), boot_files.kernel, boot_files.initramfs]
         form = "Docker's store" if self._inner.store else "ext4 file"
         return Prepared(
             f"{form}, guest's system, kernel and initramfs",
@@ -65,11 +65,11 @@ class Nested(Qemu):
             if processes.find(program) is None:
                 package = self._inner.packages.get(program, self._inner.packages[self._inner.program])
                 raise ImageError(f"{program} is not installed", fix=distribution.install(package))
-        asked = asked_version(self._inner.program)
-        finished = processes.run(asked, time_limit_s=5)
+        argv = asked_version(self._inner.program)
+        finished = processes.run(argv, time_limit_s=5)
         if finished.code != 0 or not finished.text.strip():
             package = self._inner.packages[self._inner.program]
-            raise ImageError(f"`{' '.join(asked)}` fails", fix=distribution.install(package, again=True))
+            raise ImageError(f"`{' '.join(argv)}` fails", fix=distribution.install(package, again=True))
         return finished.text.splitlines()[0].partition("version ")[2].partition(",")[0].strip()
 
     def _system(self) -> Path:
@@ -80,8 +80,8 @@ class Nested(Qemu):
             return super()._root(image)
         return nested_store.ensure(image, self._system(), self._kind.accel)
 
-    def _machine(self, spec: LaunchSpec, made: guest.Guest, plug: Plug) -> Machine:
-        machine = super()._machine(spec, made, plug)
+    def _machine(self, spec: LaunchSpec, boot_files: guest.Guest, plug: Plug) -> Machine:
+        machine = super()._machine(spec, boot_files, plug)
         order_file = spec.space.folder / "order"
         task = Task(spec.agent_argv(), spec.port, machine.cpus, machine.memory_bytes)
         order_file.write_bytes(padded(self._inner.order(task)))

@@ -36,13 +36,13 @@ TAKEN = (
 
 def traces(root: Path, name: str, group: str) -> list[HostResource]:
     """What a killed nspawn leaves below /run; its processes are ended before, or they would make it again."""
-    seen = root.stat()
+    facts = root.stat()
     export = NSPAWN / "unix-export" / name  # systemd 256 and later
     return [
         removers.folder(export),
         removers.mount(export),
         removers.folder(NSPAWN / "propagate" / name),
-        removers.file(NSPAWN / "locks" / f"inode-{seen.st_dev}:{seen.st_ino}"),
+        removers.file(NSPAWN / "locks" / f"inode-{facts.st_dev}:{facts.st_ino}"),
         removers.control_group(f"{group}/tool"),
     ]
 
@@ -130,8 +130,8 @@ class Nspawn(Platform):
         # In its user namespace nspawn could not mount a /proc itself where one of the host's is covered.
         mounted = roots.privileged_within(root) if self._users else roots.privileged_beneath_hosts_root(root)
         within = [*entered, *groups_as_hosts(), *mounted]
-        own = _give_streams if self._users else None
-        began = start(spec, [*argv, *spec.agent_argv()], within, in_every_hierarchy=True, own=own)
+        give_streams = _give_streams if self._users else None
+        began = start(spec, [*argv, *spec.agent_argv()], within, in_every_hierarchy=True, own=give_streams)
         address = Address.on_veth(spec, endpoint.address)
         return Instance(spec, began.stream, began.at, address, began.first_byte)
 

@@ -73,14 +73,14 @@ class Podman(Platform):
         another = genuine.other(_path(self._runtime) or self._runtime, self._runtime)
         if another is not None:
             return another
-        asked = processes.run([*runtimes.podman(), "info", "--format", FACTS], time_limit_s=10)
-        if asked.code != 0:
-            if b"NetworkBackend" in asked.stderr:  # the template asks for what that version has not
+        finished = processes.run([*runtimes.podman(), "info", "--format", FACTS], time_limit_s=10)
+        if finished.code != 0:
+            if b"NetworkBackend" in finished.stderr:  # the template asks for what that version has not
                 reason, fix = "podman is older than 4.0", "install podman 4.0 or newer"
             else:
                 reason, fix = "`podman info` fails", "see what `podman info` says"
             return Availability(False, reason=reason, fix=fix)
-        version, storage, backend, manager = asked.text.split()
+        version, storage, backend, manager = finished.text.split()
         why = complaint(self._command)
         if why:
             return Availability(False, reason=f"a trivial container fails: {why}", fix="see what `podman info` says")
@@ -155,8 +155,8 @@ class Podman(Platform):
         shown = gvisor.seen(self, instance, read) if self._runtime == "runsc" else super().observed(instance, read)
         if self._shares_network:
             return shown
-        asked = ["network", "inspect", "podman", "--format", "{{.NetworkInterface}}"]
-        bridge = processes.run([*runtimes.podman(), *asked], time_limit_s=10).text.strip()
+        arguments = ["network", "inspect", "podman", "--format", "{{.NetworkInterface}}"]
+        bridge = processes.run([*runtimes.podman(), *arguments], time_limit_s=10).text.strip()
         return replace(shown, network_path=shown.network_path.replace(BRIDGE, bridge or "its bridge"))
 
     def _network(self, spec: LaunchSpec) -> list[str]:

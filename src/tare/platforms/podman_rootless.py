@@ -208,11 +208,11 @@ class PodmanRootless(Platform):
             image_tag(spec.image),
             *spec.agent_argv(),
         ]
-        seen = {"home": home, "data": spec.space.data, "images": _store(account, spec.image)}
+        folders = {"home": home, "data": spec.space.data, "images": _store(account, spec.image)}
         warm = ["sh", "-ec", _WARM, image_tag(spec.image)]
         # All of it goes at once, before its folder does: podman, pause process, conmon, slirp4netns, ports.
         cleanup.own(removers.control_group(f"{spec.group.inner}/tool"))
-        began = start(spec, argv, [*_room(account, seen), *warm])
+        began = start(spec, argv, [*_room(account, folders), *warm])
         why = "its address is the host's, which answers before the start"
         address = Address(spec.network.host, spec.port, spec.port, None, why)
         return Instance(spec, began.stream, began.at, address, began.first_byte)
@@ -260,7 +260,7 @@ def existing(name: str) -> Account:
     return Account(name, entry.pw_uid, entry.pw_gid)
 
 
-def _room(account: Account, seen: Mapping[str, Path], going: Sequence[str] = ()) -> list[str]:
+def _room(account: Account, folders: Mapping[str, Path], going: Sequence[str] = ()) -> list[str]:
     """The command prefix that makes a room with these folders (`room.inside`) and then runs what follows."""
     hidden = surroundings(cgroup.hierarchies())
     names = str(_names(account)) if account.made_up else ""
@@ -276,7 +276,7 @@ def _room(account: Account, seen: Mapping[str, Path], going: Sequence[str] = ())
         _ENTER,
         "sh",
         *facts,
-        *room.named(seen),
+        *room.named(folders),
     ]
 
 

@@ -66,7 +66,7 @@ class Qemu(Platform):
         self.open_by_design = left_open.BY_NETWORK["bridge"] if without_tap else left_open.BY_BRIDGE
         if kind.shared:
             self.shares_data, self.disk_cache = True, virtiofs.CACHE
-            self.not_honoured = tuple(each for each in self.not_honoured if each != vm.OWN_VOLUME)
+            self.not_honoured = tuple(limit for limit in self.not_honoured if limit != vm.OWN_VOLUME)
         self._kind = kind
         self.stand_in = vm.emulated_name(name) if kind.accel == "kvm" else ""
 
@@ -82,17 +82,17 @@ class Qemu(Platform):
         version = processes.run([vm.PROGRAM, "--version"], time_limit_s=10).text.split("\n")[0]
         shown = version.removeprefix("QEMU emulator version ").split()[0]
         try:
-            made = self._guest()
+            boot_files = self._guest()
             beside_it = {"virtiofsd": virtiofs.located().version} if self._kind.shared else {}
             if self._kind.network == "passt":
                 beside_it["passt"] = passt.require(shown, *USER_NETWORK[1:])
-            why = "as it is called" if self._kind.accel == "tcg" else vm.need_kvm(made, self.stand_in)
+            why = "as it is called" if self._kind.accel == "tcg" else vm.need_kvm(boot_files, self.stand_in)
             disks = self._disks()
         except (ImageError, HostError) as error:
             return Availability(False, reason=error.what, fix=error.fix or "")
         details = {
             "accelerator": f"{self._kind.accel}: {why}",
-            "guest kernel": made.release,
+            "guest kernel": boot_files.release,
             "disks": disks.described(),
             "network back end": self._back_end(),
             **beside_it,
@@ -155,9 +155,9 @@ class Qemu(Platform):
             listener = _listening(ours, _share(spec)).fileno()
             return Helper(virtiofs.command(virtiofs.located(), spec.space.data, listener), listener)
         if self._kind.network == "passt":
-            own, machines = (ours.enter_context(end).fileno() for end in socket.socketpair())
-            words = passt.command(own, spec.network.host, spec.port, *USER_NETWORK[1:])
-            return Helper(words, own, machines)
+            passt_end, machine_end = (ours.enter_context(end).fileno() for end in socket.socketpair())
+            words = passt.command(passt_end, spec.network.host, spec.port, *USER_NETWORK[1:])
+            return Helper(words, passt_end, machine_end)
         return None
 
     def _plug(self, spec: LaunchSpec, cleanup: CleanupStack, helper: Helper | None) -> tuple[Plug, Address]:
@@ -176,14 +176,14 @@ class Qemu(Platform):
     def _root(self, image: Image) -> Path:
         return vm.root_disk(image)
 
-    def _machine(self, spec: LaunchSpec, made: guest.Guest, plug: Plug) -> Machine:
+    def _machine(self, spec: LaunchSpec, boot_files: guest.Guest, plug: Plug) -> Machine:
         return Machine(
             kind=self._kind.machine,
             accel=self._kind.accel,
             cpus=len(spec.resources.cpus),
             memory_bytes=spec.resources.memory_bytes,
-            kernel=made.kernel,
-            initramfs=made.initramfs,
+            kernel=boot_files.kernel,
+            initramfs=boot_files.initramfs,
             root=overlay(self._root(spec.image), spec.space.folder),
             data=None if self._kind.shared else vm.data_volume(spec.space.data),
             shared=_share(spec) if self._kind.shared else None,

@@ -86,15 +86,15 @@ def _of_name(name: str, registered: Mapping[str, Platform | _Family]) -> Platfor
     if isinstance(platform, Platform):
         return platform
     maker, argument = _maker(name, registered)
-    made = attempt(lambda: maker(argument))
-    if isinstance(made, Failed):
-        if isinstance(made.error, TareError):
-            raise made.error
-        raise PlatformError(f"{name} cannot be made: {made.reason}") from made.error
-    breaches = contract.problems(made) if isinstance(made, Platform) else ["is no tare.platforms.base.Platform"]
+    result = attempt(lambda: maker(argument))
+    if isinstance(result, Failed):
+        if isinstance(result.error, TareError):
+            raise result.error
+        raise PlatformError(f"{name} cannot be made: {result.reason}") from result.error
+    breaches = contract.problems(result) if isinstance(result, Platform) else ["is no tare.platforms.base.Platform"]
     if breaches:
         raise PlatformError(f"what makes {name} made something that {'; '.join(breaches)}", fix=_GUIDE)
-    return made
+    return result
 
 
 def _maker(name: str, registered: Mapping[str, Platform | _Family]) -> tuple[Callable[[str], Platform], str]:

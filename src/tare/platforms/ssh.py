@@ -134,8 +134,8 @@ class Facts:
                 image=values["image"] == "there",
             )
         except (KeyError, ValueError) as error:
-            seen = text.strip()[:200] if not header else f"no good {error}"
-            raise PlatformError(f"the remote host answers strangely: {seen or 'nothing'}", fix=FIX_LINUX) from error
+            problem = text.strip()[:200] if not header else f"no good {error}"
+            raise PlatformError(f"the remote host answers strangely: {problem or 'nothing'}", fix=FIX_LINUX) from error
 
 
 FIX_LINUX = "name a Linux host, with a plain shell as login shell"
@@ -222,15 +222,15 @@ class Ssh(Platform):
         poll = select.poll()
         poll.register(stream.fileno(), select.POLLIN)
         deadline = until(READY_LIMIT_S)
-        seen = b""
-        while not seen.endswith(b"tare-ready\n"):
+        output = b""
+        while not output.endswith(b"tare-ready\n"):
             if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
                 raise PlatformError(
                     f"{self.name} is not ready within {stretched(READY_LIMIT_S):.0f} s", fix=self._by_hand()
                 )
             data = stream.receive(4096)
-            seen += data or b""
-            if data == b"" or len(seen) > NOISE_CAP:
+            output += data or b""
+            if data == b"" or len(output) > NOISE_CAP:
                 stream.close()
                 raise explain(console.read(log).decode(errors="replace"), self._target)
 
@@ -244,8 +244,8 @@ class Ssh(Platform):
         except OSError:
             return Address(None, spec.port, spec.port, None, f"{host} has no IPv4 address")
         why = "it is the remote host's own address, which answers before the start"
-        seen = str(addresses[0][4][0])
-        return Address(seen, spec.port, spec.port, None, why, facts.client, early_ping=seen)
+        ip = str(addresses[0][4][0])
+        return Address(ip, spec.port, spec.port, None, why, facts.client, early_ping=ip)
 
     def _look(self, key: str) -> Facts:
         done = self._run("/bin/sh", "-s", "look", key or "none", stdin=_script(), limit_s=LOOK_LIMIT_S)
@@ -318,9 +318,9 @@ def explain(stderr: str, target: Target) -> PlatformError:
         (r"wrong fs type|unknown filesystem type|overlay",
          "it cannot mount an overlay", f"put {HOME} on a filesystem that can hold one (ext4, xfs)"),
     )  # fmt: skip
-    for pattern, what, fix in reasons:
+    for pattern, problem, fix in reasons:
         if re.search(pattern, stderr):
-            return PlatformError(f"{target.host}: {what}", fix=fix, console=stderr.encode())
+            return PlatformError(f"{target.host}: {problem}", fix=fix, console=stderr.encode())
     last = (stderr.strip().splitlines() or ["the connection ended without a word"])[-1].strip()
     return PlatformError(f"{target.host}: {last[:300]}", fix=f"see that `{hand}` works", console=stderr.encode())
 
@@ -336,20 +336,20 @@ def _lack(facts: Facts, target: Target) -> PlatformError | None:
         fix = "install util-linux, coreutils and tar there"
         return PlatformError(f"{target.host}: it lacks {facts.missing}", fix=fix)
     if facts.unsafe:
-        what = f"{target.host}: {facts.unsafe} there is not root's alone, and root would run what is in it"
-        return PlatformError(what, fix=f"chown root {facts.unsafe}; chmod go-w {facts.unsafe}, there")
+        message = f"{target.host}: {facts.unsafe} there is not root's alone, and root would run what is in it"
+        return PlatformError(message, fix=f"chown root {facts.unsafe}; chmod go-w {facts.unsafe}, there")
     return None
 
 
-def _no_space(target: Target, what: str) -> PlatformError:
-    return PlatformError(f"{target.host}: {what}", fix=f"free some space there, or remove old images: rm -r {HOME}")
+def _no_space(target: Target, problem: str) -> PlatformError:
+    return PlatformError(f"{target.host}: {problem}", fix=f"free some space there, or remove old images: rm -r {HOME}")
 
 
 def _cpus(spec: LaunchSpec, facts: Facts) -> str:
     count = len(spec.resources.cpus)
     if count > len(facts.cpus):
-        what = f"{facts.name} has {len(facts.cpus)} CPUs, and instances are to have {count}"
-        raise PlatformError(what, fix="give fewer with --cpus")
+        message = f"{facts.name} has {len(facts.cpus)} CPUs, and instances are to have {count}"
+        raise PlatformError(message, fix="give fewer with --cpus")
     return ",".join(map(str, facts.cpus[-count:]))
 
 

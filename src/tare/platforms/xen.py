@@ -110,14 +110,14 @@ class Xen(Platform):
         if processes.find("xl") is None:
             return Availability(False, reason="xl is not installed", fix=distribution.install("xen-system-amd64"))
         try:
-            asked = processes.run(["xl", "info", "xen_version"], time_limit_s=10).require(fix="start xenstored")
-            made = guest.ensure(KIND)
-            why = complaint(lambda site: _trivial(site, made))
+            finished = processes.run(["xl", "info", "xen_version"], time_limit_s=10).require(fix="start xenstored")
+            boot_files = guest.ensure(KIND)
+            why = complaint(lambda site: _trivial(site, boot_files))
         except (ImageError, HostError) as error:
             return Availability(False, reason=error.what, fix=error.fix or "")
         if why:
             return Availability(False, reason=f"a trivial guest fails: {why}", fix="see `xl dmesg` and /var/log/xen")
-        return Availability(True, version=asked.text.strip(), details={"guest kernel": made.release})
+        return Availability(True, version=finished.text.strip(), details={"guest kernel": boot_files.release})
 
     def prepare(self, image: Image) -> Prepared:
         """The image as an ext4 filesystem; each guest gets a copy that is thrown away."""
@@ -126,7 +126,7 @@ class Xen(Platform):
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Make the disks, listen for the agent, and create the guest."""
         endpoint, link = spec.network.new_endpoint(cleanup, spec.id)
-        made = guest.ensure(KIND)
+        boot_files = guest.ensure(KIND)
         files = (root(spec), vm.data_volume(spec.space.data))
         name = f"tare-{spec.id}"
         with spec.network.listener() as listener:
@@ -135,8 +135,8 @@ class Xen(Platform):
             words += [*spec.agent_argv()[1:], "--host", f"tcp:{spec.network.host}:{listener.getsockname()[1]}"]
             domain = Domain(
                 name=name,
-                kernel=made.kernel,
-                initramfs=made.initramfs,
+                kernel=boot_files.kernel,
+                initramfs=boot_files.initramfs,
                 words=words,
                 memory_bytes=spec.resources.memory_bytes,
                 cpus=spec.resources.cpus,
@@ -163,12 +163,12 @@ def loop_device(cleanup: CleanupStack, file: Path) -> str:
     return processes.run(["losetup", "--find", "--show", str(file)]).require(fix="modprobe loop").text.strip()
 
 
-def _trivial(site: TrialSite, made: guest.Guest) -> list[str]:
+def _trivial(site: TrialSite, boot_files: guest.Guest) -> list[str]:
     name = f"tare-{site.folder.name}"
     words = ["console=hvc0", "quiet", "panic=-1", "tare.probe"]
     file = site.folder / "config"
     cpus = sorted(pinning.usable())[-1:]
-    file.write_text(config(Domain(name, made.kernel, made.initramfs, words, 256 << 20, cpus)))
+    file.write_text(config(Domain(name, boot_files.kernel, boot_files.initramfs, words, 256 << 20, cpus)))
     site.cleanup.own(removers.xen_domain(name))
     # The exit code of xl itself is 0 even where the guest fails.
     return ["sh", "-c", _UNTIL, RUNS, *CONSOLE, str(file)]

@@ -214,9 +214,9 @@ def is_page(start: bytes) -> bool:
 def _received(asker: socket.socket, size: int) -> bytes:
     """``size`` bytes, or as many as came within the limit, in however many pieces."""
     deadline = until(ANSWER_LIMIT_S)
-    got = b""
-    while len(got) < size and (left_s := deadline - time.monotonic()) > 0:
-        if not select.select([asker], [], [], left_s)[0] or not (piece := asker.recv(size - len(got))):
+    received = b""
+    while len(received) < size and (left_s := deadline - time.monotonic()) > 0:
+        if not select.select([asker], [], [], left_s)[0] or not (piece := asker.recv(size - len(received))):
             break
-        got += piece
-    return got
+        received += piece
+    return received

@@ -110,9 +110,9 @@ class Box(_Strict):
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
-        known = MACHINES[self.vmm]
-        if self.machine is not None and self.machine not in known:
-            raise ValueError(f"{self.vmm} has no machine {self.machine}{': ' if known else ''}{', '.join(known)}")
+        machines = MACHINES[self.vmm]
+        if self.machine is not None and self.machine not in machines:
+            raise ValueError(f"{self.vmm} has no machine {self.machine}{': ' if machines else ''}{', '.join(machines)}")
         if self.vmm != "qemu" and (qemu_fields := sorted(self.model_fields_set.intersection(ONLY_QEMU))):
             raise ValueError(f"{qemu_fields[0]} is a choice of QEMU's, and the box is {self.vmm}'s")
         if self.vmm != "qemu" and self.link == "user":
@@ -188,9 +188,9 @@ def parse(text: str, name: str) -> Box:
 def load(file: Path) -> Box:
     """Read a box's file; paths in it are relative to it. Raises `UsageError` that names the field."""
     try:
-        seen = file.stat()
+        facts = file.stat()
         # A pipe or a device may never end.
-        short = stat.S_ISREG(seen.st_mode) and seen.st_size <= LONGEST
+        short = stat.S_ISREG(facts.st_mode) and facts.st_size <= LONGEST
         text = file.read_text(encoding="utf-8") if short else None
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}", fix="name the TOML file of a black box") from error
@@ -199,9 +199,9 @@ def load(file: Path) -> Box:
     if text is None:
         raise UsageError(f"{file} is no file, or not a short one", fix="name the TOML file of a black box")
     box = parse(text, str(file))
-    if box.arguments and seen.st_mode & stat.S_IWOTH:
-        what = f"{file} has arguments for QEMU, which tare starts as root, and everybody may write to it"
-        raise UsageError(what, fix=f"chmod o-w {file}")
+    if box.arguments and facts.st_mode & stat.S_IWOTH:
+        message = f"{file} has arguments for QEMU, which tare starts as root, and everybody may write to it"
+        raise UsageError(message, fix=f"chmod o-w {file}")
     paths = {name: file.parent / path for name in ("kernel", "initrd", "disk") if (path := getattr(box, name))}
     for name, path in paths.items():
         if not path.is_file():

@@ -75,14 +75,14 @@ def runtime(
     What a runtime is called is the user's choice: the one that is called like its program comes first.
     ``default_trap``: how the runsc at a path traps system calls where no option says it.
     """
-    wanted = {**RUNSC_DEFAULTS, **options}
+    config = {**RUNSC_DEFAULTS, **options}
     fitting = [
         entry
         for entry in runtimes(info)
         if entry.program == program
         # containerd's own names for runc's shim
         and not entry.name.startswith("io.containerd.")
-        and (program != "runsc" or {**RUNSC_DEFAULTS, "platform": default_trap(entry.path), **entry.options} == wanted)
+        and (program != "runsc" or {**RUNSC_DEFAULTS, "platform": default_trap(entry.path), **entry.options} == config)
     ]
     return min(fitting, key=lambda entry: (entry.name != program, entry.name), default=None)
 
@@ -141,7 +141,7 @@ def address(container: Mapping[str, Any]) -> str:
     settings = container["NetworkSettings"]
     networks = (settings.get("Networks") or {}).values()
     addresses = (network.get("IPAddress") for network in networks if network)
-    return str(next((known for known in addresses if known), settings.get("IPAddress") or ""))
+    return str(next((ip for ip in addresses if ip), settings.get("IPAddress") or ""))
 
 
 def unpinged(info: Mapping[str, Any]) -> str:

@@ -36,8 +36,8 @@ class Jail:
 
 def within(jail: Jail) -> list[str]:
     """The command prefix that sets up the mounts that need root, and then gives up root's rights."""
-    seen = {**jail.read, **jail.written, **{device: Path(device) for device in jail.devices}}
-    named = {_name(inside): source for inside, source in seen.items()}
+    sources = {**jail.read, **jail.written, **{device: Path(device) for device in jail.devices}}
+    named = {_name(inside): source for inside, source in sources.items()}
     return [*room.made(named), *userns.entered(jail.users)]
 
 
@@ -47,10 +47,10 @@ def command(jail: Jail, words: Sequence[str]) -> list[str]:
     for option, places in (("--ro-bind", jail.read), ("--bind", jail.written), ("--dev-bind", jail.devices)):
         mounts += [word for inside in places for word in (option, room.inside(_name(inside)), inside)]
     cap_add = [word for name in CAPABILITIES for word in ("--cap-add", name)]
-    own = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--perms", "1777", "--tmpfs", "/dev/shm"]  # noqa: S108
+    isolation = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--perms", "1777", "--tmpfs", "/dev/shm"]  # noqa: S108
     return [
         PROGRAM,
-        *own,
+        *isolation,
         *mounts,
         "--remount-ro",
         "/",

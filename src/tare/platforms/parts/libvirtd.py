@@ -196,8 +196,8 @@ class Private(LibvirtDaemon):
         """Let the machine's process enter the instance's groups before it starts."""
         self._let_in(spec, spec.group.leaf("tool"))
 
-    def _let_in(self, spec: LaunchSpec, procs: Sequence[Path], *more: str) -> None:
-        lines = [*(f"echo $$ >{shlex.quote(str(path))}" for path in procs), *more]
+    def _let_in(self, spec: LaunchSpec, procs: Sequence[Path], *commands: str) -> None:
+        lines = [*(f"echo $$ >{shlex.quote(str(path))}" for path in procs), *commands]
         (spec.space.folder / "enter").write_text("".join(f"{line}\n" for line in lines))
 
     def _start(self, label: str) -> own.Daemon:

@@ -208,8 +208,8 @@ class Server:
         """A place for containers, and an image without anything in it: the root is given to each container."""
         tar = self._folder / "empty.tar"
         empty_image(tar)
-        for what in ("storage", "image"):
-            self._cleanup.own(removers.of_lxd(self._reach, what, self.label))
+        for kind in ("storage", "image"):
+            self._cleanup.own(removers.of_lxd(self._reach, kind, self.label))
         self.ask("storage", "create", self.label, "dir")
         self.ask("image", "import", str(tar), "--alias", self.label)
 

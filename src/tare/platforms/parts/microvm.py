@@ -85,8 +85,8 @@ def requests(config: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 
 def _size(cpus: int, memory_bytes: int) -> dict[str, Any]:
     if cpus > MAX_CPUS:
-        what = f"Firecracker's machines have at most {MAX_CPUS} CPUs, and instances are to have {cpus}"
-        raise PlatformError(what, fix=f"give --cpus with {MAX_CPUS} of them")
+        message = f"Firecracker's machines have at most {MAX_CPUS} CPUs, and instances are to have {cpus}"
+        raise PlatformError(message, fix=f"give --cpus with {MAX_CPUS} of them")
     return {"vcpu_count": cpus, "mem_size_mib": memory_bytes >> 20}
 
 

@@ -168,8 +168,8 @@ def _detect_tender(box: Box) -> Availability:
         _need_network(box)
     except HostError as error:
         return Availability(False, reason=error.what, fix=error.fix or "")
-    asked = processes.run([program, "--version"], time_limit_s=10)
-    shown = (asked.stdout + asked.stderr).decode(errors="replace").split("\n")[0]
+    finished = processes.run([program, "--version"], time_limit_s=10)
+    shown = (finished.stdout + finished.stderr).decode(errors="replace").split("\n")[0]
     if "version " not in shown:
         return Availability(False, reason=f"`{program} --version` fails", fix="build it anew for this host")
     return Availability(True, version=shown.partition("version ")[2].strip())

@@ -54,14 +54,14 @@ def _make(image: Image, system: Path, accel: str, folder: Path) -> None:
     store = folder / "store.ext4"
     ext4.make(store, root_bytes(image)).require(fix=distribution.install("e2fsprogs"))
     (folder / "order").write_bytes(padded(docker_import(TAR)))
-    made = guest.ensure()
+    boot_files = guest.ensure()
     machine = Machine(
         kind="q35",
         accel=accel,
         cpus=len(pinning.usable()),
         memory_bytes=MEMORY_BYTES,
-        kernel=made.kernel,
-        initramfs=made.initramfs,
+        kernel=boot_files.kernel,
+        initramfs=boot_files.initramfs,
         root=overlay(root_disk(image), folder),
         data=store,
         disks=WRITE_BACK,

@@ -57,8 +57,8 @@ def bundle_config(
     ids = [{"containerID": 0, "hostID": userns.FIRST, "size": userns.COUNT}]
     mapped = {} if users is None else {"uidMappings": ids, "gidMappings": ids}
     flags = ["nosuid", "noexec", "nodev"]
-    given = resources.cpu_quota
-    quota = {} if given is None else {"quota": cgroups.quota_us(given), "period": cgroups.PERIOD_US}
+    cpu_quota = resources.cpu_quota
+    quota = {} if cpu_quota is None else {"quota": cgroups.quota_us(cpu_quota), "period": cgroups.PERIOD_US}
     return {
         "ociVersion": "1.0.2",
         "process": {

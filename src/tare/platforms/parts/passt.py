@@ -68,5 +68,5 @@ def last_words(tried: processes.Finished) -> str:
     if tried.timed_out:
         return f"it goes on for {stretched(LIMIT_S):.0f} s after its machine has gone"
     lines = tried.stderr.decode(errors="replace").strip().splitlines()
-    own: Sequence[str] = [line.strip() for line in lines if not line.startswith("Failed to send")]
-    return own[-1] if own else f"exit code {tried.code}, and no message"
+    messages: Sequence[str] = [line.strip() for line in lines if not line.startswith("Failed to send")]
+    return messages[-1] if messages else f"exit code {tried.code}, and no message"

@@ -24,7 +24,7 @@ def docker_profile(
     """It as a bundle's ``linux.seccomp`` (OCI runtime specification), for a container with these capabilities."""
     profile = json.loads(_FILE.read_text())
     architecture, native = _MACHINES.get(machine, (machine, ""))
-    own = [entry for entry in profile["archMap"] if entry["architecture"] == native]
+    entries = [entry for entry in profile["archMap"] if entry["architecture"] == native]
     rules = [
         {name: rule[name] for name in ("names", "action", "errnoRet", "args") if rule.get(name) is not None}
         for rule in profile["syscalls"]
@@ -34,7 +34,7 @@ def docker_profile(
     return {
         "defaultAction": profile["defaultAction"],
         "defaultErrnoRet": profile["defaultErrnoRet"],
-        "architectures": [name for entry in own for name in (entry["architecture"], *entry["subArchitectures"])],
+        "architectures": [name for entry in entries for name in (entry["architecture"], *entry["subArchitectures"])],
         "syscalls": rules,
     }
 

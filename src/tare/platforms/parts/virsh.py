@@ -43,10 +43,10 @@ class Connection:
 
     def version(self) -> str:
         """Libvirt's version and that of what it drives. Raises `PlatformError` with virsh's last error."""
-        asked = self.ask("version")
-        if asked.code != 0:
-            raise PlatformError(last_error(asked.stderr))
-        return shown_version(asked.text)
+        answer = self.ask("version")
+        if answer.code != 0:
+            raise PlatformError(last_error(answer.stderr))
+        return shown_version(answer.text)
 
 
 def shown_version(text: str) -> str:

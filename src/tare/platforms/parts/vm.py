@@ -129,10 +129,10 @@ def need_kvm(made: guest.Guest, emulates: str) -> str:
     return why
 
 
-def _try_kvm(made: guest.Guest) -> str:
+def _try_kvm(boot_files: guest.Guest) -> str:
     """Why a guest does not come up by KVM, "" when it does. A /dev/kvm that opens proves nothing."""
     argv = [PROGRAM, *accelerator("kvm"), "-M", "q35", "-m", "256M", "-nodefaults", "-display", "none", "-no-reboot"]
-    argv += ["-serial", "stdio", "-kernel", str(made.kernel), "-initrd", str(made.initramfs)]
+    argv += ["-serial", "stdio", "-kernel", str(boot_files.kernel), "-initrd", str(boot_files.initramfs)]
     tried = processes.run([*argv, "-append", "console=ttyS0 quiet panic=-1 tare.probe"], time_limit_s=KVM_LIMIT_S)
     return why_not(tried)
 
