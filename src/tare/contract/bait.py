@@ -53,15 +53,15 @@ def laid(launcher: InstanceLauncher, running: RunningInstance) -> Iterator[Bait]
         ends.enter_context(_process(mark))
         ends.enter_context(_keys(mark, secret))
         ends.enter_context(_abstract_socket(mark))
-        given = {
+        values = {
             **dict.fromkeys(("process", "key", "socket", "file"), mark),
             "canary": str(canary),
             "group": running.instance.spec.group.path,
         }
         for name, value in (("handle", _handle(canary)), ("disk", _disk()), ("reader", _reader())):
             if value is not None:
-                given[name] = value
-        yield Bait(given, Host(secret, facts()), mark)
+                values[name] = value
+        yield Bait(values, Host(secret, facts()), mark)
 
 
 def facts() -> dict[str, str]:
@@ -97,11 +97,11 @@ def places(running: RunningInstance, name: str) -> list[Path]:
 
 def _is_setuid(path: Path) -> bool:
     try:
-        known = path.lstat()
+        status = path.lstat()
         mounted = os.statvfs(path)
     except OSError:
         return False
-    return stat.S_ISREG(known.st_mode) and bool(known.st_mode & stat.S_ISUID) and not mounted.f_flag & os.ST_NOSUID
+    return stat.S_ISREG(status.st_mode) and bool(status.st_mode & stat.S_ISUID) and not mounted.f_flag & os.ST_NOSUID
 
 
 def _file(cleanup: CleanupStack, name: str, secret: str) -> Path:
@@ -182,5 +182,5 @@ def _disk() -> str | None:
 
 
 def _reader() -> str | None:
-    known = {line.strip() for line in Path("/proc/filesystems").read_text().splitlines() if line.startswith("\t")}
-    return next((kind for kind in READERS if kind in known), None)
+    kinds = {line.strip() for line in Path("/proc/filesystems").read_text().splitlines() if line.startswith("\t")}
+    return next((kind for kind in READERS if kind in kinds), None)

@@ -66,11 +66,11 @@ def start_is_seen(bench: Bench) -> None:
     assert marks.command_ns is not None
     promise(0 < marks.first_byte_ns <= marks.command_ns, "the first byte came after the first command")
     promise(marks.command_ns < limit_ns, "the first command came after the start's time limit")
-    for name, seen in (("datagram_ns", marks.datagram_ns), ("ping_ns", marks.ping_ns)):
-        if seen is None:
+    for name, mark_ns in (("datagram_ns", marks.datagram_ns), ("ping_ns", marks.ping_ns)):
+        if mark_ns is None:
             promise(marks.reasons.get(name), f"{name} is missing without a reason")
         else:
-            promise(0 < seen < limit_ns, f"{name} is {seen}")
+            promise(0 < mark_ns < limit_ns, f"{name} is {mark_ns}")
     if bench.running.instance.address.host is not None:
         promise(marks.datagram_ns is not None, f"no datagram: {marks.reasons.get('datagram_ns')}")
 
@@ -91,9 +91,9 @@ def same_bits(bench: Bench) -> None:
     if bench.platform.same_bits:
         mark = session.get("/etc/tare-image", cap=200).decode(errors="replace").strip()
         promise(mark == image.hash, f"the image inside calls itself {mark!r}, not {image.hash!r}")
-        seen = session.execute(["sha256sum", f"/{WITNESS}"], time_limit_s=60).stdout.split()
+        words = session.execute(["sha256sum", f"/{WITNESS}"], time_limit_s=60).stdout.split()
         expected = hashlib.sha256((image.root / WITNESS).read_bytes()).hexdigest()
-        promise(seen and seen[0].decode() == expected, f"/{WITNESS} inside is another file")
+        promise(words and words[0].decode() == expected, f"/{WITNESS} inside is another file")
     else:
         promise(session.hello.image is None, "it declares other bits, and has the image's mark")
 
@@ -191,19 +191,21 @@ def _outside(running: RunningInstance, before: Collection[int]) -> list[str]:
     """
     if not running.instance.accounted:
         return []
-    seen = processes_by_pid()
+    by_pid = processes_by_pid()
     group = running.instance.spec.group
-    its = {pid for daemon in running.instance.daemons for pid in daemon.pids()}
-    above = set(group.pids()) & set(seen)
+    members = {pid for daemon in running.instance.daemons for pid in daemon.pids()}
+    above = set(group.pids()) & set(by_pid)
     while above:
-        its |= above
-        above = {seen[pid].parent for pid in above} & set(seen)
-    its |= {pid for pid, process in seen.items() if any(running.instance.spec.id in word for word in process.argv)}
+        members |= above
+        above = {by_pid[pid].parent for pid in above} & set(by_pid)
+    members |= {
+        pid for pid, process in by_pid.items() if any(running.instance.spec.id in word for word in process.argv)
+    }
     strays = []
-    for pid in its & set(seen) - set(before):
+    for pid in members & set(by_pid) - set(before):
         with contextlib.suppress(OSError):
-            if any(seen[pid].argv) and not group.holds(pid):
-                strays.append(f"{pid} {' '.join(seen[pid].argv)[:200]}")
+            if any(by_pid[pid].argv) and not group.holds(pid):
+                strays.append(f"{pid} {' '.join(by_pid[pid].argv)[:200]}")
     return strays
 
 
@@ -270,9 +272,9 @@ def network_both_ways(bench: Bench) -> None:
 
 def _answers_again(running: RunningInstance) -> None:
     assert running.instance.answer is not None, "one without an agent is watched for its answers"
-    asked = running.instance.answer.again()
-    asked.wait(time_limit_s=AGAIN_LIMIT_S, gone=lambda: running.session.dead is not None)
-    promise(not asked.silent(), f"it does not answer a second time: {', '.join(map(str, asked.silent()))}")
+    second = running.instance.answer.again()
+    second.wait(time_limit_s=AGAIN_LIMIT_S, gone=lambda: running.session.dead is not None)
+    promise(not second.silent(), f"it does not answer a second time: {', '.join(map(str, second.silent()))}")
 
 
 def _tcp_by_perl(bench: Bench, running: RunningInstance) -> None:
@@ -308,16 +310,16 @@ def four_at_once(bench: Bench) -> None:
 
 
 def _apart(bench: Bench, running_instances: Sequence[RunningInstance]) -> None:
-    own = [address for running in running_instances if (address := running.instance.address.ping) is not None]
-    promise(len(set(own)) == len(own), f"they share an address: {own}")
+    addresses = [address for running in running_instances if (address := running.instance.address.ping) is not None]
+    promise(len(set(addresses)) == len(addresses), f"they share an address: {addresses}")
     if not bench.platform.has_agent:
         for running in running_instances:
             _answers_again(running)
         return
     for number, running in enumerate(running_instances):
         running.session.put("/data/who", str(number).encode(), 0o644)
-    seen = [running.session.get("/data/who", cap=10) for running in running_instances]
-    promise(seen == [b"0", b"1", b"2", b"3"], f"their files collide: {seen}")
+    contents = [running.session.get("/data/who", cap=10) for running in running_instances]
+    promise(contents == [b"0", b"1", b"2", b"3"], f"their files collide: {contents}")
 
 
 def death_is_noticed(bench: Bench) -> None:

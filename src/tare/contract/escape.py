@@ -54,8 +54,8 @@ def try_doors(bench: Bench) -> list[Outcome]:
         host = dataclasses.replace(laid.host, while_tried_ns=(began, time.clock_gettime_ns(time.CLOCK_BOOTTIME)))
         places = bait.places(running, laid.setuid)
         outside = [(f"on the host, {path}", "OK") for path in bait.runnable_by_nobody(places)[:1]]
-        made = [f"{folder}/{laid.setuid}" for folder in ("/data", "/tmp", "", "/dev/shm")]  # noqa: S108 (its, inside)
-        running.session.execute(["rm", "-f", *made])
+        files = [f"{folder}/{laid.setuid}" for folder in ("/data", "/tmp", "", "/dev/shm")]  # noqa: S108 (its, inside)
+        running.session.execute(["rm", "-f", *files])
     return _judged(DOORS, _more(answers, "setuid", outside), _host_of(bench.platform, host))
 
 
@@ -77,9 +77,9 @@ def try_doors_to_others(bench: Bench) -> list[Outcome]:
             *([f"{victim_ping}:{victim_address.instance_port}"] if victim_ping else []),
         }
         own_host, port = listener.getsockname()
-        given = {"other": ",".join(sorted(reachable)), "sniffed": laid.setuid, "spoof": secret}
+        values = {"other": ",".join(sorted(reachable)), "sniffed": laid.setuid, "spoof": secret}
         if victim_ping is not None and victim_ping not in {address.ping, address.early_ping}:
-            given |= {"spoofed": victim_ping, "told": own_host, "port": str(port)}
+            values |= {"spoofed": victim_ping, "told": own_host, "port": str(port)}
         serve = ["perl", "-MIO::Socket::INET", "-e", SERVE, str(victim_address.instance_port), secret]
         victim.session.start(serve, time_limit_s=LIMIT_S).wait_output(b"listening", 60)
         client = bench.client.towards(victim_address)
@@ -93,15 +93,15 @@ def try_doors_to_others(bench: Bench) -> list[Outcome]:
             laid.setuid + secret,
         ]
         with client.serving(send):
-            answers = _answers(running.session, DOORS_TO_OTHERS, given)
+            answers = _answers(running.session, DOORS_TO_OTHERS, values)
         spoofed = [("on the host", "OK")] if victim_ping is not None and _came(listener, secret, victim_ping) else []
     return _judged(DOORS_TO_OTHERS, _more(answers, "spoof", spoofed), laid.host)
 
 
-def _answers(session: Session, doors: Sequence[Door], given: Mapping[str, str]) -> Answers:
+def _answers(session: Session, doors: Sequence[Door], values: Mapping[str, str]) -> Answers:
     program = resources.files("tare.contract").joinpath("doors.pl").read_text()
-    asked = order(doors, given).encode()
-    done = session.execute(["perl", "-e", program], stdin=asked, time_limit_s=LIMIT_S, output_cap=OUTPUT_CAP)
+    perl_input = order(doors, values).encode()
+    done = session.execute(["perl", "-e", program], stdin=perl_input, time_limit_s=LIMIT_S, output_cap=OUTPUT_CAP)
     answers = Answers.parse(done.stdout.decode(errors="replace"))
     words = done.stderr.decode(errors="replace").strip()[-300:]
     promise(answers.whole, f"the doors were not all tried: exit code {done.code}, signal {done.signal}: {words}")
@@ -155,8 +155,8 @@ def _held(platform: Platform, outcomes: Sequence[Outcome]) -> str:
     )
     names = {outcome.door.name for outcome in outcomes} & set(platform.open_by_design)
     return "; ".join(
-        f"{what}: {', '.join(which)}"
-        for what, which in (
+        f"{remark}: {', '.join(doors)}"
+        for remark, doors in (
             ("open by design", [outcome.door.name for outcome in opened]),
             ("declared open, and not so on this host", sorted(names - {outcome.door.name for outcome in opened})),
             (
@@ -164,5 +164,5 @@ def _held(platform: Platform, outcomes: Sequence[Outcome]) -> str:
                 [f"{outcome.door.name} ({outcome.how})" for outcome in outcomes if outcome.state is State.UNTRIED],
             ),
         )
-        if which
+        if doors
     )

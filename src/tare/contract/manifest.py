@@ -65,27 +65,27 @@ class Seen:
 
 def _runs(*names: str) -> Callable[[Seen], bool]:
     """Whether a program of its begins with one of these names: a build for newer processors has more letters."""
-    return lambda seen: any(program.startswith(names) for program in seen.programs)
+    return lambda network: any(program.startswith(names) for program in network.programs)
 
 
 #: By the words of a path: whether it is so.
 READINGS: Mapping[str, Callable[[Seen], bool]] = {
-    "host stack": lambda seen: seen.on_hosts,
-    "published port (NAT)": lambda seen: seen.published,
+    "host stack": lambda network: network.on_hosts,
+    "published port (NAT)": lambda network: network.published,
     "published port (rootlessport)": _runs("rootlessport"),
     "published port (pasta)": _runs("pasta"),
     "slirp4netns": _runs("slirp4netns"),
     "passt": _runs("passt"),
-    "QEMU's user-mode network (slirp)": lambda seen: any(word.startswith("user,id=") for word in seen.words),
-    "TAP": lambda seen: seen.tun,
-    "veth": lambda seen: not seen.on_hosts,
-    "virtio-net": lambda seen: "virtio_net" in seen.drivers,
-    "the guest's virtio-net": lambda seen: "virtio_net" in seen.drivers,
-    "virtio-net-pci": lambda seen: any(word.startswith("virtio-net-pci,") for word in seen.words),
+    "QEMU's user-mode network (slirp)": lambda network: any(word.startswith("user,id=") for word in network.words),
+    "TAP": lambda network: network.tun,
+    "veth": lambda network: not network.on_hosts,
+    "virtio-net": lambda network: "virtio_net" in network.drivers,
+    "the guest's virtio-net": lambda network: "virtio_net" in network.drivers,
+    "virtio-net-pci": lambda network: any(word.startswith("virtio-net-pci,") for word in network.words),
     # Netstack takes the address of the namespace's link over.
-    "gVisor's netstack": lambda seen: _runs("runsc")(seen) and not seen.addressed,
-    "sockets by pass-through": lambda seen: seen.addressed and not seen.on_hosts,
-    "UML's vector device": lambda seen: any(word.startswith("vec0:transport=tap") for word in seen.words),
+    "gVisor's netstack": lambda network: _runs("runsc")(network) and not network.addressed,
+    "sockets by pass-through": lambda network: network.addressed and not network.on_hosts,
+    "UML's vector device": lambda network: any(word.startswith("vec0:transport=tap") for word in network.words),
 }
 #: The others, and why nothing is read for them.
 UNREAD: Mapping[str, str] = {
@@ -135,9 +135,9 @@ def manifest_holds(bench: Bench) -> None:
         promise(runs, f"no {platform.daemon} runs, and it is said to be its daemon")
     if platform.elsewhere:
         return
-    seen = look(platform, running)
-    wrong = contradictions(observed.network_path, seen)
-    promise(not wrong, f"the network path says {', '.join(wrong)}, and that is not so: {seen}")
+    network = look(platform, running)
+    wrong = contradictions(observed.network_path, network)
+    promise(not wrong, f"the network path says {', '.join(wrong)}, and that is not so: {network}")
     if platform.has_agent:
         _cache(platform, running, observed)
 
@@ -150,15 +150,15 @@ def look(platform: Platform, running: RunningInstance) -> Seen:
     pid = posture.foremost(pids, Path(AGENT).name)
     on_hosts = pid is None or _namespace(pid) == _namespace(os.getpid())
     host = _links([])
-    own = [] if on_hosts else _links(["nsenter", f"--net=/proc/{pid}/ns/net", "--"])
-    peers = {link["link_index"] for link in own if link.get("linkinfo", {}).get("info_kind") == "veth"}
+    links = [] if on_hosts else _links(["nsenter", f"--net=/proc/{pid}/ns/net", "--"])
+    peers = {link["link_index"] for link in links if link.get("linkinfo", {}).get("info_kind") == "veth"}
     masters = {link.get("master") for link in host if link["ifindex"] in peers or spec.id in link["ifname"]}
     drivers = _inside(running, ["sh", "-c", DRIVERS]) if platform.has_agent else ""
     programs = frozenset(Path(argv[0]).name for argv in commands)
     return Seen(
         on_hosts=on_hosts,
         plugged=frozenset(filter(None, masters)),
-        addressed=any(_addressed(link) for link in own),
+        addressed=any(_addressed(link) for link in links),
         programs=programs,
         words=frozenset(word for argv in commands for word in argv),
         tun=any(str(TUN) in _opened(pid) for pid in pids),
@@ -209,8 +209,8 @@ def _namespace(pid: int) -> str:
 
 
 def _links(within: list[str]) -> list[dict[str, Any]]:
-    asked = processes.run([*within, "ip", "-json", "-details", "address"], time_limit_s=LIMIT_S).require()
-    links: list[dict[str, Any]] = json.loads(asked.text)
+    finished = processes.run([*within, "ip", "-json", "-details", "address"], time_limit_s=LIMIT_S).require()
+    links: list[dict[str, Any]] = json.loads(finished.text)
     return links
 
 

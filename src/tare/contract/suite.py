@@ -76,11 +76,11 @@ def run(platform: Platform, only: Sequence[str], progress: Progress) -> Iterator
 
 def choose(only: Sequence[str]) -> list[str]:
     """The names of the checks to run; all when none is given. Raises `UsageError` that suggests the nearest names."""
-    known = names()
+    check_names = names()
     for name in only:
-        if name not in known:
-            raise UsageError(f"there is no check {name!r}", fix=nearest(name, known))
-    return list(only or known)
+        if name not in check_names:
+            raise UsageError(f"there is no check {name!r}", fix=nearest(name, check_names))
+    return list(only or check_names)
 
 
 def _run_checks(platform: Platform, checks: Sequence[Check], progress: Progress) -> Iterator[Result]:

@@ -114,7 +114,7 @@ def table(platforms: Sequence[Surveyed]) -> str:
         for door in doors
     ]
     by_platform = [
-        (surveyed.platform, *(str(sum(seen.state is state for seen in surveyed.doors)) for state in State))
+        (surveyed.platform, *(str(sum(result.state is state for result in surveyed.doors)) for state in State))
         for surveyed in tried
     ]
     first = _rows(("door", "what it would gain", "open by design on", "open, and not to be, on"), by_door)
@@ -124,15 +124,15 @@ def table(platforms: Sequence[Surveyed]) -> str:
 
 
 def _state(surveyed: Surveyed, door: str) -> Seen | None:
-    return next((seen for seen in surveyed.doors if seen.door == door), None)
+    return next((result for result in surveyed.doors if result.door == door), None)
 
 
 def _names(platforms: Sequence[Surveyed], door: str, *, by_design: bool) -> str:
-    seen = ((surveyed.platform, _state(surveyed, door)) for surveyed in platforms)
+    results = ((surveyed.platform, _state(surveyed, door)) for surveyed in platforms)
     names = [
         name
-        for name, at in seen
-        if at is not None and at.state is State.OPEN and (at.by_design is not None) == by_design
+        for name, result in results
+        if result is not None and result.state is State.OPEN and (result.by_design is not None) == by_design
     ]
     return ", ".join(names) or "-"
 
