@@ -12,10 +12,10 @@ def main(words: Sequence[str]) -> int:
     """Build with progress on standard output."""
     try:
         if words == ["guest"]:
-            made = guest.ensure()
-            say(f"guest: Linux {made.release} in {made.kernel}")
+            boot_files = guest.ensure()
+            say(f"guest: Linux {boot_files.release} in {boot_files.kernel}")
             return 0
-        image = build.ensure(build.agent_path(), progress=lambda what: say(f"image: {what}"))
+        image = build.ensure(build.agent_path(), progress=lambda step: say(f"image: {step}"))
     except TareError as error:
         say(f"error: {error.what}\nfix: {error.fix or 'tare doctor'}", error=True)
         return 2

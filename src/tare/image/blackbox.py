@@ -36,18 +36,18 @@ def place() -> Path:
 
 def program() -> bytes:
     """The program, compiled once a version of its source. Raises `ImageError`."""
-    made = place()
-    if not made.exists():
+    file = place()
+    if not file.exists():
         if processes.find("gcc") is None:
             raise ImageError("the black box's guest is compiled here, and gcc is not installed", fix=FIX)
-        with tempfile.TemporaryDirectory(dir=made.parent) as scratch:
+        with tempfile.TemporaryDirectory(dir=file.parent) as scratch:
             text, built = Path(scratch, "blackbox.c"), Path(scratch, "blackbox")
             text.write_bytes(_source())
             done = processes.run(["gcc", *FLAGS, "-o", str(built), str(text)], time_limit_s=60)
             if done.code != 0:
                 raise ImageError(f"the black box's guest does not compile: {done.message}", fix=FIX)
-            built.rename(made)
-    return made.read_bytes()
+            built.rename(file)
+    return file.read_bytes()
 
 
 def _source() -> bytes:

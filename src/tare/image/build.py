@@ -157,8 +157,8 @@ def built_base(base_recipe: Recipe, progress: Progress) -> Path:
             fix="tare setup; where it cannot be had, tare image import what `tare image export` wrote elsewhere",
         )
     require_room()
-    more = f" and {' and '.join(base_recipe.layers)} (some minutes)" if base_recipe.layers else " (about half a minute)"
-    progress(f"building the image's base with mmdebstrap{more}")
+    note = f" and {' and '.join(base_recipe.layers)} (some minutes)" if base_recipe.layers else " (about half a minute)"
+    progress(f"building the image's base with mmdebstrap{note}")
     with beside(place) as folder:
         root = folder / "root"
         dated = {**os.environ, "SOURCE_DATE_EPOCH": str(base_recipe.epoch)}

@@ -89,10 +89,10 @@ def _kernel(folder: Path) -> Path:
         )
     package = depends(processes.run(["apt-cache", "show", "--no-all-versions", METAPACKAGE]).text)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        got = processes.run(["apt-get", "download", package], cwd=Path(scratch), time_limit_s=DOWNLOAD_LIMIT_S)
+        fetched = processes.run(["apt-get", "download", package], cwd=Path(scratch), time_limit_s=DOWNLOAD_LIMIT_S)
         files = list(Path(scratch).glob("*.deb"))
-        if got.code != 0 or len(files) != 1:
-            raise ImageError(f"the guest's kernel {package} cannot be fetched: {got.message}", fix="apt-get update")
+        if fetched.code != 0 or len(files) != 1:
+            raise ImageError(f"the guest's kernel {package} cannot be fetched: {fetched.message}", fix="apt-get update")
         unpacked = Path(scratch, "unpacked")
         processes.run(["dpkg-deb", "-x", str(files[0]), str(unpacked)], time_limit_s=120).require()
         place = folder / package
@@ -119,13 +119,13 @@ def _initramfs(folder: Path, place: Path, release: str, modules: Sequence[str], 
     as_files = [files[name.replace("-", "_")] for name in modules if name.replace("-", "_") in files]
     named = " ".join((release, *(file.name for file in as_files), *(APPLETS if busybox else ()))).encode()
     digest = hashlib.sha256(init + (busybox.read_bytes() if busybox else b"") + named).hexdigest()[:16]
-    made = folder / f"initramfs-{digest}.gz"
-    if not made.exists():
+    initramfs = folder / f"initramfs-{digest}.gz"
+    if not initramfs.exists():
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             packed = Path(scratch, "packed")
             packed.write_bytes(pack(init, busybox, as_files))
-            packed.rename(made)
-    return made
+            packed.rename(initramfs)
+    return initramfs
 
 
 def with_needed(modules: Sequence[str]) -> list[Path]:

@@ -181,9 +181,9 @@ def _files(place: Path) -> Iterator[_Files]:
         with place.open("rb") as file, archives.opened(file, 4 * MAX_BYTES) as tar:
             yield _Archive(tar, place)
     except (OSError, tarfile.TarError) as error:
-        what = getattr(error, "strerror", None) or error
+        problem = getattr(error, "strerror", None) or error
         raise ImageError(
-            f"{place} is no image: {what}", fix="name an OCI layout, or an archive of one that is not compressed"
+            f"{place} is no image: {problem}", fix="name an OCI layout, or an archive of one that is not compressed"
         ) from error
 
 
@@ -274,8 +274,10 @@ def _of_tag(saves: list[_Saved], place: Path, tag: str | None) -> _Saved:
 
 def _require_here(config: _Config, place: Path) -> None:
     if (config.os, config.architecture) != ("linux", _machine()):
-        what = f"{config.os or 'no system'} on {config.architecture or 'no machine'}"
-        raise ImageError(f"{place} is for {what}, and this is linux on {_machine()}", fix="name the image for this one")
+        target = f"{config.os or 'no system'} on {config.architecture or 'no machine'}"
+        raise ImageError(
+            f"{place} is for {target}, and this is linux on {_machine()}", fix="name the image for this one"
+        )
 
 
 def _machine() -> str:
@@ -310,8 +312,8 @@ def _valid(model: type[M], text: bytes, path: str) -> M:
     try:
         return model.model_validate_json(text)
     except ValidationError as error:
-        what = f"{path} of the image cannot be read: {first_invalid(error)}"
-        raise ImageError(what, fix="write the image again, by umoci, buildah, skopeo or docker") from error
+        message = f"{path} of the image cannot be read: {first_invalid(error)}"
+        raise ImageError(message, fix="write the image again, by umoci, buildah, skopeo or docker") from error
 
 
 def _bytes(files: _Files, path: str) -> bytes:

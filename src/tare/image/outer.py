@@ -40,13 +40,13 @@ def ensure(programs: Sequence[str], modules: Sequence[str] = ()) -> Path:
     digest = hashlib.sha256(
         names.encode() + init + busybox.read_bytes() + b"".join(files[file] for file in sorted(files))
     )
-    made = state.home() / "guest" / f"outer-{digest.hexdigest()[:16]}.ext4"
-    if not made.exists():
-        with tempfile.TemporaryDirectory(dir=made.parent) as scratch:
+    disk_file = state.home() / "guest" / f"outer-{digest.hexdigest()[:16]}.ext4"
+    if not disk_file.exists():
+        with tempfile.TemporaryDirectory(dir=disk_file.parent) as scratch:
             tree = Path(scratch, "tree")
             _fill(tree, init, busybox, files, needed)
-            disk(tree, Path(scratch, "disk"), sum(map(len, files.values())) + SPARE_BYTES).rename(made)
-    return made
+            disk(tree, Path(scratch, "disk"), sum(map(len, files.values())) + SPARE_BYTES).rename(disk_file)
+    return disk_file
 
 
 def located(program: str) -> str:
@@ -66,10 +66,10 @@ def with_libraries(program: str) -> list[str]:
 def libraries(program: str, listed: str) -> Iterable[str]:
     """The files in what ``ldd`` prints of a program. Raises `ImageError` for one that this host lacks."""
     for line in listed.splitlines():
-        name, arrow, rest = line.strip().partition(" => ")
-        if rest.startswith("not found"):
+        name, arrow, target = line.strip().partition(" => ")
+        if target.startswith("not found"):
             raise ImageError(f"{program} does not run: its library {name} is missing", fix=f"reinstall {program}")
-        file = (rest if arrow else name).split(" (")[0].strip()
+        file = (target if arrow else name).split(" (")[0].strip()
         if file.startswith("/"):
             yield file
 

@@ -48,8 +48,8 @@ def ensure(source: Source, agent: Path, tools: Image, progress: Progress) -> Ima
         folder = state.images() / f"own-{digest[:16]}"
         if not folder.is_dir():
             progress(f"unpacking {_name(source)}")
-            with beside(folder, _name(source)) as made:
-                root = made / "root"
+            with beside(folder, _name(source)) as new_folder:
+                root = new_folder / "root"
                 root.mkdir(mode=0o755)
                 _unpacked(lambda: oci.unpack(place, container, root), source)
                 add_agent(root, agent, digest)
@@ -106,8 +106,8 @@ def _of_folder(source: Source, agent: Path, agent_hash: str, tools: Image, progr
             folder = state.images() / f"own-{digest[:16]}"
             if not folder.is_dir():
                 tar.seek(0)
-                with beside(folder, place.name) as made:
-                    root = made / "root"
+                with beside(folder, place.name) as new_folder:
+                    root = new_folder / "root"
                     root.mkdir(mode=0o755)
                     _unpacked(lambda: archives.unpack_layer(tar, root, 2 * oci.MAX_BYTES), source)
                     add_agent(root, agent, digest)
@@ -121,11 +121,11 @@ def _unpacked(unpack: Callable[[], None], source: Source) -> None:
     try:
         unpack()
     except tarfile.TarError as error:
-        what = f"{_name(source)} cannot be unpacked: {error}"
-        raise ImageError(what, fix="leave that file out of the image") from error
+        message = f"{_name(source)} cannot be unpacked: {error}"
+        raise ImageError(message, fix="leave that file out of the image") from error
     except OSError as error:
-        what = f"{_name(source)} cannot be unpacked: {error.strerror}"
-        raise ImageError(what, fix=f"free disk space below {state.home()}") from error
+        message = f"{_name(source)} cannot be unpacked: {error.strerror}"
+        raise ImageError(message, fix=f"free disk space below {state.home()}") from error
 
 
 def fetched(source: Source, progress: Progress) -> Path:
