@@ -376,8 +376,8 @@ def parse_memory_stat(text: bytes, *, unified: bool) -> int | None:
     None where v2 does not say how much the kernel has for it (before Linux 5.18).
     """
     values = {name: int(value) for name, value in (line.split() for line in text.splitlines())}
-    wanted = (b"anon", b"file", b"kernel", b"sock") if unified else (b"total_rss", b"total_cache")
-    return sum(values[name] for name in wanted) if set(wanted) <= values.keys() else None
+    fields = (b"anon", b"file", b"kernel", b"sock") if unified else (b"total_rss", b"total_cache")
+    return sum(values[name] for name in fields) if set(fields) <= values.keys() else None
 
 
 def parse_oom_kills(text: bytes) -> int | None:

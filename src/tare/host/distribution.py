@@ -59,8 +59,8 @@ def install(*packages: str, lean: bool = False, again: bool = False) -> str:
 
 def owner(program: str) -> str:
     """What installs a program of which the package is not known here."""
-    known = family(here())
-    return f"{known.install if known else 'install'} the package that has {program}"
+    host_family = family(here())
+    return f"{host_family.install if host_family else 'install'} the package that has {program}"
 
 
 def command(of: Family | None, packages: Sequence[str], *, lean: bool = False, again: bool = False) -> str:
@@ -69,11 +69,11 @@ def command(of: Family | None, packages: Sequence[str], *, lean: bool = False, a
     absent = [package for package, name in names.items() if name == ""]
     if absent:
         return f"this distribution has no {' '.join(absent)} (Debian has)"
-    known = dict.fromkeys(name for name in names.values() if name)
+    known_names = dict.fromkeys(name for name in names.values() if name)
     unknown = [package for package, name in names.items() if name is None]
     parts = [f"install what Debian calls {' '.join(unknown)}"] if unknown else []
-    if of is not None and known:
-        words = (of.again if again and of.again else of.install, of.lean if lean else "", *known)
+    if of is not None and known_names:
+        words = (of.again if again and of.again else of.install, of.lean if lean else "", *known_names)
         parts.insert(0, " ".join(filter(None, words)))
     return ", and ".join(parts)
 

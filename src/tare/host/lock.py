@@ -62,8 +62,8 @@ def held() -> Iterator[None]:
         raise HostError("sandboxes and their accounting need root", fix="run tare as root (sudo)")
     with _tried() as holder:
         if holder is not None:
-            what = f"another tare has this host, and two would measure each other: {holder}"
-            raise HostError(what, fix=_wait(holder))
+            problem = f"another tare has this host, and two would measure each other: {holder}"
+            raise HostError(problem, fix=_wait(holder))
         _held = True
         try:
             yield

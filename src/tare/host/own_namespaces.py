@@ -92,8 +92,8 @@ class CarriedOut(SystemExit):
 @functools.cache
 def inside() -> bool:
     """Whether this process is root of a user namespace only, and so without rights on the host."""
-    first, *more = Path("/proc/self/uid_map").read_text().splitlines()
-    return os.geteuid() == 0 and (bool(more) or first.split() != ["0", "0", str(0xFFFFFFFF)])
+    first, *others = Path("/proc/self/uid_map").read_text().splitlines()
+    return os.geteuid() == 0 and (bool(others) or first.split() != ["0", "0", str(0xFFFFFFFF)])
 
 
 def apart() -> list[str]:
@@ -140,8 +140,10 @@ def obstacle() -> HostError | None:
         file = Path(f"/etc/sub{kind}")
         count = subordinate(file.read_text() if file.exists() else "", *_me())
         if count < SUBORDINATE_IDS:
-            what = f"{_me()[0]} has {count} subordinate {kind}s in {file}, and the image's files take {SUBORDINATE_IDS}"
-            return _needs(what, f"usermod --add-sub{kind}s 100000-165535 {_me()[0]} (a range that is nobody else's)")
+            cause = (
+                f"{_me()[0]} has {count} subordinate {kind}s in {file}, and the image's files take {SUBORDINATE_IDS}"
+            )
+            return _needs(cause, f"usermod --add-sub{kind}s 100000-165535 {_me()[0]} (a range that is nobody else's)")
     tried = processes.run([*_USERS, "true"], time_limit_s=10)
     if tried.code != 0:
         return _needs(
@@ -188,5 +190,5 @@ def _me() -> tuple[str, int]:
         return str(uid), uid
 
 
-def _needs(what: str, fix: str) -> HostError:
-    return HostError(f"without root tare needs a user namespace: {what}", fix=f"{fix}; or run tare as root (sudo)")
+def _needs(problem: str, fix: str) -> HostError:
+    return HostError(f"without root tare needs a user namespace: {problem}", fix=f"{fix}; or run tare as root (sudo)")

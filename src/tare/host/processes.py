@@ -329,11 +329,11 @@ def stand_for(argv: Sequence[str], *, env: Mapping[str, str]) -> int:
         preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, {*passed_on, signal.SIGCHLD}),  # noqa: PLW1509
     )
     while process.poll() is None:
-        came = signal.sigwaitinfo({*passed_on, signal.SIGCHLD})
-        if came.si_signo in passed_on and came.si_code != _BY_KERNEL:
+        received = signal.sigwaitinfo({*passed_on, signal.SIGCHLD})
+        if received.si_signo in passed_on and received.si_code != _BY_KERNEL:
             for pid in _children(process.pid):
                 with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, came.si_signo)
+                    os.kill(pid, received.si_signo)
     return process.returncode if process.returncode >= 0 else 128 - process.returncode
 
 

@@ -61,15 +61,15 @@ def limits(resources: Resources) -> list[list[str]]:
     """The properties of a slice with these limits, as `busctl` takes them: name, type and value of each."""
     mask = sum(1 << cpu for cpu in resources.cpus)
     octets = mask.to_bytes(mask.bit_length() // 8 + 1, "little").rstrip(b"\0")
-    given = [
+    properties = [
         ["AllowedCPUs", "ay", str(len(octets)), *map(str, octets)],
         ["MemoryMax", "t", str(resources.memory_bytes)],
         # The default, said so that the controller is on: without it nobody's share is weighed.
         ["CPUWeight", "t", "100"],
     ]
     if resources.cpu_quota is not None:  # of each second; systemd's period is the kernel's own, 100 ms
-        given.append(["CPUQuotaPerSecUSec", "t", str(round(resources.cpu_quota * 1e6))])
-    return given
+        properties.append(["CPUQuotaPerSecUSec", "t", str(round(resources.cpu_quota * 1e6))])
+    return properties
 
 
 def delegated(unit: str, keeper: int) -> list[str]:

@@ -27,8 +27,8 @@ def ctr(address: str, namespace: str = NAMESPACE) -> list[str]:
 def hosts_own() -> str | None:
     """The address of the host's own daemon, the one of ``CONTAINERD_ADDRESS`` before others; None: none runs."""
     named = os.environ.get("CONTAINERD_ADDRESS", "")
-    known = (*([named] if named in SOCKETS else []), *SOCKETS)
-    return next((address for address in known if activation.runs(address)), None)
+    addresses = (*([named] if named in SOCKETS else []), *SOCKETS)
+    return next((address for address in addresses if activation.runs(address)), None)
 
 
 def bundle(address: str, container: str, namespace: str = NAMESPACE) -> Path:

@@ -52,7 +52,7 @@ def _encoded(number: int, value: Field) -> bytes:
     if isinstance(value, str | bytes):
         data = value.encode() if isinstance(value, str) else value
         return _varint(number << 3 | 2) + _varint(len(data)) + data
-    return b"".join(_encoded(number, each) for each in value)
+    return b"".join(_encoded(number, element) for element in value)
 
 
 def _varint(value: int) -> bytes:

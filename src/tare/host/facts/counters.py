@@ -141,7 +141,7 @@ def parse_links(text: str) -> dict[str, tuple[int, int]]:
 
 def pick_link(links: Mapping[str, tuple[int, int]], link: str) -> tuple[int, int]:
     """One link's counters, or the sum of all but loopback."""
-    chosen = [links[link]] if link in links else [both for name, both in links.items() if name != "lo"]
+    chosen = [links[link]] if link in links else [counts for name, counts in links.items() if name != "lo"]
     return sum(received for received, _ in chosen), sum(sent for _, sent in chosen)
 
 

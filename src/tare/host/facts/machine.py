@@ -91,7 +91,7 @@ class HostFacts(_Facts):
 def gather() -> HostFacts:
     """Read this machine. Raises `HostError` when tare's home cannot be written."""
     home = state.home()
-    shown = _text("proc/meminfo")
+    meminfo = _text("proc/meminfo")
     version, missing = _cgroup()
     huge = _text("sys/kernel/mm/transparent_hugepage/enabled")
     aslr = _text("proc/sys/kernel/randomize_va_space")
@@ -103,8 +103,8 @@ def gather() -> HostFacts:
         root=os.geteuid() == 0 and not own_namespaces.inside(),
         own_namespaces=own_namespaces.inside(),
         cpu=_cpu(),
-        memory_bytes=parse_meminfo(shown, "MemTotal"),
-        swap_bytes=parse_meminfo(shown, "SwapTotal"),
+        memory_bytes=parse_meminfo(meminfo, "MemTotal"),
+        swap_bytes=parse_meminfo(meminfo, "SwapTotal"),
         virtualised=_virtualised(),
         container=_detected("--container"),
         clock_source=_text(f"{clocks}/current_clocksource") or None,
@@ -198,11 +198,11 @@ def _cgroup() -> tuple[CgroupVersion, tuple[str, ...]]:
 def _cpu() -> CpuFacts:
     model, microcode, _ = parse_cpuinfo(_text("proc/cpuinfo"))
     online = _online()
-    own = [f"sys/devices/system/cpu/cpu{number}" for number in online]
+    folders = [f"sys/devices/system/cpu/cpu{number}" for number in online]
     # A machine without a topology (some VMs) gives empty texts: one socket, and every thread a core.
-    cores = {_text(f"{folder}/topology/thread_siblings_list") or folder for folder in own}
-    sockets = {_text(f"{folder}/topology/physical_package_id") for folder in own}
-    governors = {_text(f"{folder}/cpufreq/scaling_governor") for folder in own} - {""}
+    cores = {_text(f"{folder}/topology/thread_siblings_list") or folder for folder in folders}
+    sockets = {_text(f"{folder}/topology/physical_package_id") for folder in folders}
+    governors = {_text(f"{folder}/cpufreq/scaling_governor") for folder in folders} - {""}
     smt = _text("sys/devices/system/cpu/smt/active")
     return CpuFacts(
         model=model,

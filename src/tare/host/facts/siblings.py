@@ -42,9 +42,9 @@ def cores(measured: tuple[int, ...]) -> Cores | None:
     The measurement is made once a process. It does not find the cores of other CPUs: each of those is listed by itself.
     Of many measured CPUs it is made of the last alone, on which probes are: of all it would take minutes.
     """
-    known, usable = machine.cores_of_machine(), os.sched_getaffinity(0)
-    if known is not None or len(usable) > MAX or not usable.issuperset(measured):
-        return known
+    machine_cores, usable = machine.cores_of_machine(), os.sched_getaffinity(0)
+    if machine_cores is not None or len(usable) > MAX or not usable.issuperset(measured):
+        return machine_cores
     return by_trial(measured if len(measured) <= TRIED else (max(measured),), usable, slowed)
 
 
@@ -53,14 +53,16 @@ def by_trial(measured: Sequence[int], usable: set[int], slowed: Callable[[int, i
 
     None where no CPU is slowed down: beside neighbours that are always busy a measurement shows nothing.
     """
-    own: list[set[int]] = []
+    measured_cores: list[set[int]] = []
     for cpu in measured:
-        if not any(cpu in core for core in own):  # else its core is known
-            own.append({cpu} | {neighbour for neighbour in usable - {cpu} if slowed(cpu, neighbour) < SLOWED})
-    if all(len(core) == 1 for core in own):
+        if not any(cpu in core for core in measured_cores):  # else its core is known
+            measured_cores.append(
+                {cpu} | {neighbour for neighbour in usable - {cpu} if slowed(cpu, neighbour) < SLOWED}
+            )
+    if all(len(core) == 1 for core in measured_cores):
         return None
-    shared = set().union(*own)
-    return tuple(sorted({tuple(sorted(core)) for core in own} | {(cpu,) for cpu in usable - shared}))
+    shared = set().union(*measured_cores)
+    return tuple(sorted({tuple(sorted(core)) for core in measured_cores} | {(cpu,) for cpu in usable - shared}))
 
 
 def slowed(cpu: int, neighbour: int) -> float:

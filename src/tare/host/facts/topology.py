@@ -40,11 +40,11 @@ def choose(usable: Collection[int], cores: Cores | None, count: int | None = Non
     """
     if count is None:
         count = len(usable) - 1 if len(usable) > ENOUGH else len(usable)
-    own: dict[int, list[int]] = {}  # the usable CPUs of each core, the last first, by the last
+    cpus_by_last: dict[int, list[int]] = {}  # the usable CPUs of each core, the last first, by the last
     for cpu in sorted(usable, reverse=True):
         core = (cpu, *siblings_of((cpu,), cores))
-        own.setdefault(max(set(core) & set(usable)), []).append(cpu)
-    by_core = [own[last] for last in sorted(own, reverse=True)]
+        cpus_by_last.setdefault(max(set(core) & set(usable)), []).append(cpu)
+    by_core = [cpus_by_last[last] for last in sorted(cpus_by_last, reverse=True)]
     # One thread of each core; second ones only when there are no more cores.
     order = [core[turn] for turn in range(max(map(len, by_core))) for core in by_core if turn < len(core)]
     return tuple(sorted(order[:count]))

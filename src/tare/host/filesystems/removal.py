@@ -135,15 +135,15 @@ class _Pass:
 def _release(folder: int, name: str) -> None:
     """Take the attributes off an entry, and off the folder that it is in, that keep it from being removed."""
     _without_attributes(folder)
-    entry = beneath.regular(folder, name)
-    if entry is None:
+    descriptor = beneath.regular(folder, name)
+    if descriptor is None:
         with beneath.unless_vanished():
-            entry = beneath.opened(folder, name, beneath.FOLDER)
-    if entry is not None:
+            descriptor = beneath.opened(folder, name, beneath.FOLDER)
+    if descriptor is not None:
         try:
-            _without_attributes(entry)
+            _without_attributes(descriptor)
         finally:
-            os.close(entry)
+            os.close(descriptor)
 
 
 def _without_attributes(descriptor: int) -> None:

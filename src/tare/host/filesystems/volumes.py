@@ -154,8 +154,8 @@ def make(cleanup: CleanupStack, place: Path, size: int) -> None:
     cleanup.own(removers.file(file), removers.loop(file), removers.mount(place))
     # Nothing is left to be done in the background: the file is all zeros, and the kernel need not make it so.
     option, prepared = ext4.AT_ONCE
-    made = ext4.make(file, size, "-m", "0", option, f"{prepared},assume_storage_prezeroed=1")
-    made.require(fix=distribution.install("e2fsprogs"))
+    result = ext4.make(file, size, "-m", "0", option, f"{prepared},assume_storage_prezeroed=1")
+    result.require(fix=distribution.install("e2fsprogs"))
     # Past the host's page cache, which would else keep all data twice.
     attach = [*processes.WITH_TARE, "losetup", "--find", "--show", "--direct-io=on", str(file)]
     device = processes.run(attach).require(fix="modprobe loop").text.strip()
@@ -184,5 +184,5 @@ def check_size(size: int | None, place: Path) -> None:
             f"a volume of {size >> 20} MiB is too small for an instance", fix=f"give {MIN_VOLUME >> 30}G or more"
         )
     if size > room:
-        what = f"a volume of {size / 2**30:.1f} GiB does not fit on the {room / 2**30:.1f} GiB free below {place}"
-        raise HostError(what, fix="give a smaller --data-size, or set TARE_HOME to a larger disk")
+        problem = f"a volume of {size / 2**30:.1f} GiB does not fit on the {room / 2**30:.1f} GiB free below {place}"
+        raise HostError(problem, fix="give a smaller --data-size, or set TARE_HOME to a larger disk")

@@ -299,8 +299,8 @@ def _port(name: str) -> str:
 
 def _ports() -> set[str]:
     """The names of the bridge's ports."""
-    shown = processes.run(["ip", "-j", "link", "show", "master", BRIDGE]).require().text
-    return {port["ifname"] for port in json.loads(shown or "[]")}
+    listing = processes.run(["ip", "-j", "link", "show", "master", BRIDGE]).require().text
+    return {port["ifname"] for port in json.loads(listing or "[]")}
 
 
 def _known(endpoint: Endpoint) -> list[str]:

@@ -39,8 +39,8 @@ def require_to_host(client: str, host: str) -> None:
         fence.bind_allowed(listener, host)
         listener.listen()
         if _connect_error(client, *listener.getsockname()) is not None:
-            what = "what comes from tare's bridge to this host"
-            raise _refusal("input", what, (*_ROUTED, "bridge")) or _unnamed(what)
+            traffic = "what comes from tare's bridge to this host"
+            raise _refusal("input", traffic, (*_ROUTED, "bridge")) or _unnamed(traffic)
 
 
 def require_between(client: str, instance: str, address: str) -> None:
@@ -49,9 +49,9 @@ def require_between(client: str, instance: str, address: str) -> None:
         listener.bind((address, 0))
         listener.listen()
         if _connect_error(client, *listener.getsockname()) is not None:
-            what = "what goes from one port of tare's bridge to another"
+            traffic = "what goes from one port of tare's bridge to another"
             families = ("bridge", *(_ROUTED if _bridged_frames_are_routed() else ()))
-            raise _refusal("forward", what, families) or _unnamed(what)
+            raise _refusal("forward", traffic, families) or _unnamed(traffic)
 
 
 def refused_beyond(client: str, address: str, port: int) -> HostError | None:
@@ -101,7 +101,7 @@ def opening(chain: str, hook: str, *, firewalld: bool) -> list[str]:
     return [f"nft insert rule {chain} {match} accept" for match in matches]
 
 
-def _refusal(hook: str, what: str, families: Collection[str]) -> HostError | None:
+def _refusal(hook: str, traffic: str, families: Collection[str]) -> HostError | None:
     """The error that names who refuses it, and what opens that; None where nobody is seen to."""
     chains: list[str] = []
     if processes.find("nft") is not None:
@@ -113,11 +113,11 @@ def _refusal(hook: str, what: str, families: Collection[str]) -> HostError | Non
     by = f" (nftables: {', '.join(chains)})" if chains else ""
     if not openings:
         return None
-    return HostError(f"the host's packet filter refuses {what}{by}", fix="; ".join(dict.fromkeys(openings)))
+    return HostError(f"the host's packet filter refuses {traffic}{by}", fix="; ".join(dict.fromkeys(openings)))
 
 
-def _unnamed(what: str) -> HostError:
-    return HostError(f"the host's packet filter refuses {what}", fix=f"let it accept what comes in by {BRIDGE}")
+def _unnamed(traffic: str) -> HostError:
+    return HostError(f"the host's packet filter refuses {traffic}", fix=f"let it accept what comes in by {BRIDGE}")
 
 
 def _connect_error(client: str, address: str, port: int) -> OSError | None:
@@ -135,7 +135,7 @@ def socket_in(namespace: str, *kind: int) -> socket.socket:
 
     It is made by a thread that enters the namespace and ends.
     """
-    made: list[socket.socket] = []
+    sockets: list[socket.socket] = []
     failures: list[OSError] = []
 
     def make() -> None:
@@ -147,7 +147,7 @@ def socket_in(namespace: str, *kind: int) -> socket.socket:
                     raise OSError(number, os.strerror(number))
             finally:
                 os.close(entered)
-            made.append(socket.socket(*kind))
+            sockets.append(socket.socket(*kind))
         except OSError as error:
             failures.append(error)
 
@@ -156,4 +156,4 @@ def socket_in(namespace: str, *kind: int) -> socket.socket:
     thread.join()
     if failures:
         raise HostError(f"the network namespace {namespace} cannot be entered: {failures[0].strerror}")
-    return made[0]
+    return sockets[0]

@@ -265,8 +265,8 @@ def brought_up(resource: HostResource) -> HostResource:
         if old is not None:
             place = {"folder": "", "socket": "", ("folder" if old["where"] == "DIR" else "socket"): old["place"]}
             optional = {name: facts[name] for name in ("own", "group") if name in facts}
-            what = {"what": old["pool"] or "container", "name": old["name"]}
+            identity = {"what": old["pool"] or "container", "name": old["name"]}
             return HostResource(
-                "lxd", {"client": old["client"], **place, "settings": old["settings"], **what, **optional}
+                "lxd", {"client": old["client"], **place, "settings": old["settings"], **identity, **optional}
             )
     return resource

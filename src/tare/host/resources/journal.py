@@ -266,12 +266,12 @@ def _why_unreadable(error: ValidationError) -> str:
     problems = error.errors(include_url=False)
     fields = {".".join(map(str, problem["loc"])): problem for problem in problems}
     if "format" in fields:
-        what = f"its format is {fields['format']['input']!r}, and this version of tare knows up to {FORMAT}"
-        return f"{what}; clean with the version that made it"
+        reason = f"its format is {fields['format']['input']!r}, and this version of tare knows up to {FORMAT}"
+        return f"{reason}; clean with the version that made it"
     unknown = [name for name, problem in fields.items() if problem["type"] == "extra_forbidden"]
     if unknown:
-        what = f"this version of tare does not know its {', '.join(unknown)}"
-        return f"{what}; clean with the version that made it"
+        reason = f"this version of tare does not know its {', '.join(unknown)}"
+        return f"{reason}; clean with the version that made it"
     return "it is no whole entry; see what it names, remove that by hand, and then this file"
 
 

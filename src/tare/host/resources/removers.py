@@ -382,9 +382,9 @@ def _remove_containerd(facts: Mapping[str, Fact]) -> None:
         processes.run([*ctr, "containers", "rm", name], time_limit_s=20)
         processes.run([*ctr, "snapshots", "rm", name], time_limit_s=20)
         lists = {
-            what: processes.run([*ctr, what, "ls"], time_limit_s=20) for what in ("tasks", "containers", "snapshots")
+            kind: processes.run([*ctr, kind, "ls"], time_limit_s=20) for kind in ("tasks", "containers", "snapshots")
         }
-        stays = [what for what, listed in lists.items() if listed.code != 0 or name in _first_words(listed.text)]
+        stays = [kind for kind, listed in lists.items() if listed.code != 0 or name in _first_words(listed.text)]
         if not stays:
             break
         if time.monotonic() > deadline:
@@ -411,9 +411,9 @@ def _remove_pod(facts: Mapping[str, Fact]) -> None:
     with contextlib.closing(cri.Runtime(address)) as runtime:
         # One that is just being made is listed once it is.
         while pods := runtime.pods(name):
-            for each in pods:
+            for pod_id in pods:
                 try:
-                    runtime.remove_pod(each)
+                    runtime.remove_pod(pod_id)
                 except HostError:
                     if time.monotonic() > deadline:
                         raise

@@ -41,12 +41,12 @@ def for_children() -> Iterator[None]:
     if not _kept_off:
         yield
         return
-    own = os.sched_getaffinity(0)
+    cpus_before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, usable())
     try:
         yield
     finally:
-        os.sched_setaffinity(0, own)
+        os.sched_setaffinity(0, cpus_before)
 
 
 def _move_all_threads(cpus: Collection[int]) -> None:

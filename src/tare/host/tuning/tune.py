@@ -109,65 +109,67 @@ def _apply(setting: Setting, cleanup: CleanupStack, root: Path) -> Tuned:
     return Tuned(setting, "changed")
 
 
-def _single(seen: Mapping[str, str], name: str, path: str, value: str, why: str) -> Setting:
-    if path not in seen:
+def _single(values: Mapping[str, str], name: str, path: str, value: str, why: str) -> Setting:
+    if path not in values:
         return _lacking(name)
-    return Setting(name, path, seen[path], value, why)
+    return Setting(name, path, values[path], value, why)
 
 
 def _lacking(name: str, why: str = "this host has no such setting") -> Setting:
     return Setting(name, "", None, None, why)
 
 
-def _governors(seen: Mapping[str, str]) -> list[Setting]:
+def _governors(values: Mapping[str, str]) -> list[Setting]:
     governors = []
-    for path in sorted(path for path in seen if path.endswith("/scaling_governor")):
+    for path in sorted(path for path in values if path.endswith("/scaling_governor")):
         folder = path.removesuffix("/scaling_governor")
         name = f"governor of {folder.split('/')[-2]}"
-        offered = seen.get(f"{folder}/scaling_available_governors", "performance").split()
+        offered = values.get(f"{folder}/scaling_available_governors", "performance").split()
         if "performance" in offered:
-            governors.append(Setting(name, path, seen[path], "performance", "the clock rate does not follow the load"))
+            governors.append(
+                Setting(name, path, values[path], "performance", "the clock rate does not follow the load")
+            )
         else:
-            governors.append(Setting(name, path, seen[path], None, f"performance is not among {', '.join(offered)}"))
+            governors.append(Setting(name, path, values[path], None, f"performance is not among {', '.join(offered)}"))
     return governors or [_lacking("governor", "this kernel does not set the CPUs' frequency")]
 
 
-def _turbo(seen: Mapping[str, str]) -> Setting:
+def _turbo(values: Mapping[str, str]) -> Setting:
     why = "the clock rate does not follow heat and neighbours"
-    if _INTEL_TURBO in seen:
-        return Setting("turbo", _INTEL_TURBO, seen[_INTEL_TURBO], "1", why)
-    if _BOOST in seen:
-        return Setting("turbo", _BOOST, seen[_BOOST], "0", why)
+    if _INTEL_TURBO in values:
+        return Setting("turbo", _INTEL_TURBO, values[_INTEL_TURBO], "1", why)
+    if _BOOST in values:
+        return Setting("turbo", _BOOST, values[_BOOST], "0", why)
     return _lacking("turbo", "this kernel does not show whether there is any")
 
 
-def _huge_pages(seen: Mapping[str, str]) -> Setting:
+def _huge_pages(values: Mapping[str, str]) -> Setting:
     """``always`` leaves it to chance who gets them, and is changed; ``madvise`` and ``never`` stay."""
     why = "huge pages go to who asks for them (QEMU does), and not to who meets free ones"
-    setting = _single(seen, "huge pages", _HUGE, "madvise", why)
+    setting = _single(values, "huge pages", _HUGE, "madvise", why)
     return Setting("huge pages", _HUGE, "never", "never", why) if setting.present == "never" else setting
 
 
-def _ksm(seen: Mapping[str, str]) -> Setting:
+def _ksm(values: Mapping[str, str]) -> Setting:
     """1 is running; 0 (stopped) and 2 (stopped, and all pages apart again) are both quiet."""
-    setting = _single(seen, "ksm", _KSM, "0", "no thread looks for equal pages; those that are merged stay so")
+    setting = _single(values, "ksm", _KSM, "0", "no thread looks for equal pages; those that are merged stay so")
     return Setting("ksm", _KSM, "2", "2", setting.why) if setting.present == "2" else setting
 
 
-def _interrupts(seen: Mapping[str, str], measured: Collection[int]) -> list[Setting]:
-    online = cpulist.parse(seen.get(_ONLINE, ""))
+def _interrupts(values: Mapping[str, str], measured: Collection[int]) -> list[Setting]:
+    online = cpulist.parse(values.get(_ONLINE, ""))
     unmeasured = [cpu for cpu in online if cpu not in measured]
     if not unmeasured:
         return [_lacking("interrupts", "instances are pinned to all CPUs, so that none is left to take them")]
     interrupts = []
-    numbers = [int(path.split("/")[2]) for path in seen if path.startswith("proc/irq/")]
+    numbers = [int(path.split("/")[2]) for path in values if path.startswith("proc/irq/")]
     for number in sorted(numbers):
         path = f"proc/irq/{number}/smp_affinity_list"
-        now = cpulist.parse(seen[path])
+        now = cpulist.parse(values[path])
         remaining = [cpu for cpu in now if cpu not in measured] or unmeasured
-        value = seen[path] if remaining == list(now) else cpulist.written(remaining)
+        value = values[path] if remaining == list(now) else cpulist.written(remaining)
         interrupts.append(
-            Setting(f"interrupt {number}", path, seen[path], value, "it goes to CPUs that are not measured")
+            Setting(f"interrupt {number}", path, values[path], value, "it goes to CPUs that are not measured")
         )
     return interrupts
 
