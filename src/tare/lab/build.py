@@ -48,9 +48,9 @@ def emulator(progress: Progress) -> Path:
     with locked(folder(), progress, "the lab"):
         if not place.is_dir():
             progress(f"making the emulator's root from {root_recipe.newer} (about half a minute)")
-            with beside(place, "the lab's emulator") as made:
-                bootstrap(root_recipe, made / "root")
-                (made / "root" / HOME_INSIDE).mkdir()
+            with beside(place, "the lab's emulator") as new_folder:
+                bootstrap(root_recipe, new_folder / "root")
+                (new_folder / "root" / HOME_INSIDE).mkdir()
     return place / "root"
 
 
@@ -66,22 +66,22 @@ def host(flavour: str, progress: Progress) -> Path:
     with locked(folder(), progress, "the lab"):
         if not place.is_dir():
             progress(f"making the host {flavour} (one to three minutes)")
-            with beside(place, "the lab's host") as made:
-                root = made / "root"
+            with beside(place, "the lab's host") as new_folder:
+                root = new_folder / "root"
                 bootstrap(root_recipe, root)
-                _take_kernel(root, made)
-                (made / "packages.json").write_text(json.dumps(image_build.installed(root), indent=1))
+                _take_kernel(root, new_folder)
+                (new_folder / "packages.json").write_text(json.dumps(image_build.installed(root), indent=1))
                 (root / "goods").mkdir()
                 (root / "lab").mkdir()
-                disk(root, made / "disk.ext4", lab_recipe.disk_bytes)
+                disk(root, new_folder / "disk.ext4", lab_recipe.disk_bytes)
                 shutil.rmtree(root)
     return place
 
 
 def disk(root: Path, file: Path, size_bytes: int) -> None:
     """An ext4 filesystem with all below a folder in it, as a sparse file."""
-    made = ext4.make(file, size_bytes, *ext4.AT_ONCE, contents=root)
-    made.require(fix="free disk space below TARE_HOME")
+    result = ext4.make(file, size_bytes, *ext4.AT_ONCE, contents=root)
+    result.require(fix="free disk space below TARE_HOME")
 
 
 def newer_sources(text: str, suite: str, newer: str) -> str:
@@ -100,8 +100,8 @@ def obstacle() -> ImageError | None:
     """Why no root can be made here, as far as can be seen beforehand; None: nothing speaks against it."""
     free = shutil.disk_usage(state.home()).free
     if free < NEEDED_DISK:
-        what = f"{free / 2**30:.1f} GiB are free below {state.home()}, the lab needs {NEEDED_DISK / 2**30:.0f} GiB"
-        return ImageError(what, fix="free some space, or set TARE_HOME to a larger disk")
+        problem = f"{free / 2**30:.1f} GiB are free below {state.home()}, the lab needs {NEEDED_DISK / 2**30:.0f} GiB"
+        return ImageError(problem, fix="free some space, or set TARE_HOME to a larger disk")
     if processes.find("mmdebstrap") is None:
         return ImageError("mmdebstrap is not installed", fix=distribution.install("mmdebstrap"))
     return None
@@ -130,22 +130,22 @@ def bootstrap(root_recipe: Root, root: Path) -> None:
     if done.code != 0:
         output = done.stderr.decode(errors="replace")
         if root_recipe.newer and root_recipe.newer in output:
-            what = f"the lab's QEMU comes from {root_recipe.newer}, and that suite is not reached or lacks it"
+            problem = f"the lab's QEMU comes from {root_recipe.newer}, and that suite is not reached or lacks it"
             raise ImageError(
-                f"{what}: {image_build.explain(output, timed_out=done.timed_out).what}",
+                f"{problem}: {image_build.explain(output, timed_out=done.timed_out).what}",
                 fix=f"see that this host's Debian archive has {root_recipe.newer}, then tare lab build",
             )
         raise image_build.explain(output, timed_out=done.timed_out)
 
 
-def _other_suite(scratch: Path, archives: Sequence[str], suite: str, wanted: str) -> str:
+def _other_suite(scratch: Path, archives: Sequence[str], suite: str, other: str) -> str:
     """A file of sources for another suite, of the archive that this host has ``suite`` from; or that archive's URL."""
     if archives and not Path(archives[0]).is_file():
         return archives[0]
-    stanza = newer_sources(Path(archives[0]).read_text() if archives else "", suite, wanted)
+    stanza = newer_sources(Path(archives[0]).read_text() if archives else "", suite, other)
     if not stanza:
         raise ImageError(
-            f"this host's apt sources show no archive with {suite}, so where {wanted} is, is not known",
+            f"this host's apt sources show no archive with {suite}, so where {other} is, is not known",
             fix=f"build the lab on Debian 12, whose sources have {suite}",
         )
     file = scratch / f"other{Path(archives[0]).suffix}"
@@ -162,18 +162,18 @@ def _command(root_recipe: Root, root: Path, archives: Sequence[str], hooks: Sequ
     return ["mmdebstrap", *options, root_recipe.suite, str(root), *archives]
 
 
-def _take_kernel(root: Path, made: Path) -> None:
+def _take_kernel(root: Path, new_folder: Path) -> None:
     """Kernel, hypervisor and the initramfs's modules beside the disk: the emulator reads them from there."""
     kernel = next((root / "boot").glob("vmlinuz-*"))
-    shutil.copy(kernel, made / "vmlinuz")
+    shutil.copy(kernel, new_folder / "vmlinuz")
     for hypervisor in sorted((root / "boot").glob("xen-*-amd64.gz"))[:1]:
         # QEMU's multiboot loader takes the plain ELF file.
         unpacked = processes.run(["gzip", "-dc", str(hypervisor)], output_cap=HYPERVISOR_CAP).require().stdout
-        (made / "xen").write_bytes(unpacked)
+        (new_folder / "xen").write_bytes(unpacked)
     tree = root / "lib" / "modules" / kernel.name.removeprefix("vmlinuz-")
-    (made / "modules").mkdir()
+    (new_folder / "modules").mkdir()
     for number, name in enumerate(loading_order((tree / "modules.dep").read_text(), MODULES)):
-        file = made / "modules" / f"{number:02d}-{Path(name).name.removesuffix('.xz')}"
+        file = new_folder / "modules" / f"{number:02d}-{Path(name).name.removesuffix('.xz')}"
         packed = (tree / name).read_bytes()
         file.write_bytes(lzma.decompress(packed) if name.endswith(".xz") else packed)
 

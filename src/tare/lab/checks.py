@@ -28,7 +28,7 @@ def check(obstacle: Callable[[], ImageError | None] = build.obstacle) -> Check:
 
 def _built(flavour: str) -> bool:
     """Whether all is there that boots it; the goods, which go by what is on them, take seconds."""
-    known, folder = recipe.load(), state.home() / "lab"
-    host, counting = known.resolved(flavour)
-    parts = [folder / f"qemu-{known.emulator.hash}", folder / f"host-{host}-{known.host(host).hash}"]
+    lab_recipe, folder = recipe.load(), state.home() / "lab"
+    host, counting = lab_recipe.resolved(flavour)
+    parts = [folder / f"qemu-{lab_recipe.emulator.hash}", folder / f"host-{host}-{lab_recipe.host(host).hash}"]
     return all(part.is_dir() for part in parts) and (counting is None or bool(kernel.cached(counting, folder)))

@@ -161,14 +161,14 @@ def _laid_out(lab_command: LabCommand, parts: Parts, counted: Counted, space: Pa
     """Everything that the machine needs, in its folder."""
     disk = parts.host / "disk.ext4"
     goods = _aligned(parts.goods)
-    initramfs, given, results = space / "initramfs", space / "given.tar", space / "results"
+    initramfs, inputs, results = space / "initramfs", space / "given.tar", space / "results"
     init = resources.files("tare.lab").joinpath("exact.sh").read_bytes()
     modules = _modules(disk, parts.host, space / "modules")
     initramfs.write_bytes(guest.pack(init, guest.busybox_path(), modules))
-    given.write_bytes(_given(lab_command))
+    inputs.write_bytes(_given(lab_command))
     results.touch()
     os.truncate(results, RESULTS_BYTES)
-    _aligned(given)
+    _aligned(inputs)
     (space / SYMBOLS).write_text(counted.symbols)
     files = {"log": space / LOG, "symbols": space / SYMBOLS}
     arguments = {name: machine.seen_inside(file, state.home()) for name, file in files.items()}
@@ -176,7 +176,7 @@ def _laid_out(lab_command: LabCommand, parts: Parts, counted: Counted, space: Pa
     return Exact(
         kernel=parts.host / "vmlinuz",
         initramfs=initramfs,
-        disks=(disk, goods, given),
+        disks=(disk, goods, inputs),
         results=results,
         memory_bytes=lab_command.memory_bytes,
         seed=counted.seed,
@@ -207,13 +207,13 @@ def _modules(disk: Path, host: Path, folder: Path) -> list[Path]:
         return processes.run(argv, output_cap=MODULE_CAP).require().stdout
 
     order = build.loading_order(taken("modules.dep").decode(), MODULES)
-    made = []
+    modules = []
     for number, name in enumerate(order):
         file = folder / f"{number:02d}-{Path(name).name.removesuffix('.xz')}"
         packed = taken(name)
         file.write_bytes(lzma.decompress(packed) if name.endswith(".xz") else packed)
-        made.append(file)
-    return made
+        modules.append(file)
+    return modules
 
 
 def _given(lab_command: LabCommand) -> bytes:

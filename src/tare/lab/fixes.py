@@ -160,15 +160,17 @@ def densities(changelog: str, lines: Mapping[str, int], config: str = "") -> Den
     for path, count in lines.items():
         for place in _upwards(path):
             below[place] += count
-    own: defaultdict[str, float] = defaultdict(float)  # fixes a line that are of just this place
+    by_place: defaultdict[str, float] = defaultdict(float)  # fixes a line that are of just this place
     located = 0
     for fix in all_fixes:
         places = tree.find(fix.title)
         located += bool(places)
         total = sum(below[place] for place in places)
         for place in places:
-            own[place] += 1 / total
-    by_path = {_key(place, lines): sum(own.get(above, 0.0) for above in _upwards(place)) for place in sorted(own)}
+            by_place[place] += 1 / total
+    by_path = {
+        _key(place, lines): sum(by_place.get(above, 0.0) for above in _upwards(place)) for place in sorted(by_place)
+    }
     return Densities(by_path, located, len(all_fixes), versions(changelog))
 
 

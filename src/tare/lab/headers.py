@@ -43,9 +43,9 @@ def module(host: Path, source: Path, name: str, progress: Progress) -> Path:
         if not place.is_dir():
             root = _root(kernel, version, progress)
             progress(f"building the module {name} for {kernel} (some seconds)")
-            with beside(place, f"the module {name}") as made:
+            with beside(place, f"the module {name}") as new_folder:
                 compiled = _compile(root, kernel, source, name)
-                (made / f"{name}.ko").write_bytes(compiled)
+                (new_folder / f"{name}.ko").write_bytes(compiled)
     return place / f"{name}.ko"
 
 
@@ -63,9 +63,9 @@ def _root(kernel: str, version: str, progress: Progress) -> Path:
     stale = f"rm -r the folder host-* of that kernel in {build.folder()}; it is built anew"
     if not place.is_dir():
         progress(f"making a root with the headers of {kernel} (about half a minute)")
-        with beside(place, "the lab's headers") as made:
+        with beside(place, "the lab's headers") as new_folder:
             try:
-                build.bootstrap(root_recipe, made / "root")
+                build.bootstrap(root_recipe, new_folder / "root")
             except ImageError as error:
                 if "Unable to locate package" not in error.what:
                     raise

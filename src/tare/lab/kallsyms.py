@@ -96,10 +96,10 @@ def _places(kernel: bytes, place: int) -> Iterator[int]:
     """Where names begin, one after the other."""
     while True:
         yield place
-        length, more = kernel[place], 0
+        length, extra = kernel[place], 0
         if length & 0x80:
-            length, more = length & 0x7F | kernel[place + 1] << 7, 1
-        place += 1 + more + length
+            length, extra = length & 0x7F | kernel[place + 1] << 7, 1
+        place += 1 + extra + length
 
 
 def _decoded(kernel: bytes, names: int, texts: Sequence[str]) -> Iterator[tuple[int, str]]:

@@ -128,8 +128,8 @@ def ensure(flavour: str, progress: Progress, *, renew: bool = False) -> Counting
         place = folder / f"{_name(kernel)}-{hashlib.sha256(repr(sorted(versions.items())).encode()).hexdigest()[:8]}"
         if not place.is_dir():
             progress(f"building the kernel that counts its lines from {kernel.source} {versions[kernel.source]}")
-            with beside(place, "the kernel that counts") as made:
-                _make(made, kernel, versions, asked_config(), progress)
+            with beside(place, "the kernel that counts") as new_folder:
+                _make(new_folder, kernel, versions, asked_config(), progress)
     return Counting(place)
 
 
@@ -184,31 +184,33 @@ def _script() -> str:
     return resources.files("tare.lab").joinpath("kernel.sh").read_text()
 
 
-def _make(made: Path, kernel: recipe.Kernel, versions: Mapping[str, str], asked: str, progress: Progress) -> None:
-    root = made / "root"
+def _make(
+    new_folder: Path, kernel: recipe.Kernel, versions: Mapping[str, str], config: str, progress: Progress
+) -> None:
+    root = new_folder / "root"
     progress("  making the root that it is built in (about a minute)")
     build.bootstrap(recipe.build_root(kernel, versions), root)
-    (made / "packages.json").write_text(json.dumps(versions, indent=1))
-    (root / "wanted.config").write_text(asked)
+    (new_folder / "packages.json").write_text(json.dumps(versions, indent=1))
+    (root / "wanted.config").write_text(config)
     (root / "kernel.sh").write_text(_script())
     tree = root / TOP.lstrip("/")
-    log = made / "build.log"
+    log = new_folder / "build.log"
     progress("  unpacking and configuring the source")
     _step(root, log, ["configure", kernel.compiler], limit_s=CONFIGURE_LIMIT_S)
-    _check(asked, tree, made)
+    _check(config, tree, new_folder)
     _step(
         root, log, ["compile", kernel.compiler, str(_jobs())], limit_s=LIMIT_S, share=_Share(kernel.objects, progress)
     )
-    shutil.copyfile(tree / "arch/x86/boot/bzImage", made / "bzImage")
+    shutil.copyfile(tree / "arch/x86/boot/bzImage", new_folder / "bzImage")
     progress("  keeping the notes and the sources of its lines")
-    _keep(root, tree, made, kernel.compiler)
+    _keep(root, tree, new_folder, kernel.compiler)
     shutil.rmtree(root)
 
 
-def _check(asked: str, tree: Path, made: Path) -> None:
+def _check(config: str, tree: Path, new_folder: Path) -> None:
     got = (tree / ".config").read_text()
-    (made / "config").write_text(got)
-    if lost := missing(asked, got):
+    (new_folder / "config").write_text(got)
+    if lost := missing(config, got):
         raise ImageError(
             f"the kernel's source does not give what is asked of it: {', '.join(lost)}",
             fix="change src/tare/lab/gcov.config: another name, or what the option depends on",
@@ -278,21 +280,21 @@ def linked(vmlinux: bytes) -> list[str]:
     return sorted({posixpath.normpath(name.decode()) for name in names})
 
 
-def _keep(root: Path, tree: Path, made: Path, compiler: str) -> None:
+def _keep(root: Path, tree: Path, new_folder: Path, compiler: str) -> None:
     """Take out of the build what reads the kernel's counters."""
     objects = linked((tree / "vmlinux").read_bytes())
     if not objects:
         raise ImageError("the kernel was built, but nothing in it counts", fix="see src/tare/lab/gcov.config")
-    _copy_gcov(root, made / "gcov", compiler)
-    with tarfile.open(made / "notes.tar.gz", "w:gz") as tar:
+    _copy_gcov(root, new_folder / "gcov", compiler)
+    with tarfile.open(new_folder / "notes.tar.gz", "w:gz") as tar:
         for name in objects:
             tar.add(tree / f"{name}{gcov.NOTES}", f"{name}{gcov.NOTES}")
-    everything = gcov.cover(_gcov(made / "gcov"), tree, objects, TOP, fresh=True)
+    everything = gcov.cover(_gcov(new_folder / "gcov"), tree, objects, TOP, fresh=True)
     lines = {path: sorted(numbers) for path, numbers in sorted(everything.lines.items()) if numbers}
-    (made / "lines.json.gz").write_bytes(gzip.compress(json.dumps(lines).encode(), mtime=0))
-    with Counting(made).functions.open("w", encoding="utf-8", newline="") as file:
+    (new_folder / "lines.json.gz").write_bytes(gzip.compress(json.dumps(lines).encode(), mtime=0))
+    with Counting(new_folder).functions.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([("name", "file"), *by_function(everything.functions).items()])
-    with tarfile.open(made / "sources.tar.xz", "w:xz", preset=1) as tar:
+    with tarfile.open(new_folder / "sources.tar.xz", "w:xz", preset=1) as tar:
         for path in lines:
             if (tree / path).is_file():
                 tar.add(tree / path, path)

@@ -224,12 +224,12 @@ def _accept(listener: socket.socket, process: subprocess.Popen[bytes]) -> socket
         raise _failed("the lab's emulator does not start", log) from error
 
 
-def _failed(what: str, log: Path) -> PlatformError:
+def _failed(problem: str, log: Path) -> PlatformError:
     output = console.read(log)[-65536:]
     lines = output.decode(errors="replace").strip().splitlines()[-3:]
     tail = " | ".join(line.strip()[:300] for line in lines) or "nothing"
     fix = "tare lab build; with another --memory, or --cpus 1"
-    return PlatformError(f"{what}; its console ends: {tail}", fix=fix, console=output)
+    return PlatformError(f"{problem}; its console ends: {tail}", fix=fix, console=output)
 
 
 def _initramfs(parts: Parts) -> bytes:

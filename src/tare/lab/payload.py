@@ -54,18 +54,18 @@ def ensure(image: Image, progress: Progress, python: tuple[int, int] = recipe.PY
     guests += [blackbox.ensure(vmm) for vmm in blackbox.KINDS]
     packages = Path(sysconfig.get_paths()["purelib"])
     built = [path for path in map(runtimes.find, runtimes.BUILT) if path is not None]
-    named = [path.name for made in guests for path in (made.kernel, made.initramfs)]
+    named = [path.name for vm_guest in guests for path in (vm_guest.kernel, vm_guest.initramfs)]
     facts = [image.hash, "root.tar", *named, _listing(packages), *map(_digest, built)]
     version = "{}.{}".format(*python)
     place = build.folder() / f"goods-{version}-{hashlib.sha256(repr(facts).encode()).hexdigest()[:16]}"
     with locked(build.folder(), progress, "the lab"):
         if not place.is_dir():
             progress("packing what goes into the lab (about half a minute)")
-            with beside(place, "the lab's goods") as made:
-                tree = made / "tree"
+            with beside(place, "the lab's goods") as new_folder:
+                tree = new_folder / "tree"
                 _fill(tree, image, guests, built)
                 _add_packages(tree / "site-packages", packages, python)
-                build.disk(tree, made / "goods.ext4", forms.disk_bytes(tree) * 9 // 8 + SPARE_BYTES)
+                build.disk(tree, new_folder / "goods.ext4", forms.disk_bytes(tree) * 9 // 8 + SPARE_BYTES)
                 shutil.rmtree(tree)
             _prune(place, version)
     return place / "goods.ext4"
@@ -141,7 +141,7 @@ def _fill(tree: Path, image: Image, guests: Sequence[guest.Guest], built: Sequen
     (home / "images" / base.name).mkdir()
     _copy(base / "manifest.json", home / "images" / base.name)
     (home / "guest").mkdir()
-    for source in (guests[0].kernel.parent.parent, blackbox.place(), *(made.initramfs for made in guests)):
+    for source in (guests[0].kernel.parent.parent, blackbox.place(), *(vm_guest.initramfs for vm_guest in guests)):
         _copy(source, home / "guest")
     (home / "bin").mkdir()
     for program in built:
@@ -166,8 +166,8 @@ def _add_packages(target: Path, packages: Path, python: tuple[int, int]) -> None
 
 def pins(packages: Path) -> list[str]:
     """``NAME==VERSION`` of each distribution in a folder of packages that goes into a lab, sorted."""
-    known = (path.name.removesuffix(".dist-info").rpartition("-") for path in packages.glob("*.dist-info"))
-    return sorted(f"{name}=={version}" for name, _, version in known if name not in (*LEFT_OUT, "tare_bench"))
+    distributions = (path.name.removesuffix(".dist-info").rpartition("-") for path in packages.glob("*.dist-info"))
+    return sorted(f"{name}=={version}" for name, _, version in distributions if name not in (*LEFT_OUT, "tare_bench"))
 
 
 def _copy(source: Path, target: Path) -> None:

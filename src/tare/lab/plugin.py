@@ -36,8 +36,8 @@ def ensure(progress: Progress) -> Path:
     with locked(build.folder(), progress, "the lab"):
         if not place.is_dir():
             progress("building the emulator's plug-in (about half a minute)")
-            with beside(place, "the emulator's plug-in") as made:
-                root = made / "root"
+            with beside(place, "the emulator's plug-in") as new_folder:
+                root = new_folder / "root"
                 build.bootstrap(root_recipe, root)
                 for file in files:
                     shutil.copy(file, root)
@@ -46,6 +46,6 @@ def ensure(progress: Progress) -> Path:
                 if done.code != 0:
                     lines = done.stderr.decode(errors="replace").strip().splitlines() or ["no message"]
                     raise ImageError(f"the emulator's plug-in is not built: {lines[0]}", fix="report it, it is a bug")
-                shutil.copyfile(root / NAME, made / NAME)
+                shutil.copyfile(root / NAME, new_folder / NAME)
                 shutil.rmtree(root)
     return place / NAME
