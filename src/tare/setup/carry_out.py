@@ -34,22 +34,22 @@ def set_up(asked: str, *, dry_run: bool, tell: Progress, build: bool = True) -> 
         tell(f"not here, and could be added: tare setup --with {','.join(chosen.more)}")
 
 
-def _by_apt(chosen: SetupPlan, asked: Sequence[str], *, dry_run: bool, tell: Progress) -> SetupPlan:
+def _by_apt(chosen: SetupPlan, requested: Sequence[str], *, dry_run: bool, tell: Progress) -> SetupPlan:
     """The plan that was carried out: without what this release does not have, and nobody asked for by name."""
     chosen, unknown = _looked_up(chosen)
-    asked_for = {wanted.package for wanted in chosen.wanted if {NATIVE, *asked}.intersection(wanted.components)}
+    asked_for = {missing.package for missing in chosen.wanted if {NATIVE, *requested}.intersection(missing.components)}
     if unknown and not dry_run and (unknown & asked_for or apt.unknown([_ALWAYS])):
         apt.update(tell)
         chosen, unknown = _looked_up(chosen)
     if not (unknown and dry_run):
-        chosen, left_out = without(chosen, unknown, asked)
+        chosen, left_out = without(chosen, unknown, requested)
         for name in left_out:
             tell(f"left out: {name}, of which this release does not have all")
     for line in lines(chosen):
         tell(line)
     if unknown and dry_run:
         tell(f"apt's lists do not have {', '.join(sorted(unknown))}; an installation would first read them anew")
-    elif packages := [wanted.package for wanted in chosen.wanted]:
+    elif packages := [missing.package for missing in chosen.wanted]:
         if taken := apt.size(packages):
             tell(f"with what they depend on: {taken}")
         if dry_run:
@@ -67,32 +67,32 @@ def _by_hand(chosen: SetupPlan, *, dry_run: bool, tell: Progress) -> None:
     """
     host = distribution.here()
     family = distribution.family(host)
-    names = {wanted.package: distribution.name_of(wanted.package, family) for wanted in chosen.wanted}
-    shown = (replace(wanted, package=names[wanted.package] or f"what has {wanted.has}") for wanted in chosen.wanted)
+    names = {missing.package: distribution.name_of(missing.package, family) for missing in chosen.wanted}
+    shown = (replace(missing, package=names[missing.package] or f"what has {missing.has}") for missing in chosen.wanted)
     for line in lines(replace(chosen, wanted=tuple(shown))):
         tell(line)
     if not chosen.wanted:
         return
     if "mmdebstrap" in names:
         tell("in place of mmdebstrap and Debian's keys: tare image import, of what tare image export wrote on Debian")
-    known = [package for package, name in names.items() if name]
-    by_hand = distribution.command(family, known, lean=True) if known else "install what is listed"
+    certain = [package for package, name in names.items() if name]
+    by_hand = distribution.command(family, certain, lean=True) if certain else "install what is listed"
     if family is not None and family.besides:
         by_hand += f" ({family.besides})"
     if dry_run:
         tell(f"tare installs by apt alone; by hand, which was never tried: {by_hand}")
     else:
-        what = f"{distribution.title(host)} has no apt, and tare installs by nothing else"
-        raise HostError(what, fix=f"by hand, which was never tried: {by_hand}")
+        problem = f"{distribution.title(host)} has no apt, and tare installs by nothing else"
+        raise HostError(problem, fix=f"by hand, which was never tried: {by_hand}")
 
 
 def _looked_up(chosen: SetupPlan) -> tuple[SetupPlan, frozenset[str]]:
     """The plan without what this release has in other packages, and those packages that apt's lists do not have."""
-    unknown = apt.unknown([wanted.package for wanted in chosen.wanted])
+    unknown = apt.unknown([missing.package for missing in chosen.wanted])
     if unknown and not apt.unknown([_ALWAYS]):
-        wanted = (each for each in chosen.wanted if not (each.optional and each.package in unknown))
-        chosen = replace(chosen, wanted=tuple(wanted))
-    return chosen, unknown.intersection(wanted.package for wanted in chosen.wanted)
+        kept = (lacking for lacking in chosen.wanted if not (lacking.optional and lacking.package in unknown))
+        chosen = replace(chosen, wanted=tuple(kept))
+    return chosen, unknown.intersection(missing.package for missing in chosen.wanted)
 
 
 def lines(chosen: SetupPlan) -> Iterator[str]:
@@ -102,8 +102,8 @@ def lines(chosen: SetupPlan) -> Iterator[str]:
         yield f"all there for {for_what}"
         return
     yield f"missing for {for_what}:"
-    width = max((len(wanted.package) for wanted in chosen.wanted), default=0)
-    for wanted in chosen.wanted:
-        yield f"  {wanted.package:{width}}  {wanted.purpose} ({', '.join(wanted.components)})"
+    width = max((len(missing.package) for missing in chosen.wanted), default=0)
+    for missing in chosen.wanted:
+        yield f"  {missing.package:{width}}  {missing.purpose} ({', '.join(missing.components)})"
     for name in chosen.built:
         yield f"  {name}: {COMPONENTS[name].title}"

@@ -64,14 +64,14 @@ def plan(asked: Sequence[str], there: Collection[str]) -> SetupPlan:
     for name in components:
         for need in _missing(name, there):
             missing.setdefault(need.package, []).append((name, need))
-    wanted = tuple(
+    packages = tuple(
         Wanted(package, need.purpose, tuple(name for name, _ in uses), need.has, need.optional)
         for package, uses in missing.items()
         for _, need in uses[:1]
     )
     others = (name for name in COMPONENTS if name not in {*components, CLONE, DEVELOPMENT})
     more = tuple(name for name in others if any(_missing(name, there)) or _is_built(name, there))
-    return SetupPlan(components, wanted, tuple(name for name in components if _is_built(name, there)), more)
+    return SetupPlan(components, packages, tuple(name for name in components if _is_built(name, there)), more)
 
 
 def there_is_none(alternatives: Iterable[str], there: Collection[str]) -> bool:
@@ -85,15 +85,15 @@ def without(chosen: SetupPlan, absent: Collection[str], asked: Sequence[str]) ->
     ``asked``: what was asked for by name; what ``everything`` stands for may be left out. Raises `UsageError`
     where one of those is not to be had.
     """
-    lost = [wanted for wanted in chosen.wanted if wanted.package in absent]
-    left_out = dict.fromkeys(name for wanted in lost for name in wanted.components)
-    for wanted in lost:
-        for name in {*asked, NATIVE}.intersection(wanted.components):
+    lost = [missing for missing in chosen.wanted if missing.package in absent]
+    left_out = dict.fromkeys(name for missing in lost for name in missing.components)
+    for missing in lost:
+        for name in {*asked, NATIVE}.intersection(missing.components):
             raise UsageError(
-                f"this release has no package {wanted.package}, which {name} needs",
-                fix=f"install what {wanted.package} has by hand, then ask again{_other(name)}",
+                f"this release has no package {missing.package}, which {name} needs",
+                fix=f"install what {missing.package} has by hand, then ask again{_other(name)}",
             )
-    kept = tuple(wanted for wanted in chosen.wanted if not set(wanted.components) <= left_out.keys())
+    kept = tuple(missing for missing in chosen.wanted if not set(missing.components) <= left_out.keys())
     whole = tuple(name for name in chosen.components if name not in left_out)
     built = tuple(name for name in chosen.built if name in whole)
     return SetupPlan(whole, kept, built, chosen.more), tuple(left_out)
