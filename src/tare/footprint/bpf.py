@@ -166,8 +166,8 @@ def compiled(source: str) -> bytes:
     folder = state.home() / "bpf"
     folder.mkdir(exist_ok=True)
     version = hashlib.sha256(repr((flags, parts)).encode()).hexdigest()[:16]
-    made = folder / f"{source.removesuffix('.bpf.c')}-{version}.o"
-    if not made.exists():
+    object_file = folder / f"{source.removesuffix('.bpf.c')}-{version}.o"
+    if not object_file.exists():
         if processes.find("clang") is None:
             raise HostError("a BPF program is compiled here, and clang is not installed", fix=FIX)
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
@@ -179,8 +179,8 @@ def compiled(source: str) -> bytes:
                 lines = done.stderr.decode(errors="replace").splitlines()
                 message = next((line for line in lines if "error:" in line), "no message")
                 raise HostError(f"a BPF program does not compile: {message.strip()}", fix=FIX)
-            built.rename(made)
-    return made.read_bytes()
+            built.rename(object_file)
+    return object_file.read_bytes()
 
 
 def possible_cpus() -> int:
@@ -201,8 +201,8 @@ def _require(well: object, step: str) -> None:
 def _host_error(refused: _Refused, messages: list[str]) -> HostError:
     """Why the kernel refuses the object, as far as that can be known, and the fix."""
     if not BTF.exists():
-        what = f"BPF programs do not fit this kernel: it has no type information ({BTF})"
-        return HostError(what, fix=f"boot a kernel with CONFIG_DEBUG_INFO_BTF, or {LAB}")
+        problem = f"BPF programs do not fit this kernel: it has no type information ({BTF})"
+        return HostError(problem, fix=f"boot a kernel with CONFIG_DEBUG_INFO_BTF, or {LAB}")
     if refused.number == errno.EPERM:
         lockdown = Path("/sys/kernel/security/lockdown")
         locked = lockdown.exists() and "[none]" not in lockdown.read_text()

@@ -74,10 +74,10 @@ def in_kernel(numbers: Mapping[str, int], shown: str, old: int = LAST_OF_OLD) ->
     ``old``: the last number of those that every kernel has.
     """
     entry_points = set(re.findall(r" __[a-z0-9]+_sys_(\w+)$", shown, re.MULTILINE))
-    known = {
+    available = {
         name: number for name, number in numbers.items() if not entry_points or number <= old or name in entry_points
     }
-    return dict(sorted(known.items(), key=lambda item: item[1]))
+    return dict(sorted(available.items(), key=lambda item: item[1]))
 
 
 def has_abi(table: Table, shown: str) -> bool | None:

@@ -82,8 +82,8 @@ _ADMITTED = frozenset(
     [_LD | mode for mode in (_ABS, _IMM, _MEM, _LEN)]
     + [_LDX | mode for mode in (_IMM, _MEM, _LEN)]
     + [_ST, _STX, _RET, _RET | _RET_A, _MISC, _MISC | _TXA, _JMP | _JA, _ALU | _NEG]
-    + [_ALU | what | by for what in _OPERATIONS for by in (0, _BY_X)]
-    + [_JMP | what | by for what in _TESTS for by in (0, _BY_X)]
+    + [_ALU | operation | by for operation in _OPERATIONS for by in (0, _BY_X)]
+    + [_JMP | test | by for test in _TESTS for by in (0, _BY_X)]
 )
 
 
@@ -215,13 +215,13 @@ class _Walk:
         return state._replace(a=_masked(number, operand, state.facts) if operation == _AND else None)
 
 
-def _calculated(what: int, a: int, b: int) -> int:
+def _calculated(operation: int, a: int, b: int) -> int:
     """An operation on two 32-bit numbers. Shifts take the low five bits of a distance, as eBPF's do."""
     results = {
         _ADD: a + b, _SUB: a - b, _MUL: a * b, _DIV: a // b if b else 0, _OR: a | b, _AND: a & b, _LSH: a << (b & 31),
         _RSH: a >> (b & 31), _NEG: -a, _XOR: a ^ b,
     }  # fmt: skip
-    return results[what] & WORD
+    return results[operation] & WORD
 
 
 def _masked(value: Value, operand: Value, facts: Facts) -> Value:
@@ -238,9 +238,9 @@ def _masked(value: Value, operand: Value, facts: Facts) -> Value:
 def _resolved(value: Value, facts: Facts) -> Value:
     """A number where that is what was learned."""
     if isinstance(value, Bits):
-        known = _range(value, facts)
-        if known.low == known.high:
-            return known.low
+        bounds = _range(value, facts)
+        if bounds.low == bounds.high:
+            return bounds.low
     return value
 
 

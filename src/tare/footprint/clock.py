@@ -28,15 +28,15 @@ _NUMBER = {"x86_64": 298, "aarch64": 241}
 
 def clocks(period_ns: int) -> list[int]:
     """A stopped clock for each CPU that is online, as a descriptor; it ticks each ``period_ns``. Raises `HostError`."""
-    made: list[int] = []
+    descriptors: list[int] = []
     try:
         for cpu in online():
-            made.append(_open(cpu, period_ns))
+            descriptors.append(_open(cpu, period_ns))
     except BaseException:
-        for descriptor in made:
+        for descriptor in descriptors:
             os.close(descriptor)
         raise
-    return made
+    return descriptors
 
 
 def online() -> list[int]:
@@ -59,8 +59,8 @@ def _open(cpu: int, period_ns: int) -> int:
 def refused(number: int) -> HostError:
     """Why there is no such clock, by the number of the error, and what helps."""
     if number in {errno.EPERM, errno.EACCES}:
-        what = "perf events are locked: kernel.perf_event_paranoid forbids them, or tare lacks the capability PERFMON"
-        return HostError(what, fix=f"run tare as root on the host itself, or {LAB}")
+        cause = "perf events are locked: kernel.perf_event_paranoid forbids them, or tare lacks the capability PERFMON"
+        return HostError(cause, fix=f"run tare as root on the host itself, or {LAB}")
     if number == errno.ENOSYS:
         return HostError("this kernel has no perf events", fix=f"boot one with CONFIG_PERF_EVENTS, or {LAB}")
     return HostError(f"this kernel has no clock to sample by: {os.strerror(number)}", fix=LAB)

@@ -33,8 +33,8 @@ _MILDNESS = (Call.KILL, Call.TRAP, Call.ERRNO, Call.NOTIFY, Call.TRACE, Call.CON
 
 def answers(programs: Sequence[Program], number: int, architecture: int) -> frozenset[int]:
     """All that stacked filters, the newest first, may answer to a call: return values, action and data."""
-    known = {NUMBER: number, ARCHITECTURE: architecture}
-    return combined(_possible(returned(program, known)) for program in programs)
+    words = {NUMBER: number, ARCHITECTURE: architecture}
+    return combined(_possible(returned(program, words)) for program in programs)
 
 
 def combined(filter_answers: Iterable[frozenset[int]]) -> frozenset[int]:

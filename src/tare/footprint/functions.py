@@ -137,8 +137,8 @@ def check() -> None:
         raise HostError(f"somebody traces here already, by the tracer {tracer}", fix="wait until he is done")
     foreign = tracing.joinpath("enabled_functions").read_text().splitlines()
     if foreign:
-        what = f"somebody traces {len(foreign)} functions here already, such as {foreign[0].split()[0]}"
-        raise HostError(what, fix="wait until he is done; bpftool prog, ls /sys/kernel/tracing/instances tell more")
+        problem = f"somebody traces {len(foreign)} functions here already, such as {foreign[0].split()[0]}"
+        raise HostError(problem, fix="wait until he is done; bpftool prog, ls /sys/kernel/tracing/instances tell more")
 
 
 def known() -> frozenset[str]:

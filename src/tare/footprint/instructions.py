@@ -119,16 +119,16 @@ def parse(log: str) -> dict[int, Window]:
             raise _unknown(line)
         window = windows.setdefault(numbers[0], Window())
         counts = dict(zip(PARTS, numbers[1:], strict=True))
-        more = words[1 + len(PARTS) :]
+        trailing = words[1 + len(PARTS) :]
         if kind == "window":
             window.whole = counts
             closed.add(numbers[0])
         elif kind == "ready":
             window.ready = counts
-        elif kind == "piece" and len(more) == 1 and more[0].isdecimal():
-            window.pieces.append({**counts, UNITS: int(more[0])})
-        elif kind == "share" and len(more) == 2:
-            window.shares.append((more[0], more[1], counts))
+        elif kind == "piece" and len(trailing) == 1 and trailing[0].isdecimal():
+            window.pieces.append({**counts, UNITS: int(trailing[0])})
+        elif kind == "share" and len(trailing) == 2:
+            window.shares.append((trailing[0], trailing[1], counts))
         else:
             raise _unknown(line)
     return {number: window for number, window in windows.items() if number in closed}

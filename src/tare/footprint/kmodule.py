@@ -36,8 +36,8 @@ def find() -> Path:
                 fix=f"{distribution.install(f'linux-headers-{release}', 'make')}, or let a lab do it: without --here",
             )
         place.parent.mkdir(exist_ok=True)
-        with beside(place, "the module that counts functions") as made:
-            build(headers, made)
+        with beside(place, "the module that counts functions") as new_folder:
+            build(headers, new_folder)
     return place / f"{NAME}.ko"
 
 

@@ -138,11 +138,11 @@ def _counted(request: FootprintRequest, file: Path, watcher: Watcher, programs: 
 
 def _short(request: FootprintRequest) -> dict[str, Params]:
     """Parameters of the workloads: counts need no long slices, as each piece of work in them is counted by itself."""
-    known = dict(request.params)
+    params = dict(request.params)
     for workload in workloads.choose(workloads_of(request)):
         if isinstance(workload, SliceWorkload):
-            known.setdefault(workload.name, {**workload.profiles[PROFILE], **_SLICES})
-    return known
+            params.setdefault(workload.name, {**workload.profiles[PROFILE], **_SLICES})
+    return params
 
 
 def _check_fits(request: FootprintRequest) -> None:

@@ -49,9 +49,9 @@ def surfaces(platforms: Sequence[Platform], progress: Progress) -> Iterator[Look
         launcher, _ = host.prepare(image, Resources(default_cpus(), MEMORY))
         for platform in platforms:
             progress(f"looking for {platform.name}")
-            looked = attempt(partial(_looked, reader, platform, image, launcher, progress))
+            outcome = attempt(partial(_looked, reader, platform, image, launcher, progress))
             attempt(platform.close)  # nothing was started that could stay
-            yield _not_looked(platform, looked) if isinstance(looked, Failed) else looked
+            yield _not_looked(platform, outcome) if isinstance(outcome, Failed) else outcome
 
 
 def _looked(reader: Reader, platform: Platform, image: Image, launcher: InstanceLauncher, progress: Progress) -> Looked:
@@ -82,9 +82,9 @@ def into(file: Path, names: Sequence[str], progress: Progress) -> Iterator[Looke
         for ready in site.ready:
             surface = attempt(partial(_started, reader, ready.platform, site.launcher, progress))
             if isinstance(surface, Failed):
-                looked = _not_looked(ready.platform, surface)
-                site.store.add_event("warning", f"no surface of {ready.platform.name}: {looked.reason}")
-                yield looked
+                look = _not_looked(ready.platform, surface)
+                site.store.add_event("warning", f"no surface of {ready.platform.name}: {look.reason}")
+                yield look
             else:
                 site.store.add_surface(surface)
                 yield Looked(ready.platform.name, surface)
@@ -126,8 +126,8 @@ def running(pids: Sequence[int], progress: Progress) -> Iterator[Looked]:
 def family(pid: int) -> list[int]:
     """A process and its descendants, but for those of children that have ended: they have another parent then."""
     children: dict[int, list[int]] = {}
-    for child, seen in processes_by_pid().items():
-        children.setdefault(seen.parent, []).append(child)
+    for child, facts in processes_by_pid().items():
+        children.setdefault(facts.parent, []).append(child)
     members, todo = [], [pid]
     while todo:
         process = todo.pop()
@@ -140,14 +140,14 @@ def carry_out(request: SurfaceRequest, progress: Progress) -> SurfaceResult:
     """Read all surfaces that are asked for. Raises `TareError` where nothing can be read at all."""
     request.check()
     if request.pids:
-        looked = running(request.pids, progress)
+        looks = running(request.pids, progress)
     elif request.file is not None:
-        looked = into(request.file, request.platforms, progress)
+        looks = into(request.file, request.platforms, progress)
     else:
-        looked = surfaces(_chosen(request.platforms), progress)
+        looks = surfaces(_chosen(request.platforms), progress)
     surfaces_read: list[Surface] = []
     left_out: list[LeftOut] = []
-    for look in looked:
+    for look in looks:
         if look.surface is not None:
             surfaces_read.append(look.surface)
         else:

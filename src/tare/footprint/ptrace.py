@@ -128,8 +128,10 @@ def _ptrace(request: int, thread: int, address: int = 0, data: int = 0) -> int:
 def _held_by_another(thread: int) -> HostError:
     tracer = _status(thread).get("TracerPid", "0")
     if tracer != "0":
-        what = f"another process ({_status(int(tracer)).get('Name', 'unknown')}) traces it, and a thread has one tracer"
-        return HostError(what, fix="end the tracer, if it is none of the platform's own")
+        problem = (
+            f"another process ({_status(int(tracer)).get('Name', 'unknown')}) traces it, and a thread has one tracer"
+        )
+        return HostError(problem, fix="end the tracer, if it is none of the platform's own")
     return HostError("the kernel does not let it be traced", fix="run tare as root (sudo) with CAP_SYS_PTRACE")
 
 
@@ -137,10 +139,10 @@ def _refused(error: OSError) -> HostError:
     if error.errno == errno.EINVAL:  # it has filters, else it were not asked
         return HostError(NOT_BUILT, fix=_LAB)
     if error.errno == errno.EACCES:
-        own = _status(os.getpid()).get("Seccomp", "0")
-        if own != "0":
-            what = "tare itself runs under seccomp, and so may not read filters"
-            return HostError(what, fix="run tare on the host itself")
+        mode = _status(os.getpid()).get("Seccomp", "0")
+        if mode != "0":
+            problem = "tare itself runs under seccomp, and so may not read filters"
+            return HostError(problem, fix="run tare on the host itself")
         return HostError("reading filters needs CAP_SYS_ADMIN", fix="run tare as root (sudo)")
     if error.errno == errno.EMEDIUMTYPE:
         return HostError("it has a filter that is not classic BPF, which the kernel does not give out")
@@ -190,5 +192,5 @@ def check() -> Check:
         child.wait()
     if isinstance(answer, tuple):
         return Check(name, "ok", "can be read from live processes: tare surface")
-    what = answer.what if answer else "the process ended"
-    return Check(name, "warn", what, f"{use}: {answer.fix if answer and answer.fix else 'try again'}")
+    problem = answer.what if answer else "the process ended"
+    return Check(name, "warn", problem, f"{use}: {answer.fix if answer and answer.fix else 'try again'}")

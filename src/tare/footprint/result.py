@@ -20,8 +20,8 @@ class Missed:
     reason: str
 
     def __str__(self) -> str:
-        what = f"{self.workload} on {self.platform}" if self.workload else f"the start of {self.platform}"
-        return f"no footprint of {what} in repeat {self.repeat + 1}: {self.reason}"
+        subject = f"{self.workload} on {self.platform}" if self.workload else f"the start of {self.platform}"
+        return f"no footprint of {subject} in repeat {self.repeat + 1}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)

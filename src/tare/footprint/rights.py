@@ -128,9 +128,9 @@ def threads(pid: int) -> list[int]:
 
 def foreign_namespaces(pid: int, thread: int) -> tuple[str, ...]:
     """The namespaces of a thread that are not tare's own. Raises `OSError` when it has ended."""
-    own = _namespaces(_PROC / "self" / "ns")
+    ours = _namespaces(_PROC / "self" / "ns")
     theirs = _namespaces(_PROC / str(pid) / "task" / str(thread) / "ns")
-    return tuple(name for name, value in theirs.items() if value != own[name])
+    return tuple(name for name, value in theirs.items() if value != ours[name])
 
 
 def places(pid: int) -> tuple[Place, ...]:
@@ -148,11 +148,11 @@ def open_descriptors(pid: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     devices, held = set(), set()
     for number, link in _descriptors(pid):
         with contextlib.suppress(OSError):
-            seen = link.stat()
-            if stat.S_ISCHR(seen.st_mode) or stat.S_ISBLK(seen.st_mode):
-                if (os.major(seen.st_rdev), os.minor(seen.st_rdev)) not in HARMLESS:
+            status = link.stat()
+            if stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode):
+                if (os.major(status.st_rdev), os.minor(status.st_rdev)) not in HARMLESS:
                     devices.add(str(link.readlink()))
-            elif stat.S_ISDIR(seen.st_mode) or (_is_file(seen) and _for_writing(pid, number)):
+            elif stat.S_ISDIR(status.st_mode) or (_is_file(status) and _for_writing(pid, number)):
                 held.add(str(link.readlink()))
     return tuple(sorted(devices)), tuple(sorted(held))
 
@@ -196,9 +196,9 @@ def _descriptors(pid: int) -> Iterator[tuple[str, Path]]:
             yield link.name, link
 
 
-def _is_file(seen: os.stat_result) -> bool:
+def _is_file(status: os.stat_result) -> bool:
     """Whether it is a file with a name, and not memory that was made as one."""
-    return stat.S_ISREG(seen.st_mode) and seen.st_nlink > 0
+    return stat.S_ISREG(status.st_mode) and status.st_nlink > 0
 
 
 def _for_writing(pid: int, number: str) -> bool:
@@ -208,10 +208,10 @@ def _for_writing(pid: int, number: str) -> bool:
 
 def _on_host(mount: Mount, ours: Sequence[Mount]) -> str | None:
     """Where the host's tree has what is mounted; None where it has not."""
-    above = [own for own in ours if own.device == mount.device and _below(mount.root, own.root)]
+    above = [our_mount for our_mount in ours if our_mount.device == mount.device and _below(mount.root, our_mount.root)]
     if not above:
         return None
-    best = max(above, key=lambda own: len(own.root))
+    best = max(above, key=lambda our_mount: len(our_mount.root))
     rest = mount.root[len(best.root.rstrip("/")) :]
     return (best.point.rstrip("/") + rest.rstrip("/")) or "/"
 

@@ -49,7 +49,7 @@ class Seen:
 
 def sides(pids: Sequence[int]) -> list[Side]:
     """The processes that still live, those that count first."""
-    return judge({pid: seen for pid in pids if (seen := _seen(pid)) is not None})
+    return judge({pid: process for pid in pids if (process := _seen(pid)) is not None})
 
 
 def judge(seen: Mapping[int, Seen]) -> list[Side]:
@@ -59,30 +59,30 @@ def judge(seen: Mapping[int, Seen]) -> list[Side]:
     return sorted(judged, key=lambda side: (not side.counted, side.pid))
 
 
-def _side(pid: int, seen: Mapping[int, Seen], *, apart: bool) -> Side:
-    process = seen[pid]
+def _side(pid: int, processes: Mapping[int, Seen], *, apart: bool) -> Side:
+    process = processes[pid]
     if process.kernels:
         return Side(pid, process.program, "kernel thread", counted=False)
     if process.program in DEVICES:
         return Side(pid, process.program, "device", counted=True)
     if apart and not process.own_pids:
         return Side(pid, process.program, "outside", counted=False)
-    return Side(pid, process.program, _role(process, seen), counted=True)
+    return Side(pid, process.program, _role(process, processes), counted=True)
 
 
-def _role(process: Seen, seen: Mapping[int, Seen]) -> str:
-    if any(above.program == SENTRY for above in _ancestors(process, seen)):
+def _role(process: Seen, processes: Mapping[int, Seen]) -> str:
+    if any(above.program == SENTRY for above in _ancestors(process, processes)):
         return "stub"  # gVisor's: the tenant's own instructions run in it, and its calls go to the sentry
     if process.program in (SENTRY, GOFER):
         return "sentry" if process.program == SENTRY else "gofer"
     return "monitor" if process.program.startswith(_MONITORS) else "sandboxed"
 
 
-def _ancestors(process: Seen, seen: Mapping[int, Seen]) -> Iterator[Seen]:
+def _ancestors(process: Seen, processes: Mapping[int, Seen]) -> Iterator[Seen]:
     met = set()  # ids are used again: what was seen at different moments may lead in a circle
-    while process.parent in seen and process.parent not in met:
+    while process.parent in processes and process.parent not in met:
         met.add(process.parent)
-        process = seen[process.parent]
+        process = processes[process.parent]
         yield process
 
 

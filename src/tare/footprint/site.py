@@ -88,12 +88,12 @@ def opened(
             chosen,
             lambda: _image(request, existing, host),
             resources,
-            keep=lambda what, failed: failures.append((what, failed)),
+            keep=lambda step, failed: failures.append((step, failed)),
             subnet=request.subnet,
         )
         store = existing or host.enter_context(_new(request, prepared, resources))
-        for what, failed in failures:
-            store.add_attachment(f"traceback of {what}", failed.traceback)
+        for step, failed in failures:
+            store.add_attachment(f"traceback of {step}", failed.traceback)
         for omitted in prepared.left_out:
             store.add_event("warning", f"no {request.what} of {omitted.platform}: {omitted.reason}")
             left_out(omitted)
@@ -123,7 +123,7 @@ def _resources(request: SiteRequest, existing: Store | None) -> Resources:
 
 def _new(request: SiteRequest, prepared: Prepared, resources: Resources) -> Store:
     """A new campaign without blocks: nothing is measured in it."""
-    platforms = tuple(entry.platform for entry in prepared.ready)
+    platforms = tuple(ready.platform for ready in prepared.ready)
     plan = Plan(PROFILE, request.seed, platforms, request.jobs, resources, 0, None, replicas=1)
     image = prepared.launcher.image
     record = conduct.record_of(plan, prepared.ready, image, prepared.left_out, (), None)

@@ -118,13 +118,13 @@ def check() -> None:
 
 def programs(paths: Paths) -> dict[int, str]:
     """Names for processes by their ids, from their command lines; those that have ended are left out."""
-    asked = {int(number) for number in np.unique(paths["number"]) if number}
+    pids = {int(number) for number in np.unique(paths["number"]) if number}
     # A process's role depends on its ancestors, of which there may be no samples.
-    judged = sides.sides(sorted(asked.union(*map(_ancestors, asked))))
+    judged = sides.sides(sorted(pids.union(*map(_ancestors, pids))))
     return {
         side.pid: f"{side.program} (stub)" if side.role == "stub" else side.program
         for side in judged
-        if side.pid in asked
+        if side.pid in pids
     }
 
 
@@ -174,13 +174,13 @@ def _frames(mode: int, chain: Sequence[str]) -> Sequence[str]:
 def _chains(paths: Paths, kernel: Symbols) -> Iterable[list[str]]:
     """The functions of each path, the outermost first."""
     frames = paths["frames"]
-    asked = frames.copy()
-    asked[:, 1:] -= asked[:, 1:] > 0  # a caller's is where it goes on: after the call, which may be its last code
-    places, where = np.unique(asked, return_inverse=True)
+    sites = frames.copy()
+    sites[:, 1:] -= sites[:, 1:] > 0  # a caller's is where it goes on: after the call, which may be its last code
+    places, where = np.unique(sites, return_inverse=True)
     names = kernel.names(places)
-    where = where.reshape(asked.shape)
+    where = where.reshape(sites.shape)
     for number, depth in enumerate(np.count_nonzero(frames, axis=1)):
         chain = [names[at] for at in where[number, :depth][::-1]]
-        if chain and not kernel.begins(int(asked[number, depth - 1]), chain[0]):
+        if chain and not kernel.begins(int(sites[number, depth - 1]), chain[0]):
             chain.insert(0, NO_PATH)
         yield chain

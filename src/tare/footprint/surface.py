@@ -76,9 +76,9 @@ class Reader:
         if not counted:
             raise HostError(f"{platform} has no process on this host that works for its tenant")
         unread = [f"{group.role}: {group.unread}" for group in counted if group.unread]
-        known = [group.calls for group in counted if group.calls is not None]
-        names = self._table.numbers if known else ()
-        together = {name: filters.most_permissive(of_group[name] for of_group in known) for name in names}
+        answers = [group.calls for group in counted if group.calls is not None]
+        names = self._table.numbers if answers else ()
+        together = {name: filters.most_permissive(of_group[name] for of_group in answers) for name in names}
         return Surface(
             platform=platform,
             at=time.time(),
@@ -97,22 +97,22 @@ class Reader:
             except (FileNotFoundError, ProcessLookupError):  # a thread ended while it was looked at
                 continue
             except PermissionError as error:
-                what = f"what process {side.pid} may do cannot be read: {error.strerror}"
-                raise HostError(what, fix="run tare as root (sudo), on the host itself") from error
+                problem = f"what process {side.pid} may do cannot be read: {error.strerror}"
+                raise HostError(problem, fix="run tare as root (sudo), on the host itself") from error
         return []
 
     def _read(self, side: Side) -> Iterator[Tasks]:
         """The threads of a process, those that are alike together. Only threads with a filter are stopped."""
         pid = side.pid
-        seen = {thread: rights.identity(pid, thread) for thread in rights.threads(pid)}
-        installed = ptrace.installed([thread for thread, who in seen.items() if who.seccomp == FILTER])
+        identities = {thread: rights.identity(pid, thread) for thread in rights.threads(pid)}
+        installed = ptrace.installed([thread for thread, identity in identities.items() if identity.seccomp == FILTER])
         groups: dict[_Alike, Counter[str]] = {}
-        for thread, who in seen.items():
-            if who.seccomp == FILTER and thread not in installed:
+        for thread, identity in identities.items():
+            if identity.seccomp == FILTER and thread not in installed:
                 continue  # it has ended
             namespaces, label = rights.foreign_namespaces(pid, thread), security.label(pid, thread)
-            alike = _Alike(who.nameless(), installed.get(thread, ()), namespaces, label)
-            groups.setdefault(alike, Counter())[who.name] += 1
+            alike = _Alike(identity.nameless(), installed.get(thread, ()), namespaces, label)
+            groups.setdefault(alike, Counter())[identity.name] += 1
         if groups:
             places, (devices, held) = rights.places(pid), rights.open_descriptors(pid)
             for alike, names in groups.items():
@@ -121,34 +121,34 @@ class Reader:
                 )
 
     def _described(self, side: Side, alike: _Alike, names: Counter[str]) -> Tasks:
-        who = alike.who
-        reach = self._reach(who, alike.installed)
+        identity = alike.who
+        reach = self._reach(identity, alike.installed)
         return Tasks(
             pid=side.pid,
             program=side.program,
             role=side.role,
             counted=side.counted,
             threads=dict(names),
-            seccomp=_MODES.get(who.seccomp, str(who.seccomp)),
+            seccomp=_MODES.get(identity.seccomp, str(identity.seccomp)),
             filters=reach.filters,
             calls=reach.calls,
             outcomes=reach.outcomes,
             unread=reach.unread,
             abis=reach.abis,
-            effective=rights.capabilities(who.effective),
-            bounding=rights.capabilities(who.bounding),
+            effective=rights.capabilities(identity.effective),
+            bounding=rights.capabilities(identity.bounding),
             namespaces=alike.namespaces,
-            no_new_privs=who.no_new_privs,
+            no_new_privs=identity.no_new_privs,
             label=alike.label,
-            uid=who.uid,
-            gid=who.gid,
+            uid=identity.uid,
+            gid=identity.gid,
         )
 
-    def _reach(self, who: Identity, installed: ptrace.Answer) -> Reach:
-        if who.seccomp == STRICT:
+    def _reach(self, identity: Identity, installed: ptrace.Answer) -> Reach:
+        if identity.seccomp == STRICT:
             return self._strict()
         if isinstance(installed, HostError):
-            return Reach(who.filters or 0, None, {}, {}, installed.what)
+            return Reach(identity.filters or 0, None, {}, {}, installed.what)
         if installed not in self._known:
             self._known[installed] = self.evaluated(installed)
         return self._known[installed]

@@ -36,8 +36,8 @@ class Symbols:
                 entry[name.rstrip()] = int(address, 16)
             if kind not in "tTwW" or name.startswith("__pfx_"):  # what pads a function in front of it
                 continue
-            place, known = int(address, 16), best.get(int(address, 16))
-            if known is None or _plainness(name, kind == "T") > _plainness(*known):
+            place, former = int(address, 16), best.get(int(address, 16))
+            if former is None or _plainness(name, kind == "T") > _plainness(*former):
                 best[place] = (name, kind == "T")
         if not any(best):
             raise HostError(

@@ -139,15 +139,15 @@ class Walk:
         after = self._done + 1 + len(jobs)
         live: RunningInstance | None = None
         try:
-            live, seen = self._start(platform, None, repeat)
-            yield from seen
+            live, outcomes = self._start(platform, None, repeat)
+            yield from outcomes
             self._step()
             for job in jobs if live is not None else ():
                 if live is None or not live.usable or _fresh(job.workload):
                     self._end(live)
                     live = None
-                    live, seen = self._start(platform, job, repeat)
-                yield from seen if live is None else self._work(platform, job, live, repeat)
+                    live, outcomes = self._start(platform, job, repeat)
+                yield from outcomes if live is None else self._work(platform, job, live, repeat)
                 self._step()
         finally:
             self._end(live)
@@ -216,8 +216,8 @@ class Walk:
         for failed in stop_all([live] if live is not None else []):
             self.warn(failed.reason)
 
-    def _announce(self, what: str, repeat: int) -> None:
-        self.watcher.doing(f"{what}, repeat {repeat + 1} of {self.route.repeats}")
+    def _announce(self, activity: str, repeat: int) -> None:
+        self.watcher.doing(f"{activity}, repeat {repeat + 1} of {self.route.repeats}")
 
     def _step(self) -> None:
         self._done += 1
