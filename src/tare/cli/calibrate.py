@@ -88,7 +88,7 @@ def _check(request: CalibrationRequest, folder: Path, console: Console) -> None:
         if not file.exists():
             check_new_campaign(file)
     if request.blocks and not (folder / ADDED).exists():
-        conduct.check_runs_here(request.platforms, lambda what: console.print(what, markup=False))
+        conduct.check_runs_here(request.platforms, lambda message: console.print(message, markup=False))
 
 
 def _report(conditions: list[ConditionReport], added_work: list[InjectedReport]) -> CalibrationReport:

@@ -135,8 +135,8 @@ def _try_each(platforms: Sequence[Platform], status: Status) -> dict[str, dict[s
 def _after_tryout(answer: Availability, outcome: dict[str, Any] | Failed) -> Availability:
     if isinstance(outcome, Failed):
         error = outcome.error
-        what, fix = (error.what, error.fix or "") if isinstance(error, TareError) else (outcome.reason, "")
-        return Availability(False, reason=f"an instance does not start: {what}", fix=fix)
+        problem, fix = (error.what, error.fix or "") if isinstance(error, TareError) else (outcome.reason, "")
+        return Availability(False, reason=f"an instance does not start: {problem}", fix=fix)
     security = {side: fact_text(facts) for side, facts in outcome.items()}
     return replace(answer, details={**answer.details, TRIED: "an instance came up", **security})
 
@@ -193,8 +193,8 @@ def _print(
     for row in results:
         mark = _MARKS["ok" if row["available"] else "warn"]
         text = row["version"] if row["available"] else row["reason"]
-        more = row["details"][TRIED] if row["available"] else f"fix: {row['fix']}" if row["fix"] else ""
-        table.add_row(mark, row["name"], text, more)
+        note = row["details"][TRIED] if row["available"] else f"fix: {row['fix']}" if row["fix"] else ""
+        table.add_row(mark, row["name"], text, note)
     for offer in offers:
         table.add_row(" ", offer["name"], offer["asks"], "")
     console.print("[bold]Platforms[/]")

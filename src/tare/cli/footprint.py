@@ -94,8 +94,8 @@ class _Display(Drawn):
         # The time of a window is counted from the end of the first; work after the last is no window.
         if self._began is None or self._done < 2 or self._done >= self._of:
             return ""
-        each = (time.monotonic() - self._began) / (self._done - 1)
-        return f" ({self._done} of {self._of} done, about {span(each * (self._of - self._done))} left)"
+        window_s = (time.monotonic() - self._began) / (self._done - 1)
+        return f" ({self._done} of {self._of} done, about {span(window_s * (self._of - self._done))} left)"
 
     def _render(self) -> Text:
         failed = f", {self._missed} missed" if self._missed else ""

@@ -25,10 +25,10 @@ def build_labs(names: Sequence[str]) -> None:
 
     None: all flavours but those with a kernel of tare's own.
     """
-    known = recipe.load()
+    lab_recipe = recipe.load()
     for name in names:
-        known.require(name)
-    for name in names or known.hosts:
+        lab_recipe.require(name)
+    for name in names or lab_recipe.hosts:
         lab_run.ensure(name, _progress(), renew=True)
     console = Console()
     for name, size in lab_build.built().items():
@@ -39,9 +39,9 @@ def unpack_sources(folder: Path) -> None:
     """Unpack the sources of the kernel that counts its lines, and its functions' files as CSV, into a new folder."""
     counting = kernel.ensure("lines", _progress())
     assert counting is not None, "that flavour has a kernel of its own"
-    with beside(folder, "the sources") as made:
-        counting.unpack_sources(made / "linux")
-        shutil.copyfile(counting.functions, made / "functions.csv")
+    with beside(folder, "the sources") as new_folder:
+        counting.unpack_sources(new_folder / "linux")
+        shutil.copyfile(counting.functions, new_folder / "functions.csv")
 
 
 def write_weights(file: Path, changelog: Path) -> None:
@@ -59,4 +59,4 @@ def write_weights(file: Path, changelog: Path) -> None:
 
 def _progress() -> Progress:
     console = Console(stderr=True)
-    return lambda what: console.print(f"lab: {what}", markup=False, style="dim", soft_wrap=True)
+    return lambda message: console.print(f"lab: {message}", markup=False, style="dim", soft_wrap=True)

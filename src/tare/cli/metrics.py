@@ -63,10 +63,10 @@ class Metrics(Collector):
 
     def block(self, number: int, spent_s: float, left_s: float | None, interim: Interim) -> None:
         """A block begins. Figures that cannot be made are not shown."""
-        made = attempt(lambda: _figures(interim)) if number > 0 else ()
+        figures = attempt(lambda: _figures(interim)) if number > 0 else ()
         with self._lock:
             self._record, self._blocks, self._spent_s, self._left_s = interim.record, number, spent_s, left_s
-            self._figures = () if isinstance(made, Failed) else made
+            self._figures = () if isinstance(figures, Failed) else figures
 
     def planned(self, trials: Sequence[TrialKey]) -> None:
         """Not shown."""

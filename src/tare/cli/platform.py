@@ -47,8 +47,8 @@ def check_promises(name: str, only: Sequence[str], *, as_json: bool) -> None:
         emit(json.dumps({"schema": "tare.check/1", "platform": name, "checks": rows}, indent=2))
     else:
         inapplicable = sum(bool(result.inapplicable) for result in results)
-        rest = f", {inapplicable} not applicable" if inapplicable else ""
-        console.print(f"{name}: {len(results) - broken - inapplicable} promises kept, {broken} broken{rest}")
+        remark = f", {inapplicable} not applicable" if inapplicable else ""
+        console.print(f"{name}: {len(results) - broken - inapplicable} promises kept, {broken} broken{remark}")
     if broken:
         raise typer.Exit(ExitCode.NO)
 

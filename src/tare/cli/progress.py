@@ -182,13 +182,13 @@ class CampaignDisplay(Drawn):
         results = results_of(interim.record, headlines(interim.record, interim.estimates, interim.trials()))
         self._table = headline(platform_names(interim.record), results, width=self._console.width)
         figures = [
-            (result, each)
+            (result, platform)
             for result in results
-            for each in result.platforms
-            if each.platform != interim.record.baseline
+            for platform in result.platforms
+            if platform.platform != interim.record.baseline
         ]
-        self._known = sum(each.verdict not in _OPEN for _, each in figures), len(figures)
-        widths = [width for result, each in figures if (width := _width(result, each)) is not None]
+        self._known = sum(platform.verdict not in _OPEN for _, platform in figures), len(figures)
+        widths = [width for result, platform in figures if (width := _width(result, platform)) is not None]
         if widths:
             self._widths.append(statistics.median(widths))
 

@@ -36,12 +36,12 @@ def show_report(
     as_json: bool,
 ) -> None:
     """Print the report of campaigns, and write the page if ``html`` is given. Raises `TareError`."""
-    asked = Asked(
+    inputs = Asked(
         weights=load_weights(weights) if weights else Weights(),
         files=read_files(functions) if functions else {},
         sources=sources,
     )
-    show(files, html=html, as_json=as_json, every_metric=every_metric, cautions=cautions, beside=beside, asked=asked)
+    show(files, html=html, as_json=as_json, every_metric=every_metric, cautions=cautions, beside=beside, asked=inputs)
 
 
 def show_choice(files: Sequence[Path], choose: str) -> None:
@@ -49,10 +49,10 @@ def show_choice(files: Sequence[Path], choose: str) -> None:
 
     Raises `TareError`.
     """
-    asked = parse(choose)
+    limits = parse(choose)
     console = to_read()
     for file in files:
-        console.print(render_choice(build(file), asked, width=console.width))
+        console.print(render_choice(build(file), limits, width=console.width))
 
 
 def show(
@@ -93,11 +93,11 @@ def _agreement(files: Sequence[Path]) -> Iterator[str]:
     measured: dict[tuple[str, str], float] = {}
     for file in files if len(files) > 1 else ():
         with read_store(file) as store, store.snapshot():
-            own = [footprint for footprint in store.footprints() if footprint.level is Level.INSTRUCTIONS]
-            counted = counted or own  # of several, those of the first
+            of_file = [footprint for footprint in store.footprints() if footprint.level is Level.INSTRUCTIONS]
+            counted = counted or of_file  # of several, those of the first
             measured |= {key: cost for key, cost in costs(store).items() if key not in measured}
-    known = agreement(counted, measured)
-    return lines(known) if known is not None else iter(())
+    agreed = agreement(counted, measured)
+    return lines(agreed) if agreed is not None else iter(())
 
 
 def to_read() -> Console:

@@ -47,24 +47,26 @@ def go_on(file: Path, seen: Seen, *, trusted: bool, as_json: bool) -> None:
 
 
 @contextlib.contextmanager
-def _watched(console: Console, file: Path, seen: Seen, preface: Callable[[], str] | None = None) -> Iterator[Together]:
+def _watched(
+    console: Console, file: Path, watching: Seen, preface: Callable[[], str] | None = None
+) -> Iterator[Together]:
     """What watches a campaign; at the end it says how that is gone on with where it, or the host, came to an end."""
     lines = JsonLines(console)
     display = CampaignDisplay(console, foreword=preface)
     with contextlib.ExitStack() as held:
-        watcher: Telling = lines if seen.shown is Shown.JSON else held.enter_context(display)
+        watcher: Telling = lines if watching.shown is Shown.JSON else held.enter_context(display)
         stopping = held.enter_context(Stopping(watcher.warn))
         try:
-            yield Together([watcher, *_exposed(seen.metrics, held)], stopping)
+            yield Together([watcher, *_exposed(watching.metrics, held)], stopping)
         except (KeyboardInterrupt, HostError, StoreError) as end:
             by_user = isinstance(end, KeyboardInterrupt)
             if by_user or stopping.has_blocks:  # an error before the first block ends no campaign
-                if seen.shown is Shown.JSON:
+                if watching.shown is Shown.JSON:
                     lines.ended("interrupted", str(file) if file.exists() else None)
                 else:
                     watcher.warn(_to_go_on(file) if file.exists() else NOTHING_YET)
             raise
-        if seen.shown is Shown.JSON:
+        if watching.shown is Shown.JSON:
             lines.ended("complete", str(file))
 
 

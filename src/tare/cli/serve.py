@@ -73,12 +73,12 @@ class Site:
             return _plain(HTTPStatus.NOT_FOUND, "not found")
         try:
             with self._lock:  # one at a time: a page takes seconds of a core
-                made = attempt(lambda: self._page(path, match[2]))
+                page = attempt(lambda: self._page(path, match[2]))
         except TareError as error:
             return _plain(HTTPStatus.INTERNAL_SERVER_ERROR, error.what)
-        if isinstance(made, Failed):
-            return _plain(HTTPStatus.INTERNAL_SERVER_ERROR, made.reason)
-        return Answer(HTTPStatus.OK, "text/html; charset=utf-8" if match[2] == "html" else "application/json", made)
+        if isinstance(page, Failed):
+            return _plain(HTTPStatus.INTERNAL_SERVER_ERROR, page.reason)
+        return Answer(HTTPStatus.OK, "text/html; charset=utf-8" if match[2] == "html" else "application/json", page)
 
     def _page(self, path: Path, form: str) -> bytes:
         now = path.stat()

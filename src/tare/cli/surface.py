@@ -24,7 +24,8 @@ def show_surfaces(request: SurfaceRequest, *, listed: bool, published: bool, as_
         result = live.carry_out(request, status.update)
     study = literature.load(STUDY)
     left_out = [
-        {"platform": entry.platform, "reason": entry.reason, "fix": entry.fix or ""} for entry in result.left_out
+        {"platform": omitted.platform, "reason": omitted.reason, "fix": omitted.fix or ""}
+        for omitted in result.left_out
     ]
     if as_json:
         facts = {"kernel": calls.kernel(), "tables": f"Linux {calls.version()}"}

@@ -144,8 +144,8 @@ def _versions(words: list[str]) -> dict[str, Path]:
     for word in words:
         name, equals, place = word.partition("=")
         if not equals or not Path(place).is_file():
-            what = f"{word!r} does not name a program and a file" if not equals else f"{place} is no file"
-            raise UsageError(what, fix="give --with a program and a file of this host: runc=./runc")
+            problem = f"{word!r} does not name a program and a file" if not equals else f"{place} is no file"
+            raise UsageError(problem, fix="give --with a program and a file of this host: runc=./runc")
         if name not in PROGRAMS:
             raise UsageError(f"no platform starts a program {name}", fix=nearest(name, PROGRAMS))
         if name in versions:

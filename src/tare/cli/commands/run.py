@@ -143,10 +143,10 @@ def run(
     before the next begins; the HTML report is written beside it. Ctrl-C finishes the trial under way and ends; a
     second one ends now.
     """
-    seen = Seen(progress, metrics)
+    watching = Seen(progress, metrics)
     if resume is not None:
         options = given.options(context, besides={"resume", "trust", "progress", "metrics", "as_json"})
-        _resume(resume, options, seen, trusted=trust, as_json=as_json)
+        _resume(resume, options, watching, trusted=trust, as_json=as_json)
         return
     if trust:
         raise UsageError("--trust is about a file that there is", fix="give it with --resume, or leave it out")
@@ -167,13 +167,13 @@ def run(
         precision=parse_precision(precision) if precision is not None else None,
     )
     file = output or Path(time.strftime("tare-%Y%m%d-%H%M%S.tare"))
-    _begin(ordered(order, scale, design), file, seen, as_json=as_json)
+    _begin(ordered(order, scale, design), file, watching, as_json=as_json)
 
 
 run.__doc__ = f"{inspect.cleandoc(run.__doc__ or '')}\n\n{_EXAMPLES}"
 
 
-def _begin(order: CampaignRequest, file: Path, seen: Seen, *, as_json: bool) -> None:
+def _begin(order: CampaignRequest, file: Path, watching: Seen, *, as_json: bool) -> None:
     order.check()
     given.require_platforms(order.platforms)
     given.require_workloads(order.workloads)
@@ -182,10 +182,10 @@ def _begin(order: CampaignRequest, file: Path, seen: Seen, *, as_json: bool) -> 
 
     from tare.cli.run import measure
 
-    measure(order, file, seen, as_json=as_json)
+    measure(order, file, watching, as_json=as_json)
 
 
-def _resume(file: Path, options: list[str], seen: Seen, *, trusted: bool, as_json: bool) -> None:
+def _resume(file: Path, options: list[str], watching: Seen, *, trusted: bool, as_json: bool) -> None:
     if options:
         raise UsageError(
             f"--resume goes on as planned and takes no {' and no '.join(options)}", fix="give --resume alone"
@@ -195,4 +195,4 @@ def _resume(file: Path, options: list[str], seen: Seen, *, trusted: bool, as_jso
 
     from tare.cli.run import go_on
 
-    go_on(file, seen, trusted=trusted, as_json=as_json)
+    go_on(file, watching, trusted=trusted, as_json=as_json)
