@@ -1,4 +1,4 @@
-from tare.campaign.execution.clock import HostReading
+from tare.campaign.execution.clock import HostReading, total_ns
 from tare.host.facts.counters import parse_steal_and_total
 
 STAT = """cpu  2255 34 2290 22625563 6290 127 456 500 0 0
@@ -20,3 +20,8 @@ def test_shares_are_of_the_time_between_two_readings():
     assert after.pressure_since(before) == 0.25
     assert before.steal_since(before) is None
     assert HostReading(2, 0, 0, None, 0.0).pressure_since(HostReading(1, 0, 0, None, 0.0)) is None
+
+
+def test_the_cpu_time_of_all_is_unknown_where_that_of_one_is():
+    assert total_ns([3, 4]) == 7
+    assert total_ns([3, None, 4]) is None

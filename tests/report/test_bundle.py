@@ -119,6 +119,17 @@ def _forged(members: dict[str, bytes]) -> None:
     signed(members)
 
 
+def _shapeless(members: dict[str, bytes]) -> None:
+    report = json.loads(members[REPORT])
+    members[REPORT] = json.dumps(report | {"results": [{"workload": "primes"}]}).encode()
+    signed(members)
+
+
+def _no_objects(members: dict[str, bytes]) -> None:
+    members[REPORT] = json.dumps(json.loads(members[REPORT]) | {"results": [3]}).encode()
+    signed(members)
+
+
 def _other_campaign(members: dict[str, bytes]) -> None:
     members[REPORT] = json.dumps(json.loads(members[REPORT]) | {"id": "another"}).encode()
     signed(members)
@@ -139,6 +150,8 @@ def _no_campaign(members: dict[str, bytes]) -> None:
         (_forged, "op_percent is "),
         (_other_campaign, "of another campaign"),
         (_no_campaign, "cannot be computed again"),
+        (_shapeless, "cannot be computed again"),
+        (_no_objects, "cannot be computed again"),
     ],
 )
 def test_whatever_was_changed_is_found(bundle: Path, tmp_path: Path, change: Change, problem: str) -> None:

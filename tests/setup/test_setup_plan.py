@@ -268,6 +268,14 @@ def test_a_dry_run_says_it_all_and_does_nothing(bare, monkeypatch):
     assert ran[1:] == ["gvisor"]
 
 
+def test_what_is_asked_for_by_name_with_a_space_before_it_is_not_left_out(bare, monkeypatch):
+    progress, ran = bare
+    monkeypatch.setattr(apt, "unknown", lambda packages: {"lxd"} & set(packages))
+    with pytest.raises(UsageError, match="this release has no package lxd, which lxd needs"):
+        carry_out.set_up("docker, lxd", dry_run=False, tell=progress.append)
+    assert ran == []
+
+
 @pytest.mark.parametrize("dry_run", [True, False])
 def test_what_a_release_has_in_another_package_is_no_package_of_it(dry_run, bare, monkeypatch):
     """virtiofsd: in Debian 12 a part of QEMU's package."""

@@ -64,6 +64,13 @@ def _messages(mistakes):
     return [(mistake.line, mistake.what) for mistake in mistakes]
 
 
+def test_where_a_health_check_has_0_its_default_is_meant_in_both():
+    text = COMPOSE.replace("interval: 2s", "interval: 0s").replace("retries: 5", "retries: 0")
+    made, _ = _of_compose(text)
+    usual, _ = _of_compose(COMPOSE.replace("      interval: 2s\n", "").replace("      retries: 5\n", ""))
+    assert made["ready"] == usual["ready"]
+
+
 def test_a_dockerfile_that_builds_nothing_is_read_whole():
     made, mistakes = _of_dockerfile(DOCKERFILE)
     assert mistakes == []

@@ -24,7 +24,8 @@ def set_up(asked: str, *, dry_run: bool, tell: Progress, build: bool = True) -> 
     """
     chosen = plan(named(asked) if asked else (), facts.present(words()))
     if facts.has_apt():
-        chosen = _by_apt(chosen, asked.split(","), dry_run=dry_run, tell=tell)
+        by_name = [word.strip() for word in asked.split(",")]
+        chosen = _by_apt(chosen, by_name, dry_run=dry_run, tell=tell)
     else:
         _by_hand(chosen, dry_run=dry_run, tell=tell)
     builders = {"gvisor": gvisor.build, "containerd-gvisor": gvisor.build_shim, "youki": youki.build}

@@ -49,7 +49,7 @@ def unpack(packed: object, cap: int) -> bytes:
 
 
 def pack_hits(ids: npt.NDArray[np.int64], hits: npt.NDArray[np.int64]) -> bytes:
-    """``things``: ids from 0. ``hits``: how often each ran, from 0; of the same length."""
+    """``ids``: of things, numbers from 0. ``hits``: how often each ran, from 0; of the same length."""
     steps = np.diff(ids, prepend=0)
     numbers = np.stack(((steps << 1) ^ (steps >> 63), hits), axis=1).ravel()
     most_bytes = -(-int(numbers.max(initial=1)).bit_length() // 7)

@@ -331,13 +331,17 @@ def _judged_all(drafts: Sequence[tuple[Change, _Estimate | None]], seconds: Mapp
             changes.append(replace(change, gap=_gap(change, estimate)))
         else:
             changes.append(_judged(change, estimates[at], limits[at], adjusted[at], level, seconds))
+    return worst_first(changes)
+
+
+def worst_first(changes: Iterable[Change]) -> tuple[Change, ...]:
+    """Regressions first, then what is open, then what is fine; the largest of each first."""
     order = [Outcome.REGRESSION, Outcome.OPEN, Outcome.FINE]
-    return tuple(
-        sorted(
-            changes,
-            key=lambda figure: (order.index(figure.outcome), -(figure.interval.point if figure.interval else 0.0)),
-        )
-    )
+
+    def rank(change: Change) -> tuple[int, float]:
+        return order.index(change.outcome), -(change.interval.point if change.interval else 0.0)
+
+    return tuple(sorted(changes, key=rank))
 
 
 def _gap(change: Change, estimate: _Estimate | None) -> Gap | None:

@@ -20,6 +20,7 @@ from tare.analysis.comparisons.diff import (
     computed_differently,
     differing,
     platform_facts,
+    worst_first,
 )
 from tare.analysis.comparisons.sides import Way
 from tare.analysis.comparisons.thresholds import Thresholds
@@ -130,17 +131,10 @@ def diff_counted(old: Store, new: Store, thresholds: Thresholds, names: tuple[st
     compared = tuple(changes(was, now, thresholds, names))
     if not compared:
         raise NoAnswer(RefusalKind.NO_INSTRUCTIONS_IN_COMMON)
-    order = [Outcome.REGRESSION, Outcome.OPEN, Outcome.FINE]
-    ranked = tuple(
-        sorted(
-            compared,
-            key=lambda change: (order.index(change.outcome), -(change.interval.point if change.interval else 0.0)),
-        )
-    )
     sides = names or (old.name, new.name)
     facts = platform_facts(new.record, *names) if names else differing(old.record, new.record)
     absent = () if names else (*(Absent(Lack.REVISION, name) for name in others), *_absent(was, now))
-    return Diff(Way.INSTRUCTIONS, *sides, new.record.baseline, ranked, facts, absent)
+    return Diff(Way.INSTRUCTIONS, *sides, new.record.baseline, worst_first(compared), facts, absent)
 
 
 def _absent(was: Sequence[Footprint], now: Sequence[Footprint]) -> Iterator[Absent]:

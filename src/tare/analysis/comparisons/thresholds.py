@@ -62,7 +62,8 @@ def load(file: Path | None) -> Thresholds:
         return Thresholds()
     try:
         return Thresholds.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"{file} cannot be read: {error}", fix=FIX) from error
     except ValidationError as error:
         raise UsageError(f"{file}: {first_invalid(error, index_from=1)}", fix=FIX) from error
+    # tomllib raises more than its own, for long numbers and deep lists
+    except (OSError, ValueError, RecursionError) as error:
+        raise UsageError(f"{file} cannot be read: {error}", fix=FIX) from error

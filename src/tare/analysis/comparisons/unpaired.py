@@ -104,7 +104,7 @@ def games_howell(groups: Mapping[str, ArrayLike], *, level: float | None = 0.95)
     """
     arrays = samples(groups, at_least=2, varied=True)
     sizes = np.array([group.size for group in arrays.values()])
-    squared = np.array([group.var(ddof=1) / group.size for group in arrays.values()])  # standard errors of the means
+    squared = np.array([group.var(ddof=1) / group.size for group in arrays.values()])  # of the means' standard errors
     first, second = np.triu_indices(len(arrays), 1)
     variance = squared[first] + squared[second]
     df = variance**2 / (squared[first] ** 2 / (sizes[first] - 1) + squared[second] ** 2 / (sizes[second] - 1))

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 from tare.host.facts import counters
 from tare.model import Sample, SliceFacts, Status, Trial, TrialKey
+
+
+def total_ns(times: Iterable[int | None]) -> int | None:
+    """The sum of CPU times; None when one of them is unknown, as the work's cost is then."""
+    total = 0
+    for time_ns in times:
+        if time_ns is None:
+            return None
+        total += time_ns
+    return total
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tare.campaign.execution.clock import total_ns
 from tare.campaign.execution.runs import Measured, outputs_of, run_trial
 from tare.campaign.execution.slices import Sliced, run_slices
 from tare.campaign.instances.client import Client
@@ -41,7 +42,7 @@ def probes(workload: ProbeDensity, params: Params, pool: InstancePool) -> ApartR
         for number, rates in sorted(by_round(slices, workload.metric).items()):
             samples += _samples(workload.figures(count, rates), number)
     cpu_ns, daemon_cpu_ns = (
-        _sum([sliced.cpu_ns for sliced in slices]),
+        total_ns(sliced.cpu_ns for sliced in slices),
         _most([sliced.daemon_cpu_ns for sliced in slices]),
     )
     return ApartResult(
@@ -100,7 +101,7 @@ def runs(workload: RunDensity, params: Params, pool: InstancePool, client: Clien
         samples += _samples(workload.figures(count, figures))
         for number, done in enumerate(measured):
             outputs |= {f"{count} {number} {name}": printed for name, printed in outputs_of(done.results).items()}
-    cpu_ns, daemon_cpu_ns = _sum([done.cpu_ns for done in measured]), _most([done.daemon_cpu_ns for done in measured])
+    cpu_ns, daemon_cpu_ns = total_ns(done.cpu_ns for done in measured), _most([done.daemon_cpu_ns for done in measured])
     cost = _cost(cpu_ns, sum(done.outcome.work for done in measured))
     return ApartResult((*samples, *cost), outputs, cpu_ns, daemon_cpu_ns)
 
@@ -139,12 +140,6 @@ def _samples(figures: Mapping[str, float], number: int = 0) -> tuple[Sample, ...
 
 def _cost(cpu_ns: int | None, work: float) -> tuple[Sample, ...]:
     return (Sample(CPU_COST, cpu_ns / work),) if cpu_ns is not None and work > 0 else ()
-
-
-def _sum(times: Sequence[int | None]) -> int | None:
-    """The sum over instances; None when it is unknown for one of them."""
-    known_times = [time for time in times if time is not None]
-    return sum(known_times) if len(known_times) == len(times) else None
 
 
 def _most(times: Sequence[int | None]) -> int | None:

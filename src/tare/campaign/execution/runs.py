@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from tare.campaign.execution import caches
+from tare.campaign.execution.clock import total_ns
 from tare.campaign.execution.slices import spent
 from tare.campaign.instances.client import OUTPUT_CAP, Client
 from tare.campaign.instances.launcher import RunningInstance
@@ -88,12 +89,7 @@ def together(runs: Sequence[Measured]) -> Together:
         before = f"round {number}: " if len(runs) > 1 else ""
         outputs |= {before + name: printed for name, printed in outputs_of(run.results).items()}
     cpu_ns, daemon_cpu_ns = [run.cpu_ns for run in runs], [run.daemon_cpu_ns for run in runs]
-    return Together(tuple(samples), outputs, _sum(cpu_ns), _sum(daemon_cpu_ns))
-
-
-def _sum(times: Sequence[int | None]) -> int | None:
-    known_times = [time for time in times if time is not None]
-    return sum(known_times) if len(known_times) == len(times) else None
+    return Together(tuple(samples), outputs, total_ns(cpu_ns), total_ns(daemon_cpu_ns))
 
 
 def surroundings(running: RunningInstance) -> Surroundings:

@@ -21,6 +21,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TypeVar
 
+from tare.campaign.execution.clock import total_ns
 from tare.campaign.instances.launcher import RunningInstance
 from tare.campaign.plan.schedule import Stage
 from tare.errors import Failed, ParseError, UnsupportedError, attempt
@@ -159,8 +160,8 @@ def _joined(before: Sliced | None, after: Sliced, first: int) -> Sliced:
     return Sliced(
         (*before.samples, *(replace(sample, round=first + sample.round) for sample in after.samples)),
         (*before.slices, *(replace(facts, round=first + facts.round) for facts in after.slices)),
-        _total((before.cpu_ns, after.cpu_ns)),
-        _total((before.daemon_cpu_ns, after.daemon_cpu_ns)),
+        total_ns((before.cpu_ns, after.cpu_ns)),
+        total_ns((before.daemon_cpu_ns, after.daemon_cpu_ns)),
         before.work + after.work,
     )
 
@@ -379,7 +380,8 @@ def read_result(
         facts.append(SliceFacts(turn.round, turn.position, start_ns, wall_ns, cpu, share.daemon_cpu_ns, late_ns))
     if not samples:
         raise ParseError(f"none of its {len(shares)} slices had time for all of its parts")
-    cpu_ns, daemon_cpu_ns = _total(share.cpu_ns for share in shares), _total(share.daemon_cpu_ns for share in shares)
+    cpu_ns = total_ns(share.cpu_ns for share in shares)
+    daemon_cpu_ns = total_ns(share.daemon_cpu_ns for share in shares)
     work = sum(part.work for done in result.slices for part in done.parts.values()) / workload.work_scale
     return Sliced(checked(workload, samples), tuple(facts), cpu_ns, daemon_cpu_ns, work)
 
@@ -398,8 +400,3 @@ def tick(result: ProbeResult) -> int:
 def spent(before: int | None, after: int | None) -> int | None:
     """CPU time between two readings of a counter; None where it could not be read."""
     return None if before is None or after is None else after - before
-
-
-def _total(times: Iterable[int | None]) -> int | None:
-    known_times = [time for time in times if time is not None]
-    return sum(known_times) if known_times else None

@@ -70,7 +70,7 @@ def _verified(archive: zipfile.ZipFile, folder: Path) -> Verified:
         again = json.loads(to_json([build(kept)]))
         same, different = _compared(written, again)
         problems += different
-    except (StoreError, ValueError, AttributeError) as error:
+    except (StoreError, ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
         problems.append(f"its figures cannot be computed again: {error}")
     return Verified(campaign, len(headers), same, tare, tuple(problems))
 

@@ -253,6 +253,7 @@ class _Reader:
         if not retries.isdecimal():
             self._wrong(keys["retries"], "healthcheck.retries is no number", "3")
             return
-        longest_s = service.within_s(times["start_period"], times["interval"], int(retries))
+        # An engine takes 0 for its default, of a time too.
+        longest_s = service.within_s(times["start_period"], times["interval"] or INTERVAL_S, int(retries) or RETRIES)
         command = (*SHELL, words[1]) if words[0] == "CMD-SHELL" else tuple(words[1:])
         self.service.health = Health(command, longest_s)
