@@ -2,19 +2,21 @@
 
 import os
 import signal
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from tare.contract import suite
 from tare.errors import PlatformError, UsageError
-from tare.host import processes, state
+from tare.host import cgroup, processes, state
 from tare.host.resources import removers
 from tare.model import Arm
 from tare.platforms import libvirt, libvirt_at, registry
 from tare.platforms.libvirt_at import LibvirtUri
 from tare.platforms.parts import libvirtd, virsh
-from tare.platforms.parts.helpers import ProcessInfo
+from tare.platforms.parts.helpers import ProcessInfo, processes_by_pid
 
 VERSION = """\
 Compiled against library: libvirt 9.0.0
@@ -149,4 +151,36 @@ def test_a_libvirtd_that_dies_is_one_line_and_the_next_start_has_another():
                 launcher.start(platform, Arm(platform.name), measured=False)
             launcher.start(platform, Arm(platform.name), measured=False).stop()
         finally:
+            platform.close()
+
+
+def test_of_a_machines_log_what_follows_its_command_line_is_told_once_it_has_ended():
+    log = (Path(__file__).parent / "captured" / "libvirt-9.0-qemu-killed.log").read_text()
+    assert virsh.why_ended(log) == "2026-11-26 00:20:39.952+0000: shutting down, reason=crashed"
+    assert virsh.why_ended(log.rpartition("2026-")[0]) == ""  # while it runs
+    assert virsh.why_ended("") == ""
+
+
+@pytest.mark.host
+@pytest.mark.own_host
+def test_a_machine_that_ends_before_its_agent_speaks_is_told_with_what_libvirt_logged():
+    [platform] = registry.choose(["libvirt-qemu-tcg"])
+    with suite.benches(lambda _: None) as bench_of:
+        launcher = bench_of(platform).launcher
+        platform.prepare(launcher.image)
+        group = cgroup.Group(launcher.group(0))
+
+        def kill_it_in_its_boot():
+            while not any("-name" in process.argv and group.holds(pid) for pid, process in processes_by_pid().items()):
+                time.sleep(0.05)
+            time.sleep(0.5)
+            group.kill()
+
+        killer = threading.Thread(target=kill_it_in_its_boot)
+        killer.start()
+        try:
+            with pytest.raises(PlatformError, match=r"shutting down, reason=crashed"):
+                launcher.start(platform, Arm(platform.name), measured=False)
+        finally:
+            killer.join()
             platform.close()

@@ -26,7 +26,7 @@ from tare.platforms.base import Address, Availability, Instance, Instant, Launch
 from tare.platforms.parts import domain, left_open, libvirtd, rights, virsh, vm
 from tare.platforms.parts.disks import disk_io, overlay
 from tare.platforms.parts.marks import FirstByte, Ping
-from tare.platforms.parts.virsh import Creation, DomainStream
+from tare.platforms.parts.virsh import Creation, DomainStream, MachineStream
 
 INSTALL = ("libvirt-daemon-system", "libvirt-clients")
 #: Asking QEMU what it can do, once a version of it, takes some seconds; on a busy host more.
@@ -294,7 +294,7 @@ class LibvirtQemu(Libvirt):
             creation = Creation(spec, daemon.connection, domain.machine_xml(machine), (), *paused)
             started = creation.go()
             connection = self._connected(listener, creation, daemon)
-        stream = DomainStream(connection, spec.group)
+        stream = MachineStream(connection, spec, daemon.machine_log(name))
         first_byte = FirstByte(stream.fileno())
         pending = PendingDomain(name, started, endpoint.address, stream, first_byte)
         instance = self._up(creation, spec, daemon, pending)

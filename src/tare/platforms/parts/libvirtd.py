@@ -104,6 +104,10 @@ class LibvirtDaemon(ABC):
     def machine(self, spec: LaunchSpec) -> None:  # noqa: B027 (most need nothing)
         """Prepare for a machine of this instance."""
 
+    def machine_log(self, name: str) -> Path:
+        """Where the daemon logs what becomes of a machine."""
+        return Path(FOLDERS["log"], "qemu", f"{name}.log")
+
     def settle(self, spec: LaunchSpec, name: str) -> None:  # noqa: B027
         """Move all of a new domain into the instance's groups. Raises `PlatformError`."""
 
@@ -195,6 +199,10 @@ class Private(LibvirtDaemon):
     def machine(self, spec: LaunchSpec) -> None:
         """Let the machine's process enter the instance's groups before it starts."""
         self._let_in(spec, spec.group.leaf("tool"))
+
+    def machine_log(self, name: str) -> Path:
+        """Where the daemon logs what becomes of a machine, as the host sees it."""
+        return self.folder / "log" / "qemu" / f"{name}.log"
 
     def _let_in(self, spec: LaunchSpec, procs: Sequence[Path], *commands: str) -> None:
         lines = [*(f"echo $$ >{shlex.quote(str(path))}" for path in procs), *commands]

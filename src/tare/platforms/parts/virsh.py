@@ -6,12 +6,15 @@ over the descriptors of a container's stream alike.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import re
 import socket
 import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from tare.errors import PlatformError
 from tare.host import cgroup, console, processes
@@ -23,6 +26,8 @@ VIRSH_LIMIT_S = 30.0
 CREATE_LIMIT_S = 60.0
 #: An agent whose stream has ended ends its domain by itself; libvirt's part is done by `libvirt_domain`'s remover.
 END_LIMIT_S = 2.0
+#: libvirt has logged by then why a machine ended by itself.
+LOGGED_LIMIT_S = 0.5
 #: How ``virsh event`` reports the end of a domain.
 STOPPED = re.compile(rb"'lifecycle'.*: (Stopped|Crashed)")
 
@@ -136,6 +141,14 @@ def wait_stopped(process: subprocess.Popen[bytes]) -> None:
                 return
 
 
+def why_ended(log: str) -> str:
+    """What libvirt logged of a machine once it had ended: what its emulator printed, and the reason; "" before that."""
+    lines = log.splitlines()
+    last_but_one = max((at for at, line in enumerate(lines) if line.endswith("\\")), default=-2)  # of the command line
+    logged = [line for line in lines[last_but_one + 2 :] if " is tainted: " not in line]
+    return "\n".join(logged) if any(" shutting down, reason=" in line for line in logged) else ""
+
+
 class DomainStream(SocketStream):
     """The agent's stream; closing it ends the domain."""
 
@@ -149,3 +162,35 @@ class DomainStream(SocketStream):
         deadline = until(END_LIMIT_S)
         while self._group.pids() and time.monotonic() < deadline:
             time.sleep(0.002)
+
+
+class MachineStream(DomainStream):
+    """That of a machine; where it has ended by itself, its console gets what libvirt logged of that."""
+
+    def __init__(self, connection: socket.socket, spec: LaunchSpec, log: Path) -> None:
+        super().__init__(connection, spec.group)
+        self._log = log
+        self._console = spec.space.log
+
+    def close(self) -> None:
+        """See `DomainStream.close`."""
+        if self._has_ended():
+            self._tell()
+        super().close()
+
+    def _has_ended(self) -> bool:
+        try:
+            return self._socket.recv(1, socket.MSG_PEEK) == b""
+        except BlockingIOError:
+            return False
+        except OSError as error:  # reset by the other end; or it was closed here before
+            return error.errno != errno.EBADF
+
+    def _tell(self) -> None:
+        deadline = until(LOGGED_LIMIT_S)
+        with contextlib.suppress(OSError):  # another host's, or gone with its instance
+            while not (reason := why_ended(self._log.read_text(errors="replace"))) and time.monotonic() < deadline:
+                time.sleep(0.01)
+            if reason:
+                with self._console.open("a") as console:
+                    console.write(f"{reason}\n")
