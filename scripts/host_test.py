@@ -40,7 +40,7 @@ MORE = ("docker-host", "gvisor-ptrace", "podman-crun", "podman-gvisor", "podman-
 EMULATED = "-tcg"
 #: But those that lack a program there: no engine of Debian 12's brings passt. `everything` tells why they are left out.
 LACKING = {"debian12": ("qemu-passt-tcg",), "debian13": ()}
-#: A start of its engine takes a minute in a guest here, and some hundred times as long in one on an emulated host.
+#: A start takes a minute here, and on an emulated host some seventy times as long, as that of crun in a guest does.
 ENDLESS = ("docker-in-qemu-tcg",)
 PLAN = ("-w", "startup", "-w", "primes", "--blocks", "1", "--json")
 CGROUPFS = """\

@@ -169,7 +169,7 @@ def test_thresholds_are_the_margins_or_a_files(make: Make, tmp_path: Path) -> No
         ("[[rule]]\nmetrics = 'x'", "rule.1.metrics: there is no such key"),
         ("percent = ", "cannot be read: Invalid value"),
         ("percent = " + 5000 * "1", "cannot be read: Exceeds the limit"),
-        ("percent = " + 50_000 * "[", "cannot be read: maximum recursion depth"),
+        ("percent = " + 50_000 * "[", "cannot be read: "),
     ],
 )
 def test_a_file_of_thresholds_that_does_not_hold_is_refused(text: str, what: str, tmp_path: Path) -> None:

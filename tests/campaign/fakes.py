@@ -10,6 +10,7 @@ from tare.campaign.instances.disk_watch import DiskWatch
 from tare.campaign.instances.launcher import USUAL, RunningInstance
 from tare.campaign.plan.plan import Job, Plan
 from tare.errors import PlatformError, SessionError
+from tare.host.cgroup import MemoryKills
 from tare.model import Arm, Direction, Family, Metric, Mode, Resources
 from tare.platforms.base import Address, Availability, Platform, Prepared
 from tare.store import CampaignRecord, MetricRecord, PlatformRecord, ResourceRecord, WorkloadRecord
@@ -139,14 +140,17 @@ class FakeLive(RunningInstance):
             image=SimpleNamespace(application=None),
             resources=Resources((0,), 1 << 30),
             space=SimpleNamespace(data="/"),
-            group=SimpleNamespace(close=lambda: None, oom_kills=lambda: self._killed),
+            group=SimpleNamespace(
+                close=lambda: None,
+                memory_kills=lambda: MemoryKills.known(self._killed, at_limit=True, limit_bytes=1 << 30),
+            ),
         )
         address = Address(None, 0, 0, ping=None, no_ping="no network")
         started = SimpleNamespace(monotonic_ns=launcher.most)
         self.instance = SimpleNamespace(spec=spec, address=address, started=started, accounted=True)
         self.instance.host_processes = list
         self.ran = 0
-        self._killed = self._oom_kills = 0
+        self._killed = self._memory_kills_told = 0
 
     def cpu_ns(self):
         return 1000 * self.ran

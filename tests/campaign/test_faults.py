@@ -13,11 +13,22 @@ from tare.campaign.execution import block as blocks
 from tare.campaign.execution import runs
 from tare.campaign.execution.preflight import available, close_all, try_each
 from tare.campaign.execution.runner import Runner
+from tare.campaign.execution.slices import Sliced
 from tare.campaign.instances.launcher import RunningInstance, stop_all
 from tare.campaign.instances.pool import InstancePool
 from tare.campaign.plan.plan import Job
 from tare.campaign.plan.stopping import LOOK_FROM
-from tare.errors import DiskFullError, Failed, HostError, ParseError, PlatformError, SessionTimeout, StoreError, attempt
+from tare.errors import (
+    DiskFullError,
+    Failed,
+    HostError,
+    ParseError,
+    PlatformError,
+    SessionError,
+    SessionTimeout,
+    StoreError,
+    attempt,
+)
 from tare.estimates.running import RunningEstimates
 from tare.model import Arm, Status, TrialKey
 from tare.store import create_store, read_store
@@ -383,6 +394,28 @@ def test_a_fault_in_a_whole_stage_of_slices_fails_its_trials(tmp_path, monkeypat
     assert {row["status"] for row in failing(rows, workload="primes")} == {"failed"}
     assert {row["status"] for row in failing(rows, workload="alpha")} == {"ok"}
     assert len(watcher.faults) == 1
+
+
+def test_an_instance_that_is_lost_among_slices_says_what_the_kernel_killed(tmp_path, monkeypatch):
+    from tare.workloads import registry  # noqa: PLC0415 (as above)
+
+    def lost(workload, params, stage, running_instances, extra):
+        runc = running_instances[Arm("runc")]
+        runc._killed, runc.session.dead = 1, SessionError("the stream ended")
+        return {
+            arm: Sliced(error=running.session.dead or ParseError("no")) for arm, running in running_instances.items()
+        }
+
+    primes = registry.get("primes")
+    plan = replace(a_plan(1), jobs=(Job(primes, {**primes.profiles["quick"], "rounds": 2}),))
+    monkeypatch.setattr(blocks, "run_slices", lost)
+    rows, _, _ = campaign(tmp_path, plan)
+    reasons = {row["platform"]: row["reason"] for row in failing(rows, workload="primes")}
+    assert (
+        "killed for want of memory: 1, at its limit of 1024 MiB (tare run --memory): the stream ended"
+        in reasons["runc"]
+    )
+    assert reasons["docker"] == "no"
 
 
 # Before the first trial, and after the last

@@ -2,15 +2,15 @@
 
 import pytest
 
-from tare.campaign.instances.launcher import Terms
+from tare.campaign.instances.launcher import InstanceLauncher
 from tare.contract.checks import HOG
-from tare.errors import TareError
+from tare.errors import PlatformError
 from tare.model import Arm
 from tare.platforms import registry
 
 pytestmark = [pytest.mark.host, pytest.mark.own_host]
 
-TOLD = "the kernel killed a process of it for want of memory: it has 512 MiB (tare run --memory)"
+TOLD = "processes of it that the kernel killed for want of memory: 1, at its limit of 512 MiB (tare run --memory)"
 
 
 @pytest.mark.parametrize("name", ["native", "runc", "docker"])
@@ -28,8 +28,13 @@ def test_a_program_that_wants_more_than_its_instance_has(launcher, name):
         platform.close()
 
 
-def test_an_instance_that_is_too_small_to_start(launcher):
-    [platform] = registry.choose(["gvisor"])
-    with pytest.raises(TareError) as raised:
-        launcher.start(platform, Arm("gvisor"), measured=False, terms=Terms(memory_bytes=8 << 20))
-    assert "for want of memory: it has 8 MiB (tare run --memory)" in raised.value.what
+def test_a_start_that_fails_meanwhile(launcher, monkeypatch):
+    def hog(_launcher, session, platform):
+        session.execute(["perl", "-e", HOG, "734003200"], time_limit_s=180)
+        raise PlatformError(f"{platform.name} is not well")
+
+    monkeypatch.setattr(InstanceLauncher, "_check", hog)
+    [platform] = registry.choose(["runc"])
+    with pytest.raises(PlatformError) as raised:
+        launcher.start(platform, Arm("runc"), measured=False)
+    assert raised.value.what == f"{TOLD}: runc is not well"

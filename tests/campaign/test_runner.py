@@ -166,8 +166,8 @@ def test_a_campaign_of_nothing_else_starts_no_instance_that_does_nothing(tmp_pat
 def test_an_instance_whose_processes_the_kernel_killed_for_want_of_memory_says_so_once(plan, store):
     _runner(plan, store, FakeLauncher(die={"runc": 1}, kills=2)).run()
     trials = store.trials()
-    told = "the kernel killed 2 processes of it for want of memory: it has 1024 MiB (tare run --memory)"
-    assert list(trials.filter(trials["status"] == "failed")["reason"]) == [f"the stream ended; {told}"]
+    told = "processes of it that the kernel killed for want of memory: 2, at its limit of 1024 MiB (tare run --memory)"
+    assert list(trials.filter(trials["status"] == "failed")["reason"]) == [f"{told}: the stream ended"]
 
 
 def test_a_lost_instance_is_told_with_what_ails_its_platform(plan, store, monkeypatch):

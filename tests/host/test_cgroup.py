@@ -74,18 +74,30 @@ def test_memory_in_use_is_what_the_kernel_counts_by_kind():
     assert cgroup.parse_memory_stat(v2.replace(b"kernel 30\n", b""), unified=True) is None
 
 
+def test_v2_tells_a_limit_of_the_group_from_a_host_that_has_no_memory_left():
+    events = b"low 0\nhigh 0\nmax 37\noom 2\noom_kill 3\noom_group_kill 0\n"  # as in cgroup-v2.rst; with all below
+    assert cgroup.parse_memory_events(events, b"536870912\n") == cgroup.MemoryKills(3, True, 512 << 20)
+    hosts = events.replace(b"oom 2", b"oom 0")
+    assert cgroup.parse_memory_events(hosts, b"max\n") == cgroup.MemoryKills(3, False, 0)
+    assert cgroup.parse_memory_events(events.replace(b"kill 3", b"kill 0"), b"max\n") is None
+
+
 def test_processes_killed_for_want_of_memory_are_counted_with_those_of_groups_below(tmp_path, monkeypatch):
-    v2 = b"low 0\nhigh 0\nmax 37\noom 2\noom_kill 2\noom_group_kill 0\n"  # as in cgroup-v2.rst; with all below
-    assert cgroup.parse_oom_kills(v2) == 2
-    assert cgroup.parse_oom_kills(b"oom_kill_disable 0\nunder_oom 0\n") is None  # before Linux 4.13
     tree = cgroup.Hierarchies({"cpu": tmp_path, "memory": tmp_path}, None, (tmp_path,))
     monkeypatch.setattr(cgroup, "hierarchies", lambda: tree)
-    for folder, kills in (("tare/x0", 1), ("tare/x0/docker/abc", 2), ("tare/x1", 4)):
+    below = "tare/x3" + 300 * "/deeper"
+    for folder, kills, failures in (("tare/x0", 1, 0), ("tare/x0/docker/abc", 2, 9), ("tare/x1", 0, 4), (below, 1, 0)):
         (tmp_path / folder).mkdir(parents=True)
-        text = f"oom_kill_disable 0\nunder_oom 0\noom_kill {kills}\n"  # as Linux 6.1 has it
-        (tmp_path / folder / "memory.oom_control").write_text(text)
-    assert cgroup.Group("tare/x0").oom_kills() == 3
-    assert cgroup.Group("tare/x2").oom_kills() is None
+        # As Linux 6.1 has it; before 4.13 the last line is not there.
+        (tmp_path / folder / "memory.oom_control").write_text(f"oom_kill_disable 0\nunder_oom 0\noom_kill {kills}\n")
+        (tmp_path / folder / "memory.failcnt").write_text(f"{failures}\n")
+        (tmp_path / "/".join(folder.split("/")[:2]) / "memory.limit_in_bytes").write_text(f"{1 << 30}\n")
+    assert cgroup.Group("tare/x0").memory_kills() == cgroup.MemoryKills(3, True, 1 << 30)
+    assert cgroup.Group("tare/x1").memory_kills() is None
+    assert cgroup.Group("tare/x3").memory_kills() == cgroup.MemoryKills(1, False, 1 << 30)
+    with pytest.raises(OSError, match=r"memory\.limit_in_bytes"):
+        cgroup.Group("tare/x2").memory_kills()
+    assert cgroup.oom_kills(b"oom_kill_disable 0\nunder_oom 0\n") == 0
 
 
 def test_v2_groups_are_written_as_the_kernel_wants_them(tmp_path, monkeypatch):

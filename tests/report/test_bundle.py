@@ -130,6 +130,13 @@ def _no_objects(members: dict[str, bytes]) -> None:
     signed(members)
 
 
+def _endless(members: dict[str, bytes]) -> None:
+    report = json.loads(members[REPORT])
+    report["results"][0]["platforms"][1]["op_percent"] = 10**400
+    members[REPORT] = json.dumps(report).encode()
+    signed(members)
+
+
 def _other_campaign(members: dict[str, bytes]) -> None:
     members[REPORT] = json.dumps(json.loads(members[REPORT]) | {"id": "another"}).encode()
     signed(members)
@@ -150,8 +157,9 @@ def _no_campaign(members: dict[str, bytes]) -> None:
         (_forged, "op_percent is "),
         (_other_campaign, "of another campaign"),
         (_no_campaign, "cannot be computed again"),
-        (_shapeless, "cannot be computed again"),
-        (_no_objects, "cannot be computed again"),
+        (_shapeless, "report.json is no report of tare's: KeyError"),
+        (_no_objects, "report.json is no report of tare's: TypeError"),
+        (_endless, "report.json is no report of tare's: OverflowError"),
     ],
 )
 def test_whatever_was_changed_is_found(bundle: Path, tmp_path: Path, change: Change, problem: str) -> None:

@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from tare.errors import HostError
 from tare.host import own_namespaces, systemd
@@ -146,6 +147,20 @@ def delegated(tree: Hierarchies) -> Hierarchies:
     return Hierarchies({}, None, ())
 
 
+@dataclass(frozen=True, slots=True)
+class MemoryKills:
+    """Processes of a group and of those below that the kernel has killed for want of memory."""
+
+    count: int
+    at_limit: bool  # a limit of the group or of one below was reached; else the host, or a group above, had none left
+    limit_bytes: int  # the group's own; 0: none
+
+    @classmethod
+    def known(cls, count: int, *, at_limit: bool, limit_bytes: int) -> Self | None:
+        """The same; None where there are none."""
+        return cls(count, at_limit, limit_bytes) if count else None
+
+
 #: Where there are no groups: the first process of each group's process namespace, by the group's path.
 _first_processes: dict[str, list[Owner]] = {}
 
@@ -251,21 +266,31 @@ class Group:
         except FileNotFoundError:  # a kernel that does not charge its own memory
             return exact
 
-    def oom_kills(self) -> int | None:
-        """How many of its processes the kernel has killed for want of memory; None where that is not counted.
+    def memory_kills(self) -> MemoryKills | None:
+        """What the kernel has killed of it for want of memory so far; None where it has killed none, or does not say.
 
-        With those of the groups below; but cgroup v1 forgets the kills of a group below that has been removed.
+        Cgroup v1 forgets the kills of a group below that has been removed.
         """
         if self._tree.none:
             return None
-        name = "memory.events" if self._tree.unified else "memory.oom_control"
-        root = self._tree.v2 if self._tree.unified else self._tree.v1["memory"]
-        assert root is not None
-        files = [root / self.path / name] if self._tree.unified else (root / self.path).rglob(name)
-        counts = []
-        with contextlib.suppress(OSError):  # it was never made, or a group below goes at this moment
-            counts = [count for file in files if (count := parse_oom_kills(file.read_bytes())) is not None]
-        return sum(counts) if counts else None
+        if self._tree.unified:
+            assert self._tree.v2 is not None
+            folder = self._tree.v2 / self.path
+            events, limit = ((folder / name).read_bytes() for name in ("memory.events", "memory.max"))
+            return parse_memory_events(events, limit)
+        folder = self._tree.v1["memory"] / self.path
+        controls: list[bytes] = []
+        failures = 0
+
+        def read(group: int) -> None:
+            nonlocal failures
+            with _unless_removed():
+                controls.append(_contents(group, "memory.oom_control"))
+                failures += int(_contents(group, "memory.failcnt"))
+
+        _walk(folder, read, lambda *_: None)
+        limit_bytes = int((folder / "memory.limit_in_bytes").read_bytes())
+        return MemoryKills.known(sum(map(oom_kills, controls)), at_limit=failures > 0, limit_bytes=limit_bytes)
 
     def pids(self) -> list[int]:
         """All processes in it and below, without the one that keeps its scope."""
@@ -380,10 +405,18 @@ def parse_memory_stat(text: bytes, *, unified: bool) -> int | None:
     return sum(values[name] for name in fields) if set(fields) <= values.keys() else None
 
 
-def parse_oom_kills(text: bytes) -> int | None:
+def parse_memory_events(events: bytes, limit: bytes) -> MemoryKills | None:
+    """From a v2 ``memory.events``, which has the groups below too, and ``memory.max``."""
+    values = {name: int(value) for name, value in (line.split() for line in events.splitlines())}
+    # A host that has none left, or a group above, counts its kills too, but is at no limit of this group.
+    limit_bytes = 0 if limit.strip() == b"max" else int(limit)
+    return MemoryKills.known(oom_kills(events), at_limit=values.get(b"oom", 0) > 0, limit_bytes=limit_bytes)
+
+
+def oom_kills(text: bytes) -> int:
     """Processes killed for want of memory, from a v2 ``memory.events`` or a v1 ``memory.oom_control`` (Linux 4.13)."""
     values = dict(line.split() for line in text.splitlines())
-    return int(values[b"oom_kill"]) if b"oom_kill" in values else None
+    return int(values.get(b"oom_kill", 0))
 
 
 def parse_throttled(text: bytes) -> tuple[int, int] | None:
@@ -503,6 +536,11 @@ def _pids(folders: Iterable[Path]) -> set[int]:
     for folder in folders:
         _walk(folder, read, lambda *_: None)
     return pids - {0}  # 0: a process of a foreign pid namespace
+
+
+def _contents(group: int, name: str) -> bytes:
+    with open(os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=group), "rb") as file:  # noqa: PTH123 (a descriptor)
+        return file.read()
 
 
 def _walk(folder: Path, enter: Callable[[int], object], leave: Callable[[int, str], object]) -> None:

@@ -10,7 +10,7 @@ from tare.campaign.execution.minimum import least_memory
 from tare.campaign.execution.split import split
 from tare.campaign.instances.client import Client
 from tare.campaign.instances.pool import InstancePool
-from tare.errors import SessionError, UsageError
+from tare.errors import ParseError, SessionError, UsageError
 from tare.image import forms
 from tare.model import Sample
 from tare.platforms.contract import prepared
@@ -39,8 +39,10 @@ def run_apart(workload: ApartWorkload, params: Params, pool: InstancePool, clien
     try:
         result = _run(workload, params, pool, client)
         return replace(result, samples=checked(workload, result.samples))
-    except SessionError:
+    except (SessionError, ParseError) as error:
         pool.keep_last_words()
+        if out_of_memory := pool.out_of_memory():
+            error.what = f"{out_of_memory}: {error.what}"
         raise
     finally:
         pool.clear()

@@ -183,8 +183,6 @@ class BlockRunner:
         # Without an agent, only looking at an instance shows that it has ended.
         self._drop_unusable(arm, published=job.has_client)
         running = self.running_instances.get(arm)
-        if running is not None:
-            running.out_of_memory()  # whom the kernel killed before is not the next trial's to tell
         fresh = job.workload.mode is Mode.RUN and getattr(job.workload, "fresh", False)
         published = job.has_client if fresh else self._has_clients
         return running if running is not None else self._start(arm, measured=False, published=published)
@@ -351,8 +349,8 @@ class BlockRunner:
         )
         sliced_by = dict.fromkeys(running_instances, Sliced(error=ran.error)) if isinstance(ran, Failed) else ran
         for arm, sliced in sliced_by.items():
-            self._drop_unusable(arm)
             trials.append(self._sliced(clock, TrialKey(block, stage.workload, arm), sliced))
+            self._drop_unusable(arm)
         self._commit(trials)
 
     def _sliced(self, clock: TrialClock, key: TrialKey, sliced: Sliced) -> Trial:
@@ -405,7 +403,7 @@ class BlockRunner:
         reason = self._why_lost(key.arm, error) if isinstance(error, SessionError) else failed.reason
         running = self.running_instances.get(key.arm)
         if running is not None and (out_of_memory := running.out_of_memory()):
-            reason = f"{reason}; {out_of_memory}"
+            reason = f"{out_of_memory}: {reason}"
         unsupported = isinstance(error, HostError | UnsupportedError)
         status = Status.UNSUPPORTED if unsupported else Status.FAILED
         return clock.failed(key, self._seq[key], reason, status=status, outputs=failed.outputs)

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 from collections.abc import Sequence
 
+from tare.campaign.execution.clock import total_ns
 from tare.campaign.execution.density import ApartResult
 from tare.campaign.execution.runs import in_service, outputs_of, planned, surroundings
 from tare.campaign.execution.slices import spent
@@ -33,8 +34,7 @@ def split(workload: SplitWorkload, params: Params, pool: InstancePool, client: C
         ended: list[int | None] = []
         measured = run(lambda: began.extend(_cpu_ns(behind)), lambda: ended.extend(_cpu_ns(behind)))
         used = [measured.cpu_ns, *(spent(*times) for times in zip(began, ended, strict=True))]
-    known_times = [cpu_ns for cpu_ns in used if cpu_ns is not None]
-    whole = dataclasses.replace(measured, cpu_ns=sum(known_times) if len(known_times) == len(used) else None)
+    whole = dataclasses.replace(measured, cpu_ns=total_ns(used))
     figures = (*whole.samples, *whole.costs)
     return ApartResult(figures, outputs_of(whole.results), whole.cpu_ns, whole.daemon_cpu_ns)
 

@@ -65,7 +65,7 @@ class RunningInstance:
     reachable: bool = True  # whether it has published its port, if that is how clients reach it
     no_direct_io: str = ""  # the platform's own
     dirty: list[Failed] = field(default_factory=list)  # clean-ups after trials in it that failed
-    _oom_kills: int = 0  # of its processes, as far as they were told
+    _memory_kills_told: int = 0  # how many of its processes had been killed for want of memory when that was last told
 
     @property
     def usable(self) -> bool:
@@ -106,11 +106,13 @@ class RunningInstance:
                         os.sched_setaffinity(int(thread.name), cpus)
 
     def out_of_memory(self) -> str:
-        """That the kernel killed processes of it for want of memory since this was last asked; "" where it did not."""
+        """That the kernel has killed processes of it for want of memory, in words; "" where none since last asked."""
         spec = self.instance.spec
-        kills = spec.group.oom_kills() or 0
-        new, self._oom_kills = kills - self._oom_kills, kills
-        return _out_of_memory(new, spec.resources.memory_bytes) if new > 0 else ""
+        kills = _memory_kills(spec.group) if self.instance.accounted else None
+        if kills is None:
+            return ""
+        is_new, self._memory_kills_told = kills.count > self._memory_kills_told, kills.count
+        return _in_words(kills, spec.resources.memory_bytes) if is_new else ""
 
     def console(self) -> bytes:
         """The end of its console's output so far."""
@@ -175,10 +177,6 @@ class InstanceLauncher:
                 overdone = self.disk.why_ended(self.group(number))
                 if overdone is not None:
                     error.what, error.fix = f"{overdone.what}: {error.what}", overdone.fix
-                kills = cgroup.Group(self.group(number)).oom_kills()
-                if kills:
-                    limit_bytes = terms.memory_bytes or self.resources.memory_bytes
-                    error.what = f"{error.what}; {_out_of_memory(kills, limit_bytes)}"
                 denial = denied()
                 if denial is not None:
                     error.what = f"{error.what}; {denial}"
@@ -231,17 +229,19 @@ class InstanceLauncher:
             published=terms.published,
             making_ns=_stopwatch(cleanup),
         )
-        instance = contract.launched(platform, spec, cleanup)
+        with _memory_kills_told(platform, spec):
+            instance = contract.launched(platform, spec, cleanup)
         instance.accounted = instance.accounted and group.accounts
         if not platform.has_agent:
             return self._start_without_agent(platform, arm, instance, cleanup, tenant, measured=measured)
         try:
-            session = Session.open(instance.stream, time_limit_s=spec.start_limit_s)
-            self._check(session, platform)
-            first = session.execute(["true"], time_limit_s=spec.start_limit_s)
-            command_ns = time.monotonic_ns() - instance.started.monotonic_ns
-            if first.code != 0:
-                raise PlatformError(f"`true` in {platform.name} ended with {first.code}")
+            with _memory_kills_told(platform, spec):
+                session = Session.open(instance.stream, time_limit_s=spec.start_limit_s)
+                self._check(session, platform)
+                first = session.execute(["true"], time_limit_s=spec.start_limit_s)
+                command_ns = time.monotonic_ns() - instance.started.monotonic_ns
+                if first.code != 0:
+                    raise PlatformError(f"`true` in {platform.name} ended with {first.code}")
             start_marks = None
             if measured:
                 start_marks = marks(instance, session, self.datagram, token, command_ns, own_kernel=platform.own_kernel)
@@ -269,16 +269,9 @@ class InstanceLauncher:
     ) -> RunningInstance:
         """Wait until a platform without an agent answers on its services."""
         session = NoAgentSession(instance.stream, platform.name)
-        assert instance.answer is not None, "a platform without an agent is watched for its answers"
         try:
-            limit_s = instance.spec.start_limit_s
-            answered = instance.answer.wait(time_limit_s=limit_s, gone=lambda: session.dead is not None)
-            if answered is None and session.dead is not None:
-                raise PlatformError(f"{platform.name} ended before it answered", fix="see what its console says")
-            if answered is None:
-                silent = ", ".join(map(str, instance.answer.silent()))
-                message = f"{platform.name} does not answer {silent} within {stretched(limit_s):.0f} s"
-                raise PlatformError(message, fix="see what its console says, and that it takes the address it is given")
+            with _memory_kills_told(platform, instance.spec):
+                answered = _answered(platform, instance, session)
             self.network.pin(instance.spec.id)
             self.disk.started(tenant, session)
         except BaseException:
@@ -295,9 +288,45 @@ class InstanceLauncher:
             )
 
 
-def _out_of_memory(kills: int, limit_bytes: int) -> str:
-    processes = "a process" if kills == 1 else f"{kills} processes"
-    return f"the kernel killed {processes} of it for want of memory: it has {limit_bytes >> 20} MiB (tare run --memory)"
+def _answered(platform: Platform, instance: Instance, session: NoAgentSession) -> int:
+    """When an instance without an agent answered, in ns of the monotonic clock. Raises `PlatformError`."""
+    assert instance.answer is not None, "a platform without an agent is watched for its answers"
+    limit_s = instance.spec.start_limit_s
+    answered = instance.answer.wait(time_limit_s=limit_s, gone=lambda: session.dead is not None)
+    if answered is None and session.dead is not None:
+        raise PlatformError(f"{platform.name} ended before it answered", fix="see what its console says")
+    if answered is None:
+        silent = ", ".join(map(str, instance.answer.silent()))
+        message = f"{platform.name} does not answer {silent} within {stretched(limit_s):.0f} s"
+        raise PlatformError(message, fix="see what its console says, and that it takes the address it is given")
+    return answered
+
+
+@contextlib.contextmanager
+def _memory_kills_told(platform: Platform, spec: LaunchSpec) -> Iterator[None]:
+    """Add to an error what the kernel killed for want of memory; at once, as cgroup v1 forgets it with groups below."""
+    try:
+        yield
+    except TareError as error:
+        kills = None if platform.elsewhere else _memory_kills(spec.group)
+        if kills is not None:
+            error.what = f"{_in_words(kills, spec.resources.memory_bytes)}: {error.what}"
+        raise
+
+
+def _memory_kills(group: cgroup.Group) -> cgroup.MemoryKills | None:
+    """Kills in a group for want of memory; None also where they cannot be read: they only explain another failure."""
+    kills = attempt(group.memory_kills)
+    return None if isinstance(kills, Failed) else kills
+
+
+def _in_words(kills: cgroup.MemoryKills, memory_bytes: int) -> str:
+    text = f"processes of it that the kernel killed for want of memory: {kills.count}"
+    if not kills.at_limit:
+        return f"{text}, not at its own limit: the host, or a control group above, had none left"
+    if kills.limit_bytes > memory_bytes:
+        return f"{text}, at {kills.limit_bytes >> 20} MiB for the guest's {memory_bytes >> 20} and its monitor's"
+    return f"{text}, at its limit of {kills.limit_bytes >> 20} MiB (tare run --memory)"
 
 
 def _stopwatch(cleanup: CleanupStack) -> Callable[[], int]:

@@ -52,6 +52,10 @@ class InstancePool:
             if running.session.dead is not None:
                 self.keep(running.console())
 
+    def out_of_memory(self) -> str:
+        """What `RunningInstance.out_of_memory` says of the first of them of which it says something; "" of none."""
+        return next(filter(None, (running.out_of_memory() for running in self.running_instances)), "")
+
     def clear(self) -> None:
         """End all instances, including starts interrupted before returning."""
         self._end(self.running_instances)

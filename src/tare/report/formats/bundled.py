@@ -65,13 +65,17 @@ def _verified(archive: zipfile.ZipFile, folder: Path) -> Verified:
     problems += _crate_problems(archive, headers, manifest)
     campaign, tare, same = "", "", 0
     try:
+        again = json.loads(to_json([build(kept)]))
+    except (StoreError, ValueError) as error:
+        problems.append(f"its figures cannot be computed again: {error}")
+        return Verified(campaign, len(headers), same, tare, tuple(problems))
+    try:
         written = json.loads(_text(archive, headers, REPORT))
         campaign, tare = str(written.get("id", "")), str(_made_by(archive, headers))
-        again = json.loads(to_json([build(kept)]))
         same, different = _compared(written, again)
         problems += different
-    except (StoreError, ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
-        problems.append(f"its figures cannot be computed again: {error}")
+    except (ValueError, AttributeError, LookupError, TypeError, OverflowError, RecursionError) as error:
+        problems.append(f"{REPORT} is no report of tare's: {type(error).__name__}: {error}")
     return Verified(campaign, len(headers), same, tare, tuple(problems))
 
 
