@@ -193,16 +193,16 @@ def _outside(running: RunningInstance, before: Collection[int]) -> list[str]:
         return []
     by_pid = processes_by_pid()
     group = running.instance.spec.group
-    members = {pid for daemon in running.instance.daemons for pid in daemon.pids()}
+    candidates = {pid for daemon in running.instance.daemons for pid in daemon.pids()}
     above = set(group.pids()) & set(by_pid)
     while above:
-        members |= above
+        candidates |= above
         above = {by_pid[pid].parent for pid in above} & set(by_pid)
-    members |= {
+    candidates |= {
         pid for pid, process in by_pid.items() if any(running.instance.spec.id in word for word in process.argv)
     }
     strays = []
-    for pid in members & set(by_pid) - set(before):
+    for pid in candidates & set(by_pid) - set(before):
         with contextlib.suppress(OSError):
             if any(by_pid[pid].argv) and not group.holds(pid):
                 strays.append(f"{pid} {' '.join(by_pid[pid].argv)[:200]}")

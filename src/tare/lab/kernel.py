@@ -185,19 +185,19 @@ def _script() -> str:
 
 
 def _make(
-    new_folder: Path, kernel: recipe.Kernel, versions: Mapping[str, str], config: str, progress: Progress
+    new_folder: Path, kernel: recipe.Kernel, versions: Mapping[str, str], wanted_config: str, progress: Progress
 ) -> None:
     root = new_folder / "root"
     progress("  making the root that it is built in (about a minute)")
     build.bootstrap(recipe.build_root(kernel, versions), root)
     (new_folder / "packages.json").write_text(json.dumps(versions, indent=1))
-    (root / "wanted.config").write_text(config)
+    (root / "wanted.config").write_text(wanted_config)
     (root / "kernel.sh").write_text(_script())
     tree = root / TOP.lstrip("/")
     log = new_folder / "build.log"
     progress("  unpacking and configuring the source")
     _step(root, log, ["configure", kernel.compiler], limit_s=CONFIGURE_LIMIT_S)
-    _check(config, tree, new_folder)
+    _check(wanted_config, tree, new_folder)
     _step(
         root, log, ["compile", kernel.compiler, str(_jobs())], limit_s=LIMIT_S, share=_Share(kernel.objects, progress)
     )
@@ -207,10 +207,10 @@ def _make(
     shutil.rmtree(root)
 
 
-def _check(config: str, tree: Path, new_folder: Path) -> None:
-    got = (tree / ".config").read_text()
-    (new_folder / "config").write_text(got)
-    if lost := missing(config, got):
+def _check(wanted_config: str, tree: Path, new_folder: Path) -> None:
+    got_config = (tree / ".config").read_text()
+    (new_folder / "config").write_text(got_config)
+    if lost := missing(wanted_config, got_config):
         raise ImageError(
             f"the kernel's source does not give what is asked of it: {', '.join(lost)}",
             fix="change src/tare/lab/gcov.config: another name, or what the option depends on",

@@ -46,9 +46,9 @@ class FirecrackerRestored(Firecracker):
             with connected(listener, first, limit_s=spec.start_limit_s, monitor="Firecracker") as waiting:
                 if waiting.recv(1) != HERE:
                     raise PlatformError("the agent that was to wait for a snapshot ended", fix="see the console")
-                with contextlib.closing(Api(api)) as client:
+                with contextlib.closing(Api(api)) as firecracker:
                     for method, path, body in snapshot(place):
-                        client.tell(method, path, body)
+                        firecracker.tell(method, path, body)
         finally:
             end(first)
         for left in (api, place.folder / "v"):  # a new process makes its own, and refuses where there is one

@@ -256,12 +256,12 @@ class SqliteStore:
         self._db.executemany("INSERT INTO tick_instance VALUES (?, ?, ?, ?, ?, ?)", instances)
 
     def _insert(self, trial: Trial) -> None:
-        timing = (trial.seq, trial.started, trial.wall_ns, trial.cpu_ns, trial.daemon_cpu_ns)
+        order_and_times = (trial.seq, trial.started, trial.wall_ns, trial.cpu_ns, trial.daemon_cpu_ns)
         around = (trial.steal, trial.pressure, trial.load)
         cursor = self._db.execute(
             "INSERT INTO trial (block, workload, arm, status, reason, seq, started, wall_ns, cpu_ns, daemon_cpu_ns,"
             " steal, pressure, load) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (*self._ids(trial.key), trial.status.value, trial.reason, *timing, *around),
+            (*self._ids(trial.key), trial.status.value, trial.reason, *order_and_times, *around),
         )
         row, workload = cursor.lastrowid, trial.key.workload
         samples = [(row, self._metric(workload, s.metric), s.round, s.value) for s in trial.samples]

@@ -45,8 +45,8 @@ def _order(item: tuple[str, Workload]) -> tuple[int, str, float]:
 
 def get(name: str) -> Workload:
     """The workload of this name. Raises `UsageError` with the nearest names, or for an application's file."""
-    if (application := _application(name)) is not None:
-        return application
+    if (own_application := _application(name)) is not None:
+        return own_application
     if (built_in := _built_in().get(name)) is not None:  # no plug-in has its name, and none is looked for
         return built_in
     by_name = all_workloads()
@@ -70,8 +70,8 @@ def choose(names: Sequence[str]) -> list[Workload]:
     curves = {workload.level.curve for workload in by_name.values() if workload.level}
     chosen: dict[str, Workload] = {}
     for name in names:
-        if (application := _application(name)) is not None:
-            chosen[name] = application
+        if (own_application := _application(name)) is not None:
+            chosen[name] = own_application
             continue
         named = {name: by_name[name]} if name in by_name else {}
         matching = named or {

@@ -221,9 +221,9 @@ def _grown(
         (workload.name, metric.name): (workload, metric) for workload, metric in _wanted(newest, thresholds)
     }
     grown: dict[tuple[str, str, str], _Growing] = {}
-    for place, summary in enumerate(kept):
-        workloads = {workload.name: workload for workload in summary.record.workloads}
-        for names, side in summary.sides.items():
+    for place, campaign in enumerate(kept):
+        workloads = {workload.name: workload for workload in campaign.record.workloads}
+        for names, side in campaign.sides.items():
             platform, workload_name, metric_name = names
             if (workload_name, metric_name) not in metrics_by_name or side.mean is None:
                 continue

@@ -218,14 +218,14 @@ def judge(
     """The verdict by `decide`, with its reason and the intervals that it is from; ``amount``: kept for the report."""
     kind = decide(question, typical, totals, unseen)
     surely = certain(question, typical, totals, unseen)
-    intervals = Seen(typical.wide, None if totals is None else totals.wide, unseen, amount)
+    observed = Seen(typical.wide, None if totals is None else totals.wide, unseen, amount)
     if kind in {Kind.SLOWER, Kind.FASTER}:
         certain_side = Side.WORSE if kind is Kind.SLOWER else Side.BETTER
         in_typical_round = totals is None or side(question, typical, unseen) is kind
-        return Verdict(kind, Reason.TYPICAL_ROUND if in_typical_round else Reason.WHOLE_BLOCKS, certain_side, intervals)
+        return Verdict(kind, Reason.TYPICAL_ROUND if in_typical_round else Reason.WHOLE_BLOCKS, certain_side, observed)
     if kind in EQUAL:
-        return Verdict(kind, Reason.WITHIN_MARGIN, surely, intervals)
-    return Verdict(kind, _why_open(question, typical, totals, unseen), surely, intervals)
+        return Verdict(kind, Reason.WITHIN_MARGIN, surely, observed)
+    return Verdict(kind, _why_open(question, typical, totals, unseen), surely, observed)
 
 
 def _why_open(question: Question, typical: LogIntervals, totals: LogIntervals | None, unseen: Hidden) -> Reason:

@@ -120,7 +120,7 @@ def code(footprints: Sequence[Footprint]) -> list[Code]:
     all_code = [
         Code(side, place, Amount.of([repeat.get((side, place), 0) for repeat in repeats])) for side, place in keys
     ]
-    return sorted(all_code, key=lambda piece: (-piece.amount.median, piece.side, piece.place))
+    return sorted(all_code, key=lambda code: (-code.amount.median, code.side, code.place))
 
 
 def by_code(hits: Mapping[str, int]) -> dict[tuple[str, str], int]:
@@ -202,10 +202,10 @@ def caches(footprints: Sequence[Footprint]) -> list[Cache]:
     return [
         Cache(
             name,
-            Amount.of(sum(_beside(footprint, part) for part in accesses) for footprint in footprints),
+            Amount.of(sum(_beside(footprint, part) for part in access_parts) for footprint in footprints),
             Amount.of(_beside(footprint, missed) for footprint in footprints),
         )
-        for name, (accesses, missed) in CACHES.items()
+        for name, (access_parts, missed) in CACHES.items()
     ]
 
 

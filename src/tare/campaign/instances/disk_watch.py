@@ -112,8 +112,8 @@ class DiskWatch:
         limit = volumes.most(limit, BLAMELESS)  # where others have left less than that
         tenant = Tenant(space, group, limit, {place})
         with self._lock:
-            running = [earlier for earlier in self._tenants if earlier.space.folder.exists()]  # others are stopped
-            self._tenants = [*running, tenant]
+            remaining = [earlier for earlier in self._tenants if earlier.space.folder.exists()]  # others are stopped
+            self._tenants = [*remaining, tenant]
             self._expect(place, limit)
         return tenant
 

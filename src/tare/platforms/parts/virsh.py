@@ -192,5 +192,5 @@ class MachineStream(DomainStream):
             while not (reason := why_ended(self._log.read_text(errors="replace"))) and time.monotonic() < deadline:
                 time.sleep(0.01)
             if reason:
-                with self._console.open("a") as console:
-                    console.write(f"{reason}\n")
+                with self._console.open("a") as file:
+                    file.write(f"{reason}\n")

@@ -375,8 +375,8 @@ def _unfair(report: Report) -> Iterator[RenderableType]:
 
 def _left_out(report: Report) -> Iterator[RenderableType]:
     lines = [
-        f"{platform.platform}: {platform.reason}" + (f" (fix: {platform.fix})" if platform.fix else "")
-        for platform in report.left_out
+        f"{omitted.platform}: {omitted.reason}" + (f" (fix: {omitted.fix})" if omitted.fix else "")
+        for omitted in report.left_out
     ]
     yield from _list("Platforms that did not take part", lines)
 

@@ -67,5 +67,5 @@ def _name(row: StacksReport) -> str:
 
 
 def _names(row: StacksReport) -> str:
-    entered, functions = words.shares(row.entries, _SHOWN), words.shares(row.own_time, _SHOWN)
-    return clean(words.stack_names(entered, functions))
+    entered, own_time = words.shares(row.entries, _SHOWN), words.shares(row.own_time, _SHOWN)
+    return clean(words.stack_names(entered, own_time))

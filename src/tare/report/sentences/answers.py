@@ -99,10 +99,10 @@ def sentences(answer: Answer, shown: Sequence[Shown], exposed: Exposed | None, f
 def exposed_clause(exposed: Exposed) -> str:
     """How many system calls the tenant may make, as a sentence."""
     least = "at least " if exposed.least else ""
-    calls = f"{least}{exposed.calls} system calls of {exposed.baseline}"
+    calls_text = f"{least}{exposed.calls} system calls of {exposed.baseline}"
     change = 1 - exposed.calls / exposed.baseline if exposed.baseline else 0.0
     fewer = f", {percent(change)} fewer" if change > 0 else ""
-    return f"Exposed kernel: {calls}{fewer}."
+    return f"Exposed kernel: {calls_text}{fewer}."
 
 
 def command(settling: Settling, platform: str) -> str:

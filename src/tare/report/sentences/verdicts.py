@@ -95,25 +95,25 @@ def wide_floor(half_width: float, margin: float) -> str:
     return f"the noise floor ±{percent(half_width)} is wider than the {percent(margin)} margin"
 
 
-def _concluded(kind: Kind, reason: Reason, evidence: Seen, subject: Subject) -> str:
+def _concluded(kind: Kind, reason: Reason, observed: Seen, subject: Subject) -> str:
     margin = percent(subject.margin)
-    if reason is Reason.WHOLE_BLOCKS and evidence.totals is not None:
-        typical = signed_range(overhead(evidence.typical, subject.direction))
-        return f"{describe(subject, evidence.totals)}, over whole blocks; a typical round: {typical}"
-    figures = _figures(evidence, subject)
+    if reason is Reason.WHOLE_BLOCKS and observed.totals is not None:
+        typical = signed_range(overhead(observed.typical, subject.direction))
+        return f"{describe(subject, observed.totals)}, over whole blocks; a typical round: {typical}"
+    figures = _figures(observed, subject)
     if kind is Kind.EQUIVALENT:
-        return f"equivalent within {margin} ({figures}){_excluded(evidence.unseen)}"
+        return f"equivalent within {margin} ({figures}){_excluded(observed.unseen)}"
     if kind is Kind.TYPICAL:
-        return f"equivalent within {margin} in all that was seen ({figures}){_excluded(evidence.unseen)}"
+        return f"equivalent within {margin} in all that was seen ({figures}){_excluded(observed.unseen)}"
     return figures
 
 
-def _figures(evidence: Seen, subject: Subject) -> str:
+def _figures(observed: Seen, subject: Subject) -> str:
     """The observed difference: with a sign where it may be none, else in the phrases of the metric."""
-    over = overhead(evidence.typical, subject.direction)
+    over = overhead(observed.typical, subject.direction)
     if over.low <= 0 <= over.high:
-        return _with_amount(subject, signed_range(over), evidence.amount)
-    return describe(subject, evidence.typical, evidence.amount)
+        return _with_amount(subject, signed_range(over), observed.amount)
+    return describe(subject, observed.typical, observed.amount)
 
 
 def _excluded(unseen: Hidden) -> str:
@@ -124,30 +124,30 @@ def _excluded(unseen: Hidden) -> str:
     return samples + starts if unseen.draws > unseen.blocks else samples
 
 
-def _inconclusive(verdict: Verdict, evidence: Seen, subject: Subject) -> str:
+def _inconclusive(verdict: Verdict, observed: Seen, subject: Subject) -> str:
     """The observed difference, and why it allows no verdict."""
     if verdict.reason is Reason.ONE_BLOCK:
-        size = _with_amount(subject, _size(subject, evidence.typical)[0], evidence.amount)
+        size = _with_amount(subject, _size(subject, observed.typical)[0], observed.amount)
         return f"{size} in 1 block, and an interval needs 2"
     if verdict.reason is Reason.WIDE_FLOOR:
-        over = signed_range(overhead(evidence.typical, subject.direction))
+        over = signed_range(overhead(observed.typical, subject.direction))
         return f"{over}, but {wide_floor(verdict.numbers['half_width'], subject.margin)}"
-    return f"{_figures(evidence, subject)}{_WHY_OPEN[verdict.reason](verdict, evidence, subject)}"
+    return f"{_figures(observed, subject)}{_WHY_OPEN[verdict.reason](verdict, observed, subject)}"
 
 
-def _blocks_wider(_verdict: Verdict, evidence: Seen, subject: Subject) -> str:
-    assert evidence.totals is not None
-    return f" in a typical round, {signed_range(overhead(evidence.totals, subject.direction))} over whole blocks"
+def _blocks_wider(_verdict: Verdict, observed: Seen, subject: Subject) -> str:
+    assert observed.totals is not None
+    return f" in a typical round, {signed_range(overhead(observed.totals, subject.direction))} over whole blocks"
 
 
-def _size_open(verdict: Verdict, evidence: Seen, subject: Subject) -> str:
-    over = overhead(evidence.typical, subject.direction)
+def _size_open(verdict: Verdict, observed: Seen, subject: Subject) -> str:
+    over = overhead(observed.typical, subject.direction)
     where = " over whole blocks" if over.low <= 0 <= over.high else ""
     return f": {verdict.certain} for sure{where}; whether by more than the {percent(subject.margin)} margin is open"
 
 
-def _wide_interval(_verdict: Verdict, evidence: Seen, subject: Subject) -> str:
-    half_width = overhead(evidence.typical, subject.direction).half_width
+def _wide_interval(_verdict: Verdict, observed: Seen, subject: Subject) -> str:
+    half_width = overhead(observed.typical, subject.direction).half_width
     return f"; known to ±{percent(half_width)}, the margin is {percent(subject.margin)}"
 
 

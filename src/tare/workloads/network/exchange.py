@@ -51,8 +51,8 @@ def plan(
     served = server(around, kind, size, time_limit_s=time_s + 2 * GRACE_S)
     port = service_port if service_port is not None else around.port
     ask = (kind, around.address, str(port), str(params["time_s"]), str(params["warmup_s"]), size, *more)
-    client = Command((AGENT, "ask", *ask), side=Side.CLIENT, time_limit_s=time_s + GRACE_S, cwd="/")
-    return RunPlan(servers=() if service_port is not None else (served,), measures=(client,))
+    measure = Command((AGENT, "ask", *ask), side=Side.CLIENT, time_limit_s=time_s + GRACE_S, cwd="/")
+    return RunPlan(servers=() if service_port is not None else (served,), measures=(measure,))
 
 
 def server(around: Surroundings, kind: str, size: str = "64", *, time_limit_s: float) -> Command:
