@@ -408,8 +408,8 @@ def parse_memory_stat(text: bytes, *, unified: bool) -> int | None:
 def parse_memory_events(events: bytes, limit: bytes) -> MemoryKills | None:
     """From a v2 ``memory.events``, which has the groups below too, and ``memory.max``."""
     values = {name: int(value) for name, value in (line.split() for line in events.splitlines())}
-    # A host that has none left, or a group above, counts its kills too, but is at no limit of this group.
     limit_bytes = 0 if limit.strip() == b"max" else int(limit)
+    # Where the host has none left, or a group above, `oom_kill` counts that too, and `oom` does not.
     return MemoryKills.known(oom_kills(events), at_limit=values.get(b"oom", 0) > 0, limit_bytes=limit_bytes)
 
 
@@ -529,9 +529,7 @@ def _pids(folders: Iterable[Path]) -> set[int]:
 
     def read(group: int) -> None:
         with _unless_removed():
-            procs = os.open("cgroup.procs", os.O_RDONLY | os.O_CLOEXEC, dir_fd=group)
-            with open(procs) as file:  # noqa: PTH123 (a descriptor)
-                pids.update(map(int, file.read().split()))
+            pids.update(map(int, _contents(group, "cgroup.procs").split()))
 
     for folder in folders:
         _walk(folder, read, lambda *_: None)

@@ -41,13 +41,10 @@ def probes(workload: ProbeDensity, params: Params, pool: InstancePool) -> ApartR
         slices = sliced_at_once(workload.inner, inner, pool.platform.name, pool.grow(count))
         for number, rates in sorted(by_round(slices, workload.metric).items()):
             samples += _samples(workload.figures(count, rates), number)
-    cpu_ns, daemon_cpu_ns = (
-        total_ns(sliced.cpu_ns for sliced in slices),
-        _most([sliced.daemon_cpu_ns for sliced in slices]),
-    )
-    return ApartResult(
-        (*samples, *_cost(cpu_ns, sum(sliced.work for sliced in slices))), cpu_ns=cpu_ns, daemon_cpu_ns=daemon_cpu_ns
-    )
+    cpu_ns = total_ns(sliced.cpu_ns for sliced in slices)
+    daemon_cpu_ns = _most([sliced.daemon_cpu_ns for sliced in slices])
+    cost = _cost(cpu_ns, sum(sliced.work for sliced in slices))
+    return ApartResult((*samples, *cost), cpu_ns=cpu_ns, daemon_cpu_ns=daemon_cpu_ns)
 
 
 def sliced_at_once(

@@ -229,13 +229,13 @@ class InstanceLauncher:
             published=terms.published,
             making_ns=_stopwatch(cleanup),
         )
-        with _memory_kills_told(platform, spec):
+        with _with_memory_kills(platform, spec):
             instance = contract.launched(platform, spec, cleanup)
         instance.accounted = instance.accounted and group.accounts
         if not platform.has_agent:
             return self._start_without_agent(platform, arm, instance, cleanup, tenant, measured=measured)
         try:
-            with _memory_kills_told(platform, spec):
+            with _with_memory_kills(platform, spec):
                 session = Session.open(instance.stream, time_limit_s=spec.start_limit_s)
                 self._check(session, platform)
                 first = session.execute(["true"], time_limit_s=spec.start_limit_s)
@@ -270,7 +270,7 @@ class InstanceLauncher:
         """Wait until a platform without an agent answers on its services."""
         session = NoAgentSession(instance.stream, platform.name)
         try:
-            with _memory_kills_told(platform, instance.spec):
+            with _with_memory_kills(platform, instance.spec):
                 answered = _answered(platform, instance, session)
             self.network.pin(instance.spec.id)
             self.disk.started(tenant, session)
@@ -303,7 +303,7 @@ def _answered(platform: Platform, instance: Instance, session: NoAgentSession) -
 
 
 @contextlib.contextmanager
-def _memory_kills_told(platform: Platform, spec: LaunchSpec) -> Iterator[None]:
+def _with_memory_kills(platform: Platform, spec: LaunchSpec) -> Iterator[None]:
     """Add to an error what the kernel killed for want of memory; at once, as cgroup v1 forgets it with groups below."""
     try:
         yield
