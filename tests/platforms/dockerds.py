@@ -65,7 +65,9 @@ class Dockerd:
         return [line for line in lines if str(self.folder) in line and f" {self.folder}/data " not in line]
 
     def shims(self):
-        seen = processes_by_pid().values()
+        running = processes_by_pid().values()
         return [
-            process.argv for process in seen if "shim" in process.argv[0] and str(self.folder) in " ".join(process.argv)
+            process.argv
+            for process in running
+            if "shim" in process.argv[0] and str(self.folder) in " ".join(process.argv)
         ]

@@ -136,8 +136,8 @@ def _keys(folder: Path, name: str) -> None:
 def _client_settings(folder: Path, name: str, address: str) -> str:
     """What a user has in ~/.ssh/config; and the same host once more, whose key is not known."""
     common = f"  HostName {address}\n  User root\n  IdentityFile {folder}/user\n  IdentitiesOnly yes\n"
-    known = f"Host {name}\n{common}  HostKeyAlias {name}\n  UserKnownHostsFile {folder}/known\n"
-    return f"{known}Host {name}-strange\n{common}  UserKnownHostsFile {folder}/none\n"
+    trusted = f"Host {name}\n{common}  HostKeyAlias {name}\n  UserKnownHostsFile {folder}/known\n"
+    return f"{trusted}Host {name}-strange\n{common}  UserKnownHostsFile {folder}/none\n"
 
 
 def _await(process: subprocess.Popen[bytes], address: str, log: Path) -> None:

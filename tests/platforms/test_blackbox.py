@@ -132,7 +132,7 @@ def test_arguments_of_a_file_that_everybody_may_write_to_are_refused(file):
 
 
 def test_what_nanos_on_a_microvm_needs_is_on_the_command_line(file, tmp_path):
-    more = """
+    settings = """
         machine = "microvm"
         machine_options = "rtc=on,ioapic2=off"
         cpu = "max,-svm"
@@ -140,7 +140,7 @@ def test_what_nanos_on_a_microvm_needs_is_on_the_command_line(file, tmp_path):
         dhcp = true
         arguments = ["-global", "virtio-mmio.force-legacy=false", "a b; c"]
     """
-    file.write_text(GOOD.replace("memory = 64", more).replace("box_ip={ip}/{prefix}", "mask={netmask}"))
+    file.write_text(GOOD.replace("memory = 64", settings).replace("box_ip={ip}/{prefix}", "mask={netmask}"))
     box = load(file)
     argv = qemu_command(box, setup(tmp_path, netdev="tap,id=net"), "tcg")
     text = " ".join(argv)
@@ -400,9 +400,9 @@ def own_file(tmp_path_factory):
     return file
 
 
-def _of(own_file, more):
-    file = own_file.with_name(f"{len(more)}.toml")
-    file.write_text(own_file.read_text().replace("MORE", more))
+def _of(own_file, settings):
+    file = own_file.with_name(f"{len(settings)}.toml")
+    file.write_text(own_file.read_text().replace("MORE", settings))
     return registry.choose([f"blackbox:{file}"])[0]
 
 
@@ -505,8 +505,8 @@ def test_a_guest_gets_its_address_by_dhcp_and_a_second_one_another(launcher, by_
 def test_a_guest_has_an_address_of_its_own_beside_the_subnet_and_only_one_runs(launcher, own_file):
     file = own_file.with_name("address.toml")
     address = str(launcher.network.subnet[0] + 256 + 9)
-    own = own_file.read_text().replace("box_ip={ip} box_prefix={prefix}", f"box_ip={address} box_prefix=16")
-    file.write_text(own.replace("MORE", f'ip = "{address}"'))
+    text = own_file.read_text().replace("box_ip={ip} box_prefix={prefix}", f"box_ip={address} box_prefix=16")
+    file.write_text(text.replace("MORE", f'ip = "{address}"'))
     [platform] = registry.choose([f"blackbox:{file}"])
     assert platform.alone
     running = launcher.start(platform, Arm(platform.name), measured=True)

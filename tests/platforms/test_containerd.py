@@ -164,7 +164,7 @@ def test_of_a_daemon_that_was_killed_nothing_stays_and_the_next_start_has_a_new_
         platform.prepare(bench.launcher.image)
         others = _shims_sockets()  # Docker's shims listen there too
         running = bench.start()
-        label, made = running.instance.spec.id, _shims_sockets() - others
+        label, sockets = running.instance.spec.id, _shims_sockets() - others
         assert left_on_host(label)
         server = containerd_server.SHARED.held()
         assert server.own, "no other containerd runs on a host of its own"
@@ -174,8 +174,8 @@ def test_of_a_daemon_that_was_killed_nothing_stays_and_the_next_start_has_a_new_
         assert "was ended by signal 9" in str(platform.daemon_failure())
         running.stop()
         assert left_on_host(label) == []
-        assert made
-        assert not _shims_sockets() & made
+        assert sockets
+        assert not _shims_sockets() & sockets
         with bench.fresh() as another:
             assert another.session.execute(["true"], time_limit_s=30).code == 0
 

@@ -187,8 +187,8 @@ def _clean(monkeypatch, capsys):
 def test_a_record_that_is_gone_too_is_the_end_of_a_container(tmp_path, monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none")
     resource = removers.docker_container("tare-none")
-    more = removers.of_docker("c" * 64, tmp_path / "containers" / ("c" * 64), [str(tmp_path / "merged")])
-    removers.remove(HostResource(resource.kind, {**resource.facts, **more}))
+    facts = removers.of_docker("c" * 64, tmp_path / "containers" / ("c" * 64), [str(tmp_path / "merged")])
+    removers.remove(HostResource(resource.kind, {**resource.facts, **facts}))
 
 
 def test_only_a_containers_own_shim_and_proxies_are_its_helpers():

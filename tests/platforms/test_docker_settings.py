@@ -41,10 +41,10 @@ def bench(request):
             answer = platform.detect()
             assert answer.available, answer.reason
             with suite.benches(lambda _: None) as bench_of:
-                made = bench_of(platform)
-                platform.prepare(made.launcher.image)
-                yield made
-                made.close()
+                docker_bench = bench_of(platform)
+                platform.prepare(docker_bench.launcher.image)
+                yield docker_bench
+                docker_bench.close()
         finally:
             platform.close()
             daemon.daemon.stop()

@@ -42,24 +42,24 @@ def test_every_door_was_tried_in_every_captured_instance():
 
 
 def test_the_bare_host_leaves_its_doors_open():
-    seen = outcomes("native")
+    states = outcomes("native")
     for name in ("core-pattern", "sysctl-vm", "sysfs", "debugfs", "bpf", "perf", "clock", "swapoff", "acct"):
-        assert seen[name] is State.OPEN, name
+        assert states[name] is State.OPEN, name
     for name in ("proc-root", "chroot", "file-handles", "processes", "ptrace", "keys", "abstract-sockets", "host-ipc"):
-        assert seen[name] is State.OPEN, name
-    assert seen["hostname"] is seen["reboot"] is State.OPEN  # it has the host's namespaces
-    assert seen["kexec"] is State.ABSENT  # that host's kernel has none
-    assert seen["hostfs"] is seen["shares"] is State.CLOSED
+        assert states[name] is State.OPEN, name
+    assert states["hostname"] is states["reboot"] is State.OPEN  # it has the host's namespaces
+    assert states["kexec"] is State.ABSENT  # that host's kernel has none
+    assert states["hostfs"] is states["shares"] is State.CLOSED
 
 
 def test_a_container_without_masks_leaves_the_kernels_settings_open():
-    seen = outcomes("runc")
-    assert seen["core-pattern"] is seen["sysctl-vm"] is seen["keys"] is seen["user-namespace"] is State.OPEN
+    states = outcomes("runc")
+    assert states["core-pattern"] is states["sysctl-vm"] is states["keys"] is states["user-namespace"] is State.OPEN
     for name in ("debugfs", "bpf", "perf", "clock", "swapoff", "acct", "hostname", "reboot", "dev-mem", "kmsg"):
-        assert seen[name] is State.CLOSED, name
+        assert states[name] is State.CLOSED, name
     for name in ("proc-root", "chroot", "file-handles", "processes", "ptrace", "abstract-sockets", "release-agent"):
-        assert seen[name] is State.CLOSED, name
-    assert seen["host-ipc"] is State.OWN
+        assert states[name] is State.CLOSED, name
+    assert states["host-ipc"] is State.OWN
 
 
 def test_a_boot_id_of_its_own_does_not_hide_the_hosts_kernel():
@@ -69,25 +69,25 @@ def test_a_boot_id_of_its_own_does_not_hide_the_hosts_kernel():
         re.search(r"^fact\tboot\t(.*)", text, re.MULTILINE)[1],
     )
     assert host_boot != its_boot
-    seen = outcomes("nspawn")
-    assert seen["core-pattern"] is seen["sysfs"] is seen["debugfs"] is State.OPEN  # its guards can be taken away
-    assert seen["hostname"] is seen["reboot"] is State.OWN
+    states = outcomes("nspawn")
+    assert states["core-pattern"] is states["sysfs"] is states["debugfs"] is State.OPEN  # its guards can be taken away
+    assert states["hostname"] is states["reboot"] is State.OWN
 
 
 @pytest.mark.parametrize("platform", ["gvisor", "qemu-user-tcg"])
 def test_a_kernel_of_its_own_leads_nowhere(platform):
-    seen = outcomes(platform)
-    assert State.OPEN not in seen.values()
-    assert seen["syslog"] is seen["user-namespace"] is State.OWN
+    states = outcomes(platform)
+    assert State.OPEN not in states.values()
+    assert states["syslog"] is states["user-namespace"] is State.OWN
 
 
 def test_of_a_machine_everything_is_its_own_but_the_canaries_are_not_reached():
-    seen = outcomes("qemu-user-tcg")
+    states = outcomes("qemu-user-tcg")
     for name in ("core-pattern", "sysrq", "kcore", "init-module", "kexec", "bpf", "disk-node", "clock"):
-        assert seen[name] is State.OWN, name
+        assert states[name] is State.OWN, name
     for door in DOORS:
         if door.reach is Reach.ALWAYS:
-            assert seen[door.name] in {State.CLOSED, State.ABSENT}, door.name
+            assert states[door.name] in {State.CLOSED, State.ABSENT}, door.name
 
 
 HOST = Host(SECRET, {"boot": "b", "uts": "uts:[1]"}, (10, 20))

@@ -65,7 +65,7 @@ REMAPPED = {
 
 @pytest.mark.parametrize(
     "container",
-    [CONTAINER, CONTAINER_28, CONTAINER_29, *(said["container"] for said in STORES.values())],
+    [CONTAINER, CONTAINER_28, CONTAINER_29, *(answers["container"] for answers in STORES.values())],
     ids=["20.10", "28.4", "29.7", *STORES],
 )
 def test_the_address_is_where_each_version_has_it(container):
@@ -154,9 +154,9 @@ def test_the_image_of_a_containerd_store_is_believed_in_its_size():
 @pytest.mark.parametrize("version", STORES)
 def test_an_image_of_a_containerd_store_takes_what_is_packed_and_what_is_unpacked(version):
     """The program in it has 2,035,585 bytes; 26 and 28 say of the image that it takes 1.2 MB."""
-    said = STORES[version]
-    form = stored("tare:0", engine.image(said["image"], said["images"]), ["runc"])
-    assert (form.disk_bytes, form.files) == (said["images"][0]["Size"], ())
+    answers = STORES[version]
+    form = stored("tare:0", engine.image(answers["image"], answers["images"]), ["runc"])
+    assert (form.disk_bytes, form.files) == (answers["images"][0]["Size"], ())
     assert form.disk_bytes > 3_000_000
 
 
@@ -207,10 +207,10 @@ def test_gvisor_is_known_by_what_it_runs_and_not_by_its_name(runtimes, name, pro
 @pytest.mark.parametrize("version", STORES)
 def test_of_a_shim_a_daemon_tells_the_name_alone(version):
     """Its settings have ``gv`` as gVisor's shim with a file of options, ``quick`` as a shim's path."""
-    known = {runtime.name: runtime for runtime in engine.runtimes(STORES[version]["info"])}
-    assert str(known["gv"]) == "gv (a shim, of which the daemon tells no options)"
-    assert (known["gv"].program, known["quick"].program) == ("gv", "quick")
-    assert str(known["runc"]) == "runc"
+    runtimes = {runtime.name: runtime for runtime in engine.runtimes(STORES[version]["info"])}
+    assert str(runtimes["gv"]) == "gv (a shim, of which the daemon tells no options)"
+    assert (runtimes["gv"].program, runtimes["quick"].program) == ("gv", "quick")
+    assert str(runtimes["runc"]) == "runc"
 
 
 @pytest.mark.parametrize("args", [["--platform=kvm"], ["-platform", "kvm"], ["--network=host"], ["--network", "none"]])

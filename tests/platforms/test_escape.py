@@ -65,11 +65,11 @@ def test_where_all_is_open_it_is_found_and_the_host_is_left_as_it_was(bench_of):
 def test_a_container_reaches_none_of_the_bait(bench_of):
     bench = bench_of(Runc("runc"))
     try:
-        seen = {attempt.door.name: attempt.state for attempt in try_doors(bench)}
+        states = {attempt.door.name: attempt.state for attempt in try_doors(bench)}
     finally:
         bench.close()
     for name in ("files", "proc-root", "chroot", "file-handles", "hostfs", "shares", "processes", "ptrace", "limits"):
-        assert seen[name] is State.CLOSED, name
+        assert states[name] is State.CLOSED, name
 
 
 def test_a_setuid_file_is_found_where_another_user_can_run_it(tmp_path):

@@ -80,14 +80,14 @@ class Answering:
 
 @pytest.fixture
 def answering(tmp_path):
-    seen = []
+    requests = []
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_PUT(self):
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            seen.append((self.path, body))
+            requests.append((self.path, body))
             refused = body.get("drive_id") == "bad"
             answer = b'{"fault_message":"The drive is bad."}' if refused else b""
             self.send_response(400 if refused else 204)
@@ -104,7 +104,7 @@ def answering(tmp_path):
     with socketserver.UnixStreamServer(str(tmp_path / "api"), Handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield Answering(tmp_path / "api", seen)
+        yield Answering(tmp_path / "api", requests)
         server.shutdown()
         thread.join()
 
@@ -215,6 +215,6 @@ def _program(tmp_path, script):
 
 
 def test_a_firecracker_that_starts_no_guest_says_its_last_words(tmp_path):
-    made = guest.Guest("6.1", Path("/k"), Path("/i"))
+    boot_files = guest.Guest("6.1", Path("/k"), Path("/i"))
     broken = _program(tmp_path, "echo 'RunWithoutApiError error: KVM is not available' >&2; exit 1")
-    assert firecracker.complaint(broken, made).endswith("KVM is not available")
+    assert firecracker.complaint(broken, boot_files).endswith("KVM is not available")

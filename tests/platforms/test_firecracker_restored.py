@@ -20,13 +20,13 @@ CONFIG = {"vsock": {"guest_cid": 3, "uds_path": "v"}}
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
     """A process whose API notes what it is asked, and whose agent connects when it is told to start."""
-    seen = []
+    events = []
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_PUT(self):
-            seen.append((self.command, self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
+            events.append((self.command, self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
             self.send_response(204)
             self.end_headers()
             if self.path == "/actions":
@@ -57,13 +57,13 @@ def machine(tmp_path, monkeypatch):
             return SimpleNamespace(poll=lambda: None)
 
         monkeypatch.setattr(firecracker_restored.processes, "start", start)
-        monkeypatch.setattr(firecracker_restored, "end", lambda process: seen.append("ended"))
+        monkeypatch.setattr(firecracker_restored, "end", lambda process: events.append("ended"))
         spec = SimpleNamespace(
             id="ab12", start_limit_s=5, group=SimpleNamespace(leaf=lambda name: []),
             space=SimpleNamespace(log=tmp_path / "console.log"),
         )  # fmt: skip
         yield SimpleNamespace(
-            spec=spec, place=Place(tmp_path, jailed=False), listener=listener, server=server, seen=seen
+            spec=spec, place=Place(tmp_path, jailed=False), listener=listener, server=server, seen=events
         )
         server.shutdown()
 

@@ -57,7 +57,9 @@ def test_whoever_starts_runsc_its_sandbox_is_asked(name, monkeypatch):
     [platform] = registry.choose([name])
     monkeypatch.setattr(gvisor.helpers, "command_line", lambda pid: commands(1)[pid])
     instance = SimpleNamespace(host_processes=lambda: range(4))
-    seen = platform.observed(instance, {"/proc/mounts": MOUNTS.replace("CACHE", "remote_revalidating,directfs")}.get)
-    assert seen.disk_cache == "the host's page cache, which the sentry goes to directly (directfs)"
-    assert seen.remarks == {Family.KERNEL: gvisor.SLOW_CALLS}
+    observed = platform.observed(
+        instance, {"/proc/mounts": MOUNTS.replace("CACHE", "remote_revalidating,directfs")}.get
+    )
+    assert observed.disk_cache == "the host's page cache, which the sentry goes to directly (directfs)"
+    assert observed.remarks == {Family.KERNEL: gvisor.SLOW_CALLS}
     assert platform.disk_cache == "the host's page cache"  # what is declared promises no cache of its own

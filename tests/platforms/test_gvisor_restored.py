@@ -53,11 +53,11 @@ def test_a_checkpoint_that_is_refused_is_told_in_runscs_words_and_ends_the_sandb
 
 
 def test_the_address_that_a_stack_took_is_given_back_to_the_namespace(monkeypatch):
-    asked = []
-    monkeypatch.setattr(bridge, "ip_batch", lambda *lines: asked.extend(lines))
+    commands = []
+    monkeypatch.setattr(bridge, "ip_batch", lambda *lines: commands.extend(lines))
     network = bridge.Network(bridge.CANDIDATES[0])
     network.give_address("ab12", "10.77.0.10")
-    assert asked == [
+    assert commands == [
         "-n tare-ab12 addr replace 10.77.0.10/24 dev eth0",
         "-n tare-ab12 route replace default via 10.77.0.1",
     ]

@@ -28,9 +28,9 @@ def test_what_root_in_a_sandbox_makes_has_no_rights_on_the_host_and_goes(launche
     running = launcher.start(platform, Arm(name), measured=False)
     folder = running.instance.spec.space.folder
     try:
-        made = running.session.execute(["sh", "-c", TREE, "sh", NODES.get(name, "")], time_limit_s=60)
-        assert made.code == 0, made.stderr
-        seen = running.session.execute(["sh", "-c", PRIVILEGED], time_limit_s=10)
+        tree = running.session.execute(["sh", "-c", TREE, "sh", NODES.get(name, "")], time_limit_s=60)
+        assert tree.code == 0, tree.stderr
+        privileged = running.session.execute(["sh", "-c", PRIVILEGED], time_limit_s=10)
         for path in (folder / "data" / "id", folder / "upper/var/tmp/id", folder / "root/var/tmp/id"):
             assert path.stat().st_mode & 0o7777 == 0o4755
             # By a shell: setpriv itself has root's capabilities until it has become another program.
@@ -42,8 +42,8 @@ def test_what_root_in_a_sandbox_makes_has_no_rights_on_the_host_and_goes(launche
             with pytest.raises(PermissionError):
                 (folder / place / "null").read_bytes()
         if name in {"runc", "nspawn", "lxc"}:  # inside it is as its users have it
-            assert seen.code == 0
-            assert b"nosuid" not in seen.stdout.split()[5], seen.stdout
+            assert privileged.code == 0
+            assert b"nosuid" not in privileged.stdout.split()[5], privileged.stdout
         roots.drop_page_cache(folder / "data")
     finally:
         running.stop()

@@ -20,7 +20,7 @@ def host(monkeypatch, tmp_path):
     program.touch()
     host = SimpleNamespace(tries=0, why="a guest does not come up within 5 s", opens=True, now=1e9, program=program)
 
-    def tried(made):
+    def tried(boot_files):
         host.tries += 1
         return host.why
 

@@ -61,7 +61,7 @@ def test_security_models_that_confine_are_found():
 
 
 def test_a_domains_processes_are_its_own_and_all_below():
-    seen = {
+    by_pid = {
         10: ProcessInfo(1, ["/usr/lib/libvirt/libvirt_lxc", "--name", "tare-a", "--console", "29"]),
         11: ProcessInfo(10, ["/usr/local/bin/tare-agent", "serve"]),
         12: ProcessInfo(11, ["sh"]),
@@ -70,7 +70,7 @@ def test_a_domains_processes_are_its_own_and_all_below():
         30: ProcessInfo(1, ["/usr/bin/qemu-system-x86_64", "-name", "guest=tare-a,debug-threads=on", "-S"]),
         40: ProcessInfo(1, ["virsh", "--name", "tare-a"]),
     }
-    assert libvirt_at.family(seen, "tare-a") == [10, 11, 12, 30]
+    assert libvirt_at.family(by_pid, "tare-a") == [10, 11, 12, 30]
 
 
 def test_a_uri_says_what_drives_and_where():

@@ -18,17 +18,20 @@ def test_a_container_has_its_groups_below_the_instances_and_its_cpus_by_name():
     text = container(
         "tare-1", "tare/ab12x3", (0, 2), ["lxc.rootfs.path = dir:/r"], {"data": {"type": "disk"}}, privileged=False
     )
-    made = json.loads(text)
-    lines = made["config"]["raw.lxc"].splitlines()
+    instance = json.loads(text)
+    lines = instance["config"]["raw.lxc"].splitlines()
     assert "lxc.cgroup.dir.container = tare/ab12x3/box" in lines
     assert "lxc.cgroup.dir.monitor = tare/ab12x3/monitor" in lines
     assert lines[-1] == "lxc.rootfs.path = dir:/r"
-    assert made["config"]["limits.cpu"] == "0-0,2-2"
-    assert made["devices"] == {"root": {"type": "disk", "path": "/", "pool": "tare-1"}, "data": {"type": "disk"}}
+    assert instance["config"]["limits.cpu"] == "0-0,2-2"
+    assert instance["devices"] == {"root": {"type": "disk", "path": "/", "pool": "tare-1"}, "data": {"type": "disk"}}
 
 
 def test_only_the_privileged_one_is_told_so():
-    config = {made: json.loads(container("t", "g", (0,), [], {}, privileged=made))["config"] for made in (True, False)}
+    config = {
+        privileged: json.loads(container("t", "g", (0,), [], {}, privileged=privileged))["config"]
+        for privileged in (True, False)
+    }
     assert config[True].pop("security.privileged") == "true"
     assert config[True] == config[False]
 

@@ -81,11 +81,11 @@ def test_what_is_in_a_guest_is_not_looked_for_on_the_host():
 
 
 def test_each_word_of_a_path_has_its_reading_or_a_reason_why_it_has_none():
-    known = {*manifest.READINGS, *manifest.UNREAD}
+    words = {*manifest.READINGS, *manifest.UNREAD}
     for platform in registry.all_platforms().values():
         pieces = manifest.pieces(platform.network_path)
         bridges = {before for word, before in pieces if word == "veth"}
-        assert {word for word, _ in pieces} - bridges <= known, platform.name
+        assert {word for word, _ in pieces} - bridges <= words, platform.name
 
 
 @pytest.mark.parametrize(

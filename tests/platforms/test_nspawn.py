@@ -5,7 +5,7 @@ from tare.platforms.nspawn import traces
 
 def test_what_a_killed_nspawn_forgets_goes_after_its_processes(tmp_path):
     cleanup = traces(tmp_path, "tare-x", "tare/x")
-    seen = tmp_path.stat()
+    status = tmp_path.stat()
     assert [resource.kind for resource in cleanup] == [
         "folder",
         "mount",
@@ -13,6 +13,6 @@ def test_what_a_killed_nspawn_forgets_goes_after_its_processes(tmp_path):
         "file",
         "cgroup",
     ]  # removed in reverse
-    assert cleanup[3].facts["path"] == f"/run/systemd/nspawn/locks/inode-{seen.st_dev}:{seen.st_ino}"
+    assert cleanup[3].facts["path"] == f"/run/systemd/nspawn/locks/inode-{status.st_dev}:{status.st_ino}"
     assert cleanup[4].facts["path"] == "tare/x/tool"
     assert Path(cleanup[2].facts["path"]).name == "tare-x"

@@ -34,6 +34,6 @@ def test_without_a_namespace_to_join_a_bundle_gets_an_empty_one():
 
 
 def test_a_bundle_has_the_quota_that_instances_are_given():
-    given = Resources((0, 1), 1 << 30, cpu_quota=1.5)
-    config = bundle_config(["true"], Path("/root"), Path("/data"), given, "tare/x/box", None)
+    resources = Resources((0, 1), 1 << 30, cpu_quota=1.5)
+    config = bundle_config(["true"], Path("/root"), Path("/data"), resources, "tare/x/box", None)
     assert config["linux"]["resources"]["cpu"] == {"cpus": "0,1", "quota": 150_000, "period": 100_000}

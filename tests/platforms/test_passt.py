@@ -43,14 +43,14 @@ def test_qemu_hands_packets_to_its_end_of_the_socket():
 
 
 def test_a_helper_and_its_machine_keep_nothing_open_of_each_others():
-    with open("/dev/null") as own, open("/dev/null") as machines:  # noqa: PTH123 (descriptors that are inherited)
-        seen = ["sh", "-c", 'for each in "$@"; do [ ! -e /proc/self/fd/$each ] || echo $0 has $each; done']
-        both = [str(own.fileno()), str(machines.fileno())]
-        helper = Helper([*seen, "helper", *both], own.fileno(), machines.fileno())
-        script = beside(helper, ["sh", "-c", 'wait; "$@"', "sh", *seen, "machine", *both])
+    with open("/dev/null") as helpers, open("/dev/null") as machines:  # noqa: PTH123 (descriptors that are inherited)
+        listing = ["sh", "-c", 'for each in "$@"; do [ ! -e /proc/self/fd/$each ] || echo $0 has $each; done']
+        descriptors = [str(helpers.fileno()), str(machines.fileno())]
+        helper = Helper([*listing, "helper", *descriptors], helpers.fileno(), machines.fileno())
+        script = beside(helper, ["sh", "-c", 'wait; "$@"', "sh", *listing, "machine", *descriptors])
         process = processes.start(script, stdout=-1, stderr=-1, stdin=-1, pass_fds=helper.descriptors())
         shown = processes.finish(process, script, time_limit_s=10).text
-    assert sorted(shown.splitlines()) == [f"helper has {both[0]}", f"machine has {both[1]}"]
+    assert sorted(shown.splitlines()) == [f"helper has {descriptors[0]}", f"machine has {descriptors[1]}"]
 
 
 @pytest.mark.parametrize(

@@ -138,4 +138,4 @@ def test_which_platforms_share_a_daemon_and_which_do_without_root():
         "native", "native-plain", "native-userland", "native-veth",
         "bubblewrap", "bubblewrap-userns", "charliecloud", "podman-rootless",
     }  # fmt: skip
-    assert {"docker-in-qemu", "runc", "podman", "nspawn"} <= {each.name for each in platforms}
+    assert {"docker-in-qemu", "runc", "podman", "nspawn"} <= {registered.name for registered in platforms}

@@ -33,9 +33,9 @@ def _by_row():
 
 def test_each_platform_says_what_its_users_type_and_what_ours_adds():
     described = _by_section() | _by_row()
-    known = [*registry.all_platforms(), *registry.families()]
-    assert [name for name in known if name not in described] == []
-    assert len(known) > 80
+    names = [*registry.all_platforms(), *registry.families()]
+    assert [name for name in names if name not in described] == []
+    assert len(names) > 80
 
 
 def test_a_platform_without_such_a_row_would_be_missed():

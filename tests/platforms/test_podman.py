@@ -16,16 +16,16 @@ def test_podmans_own_limits_are_lowered_to_what_this_process_may_have(monkeypatc
 
 def test_where_nothing_is_limited_they_are_podmans_own(monkeypatch):
     monkeypatch.setattr(resource, "getrlimit", lambda number: (100, resource.RLIM_INFINITY))
-    wanted = [f"--ulimit={name}={limit}:{limit}" for name, (_, limit) in podman.RAISED.items()]
-    assert podman.ulimits() == wanted
+    options = [f"--ulimit={name}={limit}:{limit}" for name, (_, limit) in podman.RAISED.items()]
+    assert podman.ulimits() == options
 
 
 def test_a_podman_that_is_too_old_is_said_to_be(monkeypatch):
     """Podman 3.4's answer to a template that asks for `.Host.NetworkBackend`, as Go's text/template words it."""
-    told = (
+    message = (
         b'Error: template: info:1:59: executing "info" at <.Host.NetworkBackend>: can\'t evaluate field NetworkBackend'
     )
-    answer = processes.Finished(("podman",), 125, b"", told + b" in type *define.HostInfo\n", 1)
+    answer = processes.Finished(("podman",), 125, b"", message + b" in type *define.HostInfo\n", 1)
     monkeypatch.setattr(podman.processes, "run", lambda *_, **__: answer)
     monkeypatch.setattr(podman, "_path", lambda program: f"/usr/bin/{program}")
     monkeypatch.setattr(podman.genuine, "other", lambda program, name: None)

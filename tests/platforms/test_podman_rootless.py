@@ -28,9 +28,9 @@ def without_root(monkeypatch):
 
 @pytest.mark.usefixtures("without_root")
 def test_without_root_podman_is_told_that_it_has_made_the_namespace_and_becomes_nobody_else():
-    own, other = registry.choose(["podman-rootless", "podman-rootless:alice"])
-    assert (own.without_root, other.without_root) == (True, False)
-    account = own._account()
+    callers, other = registry.choose(["podman-rootless", "podman-rootless:alice"])
+    assert (callers.without_root, other.without_root) == (True, False)
+    account = callers._account()
     assert (account.uid, account.gid) == (0, 0)
     entering = podman_rootless._room(account, {})
     assert "_CONTAINERS_USERNS_CONFIGURED=done _CONTAINERS_ROOTLESS_UID=1000 _CONTAINERS_ROOTLESS_GID=1001" in entering

@@ -46,8 +46,8 @@ def _fails(launcher, name):
     assert time.monotonic() - began < 60
     assert "\n" not in caught.value.what
     # The thread that reads all consoles comes with the first one, and stays.
-    more = [thread.name for thread in set(threading.enumerate()) - before if thread.name != "consoles"]
-    assert more == [], "somebody still watches or pings what was given up"
+    left_threads = [thread.name for thread in set(threading.enumerate()) - before if thread.name != "consoles"]
+    assert left_threads == [], "somebody still watches or pings what was given up"
     assert left_on_host(f"{launcher.campaign}x") == []
     return caught.value
 
@@ -117,14 +117,14 @@ def test_a_tap_that_cannot_be_made(launcher, tmp_path, monkeypatch, name):
 
 
 def test_a_host_without_tun_says_so_and_what_needs_none_runs():
-    asked = textwrap.dedent("""
+    script = textwrap.dedent("""
         from tare.platforms import registry
         for name in ("uml", "uml-ubd", "qemu-tcg", "qemu-microvm-tcg", "qemu-user-tcg"):
             answer = registry.choose([name])[0].detect()
             print(name, answer.available, answer.reason, answer.fix, sep="|")
     """)
     hidden = 'mount -t tmpfs tmpfs /dev/net && exec "$0" -c "$1"'
-    argv = ["unshare", "-m", "--propagation", "private", "sh", "-c", hidden, sys.executable, asked]
+    argv = ["unshare", "-m", "--propagation", "private", "sh", "-c", hidden, sys.executable, script]
     answers = dict(line.split("|", 1) for line in processes.run(argv).require().text.splitlines())
     for name in ("uml", "uml-ubd", "qemu-tcg", "qemu-microvm-tcg"):
         assert answers[name].startswith(
