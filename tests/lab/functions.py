@@ -73,7 +73,7 @@ def truth():
     counter.stop()
     name = "__x64_sys_getsid"
     return {
-        "calls": [[seen.hits[scope].get(name, 0) for scope in Scope] for seen in (first, second)],
+        "calls": [[reading.hits[scope].get(name, 0) for scope in Scope] for reading in (first, second)],
         "lost": first.lost + second.lost,
         "functions": {scope: len(first.hits[scope]) for scope in Scope},
         "unknown": sorted(set(first.hits[Scope.HOST]) - known())[:5],

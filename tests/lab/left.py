@@ -127,10 +127,10 @@ def excused(what: str, platforms: Sequence[str]) -> re.Pattern[str]:
 
 def sorted_out(lines: Iterable[str], what: str, platforms: Sequence[str]) -> tuple[list[str], list[str]]:
     """Lines of a difference that are tare's to answer for, and those of the host and its engines."""
-    known = excused(what, platforms)
+    pattern = excused(what, platforms)
     mine, theirs = [], []
     for line in lines:
-        (theirs if known.search(line) else mine).append(line)
+        (theirs if pattern.search(line) else mine).append(line)
     return mine, theirs
 
 
@@ -203,8 +203,8 @@ def main(whats: str, arguments: Sequence[str]) -> int:
     workloads = arguments[len(platforms) :] or WORKLOADS
     OUT.mkdir(parents=True, exist_ok=True)
     before = host_state.snapshot(FOLDERS)
-    for what in whats.split(","):
-        good, before = look(what, platforms, workloads, before)
+    for action in whats.split(","):
+        good, before = look(action, platforms, workloads, before)
         if not good:
             return 1
     return 0

@@ -21,7 +21,7 @@ bpf.compiled = lambda source: Path(sys.argv[1]).read_bytes()
 counter, early = SyscallCounter(), cgroup.Group("tare-test/early")
 early.create(Resources((0,), 256 << 20))
 late = cgroup.Group("tare-test/late")
-seen = {"unified": cgroup.hierarchies().unified}
+answer = {"unified": cgroup.hierarchies().unified}
 counter.start(early.path)
 inside, below = Caller(*early.leaf("tool")), early.leaf("more")[0].parent / "below"
 below.mkdir()
@@ -30,16 +30,16 @@ counter.reset()
 for process, count in ((inside, 1000), (another, 234), (outside, 77)):
     process.make(count)
 counts = counter.read()
-seen |= {"early": counts.hits[Scope.INSTANCE], "lost": counts.lost, "known": counts.known}
+answer |= {"early": counts.hits[Scope.INSTANCE], "lost": counts.lost, "known": counts.known}
 counter.start(late.path)
 late.create(Resources((0,), 256 << 20))
 inside.make(55)
 third = Caller(*late.leaf("tool"))
 counter.reset()
 third.make(66)
-seen["late"] = counter.read().hits[Scope.INSTANCE]
+answer["late"] = counter.read().hits[Scope.INSTANCE]
 counter.stop()
 for process in (inside, another, outside, third):
     process.end()
 cgroup.destroy("tare-test")
-print(json.dumps(seen))
+print(json.dumps(answer))

@@ -12,17 +12,17 @@ from tare.lab import gcov, run
 
 
 def _tar(*infos, data=b"", fmt=tarfile.PAX_FORMAT):
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w", format=fmt) as tar:
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w", format=fmt) as tar:
         for info in infos:
             tar.addfile(info, io.BytesIO(data[: info.size]))
-    return made.getvalue()
+    return archive.getvalue()
 
 
-def _info(name, size=0, **more):
+def _info(name, size=0, **fields):
     info = tarfile.TarInfo(name)
     info.size = size
-    for key, value in more.items():
+    for key, value in fields.items():
         setattr(info, key, value)
     return info
 

@@ -94,12 +94,12 @@ def test_all_lines_together_have_as_many_fixes_as_were_found(tmp_path):
     weights = load_weights(file)
     assert "5.2.7-1 to 6.1.187-1" in weights.title
     cleanup = {f"{path}:{number}" for path, count in LINES.items() for number in range(count)}
-    whole = attack_profile(cleanup, weights, lambda thing: thing.partition(":")[0])
+    whole = attack_profile(cleanup, weights, lambda line: line.partition(":")[0])
     assert whole.score == pytest.approx(5, rel=1e-4)
     # One fix in 10 lines; one in 100, of which 40 are this file's; none.
     assert tomllib.loads(file.read_text())["density"]["arch/x86/kernel/cpu/bugs.c"] == pytest.approx(0.1)
     part = {f"arch/x86/kvm/mmu/mmu.c:{number}" for number in range(40)} | {"kernel/sched/core.c:1"}
-    assert attack_profile(part, weights, lambda thing: thing.partition(":")[0]).score == pytest.approx(0.4)
+    assert attack_profile(part, weights, lambda line: line.partition(":")[0]).score == pytest.approx(0.4)
 
 
 def test_what_is_known_of_a_folder_holds_for_the_files_in_it_too():

@@ -22,8 +22,8 @@ def host_test():
 def test_each_host_has_the_platforms_that_the_contract_is_asked_for_and_what_stays(host_test):
     for host, manager in (("debian12", "lxd"), ("debian13", "incus")):
         jobs = host_test.jobs(host)
-        asked = {"native", "runc", "crun", "docker", "docker-cgroupfs", "podman", "lxc", manager, "nspawn"}
-        assert asked | {"bubblewrap", "gvisor", "libvirt-lxc", "ssh", "everything", "left-kill"} <= set(jobs)
+        platforms = {"native", "runc", "crun", "docker", "docker-cgroupfs", "podman", "lxc", manager, "nspawn"}
+        assert platforms | {"bubblewrap", "gvisor", "libvirt-lxc", "ssh", "everything", "left-kill"} <= set(jobs)
         assert len([word for word in jobs["containers"] if word.startswith("-p")]) >= 12
         campaigns = [words for name, words in jobs.items() if name.startswith(("everything", "emulated-"))]
         shared_out = [word for words in campaigns for word in words if word.startswith("-p")]
@@ -76,7 +76,7 @@ def test_the_table_says_what_was_not_run_and_what_failed(host_test):
 def test_what_another_machine_found_stays_in_the_document(host_test):
     document = (TOP / "docs" / "hosts.md").read_text()
     places = host_test._TABLE.findall(document)
-    assert [made for _, made, _ in places] == [host_test.table(host_test.recorded(document))]
+    assert [table for _, table, _ in places] == [host_test.table(host_test.recorded(document))]
 
 
 def test_a_bar_in_a_result_does_not_move_those_beside_it(host_test):

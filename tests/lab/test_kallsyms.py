@@ -49,16 +49,16 @@ def symbols():
 
 @pytest.mark.parametrize("by_name", [False, True])
 def test_code_is_known_by_address_and_a_processors_variables_and_data_are_left_out(by_name):
-    known = kallsyms.functions(table(symbols(), by_name=by_name))
-    assert known[0] == (BASE, "sys_0")
-    assert known[300] == (BASE + 4800, LONG)
-    assert known[-1] == (BASE + (2 << 20), "vmemmap_base")
-    assert len(known) == 1001
+    functions = kallsyms.functions(table(symbols(), by_name=by_name))
+    assert functions[0] == (BASE, "sys_0")
+    assert functions[300] == (BASE + 4800, LONG)
+    assert functions[-1] == (BASE + (2 << 20), "vmemmap_base")
+    assert len(functions) == 1001
 
 
 def test_of_several_names_of_one_place_the_first_is_taken():
-    known = kallsyms.functions(table([*symbols(), ("t", "alias", -1)], by_name=True))
-    assert known[0] == (BASE, "sys_0")
+    functions = kallsyms.functions(table([*symbols(), ("t", "alias", -1)], by_name=True))
+    assert functions[0] == (BASE, "sys_0")
 
 
 def test_a_kernel_without_a_table_is_said():

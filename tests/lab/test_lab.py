@@ -111,9 +111,9 @@ def test_a_killed_lab_leaves_nothing_that_clean_does_not_find(after_s):
 def test_it_is_a_host_whose_kvm_runs_guests():
     done = lab("--", *DETECT, "qemu", "gvisor-kvm", "runc", "crun", "gvisor", "bubblewrap", "nspawn", "lxc")
     assert done.returncode == 0, done
-    seen = json.loads(done.stdout)
-    assert seen["qemu"]["details"]["accelerator"] == "kvm: a guest came up"
-    assert {name: answer["reason"] for name, answer in seen.items() if not answer["available"]} == {}
+    answers = json.loads(done.stdout)
+    assert answers["qemu"]["details"]["accelerator"] == "kvm: a guest came up"
+    assert {name: answer["reason"] for name, answer in answers.items() if not answer["available"]} == {}
 
 
 @pytest.mark.parametrize("platform", ["qemu", "gvisor-kvm"])

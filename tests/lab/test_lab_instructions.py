@@ -143,10 +143,10 @@ def log(tmp_path_factory):
 
 def test_known_programs_are_counted_to_the_instruction(log):
     windows = instructions.parse(log)
-    one, two, memory, moved, calls = (windows[number].whole for number in range(1, 6))
+    shorter, longer, memory, moved, calls = (windows[number].whole for number in range(1, 6))
     before_close = 1  # the mov that has the window's number
-    assert (one["user"], one["kernel"]) == (1 + 2 * TURNS + before_close, 0)
-    assert two["user"] - one["user"] == 10_000
+    assert (shorter["user"], shorter["kernel"]) == (1 + 2 * TURNS + before_close, 0)
+    assert longer["user"] - shorter["user"] == 10_000
     assert (memory["user"], memory["loads"], memory["stores"]) == (15 + before_close, 8, 10)
     assert (moved["user"], moved["repeated"]) == (3 + before_close, MOVED + 1), "its end is one more"
     assert (calls["user"], calls["calls"]) == (6 + before_close, 3)

@@ -44,20 +44,20 @@ def test_the_version_is_the_one_that_apt_would_install():
 
 
 def test_lines_is_the_host_kvm_on_another_kernel():
-    known = recipe.load()
-    host, own = known.resolved("lines")
+    lab_recipe = recipe.load()
+    host, own_kernel = lab_recipe.resolved("lines")
     assert host == "kvm"
-    assert own is not None
-    assert own.source == "linux-source-6.1"
-    assert known.resolved("kvm") == ("kvm", None)
+    assert own_kernel is not None
+    assert own_kernel.source == "linux-source-6.1"
+    assert lab_recipe.resolved("kvm") == ("kvm", None)
     with pytest.raises(UsageError) as caught:
-        known.host("line")
+        lab_recipe.host("line")
     assert "lines" in caught.value.fix
 
 
 def test_source_and_compiler_are_of_the_version_that_the_cache_goes_by():
-    own = recipe.load().resolved("lines")[1]
-    packages = recipe.build_root(own, {"gcc-12": "12.2.0-14", "linux-source-6.1": "6.1.192-2"}).packages
+    own_kernel = recipe.load().resolved("lines")[1]
+    packages = recipe.build_root(own_kernel, {"gcc-12": "12.2.0-14", "linux-source-6.1": "6.1.192-2"}).packages
     assert {"gcc-12=12.2.0-14", "linux-source-6.1=6.1.192-2", "make"} <= set(packages)
 
 

@@ -62,27 +62,27 @@ def test_modules_load_after_what_they_need_and_built_in_ones_are_passed_over():
 
 
 def test_the_recipe_has_both_flavours_with_hashes_of_their_own():
-    known = recipe.load()
-    assert set(known.hosts) == {"kvm", "xen"}
-    hashes = {root.hash for root in [*known.hosts.values(), known.emulator, *known.stock.values()]}
-    assert len(hashes) == 3 + len(known.stock)
+    lab_recipe = recipe.load()
+    assert set(lab_recipe.hosts) == {"kvm", "xen"}
+    hashes = {root.hash for root in [*lab_recipe.hosts.values(), lab_recipe.emulator, *lab_recipe.stock.values()]}
+    assert len(hashes) == 3 + len(lab_recipe.stock)
     with pytest.raises(UsageError) as caught:
-        known.host("xne")
+        lab_recipe.host("xne")
     assert "xen" in caught.value.fix
 
 
 def test_a_stock_host_is_a_root_like_a_flavours_with_its_own_suite_python_and_finish():
-    known = recipe.load()
-    assert set(known.stock) == {"debian12", "debian13", "debian12-minimal", "debian13-minimal"}
-    assert known.host("debian13").suite == "trixie"
-    assert (known.python("debian13"), known.python("kvm")) == ((3, 13), (3, 11))
-    assert known.resolved("debian13") == ("debian13", None)
-    for name, root in known.stock.items():
+    lab_recipe = recipe.load()
+    assert set(lab_recipe.stock) == {"debian12", "debian13", "debian12-minimal", "debian13-minimal"}
+    assert lab_recipe.host("debian13").suite == "trixie"
+    assert (lab_recipe.python("debian13"), lab_recipe.python("kvm")) == ((3, 13), (3, 11))
+    assert lab_recipe.resolved("debian13") == ("debian13", None)
+    for name, root in lab_recipe.stock.items():
         assert {"systemd-sysv", "apparmor", "docker.io", "python3"} <= set(root.packages)
         assert root.hook.startswith(f"host={name}\n")
-    assert not {"lxc", "podman", "gcc", "qemu-system-x86"} & set(known.host("debian12-minimal").packages)
+    assert not {"lxc", "podman", "gcc", "qemu-system-x86"} & set(lab_recipe.host("debian12-minimal").packages)
     with pytest.raises(UsageError) as caught:
-        known.require("debian14")
+        lab_recipe.require("debian14")
     assert "debian1" in caught.value.fix
 
 
@@ -127,8 +127,8 @@ def test_a_hypervisor_boots_the_kernel_where_there_is_one(tmp_path):
 
 
 def test_a_lab_may_want_more_of_its_kernel(tmp_path):
-    wanted = dataclasses.replace(machine(tmp_path / "host"), words=("tsc=reliable", "nowatchdog"))
-    argv = command(wanted, tmp_path)
+    with_words = dataclasses.replace(machine(tmp_path / "host"), words=("tsc=reliable", "nowatchdog"))
+    argv = command(with_words, tmp_path)
     assert argv[argv.index("-append") + 1] == f"console=ttyS0 {LINUX} tsc=reliable nowatchdog"
 
 

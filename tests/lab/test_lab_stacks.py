@@ -26,16 +26,16 @@ def test_the_guests_time_is_a_frame_and_natives_has_none(tmp_path):
     assert lab_run.run(command, output, lambda _: None) == 0, printed[2].decode()
     answer = json.loads(printed[1])
     assert answer["missed"] == []
-    own = {
+    hits = {
         footprint["platform"]: footprint["hits"]
         for footprint in answer["footprints"]
         if footprint["workload"] and footprint["scope"] != "host"
     }
-    assert set(own) == {"native", "gvisor-kvm"}
-    native, gvisor = Parts.of(own["native"]), Parts.of(own["gvisor-kvm"])
+    assert set(hits) == {"native", "gvisor-kvm"}
+    native, gvisor = Parts.of(hits["native"]), Parts.of(hits["gvisor-kvm"])
     assert native.guest == 0
     assert native.user > 0.5 * native.samples
     # How much is left for the guest goes by what leaving it costs in an emulator that other work disturbs: 21 % once.
     assert gvisor.guest > 0.02 * gvisor.samples
-    assert {stack.partition(";")[0] for stack in own["gvisor-kvm"] if stack.endswith(GUEST)} == {"runsc-sandbox"}
-    assert any(";entry_SYSCALL_64_after_hwframe;do_syscall_64" in stack for stack in own["gvisor-kvm"])
+    assert {stack.partition(";")[0] for stack in hits["gvisor-kvm"] if stack.endswith(GUEST)} == {"runsc-sandbox"}
+    assert any(";entry_SYSCALL_64_after_hwframe;do_syscall_64" in stack for stack in hits["gvisor-kvm"])

@@ -22,11 +22,11 @@ def test_a_group_of_version_2_is_counted_exactly_whether_it_is_made_before_or_af
     argv = ["python3", "tests/lab/syscalls.py", f"/lab/files/{program.name}"]
     command = LabCommand(argv, "kvm", 2 << 30, 2, 900.0, (program,))
     assert lab_run.run(command, output, lambda _: None) == 0, printed[2].decode()
-    seen = json.loads(printed[1])
-    assert seen["unified"]
-    assert seen["early"]["getpid"] == 1234
-    assert seen["late"]["getpid"] == 66
+    answer = json.loads(printed[1])
+    assert answer["unified"]
+    assert answer["early"]["getpid"] == 1234
+    assert answer["late"]["getpid"] == 66
     # The lab's clock cannot be read without the kernel.
-    assert set(seen["early"]) | set(seen["late"]) <= {"getpid", "read", "write", "clock_gettime"}
-    assert seen["lost"] == 0
-    assert seen["known"] > 300
+    assert set(answer["early"]) | set(answer["late"]) <= {"getpid", "read", "write", "clock_gettime"}
+    assert answer["lost"] == 0
+    assert answer["known"] > 300

@@ -27,8 +27,8 @@ def done(*words):
 
 
 def test_it_boots_with_all_that_platforms_need_and_nothing_to_load():
-    asked = "test -c /dev/kvm; iptables -t nat -L -n; test ! -e /proc/modules"
-    script = f"uname -r; cat /sys/fs/cgroup/cgroup.controllers; {asked}"
+    checks = "test -c /dev/kvm; iptables -t nat -L -n; test ! -e /proc/modules"
+    script = f"uname -r; cat /sys/fs/cgroup/cgroup.controllers; {checks}"
     lines = done("lab", "run", "--flavour", "lines", "--", "sh", "-ec", script).splitlines()
     assert lines[0].endswith("-tare-lines")
     assert {"cpu", "cpuset", "io", "memory", "pids"} <= set(lines[1].split())
@@ -82,8 +82,8 @@ def test_what_ran_besides_a_reading_is_counted_exactly_and_what_the_reading_ran_
     prints = list(completed(raw, tmp_path / "out" / READINGS.name, counting))
     exposure = Exposure(prints)
     hits = exposure.pool("native", Scope.HOST).hits
-    asked = {name for name, times in hits.items() if times == sum(ASKED)}
-    assert in_files("kernel/sys.c:", asked), "the lines of getsid, which nobody else called"
+    exact = {name for name, times in hits.items() if times == sum(ASKED)}
+    assert in_files("kernel/sys.c:", exact), "the lines of getsid, which nobody else called"
     empty = [footprint for footprint in prints if footprint.platform == EMPTY]
     assert all(in_files("fs/debugfs/file.c:", footprint.hits) for footprint in empty)
     assert not in_files("fs/debugfs/file.c:", hits)
