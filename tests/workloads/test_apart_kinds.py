@@ -48,8 +48,8 @@ def test_the_headline_is_among_what_both_profiles_give(workload):
 def test_all_figures_are_metrics(workload):
     names = [metric.name for metric in workload.metrics]
     assert names[0] == "total-4"
-    given = {name for count in workload.COUNTS for name in workload.figures(count, [1.0] * count)}
-    assert given == set(names)
+    figures = {name for count in workload.COUNTS for name in workload.figures(count, [1.0] * count)}
+    assert figures == set(names)
 
 
 def test_each_is_the_mean_and_the_total_the_sum_or_what_was_seen_of_all():
@@ -100,9 +100,9 @@ def test_density_network_reads_the_receivers_figure_as_iperf3_tcp_does():
     workload, whole = registry.get("density-network"), registry.get("iperf3-tcp")
     params = workload.inner_params(workload.profiles["quick"])
     outcome = workload.inner.parse(params, [captured("iperf3-to")])
-    both = whole.parse(params, [captured("iperf3-to"), captured("iperf3-from")])
-    assert outcome.samples == {"to-instance": both.samples["to-instance"]}
-    assert 0 < outcome.work < both.work
+    both_ways = whole.parse(params, [captured("iperf3-to"), captured("iperf3-from")])
+    assert outcome.samples == {"to-instance": both_ways.samples["to-instance"]}
+    assert 0 < outcome.work < both_ways.work
 
 
 @pytest.mark.parametrize("captures", [[], ["iperf3-to", "iperf3-to"], ["iperf3-from"], ["iperf3-busy"]])

@@ -30,8 +30,8 @@ def test_redis_is_loaded_from_the_clients_side_on_the_port_that_is_open():
     [server] = plan.servers
     assert server.side is Side.INSTANCE
     assert server.argv[1:6] == ("run", "--ready", "tcp:5201", "--at", "127.0.0.1")
-    own = server.argv.index("--")
-    assert server.argv[own + 1 : own + 6] == ("redis-server", "--port", "5201", "--bind", "0.0.0.0")
+    separator = server.argv.index("--")
+    assert server.argv[separator + 1 : separator + 6] == ("redis-server", "--port", "5201", "--bind", "0.0.0.0")
     assert (server.ready, server.ready_limit_s) == (serving.READY, serving.READY_LIMIT_S)
     fill, *windows = plan.measures
     common = "redis-benchmark -h 192.0.2.3 -p 20107 -t {} -n {} -c 50 -P 1 -d 64 -r 3000 --csv"
@@ -44,8 +44,8 @@ def test_redis_is_loaded_from_the_clients_side_on_the_port_that_is_open():
     "name",
     [
         name
-        for name, each in registry.all_workloads().items()
-        if each.family == "application" and isinstance(each, RunWorkload) and each.loaded
+        for name, candidate in registry.all_workloads().items()
+        if candidate.family == "application" and isinstance(candidate, RunWorkload) and candidate.loaded
     ],
 )
 def test_an_application_needs_a_network(name):
@@ -82,9 +82,9 @@ def test_a_server_on_the_hosts_network_listens_where_the_client_is_and_nowhere_e
 def test_a_database_is_in_service_once_its_own_program_says_so():
     workload = registry.get("postgresql")
     [server] = workload.plan(workload.profiles["quick"], replace(ROOMY, listen="192.0.2.1")).servers
-    asked = [server.argv[at + 1] for at, word in enumerate(server.argv) if word == "--ask"]
-    assert asked[0].endswith("/pg_isready")
-    assert asked[1:] == ["-q", "-h", "192.0.2.1", "-p", "5201"]
+    question = [server.argv[at + 1] for at, word in enumerate(server.argv) if word == "--ask"]
+    assert question[0].endswith("/pg_isready")
+    assert question[1:] == ["-q", "-h", "192.0.2.1", "-p", "5201"]
     assert server.argv[-1] == "dynamic_shared_memory_type=sysv"  # and not what initdb found where the seed was made
 
 

@@ -47,9 +47,9 @@ def test_rates_are_of_the_parts_own_time_and_the_cost_of_all_work(name, parts, f
 
 
 def test_the_agent_has_a_probe_for_every_workload_in_slices():
-    known = set(re.findall(r'\("([a-z-]+)", [a-z_:]+make[a-z_]*\)', (AGENT / "mod.rs").read_text()))
-    asked = {workload.probe for workload in registry.all_workloads().values() if isinstance(workload, SliceWorkload)}
-    assert asked == known
+    probes = set(re.findall(r'\("([a-z-]+)", [a-z_:]+make[a-z_]*\)', (AGENT / "mod.rs").read_text()))
+    used = {workload.probe for workload in registry.all_workloads().values() if isinstance(workload, SliceWorkload)}
+    assert used == probes
 
 
 def test_the_probes_parts_are_the_agents():

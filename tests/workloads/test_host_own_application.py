@@ -69,12 +69,12 @@ def folder(tmp_path_factory):
             info.size, info.mode = len(data), mode
             tar.addfile(info, io.BytesIO(data))
 
-    def blob(data, **more):
+    def blob(data, **fields):
         digest = hashlib.sha256(data).hexdigest()
         place = folder / "tiny.oci/blobs/sha256"
         place.mkdir(parents=True, exist_ok=True)
         (place / digest).write_bytes(data)
-        return {"digest": f"sha256:{digest}", "size": len(data), **more}
+        return {"digest": f"sha256:{digest}", "size": len(data), **fields}
 
     machine = oci.ARCHITECTURES.get(os.uname().machine, os.uname().machine)
     packed = blob(layer.getvalue())
@@ -120,9 +120,9 @@ def test_an_application_of_a_dockerfile_runs_and_its_health_check_says_when(fold
 
 @pytest.mark.parametrize("platform", ["native", "runc"])
 def test_an_image_with_one_program_runs_by_its_file_alone(folder, platform):
-    said = []
+    messages = []
     place = _written(folder)
-    result = tried.once(registry.get(f"app:{place}"), 512 << 20, said.append, platform)
+    result = tried.once(registry.get(f"app:{place}"), 512 << 20, messages.append, platform)
     samples = {sample.metric: sample.value for sample in result.measured.samples}
     assert samples["rate"] > 1
     assert samples["median"] <= samples["p99"]

@@ -62,14 +62,14 @@ def clients(planned):
 
 def test_udp_as_fast_as_it_goes_and_slowly():
     forth = "iperf3 -c 192.0.2.3 -p 20107 -J -t {} -O {} --connect-timeout 5000 -u -b {} -l 1448"
-    for name, profile, asked in [
+    for name, profile, settings in [
         ("iperf3-udp", "quick", (1, 0, "0M")),
         ("iperf3-udp", "full", (10, 2, "0M")),
         ("iperf3-jitter", "quick", (1, 0, "1M")),
         ("iperf3-jitter", "full", (10, 0, "1M")),
     ]:
         planned = plan(name, profile)
-        assert clients(planned) == [forth.format(*asked), f"{forth.format(*asked)} -R"]
+        assert clients(planned) == [forth.format(*settings), f"{forth.format(*settings)} -R"]
         assert [server.argv for server in planned.servers] == [server.argv for server in plan("iperf3-tcp").servers]
 
 
@@ -98,11 +98,11 @@ def test_without_a_network_they_are_refused(name):
 
 
 def test_what_echoes_by_itself_is_asked_on_one_connection_only():
-    own = Surroundings(2**30, 1, 2**40, "192.0.2.3", 20107, 5201, services={"tcp-echo": 7})
-    planned = plan("tcp-rr", around=own)
+    around = Surroundings(2**30, 1, 2**40, "192.0.2.3", 20107, 5201, services={"tcp-echo": 7})
+    planned = plan("tcp-rr", around=around)
     assert planned.servers == ()
     assert planned.measures[0].argv[4] == "7"
-    assert len(plan("tcp-crr", around=own).servers) == 1, "which no black box runs: it ends no connection by itself"
+    assert len(plan("tcp-crr", around=around).servers) == 1, "which no black box runs: it ends no connection by itself"
 
 
 # Figures
@@ -345,8 +345,8 @@ EXCHANGES = [("udp-rtt", "udp"), ("tcp-rr", "tcp"), ("tcp-crr", "tcp-each"), ("h
 @pytest.mark.parametrize("size", [64, 9000])
 @pytest.mark.parametrize(("name", "kind"), EXCHANGES)
 def test_what_the_agent_serves_and_asks_is_what_the_workload_reads(served, name, kind, size):
-    more = ["/"] if kind == "http" else []
-    outcome = parse(name, {"time_s": 0.1, "size": size}, ask(kind, served(kind, size), size, *more))
+    page = ["/"] if kind == "http" else []
+    outcome = parse(name, {"time_s": 0.1, "size": size}, ask(kind, served(kind, size), size, *page))
     assert outcome.work >= 1
 
 

@@ -124,7 +124,7 @@ def test_what_is_no_toml_is_told_with_the_rest_and_hides_nothing_but_itself(tmp_
 def test_each_mistake_is_told_at_its_line(tmp_path, before, after, line, what):
     assert before in WHOLE
     mistakes = _mistakes(tmp_path, WHOLE.replace(before, after, 1))
-    assert any(at == line and what in told for at, told in mistakes), mistakes
+    assert any(at == line and what in message for at, message in mistakes), mistakes
 
 
 def test_a_port_that_is_not_tares_is_told(tmp_path):
@@ -151,11 +151,11 @@ def test_the_file_to_begin_with_has_no_mistakes_and_shows_every_key(tmp_path):
 def test_values_are_tomllibs_and_every_key_has_its_line(values):
     text = "# first\n\n" + "".join(f"{name} = {json.dumps(value)}\n" for name, value in values.items())
     try:
-        known = tomllib.loads(text)
+        expected = tomllib.loads(text)
     except tomllib.TOMLDecodeError:  # JSON's surrogates
         return
     read = lines.parse(text)
-    assert read.values == known
+    assert read.values == expected
     assert read.lines == {(name,): number for number, name in enumerate(values, start=3)}
 
 
@@ -244,10 +244,14 @@ def test_the_load_may_come_out_of_the_applications_own_image(described):
 
 
 def test_readiness_by_a_port_or_a_page_is_the_agents_to_see(described):
-    for key, seen in (("tcp = true", "tcp:5201"), ('http = "/up"', "http:5201:/up"), ('command = ["x"]', "command")):
+    for key, condition in (
+        ("tcp = true", "tcp:5201"),
+        ('http = "/up"', "http:5201:/up"),
+        ('command = ["x"]', "command"),
+    ):
         workload = described(WHOLE.replace('output = "running"', key))
         (server,) = workload.plan(workload.profiles["quick"], _with(IMAGE)).servers
-        assert server.argv[server.argv.index("--ready") + 1] == seen
+        assert server.argv[server.argv.index("--ready") + 1] == condition
         assert server.ready == serving.READY
     source = Path(__file__).parents[2] / "agent/src/run.rs"
     assert f'pub const READY: &str = "{serving.READY.decode()}";' in source.read_text()
@@ -256,14 +260,14 @@ def test_readiness_by_a_port_or_a_page_is_the_agents_to_see(described):
 def test_on_the_hosts_network_it_listens_on_the_bridge_and_is_asked_for_there(described):
     text = WHOLE.replace('output = "running"', 'command = ["ask", "{address}:{port}"]')
     there = replace(_with(IMAGE), listen="192.0.2.1")
-    for around, listen, asked in ((_with(IMAGE), "0.0.0.0", "127.0.0.1"), (there, "192.0.2.1", "192.0.2.1")):
+    for around, listen, address in ((_with(IMAGE), "0.0.0.0", "127.0.0.1"), (there, "192.0.2.1", "192.0.2.1")):
         (server,) = described(text).plan(described(text).profiles["quick"], around).servers
         assert server.env["LISTEN"] == f"{listen}:5201"
         asks = server.argv.index("--ask")
-        assert server.argv[asks - 2 : asks + 4] == ("--ready", "command", "--ask", "ask", "--ask", f"{asked}:5201")
+        assert server.argv[asks - 2 : asks + 4] == ("--ready", "command", "--ask", "ask", "--ask", f"{address}:5201")
         port = described(WHOLE.replace('output = "running"', "tcp = true"))
         (server,) = port.plan(port.profiles["quick"], around).servers
-        assert server.argv[server.argv.index("--at") + 1] == asked
+        assert server.argv[server.argv.index("--at") + 1] == address
 
 
 def test_what_cannot_be_started_is_said_with_its_line_or_its_fix(described):

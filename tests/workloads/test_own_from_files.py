@@ -66,16 +66,16 @@ def _messages(mistakes):
 
 def test_where_a_health_check_has_0_its_default_is_meant_in_both():
     text = COMPOSE.replace("interval: 2s", "interval: 0s").replace("retries: 5", "retries: 0")
-    made, _ = _of_compose(text)
+    described, _ = _of_compose(text)
     usual, _ = _of_compose(COMPOSE.replace("      interval: 2s\n", "").replace("      retries: 5\n", ""))
-    assert made["ready"] == usual["ready"]
+    assert described["ready"] == usual["ready"]
 
 
 def test_a_dockerfile_that_builds_nothing_is_read_whole():
-    made, mistakes = _of_dockerfile(DOCKERFILE)
+    described, mistakes = _of_dockerfile(DOCKERFILE)
     assert mistakes == []
     words = ["python", "-m", "http.server", "{port}", "--bind", "{address}", "--version", "1.8080.2"]
-    assert made == {
+    assert described == {
         "name": "python",
         "source": {"image": "docker://python:3.12"},
         "start": {
@@ -91,22 +91,22 @@ def test_a_dockerfile_that_builds_nothing_is_read_whole():
 
 def test_of_an_image_that_was_built_only_what_names_the_port_is_repeated():
     text = DOCKERFILE.replace("LABEL a=b", "RUN make <<EOF\nCMD not this\nEOF\nENV PATH=/x:$PATH")
-    made, mistakes = _of_dockerfile(text, "mine.tar")
+    described, mistakes = _of_dockerfile(text, "mine.tar")
     assert mistakes == []
-    assert made["source"] == {"image": "mine.tar"}
-    assert made["start"].keys() == {"arguments", "env"}
-    assert made["start"]["env"] == {"PORT": "{port}"}
+    assert described["source"] == {"image": "mine.tar"}
+    assert described["start"].keys() == {"arguments", "env"}
+    assert described["start"]["env"] == {"PORT": "{port}"}
 
 
 def test_an_entry_point_takes_the_command_and_a_shells_line_is_a_shells():
-    made, _ = _of_dockerfile(
+    described, _ = _of_dockerfile(
         'FROM a\nEXPOSE 80\nENTRYPOINT ["a", "--port=80"]\nCMD ["--all"]\nHEALTHCHECK CMD a -p 80\n'
     )
-    assert made["start"] == {"command": ["a", "--port={port}", "--all"]}
-    assert made["ready"] == {"command": ["/bin/sh", "-c", "a -p {port}"], "within": 90}
-    made, _ = _of_dockerfile("FROM a\nEXPOSE 80\nCMD a --port 80\nHEALTHCHECK NONE\n")
-    assert made["start"] == {"arguments": ["/bin/sh", "-c", "a --port {port}"]}
-    assert made["ready"] == {"tcp": True}
+    assert described["start"] == {"command": ["a", "--port={port}", "--all"]}
+    assert described["ready"] == {"command": ["/bin/sh", "-c", "a -p {port}"], "within": 90}
+    described, _ = _of_dockerfile("FROM a\nEXPOSE 80\nCMD a --port 80\nHEALTHCHECK NONE\n")
+    assert described["start"] == {"arguments": ["/bin/sh", "-c", "a --port {port}"]}
+    assert described["ready"] == {"tcp": True}
 
 
 @pytest.mark.parametrize(
@@ -137,9 +137,9 @@ def test_what_is_not_plain_in_a_dockerfile_is_told_at_its_line(text, line, what)
 
 
 def test_a_compose_file_with_one_service_is_read_whole():
-    made, mistakes = _of_compose(COMPOSE, TOKEN="t", TAG="")
+    described, mistakes = _of_compose(COMPOSE, TOKEN="t", TAG="")
     assert mistakes == []
-    assert made == {
+    assert described == {
         "name": "cache-1",
         "source": {"image": "docker://redis:7"},
         "start": {
@@ -194,15 +194,15 @@ def test_what_is_not_plain_in_a_compose_file_is_told_at_its_line(before, after, 
 
 
 def test_long_forms_and_a_health_check_without_one_are_read():
-    made, mistakes = _of_compose(
+    described, mistakes = _of_compose(
         "services:\n  a:\n    image: a\n    entrypoint: [a, -p]\n    command: ['80']\n"
         "    ports: [{target: 80, published: 8080}]\n"
         "    environment: [A=0.0.0.0:80]\n    volumes: [{type: volume, source: b, target: /b}]\n"
         "    healthcheck: {disable: true}\n"
     )
     assert mistakes == []
-    assert made["start"] == {"command": ["a", "-p", "{port}"], "env": {"A": "{address}:{port}"}}
-    assert made["ready"] == {"tcp": True}
+    assert described["start"] == {"command": ["a", "-p", "{port}"], "env": {"A": "{address}:{port}"}}
+    assert described["ready"] == {"tcp": True}
 
 
 @pytest.mark.parametrize(
@@ -218,9 +218,9 @@ def test_long_forms_and_a_health_check_without_one_are_read():
     ],
 )
 def test_a_health_check_that_fetches_its_own_page_alone_is_one_of_ours(command, page):
-    made, _ = _of_dockerfile(f"FROM a\nEXPOSE 80\nENV P=80\nHEALTHCHECK CMD {command}\n")
-    assert made["ready"].get("http") == page
-    assert ("command" in made["ready"]) == (page is None)
+    described, _ = _of_dockerfile(f"FROM a\nEXPOSE 80\nENV P=80\nHEALTHCHECK CMD {command}\n")
+    assert described["ready"].get("http") == page
+    assert ("command" in described["ready"]) == (page is None)
 
 
 @given(

@@ -37,12 +37,12 @@ def test_sysbench_cpu_has_the_rate_of_the_total_time(capture, params, events, se
 
 def test_as_many_threads_are_read_as_the_command_was_asked_for():
     done = captured("sysbench-cpu-two-threads")
-    asked = replace(done, argv=("sysbench", "cpu", "--threads=2", "--events=0", "run"))
-    assert parse("sysbench-cpu-threads", {"events": 0}, asked).work == 5488
+    two_threads = replace(done, argv=("sysbench", "cpu", "--threads=2", "--events=0", "run"))
+    assert parse("sysbench-cpu-threads", {"events": 0}, two_threads).work == 5488
     with pytest.raises(ParseError, match="sysbench ran 2 threads and not 3"):
         parse("sysbench-cpu-threads", {"events": 0}, replace(done, argv=("sysbench", "cpu", "--threads=3", "run")))
     with pytest.raises(ParseError, match="sysbench ended after"):  # so many events for each of two threads
-        parse("sysbench-cpu-threads", {"time_s": 2}, asked)
+        parse("sysbench-cpu-threads", {"time_s": 2}, two_threads)
 
 
 @pytest.mark.parametrize(
@@ -63,10 +63,10 @@ def test_sysbench_memory_has_the_rate_of_the_total_time(capture, params, moved, 
     ("workload", "capture"), [("sysbench-cpu", "sysbench-cpu-events"), ("sysbench-memory", "sysbench-memory-total")]
 )
 def test_a_run_that_ended_before_its_time_and_its_work_is_refused(workload, capture):
-    asked = {"sysbench-cpu": {"events": 301}, "sysbench-memory": {"total_mib": 2048, "block_kib": 1024}}[workload]
+    params = {"sysbench-cpu": {"events": 301}, "sysbench-memory": {"total_mib": 2048, "block_kib": 1024}}[workload]
     report = text(capture).replace("events:              2048", "events:              2047")
     with pytest.raises(ParseError, match=r"ended after 0\.\d+ s|contradicts"):
-        parse(workload, asked, completed(report, wall_s=0.8))
+        parse(workload, params, completed(report, wall_s=0.8))
 
 
 def test_sysbench_fileio_read_has_the_rate_of_the_total_time():

@@ -173,8 +173,8 @@ def _programs(command):
     """The programs of a command; of a server (`applications/serving.py`) also what it is asked by, and its own."""
     words = command.argv
     if command.ready == serving.READY:
-        asks, own = ("--ask" in words and words.index("--ask")), words.index("--")
-        words = (words[0], *([words[asks + 1]] if asks else []), words[own + 1])
+        asks, separator = ("--ask" in words and words.index("--ask")), words.index("--")
+        words = (words[0], *([words[asks + 1]] if asks else []), words[separator + 1])
     else:
         words = words[:1]
     return [word.rpartition("/")[2] if word.startswith("/usr/lib/postgresql/") else word for word in words]

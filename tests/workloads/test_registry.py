@@ -23,7 +23,7 @@ AROUND = Surroundings(2**30, 1, 2**30, None, None, None)
 
 
 def test_all_workloads_by_family_and_name():
-    assert list(dict.fromkeys(_name(each) for each in registry.all_workloads().values())) == [
+    assert list(dict.fromkeys(_name(workload) for workload in registry.all_workloads().values())) == [
         "dhrystone",
         "gzip",
         "hardinfo-cryptohash",
@@ -320,8 +320,10 @@ def test_the_documentation_has_every_workload_and_no_other():
 
 
 def test_over_a_network_the_clients_share_is_a_figure_too():
-    known = registry.all_workloads().items()
-    stated = {name for name, each in known if CLIENT_COST in _names(each) and each.family is Family.NETWORK}
+    workloads = registry.all_workloads().items()
+    stated = {
+        name for name, workload in workloads if CLIENT_COST in _names(workload) and workload.family is Family.NETWORK
+    }
     assert stated == {
         "http-get", "iperf3-jitter", "iperf3-streams", "iperf3-tcp", "iperf3-udp", "tcp-crr", "tcp-rr", "udp-rtt",
     }  # fmt: skip
@@ -329,14 +331,16 @@ def test_over_a_network_the_clients_share_is_a_figure_too():
 
 def test_a_curve_stands_for_its_levels_by_rising_load_and_a_family_for_none_of_them():
     levels = registry.choose(["redis-connections"])
-    assert [each.name for each in levels][:3] == [
+    assert [workload.name for workload in levels][:3] == [
         "redis-connections-1",
         "redis-connections-50",
         "redis-connections-100",
     ]
-    assert [each.level.at for each in levels] == [each.profiles["full"]["connections"] for each in levels]
-    assert not [each for each in registry.choose(["application"]) if each.level]
-    assert [each.name for each in registry.choose(["redis-connections-100"])] == ["redis-connections-100"]
+    assert [workload.level.at for workload in levels] == [
+        workload.profiles["full"]["connections"] for workload in levels
+    ]
+    assert not [workload for workload in registry.choose(["application"]) if workload.level]
+    assert [workload.name for workload in registry.choose(["redis-connections-100"])] == ["redis-connections-100"]
     with pytest.raises(UsageError, match="there is no workload 'redis-connection'"):
         registry.choose(["redis-connection"])
 
@@ -346,10 +350,10 @@ def _name(workload):
 
 
 def test_of_a_server_it_is_known_how_busy_its_client_was():
-    applications = [each for each in registry.all_workloads().values() if each.family is Family.APPLICATION]
-    servers = [each for each in applications if isinstance(each, SplitWorkload) or each.loaded]
+    applications = [workload for workload in registry.all_workloads().values() if workload.family is Family.APPLICATION]
+    servers = [workload for workload in applications if isinstance(workload, SplitWorkload) or workload.loaded]
     assert servers
-    assert all({CLIENT_COST, CLIENT_BUSY} <= set(_names(each)) for each in servers)
+    assert all({CLIENT_COST, CLIENT_BUSY} <= set(_names(workload)) for workload in servers)
 
 
 def _names(workload):

@@ -37,10 +37,10 @@ def test_four_servers_start_in_one_instance_and_the_last_is_asked_for_a_page_of_
     plan = SITE.plan(ASKED, ROOMY)
     database, cache, php, _ = plan.servers
     assert {server.side for server in plan.servers} == {Side.INSTANCE}
-    asked = [_words_of(server.argv, "--ask") for server in plan.servers]
-    assert asked[:3] == [["test", "-S", f"/data/tare-site/{name}"] for name in ("db/s", "memcached", "php")]
-    assert asked[3][-2:] == ["127.0.0.1", "5201"]
-    assert "GET /like?w=0 " in asked[3][2]
+    questions = [_words_of(server.argv, "--ask") for server in plan.servers]
+    assert questions[:3] == [["test", "-S", f"/data/tare-site/{name}"] for name in ("db/s", "memcached", "php")]
+    assert questions[3][-2:] == ["127.0.0.1", "5201"]
+    assert "GET /like?w=0 " in questions[3][2]
     argvs = [server.argv[server.argv.index("--") + 1 :] for server in plan.servers]
     assert [argv[0] for argv in argvs] == ["mariadbd", "memcached", "setpriv", "nginx"]
     assert "--skip-networking" in database.argv
@@ -50,8 +50,8 @@ def test_four_servers_start_in_one_instance_and_the_last_is_asked_for_a_page_of_
 
 def _words_of(argv, option):
     """What an option that may be given again was given, up to the program."""
-    own = argv[: argv.index("--")]
-    return [value for name, value in itertools.pairwise(own) if name == option]
+    words = argv[: argv.index("--")]
+    return [value for name, value in itertools.pairwise(words) if name == option]
 
 
 def test_the_pages_come_with_the_plan_and_as_many_words_as_were_asked_for():
@@ -145,8 +145,8 @@ def test_a_pause_of_the_server_is_in_p99_and_no_warm_up():
 def test_who_fails_counts_as_slow_in_the_percentiles():
     counts = "due {} successes {} server-errors {} transport-errors 0 timeouts 0 dropped 0 hits 1 misses 0"
     seconds = [f"window {at} {counts.format(100, 98, 2)}\ntook {at} 1000:98 2000000:2\n" for at in range(8)]
-    rest = f"window 8 {counts.format(0, 0, 0).replace('hits 1', 'hits 0')}\ntook 8\n"
-    report = signed("users 50 seconds 8 limit 2000 ms\n" + "".join(seconds) + rest + "late 10:799 500:1\n")
+    last = f"window 8 {counts.format(0, 0, 0).replace('hits 1', 'hits 0')}\ntook 8\n"
+    report = signed("users 50 seconds 8 limit 2000 ms\n" + "".join(seconds) + last + "late 10:799 500:1\n")
     figures = SITE.parse(ASKED, [completed(report)]).samples
     assert (figures["successes"], figures["server-errors"]) == (98, 2)
     assert (figures["median"], figures["p99"]) == (1.0, 2000.0)
