@@ -73,9 +73,9 @@ class Bench:
 
 @pytest.fixture
 def bench(tmp_path, monkeypatch):
-    made = Bench(tmp_path, monkeypatch)
-    made.has(libc6="2.36-9", **dict(recipe.load().pinned))
-    return made
+    image_bench = Bench(tmp_path, monkeypatch)
+    image_bench.has(libc6="2.36-9", **dict(recipe.load().pinned))
+    return image_bench
 
 
 @pytest.fixture

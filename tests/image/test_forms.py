@@ -39,8 +39,8 @@ def test_the_tar_is_the_same_whenever_it_is_made(image):
 
 def test_forms_are_made_once(image):
     tar = forms.oci_tar(image)
-    made = tar.stat().st_mtime_ns
-    assert forms.oci_tar(image).stat().st_mtime_ns == made
+    modified_ns = tar.stat().st_mtime_ns
+    assert forms.oci_tar(image).stat().st_mtime_ns == modified_ns
 
 
 def test_ext4_is_sparse_and_has_the_root(image):

@@ -40,8 +40,8 @@ def test_a_guest_gets_its_modules_packed_by_the_distribution_or_not(tmp_path, su
     for name in ("virtio_blk", "xen-blkfront"):
         (drivers / f"{name}.ko{suffix}").write_bytes(lzma.compress(module) if suffix else module)
     modules = ["virtio_ring", "virtio_blk", "xen-blkfront"]  # the first is built in
-    made = guest._initramfs(tmp_path, tmp_path / "kernel", "6.12", modules, b"#!init")
-    packed = gzip.decompress(made.read_bytes())
+    initramfs = guest._initramfs(tmp_path, tmp_path / "kernel", "6.12", modules, b"#!init")
+    packed = gzip.decompress(initramfs.read_bytes())
     assert packed.count(module) == 2
     assert b"modules/virtio_blk.ko\0" in packed
     assert b"virtio_blk\nxen-blkfront\n" in packed

@@ -18,8 +18,8 @@ def _tar(*infos, data=b"hello"):
     return io.BytesIO(tar(*infos, data=data))
 
 
-def _folder(name, **more):
-    return info(name, type=tarfile.DIRTYPE, **more)
+def _folder(name, **fields):
+    return info(name, type=tarfile.DIRTYPE, **fields)
 
 
 def _link(name, to, kind=tarfile.SYMTYPE):

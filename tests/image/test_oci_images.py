@@ -18,8 +18,8 @@ from tare.image import oci, own
 from tare.model import Source
 
 
-def _folder(name, **more):
-    return _info(name, type=tarfile.DIRTYPE, **more)
+def _folder(name, **fields):
+    return _info(name, type=tarfile.DIRTYPE, **fields)
 
 
 def _link(name, to, kind=tarfile.SYMTYPE):
@@ -35,10 +35,10 @@ def layout(tmp_path):
     """Writes an OCI layout of these layers (plain tars), and returns its folder."""
     place = tmp_path / "image"
 
-    def blob(data, **more):
+    def blob(data, **fields):
         (place / "blobs/sha256").mkdir(parents=True, exist_ok=True)
         (place / "blobs/sha256" / _sha(data)).write_bytes(data)
-        return {"digest": f"sha256:{_sha(data)}", "size": len(data), **more}
+        return {"digest": f"sha256:{_sha(data)}", "size": len(data), **fields}
 
     def write(*layers, pack=gzip.compress, config=None, tags=("latest",), diff_ids=None, arch=None):
         machine = arch or oci.ARCHITECTURES.get(os.uname().machine, os.uname().machine)
@@ -298,11 +298,11 @@ def fetching(tmp_path, monkeypatch):
 def test_a_registrys_image_is_fetched_once(tmp_path, layout, fetching):
     place = layout(_tar(_info("a")), config={"Cmd": ["/a"]})
     fetching(f'to=${{4#oci:}}; cp -r {place}/. "${{to%:image}}"')
-    said = []
+    messages = []
     for _ in range(2):
-        assert oci.read(own.fetched(Source(REFERENCE), said.append)).application.command == ("/a",)
+        assert oci.read(own.fetched(Source(REFERENCE), messages.append)).application.command == ("/a",)
     assert (tmp_path / "calls").read_text().count("copy --quiet docker://registry.example/nothing:stable oci:") == 1
-    assert said == [f"fetching {REFERENCE}"]
+    assert messages == [f"fetching {REFERENCE}"]
 
 
 def test_what_a_registry_has_not_is_said_in_skopeos_words_and_leaves_nothing(tmp_path, fetching):

@@ -140,9 +140,9 @@ def test_a_bare_image_has_the_agent_alone_and_is_for_workloads_that_need_no_othe
 
 
 def test_every_layer_that_a_workload_asks_for_is_there():
-    asked = {workload.layer for workload in registry.all_workloads().values()} - {None}
-    assert {layer.name for layer in asked} == {"build", "kernel", "key-value", "mariadb", "postgresql", "site", "web"}
-    assert recipe.load(asked).layers == ("build", "kernel", "key-value", "mariadb", "postgresql", "site", "web")
+    layers = {workload.layer for workload in registry.all_workloads().values()} - {None}
+    assert {layer.name for layer in layers} == {"build", "kernel", "key-value", "mariadb", "postgresql", "site", "web"}
+    assert recipe.load(layers).layers == ("build", "kernel", "key-value", "mariadb", "postgresql", "site", "web")
     assert recipe.load([KERNEL]).hash == KERNEL_HASH, "bases that were built by earlier versions are built anew"
 
 
