@@ -39,9 +39,9 @@ def test_every_locked_version_has_hashes(name):
 
 
 def test_what_builds_the_wheel_is_locked_too():
-    wanted = tomllib.loads((HERE / "pyproject.toml").read_text())["build-system"]["requires"]
+    requirements = tomllib.loads((HERE / "pyproject.toml").read_text())["build-system"]["requires"]
     locked = (HERE / "requirements.lock").read_text()
-    for requirement in wanted:
+    for requirement in requirements:
         name = re.match(r"[\w-]+", requirement)[0].lower()
         assert f"\n{name}==" in locked
 
