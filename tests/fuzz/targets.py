@@ -203,9 +203,9 @@ def check_report(data: bytes) -> None:
     workload = _workloads()[name]
     results = [captures.captured(output) for output in outputs]
     results[0] = replace(results[0], stdout=data[1:])
-    asked = {**workload.profiles["quick"], **captures.CAPTURED_WITH.get(name, {}), **params}
+    all_params = {**workload.profiles["quick"], **captures.CAPTURED_WITH.get(name, {}), **params}
     with suppress(ParseError):
-        workload.parse(asked, results)
+        workload.parse(all_params, results)
 
 
 def _outputs() -> Iterator[bytes]:
