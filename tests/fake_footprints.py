@@ -71,11 +71,11 @@ def invented(
     for platform in platforms:
         for repeat in range(repeats):
             for workload in (None, *WORKLOADS):
-                own = _hits(rng, lines_of(platform), workload)
-                whole = _background(rng, 10.0, 0.98) | own
+                hits = _hits(rng, lines_of(platform), workload)
+                whole = _background(rng, 10.0, 0.98) | hits
                 prints.append(_footprint(level, Scope.HOST, platform, workload, repeat, whole, 10.0))
                 if level is not Level.LINES:
-                    prints.append(_footprint(level, Scope.INSTANCE, platform, workload, repeat, own, 10.0))
+                    prints.append(_footprint(level, Scope.INSTANCE, platform, workload, repeat, hits, 10.0))
     return prints
 
 
@@ -100,10 +100,10 @@ def _background(rng: np.random.Generator, seconds: float, less: float = 1.0) -> 
     return {line: int(rng.poisson(rate * seconds * less * 0.97)) for line, rate in _BACKGROUND.items()}
 
 
-def _hits(rng: np.random.Generator, own: set[str], workload: str | None) -> dict[str, int]:
+def _hits(rng: np.random.Generator, lines: set[str], workload: str | None) -> dict[str, int]:
     """Network lines run for the network's work only; a line in ten is so rare that a repeat may miss it."""
     hits = {}
-    for at, line in enumerate(sorted(own)):
+    for at, line in enumerate(sorted(lines)):
         if line.startswith("net/") and workload != "iperf3-tcp":
             continue
         rate = 0.8 if at % 10 == 0 else 500.0

@@ -62,7 +62,7 @@ def captured() -> list[Surface]:
     reader = Reader()
     docker, sentry, gofer = (_reach(reader, name) for name in ("docker", "runsc-sentry", "runsc-gofer"))
     everything = reader.evaluated([])
-    own = ("ipc", "mnt", "net", "pid", "uts")
+    own_namespaces = ("ipc", "mnt", "net", "pid", "uts")
     here = ("ipc", "mnt", "net", "pid", "user", "uts")
     shim = _tasks("outside", "containerd-shim", everything, pid=8)
     sides = {
@@ -71,8 +71,8 @@ def captured() -> list[Surface]:
             _tasks("gofer", "exe", gofer, namespaces=here, no_new_privs=True, pid=9),
         ],
         "native": [_tasks("sandboxed", "tare-agent", everything)],
-        "docker": [_tasks("sandboxed", "tare-agent", docker, namespaces=own, label="docker-default"), shim],
-        "runc": [_tasks("sandboxed", "tare-agent", everything, namespaces=own), shim],
+        "docker": [_tasks("sandboxed", "tare-agent", docker, namespaces=own_namespaces, label="docker-default"), shim],
+        "runc": [_tasks("sandboxed", "tare-agent", everything, namespaces=own_namespaces), shim],
     }
     return [_whole(name, every) for name, every in sides.items()]
 

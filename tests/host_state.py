@@ -105,9 +105,9 @@ def staying(before: State, patience_s: float, ignored: str, folders: Sequence[st
     stays: set[str] | None = None
     while True:
         last = snapshot(folders)
-        seen = {line for line in difference(before, last) if not (ignored and re.search(ignored, line))}
+        changes = {line for line in difference(before, last) if not (ignored and re.search(ignored, line))}
         # A thing of somebody else's that comes and goes is not what stays.
-        stays = seen if stays is None else stays & seen
+        stays = changes if stays is None else stays & changes
         if not stays or time.monotonic() > deadline:
             return sorted(stays), last
         time.sleep(0.25)
@@ -143,8 +143,8 @@ def _addresses() -> Iterator[str]:
 
 def _routes() -> Iterator[str]:
     for family in ("-4", "-6"):
-        for what in (("route", "show", "table", "all"), ("rule",)):
-            for route in _json("ip", "-j", family, *what):
+        for words in (("route", "show", "table", "all"), ("rule",)):
+            for route in _json("ip", "-j", family, *words):
                 # One that a router told of counts its seconds down.
                 kept = {name: value for name, value in route.items() if name not in {"flags", "expires"}}
                 yield " ".join(f"{name} {value}" for name, value in sorted(kept.items()))
@@ -226,19 +226,19 @@ def _files(top: Path) -> Iterator[str]:
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
                 with contextlib.suppress(OSError):
-                    seen = entry.stat(follow_symlinks=False)
-                    yield _file_line(entry.path, seen, exact=settings)
+                    status = entry.stat(follow_symlinks=False)
+                    yield _file_line(entry.path, status, exact=settings)
                     kept = folder == top and entry.name in SHALLOW
-                    if stat.S_ISDIR(seen.st_mode) and not kept and seen.st_dev not in kernels:
+                    if stat.S_ISDIR(status.st_mode) and not kept and status.st_dev not in kernels:
                         waiting.append(Path(entry.path))
                     elif kept:
                         yield from sorted(str(below) for below in Path(entry.path).iterdir())
 
 
-def _file_line(path: str, seen: os.stat_result, *, exact: bool) -> str:
-    line = f"{path} {stat.filemode(seen.st_mode)} {seen.st_uid}:{seen.st_gid}"
-    if exact and not stat.S_ISDIR(seen.st_mode):
-        line += f" {seen.st_size} bytes of {seen.st_mtime_ns}"
+def _file_line(path: str, status: os.stat_result, *, exact: bool) -> str:
+    line = f"{path} {stat.filemode(status.st_mode)} {status.st_uid}:{status.st_gid}"
+    if exact and not stat.S_ISDIR(status.st_mode):
+        line += f" {status.st_size} bytes of {status.st_mtime_ns}"
     return line
 
 
@@ -255,8 +255,8 @@ def of_another_host(file: str, home: str) -> bool:
 
     Loop devices are the kernel's, and seen on all of them. ``home``: this host's TARE_HOME.
     """
-    own = re.fullmatch(r"((.+)-hosts/[^/]+)/tare", home)
-    folder, real = own.groups() if own else (home, home)
+    match = re.fullmatch(r"((.+)-hosts/[^/]+)/tare", home)
+    folder, real = match.groups() if match else (home, home)
     return file.startswith((f"{real}/", f"{real}-hosts/")) and not file.startswith(f"{folder}/")
 
 
@@ -333,8 +333,8 @@ def _json(*argv: str) -> list[dict[str, object]]:
 
 def main(arguments: Sequence[str]) -> int:
     """Save, or compare."""
-    what, file = arguments[0], Path(arguments[1])
-    if what == "save":
+    action, file = arguments[0], Path(arguments[1])
+    if action == "save":
         file.write_text(json.dumps({aspect: sorted(lines) for aspect, lines in snapshot().items()}))
         return 0
     before = {aspect: set(lines) for aspect, lines in json.loads(file.read_text()).items()}

@@ -86,11 +86,11 @@ class Storm:
         lines = log.read_text(errors="replace").splitlines()
         faults = list(self._faults(code, lines))
         phase = "ended before" if code == 0 else _phase(lines, len(self._rows))
-        made = Kill(at_s, phase, len(self._rows), resumed, tuple(faults))
+        kill = Kill(at_s, phase, len(self._rows), resumed, tuple(faults))
         if code == 0:
             self.ended += 1
             self._next()
-        return made
+        return kill
 
     def finish(self) -> list[str]:
         """Let the last campaign come to its end, and look."""

@@ -35,15 +35,15 @@ def parsed(line, *, in_a_sentence):
     """Parse a command as tare does. In a sentence, a command or an option may be named without what it is given."""
     words = shlex.split(line)
     assert words[0] in COMMANDS, line
-    command, rest = load(words[0]), words[1:]
+    command, arguments = load(words[0]), words[1:]
     inner = getattr(command, "commands", None)
     if inner is not None:
-        if in_a_sentence and not rest:
+        if in_a_sentence and not arguments:
             return
-        assert rest[0] in inner, line
-        command, rest = inner[rest[0]], rest[1:]
+        assert arguments[0] in inner, line
+        command, arguments = inner[arguments[0]], arguments[1:]
     try:
-        command.make_context(words[0], rest)
+        command.make_context(words[0], arguments)
     except Exception as error:
         kind = type(error).__name__  # of typer's own copy of click
         if kind != "Exit" and not (in_a_sentence and kind in {"MissingParameter", "BadOptionUsage"}):  # Exit: --help
@@ -60,12 +60,12 @@ def test_every_command_parses(document):
 def test_commands_are_found_and_wrong_ones_refused():
     count = sum(len([*written(document.read_text())]) for document in DOCUMENTS)
     assert count > 150
-    found = [
+    commands = [
         *written(
             "`tare run -w a`\n```sh\nx=1 scripts/y .venv/bin/tare run \\\n  --time 5m | cat\n```\n```\ntare no\n```"
         )
     ]
-    assert found == [("run    --time 5m", False), ("run -w a", True)]
+    assert commands == [("run    --time 5m", False), ("run -w a", True)]
     for wrong in ("run --tmie 5m", "weigh", "lab walk", "report"):
         with pytest.raises(AssertionError):
             parsed(wrong, in_a_sentence=False)
@@ -91,8 +91,8 @@ def test_every_link_leads_somewhere(document):
 
 def test_the_site_has_every_document_once():
     listed = re.findall(r": ([\w/-]+\.md)$", (HERE / "mkdocs.yml").read_text(), re.MULTILINE)
-    own = [name for name in listed if not name.startswith("reference/")]
-    assert sorted(own) == sorted(path.name for path in HERE.glob("docs/*.md"))
+    documents = [name for name in listed if not name.startswith("reference/")]
+    assert sorted(documents) == sorted(path.name for path in HERE.glob("docs/*.md"))
     assert len(set(listed)) == len(listed)
 
 
@@ -136,6 +136,6 @@ def test_every_command_has_a_man_page_that_roff_reads():
 
 
 def test_the_sites_tools_are_locked_as_they_are_declared():
-    wanted = tomllib.loads((HERE / "pyproject.toml").read_text())["project"]["optional-dependencies"]["docs"]
+    requirements = tomllib.loads((HERE / "pyproject.toml").read_text())["project"]["optional-dependencies"]["docs"]
     locked = (HERE / "requirements-docs.lock").read_text()
-    assert all(f"\n{re.match(r'[a-z-]+', name)[0]}==" in f"\n{locked}" for name in wanted)
+    assert all(f"\n{re.match(r'[a-z-]+', name)[0]}==" in f"\n{locked}" for name in requirements)

@@ -21,9 +21,9 @@ def _workload(parse):
 @pytest.mark.parametrize(("name", "params", "captures"), GOOD[:3], ids=str)
 def test_strict_parsers_give_no_wrong_figure(name, params, captures):
     workload = registry.get(name)
-    given, outputs = params_of(name, params), outputs_of(captures)
-    assert list(damage(workload, given, outputs)) == []
-    assert junk(workload, given, outputs, "nothing of it") is None
+    all_params, outputs = params_of(name, params), outputs_of(captures)
+    assert list(damage(workload, all_params, outputs)) == []
+    assert junk(workload, all_params, outputs, "nothing of it") is None
     assert problems(workload) == []
 
 

@@ -94,10 +94,12 @@ class Reader(ast.NodeVisitor):
         if name_of(node.func) == "settimeout":
             foreign += node.args
         for value in foreign:
-            known = any(isinstance(inner, ast.Call) and name_of(inner.func) in STRETCH for inner in ast.walk(value))
-            known |= name_of(value) == FOREIGN  # of an object that was given one
+            is_stretched = any(
+                isinstance(inner, ast.Call) and name_of(inner.func) in STRETCH for inner in ast.walk(value)
+            )
+            is_stretched |= name_of(value) == FOREIGN  # of an object that was given one
             nothing = isinstance(value, ast.Constant) and value.value in {None, 0}
-            if not (known or nothing or PACE.search(name_of(value))):
+            if not (is_stretched or nothing or PACE.search(name_of(value))):
                 self.wrong.append((node.lineno, "a limit of another's function"))
         self.generic_visit(node)
 
