@@ -68,10 +68,10 @@ def test_a_host_without_compiler_or_clone_weighs_by_the_wheel(wheel, tmp_path):
     env = {name: value for name, value in os.environ.items() if name in {"TARE_HOME", "TERM", "LANG"}}
     env |= {"PATH": str(path), "HOME": str(tmp_path), "COLUMNS": "200"}
 
-    def tare(*words, code=0, **more):
+    def tare(*words, code=0, **variables):
         argv = [place / "bin" / "tare", *words]
         done = subprocess.run(
-            argv, cwd=tmp_path, env=env | more, capture_output=True, text=True, timeout=150, check=False
+            argv, cwd=tmp_path, env=env | variables, capture_output=True, text=True, timeout=150, check=False
         )
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout
