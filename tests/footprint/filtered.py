@@ -10,12 +10,12 @@ import time
 
 from kernel_oracle import install
 
-seen = []
-signal.signal(signal.SIGUSR1, lambda number, _: seen.append(number))
+signals = []
+signal.signal(signal.SIGUSR1, lambda number, _: signals.append(number))
 for packed in sys.argv[1:]:
     install(bytes.fromhex(packed))
 for _ in range(3):
     threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
 print("ready", flush=True)
 while sys.stdin.readline():
-    print(len(seen), flush=True)
+    print(len(signals), flush=True)

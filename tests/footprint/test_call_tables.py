@@ -32,14 +32,14 @@ def test_numbers_and_architectures_are_libseccomps(abi, arch):
     table, token = TABLES[abi], int(getattr(pyseccomp.Arch, arch))
     if abi != "x32":  # to the kernel it is x86-64 with a bit in the number, to libseccomp an architecture
         assert table.architecture == token & 0xFFFFFFFF
-    known = {}
+    numbers = {}
     for name, number in table.numbers.items():
         theirs = pyseccomp.resolve_syscall(token, name)
         if theirs >= 0:  # else it is newer than the library, or another call in its stead
-            known[name] = (theirs, number)
-    assert len(known) > 250
-    assert {name: theirs for name, (theirs, _) in known.items()} == {
-        name: number for name, (_, number) in known.items()
+            numbers[name] = (theirs, number)
+    assert len(numbers) > 250
+    assert {name: theirs for name, (theirs, _) in numbers.items()} == {
+        name: number for name, (_, number) in numbers.items()
     }
 
 

@@ -25,8 +25,8 @@ def test_what_a_program_returns_is_among_the_answers(program, words, known):
 @settings(max_examples=200)
 @given(programs(), WORDS)
 def test_with_all_data_known_the_answer_is_one(program, words):
-    known = {4 * at: word for at, word in enumerate(words)}
-    assert cbpf.returned(cbpf.parse(raw(program)), known) == {run(program, words)}
+    data = {4 * at: word for at, word in enumerate(words)}
+    assert cbpf.returned(cbpf.parse(raw(program)), data) == {run(program, words)}
 
 
 SMALL = st.integers(0, 3)

@@ -52,13 +52,13 @@ def test_a_files_footprints_are_of_what_ran_and_more_come_into_the_same_file(tmp
 
     again = _run(tmp_path, *arguments, "--idle", "0")
     assert again.code == 0, again.stderr
-    more, _ = _read(tmp_path / "some.tare")
-    assert more[: len(prints)] == prints
-    assert [(footprint.phase, footprint.scope) for footprint in more[len(prints) :]] == [
+    all_prints, _ = _read(tmp_path / "some.tare")
+    assert all_prints[: len(prints)] == prints
+    assert [(footprint.phase, footprint.scope) for footprint in all_prints[len(prints) :]] == [
         (phase, scope) for phase in Phase for scope in Scope
     ]
     assert {footprint.repeat for footprint in prints} == {0}
-    assert {footprint.repeat for footprint in more[len(prints) :]} == {1}  # others, not the same again
+    assert {footprint.repeat for footprint in all_prints[len(prints) :]} == {1}  # others, not the same again
     assert "startup is left out" in again.text
     assert not [root for root in cgroup.hierarchies().mounted if (root / "tare").exists()]
 
@@ -130,9 +130,9 @@ def test_stacks_of_a_reader_are_sampled_shown_and_exported_folded(tmp_path):
     assert "native entered the kernel for read " in output, output
     prints, _ = _read(tmp_path / "some.tare")
     assert {footprint.level for footprint in prints} == {Level.STACKS}
-    [own] = [footprint for footprint in prints if footprint.workload and footprint.scope is Scope.INSTANCE]
-    stacks = [stack for stack in own.hits if stack.startswith("tare-agent;") and ";vfs_read" in stack]
-    assert sum(own.hits[stack] for stack in stacks) > 0.1 * sum(own.hits.values())
+    [of_instance] = [footprint for footprint in prints if footprint.workload and footprint.scope is Scope.INSTANCE]
+    stacks = [stack for stack in of_instance.hits if stack.startswith("tare-agent;") and ";vfs_read" in stack]
+    assert sum(of_instance.hits[stack] for stack in stacks) > 0.1 * sum(of_instance.hits.values())
     argv = [sys.executable, "-c", MAIN, "export", "some.tare", "--table", "stacks", "--format", "folded"]
     folded = processes.run(argv, cwd=tmp_path, env=dict(os.environ)).require().stdout.decode().splitlines()
-    assert f"native;call-read-1b;{stacks[0]} {own.hits[stacks[0]]}" in folded
+    assert f"native;call-read-1b;{stacks[0]} {of_instance.hits[stacks[0]]}" in folded

@@ -18,15 +18,15 @@ E = pyseccomp.ERRNO
 
 def made(default, *rules, arches=(), tree=False):
     """The program that libseccomp makes of these rules."""
-    made = SyscallFilter(default)
+    syscall_filter = SyscallFilter(default)
     for arch in arches:
-        made.add_arch(arch)
+        syscall_filter.add_arch(arch)
     for action, name, *arguments in rules:
-        made.add_rule(action, name, *arguments)
+        syscall_filter.add_rule(action, name, *arguments)
     if tree:
-        made.set_attr(Attr.CTL_OPTIMIZE, 2)
+        syscall_filter.set_attr(Attr.CTL_OPTIMIZE, 2)
     with tempfile.TemporaryFile() as file:
-        made.export_bpf(file)
+        syscall_filter.export_bpf(file)
         file.seek(0)
         return cbpf.parse(file.read())
 
@@ -102,9 +102,9 @@ def test_other_ways_into_the_kernel():
     for table in OTHERS.values():
         calls, _ = answers_of(alone, table=table)
         assert set(calls.values()) == {Call.KILL}
-    both = made(E(38), (ALLOW, "read"), (ALLOW, "openat"), arches=(Arch.X86, Arch.X32))
+    with_others = made(E(38), (ALLOW, "read"), (ALLOW, "openat"), arches=(Arch.X86, Arch.X32))
     for table in OTHERS.values():
-        calls, _ = answers_of(both, table=table)
+        calls, _ = answers_of(with_others, table=table)
         assert {name for name, call in calls.items() if call is Call.ALLOWED} == {"read", "openat"}
 
 

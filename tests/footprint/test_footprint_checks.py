@@ -58,12 +58,12 @@ def test_a_lab_that_is_not_built_will_be_unless_something_keeps_it_from_it(home)
 
 
 def test_a_flavour_is_built_when_all_that_boots_it_is_there(home):
-    known = recipe.load()
-    for name in (f"qemu-{known.emulator.hash}", f"host-kvm-{known.host('kvm').hash}"):
+    lab_recipe = recipe.load()
+    for name in (f"qemu-{lab_recipe.emulator.hash}", f"host-kvm-{lab_recipe.host('kvm').hash}"):
         (home / "lab" / name).mkdir(parents=True)
     assert lab_checks.check(lambda: None).found.startswith("kvm: built; xen, lines:")
-    counting = known.resolved("lines")[1]
+    counting = lab_recipe.resolved("lines")[1]
     (home / "lab" / "kernels" / f"{kernel._name(counting)}-01234567").mkdir(parents=True)
     assert lab_checks.check(lambda: None).found.startswith("kvm, lines: built; xen:")
-    (home / "lab" / f"host-xen-{known.host('xen').hash}").mkdir()
+    (home / "lab" / f"host-xen-{lab_recipe.host('xen').hash}").mkdir()
     assert lab_checks.check(lambda: ImageError("no disk")).found == "kvm, xen, lines: built"

@@ -41,8 +41,8 @@ def test_a_dump_is_read_line_by_line():
 def test_functions_of_one_name_are_one():
     hits = parse_dump(with_line("ffffffff81999990 5 2 do_mmap"))[0]
     before = parse_dump(DUMP)[0]
-    for scope, more in ((Scope.HOST, 5), (Scope.INSTANCE, 2)):
-        assert hits[scope] == {**before[scope], "do_mmap": before[scope]["do_mmap"] + more}
+    for scope, added in ((Scope.HOST, 5), (Scope.INSTANCE, 2)):
+        assert hits[scope] == {**before[scope], "do_mmap": before[scope]["do_mmap"] + added}
 
 
 def test_functions_of_modules_are_named_with_the_module():

@@ -188,14 +188,14 @@ def test_the_entry_in_the_lab_answers_what_it_cannot_carry_out(sent, why, tmp_pa
 
 
 def test_without_here_a_lab_is_sent_for_and_within_one_not_again(monkeypatch, tmp_path):
-    asked = []
+    received = []
 
     def in_a_lab(request, file, watcher, programs):
-        asked.extend([request, *programs])
+        received.extend([request, *programs])
         return RESULT
 
     def on_this_host(request, file, watcher):
-        asked.append(request)
+        received.append(request)
         return FootprintResult()
 
     monkeypatch.setattr(lab, "carry_out", in_a_lab)
@@ -211,7 +211,7 @@ def test_without_here_a_lab_is_sent_for_and_within_one_not_again(monkeypatch, tm
     monkeypatch.setenv("TARE_LAB", "kvm")
     assert CliRunner().invoke(app, words).exit_code == 0
     request = FootprintRequest(("runc",), level=Level.FUNCTIONS, cpus=(0, 1))
-    assert asked == [request, program, request]
+    assert received == [request, program, request]
 
 
 def test_programs_go_into_the_lab_beside_the_module_and_nowhere_else(tmp_path):

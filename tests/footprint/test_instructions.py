@@ -22,11 +22,11 @@ MODEL, NONE = "500 70 9 8 4 1", "0 0 0 0 0 0"
 
 
 def footprint(hits, **facts):
-    known = {
+    defaults = {
         "level": Level.INSTRUCTIONS, "scope": Scope.HOST, "platform": "runc", "phase": Phase.START, "workload": None,
         "repeat": 0, "seconds": 1.0, "hits": hits,
     }  # fmt: skip
-    return Footprint(**known | facts)
+    return Footprint(**defaults | facts)
 
 
 def started(user, repeat=0, **facts):
@@ -64,8 +64,8 @@ def test_the_code_of_a_real_machine_adds_up_to_its_tasks_and_files_have_their_na
     for window in windows.values():
         for command, group, counts in window.shares:
             for side in SIDES:
-                own = [count for *owner, of, _, count in window.code if owner == [command, group] and of == side]
-                assert sum(own) == counts[side]
+                executed = [count for *owner, of, _, count in window.code if owner == [command, group] and of == side]
+                assert sum(executed) == counts[side]
     hits = {name: count for name, count in hits_of(windows[12], "tare/x", Scope.HOST).items() if count}
     by_place = {(code.side, code.place): code.amount.median for code in analysis.code([footprint(hits)])}
     assert by_place["user", "runc"] > 15_000_000
@@ -104,19 +104,19 @@ def test_an_instances_counts_are_of_its_control_group_and_below():
         "code 1 10 user dockerd /tare/x-10 dockerd\n"
         f"piece 1 7 9 0 0 0 1 0 0 0 {NONE} 4\n"
     )[1]
-    own = hits_of(window, "tare/x-1", Scope.INSTANCE)
-    assert (own["user"], own["kernel"], own["calls"]) == (90, 190, 3)
-    assert own["of;instance;a_b;user"] == 60
-    assert "of;host;dockerd;user" not in own
+    hits = hits_of(window, "tare/x-1", Scope.INSTANCE)
+    assert (hits["user"], hits["kernel"], hits["calls"]) == (90, 190, 3)
+    assert hits["of;instance;a_b;user"] == 60
+    assert "of;host;dockerd;user" not in hits
     whole = hits_of(window, "tare/x-1", Scope.HOST)
     assert (
         whole["user"] == 100 == sum(count for name, count in whole.items() if name.endswith(";user") and "of;" in name)
     )
     assert (whole["piece;0;units"], whole["piece;0;kernel"]) == (4, 9)
-    assert (whole["faults"], whole["interrupts"], own["faults"]) == (6, 1, 6)
-    assert (whole["fetched"], whole["l3"], own["moved"], own["l2"]) == (500, 1, 70, 4)
+    assert (whole["faults"], whole["interrupts"], hits["faults"]) == (6, 1, 6)
+    assert (whole["fetched"], whole["l3"], hits["moved"], hits["l2"]) == (500, 1, 70, 4)
     assert (whole["code;instance;a_b;user;lib_c.so"], whole["code;host;dockerd;user;dockerd"]) == (60, 10)
-    assert (whole["code;instance;a_b;kernel;do_exit"], [name for name in own if name.startswith("code")]) == (150, [])
+    assert (whole["code;instance;a_b;kernel;do_exit"], [name for name in hits if name.startswith("code")]) == (150, [])
 
 
 def test_footprints_get_the_counts_of_the_window_that_they_name(tmp_path):
@@ -185,7 +185,7 @@ def test_a_unit_of_a_run_is_all_of_it_but_tares_own_by_its_units():
     (change,) = changes(repeats, repeats, Thresholds())
     assert (change.metric, change.old) == (START, 1500), "of a start it is no matter"
     work = [repeat.model_copy(update={"phase": Phase.STEADY, "workload": "gzip"}) for repeat in repeats]
-    code = [each.model_copy(update={"hits": each.hits | {"code;instance;gzip;user;gzip": 300}}) for each in work]
+    code = [run.model_copy(update={"hits": run.hits | {"code;instance;gzip;user;gzip": 300}}) for run in work]
     (change,) = changes(code, code, Thresholds())
     assert (change.metric, change.old, change.pieces[0].old) == (UNIT, 100, 20), "code too is for one unit"
 
@@ -216,9 +216,9 @@ def test_ten_thousand_more_in_two_million_are_half_a_percent_and_found():
 
 def test_a_change_names_the_code_that_it_is_of_the_most_changed_first():
     def with_code(library, exits, repeat=0):
-        own = {"code;host;python3;user;libc.so": 9_000, "code;host;runc;kernel;do_exit": exits}
+        of_host = {"code;host;python3;user;libc.so": 9_000, "code;host;runc;kernel;do_exit": exits}
         code = {"code;instance;runc;user;libseccomp.so": library, "code;host;runc;user;runc": 700}
-        return started(library + 700, repeat).model_copy(update={"hits": started(library + 700).hits | own | code})
+        return started(library + 700, repeat).model_copy(update={"hits": started(library + 700).hits | of_host | code})
 
     (change,) = changes([with_code(1_000, 300)], [with_code(5_000, 290)], Thresholds())
     assert [(piece.side, piece.place, piece.old, piece.new) for piece in change.pieces] == [

@@ -35,8 +35,8 @@ class Oracle:
         argv = [sys.executable, str(HERE / "kernel_oracle.py")]
         self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
-    def answers(self, program, asked, abi="x86_64"):
-        question = {"filter": program.hex(), "abi": abi, "calls": [(number, args) for number, *args in asked]}
+    def answers(self, program, syscalls, abi="x86_64"):
+        question = {"filter": program.hex(), "abi": abi, "calls": [(number, args) for number, *args in syscalls]}
         self._process.stdin.write(json.dumps(question).encode() + b"\n")
         self._process.stdin.flush()
         return json.loads(self._process.stdout.readline())
@@ -81,13 +81,13 @@ def test_a_real_filter_is_answered_alike(kernel, file):
     program = cbpf.parse(file.read_bytes())
     rng = random.Random(file.stem)
     whole = {number: filters.answers([program], number, TABLE.architecture) for number in TABLE.numbers.values()}
-    asked = [
+    syscalls = [
         (number, *(seen(program, rng) for _ in range(5)))
         for number, values in whole.items()
         for _ in range(1 if len(values) == 1 else 20)
     ]
-    answers = kernel.answers(file.read_bytes(), asked)
-    for (number, *arguments), answer in zip(asked, answers, strict=True):
+    answers = kernel.answers(file.read_bytes(), syscalls)
+    for (number, *arguments), answer in zip(syscalls, answers, strict=True):
         computed = cbpf.returned(program, known(number, TABLE.architecture, arguments))
         assert computed == {answer} or (answer in computed and asks_from_where(program))
         assert answer in whole[number]
@@ -98,8 +98,8 @@ def test_a_real_filter_is_answered_alike(kernel, file):
 @pytest.mark.parametrize("file", CAPTURED, ids=lambda file: file.stem)
 def test_numbers_of_x32_are_answered_alike(kernel, file):
     program, table = cbpf.parse(file.read_bytes()), OTHERS["x32"]
-    asked = [(number, 0, 0, 0, 0, 0) for number in table.numbers.values()]
-    for (number, *arguments), answer in zip(asked, kernel.answers(file.read_bytes(), asked), strict=True):
+    syscalls = [(number, 0, 0, 0, 0, 0) for number in table.numbers.values()]
+    for (number, *arguments), answer in zip(syscalls, kernel.answers(file.read_bytes(), syscalls), strict=True):
         assert cbpf.returned(program, known(number, table.architecture, arguments)) == {answer}
         assert answer in filters.answers([program], number, table.architecture)
 
@@ -109,8 +109,8 @@ def test_numbers_of_x32_are_answered_alike(kernel, file):
 @pytest.mark.parametrize("file", CAPTURED, ids=lambda file: file.stem)
 def test_calls_of_i386_are_answered_alike(kernel, file):
     program, table = cbpf.parse(file.read_bytes()), OTHERS["i386"]
-    asked = [(number, 0, 0, 0, 0, 0) for number in table.numbers.values()]
-    for (number, *arguments), answer in zip(asked, kernel.answers(file.read_bytes(), asked, "i386"), strict=True):
+    syscalls = [(number, 0, 0, 0, 0, 0) for number in table.numbers.values()]
+    for (number, *arguments), answer in zip(syscalls, kernel.answers(file.read_bytes(), syscalls, "i386"), strict=True):
         assert cbpf.returned(program, known(number, table.architecture, arguments)) == {answer}
         assert answer in filters.answers([program], number, table.architecture)
 
@@ -122,8 +122,8 @@ def test_filters_of_chance_are_answered_alike(kernel, program):
     errors = [op._replace(k=filters.ERRNO | op.k + 1) if op.code == 0x06 else op for op in program]
     parsed = cbpf.parse(raw(errors))
     rng = random.Random(str(program))
-    asked = [(number, *(seen(parsed, rng) for _ in range(5))) for number in [0, 1, 2, 3, 4, 8, 16, 39]]
-    for (number, *arguments), answer in zip(asked, kernel.answers(raw(errors), asked), strict=True):
+    syscalls = [(number, *(seen(parsed, rng) for _ in range(5))) for number in [0, 1, 2, 3, 4, 8, 16, 39]]
+    for (number, *arguments), answer in zip(syscalls, kernel.answers(raw(errors), syscalls), strict=True):
         computed = cbpf.returned(parsed, known(number, TABLE.architecture, arguments))
         assert answer in computed
         assert len(computed) == 1 or asks_from_where(parsed)

@@ -156,13 +156,13 @@ def test_a_reading_that_did_not_come_back_is_missed(name, tmp_path, kernel):
 
 
 def packed(files):
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w:gz") as tar:
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w:gz") as tar:
         for name, contents in files.items():
             info = tarfile.TarInfo(f"{name}.gcda")
             info.size = len(contents)
             tar.addfile(info, io.BytesIO(contents))
-    return made.getvalue()
+    return archive.getvalue()
 
 
 def test_the_counters_of_another_kernel_are_refused(tmp_path, kernel):

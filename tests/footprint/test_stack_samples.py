@@ -31,11 +31,11 @@ SPINNER = [sys.executable, "-c", "import time\nend = time.monotonic() + 0.5\nwhi
 
 @pytest.fixture
 def group():
-    made = cgroup.Group(f"tare-test-{os.getpid()}/one")
-    made.create(Resources((0,), 256 << 20))
-    yield made
-    made.close()
-    cgroup.destroy(made.path.split("/")[0])
+    control_group = cgroup.Group(f"tare-test-{os.getpid()}/one")
+    control_group.create(Resources((0,), 256 << 20))
+    yield control_group
+    control_group.close()
+    cgroup.destroy(control_group.path.split("/")[0])
 
 
 @pytest.fixture
@@ -66,16 +66,16 @@ def test_a_reader_is_found_in_the_kernels_read_and_only_in_its_own_group(group, 
     processes.run(["dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=300000"], time_limit_s=20).require()
     seconds = time.monotonic() - began
     counts = counter.read()
-    own, everybodys = counts.hits[Scope.INSTANCE], counts.hits[Scope.HOST]
-    frames = {frame for stack in own for frame in stack.split(";")}
+    of_group, everybodys = counts.hits[Scope.INSTANCE], counts.hits[Scope.HOST]
+    frames = {frame for stack in of_group for frame in stack.split(";")}
     assert {"vfs_read", "read_zero", "do_syscall_64", USER} <= frames
-    assert entries(own)[Entry(Entered.NAMED, "read")] > 10
-    of_dd = [sum(n for stack, n in hits.items() if stack.startswith("dd;")) for hits in (own, everybodys)]
+    assert entries(of_group)[Entry(Entered.NAMED, "read")] > 10
+    of_dd = [sum(n for stack, n in hits.items() if stack.startswith("dd;")) for hits in (of_group, everybodys)]
     assert 0 < of_dd[0] < of_dd[1]
-    assert 0.9 * sum(own.values()) <= of_dd[0]  # the rest is the process before it is dd
-    assert all(everybodys.get(stack, 0) >= n for stack, n in own.items())
+    assert 0.9 * sum(of_group.values()) <= of_dd[0]  # the rest is the process before it is dd
+    assert all(everybodys.get(stack, 0) >= n for stack, n in of_group.items())
     again = counter.read()  # as of any counter: all since the last reset
-    assert again.hits[Scope.INSTANCE] == own
+    assert again.hits[Scope.INSTANCE] == of_group
     assert sum(again.hits[Scope.HOST].values()) >= sum(everybodys.values())
     assert sum(everybodys.values()) + counts.lost <= 1.05 * 1000 * seconds * (os.cpu_count() or 1)
     counter.reset()
@@ -144,16 +144,16 @@ def test_the_running_kernels_functions_have_names_and_its_entry_is_known():
 
 def test_captured_paths_fold_as_the_kernel_had_called(captured, kernel):
     hits = folded(*captured, kernel, {})
-    own, everybodys = hits[Scope.INSTANCE], hits[Scope.HOST]
-    assert own["dd;entry_SYSCALL_64_after_hwframe;do_syscall_64;ksys_read;vfs_read;read_zero"] == 21
-    assert own[f"dd;{USER}"] == 46
+    of_group, everybodys = hits[Scope.INSTANCE], hits[Scope.HOST]
+    assert of_group["dd;entry_SYSCALL_64_after_hwframe;do_syscall_64;ksys_read;vfs_read;read_zero"] == 21
+    assert of_group[f"dd;{USER}"] == 46
     # The unwinder does not get past a retpoline's thunk: that is said, and no path is made up.
-    assert own[f"dd;{NO_PATH};__x86_indirect_thunk_rax"] == 7
-    parts = Parts.of(own)
+    assert of_group[f"dd;{NO_PATH};__x86_indirect_thunk_rax"] == 7
+    parts = Parts.of(of_group)
     assert (parts.samples, parts.user, parts.kernel) == (189, 46, 143)
-    assert own_time(own)["do_syscall_64"] == 46
-    assert [entries(own)[Entry(Entered.NAMED, call)] for call in ("read", "write")] == [48, 40]
-    assert entries(everybodys) - entries(own) == {Entry(Entered.THREAD, "kworker"): 31}
+    assert own_time(of_group)["do_syscall_64"] == 46
+    assert [entries(of_group)[Entry(Entered.NAMED, call)] for call in ("read", "write")] == [48, 40]
+    assert entries(everybodys) - entries(of_group) == {Entry(Entered.THREAD, "kworker"): 31}
     # Eleven samples more were of a CPU without work, and are none.
     assert int(captured[1].sum()) == sum(everybodys.values()) + 11
 
@@ -161,9 +161,9 @@ def test_captured_paths_fold_as_the_kernel_had_called(captured, kernel):
 def test_a_guests_time_is_one_frame_unless_the_kernel_had_left_it_for_interrupts(captured, kernel):
     paths, counts = captured[0].copy(), captured[1]
     paths["mode"][paths["mode"] == stacks.IN_KERNEL] = stacks.IN_GUEST
-    own = folded(paths, counts, kernel, {})[Scope.INSTANCE]
-    assert own.keys() == {f"dd;{USER}", f"dd;{GUEST}"} | {stack for stack in own if "softirq" in stack}
-    assert Parts.of(own).guest == 142  # of 143
+    hits = folded(paths, counts, kernel, {})[Scope.INSTANCE]
+    assert hits.keys() == {f"dd;{USER}", f"dd;{GUEST}"} | {stack for stack in hits if "softirq" in stack}
+    assert Parts.of(hits).guest == 142  # of 143
 
 
 def test_what_a_cpu_without_work_does_is_no_sample_but_its_interrupts_are(captured, kernel):
@@ -179,9 +179,9 @@ def test_a_process_whose_name_tells_nothing_is_called_by_what_it_is(captured, ke
     paths, counts = captured[0].copy(), captured[1]
     paths["comm"], paths["number"] = b"exe", 7
     paths["number"][paths["mode"] == stacks.IN_USER] = 8
-    own = folded(paths, counts, kernel, {8: "runsc-sandbox"})[Scope.INSTANCE]
-    assert own[f"runsc-sandbox;{USER}"] == Parts.of(own).user > 0
-    assert {stack.partition(";")[0] for stack in own} == {"exe", "runsc-sandbox"}
+    hits = folded(paths, counts, kernel, {8: "runsc-sandbox"})[Scope.INSTANCE]
+    assert hits[f"runsc-sandbox;{USER}"] == Parts.of(hits).user > 0
+    assert {stack.partition(";")[0] for stack in hits} == {"exe", "runsc-sandbox"}
 
 
 def test_whose_grandchild_a_process_is_says_what_it_is_though_nobody_between_was_seen(captured):
@@ -228,12 +228,19 @@ def test_of_several_names_the_plain_one_is_taken_and_what_is_no_function_is_none
         "ffffffffc0000000 t helper\t[some_module]",
     ]
     kernel_symbols = Symbols(lines)
-    asked = [0x10, 0xFFFFFFFF81000010, 0xFFFFFFFF81001000, 0xFFFFFFFF810010FF, 0xFFFFFFFFC0000020, 0xFFFFFFFFD0000000]
+    addresses = [
+        0x10,
+        0xFFFFFFFF81000010,
+        0xFFFFFFFF81001000,
+        0xFFFFFFFF810010FF,
+        0xFFFFFFFFC0000020,
+        0xFFFFFFFFD0000000,
+    ]
     named = [UNKNOWN, "entry_SYSCALL_64", "do_it", "do_it", "helper [some_module]", UNKNOWN]
-    assert kernel_symbols.names(np.array(asked, np.uint64)) == named
-    assert kernel_symbols.begins(asked[1], "entry_SYSCALL_64")
-    assert not kernel_symbols.begins(asked[2], "do_it")
-    assert kernel_symbols.begins(asked[2], "ret_from_fork_asm")
+    assert kernel_symbols.names(np.array(addresses, np.uint64)) == named
+    assert kernel_symbols.begins(addresses[1], "entry_SYSCALL_64")
+    assert not kernel_symbols.begins(addresses[2], "do_it")
+    assert kernel_symbols.begins(addresses[2], "ret_from_fork_asm")
 
 
 def test_a_kernel_that_hides_its_addresses_is_told_with_the_fix():

@@ -27,13 +27,13 @@ def tare(*arguments):
 @contextlib.contextmanager
 def restricted():
     """A process that may do all but for these."""
-    made = pyseccomp.SyscallFilter(pyseccomp.ALLOW)
-    made.add_rule(pyseccomp.ERRNO(1), "mount")
-    made.add_rule(pyseccomp.TRAP, "keyctl")
-    made.add_rule(pyseccomp.KILL_PROCESS, "bpf")
-    made.add_rule(pyseccomp.ERRNO(1), "personality", pyseccomp.Arg(0, pyseccomp.EQ, 8))
+    syscall_filter = pyseccomp.SyscallFilter(pyseccomp.ALLOW)
+    syscall_filter.add_rule(pyseccomp.ERRNO(1), "mount")
+    syscall_filter.add_rule(pyseccomp.TRAP, "keyctl")
+    syscall_filter.add_rule(pyseccomp.KILL_PROCESS, "bpf")
+    syscall_filter.add_rule(pyseccomp.ERRNO(1), "personality", pyseccomp.Arg(0, pyseccomp.EQ, 8))
     with tempfile.TemporaryFile() as file:
-        made.export_bpf(file)
+        syscall_filter.export_bpf(file)
         file.seek(0)
         program = file.read()
     with filtered(program) as process:

@@ -24,11 +24,11 @@ OURS = {b"count_call", b"find_group"}
 
 @pytest.fixture
 def group():
-    made = cgroup.Group(f"tare-test-{os.getpid()}/one")
-    made.create(Resources((0,), 256 << 20))
-    yield made
-    made.close()
-    cgroup.destroy(made.path.split("/")[0])
+    control_group = cgroup.Group(f"tare-test-{os.getpid()}/one")
+    control_group.create(Resources((0,), 256 << 20))
+    yield control_group
+    control_group.close()
+    cgroup.destroy(control_group.path.split("/")[0])
 
 
 @pytest.fixture
@@ -143,14 +143,14 @@ def test_calls_by_the_32_bit_gate_are_apart_refused_ones_are_none_and_strange_nu
             return 0;
         }""")
     processes.run(["gcc", "-o", str(program), str(source)]).require()
-    made = cgroup.Group(f"tare-test-{os.getpid()}/calls")
-    made.create(Resources((0,), 256 << 20))
+    control_group = cgroup.Group(f"tare-test-{os.getpid()}/calls")
+    control_group.create(Resources((0,), 256 << 20))
     try:
-        counter.start(made.path)
-        processes.run([str(program)], cgroup_procs=made.leaf("tool")).require()
+        counter.start(control_group.path)
+        processes.run([str(program)], cgroup_procs=control_group.leaf("tool")).require()
         hits = counter.read().hits[Scope.INSTANCE]
     finally:
-        cgroup.destroy(made.path.split("/")[0])
+        cgroup.destroy(control_group.path.split("/")[0])
     assert hits["getpid [i386]"] == 321
     assert hits["unknown"] == 118
     assert hits["getpriority"] == 33
@@ -209,8 +209,8 @@ def test_a_kernel_without_type_information_is_told_apart(monkeypatch, tmp_path):
 
 def test_names_are_those_that_programs_use():
     names = calls.by_number("x86_64")
-    known = {0: "read", 5: "fstat", 39: "getpid", 202: "futex", 435: "clone3", 452: "fchmodat2", 469: "file_setattr"}
-    assert known.items() <= names.items()
+    expected = {0: "read", 5: "fstat", 39: "getpid", 202: "futex", 435: "clone3", 452: "fchmodat2", 469: "file_setattr"}
+    assert expected.items() <= names.items()
     assert max(names) < syscalls.NUMBERS - 1
     assert calls.by_number("i386")[20] == "getpid"
     assert len(set(names.values())) == len(names)

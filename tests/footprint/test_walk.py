@@ -129,11 +129,11 @@ def test_orders_are_random_by_the_seed_and_the_same_again():
         ]
         return names, {tuple(name for name, _ in names[at : at + 4]) for at in range(0, 80, 4)}
 
-    names, seen = orders(5)
-    assert (names, seen) == orders(5)
+    names, distinct_orders = orders(5)
+    assert (names, distinct_orders) == orders(5)
     assert names != orders(6)[0]
-    assert len(seen) > 5
-    assert all(sorted(order) == ["docker", IDLE, "native", "runc"] for order in seen)
+    assert len(distinct_orders) > 5
+    assert all(sorted(order) == ["docker", IDLE, "native", "runc"] for order in distinct_orders)
     assert len({jobs for name, jobs in names if name == "native"}) > 2
 
 
