@@ -29,8 +29,8 @@ WORK = HOME / "work"
 def ours(home=HOME):
     """One thing of each shape that tare makes."""
     space = home / "work" / "ab12cx3"
-    own = lxd.Reach("lxc", space, None, space / "client")
-    hosts = lxd.Reach("incus", space, Path("/var/lib/incus/unix.socket"), space / "client")
+    own_lxd = lxd.Reach("lxc", space, None, space / "client")
+    hosts_incus = lxd.Reach("incus", space, Path("/var/lib/incus/unix.socket"), space / "client")
     docker = removers.docker_container("tare-ab12cx3")
     container = "1" * 64
     record = Path("/var/lib/docker/containers", container)
@@ -73,8 +73,8 @@ def ours(home=HOME):
         removers.containerd_image("/run/k3s/containerd/containerd.sock", "localhost/tare:0123456789ab"),
         removers.podman_image("tare:0123456789ab"),
         removers.podman_container("tare-ab12cx3", "tare/ab12cx3"),
-        removers.of_lxd(own, "container", "tare-ab12cx3", "tare/ab12cx3"),
-        removers.of_lxd(hosts, "storage", "tare-17abcdef"),
+        removers.of_lxd(own_lxd, "container", "tare-ab12cx3", "tare/ab12cx3"),
+        removers.of_lxd(hosts_incus, "storage", "tare-17abcdef"),
         removers.libvirt_domain("lxc:///", "tare-ab12cx3", ""),
         removers.libvirt_domain("qemu+unix:///system?socket=/proc/17/root/run/libvirt/libvirt-sock", "tare-a", ""),
         removers.loop(space / "data.raw"),
@@ -96,8 +96,8 @@ def test_every_kind_has_a_remover_and_a_claim():
 
 @pytest.mark.parametrize("machine", [machines.LAPTOP, machines.SERVER], ids=["laptop", "server"])
 def test_every_setting_that_is_tuned_may_be_given_back(tmp_path, machine):
-    seen = tune.look(machines.write(tmp_path, machine))
-    planned = [setting for setting in tune.plan(seen, (1,)) if setting.wanted is not None]
+    values = tune.look(machines.write(tmp_path, machine))
+    planned = [setting for setting in tune.plan(values, (1,)) if setting.wanted is not None]
     assert len(planned) > 5
     for setting in planned:
         assert fault(removers.setting(Path("/", setting.path), setting.present, setting.wanted), Bounds(HOME)) is None

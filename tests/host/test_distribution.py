@@ -121,15 +121,15 @@ NOWHERE = {"mmdebstrap", "user-mode-linux"}
 def test_the_table_has_all_that_a_user_may_be_told_to_install_and_nothing_else():
     """But for what builds and tests tare."""
     users = {name for name in COMPONENTS if name not in {CLONE, DEVELOPMENT, "youki"}}
-    told = {need.package for name in users for need in COMPONENTS[name].needs}
+    packages = {need.package for name in users for need in COMPONENTS[name].needs}
     for path in Path(tare.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "distribution.install":
-                told |= {each.value for each in node.args if isinstance(each, ast.Constant)}
-    told |= set(podman._INSTALL) | set(libvirt.INSTALL) | set(checks._PACKAGES.values())
-    told |= {package for kind in (libvirt.LibvirtLxc, libvirt.LibvirtQemu) for package in kind.packages}
-    told |= {vmlinux.PACKAGES.get(packer, packer) for packer in vmlinux.PACKERS.values()}
-    assert set(tomllib.loads(distribution.NAMES.read_text())) == told - NOWHERE
+                packages |= {argument.value for argument in node.args if isinstance(argument, ast.Constant)}
+    packages |= set(podman._INSTALL) | set(libvirt.INSTALL) | set(checks._PACKAGES.values())
+    packages |= {package for kind in (libvirt.LibvirtLxc, libvirt.LibvirtQemu) for package in kind.packages}
+    packages |= {vmlinux.PACKAGES.get(packer, packer) for packer in vmlinux.PACKERS.values()}
+    assert set(tomllib.loads(distribution.NAMES.read_text())) == packages - NOWHERE
 
 
 def test_the_table_names_families_that_there_are():

@@ -159,17 +159,17 @@ def unfenced(net, links):
 @pytest.fixture
 def net(tmp_path):
     """The campaign's network with two instances, a and b, in namespaces of their own."""
-    made = bridge.Network(bridge.choose_subnet())
+    network = bridge.Network(bridge.choose_subnet())
     with CleanupStack(Journal(state.journal())) as cleanup:
-        made.create(cleanup)
-        made.a, made.b = (made.new_namespace(cleanup, name) for name in ("fencex1", "fencex2"))
-        made.links = ("tarefencex1", "tarefencex2")
-        yield made
+        network.create(cleanup)
+        network.a, network.b = (network.new_namespace(cleanup, name) for name in ("fencex1", "fencex2"))
+        network.links = ("tarefencex1", "tarefencex2")
+        yield network
 
 
 def reached(namespace, *addresses):
-    asked = [f"{address}:{PORT}" for address in addresses]
-    done = processes.run([*inside(namespace), "perl", "-e", REACH, *asked]).require()
+    targets = [f"{address}:{PORT}" for address in addresses]
+    done = processes.run([*inside(namespace), "perl", "-e", REACH, *targets]).require()
     return {line.rpartition(":")[0] for line in done.text.splitlines()}
 
 
@@ -417,20 +417,20 @@ def test_from_inside_of_a_platform_nobody_but_the_client_is_reached(name):
         pytest.skip(answer.reason)
     image = build.ensure(build.agent_path(), progress=lambda _: None)
     resources = Resources(default_cpus(), 512 << 20)
-    with HostSession() as host, contextlib.ExitStack() as made:
+    with HostSession() as host, contextlib.ExitStack() as stack:
         launcher, _ = host.prepare(image, resources)
-        made.callback(platform.close)
+        stack.callback(platform.close)
         platform.prepare(image)
         net = launcher.network
         other = launcher.start(registry.choose(["native-veth"])[0], Arm("native-veth"), measured=False)
-        made.callback(other.stop)
+        stack.callback(other.stop)
         running = launcher.start(platform, Arm(platform.name), measured=True)
-        made.callback(running.stop)
-        lan = made.enter_context(another_network())
+        stack.callback(running.stop)
+        lan = stack.enter_context(another_network())
         arm = other.instance.address.host
         listeners = [("", "0.0.0.0"), ("tarelan", lan), (f"tare-{other.instance.spec.id}", arm)]
         for where, address in [*listeners, (bridge.CLIENT_NAMESPACE, net.client)]:
-            made.enter_context(listening(where, address))
-        asked = [f"{address}:{PORT}" for address in (net.host, "198.18.99.1", lan, arm, net.client)]
-        done = running.session.execute(["perl", "-e", REACH, *asked], time_limit_s=120)
+            stack.enter_context(listening(where, address))
+        targets = [f"{address}:{PORT}" for address in (net.host, "198.18.99.1", lan, arm, net.client)]
+        done = running.session.execute(["perl", "-e", REACH, *targets], time_limit_s=120)
         assert done.stdout.decode().split() == [f"{net.client}:{PORT}"], done.stderr

@@ -58,9 +58,9 @@ def test_rules_of_nft_are_known_by_the_table_and_chain_that_they_are_in():
 
 def test_a_loop_device_of_another_host_beside_is_not_this_hosts():
     files = ("/var/lib/tare/work/d", "/var/lib/tare-hosts/one/tare/work/d", "/var/lib/tare-hosts/two/tare/d", "/root/d")
-    real, own = "/var/lib/tare", "/var/lib/tare-hosts/one/tare"
+    real, beside = "/var/lib/tare", "/var/lib/tare-hosts/one/tare"
     assert [host_state.of_another_host(file, real) for file in files] == [False, True, True, False]
-    assert [host_state.of_another_host(file, own) for file in files] == [True, False, True, False]
+    assert [host_state.of_another_host(file, beside) for file in files] == [True, False, True, False]
 
 
 @pytest.mark.parametrize("fails", [0, 1, host_state.SYSTEMD_ATTEMPTS])
@@ -118,8 +118,8 @@ def test_each_kind_is_seen(tmp_path, aspect, make, undo, part):
     before = snapshot(["/run"])
     with made(make.format(**words).split(), undo.format(**words).split()):
         after = snapshot(["/run"])
-    seen = [line for line in difference(before, after) if line.startswith(f"+ {aspect}: ")]
-    assert any(part.format(**words) in line for line in seen), seen
+    lines = [line for line in difference(before, after) if line.startswith(f"+ {aspect}: ")]
+    assert any(part.format(**words) in line for line in lines), lines
     gone = settled(before, 5, folders=["/run"])
     assert not [line for line in gone if part.format(**words) in line]
 

@@ -21,24 +21,24 @@ from tare.host.resources.journal import FORMAT, CleanupStack, Journal, Owner, cl
 
 def test_a_thing_is_on_the_disk_before_it_is_made_and_forgotten_when_it_is_gone(tmp_path):
     journal = Journal(tmp_path / "journal")
-    wanted = tmp_path / "work" / "thing"
+    folder = tmp_path / "work" / "thing"
     with CleanupStack(journal) as cleanup:
-        cleanup.own(removers.folder(wanted))
-        assert not wanted.exists()
-        assert [entry.resource for entry in journal.entries()] == [removers.folder(wanted)]
-        (wanted / "below").mkdir(parents=True)
-    assert not wanted.exists()
+        cleanup.own(removers.folder(folder))
+        assert not folder.exists()
+        assert [entry.resource for entry in journal.entries()] == [removers.folder(folder)]
+        (folder / "below").mkdir(parents=True)
+    assert not folder.exists()
     assert journal.entries() == []
 
 
 def test_things_go_in_reverse_order_and_one_failure_does_not_keep_the_others(tmp_path, monkeypatch):
     journal = Journal(tmp_path / "journal")
-    seen = []
+    removed = []
 
     first, two, three = (tmp_path / "work" / name for name in ("one", "two", "three"))
 
     def remove(resource):
-        seen.append(resource)
+        removed.append(resource)
         if resource == removers.folder(two):
             raise HostError("two stays")
 
@@ -48,7 +48,7 @@ def test_things_go_in_reverse_order_and_one_failure_does_not_keep_the_others(tmp
     cleanup.own(removers.folder(three))
     with pytest.raises(HostError, match="two stays"):
         cleanup.release()
-    assert seen == [removers.folder(three), removers.folder(two), removers.folder(first)]
+    assert removed == [removers.folder(three), removers.folder(two), removers.folder(first)]
     assert [entry.resource for entry in journal.entries()] == [removers.folder(two)]
 
 
@@ -63,11 +63,11 @@ def test_the_error_under_way_is_not_hidden_by_one_of_the_cleaning(tmp_path, monk
 
 def test_a_sweep_leaves_the_things_of_a_living_run_alone(tmp_path):
     journal = Journal(tmp_path / "journal")
-    wanted = tmp_path / "work" / "thing"
-    wanted.mkdir(parents=True)
-    CleanupStack(journal).own(removers.folder(wanted))
+    folder = tmp_path / "work" / "thing"
+    folder.mkdir(parents=True)
+    CleanupStack(journal).own(removers.folder(folder))
     steps = list(sweep(journal))
-    assert wanted.exists()
+    assert folder.exists()
     assert len(steps) == 1
     assert str(os.getpid()) in steps[0].kept
 
@@ -170,15 +170,15 @@ def test_an_entry_never_stands_half_written_under_its_name(tmp_path):
             [entry] = journal.write(removers.folder(pathlib.Path(sys.argv[1], "work", "x" * 4000)))
             journal.forget(entry)
     """)
-    journal, seen = Journal(tmp_path / "journal"), 0
+    journal, count = Journal(tmp_path / "journal"), 0
     with subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"begins\n"
         end = time.monotonic() + 2
         while time.monotonic() < end:
             assert journal.unreadable() == []
-            seen += len(journal.entries())
+            count += len(journal.entries())
         process.kill()
-    assert seen > 0, "the writer was never met"
+    assert count > 0, "the writer was never met"
 
 
 def test_what_a_dead_writer_began_is_removed_and_that_of_a_living_one_is_not(tmp_path):

@@ -15,7 +15,7 @@ def test_loopback_is_among_them():
 @pytest.mark.host
 def test_they_are_those_of_the_own_namespace_whatever_sys_shows():
     """A bridge made in a namespace below a /sys of another one was taken for removed, and stayed."""
-    made = f"ip link add tare-t0 type bridge && {sys.executable} -c '{_IN_ANOTHER}'"
-    shown = subprocess.run(["unshare", "-n", "sh", "-c", made], capture_output=True, text=True, check=True).stdout
+    script = f"ip link add tare-t0 type bridge && {sys.executable} -c '{_IN_ANOTHER}'"
+    shown = subprocess.run(["unshare", "-n", "sh", "-c", script], capture_output=True, text=True, check=True).stdout
     assert set(shown.split()) == {"lo", "tare-t0"}
     assert "tare-t0" not in links()

@@ -24,11 +24,11 @@ def test_the_proportional_set_size_is_read_in_bytes():
 
 
 def test_this_process_has_some_and_one_that_is_gone_has_none():
-    own = memory.pss_bytes([os.getpid()])
-    assert own > 1 << 20
+    before = memory.pss_bytes([os.getpid()])
+    assert before > 1 << 20
     with mmap.mmap(-1, 32 << 20) as held:  # of the kernel: the heap may have it already, from what was freed
         held[::4096] = b"x" * len(held[::4096])
-        assert memory.pss_bytes([os.getpid(), 2**22 + 1]) - own > 24 << 20
+        assert memory.pss_bytes([os.getpid(), 2**22 + 1]) - before > 24 << 20
 
 
 #: Of QEMU's smaps (7.2 with ``-m 512M``, Linux 6.18): a guest's memory between two other mappings; some lines left out.

@@ -56,10 +56,10 @@ def test_images_of_this_host_are_seen_and_not_changed(tmp_path):
     for place in (images / "lock", root / "file"):
         place.write_text("first")
     before = (root / "file").stat()
-    made = "mkdir -p 45/root; touch 45/root/file"
-    script = f"cd $TARE_HOME/images; cat 0123/root/file; echo; ls . 0123; ! touch 0123/root/new; {made}"
-    seen = ["first", ".:", "0123", "", "0123:", "root", "root.tar"]
-    for listed in (seen, [*seen[:3], "45", *seen[3:]]):
+    new_image = "mkdir -p 45/root; touch 45/root/file"
+    script = f"cd $TARE_HOME/images; cat 0123/root/file; echo; ls . 0123; ! touch 0123/root/new; {new_image}"
+    lines = ["first", ".:", "0123", "", "0123:", "root", "root.tar"]
+    for listed in (lines, [*lines[:3], "45", *lines[3:]]):
         ended = _run(script)
         assert ended.returncode == 0, ended.stderr
         assert ended.stdout.splitlines() == listed

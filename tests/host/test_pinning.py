@@ -18,11 +18,11 @@ ASK = [sys.executable, "-c", "import os; print(sorted(os.sched_getaffinity(0)))"
 def threads():
     """The CPUs of each thread of this process."""
     names = [task.name for task in Path("/proc/self/task").iterdir()]
-    seen = []
+    affinities = []
     for name in names:
         with contextlib.suppress(ProcessLookupError):  # a thread of another test's has ended meanwhile
-            seen.append(frozenset(os.sched_getaffinity(int(name))))
-    return seen
+            affinities.append(frozenset(os.sched_getaffinity(int(name))))
+    return affinities
 
 
 @pytest.fixture

@@ -105,12 +105,12 @@ def test_an_empty_field_takes_nothing_of_the_next():
 
 
 def test_this_process_is_read_as_it_is():
-    own = posture.of_process(os.getpid())
-    assert own["process"] == Path("/proc/self/comm").read_text().strip()
-    assert own["seccomp"].partition(" ")[0] in {"none", "filter"}
+    facts = posture.of_process(os.getpid())
+    assert facts["process"] == Path("/proc/self/comm").read_text().strip()
+    assert facts["seccomp"].partition(" ")[0] in {"none", "filter"}
     shown = processes.run(posture.show_argv(mitigations=False))
     files = {name.removeprefix("/proc/self/"): text for name, text in posture.parse_shown(shown.text).items()}
-    assert posture.of_files(files) == {name: value for name, value in own.items() if name != "process"}
+    assert posture.of_files(files) == {name: value for name, value in facts.items() if name != "process"}
     assert posture.of_process(2**22 + 1) == {}
 
 
@@ -159,12 +159,12 @@ def test_of_a_real_instance_inside_and_outside(launcher, name):
     finally:
         platform.close()
     inside, outside = facts[instances.INSIDE], dict(facts[instances.OUTSIDE])
-    seccomp, mapped, seen = REAL[name]
+    seccomp, mapped, visible = REAL[name]
     assert inside["seccomp"].partition(" ")[0] == seccomp
     assert inside["users"].startswith("root is user") == mapped
     process = outside.pop("process")
-    assert (process == "tare-agent") == seen
-    if seen:
+    assert (process == "tare-agent") == visible
+    if visible:
         assert outside == inside, "the host sees what the agent sees"
     else:
         assert (outside["seccomp"].partition(" ")[0], outside["no new privileges"]) == ("filter", "yes"), "the sentry's"

@@ -109,35 +109,35 @@ def test_attributes_that_keep_a_file_are_taken_off(tmp_path):
 @AS_ROOT
 def test_mounts_in_mounts_are_unmounted_and_what_they_show_stays(tmp_path):
     """A bind mount of a folder of the same filesystem is one that `rm --one-file-system` does not see."""
-    space, own = tmp_path / "space", tmp_path / "the host's own"
-    for folder in (space / "bind", space / "disk with\nname", own / "below"):
+    space, outside = tmp_path / "space", tmp_path / "the host's own"
+    for folder in (space / "bind", space / "disk with\nname", outside / "below"):
         folder.mkdir(parents=True)
-    (own / "below" / "file").write_text("stays")
-    mounts.mount("none", space / "bind", source=str(own), flags=mounts.BIND)
-    mounts.mount("none", space / "bind" / "below", source=str(own / "below"), flags=mounts.BIND)
+    (outside / "below" / "file").write_text("stays")
+    mounts.mount("none", space / "bind", source=str(outside), flags=mounts.BIND)
+    mounts.mount("none", space / "bind" / "below", source=str(outside / "below"), flags=mounts.BIND)
     mounts.mount("tmpfs", space / "disk with\nname")
     (space / "disk with\nname" / "inner").mkdir()
-    mounts.mount("none", space / "disk with\nname" / "inner", source=str(own), flags=mounts.BIND)
+    mounts.mount("none", space / "disk with\nname" / "inner", source=str(outside), flags=mounts.BIND)
     mounts.mount("none", space, source=str(space), flags=mounts.BIND)
     removers.remove(removers.folder(space))
     assert not space.exists()
-    assert (own / "below" / "file").read_text() == "stays"
+    assert (outside / "below" / "file").read_text() == "stays"
     assert not [point for point in mounts.points() if point.startswith(str(tmp_path))]
 
 
 @AS_ROOT
 def test_a_mount_that_nobody_unmounted_is_not_gone_into(tmp_path):
     """The removal itself, without the look at the mounts before: one may come in between."""
-    space, own = tmp_path / "space", tmp_path / "own"
+    space, outside = tmp_path / "space", tmp_path / "own"
     (space / "a" / "bind").mkdir(parents=True)
     (space / "z").mkdir()
-    own.mkdir()
-    (own / "file").write_text("stays")
-    mounts.mount("none", space / "a" / "bind", source=str(own), flags=mounts.BIND)
+    outside.mkdir()
+    (outside / "file").write_text("stays")
+    mounts.mount("none", space / "a" / "bind", source=str(outside), flags=mounts.BIND)
     try:
         with pytest.raises(HostError, match=r"cannot be removed: 'bind': Device or resource busy$"):
             removal.remove(space)
-        assert (own / "file").read_text() == "stays"
+        assert (outside / "file").read_text() == "stays"
         assert not (space / "z").exists()
     finally:
         mounts.clear(space)
@@ -315,11 +315,11 @@ def _swept(tmp_path):
 
 def test_a_mount_that_went_with_the_process_that_made_it_is_removed_and_one_that_stays_is_told(monkeypatch, tmp_path):
     place = str(tmp_path)
-    seen = iter([[place], [], []])
+    answers = iter([[place], [], []])
     with monkeypatch.context() as patched:
-        patched.setattr(mounts, "points", lambda: next(seen))
+        patched.setattr(mounts, "points", lambda: next(answers))
         removers.remove(removers.mount(tmp_path))  # umount says that nothing is mounted there
-        assert list(seen) == []
+        assert list(answers) == []
         patched.setattr(mounts, "points", lambda: [place])
         with pytest.raises(HostError, match="umount"):
             removers.remove(removers.mount(tmp_path))

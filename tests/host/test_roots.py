@@ -122,8 +122,8 @@ def test_no_device_is_opened_in_the_place_of_a_file(tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "pipe")
     kinds, reopened = [], beneath.reopened
 
-    def watched(known):
-        file = reopened(known)
+    def watched(descriptor):
+        file = reopened(descriptor)
         if file is not None:
             kinds.append(stat.S_ISREG(os.fstat(file).st_mode))
         return file

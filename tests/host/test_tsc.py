@@ -11,11 +11,11 @@ from tare.host.facts import tsc
 def test_it_is_what_the_hosts_kernel_found():
     measured = tsc.khz()
     assert 500_000 < measured < 10_000_000
-    seen = re.findall(
+    frequencies = re.findall(
         r"tsc: (?:Detected|Refined TSC clocksource calibration:) ([0-9.]+) MHz", processes.run(["dmesg"]).text
     )
-    if seen:
-        assert measured == pytest.approx(float(seen[-1]) * 1000, rel=1e-3)
+    if frequencies:
+        assert measured == pytest.approx(float(frequencies[-1]) * 1000, rel=1e-3)
 
 
 def test_it_is_measured_once():

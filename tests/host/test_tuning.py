@@ -21,17 +21,17 @@ def journal_of(tmp_path):
     return Journal(tmp_path / "journal", Bounds(tmp_path, tmp_path / "root"))
 
 
-def wanted(seen, measured=(1,)):
+def wanted(values, measured=(1,)):
     """What changes: the wanted values by path."""
     return {
         setting.path: setting.wanted
-        for setting in tune.plan(seen, measured)
+        for setting in tune.plan(values, measured)
         if setting.wanted not in {None, setting.present}
     }
 
 
-def lacking(seen, measured=(1,)):
-    return {setting.name: setting.why for setting in tune.plan(seen, measured) if setting.wanted is None}
+def lacking(values, measured=(1,)):
+    return {setting.name: setting.why for setting in tune.plan(values, measured) if setting.wanted is None}
 
 
 def seen(tmp_path, texts):
