@@ -65,7 +65,9 @@ def test_a_lab_that_lies_about_the_size_is_no_endless_work(session, lab, tmp_pat
     (lab / "stat").chmod(0o755)
     execute = session.execute
     monkeypatch.setattr(
-        session, "execute", lambda argv, **more: execute([str(lab / "stat")] if argv[0] == "stat" else argv, **more)
+        session,
+        "execute",
+        lambda argv, **options: execute([str(lab / "stat")] if argv[0] == "stat" else argv, **options),
     )
     with pytest.raises(PlatformError, match="of 99999999999 bytes of results came out of the lab"):
         run.fetch(session, tmp_path / "here", lab)

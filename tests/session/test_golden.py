@@ -29,11 +29,11 @@ def read(payload: bytes, direction: str) -> messages.Message:
 
 def test_every_message_has_a_golden_frame() -> None:
     types = {golden["decoded"]["message"]["type"] for golden in VALID if golden["decoded"]["kind"] == "message"}
-    both = schema.schema()["$defs"]
+    definitions = schema.schema()["$defs"]
     assert types == {
-        both[ref["$ref"].rsplit("/", 1)[1]]["properties"]["type"]["const"]
+        definitions[ref["$ref"].rsplit("/", 1)[1]]["properties"]["type"]["const"]
         for way in ("request", "reply")
-        for ref in both[way]["oneOf"]
+        for ref in definitions[way]["oneOf"]
     }
     assert {golden["decoded"]["error"] for golden in INVALID} == {
         "bad-magic",

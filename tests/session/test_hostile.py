@@ -393,9 +393,9 @@ def test_a_socket_is_as_good_as_pipes() -> None:
         session = Session.open(SocketStream(host), 10)
         guest.sendall(message(type="pong", id=1, clock_ns=5))
         assert session.ping() > 0
-        asked = guest.recv(100)
-        assert asked[:4] == b"TR\x01\x01"
-        assert struct.unpack("<I", asked[4:8])[0] == len(asked) - 8
+        request = guest.recv(100)
+        assert request[:4] == b"TR\x01\x01"
+        assert struct.unpack("<I", request[4:8])[0] == len(request) - 8
         guest.close()
         with pytest.raises(SessionError):
             session.ping()
