@@ -19,7 +19,7 @@ HERE = Path(__file__).parents[2]
 
 
 def _packages(chosen):
-    return [wanted.package for wanted in chosen.wanted]
+    return [missing.package for missing in chosen.wanted]
 
 
 def _but(*missing):
@@ -39,8 +39,8 @@ def test_a_bare_host_needs_the_baseline_alone():
 
 def test_a_clone_that_wants_its_first_table_gets_no_daemon_and_no_analyser():
     script = (HERE / "scripts" / "setup").read_text()
-    asked = re.search(r'scripts/packages" (clone .*)', script)[1].split()
-    brought = set(_packages(plan(tuple(asked), frozenset())))
+    names = re.search(r'scripts/packages" (clone .*)', script)[1].split()
+    brought = set(_packages(plan(tuple(names), frozenset())))
     assert {"runc", "mmdebstrap", "python3-venv"} <= brought
     heavy = {"lxd", "libvirt-daemon-system", "qemu-system-x86", "r-base-core", "clang", "docker.io", "golang-go"}
     assert not heavy & brought
@@ -67,7 +67,7 @@ def test_a_daemon_of_the_users_own_is_docker():
 
 def test_a_package_for_several_is_named_once_with_all_of_them():
     chosen = plan(named("podman,podman-rootless"), _but("podman"))
-    assert [(wanted.package, wanted.components) for wanted in chosen.wanted] == [
+    assert [(missing.package, missing.components) for missing in chosen.wanted] == [
         ("podman", ("podman", "podman-rootless"))
     ]
 
@@ -124,8 +124,8 @@ def test_without_what_native_needs_nothing_can_be_weighed():
 
 
 def test_components_are_called_as_the_platforms_that_they_are_for():
-    known = {*registry.all_platforms(), *registry.families()}
-    assert set(COMPONENTS) - known == {"clone", "development", "footprint"}
+    names = {*registry.all_platforms(), *registry.families()}
+    assert set(COMPONENTS) - names == {"clone", "development", "footprint"}
 
 
 def test_the_rust_is_that_of_the_agent():
@@ -133,8 +133,8 @@ def test_the_rust_is_that_of_the_agent():
 
 
 def test_what_apt_knows():
-    known = apt.candidates((CAPTURED / "policy-debian12.txt").read_text())
-    assert known == {"tar", "runsc", "mmdebstrap"}  # incus was asked for too
+    candidates = apt.candidates((CAPTURED / "policy-debian12.txt").read_text())
+    assert candidates == {"tar", "runsc", "mmdebstrap"}  # incus was asked for too
     assert apt.candidates("a:\n  Installed: (none)\n  Candidate: (none)\n  Version table:\n") == frozenset()
 
 
@@ -168,17 +168,17 @@ def test_packages_that_are_made_newer_are_counted_apart():
 def test_nothing_of_the_hosts_is_removed_for_it(what, monkeypatch):
     """As Debian 12's apt printed it, asked for sysvinit-core: `--no-remove` makes it refuse."""
     printed = (CAPTURED / "would-remove-debian12.txt").read_bytes()
-    asked = []
+    commands = []
 
     def run(argv, **_):
-        asked.append(argv)
+        commands.append(argv)
         return processes.Finished(tuple(argv), 100, printed, b"", 1)
 
     monkeypatch.setattr(apt.processes, "run", run)
     monkeypatch.setattr(apt.os, "geteuid", lambda: 0)
     with pytest.raises(HostError, match=r"that would remove at-spi2-core dbus-user-session .* systemd-sysv"):
         apt.size(["sysvinit-core"]) if what == "size" else apt.install(["sysvinit-core"], print)
-    [argv] = asked  # and no second try, with lists that are read anew
+    [argv] = commands  # and no second try, with lists that are read anew
     assert "--no-remove" in argv
 
 
@@ -221,9 +221,9 @@ def test_another_distribution_is_told_its_own_names_and_nothing_is_installed(fed
     progress, ran = fedora
     with pytest.raises(HostError, match=r"Fedora Linux 42 \(Server Edition\) has no apt") as raised:
         carry_out.set_up("podman-rootless,lxd,charliecloud,uml", dry_run=False, tell=progress.append)
-    said = {line.split("  ")[1] for line in progress if line.startswith("  ")}
-    assert {"podman", "shadow-utils", "charliecloud", "what has lxd", "what has linux.uml"} <= said
-    assert not {"uidmap", "charliecloud-runtime", "lxd", "user-mode-linux"} & said
+    packages = {line.split("  ")[1] for line in progress if line.startswith("  ")}
+    assert {"podman", "shadow-utils", "charliecloud", "what has lxd", "what has linux.uml"} <= packages
+    assert not {"uidmap", "charliecloud-runtime", "lxd", "user-mode-linux"} & packages
     assert raised.value.fix.startswith("by hand, which was never tried: dnf install --setopt=install_weak_deps=False ")
     assert "apt" not in raised.value.fix.split()
     assert "tare image import" in "\n".join(progress)  # in place of mmdebstrap
