@@ -144,16 +144,16 @@ class DictStore:
 
     def _require_whole(self, trial: Trial) -> None:
         self._require_known(trial.key)
-        what = f"trial {trial.key.workload} on {trial.key.arm} in block {trial.key.block}"
-        known = self._metrics(trial.key.workload)
+        label = f"trial {trial.key.workload} on {trial.key.arm} in block {trial.key.block}"
+        metrics = self._metrics(trial.key.workload)
         for sample in trial.samples:
-            if sample.metric not in known:
+            if sample.metric not in metrics:
                 raise StoreError(f"metric {sample.metric} is not in the campaign's record")
         rounds = [(sample.metric, sample.round) for sample in trial.samples]
         if trial.key in self.done() or len(set(rounds)) < len(rounds):
-            raise StoreError(f"{what}: is in the file already, or has the same round twice")
+            raise StoreError(f"{label}: is in the file already, or has the same round twice")
         if (trial.status is Status.OK) != (trial.reason is None):
-            raise StoreError(f"{what}: does not hold")
+            raise StoreError(f"{label}: does not hold")
 
     def _metrics(self, workload: str) -> list[str]:
         return [metric.name for record in self.record.workloads if record.name == workload for metric in record.metrics]
@@ -212,8 +212,8 @@ class DictStore:
         return self._frame(rows, "block workload platform replica metric round value")
 
     def _in_order(self, trial: Trial) -> list:
-        known = self._metrics(trial.key.workload)
-        return sorted(trial.samples, key=lambda sample: (known.index(sample.metric), sample.round))
+        metrics = self._metrics(trial.key.workload)
+        return sorted(trial.samples, key=lambda sample: (metrics.index(sample.metric), sample.round))
 
     def trials(self) -> pl.DataFrame:
         rows = [_facts(trial) for trial in sorted(self._kept.trials, key=lambda trial: trial.seq)]

@@ -46,9 +46,9 @@ def file(request, tmp_path):
 
 
 def test_there_are_some_of_every_version_that_is_read():
-    wanted = {f"{kind}-{version}.tare" for kind in ("interrupted", "whole") for version in READABLE}
-    wanted |= {f"footprints-{version}.tare" for version in READABLE if version >= 3}
-    assert {file.name for file in RELEASED.glob("*.tare")} == wanted
+    expected = {f"{kind}-{version}.tare" for kind in ("interrupted", "whole") for version in READABLE}
+    expected |= {f"footprints-{version}.tare" for version in READABLE if version >= 3}
+    assert {file.name for file in RELEASED.glob("*.tare")} == expected
 
 
 @pytest.mark.thorough

@@ -337,8 +337,8 @@ def test_frames_are_those_of_a_file_to_the_type(both: tuple[Store, Store], what:
 
 def test_telemetry_and_rows_are_those_of_a_file(both: tuple[Store, Store]) -> None:
     file, store = (backend.telemetry() for backend in both)
-    for what in ("host", "cpus", "instances"):
-        assert getattr(file, what).equals(getattr(store, what))
+    for table in ("host", "cpus", "instances"):
+        assert getattr(file, table).equals(getattr(store, table))
     assert list(both[0].rows()) == list(both[1].rows())
 
 

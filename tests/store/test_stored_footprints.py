@@ -290,7 +290,7 @@ def test_what_a_released_tare_counted_is_the_same_before_and_after_the_migration
     with read_store(file) as store:
         before = list(store.footprints()), list(store.surfaces())
         kept = [(name, json.loads(data)) for name, data in store.attachments() if name in {"footprint", "surface"}]
-    documents = {name: [data for its, data in kept if its == name] for name in ("footprint", "surface")}
+    documents = {name: [data for kind, data in kept if kind == name] for name in ("footprint", "surface")}
     assert len(documents["footprint"]) > 10
     assert len(documents["surface"]) > 2
     assert [reading.model_dump(mode="json") for reading in before[0]] == documents["footprint"]
