@@ -14,13 +14,13 @@ from tare.cli.commands.app import COMMANDS, GROUPS, load
 
 def pages() -> Mapping[str, str]:
     """All pages by the names of their files."""
-    made = {"tare.1": "\n".join(_overview())}
+    texts = {"tare.1": "\n".join(_overview())}
     for name in COMMANDS:
         command = load(name)
-        for inner, each in getattr(command, "commands", {"": command}).items():
+        for inner, subcommand in getattr(command, "commands", {"": command}).items():
             words = f"{name} {inner}".strip()
-            made[f"tare-{words.replace(' ', '-')}.1"] = "\n".join(_page(words, each))
-    return made
+            texts[f"tare-{words.replace(' ', '-')}.1"] = "\n".join(_page(words, subcommand))
+    return texts
 
 
 def _overview() -> Iterator[str]:
@@ -28,7 +28,7 @@ def _overview() -> Iterator[str]:
     yield from (".SH SYNOPSIS", r".B tare", r"[\-\-version] [\-\-debug] COMMAND ...", ".SH COMMANDS")
     for title, names in GROUPS.items():
         yield f".SS {_text(title)}"
-        for name in (each for each in names if each in COMMANDS):
+        for name in (command for command in names if command in COMMANDS):
             yield from (".TP", f".BR tare\\-{_text(name)} (1)", _text(COMMANDS[name].help))
     yield from (".SH ENVIRONMENT", ".TP", ".B TARE_HOME", "where images, campaigns' work and settings are kept")
     yield from (".TP", ".B NO_COLOR", "no colours, where it is set")
@@ -38,24 +38,24 @@ def _page(words: str, command: Any) -> Iterator[str]:
     about = re.sub(r"\[/?(?:cyan|bold)?\]", "", command.help or "").replace("\b", "")
     first, _, rest = about.partition("\n")
     yield from _head(f"tare-{words.replace(' ', '-')}", first.rstrip("."))
-    given = [each for each in command.params if each.param_type_name == "argument"]
-    named = " ".join(each.name.upper() + ("..." if each.nargs != 1 else "") for each in given)
+    arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
+    named = " ".join(parameter.name.upper() + ("..." if parameter.nargs != 1 else "") for parameter in arguments)
     yield from (".SH SYNOPSIS", f".B tare {_text(words)}", f"[OPTIONS] {_text(named)}".rstrip(), ".SH DESCRIPTION")
     yield _text(first)
     for paragraph in re.split(r"\n\s*\n", rest.strip()):
         yield from (".PP", _text(" ".join(paragraph.split())))
     yield ".SH OPTIONS"
-    for each in command.params:
-        if each.name != "help":
-            names = each.opts if each.param_type_name == "option" else [each.name.upper()]
-            help_text = re.sub(r"\[/?(?:cyan|bold)?\]", "", each.help or "")
+    for parameter in command.params:
+        if parameter.name != "help":
+            names = parameter.opts if parameter.param_type_name == "option" else [parameter.name.upper()]
+            help_text = re.sub(r"\[/?(?:cyan|bold)?\]", "", parameter.help or "")
             yield from (".TP", f".B {_text(', '.join(names))}", _text(" ".join(help_text.split())) or r"\&")
     yield from (".SH SEE ALSO", ".BR tare (1)")
 
 
-def _head(name: str, what: str) -> Iterator[str]:
+def _head(name: str, summary: str) -> Iterator[str]:
     yield f'.TH "{_text(name.upper())}" "1" "" "tare {_text(__version__)}" "tare"'
-    yield from (".SH NAME", f"{_text(name)} \\- {_text(what)}")
+    yield from (".SH NAME", f"{_text(name)} \\- {_text(summary)}")
 
 
 def _text(text: str) -> str:
@@ -68,10 +68,10 @@ def main() -> None:
     """Write the pages."""
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    made = pages()
-    for name, text in made.items():
+    texts = pages()
+    for name, text in texts.items():
         (folder / name).write_text(f"{text}\n", encoding="utf-8")
-    print(f"{len(made)} pages in {folder}; `man -l {folder}/tare.1` shows one")
+    print(f"{len(texts)} pages in {folder}; `man -l {folder}/tare.1` shows one")
 
 
 if __name__ == "__main__":

@@ -20,19 +20,23 @@ from tare.workloads.base import Workload
 
 def pages() -> Mapping[str, str]:
     """All generated pages by their path below ``reference/``."""
-    known = dict(sorted(platforms.all_platforms().items()))
-    able = dict(sorted(workloads.all_workloads().items()))
+    platforms_by_name = dict(sorted(platforms.all_platforms().items()))
+    workloads_by_name = dict(sorted(workloads.all_workloads().items()))
     return {
         "commands.md": "\n".join(_commands()),
-        "platforms.md": _index("All platforms", {name: each.title for name, each in known.items()}, "platforms"),
-        "workloads.md": _index("All workloads", {name: each.title for name, each in able.items()}, "workloads"),
-        **{f"platforms/{name}.md": "\n".join(_platform(each)) for name, each in known.items()},
-        **{f"workloads/{name}.md": "\n".join(_workload(each)) for name, each in able.items()},
+        "platforms.md": _index(
+            "All platforms", {name: platform.title for name, platform in platforms_by_name.items()}, "platforms"
+        ),
+        "workloads.md": _index(
+            "All workloads", {name: workload.title for name, workload in workloads_by_name.items()}, "workloads"
+        ),
+        **{f"platforms/{name}.md": "\n".join(_platform(platform)) for name, platform in platforms_by_name.items()},
+        **{f"workloads/{name}.md": "\n".join(_workload(workload)) for name, workload in workloads_by_name.items()},
     }
 
 
 def _index(title: str, titles: Mapping[str, str], folder: str) -> str:
-    rows = [f"| [`{name}`]({folder}/{name}.md) | {_cell(what)} |" for name, what in titles.items()]
+    rows = [f"| [`{name}`]({folder}/{name}.md) | {_cell(heading)} |" for name, heading in titles.items()]
     return "\n".join([f"# {title}", "", "| name | what |", "| --- | --- |", *rows, ""])
 
 
@@ -47,22 +51,26 @@ def _commands() -> Iterator[str]:
         inner = getattr(command, "commands", None)
         if inner:
             yield f"## tare {name}\n\n{_prose(command.help or COMMANDS[name].help)}\n"
-            for word, each in inner.items():
-                yield from _command(f"tare {name} {word}", each, "###")
+            for word, subcommand in inner.items():
+                yield from _command(f"tare {name} {word}", subcommand, "###")
         else:
             yield from _command(f"tare {name}", command, "##")
 
 
 def _command(name: str, command: Any, level: str) -> Iterator[str]:
     yield f"{level} {name}\n\n{_prose(command.help or '')}\n"
-    rows = [_parameter(each) for each in command.params if each.name != "help" and not getattr(each, "hidden", False)]
+    rows = [
+        _parameter(parameter)
+        for parameter in command.params
+        if parameter.name != "help" and not getattr(parameter, "hidden", False)
+    ]
     if rows:
         yield "\n".join(["| option | default | what |", "| --- | --- | --- |", *rows, ""])
 
 
 def _parameter(parameter: Any) -> str:
     named = parameter.opts if parameter.param_type_name == "option" else [parameter.name.upper()]
-    names = ", ".join(f"`{each}`" for each in named)
+    names = ", ".join(f"`{name}`" for name in named)
     default = parameter.default
     shown = f"`{getattr(default, 'value', default)}`" if isinstance(default, int | float | str) and default else ""
     return f"| {names} | {shown} | {_cell(_plain(parameter.help or ''))} |"
@@ -128,10 +136,10 @@ def _facts(facts: Mapping[str, str]) -> str:
     return "\n".join(["| | |", "| --- | --- |", *rows])
 
 
-def _about(thing: object) -> str:
+def _about(subject: object) -> str:
     """What the module and the class say of themselves."""
-    module = inspect.getmodule(type(thing))
-    texts = [inspect.getdoc(each) for each in (module, type(thing)) if each is not None and each.__doc__]
+    module = inspect.getmodule(type(subject))
+    texts = [inspect.getdoc(source) for source in (module, type(subject)) if source is not None and source.__doc__]
     words = "\n\n".join(_escaped(text.replace("``", "`")) for text in texts if text)
     return f"\n## From its source\n\n{words}\n" if words else ""
 

@@ -19,7 +19,7 @@ WORKLOADS = ("build-pipeline", "mariadb-read-write", "memcached", "nginx", "post
 def main() -> int:
     """Build with progress on standard output."""
     try:
-        image = image_for(map(registry.get, WORKLOADS), lambda what: say(f"image: {what}"))
+        image = image_for(map(registry.get, WORKLOADS), lambda message: say(f"image: {message}"))
     except TareError as error:
         say(f"error: {error.what}\nfix: {error.fix or 'tare doctor'}", error=True)
         return 2

@@ -49,11 +49,11 @@ def wheel() -> Bom:
     needed: dict[str, Component] = {}
     waiting = [Requirement(line) for line in product.requires or ()]
     while waiting:
-        wanted = waiting.pop()
-        if wanted.name in needed or (wanted.marker and not wanted.marker.evaluate({"extra": ""})):
+        requirement = waiting.pop()
+        if requirement.name in needed or (requirement.marker and not requirement.marker.evaluate({"extra": ""})):
             continue
-        there = metadata.distribution(wanted.name)
-        needed[wanted.name] = _library("pypi", there.name.lower(), there.version)
+        there = metadata.distribution(requirement.name)
+        needed[requirement.name] = _library("pypi", there.name.lower(), there.version)
         waiting += [Requirement(line) for line in there.requires or ()]
     return bill(_product(WHEEL, product.version), needed.values())
 
@@ -61,13 +61,13 @@ def wheel() -> Bom:
 def agent() -> Bom:
     """The agent and the crates of its lock file, with the checksums there."""
     locked = tomllib.loads((HERE / "agent" / "Cargo.lock").read_text())["package"]
-    [own] = [package for package in locked if package["name"] == "tare-agent"]
+    [own_crate] = [package for package in locked if package["name"] == "tare-agent"]
     crates = [
         _library("cargo", package["name"], package["version"], sha256=package["checksum"])
         for package in locked
         if "checksum" in package
     ]
-    return bill(_product("tare-agent", own["version"]), crates)
+    return bill(_product("tare-agent", own_crate["version"]), crates)
 
 
 def image(manifest: manifests.Manifest) -> Bom:

@@ -104,7 +104,7 @@ def started() -> Iterator[None]:
 def configuration() -> dict[str, object]:
     """The daemon's configuration: the user's own, and crun and gVisor's runtimes where they are there."""
     try:
-        own: dict[str, object] = json.loads(USERS_CONFIG.read_text()) if USERS_CONFIG.exists() else {}
+        users_config: dict[str, object] = json.loads(USERS_CONFIG.read_text()) if USERS_CONFIG.exists() else {}
     except ValueError as error:
         raise HostError(f"{USERS_CONFIG} is not JSON: {error}", fix="correct it, or remove it") from error
     ours: dict[str, object] = {}
@@ -114,8 +114,8 @@ def configuration() -> dict[str, object]:
     if runsc is not None:
         ours["runsc"] = {"path": runsc}
         ours |= {f"runsc-{name}": {"path": runsc, "runtimeArgs": [flag]} for name, flag in RUNSC_FLAGS.items()}
-    runtimes = own.get("runtimes")
-    return {**own, "runtimes": {**(runtimes if isinstance(runtimes, dict) else {}), **ours}}
+    runtimes = users_config.get("runtimes")
+    return {**users_config, "runtimes": {**(runtimes if isinstance(runtimes, dict) else {}), **ours}}
 
 
 def group() -> list[Path]:
