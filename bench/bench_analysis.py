@@ -71,9 +71,9 @@ def _measure(
     step: Callable[[Path], str], path: Path, results: multiprocessing.SimpleQueue[tuple[float, float, str]]
 ) -> None:
     began = time.perf_counter()
-    what = step(path)
+    summary = step(path)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    results.put((time.perf_counter() - began, peak, what))
+    results.put((time.perf_counter() - began, peak, summary))
 
 
 def main() -> None:
@@ -87,8 +87,8 @@ def main() -> None:
             process.join()
             if process.exitcode:
                 sys.exit(f"{step.__name__} failed")
-            seconds, peak, what = results.get()
-            print(f"{step.__name__:<12} {seconds:6.2f} s  {peak:6.0f} MiB peak  {what}")
+            seconds, peak, summary = results.get()
+            print(f"{step.__name__:<12} {seconds:6.2f} s  {peak:6.0f} MiB peak  {summary}")
 
 
 if __name__ == "__main__":

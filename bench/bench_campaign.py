@@ -59,9 +59,9 @@ def main() -> None:
     print(f"{count} trials in {BLOCKS} blocks, {failed} of them failed or unsupported\n")
     print("| what | wall | share | harness's CPU, of a core |")
     print("| --- | --- | --- | --- |")
-    for what, (wall, cpu) in sorted(watch.spans.items(), key=lambda item: -item[1][0]):
-        print(f"| {what} | {wall:.2f} s | {wall / total:.1%} | {cpu / wall if wall else 0:.2%} |")
-    outside = total - sum(watch.spans[what][0] for what in ("workloads", "starts") if what in watch.spans)
+    for kind, (wall, cpu) in sorted(watch.spans.items(), key=lambda item: -item[1][0]):
+        print(f"| {kind} | {wall:.2f} s | {wall / total:.1%} | {cpu / wall if wall else 0:.2%} |")
+    outside = total - sum(watch.spans[kind][0] for kind in ("workloads", "starts") if kind in watch.spans)
     print(f"| **outside workloads and starts** | {outside:.2f} s | {outside / total:.1%} | |")
 
 

@@ -56,9 +56,9 @@ def main() -> None:
             with neighbours:
                 campaigns = [campaign(workloads, design, seconds, seed) for seed in range(times)]
             for workload in workloads:
-                seen = [result for results in campaigns for result in results if result.workload == workload]
-                errors[noise, design] += [abs(result.noise_floor.interval.point) for result in seen]
-                print(row(noise, design, workload, seen), flush=True)
+                of_workload = [result for results in campaigns for result in results if result.workload == workload]
+                errors[noise, design] += [abs(result.noise_floor.interval.point) for result in of_workload]
+                print(row(noise, design, workload, of_workload), flush=True)
     print("\n| load | A/A error, root of mean squares: sequential | blocks and slices | times better |")
     print("| --- | --- | --- | --- |")
     for noise in ("quiet", "loaded"):
@@ -92,10 +92,10 @@ def row(noise: str, design: Design, workload: str, seen: list[MetricResult]) -> 
     return f"| {' | '.join(cells)} |"
 
 
-def _width(seen: list[MetricResult], name: str) -> str:
+def _width(results: list[MetricResult], name: str) -> str:
     widths = [
         platform.overhead.half_width
-        for result in seen
+        for result in results
         for platform in result.platforms
         if platform.platform == name and platform.overhead is not None
     ]

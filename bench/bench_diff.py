@@ -48,10 +48,10 @@ def main() -> None:
     print(f"| try | 3 % more work | changes | nothing changed | changes | load |\n|{' --- |' * 6}", flush=True)
     ends: list[tuple[int, int]] = []
     for number in range(tries):
-        (again, still), (slower, more) = (told(folder, number, arm) for arm in ARMS[1:])
+        (again, unchanged), (slower, changed) = (told(folder, number, arm) for arm in ARMS[1:])
         loads = os.getloadavg()
         ends.append((slower, again))
-        cells = [str(number + 1), OUTCOMES[slower], more, OUTCOMES[again], still, f"{loads[1]:.1f}"]
+        cells = [str(number + 1), OUTCOMES[slower], changed, OUTCOMES[again], unchanged, f"{loads[1]:.1f}"]
         print(f"| {' | '.join(cells)} |", flush=True)
     detected, alarms = sum(slower == 1 for slower, _ in ends), sum(again == 1 for _, again in ends)
     print(
@@ -63,7 +63,7 @@ def told(folder: Path, number: int, arm: str) -> tuple[int, str]:
     """What `tare diff` ends with between a try's first campaign and another one, with as many blocks as it asks for."""
     blocks = BLOCKS
     while True:
-        old, new = (campaign(folder, number, each, blocks) for each in (ARMS[0], arm))
+        old, new = (campaign(folder, number, name, blocks) for name in (ARMS[0], arm))
         code, changes, needed = compared(old, new)
         if OUTCOMES[code] != "cannot tell" or needed is None or blocks == MAX_BLOCKS:
             return code, f"{changes}, {blocks} blocks"
@@ -102,11 +102,15 @@ def compared(old: Path, new: Path) -> tuple[int, str, int | None]:
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.returncode not in OUTCOMES:
         sys.exit(done.stderr)
-    own = [each for each in json.loads(done.stdout)["changes"] if each["platform"] == PLATFORM]
-    changes = {each["metric"]: each["interval"] for each in own if each["interval"] is not None}
+    of_platform = [change for change in json.loads(done.stdout)["changes"] if change["platform"] == PLATFORM]
+    changes = {change["metric"]: change["interval"] for change in of_platform if change["interval"] is not None}
     form = "{point:+.2%} ({low:+.2%} to {high:+.2%})"
     text = "; ".join(f"{metric} {form.format(**changes[metric])}" for metric in sorted(changes))
-    return done.returncode, text, max((each["blocks"] for each in own if each["blocks"] is not None), default=None)
+    return (
+        done.returncode,
+        text,
+        max((change["blocks"] for change in of_platform if change["blocks"] is not None), default=None),
+    )
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ def measure(trials: int, folder: Path) -> dict[str, float]:
             took["look"].append(seconds(lambda: look(interim)))
             took["progress line"].append(seconds(lambda: draw(interim)))
         took["whole"] = [seconds(lambda: whole(store, blocks)) for _ in range(3)]
-    return {what: 1e3 * statistics.median(times) for what, times in took.items()}
+    return {step: 1e3 * statistics.median(times) for step, times in took.items()}
 
 
 def main() -> None:
@@ -81,8 +81,8 @@ def main() -> None:
         figures = [measure(trials, Path(folder)) for trials in counts]
     print("| between two blocks, ms | " + " | ".join(f"{trials:,} trials" for trials in counts) + " |")
     print("| --- " * (1 + len(counts)) + "|")
-    for what in figures[0]:
-        print(f"| {what} | " + " | ".join(f"{each[what]:.1f}" for each in figures) + " |")
+    for step in figures[0]:
+        print(f"| {step} | " + " | ".join(f"{medians[step]:.1f}" for medians in figures) + " |")
 
 
 if __name__ == "__main__":

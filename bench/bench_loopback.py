@@ -73,7 +73,7 @@ def main() -> None:
         for kind in range(2):
             for size in SIZES:
                 print(
-                    row(("UDP", "TCP")[kind], size, {name: both[kind] for name, both in pairs.items()}, rounds),
+                    row(("UDP", "TCP")[kind], size, {name: by_kind[kind] for name, by_kind in pairs.items()}, rounds),
                     flush=True,
                 )
 

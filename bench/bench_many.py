@@ -141,8 +141,8 @@ def _chosen(logs: dict[str, list[list[float]]], left_s: float) -> tuple[str, ...
     missing = {}
     for name, load in LOADS.items():
         intervals = [t_interval(np.array(row), 0.95) for row in logs[name]]
-        known = Known(tuple(Row(interval.point, interval.half_width, len(logs[name][0])) for interval in intervals))
-        missing[name] = known.missing(load.margin / 2, load.margin)
+        so_far = Known(tuple(Row(interval.point, interval.half_width, len(logs[name][0])) for interval in intervals))
+        missing[name] = so_far.missing(load.margin / 2, load.margin)
     return still_wanted(missing, _seconds(), left_s)
 
 
@@ -234,8 +234,8 @@ def pairs() -> None:
             values = rng.normal(0, 1, (n_blocks, 1)) + rng.normal(0, 1, (n_blocks, 4))
             holes = values.copy()
             holes[0, 1] = np.nan
-            whole, cut, both = (_half(table) for table in (values, holes[1:], holes))
-            widths.append((cut / whole, both / whole))
+            whole, cut, with_holes = (_half(table) for table in (values, holes[1:], holes))
+            widths.append((cut / whole, with_holes / whole))
             wrong += any(pair.p <= 0.05 for pair in all_pairs(holes, ["native", "docker", "gvisor", "qemu"]).pairs)
         before, after = np.median(widths, axis=0)
         print(f"  {n_blocks:>2} blocks: before +{before - 1:.0%}, after +{after - 1:.0%}; wrong {wrong / 300:.1%}")

@@ -42,17 +42,17 @@ def main() -> None:
     times = int(sys.argv[2]) if len(sys.argv) > 2 else TIMES
     loaded = len(sys.argv) > 3 and sys.argv[3] == "loaded"
     names = sys.argv[4:] or list(BEFORE)
-    seen: dict[tuple[str, str, str], list[Trust]] = defaultdict(list)
+    measurements: dict[tuple[str, str, str], list[Trust]] = defaultdict(list)
     with load.busy(NEIGHBOURS) if loaded else contextlib.nullcontext():
         for _ in range(times):
             for name in names:
                 for when, params in (("before", BEFORE[name]), ("now", {})):
                     for measurement in measured(name, params, blocks):
-                        seen[name, measurement.metric, when].append(measurement)
+                        measurements[name, measurement.metric, when].append(measurement)
     print("| workload | metric | blocks a minute and pair: before, now | half-width a minute and pair: before, now |")
     print("| --- | --- | --- | --- |")
-    for name, metric, _ in [key for key in seen if key[2] == "now"]:
-        counts, widths = zip(*(a_minute(seen[name, metric, when]) for when in ("before", "now")), strict=True)
+    for name, metric, _ in [key for key in measurements if key[2] == "now"]:
+        counts, widths = zip(*(a_minute(measurements[name, metric, when]) for when in ("before", "now")), strict=True)
         print(f"| {name} | {metric} | {counts[0]:.0f}, {counts[1]:.0f} | ±{widths[0]:.2%}, ±{widths[1]:.2%} |")
 
 

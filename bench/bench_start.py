@@ -82,19 +82,19 @@ def row(launcher, name) -> str:
     try:
         for turn in range(1 + (MACHINE_TIMES if name == "qemu-tcg" else TIMES)):
             # Whichever comes second finds warm caches: so each is second in every other turn.
-            both = [
+            measures = [
                 lambda: raws.append(raw_ms(launcher, name)),
                 lambda: ours.append(started(launcher, platform, wholes)),
             ]
-            for measure in both[:: 1 if turn % 2 else -1]:
+            for measure in measures[:: 1 if turn % 2 else -1]:
                 measure()
         for figures in (raws, ours, wholes):
             del figures[0]  # the first warms the caches
     finally:
         platform.close()
     raw, our, whole = map(statistics.median, (raws, ours, wholes))
-    more = f"{(our / raw - 1) * 100:+.1f} %" if name == "qemu-tcg" else f"{our - raw:+.1f} ms"
-    return f"| {name} | {raw:.1f} ms | {our:.1f} ms | {more} | {GOALS.get(name, '10 ms')} | {whole:.1f} ms |"
+    difference = f"{(our / raw - 1) * 100:+.1f} %" if name == "qemu-tcg" else f"{our - raw:+.1f} ms"
+    return f"| {name} | {raw:.1f} ms | {our:.1f} ms | {difference} | {GOALS.get(name, '10 ms')} | {whole:.1f} ms |"
 
 
 def started(launcher, platform, wholes) -> float:
@@ -258,8 +258,10 @@ def users_initramfs(made, typed, endpoint, network) -> Path:
     place = made.kernel.parent.parent
     files = {file.stem: file for file in (place / "lib" / "modules" / made.release).rglob("*.ko")}
     named = [name for name in guest.MODULES["virtio"] if typed.port or name != "virtio_console"]
-    more = NETWORK.format(address=f"{endpoint.address}/{network.prefix}", gateway=network.host) if typed.network else ""
-    init = USERS_INIT.format(more=more + (VOLUME if typed.volume else "")).encode()
+    network_lines = (
+        NETWORK.format(address=f"{endpoint.address}/{network.prefix}", gateway=network.host) if typed.network else ""
+    )
+    init = USERS_INIT.format(more=network_lines + (VOLUME if typed.volume else "")).encode()
     packed = Path(tempfile.gettempdir(), f"tare-bench-initramfs-{os.getpid()}")
     packed.write_bytes(guest.pack(init, guest.busybox_path(), [files[name] for name in named if name in files]))
     return packed
@@ -267,16 +269,16 @@ def users_initramfs(made, typed, endpoint, network) -> Path:
 
 def typed_argv(spec, cleanup, after, typed) -> list[str]:
     """QEMU's command line of a machine that is typed."""
-    made = guest.ensure()
+    guest_files = guest.ensure()
     endpoint, tap = spec.network.new_tap(cleanup, spec.id)
-    initramfs = users_initramfs(made, typed, endpoint, spec.network)
+    initramfs = users_initramfs(guest_files, typed, endpoint, spec.network)
     after.callback(initramfs.unlink)
     cache = f"cache=none,aio={disks.engine()}"
     disk = f"file={disks.overlay(vm.root_disk(spec.image), spec.space.folder)},if=virtio,{cache}"
     nic = f"tap,ifname={tap},script=no,downscript=no,model=virtio-net-pci,mac={endpoint.mac}"
     words = "console=ttyS0 quiet panic=-1"
     argv = ["qemu-system-x86_64", "-M", "q35", "-m", f"{DEFAULT_MEMORY >> 20}M", "-smp", str(len(default_cpus()))]
-    argv += ["-no-reboot", "-drive", disk, "-nic", nic, "-kernel", str(made.kernel), "-initrd", str(initramfs)]
+    argv += ["-no-reboot", "-drive", disk, "-nic", nic, "-kernel", str(guest_files.kernel), "-initrd", str(initramfs)]
     if typed.bare:
         argv += [*vm.accelerator("tcg"), "-nodefaults", "-display", "none", "-serial", "stdio"]
         words = " ".join([words, *vm.clock_words("tcg")])
@@ -349,8 +351,8 @@ def machine_parts(launcher) -> None:
             with CleanupStack(launcher.journal) as cleanup, contextlib.ExitStack() as after:
                 label = f"{launcher.campaign}raw{secrets.token_hex(1)}"[:11]
                 space = roots.new_workspace(cleanup, launcher.work / label)
-                given = (launcher.image, launcher.resources, Group("none"), space, launcher.network)
-                spec = LaunchSpec(label, *given, 20099)
+                common = (launcher.image, launcher.resources, Group("none"), space, launcher.network)
+                spec = LaunchSpec(label, *common, 20099)
                 walls.setdefault(name, []).append(qemu_machine(spec, cleanup, after, typed))
                 cpus.setdefault(name, []).append(RAW_CPU[-1])
         walls.setdefault("tare", []).append(machine_ms(launcher, platform))

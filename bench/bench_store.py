@@ -34,20 +34,20 @@ NAMES, OTHERS, FOOTPRINTS = 20_000, 2_000, 100
 
 
 def main() -> None:
-    given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    given.add_argument("--against", type=Path, default=None, metavar="FOLDER")
-    given.add_argument("--rounds", type=int, default=5)
-    given.add_argument("--only", default="", metavar="TEXT", help="steps with this in their names")
-    given.add_argument("--step", nargs=2, metavar=("STEP", "FILE"), help=argparse.SUPPRESS)
-    asked = given.parse_args()
-    if asked.step is not None:
-        print(json.dumps(_timed(asked.step[0], Path(asked.step[1]))))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--against", type=Path, default=None, metavar="FOLDER")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", default="", metavar="TEXT", help="steps with this in their names")
+    parser.add_argument("--step", nargs=2, metavar=("STEP", "FILE"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.step is not None:
+        print(json.dumps(_timed(options.step[0], Path(options.step[1]))))
         return
-    sources = {"before": asked.against, "now": HERE} if asked.against is not None else {"now": HERE}
-    steps = [step for step in STEPS if asked.only in step]
+    sources = {"before": options.against, "now": HERE} if options.against is not None else {"now": HERE}
+    steps = [step for step in STEPS if options.only in step]
     took: dict[str, dict[str, list[list[float]]]] = {step: {name: [] for name in sources} for step in steps}
     sizes: dict[str, dict[str, int]] = {}
-    for _ in range(asked.rounds):
+    for _ in range(options.rounds):
         with tempfile.TemporaryDirectory() as folder:
             for step in steps:
                 for name, checkout in sources.items():

@@ -40,9 +40,9 @@ def main() -> None:
         for interval_s in (INTERVAL_S, 0.1):
             sampler = Sampler(resources.cpus, interval_s)
             share = _harness(sampler.sampling(lambda: tuple(alive)))
-            each = sampler.cpu_ns / sampler.readings / 1e6
+            cost = sampler.cpu_ns / sampler.readings / 1e6
             print(
-                f"| {1 / interval_s:.0f} Hz, {INSTANCES} instances | {sampler.readings} | {each:.2f} ms | {share:.3%} |"
+                f"| {1 / interval_s:.0f} Hz, {INSTANCES} instances | {sampler.readings} | {cost:.2f} ms | {share:.3%} |"
             )
 
 

@@ -78,10 +78,10 @@ def rows(job, running, rounds) -> list[str]:
     for name, ns in took.items():
         line = f"| {job.workload.name} | {name} | {statistics.median(ns):.1f} ns |"
         if name != OFF:
-            more = interval([with_it - off for with_it, off in zip(ns, took[OFF], strict=True)])
+            cost = interval([with_it - off for with_it, off in zip(ns, took[OFF], strict=True)])
             logs = interval([math.log(with_it / off) for with_it, off in zip(ns, took[OFF], strict=True)])
             point, low, high = (math.exp(value) for value in logs)
-            line += f" {more[0]:+.1f} ns ({more[1]:+.1f} to {more[2]:+.1f}) | {point:.3f} ({low:.3f} to {high:.3f}) |"
+            line += f" {cost[0]:+.1f} ns ({cost[1]:+.1f} to {cost[2]:+.1f}) | {point:.3f} ({low:.3f} to {high:.3f}) |"
         else:
             line += " | |"
         lines.append(line)

@@ -41,9 +41,9 @@ def before(question: Question, grid: Grid) -> Kind:
 
 def after(question: Question, grid: Grid, trials: Trials | None = None) -> Kind:
     """The rule that ships."""
-    seen = evidence(grid, 2, [0, 1], Design.BLOCKS, trials)
-    assert seen.logs is not None
-    return decide(question, seen.logs, seen.totals, seen.hidden)
+    comparison = evidence(grid, 2, [0, 1], Design.BLOCKS, trials)
+    assert comparison.logs is not None
+    return decide(question, comparison.logs, comparison.totals, comparison.hidden)
 
 
 def percents(kinds: Counter[Kind], *chosen: Kind) -> str:
@@ -71,10 +71,10 @@ def stalling() -> None:
             slow = rng.random((len(ARMS), 12, rounds)) < share
             slow[:2] &= bool(everybody)
             grid = grid_of(np.exp(noise(rng, 12, rounds) + np.where(slow, np.log(0.5), 0.0)))
-            seen = evidence(grid, 2, [0, 1], Design.BLOCKS)
+            comparison = evidence(grid, 2, [0, 1], Design.BLOCKS)
             old[before(question, grid)] += 1
             new[after(question, grid)] += 1
-            stalled += stalls(grid, 2, [0, 1], question, seen) is not None
+            stalled += stalls(grid, 2, [0, 1], question, comparison) is not None
             lost.append(-float(np.expm1(total_ratios(grid, 2, [0, 1]).logs.mean())))
             typical.append(-float(np.expm1(block_ratios(grid, 2, [0, 1]).logs.mean())))
         print(
@@ -116,8 +116,8 @@ def rare() -> None:
             for _ in range(CAMPAIGNS // 4):
                 logs = noise(rng, blocks, rounds)
                 if slow != "nothing":
-                    share, each = (0.025, rounds) if slow.endswith("rounds") else (0.15, 1)
-                    logs[2] += np.where(rng.random((blocks, each)) < share, np.log(0.5), 0.0)
+                    share, draws = (0.025, rounds) if slow.endswith("rounds") else (0.15, 1)
+                    logs[2] += np.where(rng.random((blocks, draws)) < share, np.log(0.5), 0.0)
                 old[before(sliced, grid_of(np.exp(logs)))] += 1
                 new[after(sliced, grid_of(np.exp(logs)))] += 1
             print(
@@ -216,11 +216,14 @@ def silent() -> None:
             held = np.zeros(2)
             for _ in range(2 * CAMPAIGNS if blocks < 10 else CAMPAIGNS // 2):
                 grid = grid_of(np.exp(world(rng, blocks, rounds)))
-                seen = evidence(grid, 2, [0, 1], Design.BLOCKS)
-                assert seen.logs is not None
+                comparison = evidence(grid, 2, [0, 1], Design.BLOCKS)
+                assert comparison.logs is not None
                 old[before(question, grid)] += 1
-                new[decide(question, seen.logs, seen.totals, seen.hidden)] += 1
-                held += [look.wide.low <= 0 <= look.wide.high for look in (seen.logs, seen.totals or seen.logs)]
+                new[decide(question, comparison.logs, comparison.totals, comparison.hidden)] += 1
+                held += [
+                    look.wide.low <= 0 <= look.wide.high
+                    for look in (comparison.logs, comparison.totals or comparison.logs)
+                ]
             typical, totals = 100 * held / new.total()
             print(
                 f"| {name} | {rounds} | {blocks} | {percents(old, *ALARMS)} | {percents(new, *ALARMS)} | {typical:.1f} "

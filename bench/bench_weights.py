@@ -120,8 +120,8 @@ def real(file: Path) -> Iterator[list[Floats]]:
         logs = np.log(grid.values)
         for first in range(0, len(grid.arms) - 2, 3):
             differences = [logs[first, at] - logs[first + 1 : first + 3, at] for at in range(grid.blocks.size)]
-            known = [block[:, ~np.isnan(block).any(axis=0)] for block in differences]
-            whole = [block for block in known if block.shape[1] >= 4]
+            complete = [block[:, ~np.isnan(block).any(axis=0)] for block in differences]
+            whole = [block for block in complete if block.shape[1] >= 4]
             for begin in range(0, len(whole) - BLOCKS + 1, BLOCKS):
                 yield whole[begin : begin + BLOCKS]
 

@@ -34,7 +34,7 @@ def main() -> None:
     if len(sys.argv) != 2:
         raise UsageError("one reading is needed", fix="bench/lcov_beside.py OUT/readings/00000.tar.gz")
     packed = Path(sys.argv[1]).read_bytes()
-    counting = kernel.ensure("lines", lambda what: print(what, file=sys.stderr))
+    counting = kernel.ensure("lines", lambda message: print(message, file=sys.stderr))
     assert counting is not None, "that flavour has a kernel of its own"
     ours, our_s = _ours(packed, counting)
     with tempfile.TemporaryDirectory() as folder:
