@@ -49,24 +49,28 @@ def measured(workload="call-getpid"):
 
 
 def test_the_rank_correlation_is_spearmans_and_the_swapped_pair_is_seen():
-    known = agreement(footprints(), measured())
-    assert known.ranks == {"call-getpid": pytest.approx(0.9)}  # two of five ranks are swapped: 1 - 6 * 2 / 120
-    assert known.together == pytest.approx(0.9)
-    assert [point.platform for point in known.outliers] == ["gvisor-ptrace"]
-    text = "\n".join(lines(known))
+    ranking = agreement(footprints(), measured())
+    assert ranking.ranks == {"call-getpid": pytest.approx(0.9)}  # two of five ranks are swapped: 1 - 6 * 2 / 120
+    assert ranking.together == pytest.approx(0.9)
+    assert [point.platform for point in ranking.outliers] == ["gvisor-ptrace"]
+    text = "\n".join(lines(ranking))
     assert "call-getpid: rank correlation 0.90 over 5 platforms" in text
     assert "call-getpid on gvisor-ptrace: 28,000 instructions in 22,400 ns, 1.2 a nanosecond where 2 is usual" in text
 
 
 def test_of_a_real_host_counts_rank_what_they_tell_apart_as_times_do():
-    counted = [unit(platform, count, name) for name, known in REAL.items() for platform, (count, _) in known.items()]
-    times = {(platform, name): ns for name, known in REAL.items() for platform, (_, ns) in known.items()}
-    known = agreement(counted, times)
-    assert {name: round(rank, 2) for name, rank in known.ranks.items()} == {
+    counted = [
+        unit(platform, count, name)
+        for name, by_platform in REAL.items()
+        for platform, (count, _) in by_platform.items()
+    ]
+    times = {(platform, name): ns for name, by_platform in REAL.items() for platform, (_, ns) in by_platform.items()}
+    ranking = agreement(counted, times)
+    assert {name: round(rank, 2) for name, rank in ranking.ranks.items()} == {
         "call-getpid": 0.79, "call-open": 0.38, "proc-fork": 0.57,
     }  # fmt: skip
-    assert round(known.together, 2) == 0.96
-    assert known.outliers == ()
+    assert round(ranking.together, 2) == 0.96
+    assert ranking.outliers == ()
 
 
 def test_two_platforms_have_no_ranks_and_equal_figures_no_correlation():
@@ -80,12 +84,12 @@ def test_two_platforms_have_no_ranks_and_equal_figures_no_correlation():
 def test_a_report_of_both_files_prints_it_and_of_one_file_nothing(tmp_path):
     times = fake_campaign.write(tmp_path / "times.tare", fake_campaign.Shape(blocks=3))
     with read_store(times) as store:
-        known = costs(store)
-    workload = next(workload for _, workload in known)
-    slow, quick = (known[platform, workload] for platform in ("gvisor-ptrace", "native"))
+        mean_costs = costs(store)
+    workload = next(workload for _, workload in mean_costs)
+    slow, quick = (mean_costs[platform, workload] for platform in ("gvisor-ptrace", "native"))
     assert 3.0 < slow / quick < 3.6
     counts = fake_footprints.write(tmp_path / "counts.tare", footprints(workload))
-    both = CliRunner().invoke(app, ["report", str(counts), str(times)])
-    assert both.exit_code == 0, both.output
-    assert f"{workload}: rank correlation" in both.output
+    done = CliRunner().invoke(app, ["report", str(counts), str(times)])
+    assert done.exit_code == 0, done.output
+    assert f"{workload}: rank correlation" in done.output
     assert "rank correlation" not in CliRunner().invoke(app, ["report", str(times)]).output

@@ -40,7 +40,7 @@ def of_workload(
     record: CampaignRecord, samples: pl.DataFrame, trials: pl.DataFrame, workload: str = "prime-slices"
 ) -> list[MetricResult]:
     """The results of one workload: those of the others are not looked at."""
-    named = [each for each in record.workloads if each.name == workload]
+    named = [workload_record for workload_record in record.workloads if workload_record.name == workload]
     return analyse(record.model_copy(update={"workloads": named}), samples, trials)
 
 

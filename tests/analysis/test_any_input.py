@@ -50,8 +50,8 @@ def figures(value: Any) -> Iterable[float]:
         if hasattr(value, "p"):
             assert 0 <= value.p <= 1
     else:
-        for each in value:
-            yield from figures(each)
+        for element in value:
+            yield from figures(element)
 
 
 def answered(ask: Callable[[], Any]) -> None:

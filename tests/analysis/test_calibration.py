@@ -21,8 +21,8 @@ def _campaign(arms, ratios, *, blocks, rounds=4, noise=0.004, block_noise=0.003,
     shape = fake_campaign.Shape(workloads=("prime-slices",))
     record = fake_campaign.record(shape).model_copy(update={"arms": arms})
     common = rng.normal(0, 0.1, (blocks, 1, 1)) + rng.normal(0, 0.05, (blocks, 1, rounds))
-    own = rng.normal(0, block_noise, (blocks, len(arms), 1)) + rng.normal(0, noise, (blocks, len(arms), rounds))
-    values = 1000 * np.exp(common + own + np.log(ratios)[None, :, None])
+    of_arms = rng.normal(0, block_noise, (blocks, len(arms), 1)) + rng.normal(0, noise, (blocks, len(arms), rounds))
+    values = 1000 * np.exp(common + of_arms + np.log(ratios)[None, :, None])
     at = [axis.ravel() for axis in np.indices(values.shape)]
     frame = pl.DataFrame(
         {

@@ -31,8 +31,8 @@ def _flagged(busy, *, threads=None, harness=(0,)):
     workload = WORKLOAD.model_copy(update={"params": {} if threads is None else {"threads": threads}})
     results = [_result("rate", busy), _result(CPU_COST, busy), _result(CLIENT_BUSY, busy)]
     rate, *others = flag_client(record, workload, results)
-    assert not [each for result in others for each in result.platforms if each.notes]
-    notes = {each.platform: each.notes for each in rate.platforms if each.notes}
+    assert not [platform for result in others for platform in result.platforms if platform.notes]
+    notes = {platform.platform: platform.notes for platform in rate.platforms if platform.notes}
     limited = {name: findings[0] for name, findings in notes.items() if findings[0].kind is FindingKind.CLIENT_LIMITED}
     assert {findings[0].kind for findings in notes.values()} <= {FindingKind.CLIENT_LIMITED, FindingKind.CLIENT_NEAR}
     return {name: dict(finding.numbers) for name, finding in limited.items()}
@@ -47,7 +47,7 @@ def test_what_the_client_could_make_is_said_where_a_platform_comes_near_to_it():
     busy = {"native": 74.0, "docker": 76.0, "runc": 95.0}
     cost = _result(CLIENT_COST, dict.fromkeys(busy, 50_000.0))
     rate, *_ = flag_client(RECORD, WORKLOAD, [_result("rate", busy), cost, _result(CLIENT_BUSY, busy)])
-    notes = {each.platform: each.notes for each in rate.platforms}
+    notes = {platform.platform: platform.notes for platform in rate.platforms}
     assert notes["native"] == ()
     unit = f"{WORKLOAD.work_unit}s/s"
     assert sentence(notes["docker"][0], None) == (
@@ -78,7 +78,7 @@ def test_the_words_say_whose_limit_it_was():
     [result] = flag_client(RECORD, WORKLOAD, [_result("rate", {"native": 1.0})])
     assert result.platforms[0].notes == ()  # without the client's figure nothing is said
     results = flag_client(RECORD, WORKLOAD, [_result("rate", {}), _result(CLIENT_BUSY, {})])
-    assert [replace(each) for each in results] == results
+    assert [replace(metric_result) for metric_result in results] == results
     busy = {"native": 97.0, "docker": 40.0}
     rate, _ = flag_client(RECORD, WORKLOAD, [_result("rate", busy), _result(CLIENT_BUSY, busy)])
     texts = [sentence(note, None) for platform in rate.platforms for note in platform.notes]

@@ -103,12 +103,12 @@ def test_the_campaigns_own_client_is_nobody_else_on_the_other_thread(tmp_path: P
 def test_slices_are_judged_by_the_cpu_that_they_are_on_and_runs_by_all_of_the_instances(tmp_path: Path) -> None:
     """Between the measured CPUs of an instance a neighbour's share is halved; on the probes' CPU it is whole."""
     record, _, trials, telemetry = frames(tmp_path, Disturbance("foreign-cpu", AT, AT + 1, 0.09))
-    both = record.resources.model_copy(update={"cpus": [0, 1], "probe_cpu": 1})
-    wider = record.model_copy(update={"resources": both})
+    resources = record.resources.model_copy(update={"cpus": [0, 1], "probe_cpu": 1})
+    wider = record.model_copy(update={"resources": resources})
     assert [row[:5] for row in contamination.of_campaign(wider, trials, telemetry).iter_rows()] == [
         (*HIT, "foreign-cpu")
     ]
-    before = wider.model_copy(update={"resources": both.model_copy(update={"probe_cpu": None})})
+    before = wider.model_copy(update={"resources": resources.model_copy(update={"probe_cpu": None})})
     assert contamination.of_campaign(before, trials, telemetry).is_empty()  # a file of an older tare: on any of them
     apart = wider.model_copy(update={"design": Design.DUET})
     assert contamination.of_campaign(apart, trials, telemetry).is_empty()  # each arm is on a CPU of its own
@@ -119,8 +119,8 @@ def test_slices_are_judged_by_the_cpu_that_they_are_on_and_runs_by_all_of_the_in
 def test_a_quota_that_the_campaign_gave_disturbs_nobody_when_it_is_used_up(tmp_path: Path) -> None:
     record, _, trials, telemetry = frames(tmp_path, Disturbance("throttled", AT, AT + 1, 6.0, Arm("runc")))
     assert [row[4] for row in contamination.of_campaign(record, trials, telemetry).iter_rows()] == ["throttled"]
-    given = record.resources.model_copy(update={"cpu_quota": 0.5})
-    limited = record.model_copy(update={"resources": given})
+    resources = record.resources.model_copy(update={"cpu_quota": 0.5})
+    limited = record.model_copy(update={"resources": resources})
     assert contamination.of_campaign(limited, trials, telemetry).is_empty()
 
 
@@ -149,8 +149,8 @@ def test_a_throttled_instance_marks_its_own_trials_only(tmp_path: Path) -> None:
 
 
 def test_several_reasons_at_once(tmp_path: Path) -> None:
-    both = Disturbance("foreign-cpu", AT, AT + 1, 0.3), Disturbance("memory-pressure", AT, AT + 1, 0.1)
-    assert set(marked(tmp_path, *both)[HIT]) == {"foreign-cpu", "memory-pressure"}
+    disturbances = Disturbance("foreign-cpu", AT, AT + 1, 0.3), Disturbance("memory-pressure", AT, AT + 1, 0.1)
+    assert set(marked(tmp_path, *disturbances)[HIT]) == {"foreign-cpu", "memory-pressure"}
 
 
 def test_what_a_trial_itself_read_of_steal_counts_and_else_its_window(tmp_path: Path) -> None:
@@ -203,8 +203,8 @@ def test_foreign_time_on_a_host_that_does_not_count_by_cpu_is_all_that_is_not_ta
         (30_000_000 * pl.col("tick")).alias("daemons_ns"),
         (20_000_000 * pl.col("tick")).alias("kernel_ns"),
     )
-    known = contamination.windows(replace(telemetry, host=ours), CPUS)
-    assert known.filter(pl.col("tick").is_in(during["tick"].to_list()))["foreign-cpu"].max() == pytest.approx(
+    quiet = contamination.windows(replace(telemetry, host=ours), CPUS)
+    assert quiet.filter(pl.col("tick").is_in(during["tick"].to_list()))["foreign-cpu"].max() == pytest.approx(
         0, abs=0.01
     )
 

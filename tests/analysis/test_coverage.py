@@ -95,9 +95,9 @@ def test_noise_much_wider_than_the_margin_gives_one_false_alarm_in_a_hundred_at_
     for _ in range(campaigns):
         logs = rng.normal(0, 0.1, (3, 10, 1))
         grid = Grid(ARMS, np.arange(10), np.exp(logs), nothing, nothing + 10)
-        seen = evidence(grid, 2, [0, 1], Design.BLOCKS).logs
-        assert seen is not None
-        alarms += decide(question, seen) in {Kind.SLOWER, Kind.FASTER}
+        intervals = evidence(grid, 2, [0, 1], Design.BLOCKS).logs
+        assert intervals is not None
+        alarms += decide(question, intervals) in {Kind.SLOWER, Kind.FASTER}
     assert 0 < alarms / campaigns <= 0.015
 
 
@@ -164,8 +164,8 @@ def test_without_adjustment_it_would_be_one_in_six() -> None:
     alarms = 0
     for _ in range(500):
         values = Platforms(10).draw(rng)
-        each = [t_interval(values[:, i] - values[:, j], 0.95) for i in range(4) for j in range(i)]
-        alarms += any(interval.low > 0 or interval.high < 0 for interval in each)
+        intervals = [t_interval(values[:, i] - values[:, j], 0.95) for i in range(4) for j in range(i)]
+        alarms += any(interval.low > 0 or interval.high < 0 for interval in intervals)
     assert alarms / 500 > 0.15
 
 

@@ -65,7 +65,7 @@ def _curve(rates_of, levels=(1, 10, 100)):
     placed = [
         LevelRecord(curve="sweep", at=at, unit="users", rate="rate", latency="cpu-cost", limit=5.0) for at in levels
     ]
-    workloads = [workload.model_copy(update={"name": f"sweep-{each.at:g}", "level": each}) for each in placed]
+    workloads = [workload.model_copy(update={"name": f"sweep-{level.at:g}", "level": level}) for level in placed]
     record = base.model_copy(update={"workloads": workloads})
     rows = [
         (block, f"sweep-{load}", platform, replica, metric, 0, value)
@@ -82,7 +82,9 @@ def _curve(rates_of, levels=(1, 10, 100)):
 def test_a_campaign_has_the_curve_of_each_platform_with_its_bands():
     [curve] = _curve({"native": [10.0, 90.0, 100.0], "docker": [5.0, 40.0]})
     assert (curve.name, curve.unit, curve.rate, curve.rate_unit) == ("sweep", "users", "rate", "events/s")
-    native, docker = (next(each for each in curve.platforms if each.platform == name) for name in ("native", "docker"))
+    native, docker = (
+        next(platform for platform in curve.platforms if platform.platform == name) for name in ("native", "docker")
+    )
     assert [(point.load, point.rate, point.n_blocks) for point in native.points] == [
         (1, 11, 3),
         (10, 91, 3),

@@ -82,7 +82,7 @@ def test_intervals_and_p_values_are_welchs_for_all_figures_at_once(make: Make) -
     """Against scipy, from the figures of the store and not from a grid."""
     old, new = make("old", rounds=1, seed=1), make("new", 1.03, rounds=1, seed=2, blocks=9)
     comparison = compared(old, new)
-    [change] = [each for each in comparison.changes if (each.platform, each.metric) == ("gvisor", "rate")]
+    [change] = [figure for figure in comparison.changes if (figure.platform, figure.metric) == ("gvisor", "rate")]
     sides = []
     for path in (old, new):
         with read_store(path) as store:
@@ -102,7 +102,7 @@ def test_intervals_and_p_values_are_welchs_for_all_figures_at_once(make: Make) -
 def test_too_few_and_too_noisy_blocks_cannot_tell_and_say_what_would(make: Make) -> None:
     comparison = compared(make("old", blocks=3, block_noise=0.02), make("new", blocks=3, block_noise=0.02, seed=8))
     assert comparison.outcome is Outcome.OPEN
-    unclear = [each for each in comparison.changes if each.outcome is Outcome.OPEN]
+    unclear = [figure for figure in comparison.changes if figure.outcome is Outcome.OPEN]
     assert unclear
     for change in unclear:
         assert change.blocks is not None
@@ -110,14 +110,14 @@ def test_too_few_and_too_noisy_blocks_cannot_tell_and_say_what_would(make: Make)
         assert change.blocks > 3
         assert change.seconds == pytest.approx(change.blocks * unclear[0].seconds / unclear[0].blocks)
     comparison = compared(make("one", blocks=1), make("other", blocks=1, seed=8))
-    assert {each.gap for each in comparison.changes} == {Gap.TOO_FEW_BLOCKS}
+    assert {figure.gap for figure in comparison.changes} == {Gap.TOO_FEW_BLOCKS}
     assert comparison.outcome is Outcome.OPEN
 
 
 def test_a_change_for_the_better_is_no_regression(make: Make) -> None:
     comparison = compared(make("old"), make("new", 0.9, seed=9))
     assert comparison.outcome is Outcome.FINE
-    [change] = [each for each in comparison.changes if (each.platform, each.metric) == ("gvisor", "cpu-cost")]
+    [change] = [figure for figure in comparison.changes if (figure.platform, figure.metric) == ("gvisor", "cpu-cost")]
     assert change.interval is not None
     assert change.interval.high < -0.05
 
@@ -129,7 +129,7 @@ def test_a_slower_host_is_no_regression_of_a_platform_and_one_of_the_figures(mak
     comparison = compared(old, new, absolute=True)
     assert comparison.way is Way.ABSOLUTE
     assert comparison.outcome is Outcome.REGRESSION
-    assert {each.platform for each in comparison.changes} == set(everything)
+    assert {change.platform for change in comparison.changes} == set(everything)
 
 
 def test_two_platforms_of_one_campaign_are_compared_block_by_block(make: Make) -> None:
@@ -183,7 +183,8 @@ def test_what_only_one_side_has_and_what_differs_is_said(make: Make, tmp_path: P
     old = make("old", slowdown={"native": 1.0, "runc": 1.0, "podman": 1.0})
     record = fake_campaign.record(SHAPE)
     platforms = [
-        each.model_copy(update={"version": "99"}) if each.name == "runc" else each for each in record.platforms
+        platform_record.model_copy(update={"version": "99"}) if platform_record.name == "runc" else platform_record
+        for platform_record in record.platforms
     ]
     with create_store(tmp_path / "new.tare", record.model_copy(update={"platforms": platforms})) as store:
         for _, trials in fake_campaign._blocks(SHAPE):

@@ -50,8 +50,8 @@ def test_what_a_platform_is_made_of_is_listed_and_forbids_nothing():
 )
 def test_what_makes_it_unfair_is_refused_unless_asked_for(facts, unlike):
     assert refusals(_record(docker=facts)) == {"docker": unlike}
-    asked = _record(docker=facts).model_copy(update={"asked": ["docker"]})
-    assert refusals(asked) == {}
+    record = _record(docker=facts).model_copy(update={"asked": ["docker"]})
+    assert refusals(record) == {}
 
 
 def test_an_mtu_is_unlike_where_both_are_known_and_differ_and_forbids_nothing():

@@ -61,9 +61,9 @@ def test_what_readings_leave_is_taken_off_in_hits_whatever_the_windows_length() 
     assert exposure.things("native", View.HOST) == {"tick", "own"}
     assert exposure.platforms == ("native",)
     assert exposure.idle == Pool({"tick": 400}, 40.0, 0, 1)
-    more = Exposure([idle, empty, short.model_copy(update={"hits": {"read": 1_013}})])
-    assert more.pool("native", Scope.HOST) == Pool({"read": 13}, 0.5, 0, 1)
-    assert more.things("native", View.BEYOND_IDLE) == {"read"}
+    busier = Exposure([idle, empty, short.model_copy(update={"hits": {"read": 1_013}})])
+    assert busier.pool("native", Scope.HOST) == Pool({"read": 13}, 0.5, 0, 1)
+    assert busier.things("native", View.BEYOND_IDLE) == {"read"}
 
 
 def test_the_spread_of_readings_is_no_work() -> None:
@@ -100,12 +100,12 @@ def test_of_invented_readings_only_what_ran_besides_is_left(seed: int) -> None:
     rng = np.random.default_rng(seed)
     steady = {f"fs/seq_file.c:{line}": int(rng.integers(1, 5_000)) for line in range(100)}
     unsteady = {f"mm/slub.c:{line}": int(rng.integers(1, 5_000)) for line in range(100)}
-    both = {f"fs/open.c:{line}": int(rng.integers(1, 5_000)) for line in range(100)}
+    shared = {f"fs/open.c:{line}": int(rng.integers(1, 5_000)) for line in range(100)}
     background = dict.fromkeys((f"kernel/time/timer.c:{line}" for line in range(40)), 500.0)
 
     def reading(seconds: float, worked: int = 0) -> dict[str, int]:
         left = steady | {line: int(rng.poisson(hits)) for line, hits in unsteady.items()}
-        left |= {line: hits + 20 * worked for line, hits in both.items()}
+        left |= {line: hits + 20 * worked for line, hits in shared.items()}
         return left | {line: int(rng.poisson(rate * seconds)) for line, rate in background.items()}
 
     prints = []
@@ -120,12 +120,12 @@ def test_of_invented_readings_only_what_ran_besides_is_left(seed: int) -> None:
     exposure = Exposure(prints)
     for phase in (Phase.START, Phase.STEADY, None):
         ran = {line for line in exposure.things("native", View.BEYOND_IDLE, phase) if line not in background}
-        assert ran >= both.keys()
+        assert ran >= shared.keys()
         assert not ran & steady.keys()
         # Three readings together now and then leave more than three times the most of three empty ones.
         assert len(ran & unsteady.keys()) < 45
     plain = Exposure([footprint for footprint in prints if footprint.platform != EMPTY])
-    assert plain.things("native", View.BEYOND_IDLE) >= both.keys() | steady.keys() | unsteady.keys()
+    assert plain.things("native", View.BEYOND_IDLE) >= shared.keys() | steady.keys() | unsteady.keys()
 
 
 def test_a_union_is_of_each_workloads_own_set_and_the_start_belongs_to_all() -> None:
@@ -165,12 +165,12 @@ def test_a_repeat_counts_where_all_its_workloads_were_counted() -> None:
 
 def test_views_are_those_that_there_is_something_for() -> None:
     idle = of({"tick": 1}, platform=IDLE, workload=None)
-    host, own = of({"a": 1}), of({"b": 1}, scope=Scope.INSTANCE)
+    host, instance = of({"a": 1}), of({"b": 1}, scope=Scope.INSTANCE)
     assert Exposure([host]).views() == (View.HOST,)
     assert Exposure([host]).things("native", View.BEYOND_IDLE) == frozenset()
     assert Exposure([host, idle]).best_view() is View.BEYOND_IDLE
-    assert Exposure([host, idle, own]).views() == tuple(View)
-    assert Exposure([host, idle, own]).best_view() is View.INSTANCE
+    assert Exposure([host, idle, instance]).views() == tuple(View)
+    assert Exposure([host, idle, instance]).best_view() is View.INSTANCE
     assert Exposure([idle]).best_view() is None
     assert Exposure([idle]).platforms == ()
 

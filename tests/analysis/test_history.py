@@ -58,7 +58,7 @@ def test_a_regression_of_three_per_cent_is_found_on_its_day_with_what_changed_th
         assert step.facts == (Fact("kernel", "6.1.0-1", "6.1.0-2"),)
         assert step.change == pytest.approx(0.03, abs=0.005)
         assert 0 < step.p <= trend.alpha == 0.05 / 4
-    rate, cost = (next(each for each in trend.series if each.metric == name) for name in ("rate", "cpu-cost"))
+    rate, cost = (next(figure for figure in trend.series if figure.metric == name) for name in ("rate", "cpu-cost"))
     assert (cost.steps[0].before, cost.steps[0].after) == pytest.approx((0.2, 0.236), abs=0.005)
     assert (rate.steps[0].before, rate.steps[0].after) == pytest.approx((1 - 1 / 1.2, 1 - 1 / 1.236), abs=0.005)
 
@@ -125,9 +125,9 @@ def test_thresholds_leave_out_what_they_ignore():
 
 
 def test_the_figures_themselves_on_demand():
-    days = [Summary(each.name, each.record, each.sides) for each in campaigns([1.0] * 10)]
+    days = [Summary(summary.name, summary.record, summary.sides) for summary in campaigns([1.0] * 10)]
     trend = history(days, Thresholds(), absolute=True)
-    [runc] = [each for each in trend.series if (each.platform, each.metric) == ("runc", "rate")]
+    [runc] = [series for series in trend.series if (series.platform, series.metric) == ("runc", "rate")]
     assert {point.value for point in runc.points} == {100.0}
 
 

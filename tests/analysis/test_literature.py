@@ -55,8 +55,8 @@ def test_a_slip_that_is_not_listed_is_found_and_one_too_many_too(study: Study) -
     fewer = study.model_copy(update={"slip": [*others, *computed[1:]]})
     (line,) = check(fewer).unlisted
     assert line.is_slip(computed[0])
-    more = computed[0].model_copy(update={"where": "Table 99"})
-    assert check(study.model_copy(update={"slip": [*study.slip, more]})).unfound == (more,)
+    extra = computed[0].model_copy(update={"where": "Table 99"})
+    assert check(study.model_copy(update={"slip": [*study.slip, extra]})).unfound == (extra,)
     assert not check(fewer).good
 
 

@@ -90,8 +90,8 @@ def test_a_pair_uses_the_blocks_that_both_have_whatever_others_lack(n: int) -> N
     values[3, 1] = np.nan
     compared = all_pairs(values, NAMES)
     assert (compared.n_blocks, compared.n_left_out) == (n - 1, 1)
-    docker, gvisor, both = compared.pairs
-    assert (docker.n_blocks, gvisor.n_blocks, both.n_blocks) == (n - 1, n, n - 1)
+    docker, gvisor, docker_gvisor = compared.pairs
+    assert (docker.n_blocks, gvisor.n_blocks, docker_gvisor.n_blocks) == (n - 1, n, n - 1)
     assert gvisor.difference.point == pytest.approx((values[:, 0] - values[:, 2]).mean())
     assert gvisor.statistic == pytest.approx(stats.ttest_rel(values[:, 0], values[:, 2]).statistic)
     for pair in compared.pairs:

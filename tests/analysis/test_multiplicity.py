@@ -80,9 +80,12 @@ def test_true_doublings_survive():
 @pytest.mark.parametrize("n_blocks", [3, 6, 10])
 def test_what_chance_gives_is_told_within_a_factor_of_one_and_a_half(n_blocks):
     summaries = [summary for _, summary in _simulated(n_blocks, np.geomspace(0.01, 0.3, 20), reports=60, seed=2)]
-    seen, expected = sum(summary.n_different for summary in summaries), sum(summary.by_chance for summary in summaries)
-    assert seen >= 20
-    assert 1 / 1.5 < expected / seen < 1.5
+    different, expected = (
+        sum(summary.n_different for summary in summaries),
+        sum(summary.by_chance for summary in summaries),
+    )
+    assert different >= 20
+    assert 1 / 1.5 < expected / different < 1.5
 
 
 def test_where_noise_is_far_below_the_margin_chance_gives_nothing():

@@ -24,7 +24,7 @@ def test_regions_by_hand() -> None:
 @given(MASKS)
 def test_regions_are_what_set_algebra_says(masks: list[int]) -> None:
     sets = {
-        name: frozenset(str(thing) for thing, mask in enumerate(masks) if mask >> bit & 1)
+        name: frozenset(str(number) for number, mask in enumerate(masks) if mask >> bit & 1)
         for bit, name in enumerate(NAMES)
     }
     counts = regions(sets)
@@ -45,8 +45,8 @@ def test_they_agree_with_what_the_paper_adds_up() -> None:
     two = int(study.metric("Lines that LXC and gVisor share and Firecracker does not, CPU workload").value["LXC"])
     alone = int(study.metric("Lines that no other platform executes, CPU workload").value["Firecracker"])
     numbers = iter(map(str, itertools.count()))
-    common, both, own = (set(itertools.islice(numbers, count)) for count in (all_three, two, alone))
-    counts = regions({"LXC": common | both, "gVisor": common | both, "Firecracker": common | own})
+    common, of_two, of_one = (set(itertools.islice(numbers, count)) for count in (all_three, two, alone))
+    counts = regions({"LXC": common | of_two, "gVisor": common | of_two, "Firecracker": common | of_one})
     assert counts == {("LXC", "gVisor", "Firecracker"): 35692, ("LXC", "gVisor"): 33557, ("Firecracker",): 7403}
     assert shared(counts, ["LXC", "gVisor"]) == 69249
     # The rest of the printed totals is in regions that are not printed; neither can be negative.

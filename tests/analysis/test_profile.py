@@ -91,11 +91,11 @@ def test_no_points_where_there_is_no_answer(figures, why: str) -> None:
 
 
 def test_the_shipped_profile_names_workloads_and_metrics_that_exist() -> None:
-    known = {
+    metrics = {
         workload.name: {metric.name: metric for metric in workload.all_metrics} for workload in all_workloads().values()
     }
     for feature in load().feature:
-        metric = known[feature.workload][feature.metric]
+        metric = metrics[feature.workload][feature.metric]
         assert metric.direction is feature.direction
     assert len(load().feature) == 7
 

@@ -30,9 +30,9 @@ def grid_of(values: np.ndarray, **facts: object) -> Grid:
 
 
 def verdict(question: Question, grid: Grid, trials: Trials | None = None) -> Kind:
-    seen = evidence(grid, 2, [0, 1], Design.BLOCKS, trials)
-    assert seen.logs is not None
-    return decide(question, seen.logs, seen.totals, seen.hidden)
+    comparison = evidence(grid, 2, [0, 1], Design.BLOCKS, trials)
+    assert comparison.logs is not None
+    return decide(question, comparison.logs, comparison.totals, comparison.hidden)
 
 
 def quiet(rng: np.random.Generator, blocks: int, rounds: int) -> np.ndarray:
@@ -148,7 +148,7 @@ def test_a_report_tells_stalls_and_its_mean_and_sd_show_them(frames) -> None:
     # Two rounds of 20, in two of three blocks.
     here = mine & pl.col("round").is_in([4, 9]) & (pl.col("block") % 3 != 0)
     slow = samples.with_columns(pl.when(here).then(pl.col("value") / 2).otherwise("value").alias("value"))
-    usual, stalled = (entry(analyse(record, each, trials, slices=slices), "rate") for each in (samples, slow))
+    usual, stalled = (entry(analyse(record, frame, trials, slices=slices), "rate") for frame in (samples, slow))
     assert usual.verdict.kind is Kind.EQUIVALENT
     assert usual.totals is not None
     assert stalled.totals is not None
@@ -257,9 +257,9 @@ def test_equal_blocks_make_no_verdict_until_there_are_eight() -> None:
         Kind.INCONCLUSIVE,
         Kind.SLOWER,
     ]
-    seen = evidence(constant(4, resolution=8.0), 2, [0, 1], Design.BLOCKS)
-    assert seen.logs is not None
-    assert seen.logs.wide.half_width == pytest.approx(math.log1p(4 / 41) + math.log1p(4 / 250))
+    comparison = evidence(constant(4, resolution=8.0), 2, [0, 1], Design.BLOCKS)
+    assert comparison.logs is not None
+    assert comparison.logs.wide.half_width == pytest.approx(math.log1p(4 / 41) + math.log1p(4 / 250))
     assert verdict(slower, constant(4, resolution=8.0)) is Kind.SLOWER
 
 

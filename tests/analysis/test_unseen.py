@@ -63,7 +63,7 @@ def test_chao2_says_when_it_cannot_tell() -> None:
 
 @given(MASKS, st.integers(2, 6))
 def test_chao2_is_never_below_what_was_seen(masks: list[int], count: int) -> None:
-    repeats = [frozenset(str(thing) for thing, mask in enumerate(masks) if mask >> bit & 1) for bit in range(count)]
+    repeats = [frozenset(str(number) for number, mask in enumerate(masks) if mask >> bit & 1) for bit in range(count)]
     seen = frozenset().union(*repeats)
     if not seen:
         return

@@ -42,7 +42,7 @@ def campaign(tmp_path):
 
 
 def test_rows_are_headline_and_cost_of_every_platform_with_the_reports_own_intervals(campaign):
-    known = estimates_of(campaign).known()
+    by_workload = estimates_of(campaign).known()
     results = analyse(campaign.record, campaign.samples(), campaign.trials())
     for workload in campaign.record.workloads:
         headline = workload.metrics[0].name
@@ -63,7 +63,7 @@ def test_rows_are_headline_and_cost_of_every_platform_with_the_reports_own_inter
             (math.log(interval.point), math.log(interval.high / interval.low) / 2, n_blocks)
             for interval, n_blocks in looks
         ]
-        rows = [(row.point, row.half_width, row.n_blocks) for row in known[workload.name].rows]
+        rows = [(row.point, row.half_width, row.n_blocks) for row in by_workload[workload.name].rows]
         assert np.array(sorted(rows)) == pytest.approx(np.array(sorted(expected)))
 
 
@@ -104,9 +104,9 @@ def test_what_has_no_interval_has_no_row_and_wants_nothing(campaign, what):
         for block in frame["block"].unique():
             estimates.close(block)
         estimates.figures()
-    known = estimates.known()
-    assert set(known.values()) == {Known()}
-    assert {estimate.missing(0.005, 0.01) for estimate in known.values()} == {0}
+    by_workload = estimates.known()
+    assert set(by_workload.values()) == {Known()}
+    assert {estimate.missing(0.005, 0.01) for estimate in by_workload.values()} == {0}
 
 
 def test_a_width_is_that_of_the_log_ratio_whatever_the_ratio():
