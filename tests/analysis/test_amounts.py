@@ -20,9 +20,9 @@ MINUS = "\N{MINUS SIGN}"
 
 def grid(values: np.ndarray) -> Grid:
     """``values[arm, block, round]`` of two native arms and docker."""
-    there = ~np.isnan(values)
-    unfit = (there & ~(np.isfinite(values) & (values > 0))).sum(axis=(1, 2))
-    return Grid(ARMS, np.arange(values.shape[1]), values, unfit, there.sum(axis=(1, 2)))
+    present = ~np.isnan(values)
+    unfit = (present & ~(np.isfinite(values) & (values > 0))).sum(axis=(1, 2))
+    return Grid(ARMS, np.arange(values.shape[1]), values, unfit, present.sum(axis=(1, 2)))
 
 
 def runs(*rows: list[float]) -> Grid:

@@ -96,8 +96,8 @@ def test_the_campaigns_own_client_is_nobody_else_on_the_other_thread(tmp_path: P
         pl.col("busy_ns").alias("client_ns"), pl.col("tare_ns") + pl.col("busy_ns")
     )
     by_cpu = telemetry.cpus.with_columns(pl.lit(None, dtype=pl.Int64).alias("tare_ns"))
-    there = replace(telemetry, cpus=by_cpu, host=host)
-    assert contamination.marks(trials, there, CPUS, siblings=[0]).is_empty()
+    client_beside = replace(telemetry, cpus=by_cpu, host=host)
+    assert contamination.marks(trials, client_beside, CPUS, siblings=[0]).is_empty()
 
 
 def test_slices_are_judged_by_the_cpu_that_they_are_on_and_runs_by_all_of_the_instances(tmp_path: Path) -> None:

@@ -97,8 +97,8 @@ def violations(page: Any) -> list[str]:
     from axe_playwright_python.sync_playwright import Axe  # noqa: PLC0415 (`make browser-test` has it)
 
     results = Axe().run(page).response["violations"]
-    grave = [each for each in results if each["impact"] in {"serious", "critical"}]
-    return [f"{each['id']}: {each['nodes'][0]['html'][:120]}" for each in grave]
+    grave = [violation for violation in results if violation["impact"] in {"serious", "critical"}]
+    return [f"{violation['id']}: {violation['nodes'][0]['html'][:120]}" for violation in grave]
 
 
 def test_columns_are_sorted_by_click_and_by_key(page_of: Any, answered: Path) -> None:

@@ -78,8 +78,8 @@ def test_what_cannot_have_a_starts_first_mark_has_its_first_one_as_headline(repo
     assert instead == {box: "ping"}, "what has no mark at all has no headline in its place"
     (shown,) = (cell(first, platform) for platform in first.platforms if platform.platform == box)
     assert (shown.figure, shown.span) == ("see ping", "its headline")
-    seen = _with_headlines(startup, [result for result in report.results if result.workload == "startup"])
-    assert [result.headline for result in seen] == [True, False]
+    complete = _with_headlines(startup, [result for result in report.results if result.workload == "startup"])
+    assert [result.headline for result in complete] == [True, False]
 
 
 def test_figures_agree_with_each_other(report: Report) -> None:
@@ -104,8 +104,8 @@ def test_failures_that_differ_by_their_instances_address_and_port_alone_are_of_o
         for place, code in (("192.0.2.9 20103", 1), ("192.0.2.10 20104", 1), ("192.0.2.9 20103", 2))
     ]
     same = {"workload": "app", "platform": "docker", "status": "failed"}
-    seen = _failures(pl.DataFrame([{**same, "block": at, "reason": reason} for at, reason in enumerate(reasons)]))
-    assert [(kind.reason, kind.n_trials, kind.blocks) for kind in seen] == [
+    kinds = _failures(pl.DataFrame([{**same, "block": at, "reason": reason} for at, reason in enumerate(reasons)]))
+    assert [(kind.reason, kind.n_trials, kind.blocks) for kind in kinds] == [
         (reasons[0], 2, [0, 1]),
         (reasons[2], 1, [2]),
     ]

@@ -166,7 +166,7 @@ def test_whatever_was_changed_is_found(bundle: Path, tmp_path: Path, change: Cha
     members = contents(bundle)
     change(members)
     result = verify(packed(tmp_path / "x.zip", members))
-    assert any(problem in each for each in result.problems), result.problems
+    assert any(problem in line for line in result.problems), result.problems
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x.zip"]
 
 

@@ -53,8 +53,8 @@ def test_what_is_nothing_to_choose_by_is_said_with_the_form(text: str) -> None:
 
 
 def names(report: Report, text: str) -> list[str]:
-    asked = parse(text)
-    return [answer.platform for answer in by_cost(report) if not against(answer, asked)]
+    wishes = parse(text)
+    return [answer.platform for answer in by_cost(report) if not against(answer, wishes)]
 
 
 @pytest.mark.thorough
@@ -64,7 +64,7 @@ def test_the_cheapest_comes_first_and_each_wish_leaves_some_out(chosen_from: Rep
     assert names(chosen_from, "cpu<10% daemon=no") == ["runc", "gvisor-systrap"]
     assert names(chosen_from, "cpu<10% daemon=no root=no") == ["gvisor-systrap"]
     assert names(chosen_from, "start<60ms daemon=no") == ["runc", "gvisor-systrap"]
-    [docker] = [each for each in chosen_from.answers if each.platform == "docker"]
+    [docker] = [answer for answer in chosen_from.answers if answer.platform == "docker"]
     calls = amount(docker, Amount.CALLS)
     assert calls == docker.calls
     assert calls is not None
@@ -73,7 +73,7 @@ def test_the_cheapest_comes_first_and_each_wish_leaves_some_out(chosen_from: Rep
 
 
 def test_what_is_not_known_is_no_yes(report: Report) -> None:
-    [runc] = [each for each in report.answers if each.platform == "runc"]
+    [runc] = [answer for answer in report.answers if answer.platform == "runc"]
     assert against(runc, parse("calls<300")) == ["system calls not known"]
     older = runc.model_copy(update={"needs_root": None})
     assert against(older, parse("root=no")) == ["not known whether it needs root"]
@@ -101,7 +101,7 @@ def test_the_best_of_each_question_with_those_as_good(chosen_from: Report) -> No
     by_question = {pick.what: pick for pick in picks(chosen_from)}
     assert [pick.platform for pick in by_question.values()][:3] == ["runc", "runc", "gvisor-systrap"]
     assert by_question["least CPU cost"].others == ("docker",)
-    fewest = min((each.calls or 0, each.platform) for each in chosen_from.answers if each.calls is not None)
+    fewest = min((answer.calls or 0, answer.platform) for answer in chosen_from.answers if answer.calls is not None)
     assert by_question["least of the host's kernel"].platform == fewest[1]
     assert by_question["least of the host's kernel"].figure == f"{fewest[0]} system calls"
 
@@ -112,7 +112,7 @@ def _with_interval(report: Report, platform: str, **bounds: float) -> Report:
         result.model_copy(
             update={
                 "platforms": [
-                    each.model_copy(update=bounds) if each.platform == platform else each for each in result.platforms
+                    row.model_copy(update=bounds) if row.platform == platform else row for row in result.platforms
                 ]
             }
         )
@@ -148,7 +148,11 @@ def test_an_older_campaign_knows_a_daemon_by_its_cpu_time(tmp_path: Path) -> Non
     shape = fake_campaign.Shape(blocks=3, workloads=("sysbench-cpu",))
     older = fake_campaign.record(shape)
     stripped = older.model_copy(
-        update={"platforms": [each.model_copy(update={"daemon": None, "needs_root": None}) for each in older.platforms]}
+        update={
+            "platforms": [
+                platform.model_copy(update={"daemon": None, "needs_root": None}) for platform in older.platforms
+            ]
+        }
     )
     with create_store(tmp_path / "old.tare", stripped) as store:
         for _, trials in fake_campaign._blocks(shape):

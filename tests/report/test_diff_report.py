@@ -126,7 +126,7 @@ def test_json_holds_every_figure(run: Run) -> None:
     code, text = run("old.tare", "worse.tare", "--json")
     data = json.loads(text)
     assert (code, data["schema"], data["outcome"], data["way"]) == (1, "tare.diff/1", "regression", "relative")
-    [rate] = [each for each in data["changes"] if (each["platform"], each["metric"]) == ("gvisor", "rate")]
+    [rate] = [change for change in data["changes"] if (change["platform"], change["metric"]) == ("gvisor", "rate")]
     assert rate["outcome"] == "regression"
     assert rate["interval"]["low"] > 0.01
     assert rate["p"] < 0.05
@@ -163,14 +163,14 @@ def test_code_scanning_gets_a_result_a_regression_with_a_fingerprint_that_stays(
         assert (log["version"], scan["tool"]["driver"]["name"]) == ("2.1.0", "tare")
         results[new] = scan["results"]
     assert results["same"] == []
-    assert {each["kind"] for each in results["few"]} == {"open"}
-    assert {each["level"] for each in results["few"]} == {"none"}, "the standard wants none of what is no failure"
-    assert [each["level"] for each in results["worse"]] == ["error"] * 2
+    assert {result["kind"] for result in results["few"]} == {"open"}
+    assert {result["level"] for result in results["few"]} == {"none"}, "the standard wants none of what is no failure"
+    assert [result["level"] for result in results["worse"]] == ["error"] * 2
     [place] = results["worse"][0]["locations"]
     assert place["physicalLocation"]["artifactLocation"] == {"uri": "worse.tare"}
     assert "regression: +" in results["worse"][0]["message"]["text"]
-    prints = {each["partialFingerprints"]["figure/v1"] for each in results["few"]}
-    assert {each["partialFingerprints"]["figure/v1"] for each in results["worse"]} & prints
+    prints = {result["partialFingerprints"]["figure/v1"] for result in results["few"]}
+    assert {result["partialFingerprints"]["figure/v1"] for result in results["worse"]} & prints
 
 
 def test_annotations_are_lines_of_their_own_after_the_table(run: Run) -> None:

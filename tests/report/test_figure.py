@@ -70,7 +70,9 @@ EVIL = (
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", EVIL)
 def test_a_hostile_name_is_text(report: Report, samples: pl.DataFrame, name: str) -> None:
-    result = next(each for each in report.results if each.workload == "sysbench-cpu" and each.headline)
+    result = next(
+        candidate for candidate in report.results if candidate.workload == "sysbench-cpu" and candidate.headline
+    )
     places = [place.model_copy(update={"platform": name}) for place in result.platforms[1:2]]
     evil = result.model_copy(update={"workload": name, "metric": name, "unit": name, "platforms": places})
     platform = report.platforms[1].model_copy(update={"name": name})

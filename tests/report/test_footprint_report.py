@@ -136,7 +136,7 @@ def test_our_lines_stand_beside_the_papers(lines: Path) -> None:
     assert (firecracker.platforms, firecracker.lines) == ([], None)
     bridge = beside["LXC, gVisor: Lines of /net/bridge that both execute"]
     assert (bridge.study_lines, bridge.platforms, bridge.lines) == (1426, ["docker", "gvisor"], 20)
-    shared = next(line for what, line in beside.items() if "Firecracker does not" in what)
+    shared = next(line for description, line in beside.items() if "Firecracker does not" in description)
     assert (shared.study_lines, shared.lines) == (33557, None)
 
 
@@ -392,10 +392,10 @@ def test_a_terminal_is_not_told_what_to_do_by_a_store(tmp_path: Path) -> None:
 
 
 def test_the_export_has_a_row_a_thing_and_footprint(lines: Path) -> None:
-    text, more = io.StringIO(), io.StringIO()
+    text, json_lines = io.StringIO(), io.StringIO()
     with read_store(lines) as store:
         count = export(store, Table.FOOTPRINTS, Format.CSV, text)
-        assert export(store, Table.FOOTPRINTS, Format.JSONL, more) == count
+        assert export(store, Table.FOOTPRINTS, Format.JSONL, json_lines) == count
     rows = list(csv.DictReader(io.StringIO(text.getvalue())))
     prints = [*fake_footprints.invented(Level.LINES), *fake_footprints.invented(Level.SYSCALLS, repeats=1)]
     assert list(rows[0]) == names(Table.FOOTPRINTS)
@@ -407,7 +407,7 @@ def test_the_export_has_a_row_a_thing_and_footprint(lines: Path) -> None:
     ]
     plain = [
         {key: "" if value is None else str(value) for key, value in json.loads(line).items()}
-        for line in more.getvalue().splitlines()
+        for line in json_lines.getvalue().splitlines()
     ]
     assert plain == rows
     assert len(rows) == count

@@ -111,7 +111,7 @@ EVIL = "</svg><script>alert(1)</script>\x1b[31m"
 
 
 def test_hostile_names_are_text_on_the_page(trend: History) -> None:
-    series = tuple(replace(each, platform=EVIL, workload=EVIL) for each in trend.series)
+    series = tuple(replace(figure, platform=EVIL, workload=EVIL) for figure in trend.series)
     entries = tuple(replace(entry, name=EVIL) for entry in trend.entries)
     text = page(replace(trend, series=series, entries=entries, left_out=(LeftOut(EVIL, Why.UNREADABLE, EVIL),)))
     assert "<script>" not in text

@@ -165,7 +165,9 @@ def test_parts_of_a_start_are_stacked_and_end_where_the_start_does(report: Repor
             update={
                 "metric": name,
                 "metric_title": f"of it: {name}",
-                "platforms": [each.model_copy(update={"mean": (each.mean or 0) * share}) for each in first.platforms],
+                "platforms": [
+                    platform.model_copy(update={"mean": (platform.mean or 0) * share}) for platform in first.platforms
+                ],
             }
         )
         for name, share in (("runtime", 0.75), ("agent", 0.25))

@@ -23,8 +23,8 @@ EVIL = "<script>alert(1)</script>"
 
 
 def counted(hits: dict[str, int], **facts: object) -> Footprint:
-    known = {"level": Level.INSTRUCTIONS, "scope": Scope.HOST, "phase": Phase.START, "workload": None} | facts
-    return fake_footprints.footprint(hits, **known)
+    fields = {"level": Level.INSTRUCTIONS, "scope": Scope.HOST, "phase": Phase.START, "workload": None} | facts
+    return fake_footprints.footprint(hits, **fields)
 
 
 def start(platform: str, runs: int, repeat: int = 0) -> list[Footprint]:
@@ -111,9 +111,9 @@ def test_of_a_virtual_machine_the_hosts_part_is_told_apart_from_its_guest(tmp_pa
 def test_modelled_caches_are_told_by_what_they_had_of_what_they_were_asked_for(tmp_path: Path) -> None:
     console = Console(width=110, record=True, file=io.StringIO())
     model = {"fetched": 5_000, "moved": 2_000, "l1i": 100, "l1d": 300, "l2": 40, "l3": 10}
-    own = {f"of;host;python3;{part}": count // 10 for part, count in model.items()}
+    harness = {f"of;host;python3;{part}": count // 10 for part, count in model.items()}
     [runc, *rest] = start("runc", 13_000_000)
-    rows = [runc.model_copy(update={"hits": runc.hits | model | own}), *rest]
+    rows = [runc.model_copy(update={"hits": runc.hits | model | harness}), *rest]
     console.print(Group(*render(rows)))
     had = "L1i 98.0 % of 4,500, L1d 85.0 % of 1,800, L2 90.0 % of 360, L3 75.0 % of 36"
     assert f"caches: {had}" in " ".join(console.export_text().split())

@@ -38,11 +38,11 @@ def frames(folder: Path, shape: fake_campaign.Shape) -> tuple[pl.DataFrame, pl.D
 
 
 def of_samples(report: Report, campaign: Path, workload: str) -> tuple[ResultReport, pl.DataFrame]:
-    [result] = [each for each in report.results if each.workload == workload and each.headline]
+    [result] = [candidate for candidate in report.results if candidate.workload == workload and candidate.headline]
     with read_store(campaign) as store:
         samples = store.samples()
-    own = (pl.col("workload") == result.workload) & (pl.col("metric") == result.metric)
-    return result, samples.filter(own)
+    of_result = (pl.col("workload") == result.workload) & (pl.col("metric") == result.metric)
+    return result, samples.filter(of_result)
 
 
 def test_every_sample_has_its_place_by_start_and_round(report: Report, campaign: Path) -> None:
@@ -77,8 +77,8 @@ def test_many_samples_are_thinned_in_the_course(
 
 
 def test_what_disturbed_the_host_stands_above_its_limit(tmp_path: Path) -> None:
-    seen, trials = frames(tmp_path, BUSY)
-    drawn = str(escape(course.telemetry(seen, trials, TO_THE_END)))
+    telemetry, trials = frames(tmp_path, BUSY)
+    drawn = str(escape(course.telemetry(telemetry, trials, TO_THE_END)))
     assert "other programs, % of the measured CPUs" in drawn
     assert "pages swapped a second" in drawn
     assert "waited for memory" not in drawn  # nobody did
@@ -96,33 +96,35 @@ def test_a_quiet_host_is_shown_as_quiet(tmp_path: Path) -> None:
 
 
 def test_pauses_take_no_room(tmp_path: Path) -> None:
-    seen, trials = frames(tmp_path, QUIET)
+    telemetry, trials = frames(tmp_path, QUIET)
     later = [TO_THE_END[0], SegmentReport(began=BEGAN + 86_400, ended=BEGAN + 86_410, boot=None)]
-    assert "1 d" not in (drawn := str(escape(course.telemetry(seen, trials, later))))
+    assert "1 d" not in (drawn := str(escape(course.telemetry(telemetry, trials, later))))
     assert "20 s" in drawn
 
 
 def test_without_telemetry_there_is_no_such_drawing(report: Report, campaign: Path, tmp_path: Path) -> None:
-    seen, trials = frames(tmp_path, replace(QUIET, telemetry=False))
-    assert course.telemetry(seen, trials, report.segments) is None
+    telemetry, trials = frames(tmp_path, replace(QUIET, telemetry=False))
+    assert course.telemetry(telemetry, trials, report.segments) is None
 
 
 def test_curves_over_instances_have_a_band_of_95_per_cent(report: Report) -> None:
-    [base] = [each for each in report.results if each.workload == "iperf3-tcp" and each.headline]
+    [base] = [result for result in report.results if result.workload == "iperf3-tcp" and result.headline]
 
     def of(metric: str, mean: float) -> ResultReport:
-        own = [each.model_copy(update={"mean": mean, "sd": 3.0, "n_blocks": 9}) for each in base.platforms]
+        platforms = [
+            platform.model_copy(update={"mean": mean, "sd": 3.0, "n_blocks": 9}) for platform in base.platforms
+        ]
         return base.model_copy(
-            update={"metric": metric, "metric_title": f"TCP with {metric} at once", "platforms": own}
+            update={"metric": metric, "metric_title": f"TCP with {metric} at once", "platforms": platforms}
         )
 
     results = [of("each-1", 100.0), of("each-4", 40.0), of("total-2", 90.0), of("total-4", 160.0), of("p-95", 3.0)]
-    each, total = crowd.curves_of(results)
-    assert [point.load for point in each.platforms["runc"]] == [1, 4]
+    per_instance, total = crowd.curves_of(results)
+    assert [point.load for point in per_instance.platforms["runc"]] == [1, 4]
     assert [point.load for point in total.platforms["runc"]] == [2, 4]
-    point = each.platforms["runc"][1]
+    point = per_instance.platforms["runc"][1]
     assert (point.mean, point.high - point.mean) == (40.0, pytest.approx(2.306 * 3.0 / 3.0, abs=1e-3))
-    drawn = str(escape(bands.draw(each, [name.platform for name in base.platforms])))
+    drawn = str(escape(bands.draw(per_instance, [name.platform for name in base.platforms])))
     assert drawn.count('class="span-of') == drawn.count('class="curve ') == len(base.platforms)
     assert "TCP, Gbit/s" in drawn
 

@@ -48,11 +48,11 @@ def test_a_command_of_the_page_runs_as_it_stands_there(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "night.tare").symlink_to(night)
     # The invented campaign has fewer workloads, of other names.
-    given = ["startup" if word in {"udp-rtt", "startup/command"} else word for word in words]
-    done = CliRunner().invoke(app, given)
+    arguments = ["startup" if word in {"udp-rtt", "startup/command"} else word for word in words]
+    done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 0, (done.output, done.exception)
-    if "-o" in given:
-        assert (tmp_path / given[given.index("-o") + 1]).stat().st_size > 100
+    if "-o" in arguments:
+        assert (tmp_path / arguments[arguments.index("-o") + 1]).stat().st_size > 100
 
 
 def test_there_are_two_commands_on_the_page_and_more_in_the_reference() -> None:

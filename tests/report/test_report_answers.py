@@ -24,12 +24,12 @@ QUIET = fake_campaign.Shape(stolen=False, failing=None, unsupported=None)
 
 
 def answer(report: Report, platform: str) -> AnswerReport:
-    [only] = [each for each in report.answers if each.platform == platform]
+    [only] = [candidate for candidate in report.answers if candidate.platform == platform]
     return only
 
 
 def test_a_dimension_is_shown_by_the_worst_of_its_figures(report: Report) -> None:
-    ptrace = {each.dimension: each for each in answer(report, "gvisor-ptrace").dimensions}
+    ptrace = {dimension.dimension: dimension for dimension in answer(report, "gvisor-ptrace").dimensions}
     overheads = {
         result.workload: platform.op_percent
         for result in report.results
@@ -68,14 +68,16 @@ def test_a_workload_of_which_every_trial_failed_is_named(tmp_path: Path) -> None
 
 def test_where_the_baselines_own_arms_differ_the_sentence_says_so_and_not_that_it_is_unsure(tmp_path: Path) -> None:
     report = build(fake_campaign.write(tmp_path / "a.tare", replace(QUIET, aa_shift=1.2)))
-    [seen] = [line for line in answer(report, "runc").sentences if line.startswith("Seen")]
-    assert seen.startswith("Seen, but the baseline's own two arms differ there: ")
-    assert "compute" in seen
+    [sentence] = [line for line in answer(report, "runc").sentences if line.startswith("Seen")]
+    assert sentence.startswith("Seen, but the baseline's own two arms differ there: ")
+    assert "compute" in sentence
 
 
 def test_a_verdict_of_whole_blocks_is_shown_with_their_figure(report: Report) -> None:
-    [result] = [each for each in report.results if (each.workload, each.metric) == ("sysbench-cpu", "rate")]
-    runc = next(each for each in result.platforms if each.platform == "runc")
+    [result] = [
+        candidate for candidate in report.results if (candidate.workload, candidate.metric) == ("sysbench-cpu", "rate")
+    ]
+    runc = next(platform for platform in result.platforms if platform.platform == "runc")
     whole = {"totals_percent": -46.0, "totals_low_percent": -61.0, "totals_high_percent": -33.0}
     judged = runc.model_copy(update={**whole, "verdict_reason": Reason.WHOLE_BLOCKS})
     shown = as_judged(judged, Direction.HIGHER)
@@ -90,7 +92,7 @@ def test_a_verdict_of_whole_blocks_is_shown_with_their_figure(report: Report) ->
 def test_many_differences_share_a_sentence(tmp_path: Path) -> None:
     shape = replace(QUIET, blocks=8, slowdown={"native": 1.0, "slow": 1.5})
     slow = answer(build(fake_campaign.write(tmp_path / "a.tare", shape)), "slow")
-    assert [each.state for each in slow.dimensions] == ["worse"] * 5
+    assert [dimension.state for dimension in slow.dimensions] == ["worse"] * 5
     assert [line.partition(":")[0] for line in slow.sentences] == ["Compute", "Disk", "Also worse"]
     assert re.search(r"network 3[23](\.\d+)? % slower", slow.sentences[2])
     assert re.search(r"start \+(19|20)", slow.sentences[2])
@@ -106,8 +108,8 @@ def test_what_is_better_comes_after_what_is_alike(tmp_path: Path) -> None:
 
 def test_one_block_shows_what_was_measured_and_what_intervals_would_take(tmp_path: Path) -> None:
     once = answer(build(fake_campaign.write(tmp_path / "a.tare", replace(QUIET, blocks=1))), "gvisor-ptrace")
-    assert {each.state for each in once.dimensions} == {"once"}
-    assert all(each.figure for each in once.dimensions)
+    assert {dimension.state for dimension in once.dimensions} == {"once"}
+    assert all(dimension.figure for dimension in once.dimensions)
     assert once.sentences[0].startswith("Seen once, without an interval: compute 3.")
     assert re.search(r"start \+9\d(\.\d+)? ms \(13\d\.\d ms against 4\d\.\d+ ms\)", once.sentences[0])
     assert once.settling is not None
@@ -125,7 +127,7 @@ def test_what_is_open_has_a_command_that_fits_an_hour_and_what_it_takes(tmp_path
     minutes = -(-settling.seconds // 60)
     assert settling.command == f"tare run -p near {workloads} --time {minutes:.0f}m"
     assert answer(report, "near").sentences[-1].startswith(f"{minutes:.0f} min would tell ")
-    open_ones = {each.workload for each in answer(report, "near").dimensions if each.state == "open"}
+    open_ones = {dimension.workload for dimension in answer(report, "near").dimensions if dimension.state == "open"}
     assert open_ones <= {*settling.workloads, *settling.beyond}
 
 
@@ -172,7 +174,11 @@ def test_surfaces_of_the_file_are_the_exposed_kernel(tmp_path: Path) -> None:
     assert heat(report.model_copy(update={"answers": []})).rows == ()
     planes = dict(trade_off(report))
     assert list(planes) == ["compute", "CPU cost", "disk", "network", "start"]
-    for platform, calls in ((each.platform, each.calls) for each in report.answers if each.calls is not None):
+    for platform, calls in (
+        (platform_answer.platform, platform_answer.calls)
+        for platform_answer in report.answers
+        if platform_answer.calls is not None
+    ):
         assert re.search(rf"<title>{platform}: [^<]*, {calls} calls</title>", str(escape(planes["compute"])))
     assert trade_off(report.model_copy(update={"answers": []})) == []
 
@@ -180,6 +186,8 @@ def test_surfaces_of_the_file_are_the_exposed_kernel(tmp_path: Path) -> None:
 @pytest.mark.parametrize("blocks", [1, 3])
 def test_no_sentence_is_without_a_figure_or_reason(blocks: int, tmp_path: Path) -> None:
     report = build(fake_campaign.write(tmp_path / "a.tare", fake_campaign.Shape(blocks=blocks, rounds=2)))
-    for each in report.answers:
-        assert 1 <= len(each.sentences) <= 7
-        assert all(re.search(r"\d|cannot|failed", sentence) for sentence in each.sentences), each.sentences
+    for platform_answer in report.answers:
+        assert 1 <= len(platform_answer.sentences) <= 7
+        assert all(re.search(r"\d|cannot|failed", sentence) for sentence in platform_answer.sentences), (
+            platform_answer.sentences
+        )

@@ -103,8 +103,8 @@ def test_memory_is_told_by_what_is_added() -> None:
     assert text == f"equivalent within 2 % (+10 KiB ({MINUS}20 to +41): 0.0 %, {MINUS}0.5 to +0.6)"
 
 
-def _open(reason: Reason, typical: Interval, **more: object) -> Verdict:
-    return replace(Verdict(Kind.INCONCLUSIVE, reason, seen=Seen(typical)), **more)
+def _open(reason: Reason, typical: Interval, **fields: object) -> Verdict:
+    return replace(Verdict(Kind.INCONCLUSIVE, reason, seen=Seen(typical)), **fields)
 
 
 SMALL, BEYOND, HALF = log(0.998, 1.005), log(1.02, 1.12), log(1.004, 1.02)
@@ -454,7 +454,7 @@ def test_what_the_kernel_was_entered_for() -> None:
 
 
 def test_statements_of_a_study() -> None:
-    lines = [Line("Table 1", "time", "docker", what, 1.0, 1.0, wrong=False, of="sd") for what in Statement]
+    lines = [Line("Table 1", "time", "docker", statement, 1.0, 1.0, wrong=False, of="sd") for statement in Statement]
     assert [statement_text(line) for line in lines] == [
         "sd again",
         "change",

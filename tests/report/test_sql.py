@@ -27,13 +27,13 @@ SHAPE = fake_campaign.Shape(blocks=2, rounds=2, workloads=("sysbench-cpu", "star
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Two campaigns in a folder whose name has a quote."""
     folder = tmp_path_factory.mktemp("o'sql")
-    made = []
+    paths = []
     for name in ("a", "b"):
-        made.append(folder / f"{name}.tare")
+        paths.append(folder / f"{name}.tare")
         record = fake_campaign.record(SHAPE).model_copy(update={"id": name * 8})
-        with create_store(made[-1], record) as store:
+        with create_store(paths[-1], record) as store:
             fake_campaign.fill(store, SHAPE)
-    return made
+    return paths
 
 
 def run(*arguments: object) -> str:

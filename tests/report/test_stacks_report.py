@@ -29,8 +29,8 @@ EVIL = "</script><script>alert(1)</script>"
 
 
 def sampled(hits: dict[str, int], **facts: object) -> Footprint:
-    known = {"level": Level.STACKS, "scope": Scope.INSTANCE, "workload": "call-read-1b", "seconds": 2.0} | facts
-    return fake_footprints.footprint(hits, **known)
+    fields = {"level": Level.STACKS, "scope": Scope.INSTANCE, "workload": "call-read-1b", "seconds": 2.0} | facts
+    return fake_footprints.footprint(hits, **fields)
 
 
 def invented() -> list[Footprint]:

@@ -218,8 +218,8 @@ def test_what_is_no_surface_is_refused_with_its_place(tmp_path: Path, change: di
 
 def test_what_a_newer_tare_tells_of_a_surface_beside_is_read_past(tmp_path: Path) -> None:
     newer, same = (fake_surfaces.write(tmp_path / name, []) for name in ("newer.tare", "same.tare"))
-    for path, more in ((newer, {"more": 1}), (same, {})):
-        there = surface().model_dump(mode="json") | more
-        there["tasks"][0] |= more
-        old_files.as_version(3, path, ("surface", json.dumps(there).encode()))
+    for path, added in ((newer, {"more": 1}), (same, {})):
+        fields = surface().model_dump(mode="json") | added
+        fields["tasks"][0] |= added
+        old_files.as_version(3, path, ("surface", json.dumps(fields).encode()))
     assert build(newer).surfaces == build(same).surfaces

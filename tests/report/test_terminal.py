@@ -123,13 +123,13 @@ def test_blocks_that_are_alike_are_the_first_caution(report: Report) -> None:
 
 
 def test_cautions_are_counted_and_printed_on_demand(report: Report) -> None:
-    each = "iperf3-tcp on docker (cpu-cost): the ratio drifts over the campaign"
+    caution = "iperf3-tcp on docker (cpu-cost): the ratio drifts over the campaign"
     counted = printed(report).split("\nCautions\n")[1].split("\n\n")[0]
     assert "contaminated trials, kept 7, failed trials 2, blocks left out 2, drift 1" in counted
     assert "without contaminated trials 1 verdict would change (all of them: --cautions)" in " ".join(counted.split())
     assert len(counted.splitlines()) <= 2
-    assert each not in printed(report)
-    assert each in printed(report, cautions=True)
+    assert caution not in printed(report)
+    assert caution in printed(report, cautions=True)
     assert "--cautions" not in printed(report, cautions=True)
 
 

@@ -29,8 +29,8 @@ def proportions(diagram: Venn, regions: dict[tuple[str, ...], int], names: tuple
     areas = drawn_areas(diagram)
     first = diagram.keys[0].name
 
-    def of(wanted: tuple[str, ...]) -> int:
-        return sum(count for region, count in regions.items() if set(wanted) <= set(region))
+    def of(circles: tuple[str, ...]) -> int:
+        return sum(count for region, count in regions.items() if set(circles) <= set(region))
 
     return areas[names] / areas[(first,)], of(names) / of((first,))
 
