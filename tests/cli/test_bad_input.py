@@ -87,9 +87,9 @@ def test_the_module_is_the_command():
 
 
 def test_lists_are_for_scripts_too(tare):
-    known = {"platforms": platforms.all_platforms(), "workloads": workloads.all_workloads()}
-    for what, names in known.items():
-        answer = json.loads(tare("list", what, "--json").stdout)
+    by_kind = {"platforms": platforms.all_platforms(), "workloads": workloads.all_workloads()}
+    for kind, names in by_kind.items():
+        answer = json.loads(tare("list", kind, "--json").stdout)
         assert answer["schema"] == "tare.list/1"
         assert [item["name"] for item in answer["items"]] == list(names)
     metrics = json.loads(tare("list", "metrics", "--json").stdout)["items"]

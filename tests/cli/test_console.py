@@ -73,8 +73,8 @@ def on_a_terminal(monkeypatch, write):
         monkeypatch.setattr(sys, "stdout", terminal)
         write()
     received = b""
-    with os.fdopen(ours, "rb", buffering=0) as seen, contextlib.suppress(OSError):  # the end, as a terminal says it
-        while piece := seen.read(4096):
+    with os.fdopen(ours, "rb", buffering=0) as screen, contextlib.suppress(OSError):  # the end, as a terminal says it
+        while piece := screen.read(4096):
             received += piece
     return received.decode().replace("\r\n", "\n")
 

@@ -40,7 +40,7 @@ def examined(monkeypatch, capsys):
             yield tryout.Tryout(launcher or FakeLauncher(), SimpleNamespace(own=lambda *_: None))
 
         monkeypatch.setattr(tryout, "ready", ready)
-        monkeypatch.setattr(doctor.platforms, "all_platforms", lambda: {known.name: known for known in platforms})
+        monkeypatch.setattr(doctor.platforms, "all_platforms", lambda: {fake.name: fake for fake in platforms})
         monkeypatch.setattr(doctor.platforms, "choose", lambda names: list(platforms))
         doctor.examine((), as_json=True)
         rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)["platforms"]}
@@ -62,9 +62,9 @@ def test_each_is_started_and_ended(examined):
 
 
 def test_named_platforms_are_printed_with_what_keeps_them_in(capsys):
-    both = {"security inside": "seccomp: none", "security outside": "process: tare-agent; seccomp: none"}
+    container = {"security inside": "seccomp: none", "security outside": "process: tare-agent; seccomp: none"}
     guest = {"security inside": "seccomp: none", "security outside": "process: qemu; seccomp: filter (1)"}
-    doctor._print_security([{"name": "runc", "details": both}, {"name": "qemu", "details": guest}])
+    doctor._print_security([{"name": "runc", "details": container}, {"name": "qemu", "details": guest}])
     lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()]
     assert lines[0] == ["What", "keeps", "their", "instances", "in"]
     assert ["runc", "on", "the", "host", "the", "same,", "process:", "tare-agent"] in lines

@@ -57,7 +57,7 @@ def campaign(tmp_path_factory):
 
 
 def test_prometheus_scrapes_a_campaign_and_answers_the_dashboard(campaign, tmp_path):
-    port, own = free_port(), free_port()
+    port, web_port = free_port(), free_port()
     config = {
         "scrape_configs": [
             {"job_name": "tare", "scrape_interval": "1s", "static_configs": [{"targets": [f"127.0.0.1:{port}"]}]}
@@ -66,11 +66,11 @@ def test_prometheus_scrapes_a_campaign_and_answers_the_dashboard(campaign, tmp_p
     tmp_path.joinpath("prometheus.yml").write_text(json.dumps(config))  # JSON is YAML
     argv = [
         "prometheus", f"--config.file={tmp_path}/prometheus.yml", f"--storage.tsdb.path={tmp_path}/tsdb",
-        f"--web.listen-address=127.0.0.1:{own}",
+        f"--web.listen-address=127.0.0.1:{web_port}",
     ]  # fmt: skip
 
     def answer(query):
-        text = asked(f"http://127.0.0.1:{own}/api/v1/query?{urllib.parse.urlencode({'query': query})}")
+        text = asked(f"http://127.0.0.1:{web_port}/api/v1/query?{urllib.parse.urlencode({'query': query})}")
         return json.loads(text)["data"]["result"]
 
     with serving(Address("127.0.0.1", port), fed(campaign)), running(argv, tmp_path / "log"):
@@ -84,18 +84,18 @@ def test_prometheus_scrapes_a_campaign_and_answers_the_dashboard(campaign, tmp_p
                 assert answer(re.sub(r"\$\w+", ".*", target["expr"])), target["expr"]
         for variable in dashboard["templating"]["list"][1:]:
             query, label = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["query"]["query"]).groups()
-            assert all(label in each["metric"] for each in answer(re.sub(r"\$\w+", ".*", query)))
+            assert all(label in series["metric"] for series in answer(re.sub(r"\$\w+", ".*", query)))
 
 
 def test_prometheus_takes_a_files_figures(campaign, tmp_path):
     text = tmp_path / "x.txt"
     text.write_text(openmetrics([build(campaign)]))
-    made = subprocess.run(
+    done = subprocess.run(
         ["promtool", "tsdb", "create-blocks-from", "openmetrics", text, tmp_path / "tsdb"],
         capture_output=True, text=True, check=True, timeout=20,
     )  # fmt: skip
     series = len([line for line in text.read_text().splitlines() if not line.startswith("#")])
-    assert re.search(rf"\s{series}\s+{series}\s+{series}\s", made.stdout)
+    assert re.search(rf"\s{series}\s+{series}\s+{series}\s", done.stdout)
 
 
 def test_influxdb_takes_the_line_protocol(campaign, tmp_path):
@@ -110,8 +110,13 @@ def test_influxdb_takes_the_line_protocol(campaign, tmp_path):
         query = f"http://127.0.0.1:{port}/query?db=tare&q="
         until(lambda: asked(query + urllib.parse.quote("CREATE DATABASE tare"), b""))
         asked(f"http://127.0.0.1:{port}/write?db=tare", influx(report).encode())
-        wanted = [own for result in report.results for own in result.platforms[1:] if own.op_percent is not None]
+        compared = [
+            platform
+            for result in report.results
+            for platform in result.platforms[1:]
+            if platform.op_percent is not None
+        ]
         counted = json.loads(asked(query + urllib.parse.quote("SELECT count(value) FROM tare_figure_overhead_ratio")))
-        assert counted["results"][0]["series"][0]["values"][0][1] == len(wanted)
-        told = json.loads(asked(query + urllib.parse.quote("SELECT profile, value FROM tare_campaign_info")))
-        assert told["results"][0]["series"][0]["values"][0][1] == "a b,c=d"
+        assert counted["results"][0]["series"][0]["values"][0][1] == len(compared)
+        info = json.loads(asked(query + urllib.parse.quote("SELECT profile, value FROM tare_campaign_info")))
+        assert info["results"][0]["series"][0]["values"][0][1] == "a b,c=d"

@@ -121,8 +121,8 @@ def test_a_run_that_the_host_ends_says_how_to_go_on_once_a_block_has_begun(
     monkeypatch.setattr("tare.cli.run.own_namespaces.enter", lambda _home: None)
     with pytest.raises(error):
         measure(CampaignRequest(platforms=["runc"]), file, Seen(shown, None), as_json=False)
-    told = '"event": "ended"' if shown is Shown.JSON else f"to go on: tare run --resume {file}"
-    assert (told in capsys.readouterr().err) == has_blocks
+    message = '"event": "ended"' if shown is Shown.JSON else f"to go on: tare run --resume {file}"
+    assert (message in capsys.readouterr().err) == has_blocks
 
 
 @pytest.mark.thorough

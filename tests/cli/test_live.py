@@ -51,14 +51,14 @@ def console():
 
 
 def test_noise_is_what_the_report_sees_of_the_same_readings(campaign):
-    seen = windows(campaign.telemetry(), [1])
+    frame = windows(campaign.telemetry(), [1])
     now = [noise(before, after, [1]) for before, after in itertools.pairwise(TICKS)]
-    assert [each.steal for each in now] == pytest.approx(seen["steal"].to_list(), abs=2e-3)  # it is counted in ms
-    assert [each.foreign for each in now] == pytest.approx(seen["foreign-cpu"].to_list(), abs=1e-6)
-    assert [each.memory for each in now] == pytest.approx(seen["memory-pressure"].to_list(), abs=1e-5)
-    assert [each.swapped for each in now] == pytest.approx(seen["swap"].to_list(), abs=3)
-    assert max(each.foreign for each in now) == pytest.approx(0.4)
-    assert {each.cpu for each in now} == {1}
+    assert [window.steal for window in now] == pytest.approx(frame["steal"].to_list(), abs=2e-3)  # it is counted in ms
+    assert [window.foreign for window in now] == pytest.approx(frame["foreign-cpu"].to_list(), abs=1e-6)
+    assert [window.memory for window in now] == pytest.approx(frame["memory-pressure"].to_list(), abs=1e-5)
+    assert [window.swapped for window in now] == pytest.approx(frame["swap"].to_list(), abs=3)
+    assert max(window.foreign for window in now) == pytest.approx(0.4)
+    assert {window.cpu for window in now} == {1}
 
 
 def test_a_first_reading_and_unknown_cpus_are_no_noise():
@@ -181,11 +181,11 @@ def test_before_the_first_block_an_interrupt_passes_at_once():
 
 
 def test_the_second_interrupt_ends_now():
-    said = []
-    with Stopping(said.append) as stopping:
+    lines = []
+    with Stopping(lines.append) as stopping:
         stopping.measuring()
         interrupted()
-        assert said == [FIRST_INTERRUPT]
+        assert lines == [FIRST_INTERRUPT]
         with pytest.raises(KeyboardInterrupt):
             interrupted()
 
@@ -200,12 +200,12 @@ class Pressing(FakeRun):
 
 def test_the_first_interrupt_lets_the_trial_end_and_the_campaign_goes_on_later(tmp_path):
     plan = a_plan(1, more=(Pressing("pressed"),))
-    launcher, said = FakeLauncher(), []
+    launcher, lines = FakeLauncher(), []
     with create_store(tmp_path / "x.tare", a_record(plan)) as store:
-        with pytest.raises(KeyboardInterrupt), Stopping(said.append) as stopping:
+        with pytest.raises(KeyboardInterrupt), Stopping(lines.append) as stopping:
             Runner(plan, store, launcher, None, Together([Silent()], stopping)).run()
         kept = store.trials()
-        assert said == [FIRST_INTERRUPT]
+        assert lines == [FIRST_INTERRUPT]
         assert launcher.living == set()
         assert kept.filter(kept["workload"] == "pressed")["status"].to_list()[:1] == ["ok"]
         assert 0 < kept.height < len(store.schedule())

@@ -61,7 +61,9 @@ def fed(campaign):
 
 
 def samples(families):
-    return {(sample.name, *sorted(sample.labels.items())): sample.value for each in families for sample in each.samples}
+    return {
+        (sample.name, *sorted(sample.labels.items())): sample.value for family in families for sample in family.samples
+    }
 
 
 @pytest.mark.parametrize(
@@ -84,13 +86,13 @@ def test_a_scrape_shows_the_campaign_as_it_stands(campaign):
     with serving(Address("127.0.0.1", port), fed(campaign)), urllib.request.urlopen(url, timeout=10) as answer:
         families = list(read_text(answer.read().decode()))
     assert {family.name for family in families} <= FAMILIES.keys()
-    seen = samples(families)
+    values = samples(families)
     campaign_id = ("campaign", fake_campaign.record(SHAPE).id)
-    assert seen["tare_blocks", campaign_id] == 2
-    assert seen["tare_left_seconds", campaign_id] == 10
-    assert seen["tare_trials", campaign_id, ("status", "failed")] == 1
-    assert seen["tare_noise_foreign_cpu_ratio", campaign_id] == pytest.approx(0.4)
-    overheads = [value for name, value in seen.items() if name[0] == "tare_figure_overhead_ratio"]
+    assert values["tare_blocks", campaign_id] == 2
+    assert values["tare_left_seconds", campaign_id] == 10
+    assert values["tare_trials", campaign_id, ("status", "failed")] == 1
+    assert values["tare_noise_foreign_cpu_ratio", campaign_id] == pytest.approx(0.4)
+    overheads = [value for name, value in values.items() if name[0] == "tare_figure_overhead_ratio"]
     assert max(overheads) == pytest.approx(2.3, abs=0.1)  # gvisor-ptrace is 3.3 times slower
     with pytest.raises(urllib.error.URLError):
         urllib.request.urlopen(url, timeout=10)
@@ -117,18 +119,18 @@ def test_a_file_has_the_reports_figures_at_the_campaigns_end(report):
         (s.labels["workload"], s.labels["metric"], s.labels["platform"]): s.value
         for s in families["tare_figure_overhead_ratio"].samples
     }
-    wanted = {
-        (result.workload, result.metric, own.platform): own.op_percent / 100
+    overheads = {
+        (result.workload, result.metric, platform.platform): platform.op_percent / 100
         for result in report.results
-        for own in result.platforms[1:]
-        if own.op_percent is not None
+        for platform in result.platforms[1:]
+        if platform.op_percent is not None
     }
-    assert shown == wanted
+    assert shown == overheads
     ended = {float(sample.timestamp) for family in families.values() for sample in family.samples}
     assert [*ended] == pytest.approx([max(segment.ended for segment in report.segments)])
     statuses = {s.labels["status"]: s.value for s in families["tare_trials"].samples}
     assert sum(statuses.values()) == report.contaminated.n_all_trials
-    assert statuses["failed"] == sum(each.n_trials for each in report.failures if each.status is Status.FAILED)
+    assert statuses["failed"] == sum(failure.n_trials for failure in report.failures if failure.status is Status.FAILED)
 
 
 def test_several_campaigns_are_one_exposition(report):
@@ -153,8 +155,8 @@ def test_the_document_lists_every_metric():
 
 def test_the_dashboard_asks_for_metrics_that_there_are():
     panels = json.loads(DOCS.joinpath("examples", "grafana", "tare.json").read_text())["panels"]
-    asked = {
+    names = {
         name for panel in panels for target in panel["targets"] for name in re.findall(r"tare_\w+", target["expr"])
     }
     assert len(panels) == 10
-    assert asked <= FAMILIES.keys()
+    assert names <= FAMILIES.keys()

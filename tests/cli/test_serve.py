@@ -89,19 +89,19 @@ def test_the_index_leads_to_pages_and_data(ask, folder):
 
 
 def test_a_page_is_made_once_and_again_when_its_file_has_changed(folder, tmp_path, monkeypatch):
-    made = []
-    monkeypatch.setattr(serve, "materials", made.append)
+    rendered = []
+    monkeypatch.setattr(serve, "materials", rendered.append)
     monkeypatch.setattr(serve, "page_text", lambda _: "a page")
     fake_campaign.write(tmp_path / "x.tare", SHAPE)
     site = Site(tmp_path)
     name = f"/{site.token}/{key(tmp_path, 'x.tare')}.html"
     assert site.answer(name).body == site.answer(name).body == b"a page"
-    assert len(made) == 1
+    assert len(rendered) == 1
     with open_store(tmp_path / "x.tare") as store:
         store.add_event("info", "changed")
     os.utime(tmp_path / "x.tare", (time.time() + 5, time.time() + 5))
     assert site.answer(name).status == 200
-    assert len(made) == 2
+    assert len(rendered) == 2
 
 
 def test_only_so_many_pages_are_kept(tmp_path, monkeypatch):
@@ -110,8 +110,8 @@ def test_only_so_many_pages_are_kept(tmp_path, monkeypatch):
     for number in range(serve.KEPT + 3):
         (tmp_path / f"{number}.tare").write_text("")
     site = Site(tmp_path)
-    for each in campaign_files(tmp_path):
-        assert site.answer(f"/{site.token}/{each}.html").status == 200
+    for page_key in campaign_files(tmp_path):
+        assert site.answer(f"/{site.token}/{page_key}.html").status == 200
     assert len(site._made) == serve.KEPT
 
 

@@ -59,7 +59,7 @@ def test_help_loads_nothing_heavy(loaded, command):
 
 
 def test_the_help_names_the_platforms_that_take_part_by_default(loaded):
-    usual = [each.name for each in all_platforms().values() if each.by_default and not each.baseline]
+    usual = [platform.name for platform in all_platforms().values() if platform.by_default and not platform.baseline]
     text = " ".join(loaded("run", "--help")[0].stdout.replace("│", " ").split())
     assert f"Default: {', '.join(sorted(usual)[:-1])} and {max(usual)}." in text
 
