@@ -36,9 +36,9 @@ class Readings:
 
     def next(self):
         """Wait for a tick that began after this call; its number."""
-        asked = time.monotonic_ns()
-        self._until(lambda: bool(self.ticks) and self.ticks[-1].at_ns > asked)
-        return next(number for number, tick in enumerate(self.ticks) if tick.at_ns > asked)
+        called_ns = time.monotonic_ns()
+        self._until(lambda: bool(self.ticks) and self.ticks[-1].at_ns > called_ns)
+        return next(number for number, tick in enumerate(self.ticks) if tick.at_ns > called_ns)
 
     def while_spent(self, pid, least_ns):
         """Two ticks between which the process has used this much CPU time, by number; and how much, in ns."""

@@ -217,14 +217,14 @@ def test_starts_that_fail_at_the_gate_leave_nothing(tmp_path):
 
 @pytest.mark.parametrize("most", [1, 2, 3, 128])
 def test_the_least_that_suffices_is_found_in_as_few_tries_as_there_are_bits(most):
-    for wanted in range(1, most + 1):
+    for enough in range(1, most + 1):
         tries = []
 
-        def suffices(number, wanted=wanted, tries=tries):
+        def suffices(number, enough=enough, tries=tries):
             tries.append(number)
-            return number >= wanted
+            return number >= enough
 
-        assert minimum.least(suffices, most) == wanted
+        assert minimum.least(suffices, most) == enough
         assert len(tries) <= (most - 1).bit_length()
         assert most not in tries
 

@@ -58,8 +58,8 @@ def campaign(tmp_path, plan=None, launcher=None, watcher=None, **more):
     return list(store.trials().iter_rows(named=True)), watcher, store
 
 
-def failing(rows, **wanted):
-    return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
+def failing(rows, **columns):
+    return [row for row in rows if all(row[key] == value for key, value in columns.items())]
 
 
 def raising(error):

@@ -167,11 +167,11 @@ def test_memory_that_runs_out(note_outcome, tmp_path):
 
 def test_panic(note_outcome, tmp_path, monkeypatch):
     """A guest whose kernel gives up, by what it boots from: nothing that could reach the host's own kernel."""
-    made, initramfs = guest.ensure(), tmp_path / "initramfs"
+    real, initramfs = guest.ensure(), tmp_path / "initramfs"
     initramfs.write_bytes(b"not an archive" * 100)
 
     def break_it():
-        monkeypatch.setattr(guest, "ensure", lambda *_: replace(made, initramfs=initramfs))
+        monkeypatch.setattr(guest, "ensure", lambda *_: replace(real, initramfs=initramfs))
 
     jobs = [Shell("well", "echo 42"), Strikes(break_it)]
     result = _conduct(["native", "qemu-tcg"], jobs, tmp_path / "fault.tare")

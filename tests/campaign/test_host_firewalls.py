@@ -60,8 +60,8 @@ def test_a_trial_says_which_chain_refuses_it_and_what_opens_that(name, workloads
         failed = run(workload, name)
         assert isinstance(failed, Failed)
         assert isinstance(failed.error, ParseError), "a failed trial: the platform could do it"
-        what = "what goes from tare's bridge through this host to the instance"
-        assert failed.reason.startswith(f"the host's packet filter refuses {what} (nftables: {TABLE} forward): `")
+        traffic = "what goes from tare's bridge through this host to the instance"
+        assert failed.reason.startswith(f"the host's packet filter refuses {traffic} (nftables: {TABLE} forward): `")
         fixes.add(failed.error.fix)
     [fix] = fixes
     for rule in fix.split("; "):

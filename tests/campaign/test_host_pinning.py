@@ -87,16 +87,16 @@ def test_a_child_inherits_nothing_of_it(prepared):
     launcher, client = prepared
     harness = harness_cpus(launcher.resources.cpus)
     everywhere = set(harness) | set(launcher.resources.cpus)
-    asked = [sys.executable, "-c", "import os; print(sorted(os.sched_getaffinity(0)))"]
+    argv = [sys.executable, "-c", "import os; print(sorted(os.sched_getaffinity(0)))"]
     assert os.sched_getaffinity(0) == set(harness)
     assert launcher.resources.probe_cpu not in harness
-    assert processes.run(asked).text.strip() == str(sorted(everywhere))
+    assert processes.run(argv).text.strip() == str(sorted(everywhere))
     [platform] = registry.choose(["native"])
     platform.prepare(launcher.image)
     running = launcher.start(platform, Arm("native"), measured=False)
     try:
-        seen = running.session.execute(["grep", "Cpus_allowed_list", "/proc/self/status"]).stdout.split()[1].decode()
-        assert listed(seen) == set(launcher.resources.cpus)
+        inside = running.session.execute(["grep", "Cpus_allowed_list", "/proc/self/status"]).stdout.split()[1].decode()
+        assert listed(inside) == set(launcher.resources.cpus)
     finally:
         running.stop()
     allowed = client.run(["grep", "Cpus_allowed_list", "/proc/self/status"], time_limit_s=10).text.split()[1]

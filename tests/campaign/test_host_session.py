@@ -134,13 +134,13 @@ def test_cleaning_with_another_home_takes_nothing_of_a_living_run(launcher, anot
     """What a killed run with that home made has the names that the living one uses now."""
     [native] = registry.choose(["native"])
     running = launcher.start(native, Arm("native"), measured=False)
-    made = (
+    script = (
         "from tare.host import state; from tare.host.resources import removers; "
         "from tare.host.resources.journal import Journal; "
         "Journal(state.journal()).write(removers.link('tare0'), removers.control_group('tare'))"
     )
     try:
-        processes.run([sys.executable, "-c", made], env=another_home).require()
+        processes.run([sys.executable, "-c", script], env=another_home).require()
         cleaned = processes.run([sys.executable, "-c", "from tare.cli import main; main()", "clean"], env=another_home)
         assert running.session.execute(["true"], time_limit_s=10).code == 0, "the living run's instance is dead"
         assert cleaned.code == 1

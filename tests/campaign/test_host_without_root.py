@@ -49,8 +49,8 @@ def user():
 def _user(folder):
     folder.chmod(0o755)
     home, names = folder / "home", folder / "names"
-    for made in (home, names):
-        made.mkdir()
+    for place in (home, names):
+        place.mkdir()
     for name, line in ACCOUNT.items():
         written = line.format(uid=UID, first=FIRST, home=home)
         (names / name).write_text(Path("/etc", name).read_text() + written)

@@ -30,8 +30,8 @@ def _whole_file(store, blocks):
 
 
 def _decision(interim, left_s):
-    known = interim.estimates.known()
-    missing = {name: estimate.missing(TARGET, MARGIN) for name, estimate in known.items()}
+    by_workload = interim.estimates.known()
+    missing = {name: estimate.missing(TARGET, MARGIN) for name, estimate in by_workload.items()}
     return missing, still_wanted(missing, workload_seconds(interim.trials()), left_s)
 
 
@@ -82,7 +82,7 @@ def test_a_look_in_memory_is_that_of_the_whole_file(tmp_path, design, resumed_at
 def test_what_is_not_whole_yet_has_no_part_in_a_look(tmp_path):
     with read_store(fake_campaign.write(tmp_path / "x.tare", SHAPE)) as store:
         interim = _closed(Interim(store), range(4))
-        counts = {row.n_blocks for known in interim.estimates.known().values() for row in known.rows}
+        counts = {row.n_blocks for estimate in interim.estimates.known().values() for row in estimate.rows}
         assert max(counts) == 4
         assert _closed(interim, [4]).estimates.known() == _whole_file(store, 5).estimates.known()
 

@@ -64,9 +64,9 @@ def test_it_is_that_of_the_link_on_the_way_to_the_client(name, mtu):
 
 
 def test_what_knows_this_host_by_another_address_is_asked_for_that():
-    asked = []
-    preflight._mtu(_running(lambda argv, **_: asked.append(argv) or _done("", 2), client="192.0.2.7"))
-    assert asked == [["ip", "route", "get", "192.0.2.7"]]
+    commands = []
+    preflight._mtu(_running(lambda argv, **_: commands.append(argv) or _done("", 2), client="192.0.2.7"))
+    assert commands == [["ip", "route", "get", "192.0.2.7"]]
 
 
 def test_without_a_program_or_a_route_it_is_unknown_and_without_a_network_there_is_none():

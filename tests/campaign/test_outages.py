@@ -92,8 +92,8 @@ def test_a_platform_that_was_named_and_fails_is_left_out_and_the_others_run(begu
     assert set(ran) == {"native", "runc"}
     [entry] = left_out
     assert entry.platform == "docker"
-    wanted = error.what if hasattr(error, "what") else type(error).__name__
-    assert wanted in entry.reason
+    reason = error.what if hasattr(error, "what") else type(error).__name__
+    assert reason in entry.reason
     assert [line for line in faults if line.startswith("docker is left out: ")], "the user who named it is told"
 
 
@@ -260,12 +260,12 @@ def test_one_after_the_other_its_pass_ends(tmp_path):
 
 
 def test_its_intervals_are_not_waited_for(tmp_path, monkeypatch):
-    asked = []
-    known = RunningEstimates.known
+    left_out = []
+    original = RunningEstimates.known
     monkeypatch.setattr(
-        RunningEstimates, "known", lambda self, without=(): asked.append(tuple(without)) or known(self, without)
+        RunningEstimates, "known", lambda self, without=(): left_out.append(tuple(without)) or original(self, without)
     )
     plan = replace(a_plan(LOOK_FROM + 2), targets={"alpha": 0.01, "beta": 0.01, "start": 0.01})
     ran(tmp_path, Weather(PlatformError("no")), plan)
-    assert asked
-    assert set(asked) == {("docker",)}
+    assert left_out
+    assert set(left_out) == {("docker",)}

@@ -49,13 +49,13 @@ def test_each_block_starts_every_arm_fresh_in_the_scheduled_order_and_stops_all(
     _runner(plan, store, launcher).run()
     jobs = [(job.workload, job.rounds) for job in plan.jobs]
     starts = [line for line in launcher.log if line.startswith("start")]
-    wanted = [
+    expected = [
         f"start {arm} measured"
         for block in range(2)
         for arm in schedule_block(plan.seed, block, plan.arms, jobs).launch_order
     ]
-    assert starts == wanted
-    assert Counter(line.split()[0] for line in launcher.log)["stop"] == len(wanted)
+    assert starts == expected
+    assert Counter(line.split()[0] for line in launcher.log)["stop"] == len(expected)
 
 
 def test_a_platform_that_does_not_start_fails_all_its_trials_with_the_reason_and_the_rest_goes_on(plan, store):
@@ -166,8 +166,10 @@ def test_a_campaign_of_nothing_else_starts_no_instance_that_does_nothing(tmp_pat
 def test_an_instance_whose_processes_the_kernel_killed_for_want_of_memory_says_so_once(plan, store):
     _runner(plan, store, FakeLauncher(die={"runc": 1}, kills=2)).run()
     trials = store.trials()
-    told = "processes of it that the kernel killed for want of memory: 2, at its limit of 1024 MiB (tare run --memory)"
-    assert list(trials.filter(trials["status"] == "failed")["reason"]) == [f"{told}: the stream ended"]
+    killed = (
+        "processes of it that the kernel killed for want of memory: 2, at its limit of 1024 MiB (tare run --memory)"
+    )
+    assert list(trials.filter(trials["status"] == "failed")["reason"]) == [f"{killed}: the stream ended"]
 
 
 def test_a_lost_instance_is_told_with_what_ails_its_platform(plan, store, monkeypatch):
@@ -250,8 +252,8 @@ def test_where_no_start_is_measured_the_port_is_there_from_the_first(tmp_path):
 def test_marks_that_an_older_tares_record_does_not_name_are_left_out(tmp_path, monkeypatch):
     plan = a_plan(1)
     record = a_record(plan)
-    both = {"command": 2.0, "from-nothing": 3.0}
-    monkeypatch.setattr(FakeStart, "read", lambda *_: both)
+    marks = {"command": 2.0, "from-nothing": 3.0}
+    monkeypatch.setattr(FakeStart, "read", lambda *_: marks)
     monkeypatch.setattr(FakeStart, "metrics", (*FakeStart.metrics, Metric("from-nothing", "ms", Direction.LOWER, "-")))
     with create_store(tmp_path / "x.tare", record) as store:
         _runner(plan, store).run()

@@ -137,8 +137,8 @@ def test_another_version_of_a_plug_in_is_noted():
 
 def test_settings_are_noted():
     record = _record(tare_version="0.0.9", host=_host(huge_pages="painted", memory_bytes=HERE.memory_bytes // 2))
-    seen = {"memory seen inside": 1 << 29}
-    assert list(same.notes(record, HERE, _ready(**seen))) == [
+    facts = {"memory seen inside": 1 << 29}
+    assert list(same.notes(record, HERE, _ready(**facts))) == [
         f"resumed: tare was 0.0.9, and is {tare.__version__}",
         f"resumed: the host's memory bytes was {HERE.memory_bytes // 2}, and is {HERE.memory_bytes}",
         f"resumed: the host's huge pages was painted, and is {HERE.huge_pages}",

@@ -50,10 +50,10 @@ class Listening:
 def running_instances(monkeypatch):
     monkeypatch.setattr(slices, "COARSEST", float("inf"))  # such an agent is never late: its clock seems to stand
     launcher = FakeLauncher()
-    made = {arm: FakeLive(launcher, arm, None) for arm in ARMS}
-    for running in made.values():
+    instances = {arm: FakeLive(launcher, arm, None) for arm in ARMS}
+    for running in instances.values():
         running.session = Listening()
-    return made
+    return instances
 
 
 def test_nobody_ends_before_all_slices_are_over(running_instances):

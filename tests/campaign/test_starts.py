@@ -22,9 +22,9 @@ def test_without_a_kernel_of_its_own_it_is_the_runtime_and_the_agent():
 
 def test_a_guest_has_its_kernel_and_its_userspace_too():
     hello = Hello(clock_ns=903 * MS, began_ns=900 * MS, uptime_ns=1000 * MS, userspace_ns=700 * MS)
-    seen = parts(1400 * MS, hello, own_kernel=True)
-    assert seen == {"runtime": 397 * MS, "kernel": 700 * MS, "userspace": 300 * MS, "agent": 3 * MS}
-    assert sum(seen.values()) == 1400 * MS
+    durations = parts(1400 * MS, hello, own_kernel=True)
+    assert durations == {"runtime": 397 * MS, "kernel": 700 * MS, "userspace": 300 * MS, "agent": 3 * MS}
+    assert sum(durations.values()) == 1400 * MS
 
 
 def test_where_nobody_told_when_userspace_began_all_of_the_boot_is_the_kernels():

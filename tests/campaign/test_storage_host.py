@@ -59,10 +59,10 @@ def _try(launcher, name, chosen):
 
 
 def _hold(reasons, name, chosen):
-    wanted = {key: reason for key, reason in LACKING.items() if key[1] == name and key[0] in chosen}
-    wanted |= {key: RACING[key] for key in reasons.keys() & RACING.keys()}
-    assert reasons.keys() == wanted.keys()
-    assert all(wanted[key] in reason for key, reason in reasons.items())
+    expected = {key: reason for key, reason in LACKING.items() if key[1] == name and key[0] in chosen}
+    expected |= {key: RACING[key] for key in reasons.keys() & RACING.keys()}
+    assert reasons.keys() == expected.keys()
+    assert all(expected[key] in reason for key, reason in reasons.items())
 
 
 @pytest.mark.host

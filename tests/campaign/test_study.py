@@ -115,9 +115,9 @@ def test_in_order_the_workloads_of_every_block_run_as_listed():
 
 @STUDIES
 def test_every_platform_of_a_profile_is_one_of_tares(study):
-    known = platforms.all_platforms()
+    by_name = platforms.all_platforms()
     named = [name for entry in study.run.platform for name in (*entry.run, *entry.like)]
-    assert set(named) <= known.keys()
+    assert set(named) <= by_name.keys()
     assert len(set(named)) == len(named), "a platform stands for one of the study's"
     names = [entry.study for entry in study.run.platform]
     assert names.count(study.source.baseline) == 1
@@ -130,10 +130,10 @@ def test_every_platform_of_a_profile_is_one_of_tares(study):
 def test_every_workload_of_a_profile_exists_and_takes_its_parameters(study):
     for job in study.run.job:
         workload = workloads.get(job.workload)
-        for own, base in ((job.scaled, "quick"), (job.full, "full")):
-            known = workload.profiles[base]
-            assert own.keys() <= known.keys(), job.workload
-            assert all(type(known[key]) is type(value) for key, value in own.items()), job.workload
+        for parameters, base in ((job.scaled, "quick"), (job.full, "full")):
+            defaults = workload.profiles[base]
+            assert parameters.keys() <= defaults.keys(), job.workload
+            assert all(type(defaults[key]) is type(value) for key, value in parameters.items()), job.workload
     assert len({job.workload for job in study.run.job}) == len(study.run.job)
 
 

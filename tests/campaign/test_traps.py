@@ -143,7 +143,7 @@ def test_nothing_goes_over_the_stream_while_slices_run(launcher):
         sent = []
         stream = running.instance.stream
         send = stream.send
-        stream.send = lambda *given: (sent.append(time.monotonic_ns()), send(*given))
+        stream.send = lambda *arguments: (sent.append(time.monotonic_ns()), send(*arguments))
         probe = running.session.probe("primes", {"max_prime": 10_000}, 10 * MS)
         probe.wait_ready(10)
         offset = running.session.sync_clock()

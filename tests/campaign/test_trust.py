@@ -32,10 +32,10 @@ def home(tmp_path, monkeypatch):
 @pytest.fixture
 def record():
     """As a stranger might write it: a workload and a platform that there are."""
-    made = a_record(a_plan())
-    memory = made.workloads[0].model_copy(update={"name": "memory-footprint", "params": {"work_mib": 64}})
-    other = made.platforms[0].model_copy(update={"name": "ssh:root@192.0.2.1"})
-    return made.model_copy(update={"workloads": [memory], "platforms": [*made.platforms, other]})
+    original = a_record(a_plan())
+    memory = original.workloads[0].model_copy(update={"name": "memory-footprint", "params": {"work_mib": 64}})
+    other = original.platforms[0].model_copy(update={"name": "ssh:root@192.0.2.1"})
+    return original.model_copy(update={"workloads": [memory], "platforms": [*original.platforms, other]})
 
 
 def foreign(tmp_path, record):
@@ -102,14 +102,14 @@ def resume(reading_commands, home, tmp_path):
     """Goes on with a file, at a terminal where there is an answer to give, and without one."""
 
     def run(file, *options, answer=None):
-        asked = ("run", "--resume", str(file), *options)
+        command = ("run", "--resume", str(file), *options)
         env = {"TARE_AGENT": "/nowhere/agent"}
         if answer is None:
-            return reading_commands.run(*asked, cwd=tmp_path, env=env)
+            return reading_commands.run(*command, cwd=tmp_path, env=env)
         ours, theirs = pty.openpty()
         try:
             os.write(ours, answer.encode())
-            return reading_commands.run(*asked, cwd=tmp_path, env=env, stdin=os.ttyname(theirs))
+            return reading_commands.run(*command, cwd=tmp_path, env=env, stdin=os.ttyname(theirs))
         finally:
             os.close(ours)
             os.close(theirs)
