@@ -6,6 +6,7 @@ import pytest
 
 from host import machines
 from tare.campaign.host_session import default_cpus, harness_cpus
+from tare.host import state, tries
 from tare.host.facts import machine as facts
 from tare.host.facts import siblings as beside
 from tare.host.facts import topology
@@ -17,6 +18,8 @@ SPLIT = {0: (0, 1), 1: (0, 1), 2: (2, 3), 3: (2, 3)}  # neighbours in number sha
 @pytest.fixture
 def machine(monkeypatch, tmp_path):
     """Makes this process see another machine, all CPUs of which it may use."""
+
+    monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
 
     def become(texts, usable, slowed=None):
         beside.cores.cache_clear()
@@ -130,6 +133,32 @@ def test_a_cpu_whose_core_is_known_by_its_sibling_is_not_tried_again(machine):
     assert tried == [(0, 1)]
 
 
+@pytest.mark.parametrize("kept", ["", "[]", '{"key": [], "answer": [["x"]], "tried": 1}'])
+def test_cores_that_were_found_are_remembered_by_other_commands_for_an_hour(machine, monkeypatch, kept):
+    now, tried = [1e9], []
+    monkeypatch.setattr(tries.time, "time", lambda: now[0])
+    (state.tries() / "siblings").write_text(kept)
+
+    def cores(share, measured=(0, 1)):
+        machine(machines.HIDDEN, range(2), lambda cpu, other: tried.append((cpu, other)) or share)
+        return beside.cores(measured)
+
+    def none_found():
+        before = len(tried)
+        return cores(0.97) is None and len(tried) > before
+
+    assert none_found()
+    now[0] += beside.DOUBTED_S - 1
+    assert cores(0.6) is None  # neighbours may have been busy all the time: it is tried anew, but not at once
+    now[0] += 2
+    assert cores(0.6) == ((0, 1),)
+    now[0] += beside.BELIEVED_S - 1
+    assert cores(0.97) == ((0, 1),)
+    assert cores(0.97, (1,)) is None  # other CPUs
+    now[0] += beside.BELIEVED_S + 1
+    assert none_found()
+
+
 def test_a_host_that_says_is_not_tried(machine):
     machine(machines.TWO_SOCKETS, range(16))  # a try would fail
     assert beside.cores((15,)) == R710
@@ -140,8 +169,7 @@ def test_too_many_cpus_are_not_tried(machine):
     assert beside.cores((63,)) is None
 
 
-def test_the_facts_are_completed_and_say_how(machine, tmp_path, monkeypatch):
-    monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
+def test_the_facts_are_completed_and_say_how(machine):
     always = {"proc/loadavg": "0.1 0.1 0.1 1/100 200", "proc/uptime": "100.0 200.0"}
     machine(always | machines.HIDDEN, range(2), lambda _cpu, _other: 0.65)
     completed = beside.completed(facts.gather(), (1,))

@@ -2,9 +2,8 @@
 
 import pytest
 
-from tare.host import processes
+from tare.host import processes, tries
 from tare.platforms import gvisor
-from tare.platforms.parts import tries
 
 
 @pytest.fixture

@@ -6,8 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from tare.host import tries
 from tare.image import guest
-from tare.platforms.parts import tries, vm
+from tare.platforms.parts import vm
 
 MADE = guest.Guest("6.1", Path("/k"), Path("/i"))
 
@@ -69,7 +70,7 @@ def test_a_device_that_cannot_be_opened_is_looked_at_each_time(host):
     assert host.asked()[0] == "kvm"
 
 
-@pytest.mark.parametrize("kept", ["", "[]", "{}", '{"key": [1], "why": null}'])
+@pytest.mark.parametrize("kept", ["", "[]", "{}", '{"key": [1], "answer": null}'])
 def test_what_is_kept_by_others_or_broken_is_no_verdict(host, kept):
     host.why = ""
     (vm.state.tries() / "kvm").write_text(kept)

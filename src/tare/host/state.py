@@ -134,7 +134,7 @@ def images() -> Path:
 
 
 def tries() -> Path:
-    """What tries of KVM showed, by what was tried."""
+    """What tries showed, of KVM for instance, by what was tried."""
     return _below("tries")
 
 

@@ -8,14 +8,14 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from tare.host import processes
+from tare.host import processes, tries
 from tare.host.daemons import runtimes
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import image_bytes
 from tare.model import Family
 from tare.platforms.base import Availability, Instance, LaunchSpec, Observed, Platform, Prepared
-from tare.platforms.parts import helpers, tries
+from tare.platforms.parts import helpers
 from tare.platforms.parts.attempt import TrialSite, complaint
 from tare.platforms.parts.engine import RUNSC_DEFAULTS
 from tare.platforms.parts.oci import Net, launch_bundle

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from tare.host import processes
+from tare.host import processes, tries
 from tare.host.facts import machine
 from tare.host.facts.machine import HostFacts
 from tare.host.facts.topology import Cores
@@ -25,6 +25,10 @@ TURNS, TURN_S = 8, 0.02
 TRIED = 2
 #: Above so many CPUs it would take longer than it is worth; such guests are mostly shown their topology.
 MAX = 16
+#: How long it is believed which CPUs share a core, in seconds: a hypervisor may give a guest's CPUs others to run on.
+BELIEVED_S = 3600.0
+#: How long that nothing is found: neighbours that were busy all the time, beside whom nothing shows, may be so for now.
+DOUBTED_S = 300.0
 
 
 def completed(host: HostFacts, measured: Sequence[int]) -> HostFacts:
@@ -39,13 +43,22 @@ def completed(host: HostFacts, measured: Sequence[int]) -> HostFacts:
 def cores(measured: tuple[int, ...]) -> Cores | None:
     """The cores that these CPUs belong to: as the host says, else by measurement; None where neither shows them.
 
-    The measurement is made once a process. It does not find the cores of other CPUs: each of those is listed by itself.
-    Of many measured CPUs it is made of the last alone, on which probes are: of all it would take minutes.
+    A measurement is remembered for a while: it keeps two CPUs busy for half a second. It does not find the cores of
+    other CPUs: each of those is listed by itself. Of many measured CPUs it is made of the last alone, on which probes
+    are: of all it would take minutes.
     """
     machine_cores, usable = machine.cores_of_machine(), os.sched_getaffinity(0)
     if machine_cores is not None or len(usable) > MAX or not usable.issuperset(measured):
         return machine_cores
-    return by_trial(measured if len(measured) <= TRIED else (max(measured),), usable, slowed)
+    probed = measured if len(measured) <= TRIED else (max(measured),)
+    found, _ = tries.remembered(
+        "siblings",
+        tries.Try[Cores | None],
+        [*probed, "of", *sorted(usable)],
+        lambda: by_trial(probed, usable, slowed),
+        lambda answer: BELIEVED_S if answer else DOUBTED_S,
+    )
+    return found
 
 
 def by_trial(measured: Sequence[int], usable: set[int], slowed: Callable[[int, int], float]) -> Cores | None:

@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from tare.errors import HostError, PlatformError
-from tare.host import console, distribution, processes, state
+from tare.host import console, distribution, processes, state, tries
 from tare.host.facts import tsc
 from tare.host.filesystems import ext4
 from tare.image import forms, guest
 from tare.image.build import Image
 from tare.platforms.base import Instance, Instant, LaunchSpec, Prepared
-from tare.platforms.parts import helpers, tries
+from tare.platforms.parts import helpers
 from tare.session.streams import SocketStream
 from tare.timeouts import stretched, until
 
