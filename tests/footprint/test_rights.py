@@ -7,12 +7,13 @@ import pytest
 
 from tare.footprint import rights
 from tare.footprint.rights import Mount
+from tare.host.facts.process_table import parse_status
 
 CAPTURED = Path(__file__).parent / "captured"
 
 
 def test_a_status():
-    who = rights.parse_status((CAPTURED / "docker.status").read_text())
+    who = rights.identity_of(parse_status((CAPTURED / "docker.status").read_text()))
     assert (who.name, who.tracer, who.uid, who.gid) == ("tare-agent", 0, 0, 0)
     assert (who.seccomp, who.filters, who.no_new_privs) == (2, 1, False)
     names = rights.capabilities(who.effective)
@@ -25,7 +26,7 @@ def test_a_status():
 def test_a_status_of_an_old_kernel_has_no_number_of_filters():
     text = (CAPTURED / "docker.status").read_text()
     lines = [line for line in text.splitlines() if not line.startswith(("Seccomp_filters", "NoNewPrivs"))]
-    who = rights.parse_status("\n".join(lines))
+    who = rights.identity_of(parse_status("\n".join(lines)))
     assert (who.seccomp, who.filters, who.no_new_privs) == (2, None, False)
 
 
@@ -78,20 +79,13 @@ def test_a_filesystem_that_is_read_only_is_so_wherever_it_is_mounted():
     assert rights.parse_mountinfo(line)[0].writable is False
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("7 (a) b) S 3 7 7 0 -1 4194560 1 2", rights.Descent(3, ended=False, kernels=False)),
-        ("2 (kthreadd) S 0 0 0 0 -1 2129984 0 0", rights.Descent(0, ended=False, kernels=True)),
-        ("9 (gone) Z 3 9 9 0 -1 4228364 0 0", rights.Descent(3, ended=True, kernels=False)),
-    ],
-)
-def test_where_a_process_comes_from(text, expected):
-    assert rights.parse_stat(text) == expected
-
-
 def test_capabilities_that_the_library_does_not_know_are_numbers():
     assert rights.capabilities(1 << 62 | 1) == ("cap_chown", "cap_62")
+
+
+def test_a_thread_that_has_ended_has_no_identity():
+    with pytest.raises(ProcessLookupError):
+        rights.identity(os.getpid(), 2**22 + 1)
 
 
 def test_what_this_process_has_open(tmp_path):

@@ -88,3 +88,11 @@ def write(root: Path, texts: dict[str, str]) -> Path:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f"{text}\n")
     return root
+
+
+def write_process(proc: Path, pid: int, parent: int, *argv: str, state: str = "S", name: str = "sh") -> None:
+    """A process's files in a folder that looks like ``/proc``; the line of numbers is a real one's, shortened."""
+    numbers = "4194304 1100 24 0 0 0 0 0 0 20 0 1 0 2460412 5799936 465"
+    texts = {"stat": f"{pid} ({name}) {state} {parent} {pid} {pid} 0 -1 {numbers}", "comm": name}
+    write(proc, {f"{pid}/{file}": text for file, text in texts.items()})
+    (proc / str(pid) / "cmdline").write_bytes("".join(f"{word}\0" for word in argv).encode())

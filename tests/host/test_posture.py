@@ -7,7 +7,7 @@ import pytest
 
 from tare.campaign.instances import posture as instances
 from tare.host import processes
-from tare.host.facts import posture
+from tare.host.facts import posture, process_table
 from tare.model import Arm
 from tare.platforms import contract, registry
 
@@ -120,14 +120,15 @@ def test_the_mitigations_of_a_kernel_are_shown():
         assert shown[str(file)] == file.read_text().strip()
 
 
-def test_the_agents_process_comes_before_the_largest(tmp_path):
+def test_the_agents_process_comes_before_the_largest(tmp_path, monkeypatch):
+    monkeypatch.setattr(process_table, "PROC", tmp_path)
     for pid, name, size in ((7, "tare-agent", 10), (8, "qemu-system-x86", 999), (9, "runc", 99)):
-        folder = tmp_path / f"proc/{pid}"
-        folder.mkdir(parents=True)
+        folder = tmp_path / str(pid)
+        folder.mkdir()
         (folder / "status").write_text(f"Name:\t{name}\nVmRSS:\t    {size} kB\n")
-    assert posture.foremost([9, 8, 7, 6], "tare-agent", tmp_path) == 7
-    assert posture.foremost([9, 8], "tare-agent", tmp_path) == 8
-    assert posture.foremost([], "tare-agent", tmp_path) is None
+    assert posture.foremost([9, 8, 7, 6], "tare-agent") == 7
+    assert posture.foremost([9, 8], "tare-agent") == 8
+    assert posture.foremost([], "tare-agent") is None
 
 
 #: By platform: seccomp inside, whether root is mapped, and whether the agent's own process is seen on the host.

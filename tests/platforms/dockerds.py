@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tare.host import processes, userns
 from tare.host.daemons import own
-from tare.platforms.parts.helpers import processes_by_pid
+from tare.host.facts import process_table
 
 #: For `userns-remap`: the account whose subordinate ids are taken, and its group, as every Debian has them.
 REMAPPED = "nobody:nogroup"
@@ -65,9 +65,5 @@ class Dockerd:
         return [line for line in lines if str(self.folder) in line and f" {self.folder}/data " not in line]
 
     def shims(self):
-        running = processes_by_pid().values()
-        return [
-            process.argv
-            for process in running
-            if "shim" in process.argv[0] and str(self.folder) in " ".join(process.argv)
-        ]
+        running = process_table.command_lines().values()
+        return [argv for argv in running if "shim" in argv[0] and str(self.folder) in " ".join(argv)]

@@ -237,7 +237,7 @@ def test_a_runsc_that_traps_by_ptrace_where_it_is_not_told_is_no_systrap():
 @pytest.mark.parametrize(("name", "slow"), [("docker-gvisor", True), ("docker-gvisor-ptrace", False)])
 def test_only_systrap_has_the_remark_on_its_fast_path(monkeypatch, name, slow):
     """A runsc that traps by ptrace by default has no word of it in its sandbox's command line."""
-    monkeypatch.setattr(gvisor.helpers, "command_line", lambda pid: ["runsc-sandbox", "boot", "--cpu-num", "1"])
+    monkeypatch.setattr(gvisor.process_table, "argv", lambda pid: ["runsc-sandbox", "boot", "--cpu-num", "1"])
     [platform] = [platform for platform in docker.PLATFORMS if platform.name == name]
     observed = platform.observed(SimpleNamespace(host_processes=lambda: [7]), lambda path: "")
     assert bool(observed.remarks) is slow

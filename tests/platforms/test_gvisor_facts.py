@@ -55,7 +55,7 @@ def test_with_more_of_them_or_another_way_to_trap_there_is_nothing_to_say(number
 @pytest.mark.parametrize("name", ["gvisor", "gvisor-host", "docker-gvisor", "podman-gvisor"])
 def test_whoever_starts_runsc_its_sandbox_is_asked(name, monkeypatch):
     [platform] = registry.choose([name])
-    monkeypatch.setattr(gvisor.helpers, "command_line", lambda pid: commands(1)[pid])
+    monkeypatch.setattr(gvisor.process_table, "argv", lambda pid: commands(1)[pid])
     instance = SimpleNamespace(host_processes=lambda: range(4))
     observed = platform.observed(
         instance, {"/proc/mounts": MOUNTS.replace("CACHE", "remote_revalidating,directfs")}.get

@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from host.machines import write_process
 from tare.contract import suite
 from tare.errors import PlatformError, UsageError
 from tare.host import cgroup, processes, state
+from tare.host.facts import process_table
 from tare.host.resources import removers
 from tare.model import Arm
 from tare.platforms import libvirt, libvirt_at, registry
 from tare.platforms.libvirt_at import LibvirtUri
 from tare.platforms.parts import libvirtd, virsh
-from tare.platforms.parts.helpers import ProcessInfo, processes_by_pid
 
 VERSION = """\
 Compiled against library: libvirt 9.0.0
@@ -60,17 +61,19 @@ def test_security_models_that_confine_are_found():
     assert libvirt_at.security_models("<secmodel><model>none</model><doi>0</doi></secmodel>") == []
 
 
-def test_a_domains_processes_are_its_own_and_all_below():
-    by_pid = {
-        10: ProcessInfo(1, ["/usr/lib/libvirt/libvirt_lxc", "--name", "tare-a", "--console", "29"]),
-        11: ProcessInfo(10, ["/usr/local/bin/tare-agent", "serve"]),
-        12: ProcessInfo(11, ["sh"]),
-        20: ProcessInfo(1, ["/usr/lib/libvirt/libvirt_lxc", "--name", "tare-ab", "--console", "29"]),
-        21: ProcessInfo(20, ["/usr/local/bin/tare-agent", "serve"]),
-        30: ProcessInfo(1, ["/usr/bin/qemu-system-x86_64", "-name", "guest=tare-a,debug-threads=on", "-S"]),
-        40: ProcessInfo(1, ["virsh", "--name", "tare-a"]),
-    }
-    assert libvirt_at.family(by_pid, "tare-a") == [10, 11, 12, 30]
+def test_a_domains_processes_are_its_own_and_all_below(tmp_path, monkeypatch):
+    for pid, parent, *argv in (
+        (10, 1, "/usr/lib/libvirt/libvirt_lxc", "--name", "tare-a", "--console", "29"),
+        (11, 10, "/usr/local/bin/tare-agent", "serve"),
+        (12, 11, "sh"),
+        (20, 1, "/usr/lib/libvirt/libvirt_lxc", "--name", "tare-ab", "--console", "29"),
+        (21, 20, "/usr/local/bin/tare-agent", "serve"),
+        (30, 1, "/usr/bin/qemu-system-x86_64", "-name", "guest=tare-a,debug-threads=on", "-S"),
+        (40, 1, "virsh", "--name", "tare-a"),
+    ):
+        write_process(tmp_path, pid, parent, *argv)
+    monkeypatch.setattr(process_table, "PROC", tmp_path)
+    assert libvirt_at.family("tare-a") == [10, 11, 12, 30]
 
 
 def test_a_uri_says_what_drives_and_where():
@@ -171,7 +174,7 @@ def test_a_machine_that_ends_before_its_agent_speaks_is_told_with_what_libvirt_l
         group = cgroup.Group(launcher.group(0))
 
         def kill_it_in_its_boot():
-            while not any("-name" in process.argv and group.holds(pid) for pid, process in processes_by_pid().items()):
+            while not any("-name" in argv and group.holds(pid) for pid, argv in process_table.command_lines().items()):
                 time.sleep(0.05)
             time.sleep(0.5)
             group.kill()

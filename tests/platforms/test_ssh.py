@@ -18,10 +18,10 @@ from tare.contract.checks import CHECKS
 from tare.contract.leftovers import carries, left_on_host
 from tare.errors import PlatformError, UsageError
 from tare.host import processes, state
+from tare.host.facts import process_table
 from tare.host.resources.journal import Journal, sweep
 from tare.image import build
 from tare.platforms import registry, ssh
-from tare.platforms.parts.helpers import processes_by_pid
 from tare.platforms.ssh import Facts, Target, explain
 
 pytestmark = pytest.mark.own_host
@@ -227,8 +227,8 @@ def test_a_connection_that_is_cut_cleans_up_there(bench, remote):
 def test_what_was_killed_there_is_swept_by_the_next_campaign(bench, remote):
     running = bench.start()
     name = f"tare-{running.instance.spec.id}"
-    for pid, process in processes_by_pid().items():
-        if process.argv[0] == "/bin/sh" and {"launch", name} <= set(process.argv):
+    for pid, argv in process_table.command_lines().items():
+        if argv[0] == "/bin/sh" and {"launch", name} <= set(argv):
             os.kill(pid, signal.SIGKILL)
     running.stop()
     left = remote.disk / "remote" / "work" / name

@@ -18,7 +18,7 @@ from tare.contract.hostile import floods_are_stopped, streams_have_limits
 from tare.contract.leftovers import left_on_host, named_after, notes, packet_rules
 from tare.contract.manifest import manifest_holds
 from tare.errors import SessionError
-from tare.platforms.parts.helpers import processes_by_pid
+from tare.host.facts import process_table
 from tare.timeouts import stretched, until
 
 #: A program whose bits must be the same on every platform; any program of the image would do.
@@ -171,7 +171,7 @@ def _cost_ns(running: RunningInstance) -> int | None:
 
 def helpers_are_counted(bench: Bench) -> None:
     """Each process that was started for an instance is in its control group, a shared daemon's helpers too."""
-    before = set(processes_by_pid())
+    before = process_table.pids()
     running = bench.start()
     with contextlib.ExitStack() as on_failure:
         on_failure.callback(running.stop)
@@ -191,21 +191,19 @@ def _outside(running: RunningInstance, before: Collection[int]) -> list[str]:
     """
     if not running.instance.accounted:
         return []
-    by_pid = processes_by_pid()
+    by_pid, command_lines = process_table.stats(), process_table.command_lines()
     group = running.instance.spec.group
     candidates = {pid for daemon in running.instance.daemons for pid in daemon.pids()}
     above = set(group.pids()) & set(by_pid)
     while above:
         candidates |= above
         above = {by_pid[pid].parent for pid in above} & set(by_pid)
-    candidates |= {
-        pid for pid, process in by_pid.items() if any(running.instance.spec.id in word for word in process.argv)
-    }
+    candidates |= {pid for pid, argv in command_lines.items() if any(running.instance.spec.id in word for word in argv)}
     strays = []
-    for pid in candidates & set(by_pid) - set(before):
+    for pid in candidates & command_lines.keys() - set(before):
         with contextlib.suppress(OSError):
-            if any(by_pid[pid].argv) and not group.holds(pid):
-                strays.append(f"{pid} {' '.join(by_pid[pid].argv)[:200]}")
+            if not group.holds(pid):
+                strays.append(f"{pid} {' '.join(command_lines[pid])[:200]}")
     return strays
 
 

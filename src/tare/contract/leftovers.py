@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from tare.host import cgroup, processes, state
+from tare.host.facts import process_table
 from tare.host.network.links import links
 
 #: Where programs keep the state of what they run, in files named after it or after the id of its process.
@@ -91,9 +92,6 @@ def _notes(folder: Path, in_memory: Collection[int], deep: int) -> Iterator[str]
 
 
 def _processes(label: str) -> Iterator[str]:
-    for cmdline in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if carries(label, cmdline.read_bytes().decode(errors="replace")):
-                yield str(cmdline)
-        except OSError:  # it ended meanwhile
-            continue
+    for pid, argv in process_table.command_lines().items():
+        if any(carries(label, word) for word in argv):
+            yield f"/proc/{pid}/cmdline"

@@ -6,7 +6,6 @@ nothing is read for the others.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -20,13 +19,13 @@ from tare.campaign.instances.launcher import RunningInstance
 from tare.contract.bench import Bench, promise
 from tare.contract.leftovers import packet_rules
 from tare.host import processes
-from tare.host.facts import posture
+from tare.host.facts import posture, process_table
 from tare.host.filesystems import roots
 from tare.host.network.bridge import TUN
 from tare.host.network.fence import BRIDGE
 from tare.platforms import contract
 from tare.platforms.base import AGENT, NO_NETWORK, Observed, Platform
-from tare.platforms.parts import helpers, vm
+from tare.platforms.parts import vm
 
 LIMIT_S = 120.0
 WRITTEN = 8 << 20
@@ -129,7 +128,7 @@ def manifest_holds(bench: Bench) -> None:
     platform, running = bench.platform, bench.running
     observed = contract.observed(platform, running.instance, lambda path: _inside(running, ["cat", path]))
     if platform.daemon:
-        names = {Path(info.argv[0]).name for info in helpers.processes_by_pid().values() if info.argv}
+        names = {Path(argv[0]).name for argv in process_table.command_lines().values()}
         # Of Xen's there are two makes, xenstored and oxenstored.
         runs = any(name.endswith(platform.daemon) for name in names)
         promise(runs, f"no {platform.daemon} runs, and it is said to be its daemon")
@@ -146,7 +145,7 @@ def look(platform: Platform, running: RunningInstance) -> Seen:
     """What a running instance shows of its network."""
     spec = running.instance.spec
     pids = running.instance.host_processes()
-    commands = [argv for pid in pids if (argv := helpers.command_line(pid))]
+    commands = [argv for pid in pids if (argv := process_table.argv(pid))]
     pid = posture.foremost(pids, Path(AGENT).name)
     on_hosts = pid is None or _namespace(pid) == _namespace(os.getpid())
     host = _links([])
@@ -161,7 +160,7 @@ def look(platform: Platform, running: RunningInstance) -> Seen:
         addressed=any(_addressed(link) for link in links),
         programs=programs,
         words=frozenset(word for argv in commands for word in argv),
-        tun=any(str(TUN) in _opened(pid) for pid in pids),
+        tun=any(str(TUN) in process_table.open_files(pid) for pid in pids),
         published="docker-proxy" in programs or _handed_on(spec.port),
         drivers=frozenset(drivers.split()),
     )
@@ -227,12 +226,3 @@ def _handed_on(port: int) -> bool:
     if processes.find("nft") is None:
         return False
     return re.search(rf"\bdport {port}\b", processes.run(["nft", "list", "ruleset"]).text) is not None
-
-
-def _opened(pid: int) -> set[str]:
-    places = set()
-    with contextlib.suppress(OSError):
-        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
-            with contextlib.suppress(OSError):
-                places.add(str(descriptor.readlink()))
-    return places

@@ -17,11 +17,11 @@ from tare.footprint.request import SurfaceRequest
 from tare.footprint.result import SurfaceResult
 from tare.footprint.site import SiteRequest, opened
 from tare.footprint.surface import Reader
+from tare.host.facts import process_table
 from tare.image.build import Image
 from tare.model import Arm, Progress, Resources
 from tare.platforms import contract, registry
 from tare.platforms.base import Instance, Platform
-from tare.platforms.parts.helpers import processes_by_pid
 from tare.store import LeftOut
 
 MEMORY = 512 << 20
@@ -118,22 +118,9 @@ def running(pids: Sequence[int], progress: Progress) -> Iterator[Looked]:
             raise UsageError(f"there is no process {pid}", fix="name one that runs, by its id on this host")
         progress(f"reading the filters of {name}")
         try:
-            yield Looked(name, reader.surface(name, partial(family, pid)))
+            yield Looked(name, reader.surface(name, partial(process_table.descendants, [pid])))
         except TareError as error:
             yield Looked(name, None, error.what, error.fix or "")
-
-
-def family(pid: int) -> list[int]:
-    """A process and its descendants, but for those of children that have ended: they have another parent then."""
-    children: dict[int, list[int]] = {}
-    for child, facts in processes_by_pid().items():
-        children.setdefault(facts.parent, []).append(child)
-    members, todo = [], [pid]
-    while todo:
-        process = todo.pop()
-        members.append(process)
-        todo += children.get(process, [])
-    return sorted(members)
 
 
 def carry_out(request: SurfaceRequest, progress: Progress) -> SurfaceResult:

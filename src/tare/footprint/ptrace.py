@@ -15,11 +15,11 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from tare.errors import HostError
 from tare.host import processes
 from tare.host.checks import Check
+from tare.host.facts import process_table
 from tare.timeouts import until
 
 #: linux/ptrace.h, linux/wait.h
@@ -126,11 +126,10 @@ def _ptrace(request: int, thread: int, address: int = 0, data: int = 0) -> int:
 
 
 def _held_by_another(thread: int) -> HostError:
-    tracer = _status(thread).get("TracerPid", "0")
+    tracer = process_table.status(thread).get("TracerPid", "0")
     if tracer != "0":
-        problem = (
-            f"another process ({_status(int(tracer)).get('Name', 'unknown')}) traces it, and a thread has one tracer"
-        )
+        name = process_table.status(int(tracer)).get("Name", "unknown")
+        problem = f"another process ({name}) traces it, and a thread has one tracer"
         return HostError(problem, fix="end the tracer, if it is none of the platform's own")
     return HostError("the kernel does not let it be traced", fix="run tare as root (sudo) with CAP_SYS_PTRACE")
 
@@ -139,7 +138,7 @@ def _refused(error: OSError) -> HostError:
     if error.errno == errno.EINVAL:  # it has filters, else it were not asked
         return HostError(NOT_BUILT, fix=_LAB)
     if error.errno == errno.EACCES:
-        mode = _status(os.getpid()).get("Seccomp", "0")
+        mode = process_table.status(os.getpid()).get("Seccomp", "0")
         if mode != "0":
             problem = "tare itself runs under seccomp, and so may not read filters"
             return HostError(problem, fix="run tare on the host itself")
@@ -147,15 +146,6 @@ def _refused(error: OSError) -> HostError:
     if error.errno == errno.EMEDIUMTYPE:
         return HostError("it has a filter that is not classic BPF, which the kernel does not give out")
     return HostError(f"the kernel does not give its filters out: {error.strerror}", fix=_LAB)
-
-
-def _status(pid: int) -> dict[str, str]:
-    """/proc/PID/status; empty when it has ended."""
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    except OSError:
-        return {}
-    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
 #: Installs a filter that allows everything, prints "ready", and waits for the end of its input.

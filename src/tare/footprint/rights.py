@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import functools
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tare.footprint.model import Place
+from tare.host.facts import process_table
 
 #: Filesystems that are interfaces to the kernel: writing to them changes its settings.
 KERNELS = frozenset(
@@ -27,8 +29,6 @@ KERNELS = frozenset(
 HARMLESS = frozenset((1, minor) for minor in (3, 5, 7, 8, 9))
 #: The same where single nodes of the host's /dev are mounted, with the terminal that a process has itself.
 _HARMLESS_NODES = frozenset(f"/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty"))
-#: PF_KTHREAD (linux/sched.h)
-_KERNEL_THREAD = 0x00200000
 _PROC = Path("/proc")
 
 
@@ -62,9 +62,8 @@ class Mount:
     writable: bool
 
 
-def parse_status(text: str) -> Identity:
-    """Read /proc/PID/status."""
-    fields = {name: value.strip() for name, _, value in (line.partition(":") for line in text.splitlines())}
+def identity_of(fields: Mapping[str, str]) -> Identity:
+    """The identity in the fields of /proc/PID/status."""
     return Identity(
         name=fields["Name"],
         tracer=int(fields["TracerPid"]),
@@ -115,7 +114,10 @@ def capabilities(bits: int) -> tuple[str, ...]:
 
 def identity(pid: int, thread: int) -> Identity:
     """The identity of a thread. Raises `OSError` when it has ended."""
-    return parse_status((_PROC / str(pid) / "task" / str(thread) / "status").read_text())
+    fields = process_table.status(pid, thread)
+    if not fields:
+        raise ProcessLookupError(errno.ESRCH, "it ended")
+    return identity_of(fields)
 
 
 def threads(pid: int) -> list[int]:
@@ -146,43 +148,15 @@ def places(pid: int) -> tuple[Place, ...]:
 def open_descriptors(pid: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The devices that a process has open, and the folders, with the files that it has open for writing."""
     devices, held = set(), set()
-    for number, link in _descriptors(pid):
+    for link in process_table.descriptors(pid):
         with contextlib.suppress(OSError):
             status = link.stat()
             if stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode):
                 if (os.major(status.st_rdev), os.minor(status.st_rdev)) not in HARMLESS:
                     devices.add(str(link.readlink()))
-            elif stat.S_ISDIR(status.st_mode) or (_is_file(status) and _for_writing(pid, number)):
+            elif stat.S_ISDIR(status.st_mode) or (_is_file(status) and _for_writing(link)):
                 held.add(str(link.readlink()))
     return tuple(sorted(devices)), tuple(sorted(held))
-
-
-@dataclass(frozen=True, slots=True)
-class Descent:
-    """Where a process comes from, by /proc/PID/stat."""
-
-    parent: int
-    ended: bool  # only its parent has not taken note yet
-    kernels: bool  # a thread of the kernel's own
-
-
-def parse_stat(text: str) -> Descent:
-    """Read /proc/PID/stat. Its second field, a name in brackets, may have anything in it."""
-    fields = text.rpartition(")")[2].split()
-    return Descent(parent=int(fields[1]), ended=fields[0] in "ZX", kernels=bool(int(fields[6]) & _KERNEL_THREAD))
-
-
-def descent(pid: int) -> Descent:
-    """The descent of a process. Raises `OSError` when it has ended."""
-    return parse_stat((_PROC / str(pid) / "stat").read_text())
-
-
-def command(pid: int) -> list[str]:
-    """The command line of a process; empty when it has ended."""
-    try:
-        return (_PROC / str(pid) / "cmdline").read_bytes().decode(errors="replace").rstrip("\0").split("\0")
-    except OSError:
-        return []
 
 
 def _namespaces(folder: Path) -> dict[str, str]:
@@ -190,20 +164,13 @@ def _namespaces(folder: Path) -> dict[str, str]:
     return {name: str((folder / name).readlink()) for name in sorted(names)}
 
 
-def _descriptors(pid: int) -> Iterator[tuple[str, Path]]:
-    with contextlib.suppress(OSError):
-        for link in sorted((_PROC / str(pid) / "fd").iterdir()):
-            yield link.name, link
-
-
 def _is_file(status: os.stat_result) -> bool:
     """Whether it is a file with a name, and not memory that was made as one."""
     return stat.S_ISREG(status.st_mode) and status.st_nlink > 0
 
 
-def _for_writing(pid: int, number: str) -> bool:
-    fields = (_PROC / str(pid) / "fdinfo" / number).read_text().split()
-    return int(fields[fields.index("flags:") + 1], 8) & os.O_ACCMODE != os.O_RDONLY
+def _for_writing(link: Path) -> bool:
+    return process_table.open_flags(link) & os.O_ACCMODE != os.O_RDONLY
 
 
 def _on_host(mount: Mount, ours: Sequence[Mount]) -> str | None:

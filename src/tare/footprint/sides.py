@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from tare.footprint import rights
+from tare.host.facts import process_table
 
 #: Programs that are a tenant's device, or its network.
 DEVICES = frozenset({"passt", "pasta", "pasta.avx2", "passt.avx2", "slirp4netns", "swtpm", "vhost-device", "virtiofsd"})
@@ -88,11 +89,11 @@ def _ancestors(process: Seen, processes: Mapping[int, Seen]) -> Iterator[Seen]:
 
 def _seen(pid: int) -> Seen | None:
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        descent = rights.descent(pid)
-        if descent.ended:
+        stat = process_table.stat(pid)
+        if stat is None or stat.ended:
             return None
-        called = rights.command(pid)[:1]
+        called = process_table.argv(pid)[:1]
         program = PurePath(called[0]).name if called and called[0] else rights.identity(pid, pid).name
         own_pids = "pid" in rights.foreign_namespaces(pid, pid)
-        return Seen(program, descent.parent, own_pids, descent.kernels)
+        return Seen(program, stat.parent, own_pids, stat.kernels)
     return None

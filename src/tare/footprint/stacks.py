@@ -11,7 +11,6 @@ Time in user mode is one frame of its process, and so is that in a guest of KVM:
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections import Counter as Tally
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,10 +18,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tare.footprint import bpf, clock, rights, sides, symbols
+from tare.footprint import bpf, clock, sides, symbols
 from tare.footprint.instance import look_for
 from tare.footprint.model import GUEST, NO_PATH, SAMPLES_A_SECOND, USER, Counts, Level, Scope
 from tare.footprint.symbols import Symbols
+from tare.host.facts import process_table
 
 SOURCE = "stacks.bpf.c"
 #: The same in ``stacks.bpf.c``.
@@ -131,9 +131,8 @@ def programs(paths: Paths) -> dict[int, str]:
 def _ancestors(pid: int) -> set[int]:
     """The ancestors of a process up to the first, by id; none where it has ended."""
     above: set[int] = set()
-    with contextlib.suppress(OSError):
-        while (pid := rights.descent(pid).parent) > 1 and pid not in above:
-            above.add(pid)
+    while (process := process_table.stat(pid)) is not None and (pid := process.parent) > 1 and pid not in above:
+        above.add(pid)
     return above
 
 

@@ -18,14 +18,14 @@ import functools
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 from tare.errors import HostError
 from tare.host import own_namespaces, systemd
-from tare.host.facts import cpulist
+from tare.host.facts import cpulist, process_table
 from tare.host.filesystems import beneath
 from tare.host.resources.owner import Owner
 from tare.model import Resources
@@ -295,7 +295,7 @@ class Group:
     def pids(self) -> list[int]:
         """All processes in it and below, without the one that keeps its scope."""
         if self._tree.none:
-            return sorted(_family(self.path))
+            return _family(self.path)
         root = self._tree.v2 if self._tree.unified else self._tree.v1["cpu"]
         assert root is not None
         keeper = _pids([root / self.inner / systemd.KEEPER]) if self.slice is not None else set()
@@ -442,6 +442,12 @@ def usage_of(pid: int) -> Group | None:
     return None
 
 
+def usage_of_all(names: Collection[str]) -> list[Group]:
+    """The groups that the processes of these names (daemons) run in, each once, as `usage_of` has them."""
+    groups = filter(None, map(usage_of, process_table.named(names)))
+    return list({group.path: group for group in groups}.values())
+
+
 def reserve(path: str) -> None:
     """Make a v2 group without limits, for who has to know it before it is created."""
     root = hierarchies().v2
@@ -487,7 +493,7 @@ def destroy(path: str) -> None:
             time.sleep(0.005)
 
 
-def _family(path: str) -> set[int]:
+def _family(path: str) -> list[int]:
     """The processes of a group where there are none, or below it: all that its namespaces' first ones have started.
 
     Whose parent in such a namespace dies gets its first process for a parent: so none is missed.
@@ -497,17 +503,7 @@ def _family(path: str) -> set[int]:
         if f"{group}/".startswith(f"{path}/"):
             _first_processes[group] = [owner for owner in owners if not owner.ended()]
             first |= {owner.pid for owner in _first_processes[group]}
-    parents: dict[int, list[int]] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat") if first else ():
-        with contextlib.suppress(OSError):
-            state, parent = stat.read_text().rpartition(")")[2].split()[:2]
-            if state not in {"Z", "X"}:
-                parents.setdefault(int(parent), []).append(int(stat.parent.name))
-    family, generation = set(first), first
-    while generation:
-        generation = {child for pid in generation for child in parents.get(pid, [])}
-        family |= generation
-    return family
+    return process_table.descendants(first) if first else []
 
 
 def _remove_tree(folder: Path) -> None:

@@ -10,7 +10,6 @@ import struct
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare import lazily
@@ -361,14 +360,7 @@ def unfit(info: Mapping[str, Any]) -> Availability | None:
 
 def daemon_groups() -> list[cgroup.Group]:
     """The control groups of the daemons, where they have any of their own."""
-    paths: dict[str, cgroup.Group] = {}
-    for comm in Path("/proc").glob("[0-9]*/comm"):
-        with contextlib.suppress(OSError):
-            if comm.read_text().strip() in {"dockerd", "containerd"}:
-                group = cgroup.usage_of(int(comm.parent.name))
-                if group is not None:
-                    paths[group.path] = group
-    return list(paths.values())
+    return cgroup.usage_of_all({"dockerd", "containerd"})
 
 
 def helps(argv: Sequence[str], container: str, port: int) -> bool:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from tare.host import processes, tries
 from tare.host.daemons import runtimes
+from tare.host.facts import process_table
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import image_bytes
 from tare.model import Family
 from tare.platforms.base import Availability, Instance, LaunchSpec, Observed, Platform, Prepared
-from tare.platforms.parts import helpers
 from tare.platforms.parts.attempt import TrialSite, complaint
 from tare.platforms.parts.engine import RUNSC_DEFAULTS
 from tare.platforms.parts.oci import Net, launch_bundle
@@ -118,7 +118,7 @@ class Gvisor(Platform):
 
 def seen(platform: Platform, instance: Instance, read: Callable[[str], str]) -> Observed:
     """What a sandbox of runsc's shows, whoever started it (`Platform.observed`)."""
-    commands = [helpers.command_line(pid) for pid in instance.host_processes()]
+    commands = [process_table.argv(pid) for pid in instance.host_processes()]
     return Observed(data_cache(read("/proc/mounts")), platform.network_path, remarks(commands))
 
 

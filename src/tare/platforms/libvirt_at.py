@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from tare.errors import PlatformError, UsageError
 from tare.host import cgroup, console, distribution, processes
 from tare.host.daemons import activation
+from tare.host.facts import process_table
 from tare.host.filesystems import roots
 from tare.host.network.fence import BRIDGE
 from tare.host.resources import removers
@@ -28,7 +29,7 @@ from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Pr
 from tare.platforms.libvirt import INSTALL, Libvirt, LibvirtLxc, LibvirtQemu
 from tare.platforms.parts import domain, libvirtd, virsh, vm
 from tare.platforms.parts.callback import Begun, come_up
-from tare.platforms.parts.helpers import ProcessInfo, move, processes_by_pid
+from tare.platforms.parts.helpers import move
 from tare.platforms.parts.virsh import Creation
 
 DAEMONS = ("libvirtd", "virtqemud", "virtlxcd", "virtxend", "virtlogd")
@@ -83,13 +84,7 @@ class Given(libvirtd.LibvirtDaemon):
     @property
     def groups(self) -> list[cgroup.Group]:
         """The control groups of all libvirt daemons on this host that have one of their own."""
-        groups_by_path: dict[str, cgroup.Group] = {}
-        for comm in Path("/proc").glob("[0-9]*/comm"):
-            with contextlib.suppress(OSError):
-                group = cgroup.usage_of(int(comm.parent.name)) if comm.read_text().strip() in DAEMONS else None
-                if group is not None:
-                    groups_by_path[group.path] = group
-        return list(groups_by_path.values())
+        return cgroup.usage_of_all(DAEMONS)
 
     @contextlib.contextmanager
     def container_root(self, spec: LaunchSpec, cleanup: CleanupStack) -> Iterator[Path]:
@@ -98,22 +93,20 @@ class Given(libvirtd.LibvirtDaemon):
 
     def settle(self, spec: LaunchSpec, name: str) -> None:
         """Move all processes of the domain, and let it go on if it was made paused."""
-        move(spec.group, lambda: set(family(processes_by_pid(), name)), "tool", everywhere=True)
+        move(spec.group, lambda: set(family(name)), "tool", everywhere=True)
         self.connection.ask("resume", name)  # fails for a container, which is not paused
 
 
-def family(seen: dict[int, ProcessInfo], name: str) -> list[int]:
+def family(name: str) -> list[int]:
     """The processes that libvirt started for a domain, and all that these started."""
-    members = {pid for pid, process in seen.items() if runs_domain(process.argv, name)}
-    while children := {pid for pid, process in seen.items() if process.parent in members} - members:
-        members |= children
-    return sorted(members)
+    command_lines = process_table.command_lines()
+    return process_table.descendants(pid for pid, argv in command_lines.items() if runs_domain(argv, name))
 
 
 def runs_domain(argv: Sequence[str], name: str) -> bool:
     """Whether a command line is that of the domain's QEMU or libvirt_lxc."""
     pairs = list(itertools.pairwise(argv))
-    is_lxc = bool(argv) and argv[0].endswith("libvirt_lxc") and ("--name", name) in pairs
+    is_lxc = argv[0].endswith("libvirt_lxc") and ("--name", name) in pairs
     return is_lxc or any(flag == "-name" and word.split(",")[0] == f"guest={name}" for flag, word in pairs)
 
 

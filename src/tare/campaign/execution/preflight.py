@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from tare.campaign.instances.client import Client
 from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance
 from tare.errors import Failed, HostError, PlatformError, TareError, attempt
 from tare.host.cgroup import Group
-from tare.host.facts import security
+from tare.host.facts import process_table, security
 from tare.host.filesystems import volumes
 from tare.host.tuning.tune import Tuned
 from tare.image.build import Image
@@ -226,11 +225,8 @@ def _fairness(platform: Platform, running: RunningInstance, observed: Observed) 
 
 def _cpus_of(daemons: Sequence[Group]) -> str:
     """The CPUs that a platform's shared daemons may use, as the kernel lists them."""
-    lists = set()
-    for pid in (pid for daemon in daemons for pid in daemon.pids()):
-        with contextlib.suppress(OSError):  # it has ended
-            status = Path(f"/proc/{pid}/status").read_text()
-            lists |= {line.split()[1] for line in status.splitlines() if line.startswith("Cpus_allowed_list:")}
+    pids = (pid for daemon in daemons for pid in daemon.pids())
+    lists = {process_table.status(pid).get("Cpus_allowed_list", "") for pid in pids} - {""}  # of one that has ended
     return ", ".join(sorted(lists)) or NO_DAEMON
 
 

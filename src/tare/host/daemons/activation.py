@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
 
+from tare.host.facts import process_table
 from tare.timeouts import stretched
 
 #: Of a socket that is listened on, in ``/proc/net/unix`` (the kernel's ``__SO_ACCEPTCON``).
@@ -42,8 +42,7 @@ def only_init_listens(path: str, init: int = 1) -> bool:
     inodes = set(_inodes(os.path.realpath(path)))
     if not inodes or not inodes <= _held_by(init):
         return False
-    others = (int(folder.name) for folder in Path("/proc").glob("[0-9]*") if int(folder.name) != init)
-    return not any(inodes & _held_by(pid) for pid in others)
+    return not any(inodes & _held_by(pid) for pid in process_table.pids() if pid != init)
 
 
 def _inodes(path: str) -> Iterator[str]:
@@ -55,11 +54,5 @@ def _inodes(path: str) -> Iterator[str]:
 
 
 def _held_by(pid: int) -> set[str]:
-    held = set()
-    with contextlib.suppress(OSError):  # it has ended, or is not ours to see
-        for descriptor in os.scandir(f"/proc/{pid}/fd"):
-            with contextlib.suppress(OSError):
-                target = str(Path(descriptor.path).readlink())
-                if target.startswith("socket:["):
-                    held.add(target.removeprefix("socket:[").removesuffix("]"))
-    return held
+    sockets = (target for target in process_table.open_files(pid) if target.startswith("socket:["))
+    return {target.removeprefix("socket:[").removesuffix("]") for target in sockets}

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
-from tare.host.facts import security
+from tare.host.facts import process_table
+from tare.host.facts.process_table import parse_status
 
 #: Files of a process, below its folder in /proc.
 STATUS, UIDS, LABEL = "status", "uid_map", "attr/current"
@@ -61,7 +61,7 @@ def of_files(files: Mapping[str, str], instance: str = "") -> dict[str, str]:
 
     ``instance``: the name of the instance, which some labels have in them; left out, so that starts can be compared.
     """
-    facts = _fields(files.get(STATUS, ""))
+    facts = parse_status(files.get(STATUS, ""))
     label = _CATEGORIES.sub("", files.get(LABEL, "").strip("\0\n "))
     effective, bounding = (capabilities(facts.get(name, "")) for name in ("CapEff", "CapBnd"))
     return {
@@ -74,29 +74,25 @@ def of_files(files: Mapping[str, str], instance: str = "") -> dict[str, str]:
     }
 
 
-def of_process(pid: int, instance: str = "", root: Path | None = None) -> dict[str, str]:
+def of_process(pid: int, instance: str = "") -> dict[str, str]:
     """What keeps a process of this host's in, and its name (``process``); {} where it has ended."""
-    folder = Path(root or security.ROOT, f"proc/{pid}")
     files = {}
     for name in FILES:
         try:
-            files[name] = (folder / name).read_text()
+            files[name] = process_table.text(pid, name)
         except OSError:  # no label where no module is
             files[name] = ""
-    process = _fields(files[STATUS]).get("Name")
+    process = parse_status(files[STATUS]).get("Name")
     return {"process": process, **of_files(files, instance)} if process else {}
 
 
-def foremost(pids: Iterable[int], agent: str, root: Path | None = None) -> int | None:
+def foremost(pids: Iterable[int], agent: str) -> int | None:
     """The process of an instance's that its programs are like: the agent's, else the largest (a monitor); or None."""
     sizes: dict[int, tuple[bool, int]] = {}
     for pid in pids:
-        try:
-            text = Path(root or security.ROOT, f"proc/{pid}/status").read_text()
-        except OSError:  # it has ended
-            continue
-        facts = _fields(text)
-        sizes[pid] = (facts.get("Name") == agent[:15], int(facts.get("VmRSS", "0").split()[0]))
+        facts = process_table.status(pid)
+        if facts:
+            sizes[pid] = (facts.get("Name") == agent[:15], int(facts.get("VmRSS", "0").split()[0]))
     return max(sizes, key=lambda pid: sizes[pid], default=None)
 
 
@@ -126,10 +122,6 @@ def users(uid_map: str) -> str:
     root = next((row[1] for row in rows if row[0] == "0"), None)
     count = sum(int(row[2]) for row in rows)
     return f"root is user {root} outside, of {count:,}" if root is not None else f"no root, {count:,} users"
-
-
-def _fields(status: str) -> dict[str, str]:
-    return dict(re.findall(r"^(\w+):[ \t]*(.*?)[ \t]*$", status, re.MULTILINE))
 
 
 def _filter(facts: Mapping[str, str]) -> str:

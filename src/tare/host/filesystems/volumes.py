@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tare.errors import HostError
 from tare.host import distribution, processes, state
+from tare.host.facts import process_table
 from tare.host.filesystems import ext4, mounts
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
@@ -126,12 +127,11 @@ def _unlinked(pids: Iterable[int]) -> Room:
     """Files without a name, which go when their processes do."""
     sizes: dict[tuple[int, int], int] = {}
     for pid in pids:
-        with contextlib.suppress(OSError):
-            for descriptor in os.scandir(f"/proc/{pid}/fd"):
-                with contextlib.suppress(OSError):
-                    file = descriptor.stat()
-                    if file.st_nlink == 0:
-                        sizes[file.st_dev, file.st_ino] = file.st_blocks * 512
+        for descriptor in process_table.descriptors(pid):
+            with contextlib.suppress(OSError):
+                file = descriptor.stat()
+                if file.st_nlink == 0:
+                    sizes[file.st_dev, file.st_ino] = file.st_blocks * 512
     return Room(sum(sizes.values()), len(sizes))
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from tare.host.facts import process_table
+
 
 @dataclass(frozen=True, slots=True)
 class Owner:
@@ -32,7 +34,8 @@ class Owner:
 
     def ended(self) -> bool:
         """Whether it runs no more, though its parent may not have waited for it yet (a zombie)."""
-        return not self.lives() or "".join(_stat(self.pid)[:1]) in {"", "Z", "X"}
+        stat = process_table.stat(self.pid)
+        return not self.lives() or stat is None or stat.ended
 
     def replaced(self) -> bool:
         """Whether its id is another process's now, so that what is named by the id alone belongs to that one."""
@@ -50,16 +53,8 @@ class Owner:
 
 
 def _start_ticks(pid: int) -> int | None:
-    fields = _stat(pid)
-    return int(fields[19]) if fields else None
-
-
-def _stat(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat (proc(5)) from the state on; none of a process that is gone."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return []
+    stat = process_table.stat(pid)
+    return None if stat is None else stat.start_ticks
 
 
 def boot_id() -> str:

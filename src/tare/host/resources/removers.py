@@ -18,6 +18,7 @@ from tare import lazily
 from tare.errors import HostError
 from tare.host import cgroup, processes, state
 from tare.host.daemons import activation, containerd, cri, dockerd, lxd, runtimes
+from tare.host.facts import process_table
 from tare.host.filesystems import mounts, removal
 from tare.host.network.links import links
 from tare.host.resources import kinds
@@ -323,11 +324,10 @@ def _remove_from_gone_docker(facts: Mapping[str, Fact]) -> None:
 
 def _end_shims(container: str) -> None:
     """Kill containerd's shims of a container, whose id is among their words."""
-    for cmdline in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            words = cmdline.read_bytes().decode(errors="replace").split("\0")
-            if "containerd-shim" in words[0] and container in words:
-                os.kill(int(cmdline.parent.name), signal.SIGKILL)
+    for pid, argv in process_table.command_lines().items():
+        if "containerd-shim" in argv[0] and container in argv:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def _remove_podman(facts: Mapping[str, Fact]) -> None:

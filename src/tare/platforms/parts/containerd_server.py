@@ -80,13 +80,7 @@ class Server:
         """The daemon's control group, for reading; None when it has none of its own."""
         if self._daemon is not None:
             return cgroup.Group(self._daemon.group.path)
-        for comm in Path("/proc").glob("[0-9]*/comm"):
-            try:
-                if comm.read_text().strip() == "containerd":
-                    return cgroup.usage_of(int(comm.parent.name))
-            except OSError:  # it ended meanwhile
-                continue
-        return None
+        return next(iter(cgroup.usage_of_all({"containerd"})), None)
 
     def revive(self) -> None:
         """Start tare's own daemon where it does not run: at first, and when it died. Its containers outlive it."""

@@ -5,46 +5,16 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
 from tare.errors import PlatformError
 from tare.host.cgroup import Group
+from tare.host.facts import process_table
 from tare.timeouts import until
 
 #: A daemon may start further ones while they are moved; after so long there must be no new ones.
 MOVE_LIMIT_S = 5.0
 #: The leaf of the instance's control group that they are moved to.
 LEAF = "helpers"
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessInfo:
-    """A process, as /proc shows it."""
-
-    parent: int
-    argv: Sequence[str]
-
-
-def processes_by_pid() -> dict[int, ProcessInfo]:
-    """All processes of the host, by process id."""
-    processes = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            processes[int(folder.name)] = ProcessInfo(parent, _argv(folder))
-    return processes
-
-
-def command_line(pid: int) -> Sequence[str]:
-    """The words of a process's command line; none where it has ended."""
-    with contextlib.suppress(OSError):
-        return _argv(Path(f"/proc/{pid}"))
-    return []
-
-
-def _argv(folder: Path) -> Sequence[str]:
-    return (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
 
 
 def adopt(group: Group, helps: Callable[[Sequence[str]], bool], *, everywhere: bool = False) -> None:
@@ -55,7 +25,7 @@ def adopt(group: Group, helps: Callable[[Sequence[str]], bool], *, everywhere: b
     """
     move(
         group,
-        lambda: {pid for pid, process in processes_by_pid().items() if helps(process.argv)},
+        lambda: {pid for pid, argv in process_table.command_lines().items() if helps(argv)},
         everywhere=everywhere,
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import shutil
@@ -14,12 +13,11 @@ from pathlib import Path
 
 from tare.errors import HostError, PlatformError
 from tare.host import console, distribution, processes, state, tries
-from tare.host.facts import tsc
+from tare.host.facts import process_table, tsc
 from tare.host.filesystems import ext4
 from tare.image import forms, guest
 from tare.image.build import Image
 from tare.platforms.base import Instance, Instant, LaunchSpec, Prepared
-from tare.platforms.parts import helpers
 from tare.session.streams import SocketStream
 from tare.timeouts import stretched, until
 
@@ -176,15 +174,12 @@ def back_ends(instance: Instance) -> dict[str, str]:
     """Which back ends a running machine has, by what its monitor has open; for `Observed`."""
     links: dict[str, Path] = {}
     for pid in instance.host_processes():
-        with contextlib.suppress(OSError):
-            for descriptor in Path(f"/proc/{pid}/fd").iterdir():
-                with contextlib.suppress(OSError):
-                    links[str(descriptor.readlink())] = descriptor
+        links |= process_table.open_files(pid)
     moved = {"packets moved by": _mover(instance, links)}
     volume = links.get(str(Path(instance.spec.space.data, VOLUME).resolve()))
     if volume is None:
         return moved
-    return {**moved, OPENED: opened_how(direct=bool(_flags(volume) & os.O_DIRECT))}
+    return {**moved, OPENED: opened_how(direct=bool(process_table.open_flags(volume) & os.O_DIRECT))}
 
 
 def opened_how(*, direct: bool) -> str:
@@ -195,15 +190,9 @@ def opened_how(*, direct: bool) -> str:
 def _mover(instance: Instance, opened: Iterable[str]) -> str:
     if VHOST in opened:
         return "vhost-net, in the host's kernel"
-    programs = {Path(words[0]).name for pid in instance.host_processes() if (words := helpers.command_line(pid))}
+    programs = {Path(words[0]).name for pid in instance.host_processes() if (words := process_table.argv(pid))}
     # Its program for processors with AVX2 is another.
     return "the monitor, and passt beside it" if programs & {"passt", "passt.avx2"} else "the monitor"
-
-
-def _flags(descriptor: Path) -> int:
-    """The open flags of a descriptor of any process, given as its /proc/PID/fd/N."""
-    text = (descriptor.parent.parent / "fdinfo" / descriptor.name).read_text()
-    return next(int(line.split()[1], 8) for line in text.splitlines() if line.startswith("flags:"))
 
 
 def prepared(disk: Path, made: guest.Guest, monitor: str) -> Prepared:
