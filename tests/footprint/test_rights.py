@@ -79,8 +79,8 @@ def test_a_filesystem_that_is_read_only_is_so_wherever_it_is_mounted():
     assert rights.parse_mountinfo(line)[0].writable is False
 
 
-def test_capabilities_that_the_library_does_not_know_are_numbers():
-    assert rights.capabilities(1 << 62 | 1) == ("cap_chown", "cap_62")
+def test_capabilities_without_a_name_are_numbers():
+    assert rights.capabilities(1 << 62 | 1 << 40 | 1) == ("cap_chown", "cap_checkpoint_restore", "cap_62")
 
 
 def test_a_thread_that_has_ended_has_no_identity():

@@ -6,9 +6,7 @@ All of it is read from /proc (proc(5)). The parsers are pure functions on text.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
-import functools
 import os
 import stat
 from collections.abc import Mapping, Sequence
@@ -16,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tare.footprint.model import Place
-from tare.host.facts import process_table
+from tare.host.facts import posture, process_table
 
 #: Filesystems that are interfaces to the kernel: writing to them changes its settings.
 KERNELS = frozenset(
@@ -108,8 +106,9 @@ def writable_places(theirs: Sequence[Mount], ours: Sequence[Mount]) -> list[Plac
 
 
 def capabilities(bits: int) -> tuple[str, ...]:
-    """The names of capabilities, from libcap; those that it does not know as ``cap_NUMBER``."""
-    return tuple(_capability(number) for number in range(bits.bit_length()) if bits >> number & 1)
+    """The names of capabilities; those that are not known as ``cap_NUMBER``."""
+    names = dict(enumerate(posture.CAPABILITIES))
+    return tuple(f"cap_{names.get(number, number)}" for number in range(bits.bit_length()) if bits >> number & 1)
 
 
 def identity(pid: int, thread: int) -> Identity:
@@ -192,25 +191,3 @@ def _plain(text: str) -> str:
     for escaped, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
         text = text.replace(escaped, char)
     return text
-
-
-def _capability(number: int) -> str:
-    return _known_capabilities().get(number, f"cap_{number}")
-
-
-@functools.cache
-def _known_capabilities() -> Mapping[int, str]:
-    """Names by number, of the libcap that is installed (cap_to_name(3)); none where there is none."""
-    try:
-        library = ctypes.CDLL("libcap.so.2")
-    except OSError:
-        return {}
-    library.cap_to_name.restype = ctypes.c_void_p
-    library.cap_free.argtypes = (ctypes.c_void_p,)
-    names = {}
-    for number in range(64):
-        text = library.cap_to_name(number)
-        if text:
-            names[number] = ctypes.string_at(text).decode()
-            library.cap_free(text)
-    return {number: name for number, name in names.items() if name.startswith("cap_")}  # libcap gives others by number
