@@ -18,6 +18,7 @@ from tare.host import cgroup
 
 CAPTURED = Path(__file__).parent / "captured"
 DUMP = gzip.decompress((CAPTURED / "tare_fcount-dump.txt.gz").read_bytes()).decode()
+CGROUPS = Path("/sys/fs/cgroup")
 FUNCTIONS = (CAPTURED / "available_filter_functions.txt").read_text()
 
 
@@ -97,7 +98,7 @@ def host(tmp_path, monkeypatch):
     monkeypatch.setattr(functions, "DEBUG", debug)
     monkeypatch.setattr(functions, "SWITCH", tmp_path / "ftrace_enabled")
     monkeypatch.setattr(functions.os, "geteuid", lambda: 0)
-    monkeypatch.setattr(cgroup, "hierarchies", lambda: cgroup.parse_mounts("cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n"))
+    monkeypatch.setattr(cgroup, "hierarchies", lambda: cgroup.Hierarchies({}, CGROUPS, (CGROUPS,)))
     return tmp_path
 
 
@@ -143,8 +144,7 @@ def test_root_of_a_user_namespace_alone_is_no_root(host, monkeypatch):
 
 
 def test_where_groups_are_not_of_version_2_a_lab_is_named(host, monkeypatch):
-    mounts = "cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n"
-    monkeypatch.setattr(cgroup, "hierarchies", lambda: cgroup.parse_mounts(mounts))
+    monkeypatch.setattr(cgroup, "hierarchies", lambda: cgroup.Hierarchies({"cpu": CGROUPS}, None, (CGROUPS,)))
     with pytest.raises(HostError, match=r"not of version 2 here.*lab"):
         check()
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tare.footprint import rights
-from tare.footprint.rights import Mount
 from tare.host.facts.process_table import parse_status
+from tare.host.filesystems import mounts
 
 CAPTURED = Path(__file__).parent / "captured"
 
@@ -31,8 +31,8 @@ def test_a_status_of_an_old_kernel_has_no_number_of_filters():
 
 
 def test_the_writable_places_of_a_container():
-    theirs = rights.parse_mountinfo((CAPTURED / "docker.mountinfo").read_text())
-    ours = rights.parse_mountinfo((CAPTURED / "host.mountinfo").read_text())
+    theirs = mounts.parse((CAPTURED / "docker.mountinfo").read_bytes())
+    ours = mounts.parse((CAPTURED / "host.mountinfo").read_bytes())
     places = {place.path: place for place in rights.writable_places(theirs, ours)}
     assert {"/", "/data", "/proc", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf"} <= places.keys()
     assert places["/proc"].host is None
@@ -43,7 +43,8 @@ def test_the_writable_places_of_a_container():
 
 
 def mount(point, *, device="8:1", root="/", kind="ext4", writable=True):
-    return Mount(device, root, point, kind, writable)
+    options = ("rw",) if writable else ("ro",)
+    return mounts.Mount(device, root, point, options, kind, "none", ("rw",))
 
 
 @pytest.mark.parametrize(
@@ -67,16 +68,6 @@ def test_where_the_host_has_what_is_mounted(theirs, host):
 def test_only_the_last_mount_on_a_point_is_seen():
     ours = [mount("/")]
     assert rights.writable_places([mount("/a"), mount("/a", device="0:99", kind="tmpfs")], ours) == []
-
-
-def test_a_mount_point_with_a_space():
-    line = r"36 35 98:0 /a\040b /c\011d rw,noatime master:1 - ext4 /dev/root rw,errors=continue"
-    assert rights.parse_mountinfo(line) == [Mount("98:0", "/a b", "/c\td", "ext4", True)]
-
-
-def test_a_filesystem_that_is_read_only_is_so_wherever_it_is_mounted():
-    line = "36 35 98:0 / /mnt rw,noatime - squashfs /dev/loop0 ro"
-    assert rights.parse_mountinfo(line)[0].writable is False
 
 
 def test_capabilities_without_a_name_are_numbers():

@@ -7,17 +7,10 @@ import pytest
 
 from tare.errors import HostError
 from tare.host import cgroup, processes
+from tare.host.filesystems import mounts
 from tare.model import Resources
 
-HYBRID = """\
-tmpfs /sys/fs/cgroup tmpfs rw,relatime,mode=755 0 0
-cgroup /sys/fs/cgroup/cpu cgroup rw,relatime,cpu 0 0
-cgroup /sys/fs/cgroup/cpuacct cgroup rw,relatime,cpuacct 0 0
-cgroup /sys/fs/cgroup/cpuset cgroup rw,relatime,cpuset 0 0
-cgroup /sys/fs/cgroup/memory cgroup rw,relatime,memory 0 0
-cgroup /sys/fs/cgroup/systemd cgroup rw,relatime,name=systemd 0 0
-cgroup2 /sys/fs/cgroup/unified cgroup2 rw,relatime 0 0
-"""
+HYBRID = (Path(__file__).parent / "data" / "mountinfo").read_bytes()
 
 
 @pytest.mark.parametrize("number", [errno.ENOENT, errno.ENODEV, errno.EOPNOTSUPP, errno.EMFILE, errno.ENOMEM])
@@ -41,7 +34,7 @@ def test_only_a_group_that_is_gone_or_has_but_threads_lists_no_process(tmp_path,
 
 
 def test_a_hybrid_host_is_limited_by_v1():
-    layout = cgroup.parse_mounts(HYBRID)
+    layout = cgroup.hierarchies_among(mounts.parse(HYBRID))
     assert not layout.unified
     assert layout.v1["cpuacct"] == Path("/sys/fs/cgroup/cpuacct")
     assert layout.v2 == Path("/sys/fs/cgroup/unified")
@@ -49,12 +42,14 @@ def test_a_hybrid_host_is_limited_by_v1():
 
 
 def test_controllers_that_are_mounted_together_share_a_folder():
-    layout = cgroup.parse_mounts("cgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,nosuid,cpu,cpuacct 0 0\n")
+    line = b"33 31 0:30 / /sys/fs/cgroup/cpu,cpuacct rw,nosuid - cgroup cgroup rw,cpu,cpuacct\n"
+    layout = cgroup.hierarchies_among(mounts.parse(line))
     assert layout.v1["cpu"] == layout.v1["cpuacct"] == Path("/sys/fs/cgroup/cpu,cpuacct")
 
 
 def test_a_unified_host():
-    layout = cgroup.parse_mounts("cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid,nodev,noexec,relatime,nsdelegate 0 0\n")
+    line = b"31 23 0:28 / /sys/fs/cgroup rw,nosuid,nodev,noexec,relatime - cgroup2 cgroup2 rw,nsdelegate\n"
+    layout = cgroup.hierarchies_among(mounts.parse(line))
     assert layout.unified
     assert layout.v2 == Path("/sys/fs/cgroup")
 

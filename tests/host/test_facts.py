@@ -10,6 +10,7 @@ from host import machines
 from tare.host import cgroup, distribution
 from tare.host.checks import checks
 from tare.host.facts import machine
+from tare.host.filesystems import mounts
 
 DATA = Path(__file__).parent / "data"
 
@@ -76,16 +77,16 @@ def test_the_choice_is_in_brackets():
 
 
 @pytest.mark.parametrize(
-    ("mounts", "version"),
+    ("mountinfo", "version"),
     [
-        (captured("mounts"), "hybrid"),
-        ("\n".join(line for line in captured("mounts").splitlines() if "cgroup2" not in line), "v1"),
-        ("cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid,nsdelegate 0 0", "v2"),
-        ("proc /proc proc rw 0 0", "none"),
+        (captured("mountinfo"), "hybrid"),
+        ("\n".join(line for line in captured("mountinfo").splitlines() if "cgroup2" not in line), "v1"),
+        ("31 23 0:28 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate", "v2"),
+        ("22 27 0:21 / /proc rw - proc proc rw", "none"),
     ],
 )
-def test_cgroup_versions(mounts, version):
-    assert machine.cgroup_version(cgroup.parse_mounts(mounts)) == version
+def test_cgroup_versions(mountinfo, version):
+    assert machine.cgroup_version(cgroup.hierarchies_among(mounts.parse(mountinfo.encode()))) == version
 
 
 def test_this_machine(tmp_path, monkeypatch):

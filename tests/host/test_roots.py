@@ -258,14 +258,3 @@ def test_what_cannot_be_mounted_is_one_line_with_the_fix(tmp_path):
     with pytest.raises(HostError, match=r"nonesuch cannot be mounted on .*: ") as caught:
         mounts.mount("nonesuch", tmp_path, fix="do this")
     assert caught.value.fix == "do this"
-
-
-def test_a_whole_view_of_the_kernel_is_seen_and_a_part_of_one_is_not():
-    mountinfo = b"""\
-22 27 0:21 / /proc rw,relatime - proc proc rw
-50 49 0:21 /sys /proc/sys ro,relatime - proc proc rw
-23 27 0:22 / /sys rw,relatime shared:2 - sysfs sysfs rw
-24 27 0:21 / /srv/a\\040root/proc rw,relatime - proc none rw
-25 27 8:1 / / rw,relatime shared:1 - ext4 /dev/vda rw
-"""
-    assert mounts.whole_views(mountinfo) == ["/proc", "/sys", "/srv/a root/proc"]

@@ -15,7 +15,6 @@ from tare.setup import gvisor
 
 NOBODY = 65534
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="takes root's rights: to become another user")
-MOUNTS = (Path(__file__).parent / "data" / "mountinfo").read_text()
 
 
 @pytest.fixture
@@ -217,27 +216,3 @@ def test_the_script_that_comes_first_makes_the_home_as_tare_does(tmp_path, monke
         os.umask(before)
     assert (home / "bin/runsc").stat().st_mode & 0o777 == 0o755
     assert home.stat().st_mode & 0o777 == 0o700
-
-
-@pytest.mark.parametrize(
-    ("folder", "filesystem"),
-    [
-        ("/", "ext4 on /dev/vda"),
-        ("/var/lib/tare", "ext4 on /dev/vda"),
-        ("/dev/shm", "tmpfs on tmpfs"),
-        ("/dev/shmoo", "devtmpfs on devtmpfs"),
-        ("/sys/fs/cgroup/memory/tare", "cgroup on cgroup"),
-    ],
-)
-def test_the_filesystem_is_that_of_the_longest_mount_point(folder, filesystem):
-    assert state.parse_filesystem(MOUNTS, Path(folder)) == filesystem
-
-
-def test_of_two_mounts_at_one_point_the_later_hides_the_first():
-    text = "1 0 8:1 / /data rw - ext4 /dev/sda1 rw\n2 0 8:2 / /data rw - xfs /dev/sdb1 rw\n"
-    assert state.parse_filesystem(text, Path("/data/x")) == "xfs on /dev/sdb1"
-
-
-def test_mount_points_with_spaces_and_optional_fields():
-    text = "1 0 8:1 / /my\\040disk rw shared:2 master:1 - ext4 /dev/sda1 rw\n"
-    assert state.parse_filesystem(text, Path("/my disk/tare")) == "ext4 on /dev/sda1"

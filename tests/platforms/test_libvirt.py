@@ -13,6 +13,7 @@ from tare.contract import suite
 from tare.errors import PlatformError, UsageError
 from tare.host import cgroup, processes, state
 from tare.host.facts import process_table
+from tare.host.filesystems import mounts
 from tare.host.resources import removers
 from tare.model import Arm
 from tare.platforms import libvirt, libvirt_at, registry
@@ -38,10 +39,10 @@ CAPABILITIES = """\
       <baselabel type='kvm'>+64055:+994</baselabel>
     </secmodel>
 """
-MOUNTS = """\
-cgroup /sys/fs/cgroup/cpu cgroup rw,relatime,cpu 0 0
-cgroup /sys/fs/cgroup/systemd cgroup rw,relatime,name=systemd 0 0
-cgroup2 /sys/fs/cgroup/unified cgroup2 rw,relatime 0 0
+MOUNTINFO = b"""\
+32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu
+40 31 0:37 / /sys/fs/cgroup/systemd rw,relatime - cgroup cgroup rw,name=systemd
+41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
 """
 
 
@@ -53,7 +54,7 @@ def test_versions_and_errors_are_said_in_short():
 
 def test_a_hierarchy_that_is_but_a_name_is_told_apart():
     every = [Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup/systemd")]
-    assert libvirtd.named_out(MOUNTS, every) == [Path("/sys/fs/cgroup/cpu")]
+    assert libvirtd.named_out(mounts.parse(MOUNTINFO), every) == [Path("/sys/fs/cgroup/cpu")]
 
 
 def test_security_models_that_confine_are_found():

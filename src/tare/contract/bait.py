@@ -19,6 +19,7 @@ from tare.contract.doors import Host
 from tare.errors import HostError
 from tare.host import processes, state
 from tare.host.daemons import keyring
+from tare.host.filesystems import mounts
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 
@@ -87,11 +88,8 @@ def places(running: RunningInstance, name: str) -> list[Path]:
     """Paths on this host of a file that was made in an instance, in /, /tmp, /data or /dev/shm, wherever it may be."""
     folder, data = running.instance.spec.space.folder, running.instance.spec.space.data
     below = {data, folder / "upper", folder / "root"}
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        before, _, after = line.partition(" - ")
-        below.add(Path(before.split()[4].encode().decode("unicode_escape")))
-        options = after.split()[2].split(",")
-        below.update(Path(option.partition("=")[2]) for option in options if option.startswith("upperdir="))
+    for mount in mounts.table():
+        below.update(Path(place) for place in (mount.point, mount.upper) if place is not None)
     return sorted({base / part / name for base in below for part in (".", "tmp", "data", "dev/shm")})
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tare.host import cgroup, processes, state
 from tare.host.facts import process_table
+from tare.host.filesystems import mounts
 from tare.host.network.links import links
 
 #: Where programs keep the state of what they run, in files named after it or after the id of its process.
@@ -52,7 +53,9 @@ def carries(label: str, text: str) -> bool:
 
 
 def _resources(label: str) -> Iterator[str]:
-    yield from (line for line in Path("/proc/mounts").read_text().splitlines() if carries(label, line))
+    for mount in mounts.table():
+        shown = f"{mount.source} {mount.point} {mount.kind} {','.join(mount.super_options)}"
+        yield from [shown] if carries(label, shown) else []
     yield from (link for link in links() if carries(label, link))
     yield from map(str, state.work().glob(f"*{label}*"))
     for root in cgroup.hierarchies().mounted:
@@ -68,13 +71,8 @@ def _resources(label: str) -> Iterator[str]:
 
 def _in_memory() -> frozenset[int]:
     """The devices of the filesystems in memory that are mounted."""
-    devices = set()
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        fields, _, kind = line.partition(" - ")
-        if kind.startswith("tmpfs "):
-            major, minor = fields.split(" ")[2].split(":")
-            devices.add(os.makedev(int(major), int(minor)))
-    return frozenset(devices)
+    devices = (mount.device.split(":") for mount in mounts.table() if mount.kind == "tmpfs")
+    return frozenset(os.makedev(int(major), int(minor)) for major, minor in devices)
 
 
 def _notes(folder: Path, in_memory: Collection[int], deep: int) -> Iterator[str]:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from tare.footprint.model import Place
 from tare.host.facts import posture, process_table
+from tare.host.filesystems import mounts
 
 #: Filesystems that are interfaces to the kernel: writing to them changes its settings.
 KERNELS = frozenset(
@@ -49,17 +50,6 @@ class Identity:
         return replace(self, name="")
 
 
-@dataclass(frozen=True, slots=True)
-class Mount:
-    """One line of /proc/PID/mountinfo."""
-
-    device: str  # major:minor, one a filesystem
-    root: str  # the directory of the filesystem that is mounted
-    point: str
-    kind: str
-    writable: bool
-
-
 def identity_of(fields: Mapping[str, str]) -> Identity:
     """The identity in the fields of /proc/PID/status."""
     return Identity(
@@ -75,19 +65,7 @@ def identity_of(fields: Mapping[str, str]) -> Identity:
     )
 
 
-def parse_mountinfo(text: str) -> list[Mount]:
-    """Read /proc/PID/mountinfo. A mount is writable when neither it nor its filesystem is read-only."""
-    mounts = []
-    for line in text.splitlines():
-        before, _, after = line.partition(" - ")
-        _, _, device, root, point, options, *_ = before.split()
-        kind, _, settings = after.split(" ", 2)
-        writable = "ro" not in options.split(",") and "ro" not in settings.split(",")
-        mounts.append(Mount(device, _plain(root), _plain(point), kind, writable))
-    return mounts
-
-
-def writable_places(theirs: Sequence[Mount], ours: Sequence[Mount]) -> list[Place]:
+def writable_places(theirs: Sequence[mounts.Mount], ours: Sequence[mounts.Mount]) -> list[Place]:
     """The parts of the host's tree, or of its kernel's settings, that a process sees at a writable mount.
 
     A filesystem is the host's when it is mounted in the host's tree too; the others are the instance's alone. Of mounts
@@ -140,8 +118,7 @@ def places(pid: int) -> tuple[Place, ...]:
     same_tree = _namespaces(folder / "ns")["mnt"] == _namespaces(_PROC / "self" / "ns")["mnt"]
     if same_tree and (folder / "root").readlink() == Path("/"):
         return (Place(path="/", host="/", kind="all of the host's tree"),)
-    ours = parse_mountinfo((_PROC / "self" / "mountinfo").read_text())
-    return tuple(writable_places(parse_mountinfo((folder / "mountinfo").read_text()), ours))
+    return tuple(writable_places(mounts.table(pid), mounts.table()))
 
 
 def open_descriptors(pid: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -172,7 +149,7 @@ def _for_writing(link: Path) -> bool:
     return process_table.open_flags(link) & os.O_ACCMODE != os.O_RDONLY
 
 
-def _on_host(mount: Mount, ours: Sequence[Mount]) -> str | None:
+def _on_host(mount: mounts.Mount, ours: Sequence[mounts.Mount]) -> str | None:
     """Where the host's tree has what is mounted; None where it has not."""
     above = [our_mount for our_mount in ours if our_mount.device == mount.device and _below(mount.root, our_mount.root)]
     if not above:
@@ -184,10 +161,3 @@ def _on_host(mount: Mount, ours: Sequence[Mount]) -> str | None:
 
 def _below(path: str, folder: str) -> bool:
     return f"{path.rstrip('/')}/".startswith(f"{folder.rstrip('/')}/")
-
-
-def _plain(text: str) -> str:
-    """Without the octal escapes of mountinfo."""
-    for escaped, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
-        text = text.replace(escaped, char)
-    return text

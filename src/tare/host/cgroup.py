@@ -26,7 +26,7 @@ from typing import Self
 from tare.errors import HostError
 from tare.host import own_namespaces, systemd
 from tare.host.facts import cpulist, process_table
-from tare.host.filesystems import beneath
+from tare.host.filesystems import beneath, mounts
 from tare.host.resources.owner import Owner
 from tare.model import Resources
 from tare.timeouts import until
@@ -83,26 +83,26 @@ def quota_us(cpus: float) -> int:
     return round(cpus * PERIOD_US)
 
 
-def parse_mounts(text: str) -> Hierarchies:
-    """Read ``/proc/mounts``."""
+def hierarchies_among(mounted: Iterable[mounts.Mount]) -> Hierarchies:
+    """The hierarchies among all that is mounted."""
     v1: dict[str, Path] = {}
     v2: Path | None = None
-    mounted: list[Path] = []
-    for line in text.splitlines():
-        _, point, kind, options, *_ = line.split()
-        if kind == "cgroup":
-            mounted.append(Path(point))
-            v1 |= {name: Path(point) for name in options.split(",") if name in CONTROLLERS}
-        elif kind == "cgroup2":
-            mounted.append(Path(point))
-            v2 = v2 or Path(point)
-    return Hierarchies(v1, v2, tuple(mounted))
+    roots: list[Path] = []
+    for mount in mounted:
+        root = Path(mount.point)
+        if mount.kind == "cgroup":
+            roots.append(root)
+            v1 |= {name: root for name in mount.super_options if name in CONTROLLERS}
+        elif mount.kind == "cgroup2":
+            roots.append(root)
+            v2 = v2 or root
+    return Hierarchies(v1, v2, tuple(roots))
 
 
 @functools.cache
 def hierarchies() -> Hierarchies:
     """The host's control group hierarchies."""
-    tree = parse_mounts(Path("/proc/mounts").read_text())
+    tree = hierarchies_among(mounts.table())
     if own_namespaces.inside():
         return delegated(tree)
     missing = [name for name in CONTROLLERS if name not in tree.v1]

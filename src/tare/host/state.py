@@ -148,23 +148,6 @@ def journal() -> Path:
     return _below(JOURNAL, mode=0o700)
 
 
-def filesystem(folder: Path) -> str:
-    """Kind and device of the filesystem that holds a folder, such as ``ext4 on /dev/sda1``."""
-    return parse_filesystem(Path("/proc/self/mountinfo").read_text(), folder.resolve())
-
-
-def parse_filesystem(mountinfo: str, folder: Path) -> str:
-    """The same from the text of ``/proc/self/mountinfo`` (proc(5)): the longest mount point above the folder."""
-    best, answer = -1, "unknown"
-    for line in mountinfo.splitlines():
-        before, _, after = line.partition(" - ")
-        point = Path(before.split()[4].replace("\\040", " "))
-        kind, device = after.split()[:2]
-        if folder.is_relative_to(point) and len(point.parts) >= best:
-            best, answer = len(point.parts), f"{kind} on {device}"
-    return answer
-
-
 def _below(name: str, mode: int = 0o777) -> Path:
     folder = home() / name
     folder.mkdir(exist_ok=True, mode=mode)

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict
 
 from tare.host import cgroup, distribution, own_namespaces, processes, state
 from tare.host.facts import cpulist, security, topology
+from tare.host.filesystems import mounts
 
 CgroupVersion = Literal["none", "v1", "v2", "hybrid"]
 CgroupManager = Literal["tare", "systemd"]
@@ -117,7 +118,7 @@ def gather() -> HostFacts:
         aslr=int(aslr) if aslr else None,
         mitigations=_mitigations(),
         security=security.module(ROOT),
-        filesystem=state.filesystem(home),
+        filesystem=mounts.filesystem(home),
         disk_free_bytes=shutil.disk_usage(home).free,
         load=float(_text("proc/loadavg").split()[0]),
         steal=parse_steal(_text("proc/stat")),
@@ -175,23 +176,23 @@ def parse_choice(text: str) -> str | None:
     return chosen[0] if chosen else None
 
 
-def cgroup_version(mounts: cgroup.Hierarchies) -> CgroupVersion:
+def cgroup_version(tree: cgroup.Hierarchies) -> CgroupVersion:
     """Which control groups are mounted. Hybrid: limits by v1, and the unified hierarchy beside it."""
-    if mounts.v1:
-        return "hybrid" if mounts.v2 else "v1"
-    return "v2" if mounts.v2 else "none"
+    if tree.v1:
+        return "hybrid" if tree.v2 else "v1"
+    return "v2" if tree.v2 else "none"
 
 
 def _cgroup() -> tuple[CgroupVersion, tuple[str, ...]]:
-    mounts = cgroup.parse_mounts(_text("proc/mounts"))
+    tree = cgroup.hierarchies_among(mounts.table())
     if own_namespaces.inside():
-        mounts = cgroup.delegated(mounts)
-    version = cgroup_version(mounts)
+        tree = cgroup.delegated(tree)
+    version = cgroup_version(tree)
     if version == "v2":
-        assert mounts.v2 is not None
-        offered = set((mounts.v2 / "cgroup.controllers").read_text().split()) | {"cpuacct"}  # cpu.stat is always there
+        assert tree.v2 is not None
+        offered = set((tree.v2 / "cgroup.controllers").read_text().split()) | {"cpuacct"}  # cpu.stat is always there
     else:
-        offered = set(mounts.v1)
+        offered = set(tree.v1)
     return version, tuple(name for name in cgroup.CONTROLLERS if name not in offered)
 
 

@@ -1,4 +1,4 @@
-"""Mounting by the system call itself.
+"""What is mounted (`table`), and mounting by the system call itself.
 
 A ``mount`` command that outlives a killed tare would mount after the cleaning has looked; a system call ends with its
 caller. Python has none for it.
@@ -9,6 +9,8 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError
@@ -40,25 +42,87 @@ def on_itself(folder: Path, flags: int) -> None:
     mount("none", folder, flags=REMOUNT | BIND | flags | own_flags)
 
 
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """One line of ``/proc/PID/mountinfo`` (proc(5))."""
+
+    device: str  # major:minor, one a filesystem
+    root: str  # the directory of the filesystem that is mounted
+    point: str
+    options: tuple[str, ...]  # of this mount
+    kind: str
+    source: str
+    super_options: tuple[str, ...]  # of its filesystem, wherever it is mounted
+
+    @property
+    def writable(self) -> bool:
+        """Whether neither it nor its filesystem is read-only."""
+        return "ro" not in self.options and "ro" not in self.super_options
+
+    @property
+    def upper(self) -> str | None:
+        """Where what is written to an overlay goes; None where it is none, or nothing can be written."""
+        folders = (text.removeprefix("upperdir=") for text in self.super_options if text.startswith("upperdir="))
+        return next(folders, None)
+
+
+def table(pid: int | None = None) -> list[Mount]:
+    """What a process sees mounted, by default this one: oldest first. Raises `OSError` when it has ended."""
+    return parse(Path("/proc", str(pid or "self"), "mountinfo").read_bytes())
+
+
+def parse(mountinfo: bytes) -> list[Mount]:
+    """Read ``/proc/PID/mountinfo``. Names are any bytes: of white space only what separates is sure to be escaped."""
+    mounts = []
+    for line in filter(None, mountinfo.split(b"\n")):
+        mount, _, filesystem = line.partition(b" - ")
+        _, _, device, root, point, options, *_ = mount.split(b" ")
+        kind, source, super_options = filesystem.split(b" ", 2)
+        mounts.append(
+            Mount(
+                device=_plain(device),
+                root=_plain(root),
+                point=_plain(point),
+                options=_each(options),
+                kind=_plain(kind),
+                source=_plain(source),
+                super_options=_each(super_options),
+            )
+        )
+    return mounts
+
+
+def _each(options: bytes) -> tuple[str, ...]:
+    return tuple(map(_plain, options.split(b",")))
+
+
+def _plain(field: bytes) -> str:
+    """Without the octal numbers that stand for separators and backslashes."""
+    return os.fsdecode(_ESCAPED.sub(lambda number: bytes([int(number[1], 8)]), field))
+
+
 def points() -> list[str]:
-    """Where something is mounted, oldest first (proc(5))."""
-    return parse_points(Path("/proc/self/mountinfo").read_bytes())
+    """Where something is mounted, oldest first."""
+    return [mount.point for mount in table()]
 
 
-def parse_points(mountinfo: bytes) -> list[str]:
-    """The same from ``/proc/self/mountinfo``, in which spaces, tabs, line ends and backslashes are octal numbers."""
-    fields = (line.split(b" ")[4] for line in mountinfo.splitlines())
-    return [os.fsdecode(_ESCAPED.sub(lambda number: bytes([int(number[1], 8)]), field)) for field in fields]
+def whole_views(mounts: Iterable[Mount]) -> list[str]:
+    """Where all of a /proc or a /sys is mounted."""
+    return [mount.point for mount in mounts if mount.kind in {"proc", "sysfs"} and mount.root == "/"]
 
 
-def whole_views(mountinfo: bytes) -> list[str]:
-    """Where all of a /proc or a /sys is mounted, from ``/proc/self/mountinfo``."""
-    views = []
-    for line in mountinfo.splitlines():
-        about, _, filesystem = line.partition(b" - ")
-        if filesystem.split(b" ")[0] in {b"proc", b"sysfs"} and about.split(b" ")[3] == b"/":
-            views += parse_points(line)
-    return views
+def filesystem(folder: Path) -> str:
+    """Kind and device of the filesystem that holds a folder, such as ``ext4 on /dev/sda1``."""
+    return filesystem_among(table(), folder.resolve())
+
+
+def filesystem_among(mounts: Iterable[Mount], folder: Path) -> str:
+    """The same: of the longest mount point above the folder; of two mounts there the later hides the first."""
+    above = [mount for mount in mounts if folder.is_relative_to(mount.point)]
+    if not above:
+        return "unknown"
+    nearest = max(reversed(above), key=lambda mount: len(mount.point))
+    return f"{nearest.kind} on {nearest.source}"
 
 
 def clear(folder: Path) -> None:

@@ -140,7 +140,7 @@ def privileged_beneath_hosts_root(root: Path) -> list[str]:
     its own (`mnt_already_visible` in the kernel's fs/namespace.c), and would reach what the sandbox's own has covered.
     So a folder of each is mounted on itself: then it counts as covered in part.
     """
-    views = mounts.whole_views(Path("/proc/self/mountinfo").read_bytes())
+    views = mounts.whole_views(mounts.table())
     parts = (Path(view, name) for view in views for name in ("tty", "kernel"))  # of a /proc, of a /sys
     return _in_mounts_of_its_own(root, *(part for part in parts if part.is_dir()))
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host import distribution, processes, state
+from tare.host import distribution, processes
 from tare.host.facts import process_table
 from tare.host.filesystems import ext4, mounts
 from tare.host.resources import removers
@@ -137,14 +137,10 @@ def _unlinked(pids: Iterable[int]) -> Room:
 
 def upper_folders(pids: Sequence[int]) -> set[Path]:
     """Where what these processes write to their root goes, when that is an overlay of somebody else's: Docker's."""
-    folders = set()
+    folders: set[Path] = set()
     for pid in pids:
         with contextlib.suppress(OSError):
-            for line in Path(f"/proc/{pid}/mountinfo").read_text().splitlines():
-                before, _, after = line.partition(" - ")
-                if before.split()[4] == "/" and after.startswith("overlay "):
-                    options = dict(word.partition("=")[::2] for word in after.split()[-1].split(","))
-                    folders.add(Path(options.get("upperdir", "")))
+            folders.update(Path(mount.upper) for mount in mounts.table(pid) if mount.point == "/" and mount.upper)
     return {folder for folder in folders if folder.is_absolute() and folder.is_dir()}
 
 
@@ -169,9 +165,9 @@ def _file(place: Path) -> Path:
 def described(folder: Path, size: int | None) -> str:
     """What an instance's /data lies on, and what bounds it: for the manifest."""
     if size is not None:
-        below = state.filesystem(folder.parent)
+        below = mounts.filesystem(folder.parent)
         return f"ext4 of {size / 2**30:.1f} GiB on a loop device of its own over the host's {below}"
-    return f"a folder on the host's {state.filesystem(folder)}, watched: ended beyond {MAX_BYTES >> 30} GiB"
+    return f"a folder on the host's {mounts.filesystem(folder)}, watched: ended beyond {MAX_BYTES >> 30} GiB"
 
 
 def check_size(size: int | None, place: Path) -> None:

@@ -13,12 +13,13 @@ import os
 import shlex
 import subprocess
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from tare.errors import HostError
 from tare.host import cgroup, console, processes, state
 from tare.host.daemons import own
+from tare.host.filesystems import mounts
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack, Journal
 from tare.platforms.base import LaunchSpec
@@ -264,10 +265,10 @@ def controllers() -> list[Path]:
     tree = cgroup.hierarchies()
     if tree.unified:
         return list(tree.mounted)
-    return [path for path in named_out(Path("/proc/mounts").read_text(), tree.mounted) if path != tree.v2]
+    return [path for path in named_out(mounts.table(), tree.mounted) if path != tree.v2]
 
 
-def named_out(mounts: str, hierarchies: Sequence[Path]) -> list[Path]:
-    """The hierarchies that have controllers: ``/proc/mounts`` shows those without as ``name=``."""
-    named = {Path(line.split()[1]) for line in mounts.splitlines() if "name=" in line.split()[3]}
+def named_out(mounted: Iterable[mounts.Mount], hierarchies: Sequence[Path]) -> list[Path]:
+    """The hierarchies that have controllers: those without have a name, as an option ``name=``."""
+    named = {Path(mount.point) for mount in mounted if any(text.startswith("name=") for text in mount.super_options)}
     return [path for path in hierarchies if path not in named]
