@@ -96,3 +96,15 @@ def test_what_this_process_has_open(tmp_path):
     assert {str(tmp_path), str(tmp_path / "written")} <= set(held)
     _, afterwards = rights.open_descriptors(os.getpid())
     assert str(tmp_path) not in afterwards
+
+
+def test_a_name_that_is_no_text_is_stored_all_the_same(tmp_path):
+    """A sandbox may give a folder any name, and mount there: the surface went into no file of JSON then."""
+    name = tmp_path / os.fsdecode(b"\xe9")
+    [place] = rights.writable_places([mount(str(name), root=str(name))], [mount("/")])
+    with name.open("w"):
+        _, held = rights.open_descriptors(os.getpid())
+    for text in (place.path, place.host, *held):
+        text.encode()
+    assert place.path == f"{tmp_path}/\N{REPLACEMENT CHARACTER}"
+    assert place.path in held

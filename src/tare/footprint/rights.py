@@ -77,9 +77,9 @@ def writable_places(theirs: Sequence[mounts.Mount], ours: Sequence[mounts.Mount]
         if not mount.writable or (mount.kind == "devtmpfs" and mount.root in _HARMLESS_NODES):
             continue
         if mount.kind in KERNELS:
-            places.append(Place(path=mount.point, host=None, kind=mount.kind))
+            places.append(Place(path=_storable(mount.point), host=None, kind=mount.kind))
         elif (host := _on_host(mount, ours)) is not None:
-            places.append(Place(path=mount.point, host=host, kind=mount.kind))
+            places.append(Place(path=_storable(mount.point), host=_storable(host), kind=mount.kind))
     return places
 
 
@@ -129,9 +129,9 @@ def open_descriptors(pid: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
             status = link.stat()
             if stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode):
                 if (os.major(status.st_rdev), os.minor(status.st_rdev)) not in HARMLESS:
-                    devices.add(str(link.readlink()))
+                    devices.add(_storable(link.readlink()))
             elif stat.S_ISDIR(status.st_mode) or (_is_file(status) and _for_writing(link)):
-                held.add(str(link.readlink()))
+                held.add(_storable(link.readlink()))
     return tuple(sorted(devices)), tuple(sorted(held))
 
 
@@ -157,6 +157,11 @@ def _on_host(mount: mounts.Mount, ours: Sequence[mounts.Mount]) -> str | None:
     best = max(above, key=lambda our_mount: len(our_mount.root))
     rest = mount.root[len(best.root.rstrip("/")) :]
     return (best.point.rstrip("/") + rest.rstrip("/")) or "/"
+
+
+def _storable(path: str | Path) -> str:
+    """The path as text: a name in a sandbox may be any bytes, and no file of JSON takes what is no UTF-8."""
+    return os.fsencode(path).decode(errors="replace")
 
 
 def _below(path: str, folder: str) -> bool:
