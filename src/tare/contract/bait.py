@@ -22,6 +22,7 @@ from tare.host.daemons import keyring
 from tare.host.filesystems import mounts
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
+from tare.host.resources.owner import boot_id
 
 #: Read-only filesystems: an attempt to mount a disk as one of them does not change the disk.
 READERS = ("iso9660", "squashfs", "erofs", "cramfs", "romfs", "udf")
@@ -68,8 +69,7 @@ def laid(launcher: InstanceLauncher, running: RunningInstance) -> Iterator[Bait]
 def facts() -> dict[str, str]:
     """The host's namespaces and boot id, by the same names as `doors.pl` prints those of the instance."""
     kinds = ("uts", "ipc", "pid", "user", "net", "mnt")
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    return {kind: str(Path("/proc/self/ns", kind).readlink()) for kind in kinds} | {"boot": boot}
+    return {kind: str(Path("/proc/self/ns", kind).readlink()) for kind in kinds} | {"boot": boot_id()}
 
 
 def runnable_by_nobody(paths: list[Path]) -> list[Path]:

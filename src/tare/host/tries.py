@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from tare.host import state
+from tare.host.resources.owner import boot_id
 
 #: How long it is believed that something does not run here, in seconds.
 DOUBTED_S = 3600.0
@@ -43,7 +44,7 @@ def remembered(
     answer depends on, such as a program's time.
     """
     file = state.tries() / name
-    key = [Path("/proc/sys/kernel/random/boot_id").read_text().strip(), *of]
+    key = [boot_id(), *of]
     with _locks.setdefault(name, threading.Lock()):  # platforms that are detected at once ask at once: one tries
         now = time.time()
         last = _read(file, kind)

@@ -22,6 +22,7 @@ from tare.host.facts import process_table
 from tare.host.filesystems import mounts, removal
 from tare.host.network.links import links
 from tare.host.resources import kinds
+from tare.host.resources.owner import boot_id
 from tare.host.resources.resource import Fact, HostResource
 from tare.host.tuning import settings
 from tare.timeouts import until
@@ -163,7 +164,7 @@ def kernel_module(name: str) -> HostResource:
 
 def setting(file: Path, former: str, written: str) -> HostResource:
     """A setting of the kernel's that is about to be changed; removing it gives the former value back."""
-    return HostResource("setting", {"path": str(file), "former": former, "written": written, "boot": settings.boot()})
+    return HostResource("setting", {"path": str(file), "former": former, "written": written, "boot": boot_id()})
 
 
 def remove(resource: HostResource) -> None:

@@ -7,13 +7,7 @@ import os
 from pathlib import Path
 
 from tare.errors import HostError
-
-_BOOT = Path("/proc/sys/kernel/random/boot_id")
-
-
-def boot() -> str:
-    """The id of this boot of the kernel: no setting outlives it."""
-    return _BOOT.read_text().strip()
+from tare.host.resources.owner import boot_id
 
 
 def read(file: Path) -> str | None:
@@ -51,7 +45,7 @@ def give_back(file: Path, former: str, written: str, when: str) -> None:
     Raises `HostError` when the kernel refuses.
     """
     # After a reboot all settings are the boot's own, even one that happens to be what tare once wrote.
-    if when != boot() or read(file) != written or written == former:
+    if when != boot_id() or read(file) != written or written == former:
         return
     try:
         write(file, former)
