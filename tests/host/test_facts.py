@@ -71,11 +71,6 @@ def test_steal_that_cannot_be_told(text):
     assert machine.parse_steal(text) is None
 
 
-def test_the_choice_is_in_brackets():
-    assert machine.parse_choice("always [madvise] never") == "madvise"
-    assert machine.parse_choice("") is None
-
-
 @pytest.mark.parametrize(
     ("mountinfo", "version"),
     [

@@ -89,6 +89,13 @@ def test_a_driver_without_the_governor_is_not_written_to():
     assert lacking(offered)["governor of cpu0"] == "performance is not among schedutil, ondemand"
 
 
+def test_of_a_choice_the_value_is_the_word_in_brackets(tmp_path):
+    machines.write(tmp_path, {"enabled": "always [madvise] never", "swappiness": "60"})
+    assert settings.read(tmp_path / "enabled") == "madvise"
+    assert settings.read(tmp_path / "swappiness") == "60"
+    assert settings.read(tmp_path / "none") is None
+
+
 def test_what_was_set_is_given_back_at_the_end(tmp_path):
     before = seen(tmp_path, machines.LAPTOP)
     root, journal = tmp_path / "root", journal_of(tmp_path)

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict
 from tare.host import cgroup, distribution, own_namespaces, processes, state
 from tare.host.facts import cpulist, security, topology
 from tare.host.filesystems import mounts
+from tare.host.tuning import settings
 
 CgroupVersion = Literal["none", "v1", "v2", "hybrid"]
 CgroupManager = Literal["tare", "systemd"]
@@ -94,7 +95,6 @@ def gather() -> HostFacts:
     home = state.home()
     meminfo = _text("proc/meminfo")
     version, missing = _cgroup()
-    huge = _text("sys/kernel/mm/transparent_hugepage/enabled")
     aslr = _text("proc/sys/kernel/randomize_va_space")
     clocks = "sys/devices/system/clocksource/clocksource0"
     return HostFacts(
@@ -114,7 +114,7 @@ def gather() -> HostFacts:
         cgroup_missing=missing,
         cgroup_manager="systemd" if version == "v2" and cgroup.kept_by_systemd() else "tare",
         pressure=Path("/proc/pressure/cpu").exists(),
-        huge_pages=parse_choice(huge),
+        huge_pages=settings.read(ROOT / "sys/kernel/mm/transparent_hugepage/enabled"),
         aslr=int(aslr) if aslr else None,
         mitigations=_mitigations(),
         security=security.module(ROOT),
@@ -168,12 +168,6 @@ def parse_steal(text: str) -> float | None:
     """Share of steal in all CPU time since boot, from ``/proc/stat``; None where it is not counted."""
     ticks = parse_cpu_ticks(text).get("cpu", ())
     return ticks[7] / sum(ticks) if len(ticks) == CPU_KINDS and sum(ticks) > 0 else None
-
-
-def parse_choice(text: str) -> str | None:
-    """The word in brackets of a file such as ``always [madvise] never``; None where there is none."""
-    chosen = [word.strip("[]") for word in text.split() if word.startswith("[")]
-    return chosen[0] if chosen else None
 
 
 def cgroup_version(tree: cgroup.Hierarchies) -> CgroupVersion:

@@ -16,15 +16,8 @@ def read(file: Path) -> str | None:
         text = file.read_text().strip()
     except (OSError, UnicodeDecodeError):
         return None
-    return chosen(text)
-
-
-def chosen(text: str) -> str:
-    """The word in brackets where there is one, or the whole text."""
-    for word in text.split():
-        if word.startswith("[") and word.endswith("]"):
-            return word[1:-1]
-    return text
+    chosen = [word[1:-1] for word in text.split() if word.startswith("[") and word.endswith("]")]
+    return chosen[0] if chosen else text
 
 
 def write(file: Path, value: str) -> None:
