@@ -344,13 +344,3 @@ def test_an_interrupted_campaign_with_cold_starts_goes_on_with_what_is_missing(t
         Runner(plan, store, FakeLauncher(), None, watcher).run()
         assert len(watcher.trials) == 20 - after
         assert store.trials().height == 20
-
-
-def test_ldd_names_libraries_and_the_loader():
-    text = (
-        "\tlinux-vdso.so.1 (0x00007ffc8a9f2000)\n"
-        "\tlibseccomp.so.2 => /lib/x86_64-linux-gnu/libseccomp.so.2 (0x00007f9d6a000000)\n"
-        "\t/lib64/ld-linux-x86-64.so.2 (0x00007f9d6a0f7000)\n"
-    )
-    assert cold.parse_ldd(text) == ["/lib/x86_64-linux-gnu/libseccomp.so.2", "/lib64/ld-linux-x86-64.so.2"]
-    assert cold.parse_ldd("\tnot a dynamic executable\n") == []

@@ -5,28 +5,20 @@ import struct
 import pytest
 
 from tare.errors import ImageError
+from tare.host import libraries
 from tare.image import guest, outer
 
-#: What `ldd` printed of Debian 12's runc.
-RUNC = """\
-	linux-vdso.so.1 (0x00007fc8145d0000)
-	libseccomp.so.2 => /lib/x86_64-linux-gnu/libseccomp.so.2 (0x00007fc81459e000)
-	libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007fc8143bc000)
-	/lib64/ld-linux-x86-64.so.2 (0x00007fc8145d2000)
-"""
+
+def test_a_program_comes_with_what_it_is_linked_with(monkeypatch):
+    libc = "/lib/x86_64-linux-gnu/libc.so.6"
+    monkeypatch.setattr(libraries, "linked", lambda _program: {"libc.so.6": libc})
+    assert outer.with_libraries("/usr/sbin/runc") == ["/usr/sbin/runc", libc]
 
 
-def test_libraries_and_loader_come_by_their_own_paths():
-    assert list(outer.libraries("runc", RUNC)) == [
-        "/lib/x86_64-linux-gnu/libseccomp.so.2",
-        "/lib/x86_64-linux-gnu/libc.so.6",
-        "/lib64/ld-linux-x86-64.so.2",
-    ]
-
-
-def test_a_library_that_is_not_there_is_said_with_the_fix():
+def test_a_library_that_is_not_there_is_said_with_the_fix(monkeypatch):
+    monkeypatch.setattr(libraries, "linked", lambda _program: {"libseccomp.so.2": None})
     with pytest.raises(ImageError) as caught:
-        list(outer.libraries("runc", "\tlibseccomp.so.2 => not found\n"))
+        outer.with_libraries("runc")
     assert "libseccomp.so.2 is missing" in caught.value.what
     assert caught.value.fix == "reinstall runc"
 

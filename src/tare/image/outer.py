@@ -11,12 +11,12 @@ import functools
 import hashlib
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 
 from tare.errors import ImageError
-from tare.host import distribution, processes, state
+from tare.host import distribution, libraries, processes, state
 from tare.host.filesystems import ext4
 from tare.image import guest
 
@@ -59,19 +59,12 @@ def located(program: str) -> str:
 
 def with_libraries(program: str) -> list[str]:
     """A program and what it is linked with, by the paths that this host's loader takes. Raises `ImageError`."""
-    listed = processes.run(["ldd", program], time_limit_s=20)
-    return [program, *(libraries(program, listed.text) if listed.code == 0 else ())]  # else it is static
-
-
-def libraries(program: str, listed: str) -> Iterable[str]:
-    """The files in what ``ldd`` prints of a program. Raises `ImageError` for one that this host lacks."""
-    for line in listed.splitlines():
-        name, arrow, target = line.strip().partition(" => ")
-        if target.startswith("not found"):
+    files = [program]
+    for name, file in libraries.linked(program).items():
+        if file is None:
             raise ImageError(f"{program} does not run: its library {name} is missing", fix=f"reinstall {program}")
-        file = (target if arrow else name).split(" (")[0].strip()
-        if file.startswith("/"):
-            yield file
+        files.append(file)
+    return files
 
 
 def disk(tree: Path, place: Path, size_bytes: int) -> Path:

@@ -10,20 +10,14 @@ caches of a disk or of a hypervisor below the host.
 from __future__ import annotations
 
 import functools
-import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host import processes
+from tare.host import libraries, processes
 from tare.host.filesystems import roots
 from tare.image.build import Image
 from tare.platforms import contract
 from tare.platforms.base import Platform
-
-#: ``ldd`` writes ``NAME => PATH (ADDRESS)``, and only ``PATH (ADDRESS)`` for the loader.
-_LIBRARY = re.compile(r"(/\S+) \(0x[0-9a-f]+\)")
-_LIMIT_S = 10.0
 
 
 def drop_start_files(platform: Platform, image: Image) -> None:
@@ -43,17 +37,6 @@ def drop_start_files(platform: Platform, image: Image) -> None:
 
 @functools.cache
 def _programs(names: tuple[str, ...]) -> tuple[Path, ...]:
-    programs = [Path(program) for name in names if (program := processes.find(name)) is not None]
-    return tuple(dict.fromkeys(path for program in programs for path in (program.resolve(), *libraries(program))))
-
-
-def libraries(program: Path) -> Iterator[Path]:
-    """The shared libraries that a program is linked with; none for a static program or a script."""
-    shown = processes.run(["ldd", str(program)], time_limit_s=_LIMIT_S)
-    if shown.code == 0:
-        yield from (Path(path).resolve() for path in parse_ldd(shown.text))
-
-
-def parse_ldd(text: str) -> list[str]:
-    """Paths in the output of ``ldd``."""
-    return _LIBRARY.findall(text)
+    programs = filter(None, map(processes.find, names))
+    files = (file for program in programs for file in (program, *libraries.linked(program).values()))
+    return tuple(dict.fromkeys(Path(file).resolve() for file in files if file is not None))
