@@ -202,16 +202,3 @@ def test_results_come_back_as_plain_files_within_their_folder(tmp_path):
     (tmp_path / "out.tar").unlink()
     paths = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*"))
     assert paths == ["out", "out/below", "out/below/good"]
-
-
-def test_a_folder_that_is_a_link_to_another_disk_is_packed_with_what_is_in_it(tmp_path):
-    (tmp_path / "disk").mkdir()
-    (tmp_path / "disk" / "file").write_text("here")
-    (tmp_path / "disk" / "link").symlink_to("file")
-    (tmp_path / "root").symlink_to(tmp_path / "disk")
-    (tmp_path / "goods").mkdir()
-    payload._copy(tmp_path / "root", tmp_path / "goods")
-    packed = tmp_path / "goods" / "root"
-    assert not packed.is_symlink()
-    assert (packed / "file").read_text() == "here"
-    assert (packed / "link").is_symlink(), "what is in it stays as it is"

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from tare import lazily
 from tare.errors import HostError, ImageError
 from tare.host import processes, state
+from tare.host.filesystems.copies import copy
 from tare.image import recipe
 from tare.image.places import beside, locked
 from tare.image.recipe import Recipe
@@ -241,8 +242,7 @@ def explain(output: str, *, timed_out: bool) -> ImageError:
 
 def _assemble(base: Path, agent: Path, digest: str, folder: Path) -> None:
     root = folder / "root"
-    copy = ["cp", "-a", "-H", "--reflink=auto", str(base / "root"), str(root)]  # -H: it may be a link to another disk
-    processes.run(copy, time_limit_s=300).require(fix=f"free some space below {state.home()}")
+    copy(base / "root", root)
     inside = root / AGENT_INSIDE
     inside.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(agent, inside)

@@ -21,8 +21,9 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 import tare
-from tare.host import processes, state
+from tare.host import processes
 from tare.host.daemons import runtimes
+from tare.host.filesystems.copies import copy
 from tare.image import blackbox, forms, guest
 from tare.image import build as image_build
 from tare.image.build import Image
@@ -136,17 +137,17 @@ def _fill(tree: Path, image: Image, guests: Sequence[guest.Guest], built: Sequen
     inside.mkdir(parents=True)
     # What engines take of the image is made here: by emulation it takes half a minute.
     for source in (image.root, place / "manifest.json", forms.oci_tar(image), forms.ext4(image, ROOT_BYTES)):
-        _copy(source, inside)
+        copy(source, inside)
     base = image_build.base_place()
     (home / "images" / base.name).mkdir()
-    _copy(base / "manifest.json", home / "images" / base.name)
+    copy(base / "manifest.json", home / "images" / base.name)
     (home / "guest").mkdir()
     for source in (guests[0].kernel.parent.parent, blackbox.place(), *(vm_guest.initramfs for vm_guest in guests)):
-        _copy(source, home / "guest")
+        copy(source, home / "guest")
     (home / "bin").mkdir()
     for program in built:
-        _copy(Path(program), home / "bin")
-    _copy(image_build.agent_path(), tree / "tare-agent")
+        copy(Path(program), home / "bin")
+    copy(image_build.agent_path(), tree / "tare-agent")
 
 
 def _add_packages(target: Path, packages: Path, python: tuple[int, int]) -> None:
@@ -161,19 +162,13 @@ def _add_packages(target: Path, packages: Path, python: tuple[int, int]) -> None
         return
     for source in packages.iterdir():
         if source.name.split("-")[0] not in LEFT_OUT and not source.name.startswith("__editable__"):
-            _copy(source, target)
+            copy(source, target)
 
 
 def pins(packages: Path) -> list[str]:
     """``NAME==VERSION`` of each distribution in a folder of packages that goes into a lab, sorted."""
     distributions = (path.name.removesuffix(".dist-info").rpartition("-") for path in packages.glob("*.dist-info"))
     return sorted(f"{name}=={version}" for name, _, version in distributions if name not in (*LEFT_OUT, "tare_bench"))
-
-
-def _copy(source: Path, target: Path) -> None:
-    # -H: an image may be a link to another disk, which no lab has.
-    argv = ["cp", "-a", "-H", "--reflink=auto", "--sparse=auto", str(source), str(target)]
-    processes.run(argv, time_limit_s=300).require(fix=f"free some space below {state.home()}")
 
 
 def _listing(packages: Path) -> str:

@@ -9,13 +9,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
-from tare.host import processes, state
+from tare.host.filesystems.copies import copy
 from tare.host.resources.journal import CleanupStack
 from tare.model import Family
 from tare.platforms.base import LaunchSpec
 from tare.platforms.native import Native
-
-COPY_LIMIT_S = 120.0
 
 
 class NativePlain(Native):
@@ -30,10 +28,7 @@ class NativePlain(Native):
 
     def _root(self, spec: LaunchSpec, cleanup: CleanupStack) -> Path:  # noqa: ARG002 (it goes with the folder)
         root = spec.space.folder / "root"
-        # Blocks are shared where the filesystem can: a program that changes a file gets its own. -H: where the image is
-        # a link to another disk, a copy of the link would be the image itself.
-        copy = [*processes.WITH_TARE, "cp", "-a", "-H", "--reflink=auto", str(spec.image.root), str(root)]
-        processes.run(copy, time_limit_s=COPY_LIMIT_S).require(fix=f"free some space below {state.home()}")
+        copy(spec.image.root, root)
         return root
 
 
