@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tare.errors import StoreError, UsageError
+from tare.fsync import fsync_folder
 from tare.store import places
 
 CAMPAIGN = ".tare"
@@ -132,7 +133,7 @@ def written(place: Path, mode: str = "w", *, new: bool = False) -> Iterator[Any]
                 file.flush()
                 os.fsync(file.fileno())
             (_take if new else Path.replace)(part, target)
-            _sync(target.parent)
+            fsync_folder(target.parent)
         finally:
             part.unlink(missing_ok=True)
 
@@ -159,14 +160,6 @@ def _like(target: Path, descriptor: int) -> None:
         former = target.stat()
         os.fchown(descriptor, former.st_uid, former.st_gid)
         os.fchmod(descriptor, stat.S_IMODE(former.st_mode))
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _check_place(place: Path) -> None:

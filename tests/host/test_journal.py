@@ -214,7 +214,7 @@ def test_an_interrupt_after_the_writing_leaves_no_entry_that_nobody_removes(tmp_
         assert len(list(folder.glob("*.json"))) == 2
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(f"{Journal.__module__}._sync_folder", interrupted)
+    monkeypatch.setattr(f"{Journal.__module__}.fsync_folder", interrupted)
     cleanup = CleanupStack(Journal(tmp_path / "journal"))
     with pytest.raises(KeyboardInterrupt):
         cleanup.own(*(removers.folder(tmp_path / "work" / name) for name in ("one", "two")))

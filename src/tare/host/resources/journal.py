@@ -29,6 +29,7 @@ from typing import Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tare.errors import HostError
+from tare.fsync import fsync_folder
 from tare.host import lock, own_namespaces, state
 from tare.host.resources import claims, removers, unremoved
 from tare.host.resources.owner import Owner
@@ -104,7 +105,7 @@ class Journal:
                 raise HostError(f"the journal {self._folder} is not to be relied on: {whose}", fix=_OWN)
             for resource in cleanup:
                 entries.append(self._write(resource))
-            _sync_folder(self._folder)
+            fsync_folder(self._folder)
         except BaseException as error:  # an interrupt too: what is not returned is nobody's to remove
             for entry in entries:
                 self.forget(entry)
@@ -384,11 +385,3 @@ def clear_the_way(journal: Journal) -> None:
 def of_this_process() -> list[Entry]:
     """The entries of resources that this very process made and that are still in the host's journal."""
     return [entry for entry in Journal(state.home_if_any() / state.JOURNAL).entries() if entry.owner == Owner.me()]
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
