@@ -14,7 +14,8 @@ from tare.cli.report import to_read
 from tare.errors import StoreError, UsageError
 from tare.outputs import CAMPAIGN
 from tare.report.campaign.history import render, to_json
-from tare.report.formats.history_page import write_page
+from tare.report.formats.history_page import page
+from tare.report.formats.html import write_page
 from tare.report.sentences.refusals import refusals_told
 from tare.store import read_store
 
@@ -47,5 +48,5 @@ def show_history(
     else:
         to_read().print(render(trend, every=every))
     if html is not None:
-        write_page(trend, html)
+        write_page(page(trend), html)
     return EXIT_CODES[trend.outcome]

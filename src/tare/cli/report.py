@@ -14,7 +14,7 @@ from tare.report.campaign.build import build
 from tare.report.campaign.choose import parse
 from tare.report.campaign.terminal import render_all, render_choice
 from tare.report.footprint.build import Asked, read_files
-from tare.report.formats.html import materials, write_page
+from tare.report.formats.html import materials, page_text, write_page
 from tare.report.model import to_json
 from tare.report.sentences.agreement import lines
 from tare.store import read_store
@@ -82,7 +82,7 @@ def show(
             console.print(f"campaign: {file}", markup=False)
     if html is not None:
         check_page(html, files)
-        write_page(read, html)
+        write_page(page_text(read), html)
         if not as_json:
             console.print(f"report:   {html.resolve().as_uri()}", markup=False, soft_wrap=True)
 

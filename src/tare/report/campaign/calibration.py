@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -26,7 +25,7 @@ from tare.report.model.calibration import (
     Resolution,
 )
 from tare.report.sentences import calibration as words
-from tare.report.sentences.numbers import EMPTY, percent, signed, signed_range, span
+from tare.report.sentences.numbers import EMPTY, percent, signed, signed_range, span, when
 from tare.store import known_part
 
 #: File of the newest calibration, below TARE_HOME.
@@ -107,8 +106,8 @@ def _number_or_none(value: float) -> float | None:
 
 def render(report: CalibrationReport) -> Group:
     """All tables of a calibration, for a terminal."""
-    when = datetime.fromtimestamp(report.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    parts: list[RenderableType] = [Text(f"Calibration of {report.machine}, {when}, by {report.workload}", style="bold")]
+    heading = f"Calibration of {report.machine}, {when(report.at)}, by {report.workload}"
+    parts: list[RenderableType] = [Text(heading, style="bold")]
     if report.conditions:
         parts += ["", Text(words.BASELINE)]
         parts += [

@@ -9,8 +9,8 @@ from tare.analysis.trust.findings import FindingKind
 from tare.estimates.intervals import Interval
 from tare.model import Direction
 from tare.report.model import PlatformReport, ResultReport
-from tare.report.sentences.numbers import DOTS, amount_range, decimals, percent, quantity, signed, times_range
-from tare.report.sentences.signs import MARKS, MEANINGS, UNSURE, Sign, sign_of
+from tare.report.sentences.numbers import DOTS, decimals, percent, quantity, signed, times_range
+from tare.report.sentences.signs import MARKS, MEANINGS, UNSURE, Sign, added, noise, sign_of
 from tare.report.sentences.verdicts import TIMES_FROM
 from tare.report.sentences.wording import wording
 
@@ -78,24 +78,6 @@ def baseline_cell(result: ResultReport, platform: PlatformReport) -> Cell:
     """The baseline's own value, with the A/A noise floor under it."""
     figure = "no data" if platform.mean is None else quantity(platform.mean, result.unit)
     return Cell(platform.verdict, MARKS[platform.verdict], figure, noise(result))
-
-
-def noise(result: ResultReport) -> str:
-    """The A/A half-width of a row as text."""
-    floor = result.noise_floor
-    if floor is None or floor.half_width_percent is None:
-        return "A/A: none"
-    return f"A/A ±{percent(floor.half_width_percent / 100)}"
-
-
-def added(platform: PlatformReport) -> tuple[str, str] | None:
-    """The amount that a platform adds to the baseline's figure, and its interval: ("+132 ms", "128 … 137"); or None."""
-    if platform.amount is None or platform.amount_unit is None:
-        return None
-    ends = None
-    if platform.amount_low is not None and platform.amount_high is not None:
-        ends = platform.amount_low, platform.amount_high
-    return amount_range(platform.amount, ends, platform.amount_unit, DOTS)
 
 
 def _relative(result: ResultReport, platform: PlatformReport) -> tuple[str, str]:

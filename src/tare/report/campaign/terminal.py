@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -28,7 +27,7 @@ from tare.report.sentences import dimensions
 from tare.report.sentences.captions import SIDE_BY_SIDE, newer_note
 from tare.report.sentences.host import cpus_note, daemons_note, rights_note
 from tare.report.sentences.notes import caution_counts, unchanged_note, wide_floors_note
-from tare.report.sentences.numbers import EMPTY, percent, span
+from tare.report.sentences.numbers import EMPTY, percent, span, when
 from tare.report.sentences.signs import MARKS, MEANINGS, Open, Sign, how_to_read, sign_of, together
 from tare.report.study.beside import render as render_beside
 from tare.report.surface.terminal import part as render_surfaces
@@ -112,12 +111,11 @@ def _text(text: str, style: str = "") -> Text:
 
 
 def _title(report: Report) -> Text:
-    when = datetime.fromtimestamp(report.created, UTC).strftime("%Y-%m-%d %H:%M UTC")
     planned = f" of {report.blocks_planned}" if report.blocks_planned is not None else ""
     how = "" if report.design is Design.BLOCKS else f", {report.design}"
     how = f" ({report.scale}){how}" if report.scale is not None else how
     plan = f"profile {report.profile}{how}, seed {report.seed}, {report.blocks_done}{planned} blocks{_worked(report)}"
-    facts = f"{report.host_title()}, {when}, {_alone(report) or plan}, {report.status}"
+    facts = f"{report.host_title()}, {when(report.created)}, {_alone(report) or plan}, {report.status}"
     return Text.assemble(_text(f"tare {report.tare_version}", "bold"), "  ", _text(facts))
 
 

@@ -25,7 +25,7 @@ from tare.report.formats.cite import bibtex, paragraph
 from tare.report.formats.columns import COLUMNS
 from tare.report.formats.export import export_results
 from tare.report.formats.frames import results_frame, whole
-from tare.report.formats.html import Material, material_of, write_page
+from tare.report.formats.html import Material, material_of, page_text, write_page
 from tare.report.formats.tables import Format, Prose, Table
 from tare.report.model import Report, to_json
 from tare.store import Store, read_store
@@ -88,7 +88,7 @@ def _content(file: Path, store: Store, material: Material, folder: Path) -> Iter
     yield CAMPAIGN, "the campaign itself: every sample, output and fact (tare report reads it)"
     (folder / REPORT).write_text(to_json([report]), encoding="utf-8")
     yield REPORT, "the report as data (schema tare.report/2)"
-    write_page([material], folder / "report.html")
+    write_page(page_text([material]), folder / "report.html")
     yield "report.html", "the report as a page, which opens without a network"
     (folder / "tables").mkdir()
     for table in COLUMNS:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from pathlib import Path
 
-import jinja2
-from markupsafe import Markup
-
-from tare import outputs
 from tare.analysis.comparisons.diff import Outcome
 from tare.analysis.comparisons.history import History, Series
 from tare.analysis.comparisons.sides import Way
 from tare.report.campaign.history import named
+from tare.report.formats.html import rendered
 from tare.report.parts.svg import Drawing, axis_over, plain
 from tare.report.sentences import history as words
 from tare.report.sentences.diff import MARKS, OUTCOMES
+from tare.report.sentences.numbers import day
 
 _WIDTH, _HEIGHT = 720.0, 170.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62.0, 14.0, 12.0, 34.0
@@ -37,19 +34,8 @@ class SeriesView:
     drawing: Drawing
 
 
-def write_page(history: History, out: Path) -> None:
-    """Write the page. Raises `UsageError` when it cannot be written."""
-    text = page(history)
-    with outputs.written(out) as file:
-        file.write(text)
-
-
 def page(history: History) -> str:
     """The whole page; all text in it is from files, and is escaped."""
-    folder = Path(__file__).parent / "templates"
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(folder), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
-    )
     views = [
         SeriesView(
             series,
@@ -62,14 +48,7 @@ def page(history: History) -> str:
         )
         for series in history.series
     ]
-    style = (folder / "report.css").read_text(encoding="utf-8")
-    return environment.get_template("history.html").render(
-        history=history,
-        views=views,
-        words=words,
-        mark=MARKS[history.outcome],
-        style=Markup(style),  # noqa: S704
-    )
+    return rendered("history.html", history=history, views=views, words=words, mark=MARKS[history.outcome])
 
 
 def draw(history: History, series: Series) -> Drawing:
@@ -95,11 +74,11 @@ def draw(history: History, series: Series) -> Drawing:
         drawing.line(first, y, last, y, f"bar {colour}")
     for point, value in zip(series.points, values, strict=True):
         entry = history.entries[point.campaign]
-        title = f"{words.day(entry.created)} {entry.name}: {words.value(history, series, point.value)}"
+        title = f"{day(entry.created)} {entry.name}: {words.value(history, series, point.value)}"
         x, y = across.at(point.campaign), upright.at(value)
         drawing.add("circle", title=title, cx=x, cy=y, r=3.5, class_="dot")
-    last_day = words.day(history.entries[-1].created)
-    drawing.text(_LEFT, _HEIGHT - _BOTTOM + 16, words.day(history.entries[0].created), "soft")
+    last_day = day(history.entries[-1].created)
+    drawing.text(_LEFT, _HEIGHT - _BOTTOM + 16, day(history.entries[0].created), "soft")
     drawing.text(_WIDTH - _RIGHT, _HEIGHT - _BOTTOM + 16, last_day, "soft", "end")
     return drawing
 

@@ -11,7 +11,6 @@ import functools
 import gzip
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 import jinja2
@@ -45,7 +44,7 @@ from tare.report.sentences import footprints as footprint_words
 from tare.report.sentences import surfaces as surface_words
 from tare.report.sentences.captions import samples_note
 from tare.report.sentences.host import cpus_note, cpus_text, daemons_note, rights_note
-from tare.report.sentences.numbers import EMPTY, percent, quantity, span
+from tare.report.sentences.numbers import EMPTY, day, percent, quantity, size, span, when
 from tare.report.sentences.published import legend
 from tare.report.study import beside
 from tare.report.surface import page as surface_page
@@ -141,7 +140,7 @@ def write_html(paths: Sequence[Path], out: Path, study: str | None = None, asked
     """
     outputs.check_page(out, paths)
     read = materials(paths, study, asked)
-    write_page(read, out)
+    write_page(page_text(read), out)
     return [material.report for material in read]
 
 
@@ -150,9 +149,8 @@ def materials(paths: Sequence[Path], study: str | None = None, asked: Asked | No
     return [_material(path, study, asked or Asked()) for path in paths]
 
 
-def write_page(read: Sequence[Material], out: Path) -> None:
-    """Draw the page, and have it take its place when it is whole. Raises `UsageError` when it cannot be written."""
-    text = page_text(read)
+def write_page(text: str, out: Path) -> None:
+    """Have a page take its place when it is whole. Raises `UsageError` when it cannot be written."""
     with outputs.written(out) as file:
         file.write(text)
 
@@ -163,7 +161,7 @@ def page_text(read: Sequence[Material]) -> str:
     return rendered("report.html", ("footprint.js", "flames.js", "tables.js"), campaigns=views)
 
 
-def rendered(template: str, scripts: Sequence[str], **values: object) -> str:
+def rendered(template: str, scripts: Sequence[str] = (), **values: object) -> str:
     """A page from one of our templates, with our style and these of our scripts."""
     # Markup: our own style and script go in as they are.
     style, script = Markup(_own("report.css")), Markup("".join(map(_own, scripts)))  # noqa: S704
@@ -181,7 +179,7 @@ def environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.filters |= {"percent": _percent, "number": _number, "when": _when, "size": _size, "span": span}
+    templates.filters |= {"percent": _percent, "number": _number, "when": when, "day": day, "size": size, "span": span}
     templates.globals |= {
         "rights_note": rights_note,
         "cpus_note": cpus_note,
@@ -189,10 +187,10 @@ def environment() -> jinja2.Environment:
         "cpus_text": cpus_text,
         "cell": cells.cell,
         "baseline_cell": cells.baseline_cell,
-        "noise": cells.noise,
+        "noise": signs.noise,
         "marks": signs.MARKS,
         "sign_of": signs.sign_of,
-        "added": cells.added,
+        "added": signs.added,
         "meanings": signs.MEANINGS,
         "together": signs.together,
         "drawn": drawings.drawn,
@@ -307,17 +305,3 @@ def _percent(value: float | None) -> str:
 
 def _number(value: float | None, unit: str) -> str:
     return EMPTY if value is None else quantity(value, unit)
-
-
-def _when(value: float) -> str:
-    return datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def _size(value: float | None) -> str:
-    if value is None:
-        return EMPTY
-    for unit in ("B", "KiB", "MiB"):
-        if value < 1024:
-            return f"{value:,.0f} {unit}"
-        value /= 1024
-    return f"{value:,.1f} GiB"

@@ -13,7 +13,8 @@ from tare.estimates.intervals import Interval
 from tare.model import Direction
 from tare.report.model import PlatformReport, ResultReport
 from tare.report.sentences.dimensions import DIMENSIONS
-from tare.report.sentences.numbers import TO, amount_range, forecast, magnitude_range, percent, quantity, times_range
+from tare.report.sentences.numbers import TO, forecast, magnitude_range, percent, quantity, times_range
+from tare.report.sentences.signs import added
 from tare.report.sentences.verdicts import TIMES_FROM
 from tare.report.sentences.wording import Wording, wording
 
@@ -57,9 +58,9 @@ def short(shown: Shown) -> str:
 
 def figure(shown: Shown) -> str:
     """The difference for a table: "+48 %", a factor, "+212 ms"; "" where there is none."""
-    added = _amount(shown)
-    if added is not None:
-        return added[0]
+    amount = _amount(shown)
+    if amount is not None:
+        return amount[0]
     ratio, percents = shown.platform.ratio, shown.platform.op_percent
     if ratio is None or percents is None:
         return ""
@@ -120,9 +121,9 @@ def minutes(seconds: float) -> int:
 
 def _size(shown: Shown) -> tuple[str, str]:
     """A difference and its interval in words; two empty texts where there is none."""
-    added = _amount(shown)
-    if added is not None:
-        return added
+    amount = _amount(shown)
+    if amount is not None:
+        return amount
     result, platform = shown.result, shown.platform
     if platform.ratio is None or platform.op_percent is None:
         return "", ""
@@ -155,14 +156,7 @@ def _ends(text: str, ends: tuple[float | None, float | None]) -> str:
 
 def _amount(shown: Shown) -> tuple[str, str] | None:
     """What is added and its interval, where the metric says that first."""
-    platform = shown.platform
-    words = _words(shown)
-    if not words.amount_first or platform.amount is None or platform.amount_unit is None:
-        return None
-    ends = None
-    if platform.amount_low is not None and platform.amount_high is not None:
-        ends = platform.amount_low, platform.amount_high
-    return amount_range(platform.amount, ends, platform.amount_unit, TO)
+    return added(shown.platform, TO) if _words(shown).amount_first else None
 
 
 def _values(shown: Shown) -> str:
@@ -206,8 +200,8 @@ def _alike(shown: Sequence[Shown]) -> list[str]:
     baseline = shown[0].baseline.platform
     margins: dict[float, list[str]] = {}
     for comparison in shown:
-        added = _amount(comparison)
-        name = _name(comparison) if added is None else f"{_name(comparison)} ({added[0]})"
+        amount = _amount(comparison)
+        name = _name(comparison) if amount is None else f"{_name(comparison)} ({amount[0]})"
         margins.setdefault(comparison.result.margin_percent, []).append(name)
     parts = [f"{_listed(names)} within {percent(margin / 100)}" for margin, names in margins.items()]
     return [f"As {baseline}: {', '.join(parts)}."]
@@ -278,9 +272,9 @@ def _known(shown: Shown) -> str:
     platform = shown.platform
     if platform.n_failed:
         return f" ({platform.n_failed} of {platform.n_failed + platform.n_ok} trials failed)"
-    added = _amount(shown)
-    if added is not None:
-        return f" ({added[1]})" if added[1] else ""
+    amount = _amount(shown)
+    if amount is not None:
+        return f" ({amount[1]})" if amount[1] else ""
     low, high = platform.op_low_percent, platform.op_high_percent
     if low is None or high is None:
         return ""

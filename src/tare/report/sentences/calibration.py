@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 from tare.analysis.trust.dependence import SURE_P
 from tare.report.model.calibration import CalibrationReport, ConditionReport, InjectedReport, RateReport
-from tare.report.sentences.numbers import percent, signed, span
+from tare.report.sentences.numbers import day, percent, signed, span
 
 #: Limits that the figures are checked against (docs/method.md).
 MAX_ALARMS, COVERED, MAX_BIAS, MAX_MISS = 0.01, (0.93, 0.97), 0.001, 0.002
@@ -35,8 +34,7 @@ def resolution(report: CalibrationReport) -> str:
             if time.smallest_effect is not None:
                 effects.setdefault(time.seconds, []).append(time.smallest_effect)
     resolved = [f"{percent(max(effects[time_s]))} in {span(time_s)}" for time_s in sorted(effects)]
-    when = datetime.fromtimestamp(report.at, UTC).strftime("%Y-%m-%d")
-    how = f"calibrated {when}, {first[0].load}" if first else f"calibrated {when}"
+    how = f"calibrated {day(report.at)}, {first[0].load}" if first else f"calibrated {day(report.at)}"
     return f"{how}: {report.workload} of one platform tells from none {', '.join(resolved) or 'nothing that soon'}"
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 
 from tare.analysis.comparisons.diff import Outcome
 from tare.analysis.comparisons.history import Entry, History, LeftOut, Series, Step, Why
 from tare.analysis.comparisons.sides import Way
 from tare.report.sentences.diff import OUTCOMES, counted
-from tare.report.sentences.numbers import number_of, percent, quantity, signed
+from tare.report.sentences.numbers import day, number_of, percent, quantity, signed
 
 _COUNTS: Mapping[Outcome, str] = {
     Outcome.REGRESSION: "{} worse since the last change",
@@ -42,11 +41,6 @@ def conclusion(history: History) -> str:
     """The outcome of the whole, with the number of figures."""
     outcomes = [series.outcome for series in history.series]
     return f"{OUTCOMES[history.outcome]}: {counted(outcomes, _COUNTS) if outcomes else 'the campaigns have no figure'}"
-
-
-def day(at: float) -> str:
-    """A time as a day."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
 
 
 def value(history: History, series: Series, number: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from tare.estimates.intervals import Interval
 
@@ -101,6 +102,14 @@ def quantity(value: float, unit: str) -> str:
     return f"{_digits(value)} {prefix} {unit}"
 
 
+def size(value: float | None) -> str:
+    """Bytes in the largest unit that fits, up to GiB, and `EMPTY` for none: "512 MiB", "1.5 GiB"."""
+    if value is None:
+        return EMPTY
+    shown, unit = _scaled(value, SIZES[:4], 1_024.0)
+    return f"{shown:,.{int(unit == 'GiB')}f} {unit}"
+
+
 def amount_range(point: float, ends: tuple[float, float] | None, unit: str, to: str = TO) -> tuple[str, str]:
     """An added amount with its sign, and its interval: ("+132 ms", "128 to 137"); "" where there is no interval.
 
@@ -144,6 +153,16 @@ def _digits(value: float) -> str:
     whole = abs(value)
     digits = 0 if whole >= 1_000 else 1 if whole >= 100 else 2 if whole >= 1 else 4
     return _plain(value, digits)
+
+
+def when(at: float) -> str:
+    """A UNIX time to the minute: "2026-11-26 14:05 UTC"."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def day(at: float) -> str:
+    """The day of a UNIX time, in UTC: "2026-11-26"."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
 
 
 def span(seconds: float) -> str:

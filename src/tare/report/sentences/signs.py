@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from tare.analysis.comparisons.verdicts import Kind, Side
-from tare.report.model import PlatformReport, Report
-from tare.report.sentences.numbers import EMPTY
+from tare.report.model import PlatformReport, Report, ResultReport
+from tare.report.sentences.numbers import DOTS, EMPTY, amount_range, percent
 
 
 class Open(StrEnum):
@@ -56,6 +56,24 @@ def sign_of(platform: PlatformReport) -> Sign:
     if platform.verdict is Kind.INCONCLUSIVE and platform.certain is not None:
         return Open.SURELY_WORSE if platform.certain is Side.WORSE else Open.SURELY_BETTER
     return platform.verdict
+
+
+def added(platform: PlatformReport, to: str = DOTS) -> tuple[str, str] | None:
+    """The amount that a platform adds to the baseline's figure, and its interval: ("+132 ms", "128 … 137"); or None."""
+    if platform.amount is None or platform.amount_unit is None:
+        return None
+    ends = None
+    if platform.amount_low is not None and platform.amount_high is not None:
+        ends = platform.amount_low, platform.amount_high
+    return amount_range(platform.amount, ends, platform.amount_unit, to)
+
+
+def noise(result: ResultReport) -> str:
+    """Half of the A/A interval of a metric as text."""
+    floor = result.noise_floor
+    if floor is None or floor.half_width_percent is None:
+        return "A/A: none"
+    return f"A/A ±{percent(floor.half_width_percent / 100)}"
 
 
 def how_to_read(baseline: str) -> str:
