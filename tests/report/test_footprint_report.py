@@ -290,11 +290,11 @@ def test_every_upset_plot_has_the_regions(page: Page, lines: Path) -> None:
         for overlap in level_of(lines).overlaps
         if (overlap.view, overlap.phase, overlap.workload) == ("beyond-idle", "both", None)
     )
-    sizes = {tuple(bars["platforms"][at] for at in bar["in"]): bar["things"] for bar in bars["bars"]}
+    sizes = {tuple(bars.platforms[at] for at in bar.inside): bar.things for bar in bars.bars}
     assert sizes == {tuple(region.platforms): region.things for region in whole.regions}
-    assert bars["hidden"] == 0
+    assert bars.hidden == 0
     for region in whole.regions:
-        only = " only" if len(region.platforms) < len(bars["platforms"]) else ""
+        only = " only" if len(region.platforms) < len(bars.platforms) else ""
         assert f"<title>{' and '.join(region.platforms)}{only}: {region.things:,}</title>" in page.raw
 
 

@@ -113,15 +113,16 @@ def test_every_metric_has_a_drawing_of_intervals_and_samples(page: Page, campaig
     for result in report.results:
         part = samples.filter((samples["workload"] == result.workload) & (samples["metric"] == result.metric))
         figure = figures.metric_figure(report, result, part)
-        assert figure["shown"] == figure["total"] == part.height
-        values = sorted(value for strip in figure["strips"] for value in strip["value"])
+        assert figure.shown == figure.total == part.height
+        values = sorted(value for strip in figure.strips for value in strip.values)
         assert values == pytest.approx(sorted(part["value"].to_list()), rel=1e-5)
-        assert [row["name"] for row in figure["intervals"]] == [p.platform for p in result.platforms[1:]]
-        assert [row["point"] for row in figure["intervals"]] == [p.op_percent for p in result.platforms[1:]]
+        assert [row.name for row in figure.intervals] == [p.platform for p in result.platforms[1:]]
+        assert [row.overhead.point for row in figure.intervals] == [p.op_percent for p in result.platforms[1:]]
         pictures = str(escape(drawn(figure)))
         assert pictures in page.raw
         assert len(re.findall(r"M[\d.]+ [\d.]+h0", pictures)) == part.height
-        near = [row for row in figure["intervals"] if row["point"] is not None and abs(row["point"]) <= figure["limit"]]
+        points = [row.overhead.point for row in figure.intervals]
+        near = [point for point in points if point is not None and abs(point) <= figure.limit]
         symbols = re.findall(r'class="symbol (?!baseline)', pictures)
         assert len(symbols) == len(near)
 
@@ -146,8 +147,8 @@ def test_intervals_lie_where_the_axis_says() -> None:
 def test_start_up_has_its_parts_and_distributions_and_the_floor_its_panel(page: Page, report: Report) -> None:
     results = [result for result in report.results if result.mode == "start"]
     bars = figures.start_bars(results)
-    assert [row["name"] for row in bars["rows"]] == [platform.platform for platform in results[0].platforms]
-    assert [row["mark"] for row in bars["rows"]] == [platform.mean for platform in results[0].platforms]
+    assert [row.name for row in bars.rows] == [platform.platform for platform in results[0].platforms]
+    assert [row.mark for row in bars.rows] == [platform.mean for platform in results[0].platforms]
     labels = [value for tag, name, value in page.attributes if (tag, name) == ("svg", "aria-label")]
     assert "start-up in parts, ms" in labels
     done = "share of the starts that were done: "
@@ -173,10 +174,10 @@ def test_parts_of_a_start_are_stacked_and_end_where_the_start_does(report: Repor
         for name, share in (("runtime", 0.75), ("agent", 0.25))
     ]
     bars = figures.start_bars([first, *halves])
-    assert bars["parts"] == ["runtime", "agent"]
-    for row in bars["rows"]:
-        assert sum(row["parts"]) == pytest.approx(row["mark"])
-        assert row["end"] == pytest.approx(row["mark"])
+    assert bars.parts == ["runtime", "agent"]
+    for row in bars.rows:
+        assert sum(row.parts) == pytest.approx(row.mark)
+        assert row.end == pytest.approx(row.mark)
 
 
 def test_cautions_are_counted_and_lead_to_their_rows(page: Page, report: Report) -> None:
@@ -265,10 +266,10 @@ def test_many_samples_are_thinned_evenly_and_that_is_said(tmp_path: Path) -> Non
     with read_store(path) as store:
         samples = store.samples().filter(store.samples()["metric"] == "rate")
     figure = figures.metric_figure(report, report.results[0], samples)
-    assert figure["total"] == samples.height == 3 * 900 * 6
-    assert figure["shown"] <= figures.POINT_LIMIT
-    assert {len(strip["value"]) for strip in figure["strips"]} == {450}
-    assert re.match(r"2,700 of 16,200 samples shown", samples_note(figure["shown"], figure["total"]))
+    assert figure.total == samples.height == 3 * 900 * 6
+    assert figure.shown <= figures.POINT_LIMIT
+    assert {len(strip.values) for strip in figure.strips} == {450}
+    assert re.match(r"2,700 of 16,200 samples shown", samples_note(figure.shown, figure.total))
 
 
 def test_a_campaign_without_a_sample_has_a_page(tmp_path: Path) -> None:

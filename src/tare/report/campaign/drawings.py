@@ -8,9 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from markupsafe import Markup
 
 from tare.analysis.answers import Dimension, State
+from tare.report.campaign.figures import FloorFigure, MetricFigure, Panel, Percents, StartBars, StartFigure
 from tare.report.footprint.drawings import upset
+from tare.report.footprint.figures import Upset
 from tare.report.model import Report
-from tare.report.parts.svg import LETTER, Axis, Drawing, Figure, axis_over, circle, draw_axis, join, plain, row_labels
+from tare.report.parts.svg import LETTER, Axis, Drawing, axis_over, circle, draw_axis, join, plain, row_labels
 from tare.report.sentences.dimensions import DIMENSIONS, EXPOSURE
 from tare.report.sentences.numbers import quantity
 
@@ -24,42 +26,43 @@ _FLOOR_LIMIT = 20.0
 _NEAR = 0.4
 
 
-def metric(figure: Figure) -> Markup:
+def metric(figure: MetricFigure) -> Markup:
     """Intervals against the baseline, and beside them every sample."""
     return Markup('<div class="pair">{}</div>').format(join(_forest(figure), _strip(figure)))
 
 
-def _forest(figure: Figure) -> Drawing:
-    names = figure["rows"]
+def _forest(figure: MetricFigure) -> Drawing:
+    names = figure.rows
     height = _TOP + _ROW * len(names) + _BOTTOM
-    drawing = Drawing(_WIDTH, height, f"overhead against {figure['baseline']} with 95 % intervals: {figure['label']}")
+    drawing = Drawing(_WIDTH, height, f"overhead against {figure.baseline} with 95 % intervals: {figure.label}")
     left = row_labels(drawing, names, _TOP, _ROW)
-    limit, bottom = figure["limit"], height - _BOTTOM
+    limit, bottom = figure.limit, height - _BOTTOM
     axis = Axis(-limit, limit, left, _WIDTH - 12)
-    drawing.text(left, 10, f"overhead against {figure['baseline']}, %; right is worse; band: margin", "soft")
-    low, high = axis.at(-figure["margin"]), axis.at(figure["margin"])
+    drawing.text(left, 10, f"overhead against {figure.baseline}, %; right is worse; band: margin", "soft")
+    low, high = axis.at(-figure.margin), axis.at(figure.margin)
     drawing.add("rect", x=low, y=_TOP, width=high - low, height=bottom - _TOP, class_="band")
     draw_axis(drawing, axis, _TOP, bottom, lambda value: f"{plain(value)} %")
     drawing.line(axis.at(0), _TOP, axis.at(0), bottom, "zero")
-    if figure["floor"]:
-        floor = figure["floor"]
-        shown = f"A/A: {floor['point']:.2f} %, {floor['low']:.2f} to {floor['high']:.2f}"
-        _interval(drawing, axis, _y(floor["row"]), floor, "baseline", shown)
-    drawing.text(axis.at(0) + 6, _y(0), f"{figure['baseline']} = 0", "soft")
-    for row in figure["intervals"]:
-        if row["point"] is None:
-            drawing.text(axis.at(0) + 6, _y(row["row"]), row["text"], "soft")
-        elif abs(row["point"]) > limit:
-            worse = row["point"] > 0
+    if figure.floor is not None:
+        floor_row, noise = figure.floor
+        shown = f"A/A: {noise.point:.2f} %, {noise.low:.2f} to {noise.high:.2f}"
+        _interval(drawing, axis, _y(floor_row), noise, "baseline", shown)
+    drawing.text(axis.at(0) + 6, _y(0), f"{figure.baseline} = 0", "soft")
+    for row in figure.intervals:
+        point = row.overhead.point
+        if point is None:
+            drawing.text(axis.at(0) + 6, _y(row.row), row.text, "soft")
+        elif abs(point) > limit:
+            worse = point > 0
             drawing.text(
-                axis.at(math.copysign(limit, row["point"])) + (-4 if worse else 4),
-                _y(row["row"]),
-                f"{row['text']} ▸" if worse else f"◂ {row['text']}",
-                f"text-{row['kind']}",
+                axis.at(math.copysign(limit, point)) + (-4 if worse else 4),
+                _y(row.row),
+                f"{row.text} ▸" if worse else f"◂ {row.text}",
+                f"text-{row.sign}",
                 "end" if worse else "start",
             )
         else:
-            _interval(drawing, axis, _y(row["row"]), row, row["kind"], f"{row['name']}: {row['hover']}")
+            _interval(drawing, axis, _y(row.row), row.overhead, row.sign, f"{row.name}: {row.hover}")
     return drawing
 
 
@@ -67,10 +70,11 @@ def _y(row: int) -> float:
     return _TOP + _ROW * (row + 0.5)
 
 
-def _interval(drawing: Drawing, axis: Axis, y: float, row: Mapping[str, float], kind: str, title: str) -> None:
-    x = axis.at(row["point"])
-    if row["low"] is not None:
-        low, high = axis.at(row["low"]), axis.at(row["high"])
+def _interval(drawing: Drawing, axis: Axis, y: float, shown: Percents, kind: str, title: str) -> None:
+    assert shown.point is not None
+    x = axis.at(shown.point)
+    if shown.low is not None and shown.high is not None:
+        low, high = axis.at(shown.low), axis.at(shown.high)
         drawing.add(
             "path", d=f"M{low:.1f} {y}H{high:.1f}M{low:.1f} {y - 4}v8M{high:.1f} {y - 4}v8", class_=f"bar {kind}"
         )
@@ -92,29 +96,27 @@ SYMBOLS: Mapping[str, Callable[[float, float], str]] = {
 }
 
 
-def _strip(figure: Figure) -> Drawing:
-    names = figure["rows"]
+def _strip(figure: MetricFigure) -> Drawing:
+    names = figure.rows
     height = _TOP + _ROW * len(names) + _BOTTOM
-    drawing = Drawing(_WIDTH, height, f"every sample: {figure['label']}")
+    drawing = Drawing(_WIDTH, height, f"every sample: {figure.label}")
     left = row_labels(drawing, names, _TOP, _ROW)
-    values = [value for strip in figure["strips"] for value in strip["value"] if value is not None]
-    log = figure["log"] and min(values, default=0.0) > 0
+    values = [value for strip in figure.strips for value in strip.values if value is not None]
+    log = figure.log and min(values, default=0.0) > 0
     axis = axis_over(values, left, _WIDTH - 12, log=log)
-    drawing.text(left, 10, f"every sample; bar: median; {figure['better']} is better", "soft")
+    drawing.text(left, 10, f"every sample; bar: median; {figure.better} is better", "soft")
     draw_axis(drawing, axis, _TOP, height - _BOTTOM, plain)
-    for row, strip in enumerate(figure["strips"]):
+    for row, strip in enumerate(figure.strips):
         points = "".join(
             f"M{axis.at(value):.1f} {_y(row) + _jitter(at):.1f}h0"
-            for at, value in enumerate(strip["value"])
+            for at, value in enumerate(strip.values)
             if value is not None
         )
         if points:
-            drawing.add("path", d=points, class_=f"points {strip['kind']}", title=strip["name"])
-        if strip["median"] is not None:
-            x = axis.at(strip["median"])
-            drawing.add(
-                "path", d=f"M{x:.1f} {_y(row) - 10}v20", class_="median", title=f"median {strip['median']:,.6g}"
-            )
+            drawing.add("path", d=points, class_=f"points {strip.sign}", title=strip.name)
+        if strip.median is not None:
+            x = axis.at(strip.median)
+            drawing.add("path", d=f"M{x:.1f} {_y(row) - 10}v20", class_="median", title=f"median {strip.median:,.6g}")
     return drawing
 
 
@@ -123,48 +125,48 @@ def _jitter(index: int) -> float:
     return ((index * 0.618034) % 1 - 0.5) * 14
 
 
-def floor(figure: Figure) -> Markup | Drawing:
+def floor(figure: FloorFigure) -> Drawing:
     """The A/A interval of every metric in its margin."""
-    rows = figure["rows"]
+    rows = figure.rows
     height = 12 + 22 * len(rows) + _BOTTOM
-    drawing = Drawing(760.0, height, f"{figure['baseline']} against itself, with the margin of each metric")
-    left = row_labels(drawing, [row["name"] for row in rows], 8, 22, widest=240.0)
-    ends = [max(row["margin"], abs(row["low"]), abs(row["high"])) for row in rows]
+    drawing = Drawing(760.0, height, f"{figure.baseline} against itself, with the margin of each metric")
+    left = row_labels(drawing, [row.name for row in rows], 8, 22, widest=240.0)
+    ends = [max(row.margin, abs(row.interval.low or 0.0), abs(row.interval.high or 0.0)) for row in rows]
     worst = 1.1 * min(_FLOOR_LIMIT, max(ends))
     axis = Axis(-worst, worst, left, 748)
     draw_axis(drawing, axis, 8, height - _BOTTOM, lambda value: f"{plain(value)} %")
     for at, row in enumerate(rows):
         y = 8 + 22 * (at + 0.5)
-        low, high = axis.at(-row["margin"]), axis.at(row["margin"])
+        low, high = axis.at(-row.margin), axis.at(row.margin)
         drawing.add("rect", x=low, y=y - 7, width=high - low, height=14, class_="band")
-        title = f"{row['name']}: {row['point']:.2f} %, {'holds zero' if row['silent'] else 'does not hold zero'}"
-        _interval(drawing, axis, y, row, "equivalent" if row["silent"] else "inconclusive", title)
+        title = f"{row.name}: {row.interval.point:.2f} %, {'holds zero' if row.silent else 'does not hold zero'}"
+        _interval(drawing, axis, y, row.interval, "equivalent" if row.silent else "inconclusive", title)
     drawing.line(axis.at(0), 8, axis.at(0), height - _BOTTOM, "zero")
     return drawing
 
 
-def start(figure: Figure) -> Markup:
+def start(figure: StartFigure) -> Markup:
     """Stacked parts on an absolute axis, and the distributions, a panel a mark."""
-    panels = [_curves(panel, figure["order"]) for panel in figure["panels"]]
-    parts = [_parts(figure["bars"])] if figure["bars"]["rows"] else []
-    key = join(*(curve_key(at, name) for at, name in enumerate(figure["order"])))
+    panels = [_curves(panel, figure.order) for panel in figure.panels]
+    parts = [_parts(figure.bars)] if figure.bars.rows else []
+    key = join(*(curve_key(at, name) for at, name in enumerate(figure.order)))
     curves = Markup('<p class="small keys">{}</p><div class="pair">{}</div>').format(key, join(*panels))
     return join(*parts, Markup("<details><summary>Distributions</summary>{}</details>").format(curves))
 
 
-def _parts(bars: Figure) -> Markup:
-    names, rows = bars["parts"], bars["rows"]
+def _parts(bars: StartBars) -> Markup:
+    names, rows = bars.parts, bars.rows
     height = 8 + _ROW * len(rows) + _BOTTOM
-    drawing = Drawing(900.0, height, f"start-up in parts, {bars['unit']}")
-    left = row_labels(drawing, [row["name"] for row in rows], 4, _ROW)
-    axis = axis_over([row["end"] for row in rows], left, 810, zero=True)
-    draw_axis(drawing, axis, 4, height - _BOTTOM, lambda value: f"{plain(value)} {bars['unit']}" if value else "0")
+    drawing = Drawing(900.0, height, f"start-up in parts, {bars.unit}")
+    left = row_labels(drawing, [row.name for row in rows], 4, _ROW)
+    axis = axis_over([row.end for row in rows], left, 810, zero=True)
+    draw_axis(drawing, axis, 4, height - _BOTTOM, lambda value: f"{plain(value)} {bars.unit}" if value else "0")
     for at, row in enumerate(rows):
         y, begin = 4 + _ROW * at, 0.0
-        for name, value in zip(names, row["parts"], strict=True):
+        for name, value in zip(names, row.parts, strict=True):
             if value:
                 x = axis.at(begin)
-                title = f"{row['name']}, {name}: {quantity(value, bars['unit'])}"
+                title = f"{row.name}, {name}: {quantity(value, bars.unit)}"
                 drawing.add(
                     "rect",
                     x=x,
@@ -175,38 +177,36 @@ def _parts(bars: Figure) -> Markup:
                     title=title,
                 )
                 begin += value
-        if row["mark"] is not None:
-            x = axis.at(row["mark"])
-            title = f"{row['name']}, {bars['mark']}: {quantity(row['mark'], bars['unit'])}"
+        if row.mark is not None:
+            x = axis.at(row.mark)
+            title = f"{row.name}, {bars.mark}: {quantity(row.mark, bars.unit)}"
             drawing.add("path", d=f"M{x:.1f} {y + 2}v{_ROW - 4}", class_="median", title=title)
-        drawing.text(axis.at(row["end"]) + 6, y + _ROW / 2, quantity(row["end"], bars["unit"]), "soft")
+        drawing.text(axis.at(row.end) + 6, y + _ROW / 2, quantity(row.end, bars.unit), "soft")
     keys = join(
         *(
             Markup('<span class="key"><i class="swatch-part part-{}"></i> {}</span>').format(at, name)
             for at, name in enumerate(names)
         )
     )
-    note = Markup('<p class="small keys">{}{}</p>').format(keys, f" ┃ {bars['mark']}" if bars["mark"] else "")
+    note = Markup('<p class="small keys">{}{}</p>').format(keys, f" ┃ {bars.mark}" if bars.mark else "")
     return join(note, drawing)
 
 
-def _curves(panel: Figure, order: Sequence[str]) -> Drawing:
-    drawing = Drawing(_WIDTH, 260, f"share of the starts that were done: {panel['label']}")
-    everything = [value for curve in panel["curves"] for value in curve["x"] if value is not None]
+def _curves(panel: Panel, order: Sequence[str]) -> Drawing:
+    drawing = Drawing(_WIDTH, 260, f"share of the starts that were done: {panel.label}")
+    everything = [value for curve in panel.curves for value in curve.times]
     log = bool(everything) and min(everything) > 0 and max(everything) / min(everything) > 8
     axis, up = axis_over(everything, 40, _WIDTH - 12, log=log), Axis(0, 1, 234, 24)
-    drawing.text(40, 10, panel["label"], "soft")
+    drawing.text(40, 10, panel.label, "soft")
     draw_axis(drawing, axis, 24, 234, plain)
     for share in (0, 0.5, 1):
         drawing.line(40, up.at(share), _WIDTH - 12, up.at(share), "grid")
         drawing.text(34, up.at(share), f"{share:.0%}", "soft", "end")
-    for curve in panel["curves"]:
-        at = order.index(curve["name"])
-        points = [f"M{axis.at(curve['x'][0]):.1f} 234"]
-        points += [
-            f"H{axis.at(x):.1f}V{up.at(y):.1f}" for x, y in zip(curve["x"], curve["y"], strict=True) if x is not None
-        ]
-        drawing.add("path", d="".join(points), class_=f"curve curve-{at % 7} dash-{at % 6}", title=curve["name"])
+    for curve in panel.curves:
+        at = order.index(curve.name)
+        points = [f"M{axis.at(curve.times[0]):.1f} 234"]
+        points += [f"H{axis.at(x):.1f}V{up.at(y):.1f}" for x, y in zip(curve.times, curve.shares, strict=True)]
+        drawing.add("path", d="".join(points), class_=f"curve curve-{at % 7} dash-{at % 6}", title=curve.name)
     return drawing
 
 
@@ -287,9 +287,14 @@ def _free(used: list[_Box], left: float, right: float, y: float) -> float:
     return y
 
 
-_DRAWN = {"metric": metric, "floor": floor, "start": start, "upset": upset}
-
-
-def drawn(figure: Figure) -> Markup | Drawing:
+def drawn(figure: MetricFigure | FloorFigure | StartFigure | Upset) -> Markup | Drawing:
     """The figure as HTML."""
-    return _DRAWN[figure["kind"]](figure)
+    match figure:
+        case MetricFigure():
+            return metric(figure)
+        case FloorFigure():
+            return floor(figure)
+        case StartFigure():
+            return start(figure)
+        case Upset():
+            return upset(figure)

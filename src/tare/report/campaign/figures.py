@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from tare.analysis import CPU_COST
+from tare.model import Direction
 from tare.report.campaign.cells import cell
 from tare.report.model import PlatformReport, Report, ResultReport
-from tare.report.parts.svg import Figure
-from tare.report.sentences.signs import sign_of
+from tare.report.model.results import NoiseFloorReport
+from tare.report.sentences.signs import Sign, sign_of
 
 #: Most points of one plot; more are thinned out evenly, and the plot says so.
 POINT_LIMIT = 3_000
@@ -23,31 +25,153 @@ _FAR_PERCENT = 50.0
 PARTS = ("runtime", "kernel", "userspace", "agent")
 
 
-def metric_figure(report: Report, result: ResultReport, samples: pl.DataFrame) -> Figure:
+@dataclass(frozen=True, slots=True)
+class Percents:
+    """A figure in per cent with its 95 % interval, which may be unknown."""
+
+    point: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformInterval:
+    """A platform's overhead in the row with its samples; ``text``: in its place where the axis does not reach it."""
+
+    row: int
+    name: str
+    sign: Sign
+    overhead: Percents
+    text: str
+    hover: str
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """The samples of an arm; None, drawn as a gap, for what is not finite."""
+
+    name: str
+    sign: Sign
+    values: list[float | None]
+    median: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class MetricFigure:
+    """Intervals against the baseline beside every sample of one metric: a row a strip.
+
+    ``floor``: the row of the second baseline arm and the A/A interval. ``limit``: half the range of the axis in per
+    cent. ``total``: of samples, of which the strips may have fewer.
+    """
+
+    label: str
+    better: Direction
+    margin: float
+    baseline: str
+    floor: tuple[int, Percents] | None
+    limit: float
+    intervals: list[PlatformInterval]
+    strips: list[Strip]
+    total: int
+    log: bool
+
+    @property
+    def rows(self) -> list[str]:
+        """The names of the arms."""
+        return [strip.name for strip in self.strips]
+
+    @property
+    def shown(self) -> int:
+        """The number of samples in the strips."""
+        return sum(len(strip.values) for strip in self.strips)
+
+
+@dataclass(frozen=True, slots=True)
+class StepCurve:
+    """The distribution of a platform's starts: the share that was done by each time."""
+
+    name: str
+    times: list[float]
+    shares: list[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """The curves of one metric of a start."""
+
+    label: str
+    curves: list[StepCurve]
+
+
+@dataclass(frozen=True, slots=True)
+class StartBar:
+    """A platform's means: of the parts, and of its first mark."""
+
+    name: str
+    parts: list[float]
+    mark: float | None
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
+class StartBars:
+    """Means of a start's parts by platform; ``mark``: the name of the first mark."""
+
+    parts: list[str]
+    rows: list[StartBar]
+    unit: str
+    mark: str
+
+
+@dataclass(frozen=True, slots=True)
+class StartFigure:
+    """What a start consists of; ``order``: of the platforms, which gives the curves their colours."""
+
+    panels: list[Panel]
+    order: list[str]
+    bars: StartBars
+
+
+@dataclass(frozen=True, slots=True)
+class FloorRow:
+    """The A/A interval of a metric; ``silent``: it holds zero."""
+
+    name: str
+    interval: Percents
+    margin: float
+    silent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FloorFigure:
+    """The A/A interval of every metric, with the margin that it must stay inside."""
+
+    rows: list[FloorRow]
+    baseline: str
+
+
+def metric_figure(report: Report, result: ResultReport, samples: pl.DataFrame) -> MetricFigure:
     """Intervals against the baseline beside every sample of one metric."""
     platforms = [platform for platform in result.platforms if platform.platform != report.baseline]
     strips = _strips(result, samples)
-    rows = [strip["name"] for strip in strips]
-    return {
-        "kind": "metric",
-        "rows": rows,
-        "label": f"{result.metric_title}, {result.unit}",
-        "better": result.direction,
-        "margin": result.margin_percent,
-        "baseline": report.baseline,
-        "floor": _floor(result, rows),
-        "limit": _limit(result, platforms),
-        "intervals": [{"row": rows.index(p.platform), **_interval(result, p)} for p in platforms],
-        "strips": strips,
-        "shown": sum(len(strip["value"]) for strip in strips),
-        "total": samples.height,
-        "log": wants_log([strip["median"] for strip in strips]),
-    }
+    rows = [strip.name for strip in strips]
+    return MetricFigure(
+        label=f"{result.metric_title}, {result.unit}",
+        better=result.direction,
+        margin=result.margin_percent,
+        baseline=report.baseline,
+        floor=_floor(result, rows),
+        limit=_limit(result, platforms),
+        intervals=[_interval(result, platform, rows.index(platform.platform)) for platform in platforms],
+        strips=strips,
+        total=samples.height,
+        log=wants_log([strip.median for strip in strips]),
+    )
 
 
-def start_figure(report: Report, results: Sequence[ResultReport], samples: Mapping[str, pl.DataFrame]) -> Figure:
+def start_figure(results: Sequence[ResultReport], samples: Mapping[str, pl.DataFrame]) -> StartFigure:
     """Empirical distributions of a start-up metric, one step curve per platform; the baseline's arms together."""
-    panels: list[Figure] = []
+    panels = []
     for result in results:
         frame = samples[result.metric]
         curves = []
@@ -56,20 +180,14 @@ def start_figure(report: Report, results: Sequence[ResultReport], samples: Mappi
             values = values[np.isfinite(values)]
             if values.size:
                 shares = np.arange(1, values.size + 1) / values.size
-                curves.append({"name": platform.platform, "x": _rounded(values), "y": _rounded(shares)})
+                curves.append(StepCurve(platform.platform, _short(values), _short(shares)))
         if curves:
-            panels.append({"label": f"{result.metric_title}, {result.unit}", "curves": curves})
-    order = list(dict.fromkeys(str(curve["name"]) for panel in panels for curve in panel["curves"]))
-    return {
-        "kind": "start",
-        "panels": panels,
-        "baseline": report.baseline,
-        "order": order,
-        "bars": start_bars(results),
-    }
+            panels.append(Panel(f"{result.metric_title}, {result.unit}", curves))
+    order = list(dict.fromkeys(curve.name for panel in panels for curve in panel.curves))
+    return StartFigure(panels, order, start_bars(results))
 
 
-def start_bars(results: Sequence[ResultReport]) -> Figure:
+def start_bars(results: Sequence[ResultReport]) -> StartBars:
     """Means of a start's parts by platform, one after the other, with its first mark; without parts the mark alone."""
     by_name = {result.metric: result for result in results}
     parts = [name for name in PARTS if name in by_name]
@@ -80,58 +198,42 @@ def start_bars(results: Sequence[ResultReport]) -> Figure:
         mark = _mean(first, name)
         end = max(sum(means), mark or 0.0)
         if end:
-            rows.append({"name": name, "parts": means, "mark": mark, "end": end})
+            rows.append(StartBar(name, means, mark, end))
     titles = [by_name[part].metric_title.rpartition(": ")[2] for part in parts]
-    return {"parts": titles, "rows": rows, "unit": first.unit, "mark": first.metric_title}
+    return StartBars(titles, rows, first.unit, first.metric_title)
 
 
 def _mean(result: ResultReport, platform: str) -> float | None:
     return next((figures.mean for figures in result.platforms if figures.platform == platform), None)
 
 
-def floor_figure(report: Report) -> Figure:
+def floor_figure(report: Report) -> FloorFigure:
     """The A/A interval of every metric, with the margin that it must stay inside."""
     rows = []
     for result in report.results:
         floor = result.noise_floor
         if floor is not None and floor.point_percent is not None:
-            rows.append(
-                {
-                    "name": f"{result.workload} {'CPU' if result.metric == CPU_COST else result.metric}",
-                    "point": floor.point_percent,
-                    "low": floor.low_percent,
-                    "high": floor.high_percent,
-                    "margin": result.margin_percent,
-                    "silent": not floor.excludes_zero,
-                }
-            )
-    return {"kind": "floor", "rows": rows, "baseline": report.baseline}
+            name = f"{result.workload} {'CPU' if result.metric == CPU_COST else result.metric}"
+            rows.append(FloorRow(name, _percents(floor), result.margin_percent, not floor.excludes_zero))
+    return FloorFigure(rows, report.baseline)
 
 
-def _interval(result: ResultReport, platform: PlatformReport) -> Figure:
-    shown = cell(result, platform)
-    return {
-        "name": platform.platform,
-        "kind": sign_of(platform),
-        "point": platform.op_percent,
-        "low": platform.op_low_percent,
-        "high": platform.op_high_percent,
-        "text": shown.in_line,
-        "hover": platform.verdict_text,
-    }
+def _percents(floor: NoiseFloorReport) -> Percents:
+    return Percents(floor.point_percent, floor.low_percent, floor.high_percent)
 
 
-def _floor(result: ResultReport, rows: Sequence[str]) -> Figure | None:
-    """The A/A interval, in the row of the second baseline arm."""
+def _interval(result: ResultReport, platform: PlatformReport, row: int) -> PlatformInterval:
+    overhead = Percents(platform.op_percent, platform.op_low_percent, platform.op_high_percent)
+    text = cell(result, platform).in_line
+    return PlatformInterval(row, platform.platform, sign_of(platform), overhead, text, platform.verdict_text)
+
+
+def _floor(result: ResultReport, rows: Sequence[str]) -> tuple[int, Percents] | None:
+    """The row of the second baseline arm, and the A/A interval."""
     floor, name = result.noise_floor, f"{result.platforms[0].platform}#2"
     if floor is None or floor.point_percent is None or name not in rows:
         return None
-    return {
-        "row": rows.index(name),
-        "point": floor.point_percent,
-        "low": floor.low_percent,
-        "high": floor.high_percent,
-    }
+    return rows.index(name), _percents(floor)
 
 
 def _limit(result: ResultReport, platforms: Sequence[PlatformReport]) -> float:
@@ -145,22 +247,16 @@ def _limit(result: ResultReport, platforms: Sequence[PlatformReport]) -> float:
     return 1.15 * min(max(near), 2 * _FAR_PERCENT)
 
 
-def _strips(result: ResultReport, samples: pl.DataFrame) -> list[Figure]:
+def _strips(result: ResultReport, samples: pl.DataFrame) -> list[Strip]:
     """Samples by arm, thinned out evenly above `POINT_LIMIT`; an arm without samples has an empty row."""
     keep = max(1, -(-samples.height // POINT_LIMIT))
     strips = []
     for platform in result.platforms:
         for replica, part in _by_replica(samples.filter(pl.col("platform") == platform.platform)):
             thin = part.gather_every(keep)
-            strips.append(
-                {
-                    "name": platform.platform if replica == 0 else f"{platform.platform}#{replica + 1}",
-                    "kind": sign_of(platform),
-                    "block": thin["block"].to_list(),
-                    "value": _rounded(thin["value"].to_numpy()),
-                    "median": _median(part["value"]),
-                }
-            )
+            name = platform.platform if replica == 0 else f"{platform.platform}#{replica + 1}"
+            values = _rounded(thin["value"].to_numpy())
+            strips.append(Strip(name, sign_of(platform), values, _median(part["value"])))
     return strips
 
 
@@ -176,7 +272,11 @@ def _median(values: pl.Series) -> float | None:
 
 def _rounded(values: NDArray[np.float64]) -> list[float | None]:
     """Values in six significant digits, more than a screen shows; None, drawn as a gap, for what is not finite."""
-    return [float(f"{value:.6g}") if np.isfinite(value) else None for value in values.tolist()]
+    return [value if np.isfinite(value) else None for value in _short(values)]
+
+
+def _short(values: NDArray[np.float64]) -> list[float]:
+    return [float(f"{value:.6g}") for value in values.tolist()]
 
 
 def wants_log(medians: Sequence[object]) -> bool:

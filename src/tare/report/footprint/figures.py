@@ -10,7 +10,6 @@ from tare.analysis.exposure.overlaps import PAPER_DIRECTORIES, Region, shared
 from tare.footprint.model import Phase
 from tare.report.footprint.venn import Venn, venn
 from tare.report.model.footprint import LevelReport, Phases, RegionReport
-from tare.report.parts.svg import Figure
 from tare.report.sentences import footprints as words
 
 #: Most bars of one UpSet plot; for the rest only their number is shown.
@@ -20,12 +19,31 @@ _MAX_PLATFORMS = 4
 
 
 @dataclass(frozen=True, slots=True)
+class Bar:
+    """A region: the places of its platforms among all, and how many things it has."""
+
+    inside: tuple[int, ...]
+    things: int
+
+
+@dataclass(frozen=True, slots=True)
+class Upset:
+    """An UpSet plot: the largest regions as bars over the sets; ``hidden``: regions that are no bar, with so many."""
+
+    platforms: list[str]
+    sizes: list[int]
+    bars: list[Bar]
+    hidden: int
+    hidden_things: int
+
+
+@dataclass(frozen=True, slots=True)
 class Overlap:
     """Diagrams of how the sets of a phase overlap."""
 
     title: str
     diagrams: list[Venn]
-    bars: Figure
+    bars: Upset
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,27 +104,20 @@ def as_regions(reports: Sequence[RegionReport]) -> dict[Region, int]:
     return {tuple(report.platforms): report.things for report in reports}
 
 
-def upset(names: Sequence[str], regions: Mapping[Region, int]) -> Figure:
+def upset(names: Sequence[str], regions: Mapping[Region, int]) -> Upset:
     """An UpSet plot: bars of regions over dots for platforms; bars of set sizes (Lex et al., IEEE TVCG 20, 2014)."""
     bars = [
-        {"in": [names.index(name) for name in region], "things": count}
+        Bar(tuple(names.index(name) for name in region), count)
         for region, count in itertools.islice(regions.items(), BARS)
     ]
     rest = list(regions.values())[BARS:]
-    return {
-        "kind": "upset",
-        "platforms": list(names),
-        "sizes": [shared(regions, [name]) for name in names],
-        "bars": bars,
-        "hidden": len(rest),
-        "hidden_things": sum(rest),
-    }
+    return Upset(list(names), [shared(regions, [name]) for name in names], bars, len(rest), sum(rest))
 
 
 def note_of(overlap: Overlap) -> str:
     """How to read the figures, and what they leave out."""
     bars = overlap.bars
-    return words.regions(len(bars["platforms"]), bars["hidden"], bars["hidden_things"], circles=bool(overlap.diagrams))
+    return words.regions(len(bars.platforms), bars.hidden, bars.hidden_things, circles=bool(overlap.diagrams))
 
 
 def diagrams(names: Sequence[str], regions: Mapping[Region, int], all_names: Sequence[str]) -> list[Venn]:

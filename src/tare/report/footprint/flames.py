@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from tare.analysis.exposure.footprints import Exposure, Pool
 from tare.analysis.exposure.stacks import tree
@@ -11,7 +12,6 @@ from tare.clean import clean
 from tare.footprint.model import Phase, Scope
 from tare.report.footprint.stacks import cases
 from tare.report.model.footprint import FootprintsReport, StacksReport
-from tare.report.parts.svg import Figure
 
 #: Frames with a smaller share of the samples are less than a pixel wide.
 MIN = 0.0008
@@ -26,7 +26,7 @@ class Flame:
     """A platform's flame graph; ``figure`` None: it has no samples."""
 
     report: StacksReport
-    figure: Figure | None
+    figure: Mapping[str, Any] | None
     height: int  # in pixels
 
 
@@ -73,7 +73,7 @@ def folded(exposure: Exposure, scope: Scope | None = None) -> Iterator[str]:
             yield f"{head};{clean(stack)} {count}"
 
 
-def figure(pool: Pool) -> Figure:
+def figure(pool: Pool) -> dict[str, Any]:
     """All frames wide enough to be seen. A frame refers to its name by number, since most names occur many times."""
     nodes = tree(pool.hits, MIN)
     names = list(dict.fromkeys(node.name for node in nodes))

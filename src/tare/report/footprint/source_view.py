@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tare.analysis.exposure.footprints import Exposure, View
 from tare.errors import UsageError
 from tare.report.model.footprint import FileReport, LevelReport
-from tare.report.parts.svg import Figure
 from tare.report.sentences import footprints as words
 
 #: How many lines are shown before and after one that ran.
@@ -25,7 +25,7 @@ class SourceFile:
     """A file as the page shows it; ``figure`` None: no source was given, or one of another version (``why_not``)."""
 
     report: FileReport
-    figure: Figure | None
+    figure: Mapping[str, Any] | None
     why_not: str
 
 

@@ -29,6 +29,7 @@ from tare.report.campaign import bands, cells, course, crowd, curves, drawings, 
 from tare.report.campaign.build import report_on
 from tare.report.campaign.cautions import Caution, cautions_of
 from tare.report.campaign.choose import Pick, picks
+from tare.report.campaign.figures import FloorFigure, MetricFigure, StartFigure
 from tare.report.campaign.heat import Heat, heat
 from tare.report.campaign.score_page import ScoreView, score_view
 from tare.report.footprint import figures as footprint_figures
@@ -37,7 +38,7 @@ from tare.report.footprint import venn
 from tare.report.footprint.build import Asked, Exposures, of_store
 from tare.report.footprint.page import FootprintView, footprint_view, tables
 from tare.report.model import Report, ResultReport, to_json
-from tare.report.parts.svg import Drawing, Figure
+from tare.report.parts.svg import Drawing
 from tare.report.sentences import curves as curve_words
 from tare.report.sentences import dimensions, signs
 from tare.report.sentences import footprints as footprint_words
@@ -70,7 +71,7 @@ class MetricView:
 
     result: ResultReport
     place: int  # among the report's results
-    figure: Figure
+    figure: MetricFigure
     points: str
     course: Drawing | None  # every sample by start and round, of a headline
 
@@ -83,7 +84,7 @@ class WorkloadView:
     title: str
     params: Mapping[str, object]
     metrics: list[MetricView]
-    start: Figure | None
+    start: StartFigure | None
     crowd: list[Drawing]  # curves over the number of instances at once
     order: list[str]  # platforms with their places in the curves' colours
 
@@ -109,7 +110,7 @@ class CampaignView:
     cautions: list[Caution]
     headlines: list[ResultReport]  # those of the first table
     workloads: list[WorkloadView]
-    floor: Figure
+    floor: FloorFigure
     telemetry: Drawing | None
     score: ScoreView | None
     footprints: FootprintView | None
@@ -264,10 +265,10 @@ def _workload(report: Report, results: list[ResultReport], frames: Mapping[str, 
     for result in results:
         figure = figures.metric_figure(report, result, frames[result.metric])
         happened = course.course(result, frames[result.metric]) if result.headline else None
-        note = samples_note(figure["shown"], figure["total"])
+        note = samples_note(figure.shown, figure.total)
         views.append(MetricView(result, report.results.index(result), figure, note, happened))
     first = results[0]
-    start = figures.start_figure(report, results, frames) if first.mode is Mode.START else None
+    start = figures.start_figure(results, frames) if first.mode is Mode.START else None
     params = report.workload_params[first.workload]
     order = [platform.platform for platform in first.platforms]
     crowds = [bands.draw(plot, order) for plot in crowd.curves_of(results)]

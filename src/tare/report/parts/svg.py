@@ -9,15 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from markupsafe import Markup, escape
 
 #: Width of a letter of a drawing's text, in its units: a little more than the mean of a wide sans serif at 12 units.
 LETTER = 7.3
-
-#: What a drawing shows, as data.
-Figure = dict[str, Any]
 
 
 @dataclass(slots=True)

@@ -30,7 +30,7 @@ def surface_view(report: Report) -> SurfaceView | None:
 
 def note_of(overlap: Overlap) -> str:
     """How to read the figure, and what it leaves out."""
-    return words.regions(overlap.bars["hidden"], circles=bool(overlap.diagrams))
+    return words.regions(overlap.bars.hidden, circles=bool(overlap.diagrams))
 
 
 def tables(report: Report) -> Iterator[tuple[str, str, str]]:
