@@ -10,6 +10,7 @@ import pytest
 
 from tare.cli.commands.app import COMMANDS, load
 from tare.platforms import registry as platforms
+from tare.report.sentences import words
 from tare.workloads import registry as workloads
 
 HERE = Path(__file__).parents[1]
@@ -139,3 +140,9 @@ def test_the_sites_tools_are_locked_as_they_are_declared():
     requirements = tomllib.loads((HERE / "pyproject.toml").read_text())["project"]["optional-dependencies"]["docs"]
     locked = (HERE / "requirements-docs.lock").read_text()
     assert all(f"\n{re.match(r'[a-z-]+', name)[0]}==" in f"\n{locked}" for name in requirements)
+
+
+def test_the_glossary_gives_the_words_of_the_page_the_same_meanings():
+    text = (HERE / "docs" / "glossary.md").read_text().replace("`", "")
+    glossary = dict(re.findall(r"^\| (.+?) \| (.+) \|$", text, re.MULTILINE))
+    assert words.MEANINGS.items() <= glossary.items()

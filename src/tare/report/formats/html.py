@@ -40,7 +40,7 @@ from tare.report.footprint.page import FootprintView, footprint_view, tables
 from tare.report.model import Report, ResultReport, to_json
 from tare.report.parts.svg import Drawing
 from tare.report.sentences import curves as curve_words
-from tare.report.sentences import dimensions, signs
+from tare.report.sentences import dimensions, signs, words
 from tare.report.sentences import footprints as footprint_words
 from tare.report.sentences import surfaces as surface_words
 from tare.report.sentences.captions import samples_note
@@ -182,6 +182,7 @@ def environment() -> jinja2.Environment:
     )
     templates.filters |= {"percent": _percent, "number": _number, "when": when, "day": day, "size": size, "span": span}
     templates.globals |= {
+        "meanings_of_words": words.meanings,
         "rights_note": rights_note,
         "cpus_note": cpus_note,
         "daemons_note": daemons_note,
