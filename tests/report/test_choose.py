@@ -15,9 +15,10 @@ from tare.cli import main
 from tare.cli.report import show_choice
 from tare.errors import UsageError
 from tare.report.campaign.build import build
-from tare.report.campaign.choose import Amount, Asked, Trait, against, amount, by_cost, parse, picks
+from tare.report.campaign.choose import Asked, against, amount, by_cost, parse, picks
 from tare.report.campaign.terminal import render_choice
 from tare.report.model import Report
+from tare.report.sentences.choices import Amount, Trait
 from tare.store import create_store, open_store
 
 

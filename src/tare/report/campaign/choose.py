@@ -6,12 +6,12 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 from tare.analysis.answers import Dimension, State
 from tare.errors import UsageError
 from tare.report.model import AnswerReport, DimensionReport, Report
-from tare.report.sentences.numbers import quantity
+from tare.report.sentences import choices
+from tare.report.sentences.choices import Amount, Trait
 
 _ASK = re.compile(r"([a-z]+)(?:<([0-9]+(?:\.[0-9]+)?)\s*([%a-zA-Z]*)|=(no))")
 _FIX = 'write "cpu<10% start<300ms calls<300 daemon=no root=no", or some of these'
@@ -19,28 +19,11 @@ _FIX = 'write "cpu<10% start<300ms calls<300 daemon=no root=no", or some of thes
 _AS_LITTLE = 1.0
 
 
-class Amount(StrEnum):
-    """What may be limited."""
-
-    CPU = "cpu"  # CPU cost in per cent
-    START = "start"  # ms
-    CALLS = "calls"  # system calls of the host's kernel
-
-
-class Trait(StrEnum):
-    """What may be ruled out."""
-
-    DAEMON = "daemon"
-    ROOT = "root"
-
-
 _UNITS: Mapping[Amount, Mapping[str, float]] = {
     Amount.CPU: {"%": 1.0, "": 1.0},
     Amount.START: {"ms": 1.0, "s": 1000.0, "": 1.0},
     Amount.CALLS: {"": 1.0},
 }
-_WORDS: Mapping[Amount, str] = {Amount.CPU: "CPU cost", Amount.START: "start", Amount.CALLS: "system calls"}
-_HAS: Mapping[Trait, str] = {Trait.DAEMON: "shares a daemon", Trait.ROOT: "needs root"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,25 +115,15 @@ def against(answer: AnswerReport, asked: Asked) -> list[str]:
 def _too_much(answer: AnswerReport, request: Asked) -> Iterator[str]:
     for of, limit in request.below.items():
         value = amount(answer, of)
-        if value is None:
-            yield f"{_WORDS[of]} not known"
-        elif not value < limit:
-            yield f"{_WORDS[of]} {_shown(of, value)}"
+        if value is None or not value < limit:
+            yield choices.amount_text(of, value)
 
 
 def _has_what_it_may_not(answer: AnswerReport, request: Asked) -> Iterator[str]:
     for trait in sorted(request.without):
         present = has(answer, trait)
-        if present is None:
-            yield f"not known whether it {_HAS[trait]}"
-        elif present:
-            yield _HAS[trait]
-
-
-def _shown(of: Amount, value: float) -> str:
-    if of is Amount.CPU:
-        return f"{value:+.1f} %".replace("-", "\N{MINUS SIGN}")
-    return quantity(value, "ms") if of is Amount.START else f"{value:.0f}"
+        if present is not False:
+            yield choices.trait_text(trait, known=present is not None)
 
 
 def picks(report: Report) -> list[Pick]:
@@ -160,15 +133,11 @@ def picks(report: Report) -> list[Pick]:
     if len(of_all) < 2:
         return []
     return [
-        *_least(report, "least CPU cost", of_all, Amount.CPU),
-        *_least(
-            report, "... without a shared daemon", [platform for platform in of_all if not platform.daemon], Amount.CPU
-        ),
-        *_least(
-            report, "... without root", [platform for platform in of_all if platform.needs_root is False], Amount.CPU
-        ),
-        *_least(report, "quickest start", of_all, Amount.START),
-        *_least(report, "least of the host's kernel", of_all, Amount.CALLS),
+        *_least(report, choices.LEAST_COST, of_all, Amount.CPU),
+        *_least(report, choices.WITHOUT_DAEMON, [answer for answer in of_all if not answer.daemon], Amount.CPU),
+        *_least(report, choices.WITHOUT_ROOT, [answer for answer in of_all if answer.needs_root is False], Amount.CPU),
+        *_least(report, choices.QUICKEST, of_all, Amount.START),
+        *_least(report, choices.LEAST_EXPOSED, of_all, Amount.CALLS),
     ]
 
 
@@ -178,13 +147,12 @@ def _least(report: Report, title: str, answers: Sequence[AnswerReport], of: Amou
         (least, best), *rest = sorted(with_amount, key=lambda pair: pair[0])
         near = least + _AS_LITTLE if of is Amount.CPU else least
         _, highest = _interval(report, best, of) or (least, least)
-        figure = f"{_shown(of, least)}{' system calls' if of is Amount.CALLS else ''}"
         others = (
             answer.platform
             for value, answer in rest
             if value <= near or (_interval(report, answer, of) or (value, value))[0] <= highest
         )
-        yield Pick(title, best.platform, figure, _state(best, of), tuple(others))
+        yield Pick(title, best.platform, choices.pick_figure(of, least), _state(best, of), tuple(others))
 
 
 def _interval(report: Report, answer: AnswerReport, of: Amount) -> tuple[float, float] | None:

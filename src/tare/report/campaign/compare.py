@@ -17,7 +17,7 @@ from tare.analysis.refusals import Refusal
 from tare.clean import clean
 from tare.estimates.intervals import Interval
 from tare.model import Direction
-from tare.report.sentences.comparisons import PROCEDURES
+from tare.report.sentences.comparisons import PROCEDURES, WORSE_BY
 from tare.report.sentences.numbers import signed_range
 from tare.report.sentences.refusals import NO_RATIOS, refusal_text
 
@@ -97,7 +97,7 @@ def _overall(test: Test) -> str:
 
 def _table(rows: Sequence[tuple[str, str, Interval | None, float]], direction: Direction) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    for head in ("platform", "against", "is worse by (95 %, all pairs at once)", "p, adjusted"):
+    for head in ("platform", "against", WORSE_BY, "p, adjusted"):
         table.add_column(head, justify="right" if head.startswith(("is", "p,")) else "left")
     for first, second, difference, p in rows:
         style = "bold" if p < SURE else ""

@@ -13,6 +13,7 @@ from tare.analysis.trust.contamination import LIMITS, Disturbance
 from tare.report.campaign.figures import POINT_LIMIT, wants_log
 from tare.report.model import ResultReport, SegmentReport
 from tare.report.parts.svg import Axis, Drawing, axis_over, draw_axis, plain, row_labels
+from tare.report.sentences import captions
 from tare.report.sentences.captions import LANES, samples_by_block
 from tare.report.sentences.numbers import span
 
@@ -52,7 +53,7 @@ def course(result: ResultReport, samples: pl.DataFrame) -> Drawing | None:
     blocks = sorted(finite["block"].unique().to_list())
     rounds = int(finite["round"].max() or 0) + 1  # type: ignore[arg-type]  # whole numbers, says the store
     height = 22 + _ARM * len(arms) + _AXIS
-    drawing = Drawing(_WIDTH, height, f"every sample by start and round: {result.metric_title}, {result.unit}")
+    drawing = Drawing(_WIDTH, height, captions.course_label(result.metric_title, result.unit))
     left = row_labels(drawing, [name for name, _ in arms], 22, _ARM)
     values = finite["value"].to_list()
     drawing.text(left, 10, samples_by_block(result.unit, min(values), max(values)), "soft")
@@ -105,7 +106,7 @@ def _levels(drawing: Drawing, name: str, part: pl.DataFrame, across: Axis, up: A
         f"M{across.at(place + 0.06):.1f} {up.at(median):.1f}H{across.at(place + 0.94):.1f}"
         for place, median in medians.iter_rows()
     )
-    drawing.add("path", d=lines, class_="level", title=f"{name}: the median of each block")
+    drawing.add("path", d=lines, class_="level", title=captions.block_medians(name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,7 @@ def telemetry(windows: pl.DataFrame, trials: pl.DataFrame, segments: Sequence[Se
     binned = _binned(windows, work)
     lanes = list(_lanes(binned))
     bottom = 14 + _LANE * len(lanes)
-    drawing = Drawing(_WIDTH, bottom + 26 + _AXIS, "what the host did while trials ran")
+    drawing = Drawing(_WIDTH, bottom + 26 + _AXIS, captions.HOST_MEANWHILE)
     axis = Axis(0, work.total, 46, _WIDTH - 12)
     draw_axis(drawing, axis, 14, bottom + 22, lambda value: span(value) if value else "0")
     edges = [axis.at(edge) for edge in binned["edge"].to_list()]

@@ -13,6 +13,7 @@ from tare.report.footprint.drawings import upset
 from tare.report.footprint.figures import Upset
 from tare.report.model import Report
 from tare.report.parts.svg import LETTER, Axis, Drawing, axis_over, circle, draw_axis, join, plain, row_labels
+from tare.report.sentences import captions
 from tare.report.sentences.dimensions import DIMENSIONS, EXPOSURE
 from tare.report.sentences.numbers import quantity
 
@@ -34,11 +35,11 @@ def metric(figure: MetricFigure) -> Markup:
 def _forest(figure: MetricFigure) -> Drawing:
     names = figure.rows
     height = _TOP + _ROW * len(names) + _BOTTOM
-    drawing = Drawing(_WIDTH, height, f"overhead against {figure.baseline} with 95 % intervals: {figure.label}")
+    drawing = Drawing(_WIDTH, height, captions.intervals_label(figure.baseline, figure.label))
     left = row_labels(drawing, names, _TOP, _ROW)
     limit, bottom = figure.limit, height - _BOTTOM
     axis = Axis(-limit, limit, left, _WIDTH - 12)
-    drawing.text(left, 10, f"overhead against {figure.baseline}, %; right is worse; band: margin", "soft")
+    drawing.text(left, 10, captions.intervals_axis(figure.baseline), "soft")
     low, high = axis.at(-figure.margin), axis.at(figure.margin)
     drawing.add("rect", x=low, y=_TOP, width=high - low, height=bottom - _TOP, class_="band")
     draw_axis(drawing, axis, _TOP, bottom, lambda value: f"{plain(value)} %")
@@ -99,12 +100,12 @@ SYMBOLS: Mapping[str, Callable[[float, float], str]] = {
 def _strip(figure: MetricFigure) -> Drawing:
     names = figure.rows
     height = _TOP + _ROW * len(names) + _BOTTOM
-    drawing = Drawing(_WIDTH, height, f"every sample: {figure.label}")
+    drawing = Drawing(_WIDTH, height, captions.samples_label(figure.label))
     left = row_labels(drawing, names, _TOP, _ROW)
     values = [value for strip in figure.strips for value in strip.values if value is not None]
     log = figure.log and min(values, default=0.0) > 0
     axis = axis_over(values, left, _WIDTH - 12, log=log)
-    drawing.text(left, 10, f"every sample; bar: median; {figure.better} is better", "soft")
+    drawing.text(left, 10, captions.samples_axis(figure.better), "soft")
     draw_axis(drawing, axis, _TOP, height - _BOTTOM, plain)
     for row, strip in enumerate(figure.strips):
         points = "".join(
@@ -129,7 +130,7 @@ def floor(figure: FloorFigure) -> Drawing:
     """The A/A interval of every metric in its margin."""
     rows = figure.rows
     height = 12 + 22 * len(rows) + _BOTTOM
-    drawing = Drawing(760.0, height, f"{figure.baseline} against itself, with the margin of each metric")
+    drawing = Drawing(760.0, height, captions.floor_label(figure.baseline))
     left = row_labels(drawing, [row.name for row in rows], 8, 22, widest=240.0)
     ends = [max(row.margin, abs(row.interval.low or 0.0), abs(row.interval.high or 0.0)) for row in rows]
     worst = 1.1 * min(_FLOOR_LIMIT, max(ends))
@@ -139,7 +140,7 @@ def floor(figure: FloorFigure) -> Drawing:
         y = 8 + 22 * (at + 0.5)
         low, high = axis.at(-row.margin), axis.at(row.margin)
         drawing.add("rect", x=low, y=y - 7, width=high - low, height=14, class_="band")
-        title = f"{row.name}: {row.interval.point:.2f} %, {'holds zero' if row.silent else 'does not hold zero'}"
+        title = captions.floor_title(row.name, row.interval.point or 0.0, silent=row.silent)
         _interval(drawing, axis, y, row.interval, "equivalent" if row.silent else "inconclusive", title)
     drawing.line(axis.at(0), 8, axis.at(0), height - _BOTTOM, "zero")
     return drawing
@@ -157,7 +158,7 @@ def start(figure: StartFigure) -> Markup:
 def _parts(bars: StartBars) -> Markup:
     names, rows = bars.parts, bars.rows
     height = 8 + _ROW * len(rows) + _BOTTOM
-    drawing = Drawing(900.0, height, f"start-up in parts, {bars.unit}")
+    drawing = Drawing(900.0, height, captions.parts_label(bars.unit))
     left = row_labels(drawing, [row.name for row in rows], 4, _ROW)
     axis = axis_over([row.end for row in rows], left, 810, zero=True)
     draw_axis(drawing, axis, 4, height - _BOTTOM, lambda value: f"{plain(value)} {bars.unit}" if value else "0")
@@ -193,7 +194,7 @@ def _parts(bars: StartBars) -> Markup:
 
 
 def _curves(panel: Panel, order: Sequence[str]) -> Drawing:
-    drawing = Drawing(_WIDTH, 260, f"share of the starts that were done: {panel.label}")
+    drawing = Drawing(_WIDTH, 260, captions.starts_label(panel.label))
     everything = [value for curve in panel.curves for value in curve.times]
     log = bool(everything) and min(everything) > 0 and max(everything) / min(everything) > 8
     axis, up = axis_over(everything, 40, _WIDTH - 12, log=log), Axis(0, 1, 234, 24)
@@ -238,9 +239,8 @@ def trade_off(report: Report) -> list[tuple[str, Drawing]]:
 def _plane(name: str, points: Sequence[tuple[str, float, str, State, int]], most: int, baseline: str) -> Drawing:
     """Platforms by cost (right is worse) and by calls (up is more); each with its name and figure."""
     height = 330.0
-    drawing = Drawing(
-        760.0, height, f"{name} against {EXPOSURE}: {', '.join(f'{p[0]} {p[2]}, {p[4]} calls' for p in points)}"
-    )
+    told = [f"{platform} {figure}, {calls} calls" for platform, _, figure, _, calls in points]
+    drawing = Drawing(760.0, height, captions.plane_label(name, EXPOSURE, told))
     ends = [_squeezed(felt) for _, felt, *_ in points]
     across = axis_over([0.0, _NEAR, *ends], 60, 560)  # what is alike stays beside the baseline
     up = Axis(0, most * 1.06, height - 34, 18)
@@ -250,7 +250,7 @@ def _plane(name: str, points: Sequence[tuple[str, float, str, State, int]], most
     drawing.line(across.at(0), 18, across.at(0), height - 34, "zero")
     drawing.text(across.at(0), height - 22, f"as {baseline}", "soft", "middle")
     drawing.text(748, height - 8, f"{name}: right is worse", "soft", "end")
-    drawing.text(60, 8, "system calls that the tenant may make", "soft")
+    drawing.text(60, 8, captions.CALLS_AXIS, "soft")
     places = [(across.at(_squeezed(felt)), up.at(calls)) for _, felt, _, _, calls in points]
     used: list[_Box] = [(x - 7, x + 7, y) for x, y in places]
     for platform, felt, figure, state, calls in sorted(points, key=lambda point: (-point[4], point[1])):

@@ -11,7 +11,18 @@ from xml.etree import ElementTree as ET
 from tare.analysis.comparisons.diff import Change, Diff, Outcome
 from tare.clean import clean
 from tare.report.parts.escape import github, xml
-from tare.report.sentences.diff import OUTCOMES, changed, conclusion, figure, heading, values, why
+from tare.report.sentences.diff import (
+    OUTCOMES,
+    RULE,
+    RULE_HELP,
+    changed,
+    conclusion,
+    figure,
+    heading,
+    more_in_table,
+    values,
+    why,
+)
 
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 _RULE = "regression"
@@ -44,9 +55,9 @@ def to_sarif(diff: Diff, version: str) -> str:
     rule = {
         "id": _RULE,
         "name": "Regression",
-        "shortDescription": {"text": "A figure is worse by more than its threshold"},
+        "shortDescription": {"text": RULE},
         "helpUri": "https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html",
-        "help": {"text": "docs/diff.md of tare says how a figure is judged"},
+        "help": {"text": RULE_HELP},
     }
     run = {
         "tool": {"driver": {"name": "tare", "version": version, "rules": [rule]}},
@@ -80,7 +91,7 @@ def to_annotations(diff: Diff) -> Iterator[str]:
             title = github(f"{change.platform}: {figure(change)}", in_property=True)
             yield f"::{command} title={title}::{github(f'{_message(change)} ({_from_to(change)})')}"
         if len(shown) < len(changes):
-            yield f"::{command} title=tare diff::{len(changes) - len(shown)} more: see the table"
+            yield f"::{command} title=tare diff::{more_in_table(len(changes) - len(shown))}"
     yield f"::notice title=tare diff::{github(conclusion(diff))}"
 
 

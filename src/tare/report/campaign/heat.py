@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tare.analysis.answers import Dimension, State
-from tare.report.campaign.choose import Amount, amount, by_cost, isolating
+from tare.report.campaign.choose import amount, by_cost, isolating
 from tare.report.model import AnswerReport, DimensionReport, Report
+from tare.report.sentences.choices import Amount
 from tare.report.sentences.dimensions import DIMENSIONS, EXPOSURE, EXPOSURE_MEANING, MARKS, MEANINGS, WORDS
 from tare.report.sentences.numbers import EMPTY, percent
 

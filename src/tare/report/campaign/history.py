@@ -49,7 +49,7 @@ def render(history: History, *, every: bool = False) -> Group:
     parts += [Text(words.unchanged(rest), style="dim")] if rest else []
     parts += [Text(clean(f"Left out: {words.left_out(entry)}"), style="dim") for entry in history.left_out[:_NAMED]]
     if (more := len(history.left_out) - _NAMED) > 0:
-        parts.append(Text(f"Left out: {more} more (--json has all)", style="dim"))
+        parts.append(Text(words.more_left_out(more), style="dim"))
     outcome = Text(clean(words.conclusion(history)), style=STYLES[history.outcome])
     return Group(*parts, Text(words.METHOD, style="dim"), outcome)
 

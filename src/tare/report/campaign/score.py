@@ -14,6 +14,7 @@ from rich.text import Text
 from tare.analysis.studies.profile import Profile
 from tare.analysis.studies.sheet import Sheet
 from tare.clean import clean
+from tare.report.sentences import scores
 from tare.report.sentences.numbers import EMPTY
 
 SCHEMA = "tare.score/1"
@@ -31,12 +32,12 @@ def render(sheet: Sheet, profile: Profile, baseline: str) -> Group:
     features = [feature.name for feature in profile.feature]
     lacking = [name for name in features if all(row.points[name] is None for row in sheet.points)]
     if lacking:
-        parts.append(Text(f"not measured in this campaign, so no points: {', '.join(lacking)}", style="dim"))
+        parts.append(Text(scores.not_measured(lacking), style="dim"))
     parts += [
         "",
-        Text(f"Per cent of {clean(baseline)}, with the relative standard deviation over blocks", style="bold"),
+        Text(scores.percents(clean(baseline)), style="bold"),
     ]
-    parts += [_percents(sheet), "", Text("Standardised scores: the best platform has 1", style="bold"), _scores(sheet)]
+    parts += [_percents(sheet), "", Text(scores.STANDARDISED, style="bold"), _scores(sheet)]
     return Group(*parts)
 
 

@@ -14,7 +14,7 @@ from rich.text import Text
 from tare.analysis.trust.change_points import ChangePoint
 from tare.analysis.trust.steadiness import Steadiness, Trajectory
 from tare.clean import clean
-from tare.report.sentences.comparisons import SPREAD
+from tare.report.sentences.comparisons import SPREAD, WITHIN_TRIALS
 from tare.report.sentences.numbers import EMPTY, percent, quantity
 from tare.report.sentences.refusals import refusal_text
 
@@ -35,7 +35,7 @@ def render(spreads: Sequence[Steadiness], trajectories: Sequence[Trajectory], ba
         rows = [spread for spread in spreads if (spread.workload, spread.metric) == key]
         parts += [Text(f"{clean(key[0])}: {clean(key[1])}", style="bold"), _spreads(rows, baseline), Text()]
     if trajectories:
-        parts += [Text("Within trials: medians over the blocks, by iteration", style="bold"), _lines(trajectories)]
+        parts += [Text(WITHIN_TRIALS, style="bold"), _lines(trajectories)]
     parts.append(Text(SPREAD, "dim"))
     return Group(*parts)
 

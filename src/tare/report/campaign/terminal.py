@@ -23,11 +23,11 @@ from tare.report.campaign.curves import render_curves
 from tare.report.campaign.heat import Heat, heat
 from tare.report.footprint.terminal import render as render_footprints
 from tare.report.model import Report, ResultReport
-from tare.report.sentences import dimensions
-from tare.report.sentences.captions import SIDE_BY_SIDE, newer_note
+from tare.report.sentences import captions, dimensions
+from tare.report.sentences.captions import SIDE_BY_SIDE, blocks_text, newer_note
 from tare.report.sentences.host import cpus_note, daemons_note, rights_note
 from tare.report.sentences.notes import caution_counts, unchanged_note, wide_floors_note
-from tare.report.sentences.numbers import EMPTY, percent, span, when
+from tare.report.sentences.numbers import EMPTY, percent, when
 from tare.report.sentences.signs import MARKS, MEANINGS, Open, Sign, how_to_read, sign_of, together
 from tare.report.study.beside import render as render_beside
 from tare.report.surface.terminal import part as render_surfaces
@@ -111,10 +111,9 @@ def _text(text: str, style: str = "") -> Text:
 
 
 def _title(report: Report) -> Text:
-    planned = f" of {report.blocks_planned}" if report.blocks_planned is not None else ""
     how = "" if report.design is Design.BLOCKS else f", {report.design}"
     how = f" ({report.scale}){how}" if report.scale is not None else how
-    plan = f"profile {report.profile}{how}, seed {report.seed}, {report.blocks_done}{planned} blocks{_worked(report)}"
+    plan = f"profile {report.profile}{how}, seed {report.seed}, {blocks_text(report)}"
     facts = f"{report.host_title()}, {when(report.created)}, {_alone(report) or plan}, {report.status}"
     return Text.assemble(_text(f"tare {report.tare_version}", "bold"), "  ", _text(facts))
 
@@ -127,7 +126,7 @@ def render_choice(report: Report, asked: Asked, *, width: int = 100) -> Group:
     if fitting:
         parts += _heat_table(heat(report.model_copy(update={"answers": fitting})), report.baseline, width)
     else:
-        parts.append(_text("no platform of this campaign has all of that", "bold"))
+        parts.append(_text(captions.NONE_FITS, "bold"))
     parts += [_text(f"not {name}: {', '.join(why)}") for name, why in reasons.items() if why]
     return Group(*parts)
 
@@ -156,12 +155,6 @@ def _continued(command: str, width: int) -> Iterator[str]:
             line = "      "
         line += f"{word} "
     yield line.rstrip()
-
-
-def _worked(report: Report) -> str:
-    """The time at work, without pauses between segments."""
-    left_out = ", pauses left out" if len(report.segments) > 1 else ""
-    return f" in {span(report.active_s)}{left_out}" if report.active_s else ""
 
 
 def _newer(report: Report) -> Iterator[Text]:
@@ -354,11 +347,11 @@ def _failures(report: Report) -> Iterator[RenderableType]:
 
 def _daemons(report: Report) -> Iterator[RenderableType]:
     lines = [
-        f"{platform.name}: {100 * platform.daemons_share:.1f} % of a core during its trials"
+        captions.daemon_text(platform.name, platform.daemons_share)
         for platform in report.platforms
         if platform.daemons_share is not None
     ]
-    yield from _list("Shared daemons (not in the figures)", lines)
+    yield from _list(captions.DAEMONS, lines)
 
 
 def _unfair(report: Report) -> Iterator[RenderableType]:
@@ -376,7 +369,7 @@ def _left_out(report: Report) -> Iterator[RenderableType]:
         f"{omitted.platform}: {omitted.reason}" + (f" (fix: {omitted.fix})" if omitted.fix else "")
         for omitted in report.left_out
     ]
-    yield from _list("Platforms that did not take part", lines)
+    yield from _list(captions.LEFT_OUT, lines)
 
 
 def _tuning(report: Report) -> Iterator[RenderableType]:
@@ -388,7 +381,7 @@ def _tuning(report: Report) -> Iterator[RenderableType]:
         elif setting.outcome == "not changed":
             lines.setdefault(("not changed: ", setting.why), []).append(setting.name)
     shown = [f"{head}{_together(names)}: {outcome}" for (head, outcome), names in lines.items()]
-    yield from _list("The host was tuned for the campaign", shown)
+    yield from _list(captions.TUNED, shown)
 
 
 def _together(names: list[str]) -> str:

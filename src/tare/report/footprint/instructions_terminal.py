@@ -31,7 +31,7 @@ def render(rows: Sequence[InstructionsReport]) -> Iterator[RenderableType]:
         yield from _parts(f"Instructions of {clean(workload or '')}", [row for row in work if row.workload == workload])
     if units:
         yield Text()
-        yield Text("Instructions for one unit of work", style="bold")
+        yield Text(words.UNITS, style="bold")
         yield _units(units)
     yield Text()
     yield Text(words.INSTRUCTIONS_TABLE, style="dim")
@@ -67,7 +67,7 @@ def _parts(title: str, rows: Sequence[InstructionsReport]) -> Iterator[Renderabl
         if code:
             yield Text(f"    code: {clean(code)}", style="dim")
         if row.outside_guest is not None:
-            yield Text(f"    on the host alone: {words.amount(row.outside_guest)}, the rest in its guest", style="dim")
+            yield Text(f"    {words.on_host_alone(row.outside_guest)}", style="dim")
         if row.caches:
             yield Text(f"    caches: {words.caches(row)}", style="dim")
 

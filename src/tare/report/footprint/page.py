@@ -97,13 +97,10 @@ def tables(report: Report, exposures: Exposures) -> Iterator[tuple[str, str, str
     """
     stem = Path(report.file).stem
     for level, exposure in exposures.items():
-        words = footprint_words.LEVELS[level].lower()
         if level is Level.STACKS:
-            title = "stacks with their samples, folded: platform;workload;process;functions"
-            yield f"{stem}-stacks.folded.gz", title, "".join(f"{line}\n" for line in folded(exposure))
+            yield f"{stem}-stacks.folded.gz", footprint_words.FOLDED, "".join(f"{line}\n" for line in folded(exposure))
             continue
-        title = f"{words}: hits a second by platform, scope and phase"
-        yield f"{stem}-{level.value}.csv.gz", title, _table(exposure).write_csv()
+        yield f"{stem}-{level.value}.csv.gz", footprint_words.hits_table(level), _table(exposure).write_csv()
 
 
 def _table(exposure: Exposure) -> pl.DataFrame:

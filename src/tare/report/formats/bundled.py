@@ -21,6 +21,7 @@ from tare.errors import StoreError, UsageError
 from tare.report.campaign.build import build
 from tare.report.formats.bundle import CAMPAIGN, CRATE, MANIFEST, PROFILE, REPORT
 from tare.report.model import to_json
+from tare.report.sentences import bundles as words
 
 #: Bytes of a member, of all together, and of what is read as text: more is nobody's campaign.
 _LARGEST, _LARGEST_ALL, _LARGEST_TEXT = 4 << 30, 8 << 30, 256 << 20
@@ -56,18 +57,18 @@ def verify(bundle: Path) -> Verified:
 def _verified(archive: zipfile.ZipFile, folder: Path) -> Verified:
     headers = _headers(archive)
     manifest = _manifest(_text(archive, headers, MANIFEST))
-    problems = [f"{name} is not in the manifest" for name in sorted(headers.keys() - manifest.keys() - {MANIFEST})]
-    problems += [f"{name} is missing" for name in sorted(manifest.keys() - headers.keys())]
+    problems = [words.unlisted(name) for name in sorted(headers.keys() - manifest.keys() - {MANIFEST})]
+    problems += [words.missing(name) for name in sorted(manifest.keys() - headers.keys())]
     kept = folder / CAMPAIGN
     for name in sorted(manifest.keys() & headers.keys()):
         if _digest(archive, headers[name], kept if name == CAMPAIGN else None) != manifest[name]:
-            problems.append(f"{name} was changed: its SHA-256 is another than the manifest's")
+            problems.append(words.changed(name))
     problems += _crate_problems(archive, headers, manifest)
     campaign, tare, same = "", "", 0
     try:
         again = json.loads(to_json([build(kept)]))
     except (StoreError, ValueError) as error:
-        problems.append(f"its figures cannot be computed again: {error}")
+        problems.append(words.not_computed(error))
         return Verified(campaign, len(headers), same, tare, tuple(problems))
     try:
         written = json.loads(_text(archive, headers, REPORT))
@@ -75,7 +76,7 @@ def _verified(archive: zipfile.ZipFile, folder: Path) -> Verified:
         same, different = _compared(written, again)
         problems += different
     except (ValueError, AttributeError, LookupError, TypeError, OverflowError, RecursionError) as error:
-        problems.append(f"{REPORT} is no report of tare's: {type(error).__name__}: {error}")
+        problems.append(words.no_report(REPORT, error))
     return Verified(campaign, len(headers), same, tare, tuple(problems))
 
 
@@ -123,14 +124,14 @@ def _crate_problems(
         graph = {entity["@id"]: entity for entity in json.loads(_text(archive, headers, CRATE))["@graph"]}
         parts = {part["@id"] for part in graph["./"]["hasPart"]}
         if graph[CRATE]["conformsTo"]["@id"] != PROFILE:
-            return [f"{CRATE} is not of RO-Crate 1.1"]
+            return [words.other_profile(CRATE)]
         plain = headers.keys() - {CRATE, MANIFEST}
-        problems = [f"{name} is not described by {CRATE}" for name in sorted(plain - parts)]
-        problems += [f"{CRATE} describes {name}, which is missing" for name in sorted(parts - headers.keys())]
+        problems = [words.undescribed(CRATE, name) for name in sorted(plain - parts)]
+        problems += [words.not_there(CRATE, name) for name in sorted(parts - headers.keys())]
         wrong = (name for name in sorted(parts & manifest.keys()) if graph[name].get("sha256") != manifest[name])
-        return problems + [f"{CRATE} has another SHA-256 of {name} than the manifest" for name in wrong]
+        return problems + [words.other_digest(CRATE, name) for name in wrong]
     except (ValueError, KeyError, TypeError, AttributeError):
-        return [f"{CRATE} is no RO-Crate"]
+        return [words.no_crate(CRATE)]
 
 
 def _made_by(archive: zipfile.ZipFile, headers: Mapping[str, zipfile.ZipInfo]) -> object:
@@ -143,13 +144,13 @@ def _made_by(archive: zipfile.ZipFile, headers: Mapping[str, zipfile.ZipInfo]) -
 def _compared(written: Mapping[str, Any], again: Mapping[str, Any]) -> tuple[int, list[str]]:
     """How many numbers of the results are the same, and which are not."""
     if written.get("id") != again["id"]:
-        return 0, ["the report is of another campaign than the one in the bundle"]
+        return 0, [words.OTHER_CAMPAIGN]
     old, new = (dict(_numbers(report.get("results"))) for report in (written, again))
     same = sum(name in new and _close(value, new[name]) for name, value in old.items())
     different = [name for name in new if name not in old or not _close(old[name], new[name])]
     different += [name for name in old if name not in new]
-    more = [f"and {len(different) - 5} more figures"] if len(different) > 5 else []
-    shown = [f"{name} is {old.get(name)} in the report, and {new.get(name)} computed again" for name in different[:5]]
+    more = [words.more_differ(len(different) - 5)] if len(different) > 5 else []
+    shown = [words.differs(name, old.get(name), new.get(name)) for name in different[:5]]
     return same, shown + more
 
 

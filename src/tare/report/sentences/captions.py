@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tare.analysis.trust.contamination import Disturbance
-from tare.report.sentences.numbers import number_of
+from tare.report.model import Report
+from tare.report.sentences.numbers import number_of, span
 
 #: What is drawn of each over the time of a campaign.
 LANES: Mapping[Disturbance, str] = {
@@ -16,8 +17,28 @@ LANES: Mapping[Disturbance, str] = {
     Disturbance.SWAP: "pages swapped a second",
 }
 
-#: Said below several reports.
+#: Said below several reports: in a terminal, and on a page.
 SIDE_BY_SIDE = "Several campaigns are shown side by side: nothing is pooled over them."
+ON_ONE_PAGE = "Several campaigns are shown on this page; nothing is pooled over them."
+#: Headings of what was left out, and of changed settings of the host.
+LEFT_OUT = "Platforms that did not take part"
+TUNED = "The host was tuned for the campaign"
+DAEMONS = "Shared daemons (not in the figures)"
+#: In place of a choice that nothing is left of.
+NONE_FITS = "no platform of this campaign has all of that"
+
+
+def blocks_text(report: Report) -> str:
+    """How many blocks there are, and the time at work, without pauses between segments."""
+    planned = f" of {report.blocks_planned}" if report.blocks_planned is not None else ""
+    pauses = ", pauses left out" if len(report.segments) > 1 else ""
+    worked = f" in {span(report.active_s)}{pauses}" if report.active_s else ""
+    return f"{report.blocks_done}{planned} blocks{worked}"
+
+
+def daemon_text(platform: str, share: float) -> str:
+    """How much CPU time a platform's shared daemons took; ``share``: of a core."""
+    return f"{platform}: {100 * share:.1f} % of a core during its trials"
 
 
 def overheads_note(baseline: str, blocks: int) -> str:
@@ -26,6 +47,67 @@ def overheads_note(baseline: str, blocks: int) -> str:
         f"Overhead against {baseline} in %, positive is worse, with its 95 % interval; {number_of(blocks, 'block')}. "
         "An interval that holds zero shows no difference. With a unit: what is added."
     )
+
+
+#: The axis of system calls in a drawing of cost against exposure.
+CALLS_AXIS = "system calls that the tenant may make"
+#: What the drawing of telemetry shows, for who does not see it.
+HOST_MEANWHILE = "what the host did while trials ran"
+
+
+def intervals_axis(baseline: str) -> str:
+    """How to read a drawing of intervals."""
+    return f"overhead against {baseline}, %; right is worse; band: margin"
+
+
+def intervals_label(baseline: str, metric: str) -> str:
+    """What a drawing of intervals shows, for who does not see it."""
+    return f"overhead against {baseline} with 95 % intervals: {metric}"
+
+
+def samples_axis(better: str) -> str:
+    """How to read a drawing of every sample. ``better``: the metric's direction."""
+    return f"every sample; bar: median; {better} is better"
+
+
+def samples_label(metric: str) -> str:
+    """What a drawing of every sample shows, for who does not see it."""
+    return f"every sample: {metric}"
+
+
+def course_label(metric: str, unit: str) -> str:
+    """What a drawing of every sample in order shows, for who does not see it."""
+    return f"every sample by start and round: {metric}, {unit}"
+
+
+def block_medians(arm: str) -> str:
+    """What the lines in that drawing are."""
+    return f"{arm}: the median of each block"
+
+
+def floor_label(baseline: str) -> str:
+    """What the drawing of the noise floor shows, for who does not see it."""
+    return f"{baseline} against itself, with the margin of each metric"
+
+
+def floor_title(metric: str, percents: float, *, silent: bool) -> str:
+    """What a row of that drawing shows; ``silent``: its interval holds zero."""
+    return f"{metric}: {percents:.2f} %, {'holds zero' if silent else 'does not hold zero'}"
+
+
+def parts_label(unit: str) -> str:
+    """What a drawing of the parts of starts shows, for who does not see it."""
+    return f"start-up in parts, {unit}"
+
+
+def starts_label(metric: str) -> str:
+    """What a drawing of distributions of starts shows, for who does not see it."""
+    return f"share of the starts that were done: {metric}"
+
+
+def plane_label(dimension: str, exposure: str, points: Sequence[str]) -> str:
+    """What a drawing of cost against exposure shows, for who does not see it."""
+    return f"{dimension} against {exposure}: {', '.join(points)}"
 
 
 def samples_note(shown: int, total: int) -> str:

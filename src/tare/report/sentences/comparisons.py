@@ -14,6 +14,10 @@ PROCEDURES: Mapping[Procedure, str] = {
     Procedure.KRUSKAL_WALLIS: "Kruskal-Wallis",
     Procedure.RANK_SUMS: "rank sums with Holm",
 }
+#: The head of a column of differences between two platforms.
+WORSE_BY = "is worse by (95 %, all pairs at once)"
+#: The heading of medians of single iterations.
+WITHIN_TRIALS = "Within trials: medians over the blocks, by iteration"
 #: What the columns of `tare spread` are.
 SPREAD = (
     "Standard deviations of the ratio to the baseline: of a block; of starts, which only more blocks make up "

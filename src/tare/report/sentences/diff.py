@@ -53,6 +53,11 @@ _RANGES = (
 _SINGLE = "A side has one machine: what other random numbers make of it is not known (tare footprint --repeats 5)."
 
 
+#: Of a regression in SARIF: what it is, and how it is judged.
+RULE = "A figure is worse by more than its threshold"
+RULE_HELP = "docs/diff.md of tare says how a figure is judged"
+
+
 def heading(diff: Diff) -> str:
     """What is compared with what, in a line."""
     way = _WAYS[diff.way].format(baseline=diff.baseline)
@@ -128,6 +133,11 @@ def absent(entry: Absent) -> str:
     if entry.metric:
         name += f" {entry.metric} on {entry.platform}"
     return f"{name}: {_LACKS[entry.lack]}"
+
+
+def more_in_table(number: int) -> str:
+    """How many more figures there are than annotations."""
+    return f"{number} more: see the table"
 
 
 def alike(diff: Diff) -> str:

@@ -50,12 +50,25 @@ INSTRUCTIONS_TABLE = (
     " repeated string instructions, apart. Calls: system calls. Below a row: who executed them, and which code it was:"
     " files, and functions() of the kernel."
 )
+UNITS = "Instructions for one unit of work"
+#: The page's download of stacks.
+FOLDED = "stacks with their samples, folded: platform;workload;process;functions"
 #: What the table of sampled stacks shows.
 STACKS = (
     f"Samples of the processes in the instance's control groups, {SAMPLES_A_SECOND} a second and CPU; percentages"
     " are of the samples. Lost: ticks of the clock that did not come, everybody's. Flame graphs: tare report FILE"
     " --html; folded stacks: tare export FILE --table stacks --format folded."
 )
+
+
+def hits_table(level: Level) -> str:
+    """The page's download of a level."""
+    return f"{LEVELS[level].lower()}: hits a second by platform, scope and phase"
+
+
+def on_host_alone(row: AmountReport) -> str:
+    """How much of a machine in a machine the outer one executed."""
+    return f"on the host alone: {amount(row)}, the rest in its guest"
 
 
 def count(value: float | None) -> str:

@@ -22,6 +22,8 @@ _WHY: Mapping[Why, str] = {
     Why.UNREADABLE: "cannot be read: {}",
     Why.WORK: "not its {}: other parameters than the newest campaign's, or figures that are computed differently",
 }
+#: The head of what changed besides figures.
+DIFFERENCES = "what differs from the one before"
 #: What the changes rest on.
 METHOD = (
     "Changes: e-divisive with permutations, 5 % shared among all figures; a change needs 5 campaigns on either side: "
@@ -74,6 +76,11 @@ def limit(series: Series) -> str:
 def left_out(entry: LeftOut) -> str:
     """A campaign that is no part of the history, and why."""
     return f"{entry.name}: {_WHY[entry.why].format(entry.text)}"
+
+
+def more_left_out(number: int) -> str:
+    """How many more campaigns are no part of it."""
+    return f"Left out: {number} more (--json has all)"
 
 
 def unchanged(number: int) -> str:

@@ -185,6 +185,12 @@ def forecast(seconds: float) -> str:
     return f"{float(f'{seconds:.2g}'):g} s"
 
 
+def some(names: Sequence[str], most: int) -> str:
+    """The first ``most`` names, and how many more there are: "a, b and 3 more"."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
 def number_of(count: int, noun: str) -> str:
     """So many of what a regular noun names: "1 block", "2 blocks"."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

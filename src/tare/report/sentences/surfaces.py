@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from markupsafe import Markup
+
 from tare.footprint.model import Abi, Call
 from tare.report.model.surface import (
     BesideCallsReport,
@@ -27,6 +29,27 @@ MEANINGS: Mapping[Call, str] = {
     Call.TRACE: "a tracer is asked",
 }
 NOTE = "A list of calls counts as allowed there whether or not their arguments are looked at."
+#: What the page says of surfaces before its tables and below them.
+INTRODUCTION = (
+    "An instance of each platform was started, and what its processes on the host may ask of the host's kernel was read"
+    " from them: system calls by the seccomp filters that are installed, and the rights that they would be made with."
+    " It is what a break-out of the sandbox's own layer would find, and no verdict on security: one allowed call may be"
+    " worse than a hundred others."
+)
+MARKED = (
+    "* on one of these platforms for certain arguments only. What each platform answers to each call: the table below"
+    " “Raw data”."
+)
+IN_REACH = "What else is in reach"
+SOME_LET_THROUGH = "Let through by some and not by others"
+#: The page's download of system calls.
+CALLS_TABLE = "system calls: what becomes of each, by platform"
+OTHER_WAYS = "other ways into the kernel"
+OTHER_CALLS = (
+    "Calls of 32-bit programs and of x32 have numbers of their own, and are not in the table above. Writable are mounts"
+    " that are not read-only, of filesystems that the host has mounted too, or that set up the kernel; permissions are"
+    " not looked at: see the user."
+)
 #: What the table of surfaces shows.
 TABLE = (
     "conditional: as its arguments are. caps: effective capabilities; * in a user namespace of its own. "
@@ -109,6 +132,28 @@ def doubts(surfaces: Iterable[SurfaceReport]) -> Iterator[str]:
     for surface in surfaces:
         for reason in surface.unread:
             yield f"? {surface.platform}: filters of the {reason}"
+
+
+def columns(shown: Iterable[Call]) -> Markup:
+    """What the columns of the page's table are."""
+    meanings = Markup(" ").join(Markup("<b>{}</b>: {};").format(kind, MEANINGS[kind]) for kind in shown)
+    return Markup(
+        "A platform's line has what the most permissive of its processes on the tenant's side gets; where these differ,"
+        " each kind is below. {} <b>capabilities</b> are the effective ones, with * in a user namespace of the"
+        " sandbox's own; <b>user</b> as the host knows it."
+    ).format(meanings)
+
+
+def doubts_note(surfaces: Iterable[SurfaceReport]) -> str:
+    """All reasons why counts may be too low, and what that means; "" where there is none."""
+    reasons = "".join(f"{reason}. " for reason in doubts(surfaces))
+    return f"{reasons}The numbers with a question mark may be too low." if reasons else ""
+
+
+def region_title(region: CallRegionReport, report: SurfacesReport) -> str:
+    """Which platforms let the calls of a region through, and how many they are."""
+    who = through(region, report) if region in differing(report) else "all" if region.platforms else "none"
+    return f"Let through by {who}: {len(region.calls)}"
 
 
 def differing(report: SurfacesReport) -> list[CallRegionReport]:

@@ -44,7 +44,7 @@ def tables(report: Report) -> Iterator[tuple[str, str, str]]:
     columns = {f"{platform}": [calls.get(name) for name in names] for platform, calls in calls_by_platform.items()}
     whole = pl.DataFrame({"call": names, **columns}, schema=dict.fromkeys(["call", *columns], pl.String))
     stem = Path(report.file).stem
-    yield f"{stem}-surfaces.csv.gz", "system calls: what becomes of each, by platform", whole.write_csv()
+    yield f"{stem}-surfaces.csv.gz", words.CALLS_TABLE, whole.write_csv()
 
 
 def _overlap(report: SurfacesReport) -> Overlap | None:

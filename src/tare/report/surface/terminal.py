@@ -53,7 +53,7 @@ def differing(report: SurfacesReport) -> Iterator[RenderableType]:
     regions = words.differing(report)
     if regions:
         yield Text()
-        yield Text("Let through by some and not by others", style="bold")
+        yield Text(words.SOME_LET_THROUGH, style="bold")
     for region in regions:
         names = words.marked(region, report)
         more = f" and {len(names) - _CALLS} more" if len(names) > _CALLS else ""
@@ -103,7 +103,7 @@ def _legend(surfaces: Sequence[SurfaceReport]) -> Iterator[Text]:
 
 def _reach(surfaces: Sequence[SurfaceReport]) -> Table:
     table = _table("platform")
-    for name in ("other ways into the kernel", "writable places of the host's", "open devices"):
+    for name in (words.OTHER_WAYS, "writable places of the host's", "open devices"):
         table.add_column(name, overflow="fold")
     for surface in surfaces:
         abis = [words.abi(name, abi) for name, abi in surface.abis.items()]

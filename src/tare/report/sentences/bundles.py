@@ -1,0 +1,66 @@
+"""What is wrong with a bundle."""
+
+from __future__ import annotations
+
+#: The report in it is another's.
+OTHER_CAMPAIGN = "the report is of another campaign than the one in the bundle"
+
+
+def unlisted(member: str) -> str:
+    """A member that the manifest does not have."""
+    return f"{member} is not in the manifest"
+
+
+def missing(member: str) -> str:
+    """A member of the manifest that is not there."""
+    return f"{member} is missing"
+
+
+def changed(member: str) -> str:
+    """A member with other bytes than the manifest says."""
+    return f"{member} was changed: its SHA-256 is another than the manifest's"
+
+
+def not_computed(error: Exception) -> str:
+    """That the campaign in it cannot be analysed."""
+    return f"its figures cannot be computed again: {error}"
+
+
+def no_report(member: str, error: Exception) -> str:
+    """That the report in it cannot be read."""
+    return f"{member} is no report of tare's: {type(error).__name__}: {error}"
+
+
+def no_crate(member: str) -> str:
+    """That the crate's description cannot be read."""
+    return f"{member} is no RO-Crate"
+
+
+def other_profile(member: str) -> str:
+    """That the crate is of another version."""
+    return f"{member} is not of RO-Crate 1.1"
+
+
+def undescribed(crate: str, member: str) -> str:
+    """A member that the crate does not describe."""
+    return f"{member} is not described by {crate}"
+
+
+def not_there(crate: str, member: str) -> str:
+    """A member that the crate describes and that is not there."""
+    return f"{crate} describes {member}, which is missing"
+
+
+def other_digest(crate: str, member: str) -> str:
+    """A member that the crate and the manifest disagree on."""
+    return f"{crate} has another SHA-256 of {member} than the manifest"
+
+
+def differs(figure: str, written: float | None, again: float | None) -> str:
+    """A figure that is not as the report has it."""
+    return f"{figure} is {written} in the report, and {again} computed again"
+
+
+def more_differ(number: int) -> str:
+    """How many more figures differ."""
+    return f"and {number} more figures"

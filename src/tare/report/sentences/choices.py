@@ -1,0 +1,56 @@
+"""What platforms can be chosen by, and its words: why one was not chosen, and the questions that the page answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from tare.report.sentences.numbers import quantity
+
+
+class Amount(StrEnum):
+    """What may be limited."""
+
+    CPU = "cpu"  # CPU cost in per cent
+    START = "start"  # ms
+    CALLS = "calls"  # system calls of the host's kernel
+
+
+class Trait(StrEnum):
+    """What may be ruled out."""
+
+    DAEMON = "daemon"
+    ROOT = "root"
+
+
+_AMOUNTS: Mapping[Amount, str] = {Amount.CPU: "CPU cost", Amount.START: "start", Amount.CALLS: "system calls"}
+_HAS: Mapping[Trait, str] = {Trait.DAEMON: "shares a daemon", Trait.ROOT: "needs root"}
+
+#: The questions that the page has the best platform for.
+LEAST_COST = "least CPU cost"
+WITHOUT_DAEMON = "... without a shared daemon"
+WITHOUT_ROOT = "... without root"
+QUICKEST = "quickest start"
+LEAST_EXPOSED = "least of the host's kernel"
+
+
+def amount_text(of: Amount, value: float | None) -> str:
+    """An amount that is too much, or that is not known."""
+    return f"{_AMOUNTS[of]} {'not known' if value is None else figure(of, value)}"
+
+
+def trait_text(trait: Trait, *, known: bool) -> str:
+    """What a platform has and may not have; or that it is not known whether it has."""
+    return _HAS[trait] if known else f"not known whether it {_HAS[trait]}"
+
+
+def figure(of: Amount, value: float) -> str:
+    """An amount as a figure."""
+    if of is Amount.CPU:
+        return f"{value:+.1f} %".replace("-", "\N{MINUS SIGN}")
+    return quantity(value, "ms") if of is Amount.START else f"{value:.0f}"
+
+
+def pick_figure(of: Amount, value: float) -> str:
+    """The figure of the best platform, which stands alone."""
+    return f"{figure(of, value)}{' system calls' if of is Amount.CALLS else ''}"
