@@ -23,7 +23,6 @@ from tare.analysis.refusals import NoAnswer
 from tare.analysis.studies import profile as profiles
 from tare.analysis.studies.sheet import score
 from tare.analysis.trust.contamination import other_threads, windows
-from tare.footprint.model import SAMPLES_A_SECOND
 from tare.model import Mode
 from tare.report.campaign import bands, cells, course, crowd, curves, drawings, figures
 from tare.report.campaign.build import report_on
@@ -39,14 +38,13 @@ from tare.report.footprint.build import Asked, Exposures, of_store
 from tare.report.footprint.page import FootprintView, footprint_view, tables
 from tare.report.model import Report, ResultReport, to_json
 from tare.report.parts.svg import Drawing
+from tare.report.sentences import captions, dimensions, page, page_method, published, scores, signs, words
 from tare.report.sentences import curves as curve_words
-from tare.report.sentences import dimensions, signs, words
+from tare.report.sentences import footprint_page as footprint_page_words
 from tare.report.sentences import footprints as footprint_words
 from tare.report.sentences import surfaces as surface_words
-from tare.report.sentences.captions import samples_note
-from tare.report.sentences.host import cpus_note, cpus_text, daemons_note, rights_note
-from tare.report.sentences.numbers import EMPTY, day, percent, quantity, size, span, when
-from tare.report.sentences.published import legend
+from tare.report.sentences.host import rights_note
+from tare.report.sentences.numbers import EMPTY, day, number_of, percent, quantity, size, some, span, when
 from tare.report.study import beside
 from tare.report.surface import page as surface_page
 from tare.report.surface.page import SurfaceView, surface_view
@@ -181,16 +179,18 @@ def environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     templates.filters |= {"percent": _percent, "number": _number, "when": when, "day": day, "size": size, "span": span}
+    templates.filters |= {"some": some, "number_of": number_of}
     templates.globals |= {
+        "captions": captions,
+        "footprint_page": footprint_page_words,
+        "method": page_method,
         "meanings_of_words": words.meanings,
+        "page": page,
         "rights_note": rights_note,
-        "cpus_note": cpus_note,
-        "daemons_note": daemons_note,
-        "cpus_text": cpus_text,
         "cell": cells.cell,
         "baseline_cell": cells.baseline_cell,
-        "noise": signs.noise,
         "marks": signs.MARKS,
+        "scores": scores,
         "sign_of": signs.sign_of,
         "added": signs.added,
         "meanings": signs.MEANINGS,
@@ -212,8 +212,8 @@ def environment() -> jinja2.Environment:
         "directory_rows": footprint_page.rows,
         "alone": footprint_page.alone,
         "sources_given": footprint_page.sources_given,
-        "beside_legend": legend,
-        "samples_a_second": SAMPLES_A_SECOND,
+        "beside_legend": published.legend,
+        "nothing_measured": published.NOTHING_MEASURED,
     }
     return templates
 
@@ -266,7 +266,7 @@ def _workload(report: Report, results: list[ResultReport], frames: Mapping[str, 
     for result in results:
         figure = figures.metric_figure(report, result, frames[result.metric])
         happened = course.course(result, frames[result.metric]) if result.headline else None
-        note = samples_note(figure.shown, figure.total)
+        note = captions.samples_note(figure.shown, figure.total)
         views.append(MetricView(result, report.results.index(result), figure, note, happened))
     first = results[0]
     start = figures.start_figure(results, frames) if first.mode is Mode.START else None
@@ -282,9 +282,9 @@ def _workload(report: Report, results: list[ResultReport], frames: Mapping[str, 
 def _downloads(report: Report, samples: pl.DataFrame, trials: pl.DataFrame) -> list[Download]:
     stem = Path(report.file).stem
     return [
-        _packed(f"{stem}-samples.csv.gz", "every sample of the trials that ended ok", samples.write_csv()),
-        _packed(f"{stem}-trials.csv.gz", "every trial, with what the host saw of it", trials.write_csv()),
-        _packed(f"{stem}-report.json.gz", "this report as data (docs/report-schema.md)", to_json([report])),
+        _packed(f"{stem}-samples.csv.gz", page.DOWNLOADS["samples"], samples.write_csv()),
+        _packed(f"{stem}-trials.csv.gz", page.DOWNLOADS["trials"], trials.write_csv()),
+        _packed(f"{stem}-report.json.gz", page.DOWNLOADS["report"], to_json([report])),
     ]
 
 

@@ -2,5 +2,6 @@
 
 A module by what it speaks of: ``verdicts``, ``signs`` (verdicts in tables), ``notes`` (what stands beside them),
 ``answers`` and ``dimensions`` (of a platform as a whole), ``refusals`` (why data have no answer), ``captions`` (of
-tables and drawings); ``wording`` has the phrases of a metric, ``numbers`` its figures.
+tables and drawings); ``page``, ``page_method``, ``footprint_page`` and ``words`` are the page's alone, and may have its
+markup; ``wording`` has the phrases of a metric, ``numbers`` its figures.
 """

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from markupsafe import Markup
+
 from tare.report.sentences.numbers import quantity
 
 if TYPE_CHECKING:
     from tare.report.model import CurveReport, EstimateReport
+
+#: What the drawings of curves show.
+BANDS = Markup("Bands and lines through signs: 95&nbsp;% over blocks.")
 
 
 def load(shown: EstimateReport) -> str:
