@@ -2,8 +2,6 @@
 
 import os
 import signal
-import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +9,7 @@ import pytest
 from host.machines import write_process
 from tare.contract import suite
 from tare.errors import PlatformError, UsageError
-from tare.host import cgroup, processes, state
+from tare.host import processes, state
 from tare.host.facts import process_table
 from tare.host.filesystems import mounts
 from tare.host.resources import removers
@@ -167,24 +165,21 @@ def test_of_a_machines_log_what_follows_its_command_line_is_told_once_it_has_end
 
 @pytest.mark.host
 @pytest.mark.own_host
-def test_a_machine_that_ends_before_its_agent_speaks_is_told_with_what_libvirt_logged():
+def test_a_machine_that_ends_before_its_agent_speaks_is_told_with_what_libvirt_logged(monkeypatch):
     [platform] = registry.choose(["libvirt-qemu-tcg"])
+    launch = platform.launch
+
+    def launch_and_kill(spec, cleanup):
+        instance = launch(spec, cleanup)
+        spec.group.kill()
+        return instance
+
+    monkeypatch.setattr(platform, "launch", launch_and_kill)
     with suite.benches(lambda _: None) as bench_of:
         launcher = bench_of(platform).launcher
         platform.prepare(launcher.image)
-        group = cgroup.Group(launcher.group(0))
-
-        def kill_it_in_its_boot():
-            while not any("-name" in argv and group.holds(pid) for pid, argv in process_table.command_lines().items()):
-                time.sleep(0.05)
-            time.sleep(0.5)
-            group.kill()
-
-        killer = threading.Thread(target=kill_it_in_its_boot)
-        killer.start()
         try:
             with pytest.raises(PlatformError, match=r"shutting down, reason=crashed"):
                 launcher.start(platform, Arm(platform.name), measured=False)
         finally:
-            killer.join()
             platform.close()
