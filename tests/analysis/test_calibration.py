@@ -24,9 +24,11 @@ def _campaign(arms, ratios, *, blocks, rounds=4, noise=0.004, block_noise=0.003,
     of_arms = rng.normal(0, block_noise, (blocks, len(arms), 1)) + rng.normal(0, noise, (blocks, len(arms), rounds))
     values = 1000 * np.exp(common + of_arms + np.log(ratios)[None, :, None])
     at = [axis.ravel() for axis in np.indices(values.shape)]
+    [workload] = record.workloads
     frame = pl.DataFrame(
         {
             "block": at[0],
+            "workload": workload.name,
             "platform": [arms[arm][0] for arm in at[1]],
             "replica": np.array([arms[arm][1] for arm in at[1]], dtype=np.int8),
             "metric": METRIC,
@@ -34,7 +36,6 @@ def _campaign(arms, ratios, *, blocks, rounds=4, noise=0.004, block_noise=0.003,
             "value": values.ravel(),
         }
     )
-    [workload] = record.workloads
     only = workload.model_copy(update={"metrics": workload.metrics[:1]})
     return record.model_copy(update={"workloads": [only]}), frame
 
@@ -77,6 +78,18 @@ def test_the_same_blocks_make_longer_comparisons_where_there_are_enough():
     assert trusted.equivalent.of == 12  # of 400 blocks, 100 each, three at once
     assert trusted.half_width < 0.005
     assert trusted.equivalent.count == 12
+
+
+def test_intervals_are_as_wide_as_the_stated_steps_make_them():
+    record, samples = _same(12)
+    [workload] = record.workloads
+    stepped = workload.model_copy(
+        update={"metrics": [workload.metrics[0].model_copy(update={"resolution": 50.0})]}  # of some 1000
+    )
+    [exact] = trust(record, samples, block_s=9.0, blocks_each=10)
+    [coarse] = trust(record.model_copy(update={"workloads": [stepped]}), samples, block_s=9.0, blocks_each=10)
+    assert exact.half_width < 0.01
+    assert coarse.half_width > 0.04  # half a step of either side
 
 
 def test_an_arm_that_is_slower_is_seen_in_bias_coverage_and_alarms():

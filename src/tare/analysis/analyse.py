@@ -29,6 +29,7 @@ from tare.analysis.comparisons.verdicts import (
 )
 from tare.analysis.counts import CountsByArm, count_trials, trials_of
 from tare.analysis.evidence import Evidence, evidence
+from tare.analysis.grids import grid_of, metric_parts
 from tare.analysis.refusals import NoAnswer
 from tare.analysis.results import Counts, Description, FloorReason, Lone, MetricResult, NoiseFloor, PlatformResult
 from tare.analysis.trust import contamination
@@ -40,7 +41,7 @@ from tare.analysis.trust.findings import Finding, FindingKind
 from tare.analysis.trust.spread import sd_ratio_bonett, variability
 from tare.analysis.trust.tails import tails
 from tare.analysis.trust.unmarked import beside
-from tare.estimates.grid import Grid, harmonic, reference, weighted
+from tare.estimates.grid import Grid, reference, weighted
 from tare.estimates.intervals import Interval, smallest_effect, standard_error
 from tare.estimates.overhead import overhead, ratio, variability_overhead
 from tare.estimates.widths import blocks_needed
@@ -85,7 +86,7 @@ def analyse(
         marked = contamination.marks(trials, None, record.resources.cpus)
     counts = count_trials(trials, marked)
     blocks = dict(trials.group_by("workload").agg(pl.col("block").n_unique()).iter_rows())
-    parts, clean = (_by_metric(frame) for frame in (samples, contamination.without(samples, marked)))
+    parts, clean = (metric_parts(frame) for frame in (samples, contamination.without(samples, marked)))
     nothing = samples.clear()
     results = []
     seconds = workload_seconds(trials)
@@ -103,11 +104,6 @@ def analyse(
     return results
 
 
-def _by_metric(samples: pl.DataFrame) -> dict[tuple[str, str], pl.DataFrame]:
-    parts = samples.partition_by("workload", "metric", as_dict=True, include_key=False)
-    return {(str(workload), str(metric)): part for (workload, metric), part in parts.items()}
-
-
 def _metric(
     record: CampaignRecord,
     workload: WorkloadRecord,
@@ -117,12 +113,7 @@ def _metric(
     n_blocks: int,
     block_s: float | None,
 ) -> MetricResult:
-    grid = Grid.of(
-        samples,
-        record.all_arms(),
-        harmonic=harmonic(metric.direction, workload.mode),
-        resolution=metric.resolution,
-    )
+    grid = grid_of(record, workload, metric, samples)
     question = Question(metric.name, metric.direction, workload.margin)
     baseline = tuple(grid.of_platform(record.baseline))
     floor, closed = _noise_floor(grid, question, baseline, record.design)

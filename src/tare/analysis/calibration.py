@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from tare import lazily
 from tare.analysis.comparisons.verdicts import EQUAL, Kind, LogIntervals, Question, aa_gate, decide
 from tare.analysis.evidence import evidence
+from tare.analysis.grids import grid_of, metric_parts
 from tare.analysis.refusals import NoAnswer, RefusalKind
 from tare.analysis.trust.dependence import Dependence, dependence
-from tare.estimates.grid import BlockRatios, Grid, block_ratios, harmonic
+from tare.estimates.grid import BlockRatios, Grid, block_ratios
 from tare.estimates.intervals import Interval, smallest_effect, t_interval
 from tare.estimates.overhead import overhead
 from tare.model import Arm, Design
@@ -123,10 +124,9 @@ def trust(record: CampaignRecord, samples: pl.DataFrame, block_s: float, blocks_
     where no comparison has all its samples.
     """
     [workload] = record.workloads
-    by_metric = []
+    parts, by_metric = metric_parts(samples), []
     for metric in workload.metrics:
-        part = samples.filter(pl.col("metric").cast(pl.String) == metric.name)
-        grid = Grid.of(part, record.all_arms(), harmonic=harmonic(metric.direction, workload.mode))
+        grid = grid_of(record, workload, metric, parts.get((workload.name, metric.name), samples.clear()))
         by_metric.append(_trust(grid, workload, metric, block_s * TRIPLE / len(grid.arms), blocks_each))
     return by_metric
 
@@ -217,10 +217,9 @@ def injected(record: CampaignRecord, samples: pl.DataFrame, added: Sequence[tupl
     costs, which is 1 / exp(r) - 1 in a rate. Copies with fewer than two blocks are left out.
     """
     [workload] = record.workloads
-    measured = []
+    parts, measured = metric_parts(samples), []
     for metric in workload.metrics:
-        part = samples.filter(pl.col("metric").cast(pl.String) == metric.name)
-        grid = Grid.of(part, record.all_arms())
+        grid = grid_of(record, workload, metric, parts.get((workload.name, metric.name), samples.clear()))
         for platform, copy, share in added:
             arm, base = grid.arms.index(Arm(copy)), grid.of_platform(platform)
             if grid.unfit[[arm, *base]].any():

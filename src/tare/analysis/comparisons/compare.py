@@ -21,8 +21,9 @@ from tare.analysis.comparisons.unpaired import (
     tukey,
     welch,
 )
+from tare.analysis.grids import grid_of, metric_parts
 from tare.analysis.refusals import NoAnswer, Refusal, RefusalKind
-from tare.estimates.grid import Grid, block_ratios, harmonic
+from tare.estimates.grid import Grid, block_ratios
 from tare.model import CPU_COST, Design, Direction
 from tare.store import CampaignRecord, MetricRecord, WorkloadRecord
 
@@ -77,7 +78,7 @@ def compare(record: CampaignRecord, samples: pl.DataFrame, platforms: Sequence[s
         for platform in record.platforms
         if not platforms or platform.name in {*platforms, record.baseline}
     ]
-    parts = samples.partition_by("workload", "metric", as_dict=True, include_key=False)
+    parts = metric_parts(samples)
     comparisons = []
     for workload in record.workloads:
         for number, metric in enumerate(workload.metrics):
@@ -90,7 +91,7 @@ def compare(record: CampaignRecord, samples: pl.DataFrame, platforms: Sequence[s
 def _compare(
     record: CampaignRecord, workload: WorkloadRecord, metric: MetricRecord, part: pl.DataFrame, chosen: Sequence[str]
 ) -> Compared:
-    grid = Grid.of(part, record.all_arms(), harmonic=harmonic(metric.direction, workload.mode))
+    grid = grid_of(record, workload, metric, part)
     present = [name for name in chosen if grid.counts[grid.of_platform(name)].any()]
     unfit = [name for name in present if grid.unfit[grid.of_platform(name)].any()]
     empty = Compared(workload.name, metric.name, metric.direction, left_out=tuple(unfit))

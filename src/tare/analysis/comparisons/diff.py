@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from tare import lazily
 from tare.analysis.comparisons.many import holm
-from tare.analysis.comparisons.sides import Side, Way, aligned, grid_of, parts_of, side_of, sides_of
+from tare.analysis.comparisons.sides import Side, Way, aligned, side_of, sides_of
 from tare.analysis.comparisons.thresholds import Thresholds
+from tare.analysis.grids import grid_of, metric_parts
 from tare.analysis.hidden import BLOCKS_WITHOUT_SPREAD
 from tare.analysis.refusals import NoAnswer, RefusalKind
 from tare.estimates.intervals import MIN_BLOCKS, Interval
@@ -178,7 +179,7 @@ def diff(old: Store, new: Store, thresholds: Thresholds, *, absolute: bool = Fal
         raise NoAnswer(RefusalKind.OTHER_BASELINES, old.name, was.baseline, new.name, now.baseline)
     if not absolute and Design.SEQUENTIAL in {was.design, now.design}:
         raise NoAnswer(RefusalKind.NO_BASELINE_BESIDE)
-    old_parts, new_parts = parts_of(old), parts_of(new)
+    old_parts, new_parts = metric_parts(old.samples()), metric_parts(new.samples())
     seconds = workload_seconds(new.trials())
     drafts: list[tuple[Change, _Estimate | None]] = []
     absent: list[Absent] = []
@@ -213,7 +214,7 @@ def diff_platforms(store: Store, first: str, second: str, thresholds: Thresholds
     for name in (first, second):
         if name not in names:
             raise NoAnswer(RefusalKind.NO_SUCH_PLATFORM, name, store.name, ", ".join(names))
-    parts, seconds = parts_of(store), workload_seconds(store.trials())
+    parts, seconds = metric_parts(store.samples()), workload_seconds(store.trials())
     way = Way.ABSOLUTE if record.design is Design.SEQUENTIAL else Way.PLATFORMS
     drafts: list[tuple[Change, _Estimate | None]] = []
     absent: list[Absent] = []

@@ -10,8 +10,9 @@ from enum import StrEnum
 import numpy as np
 
 from tare.analysis.comparisons.diff import LEVEL, Fact, Outcome, differing, overall, same_host, same_work
-from tare.analysis.comparisons.sides import Side, Way, parts_of, sides_of
+from tare.analysis.comparisons.sides import Side, Way, sides_of
 from tare.analysis.comparisons.thresholds import Thresholds
+from tare.analysis.grids import metric_parts
 from tare.analysis.refusals import NoAnswer, RefusalKind
 from tare.analysis.trust.change_points import LONGEST, SHORTEST, change_points
 from tare.estimates.overhead import overhead_of
@@ -127,7 +128,7 @@ class Summary:
 
 def summary(store: Store, thresholds: Thresholds, *, absolute: bool) -> Summary:
     """Read a campaign: headlines, CPU cost, and what thresholds name. Raises `StoreError`."""
-    record, parts = store.record, parts_of(store)
+    record, parts = store.record, metric_parts(store.samples())
     way = Way.ABSOLUTE if absolute else Way.RELATIVE
     sides = {}
     for workload, metric in _wanted(record, thresholds):

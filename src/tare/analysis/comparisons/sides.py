@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -11,8 +11,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tare.analysis.comparisons.compare import log_ratios
-from tare.estimates.grid import Grid, harmonic
-from tare.store import CampaignRecord, MetricRecord, Store, WorkloadRecord
+from tare.analysis.grids import grid_of
+from tare.estimates.grid import Grid
+from tare.store import CampaignRecord, MetricRecord, WorkloadRecord
 
 Floats = NDArray[np.float64]
 
@@ -35,17 +36,6 @@ class Side:
     logs: Floats
     mean: float | None
     unfit: bool
-
-
-def parts_of(store: Store) -> Mapping[tuple[str, str], pl.DataFrame]:
-    """The samples of a campaign by workload and metric."""
-    parts = store.samples().partition_by("workload", "metric", as_dict=True, include_key=False)
-    return {(str(workload), str(metric)): part for (workload, metric), part in parts.items()}
-
-
-def grid_of(record: CampaignRecord, workload: WorkloadRecord, metric: MetricRecord, part: pl.DataFrame) -> Grid:
-    """A metric of all platforms, by block and round."""
-    return Grid.of(part, record.all_arms(), harmonic=harmonic(metric.direction, workload.mode))
 
 
 def sides_of(

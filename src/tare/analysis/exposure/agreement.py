@@ -11,7 +11,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tare.analysis.comparisons.instructions import UNIT, figures
-from tare.analysis.comparisons.sides import Way, parts_of, sides_of
+from tare.analysis.comparisons.sides import Way, sides_of
+from tare.analysis.grids import metric_parts
 from tare.footprint.model import Footprint
 from tare.model import CPU_COST
 from tare.store import Store
@@ -52,7 +53,7 @@ class Agreement:
 
 def costs(store: Store) -> dict[tuple[str, str], float]:
     """The mean measured CPU cost of each platform and workload that has one, over blocks."""
-    parts = parts_of(store)
+    parts = metric_parts(store.samples())
     mean_costs = {}
     for workload in store.record.workloads:
         for metric in workload.metrics:

@@ -9,10 +9,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tare.analysis.grids import grid_of, metric_parts
 from tare.analysis.refusals import NoAnswer
 from tare.analysis.studies.profile import Profile, ScoreSheet, evaluate
 from tare.analysis.studies.scores import PercentOfBaseline, percent_of_baseline, row_scores, standardised
-from tare.estimates.grid import Grid, harmonic
+from tare.estimates.grid import Grid
 from tare.model import Direction
 from tare.store import CampaignRecord
 
@@ -31,14 +32,12 @@ class Sheet:
 
 def score(record: CampaignRecord, samples: pl.DataFrame, profile: Profile) -> Sheet:
     """Score a campaign. A platform without a positive figure has no score, and no substitute."""
-    parts = samples.partition_by("workload", "metric", as_dict=True, include_key=False)
-    kinds = {
-        (workload.name, metric.name): harmonic(metric.direction, workload.mode)
+    parts = metric_parts(samples)
+    values = {
+        (workload.name, metric.name): _by_platform(grid_of(record, workload, metric, part))
         for workload in record.workloads
         for metric in workload.metrics
-    }
-    values: dict[tuple[object, ...], dict[str, Floats]] = {
-        key: _by_platform(record, parts[key], harmonic=kind) for key, kind in kinds.items() if key in parts
+        if (part := parts.get((workload.name, metric.name))) is not None
     }
     percents: dict[str, dict[str, PercentOfBaseline]] = {}
     standards: dict[str, dict[str, float]] = {}
@@ -56,9 +55,8 @@ def score(record: CampaignRecord, samples: pl.DataFrame, profile: Profile) -> Sh
     return Sheet(_points(record, values, profile), percents, standards, _rows(record, standards))
 
 
-def _by_platform(record: CampaignRecord, part: pl.DataFrame, *, harmonic: bool) -> dict[str, Floats]:
+def _by_platform(grid: Grid) -> dict[str, Floats]:
     """Block values of each platform, the baseline's arms together; platforms with none or unfit samples lack."""
-    grid = Grid.of(part, record.all_arms(), harmonic=harmonic)
     by_platform = {}
     for name in dict.fromkeys(arm.platform for arm in grid.arms):
         arms = grid.of_platform(name)
@@ -69,7 +67,7 @@ def _by_platform(record: CampaignRecord, part: pl.DataFrame, *, harmonic: bool) 
 
 
 def _points(
-    record: CampaignRecord, values: Mapping[tuple[object, ...], Mapping[str, Floats]], profile: Profile
+    record: CampaignRecord, values: Mapping[tuple[str, str], Mapping[str, Floats]], profile: Profile
 ) -> list[ScoreSheet]:
     figures: dict[str, dict[str, float]] = {platform.name: {} for platform in record.platforms}
     for feature in profile.feature:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
+from tare.analysis.grids import grid_of, metric_parts
 from tare.analysis.refusals import NoAnswer, Refusal, RefusalKind
 from tare.analysis.trust.change_points import LONGEST, SHORTEST, ChangePoint, change_points
 from tare.analysis.trust.components import Components, best_rounds, components, standard_error
@@ -54,14 +55,14 @@ def steadiness(
     record: CampaignRecord, samples: pl.DataFrame, slices: pl.DataFrame, trials: pl.DataFrame
 ) -> list[Steadiness]:
     """Headline and CPU cost of each workload, the baseline first. Frames are those of `tare.store.Store`."""
-    parts = samples.partition_by("workload", "metric", as_dict=True, include_key=False)
+    parts = metric_parts(samples)
     seconds, per_round = workload_seconds(trials), _round_seconds(slices)
     results = []
     for workload in record.workloads:
         for metric in workload.metrics:
             part = parts.get((workload.name, metric.name))
             if part is not None and (metric is workload.metrics[0] or metric.name == CPU_COST):
-                grid = Grid.of(part, record.all_arms())
+                grid = grid_of(record, workload, metric, part)
                 costs = _costs(grid, seconds.get(workload.name), per_round.get(workload.name))
                 empty = Steadiness(workload.name, metric.name, "", 0)
                 results += [
@@ -73,7 +74,7 @@ def steadiness(
 
 def trajectories(record: CampaignRecord, samples: pl.DataFrame) -> list[Trajectory]:
     """Every metric that a trial has many of in a row, by platform, and where it changes on the way."""
-    parts = samples.partition_by("workload", "metric", as_dict=True, include_key=False)
+    parts = metric_parts(samples)
     results: list[Trajectory] = []
     for workload in record.workloads:
         if workload.mode is Mode.SLICES:  # its rounds lie between those of others, and are paired with them
@@ -81,7 +82,7 @@ def trajectories(record: CampaignRecord, samples: pl.DataFrame) -> list[Trajecto
         for metric in workload.metrics:
             part = parts.get((workload.name, metric.name))
             if part is not None:
-                grid = Grid.of(part, record.all_arms())
+                grid = grid_of(record, workload, metric, part)
                 results += _trajectories(workload, metric.name, metric.unit, grid)
     return results
 

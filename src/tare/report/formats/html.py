@@ -19,6 +19,7 @@ from markupsafe import Markup
 
 from tare import outputs
 from tare.analysis import CPU_COST
+from tare.analysis.grids import metric_parts
 from tare.analysis.refusals import NoAnswer
 from tare.analysis.studies import profile as profiles
 from tare.analysis.studies.sheet import score
@@ -241,7 +242,7 @@ def _score(record: CampaignRecord, samples: pl.DataFrame) -> ScoreView | None:
 
 def _view(of: Material) -> CampaignView:
     report, samples, exposures = of.report, of.samples, of.exposures
-    parts = samples.partition_by("workload", "metric", as_dict=True)
+    parts = metric_parts(samples)
     empty = samples.clear()
     workloads = []
     for name in dict.fromkeys(result.workload for result in report.results):
