@@ -82,6 +82,16 @@ class Status(StrEnum):
     UNSUPPORTED = "unsupported"  # the platform cannot do this; the reason is recorded
 
 
+class CampaignStatus(StrEnum):
+    """How a campaign stands, as its runner left it."""
+
+    PLANNED = "planned"  # no run of it has begun
+    RUNNING = "running"  # also where the run was killed
+    COMPLETE = "complete"
+    INTERRUPTED = "interrupted"
+    UNKNOWN = "unknown"  # its file does not say, or says what this tare does not know
+
+
 #: What became of a setting of the host's that a campaign wanted.
 SettingOutcome = Literal["changed", "as wanted", "not changed"]
 

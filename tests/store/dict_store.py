@@ -17,7 +17,7 @@ import polars as pl
 
 from tare.errors import StoreError
 from tare.footprint.model import Footprint, Surface
-from tare.model import CpuTick, InstanceTick, Status, Tick, Trial, TrialKey
+from tare.model import CampaignStatus, CpuTick, InstanceTick, Status, Tick, Trial, TrialKey
 from tare.store import OUTPUT_CAP, RESUMED, CampaignRecord, Event, Output, Segment, Store, Telemetry
 from tare.store.durations import with_turns
 from tare.store.rows import COLUMNS
@@ -28,7 +28,7 @@ from tare.store.segments import estimated
 class _Kept:
     record: CampaignRecord
     mark: str | None
-    status: str = "planned"
+    status: CampaignStatus = CampaignStatus.PLANNED
     schedule: list[TrialKey] = field(default_factory=list)
     trials: list[Trial] = field(default_factory=list)
     ticks: list[Tick] = field(default_factory=list)
@@ -111,7 +111,7 @@ class DictStore:
             self._to_write()
             self._working = False
 
-    def set_status(self, status: str) -> None:
+    def set_status(self, status: CampaignStatus) -> None:
         self._to_write().status = status
 
     def add_event(self, level: str, text: str) -> None:
@@ -178,7 +178,7 @@ class DictStore:
             self._kept = live
 
     @property
-    def status(self) -> str:
+    def status(self) -> CampaignStatus:
         return self._kept.status
 
     def segments(self) -> list[Segment]:

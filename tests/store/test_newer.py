@@ -8,6 +8,7 @@ import pytest
 import fake_campaign
 from tare import __version__
 from tare.errors import StoreError
+from tare.model import CampaignStatus
 from tare.report.campaign.build import build
 from tare.report.campaign.terminal import render
 from tare.report.formats.export import Format, Table, export
@@ -74,6 +75,13 @@ def test_they_stay_in_the_file_when_it_is_written_to(path):
     assert raw_record(path) == before
     with read_store(path) as store:
         assert (store.unknown_fields, store.status) == (UNKNOWN, "interrupted")
+
+
+def test_a_status_that_this_tare_does_not_know_is_unknown(path):
+    with open_store(path) as store:
+        store.set_status("paused")
+    with read_store(path) as store:
+        assert store.status is CampaignStatus.UNKNOWN
 
 
 @pytest.mark.parametrize(("field", "value"), [("design", "spiral"), ("tuning", [{"outcome": "painted"}])])

@@ -12,7 +12,7 @@ from tare.campaign.execution.slowed import slowed_name
 from tare.campaign.plan.plan import BASELINE_REPLICAS
 from tare.campaign.plan.request import CampaignRequest
 from tare.campaign.plan.stopping import LOOK_FROM
-from tare.model import Progress
+from tare.model import CampaignStatus, Progress
 from tare.store import CampaignRecord, read_store
 
 WORKLOAD = "primes"
@@ -49,7 +49,7 @@ def same_with_same(file: Path, comparisons: int, watcher: Watcher) -> None:
 def is_whole(file: Path) -> bool:
     """Whether a campaign was run to its last block. Raises `StoreError`."""
     with read_store(file) as store:
-        return store.status == "complete"
+        return store.status is CampaignStatus.COMPLETE
 
 
 def go_on(file: Path, watcher: Watcher, warn: Progress | None = None, agreed: str = "") -> None:

@@ -17,7 +17,7 @@ from tare.analysis.estimates import headlines
 from tare.analysis.trust.noise import noise
 from tare.campaign.plan.interim import Interim
 from tare.errors import Failed, UsageError, attempt
-from tare.model import Status, Tick, Trial, TrialKey
+from tare.model import CampaignStatus, Status, Tick, Trial, TrialKey
 from tare.report.campaign.build import results_of
 from tare.report.formats.metrics import Point, families_of, points_of_results
 from tare.report.model import host_title
@@ -104,10 +104,9 @@ class Metrics(Collector):
             if record is None:
                 return []
             host = host_title(record.host)
+            facts = record.profile, record.baseline, host, record.tare_version, CampaignStatus.RUNNING
             points = [
-                Point(
-                    "tare_campaign_info", (record.profile, record.baseline, host, record.tare_version, "running"), 1.0
-                ),
+                Point("tare_campaign_info", facts, 1.0),
                 Point("tare_blocks", (), float(self._blocks)),
                 Point("tare_active_seconds", (), self._spent_s),
                 *(Point("tare_trials", (status.value,), float(self._trials[status])) for status in Status),

@@ -19,6 +19,7 @@ from tare.cli.watchers import JsonLines, Stopping, Telling, Together
 from tare.errors import HostError, StoreError
 from tare.host import own_namespaces, state
 from tare.host.facts import machine
+from tare.model import CampaignStatus
 from tare.outputs import page_of
 from tare.report.campaign import calibration
 
@@ -62,12 +63,12 @@ def _watched(
             by_user = isinstance(end, KeyboardInterrupt)
             if by_user or stopping.has_blocks:  # an error before the first block ends no campaign
                 if watching.shown is Shown.JSON:
-                    lines.ended("interrupted", str(file) if file.exists() else None)
+                    lines.ended(CampaignStatus.INTERRUPTED, str(file) if file.exists() else None)
                 else:
                     watcher.warn(_to_go_on(file) if file.exists() else NOTHING_YET)
             raise
         if watching.shown is Shown.JSON:
-            lines.ended("complete", str(file))
+            lines.ended(CampaignStatus.COMPLETE, str(file))
 
 
 def _to_go_on(file: Path) -> str:

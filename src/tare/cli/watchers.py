@@ -14,7 +14,7 @@ from tare.analysis.trust.noise import Noise, noise
 from tare.campaign.execution.block import Watcher
 from tare.campaign.plan.interim import Interim
 from tare.cli.console import Console
-from tare.model import Tick, Trial, TrialKey
+from tare.model import CampaignStatus, Tick, Trial, TrialKey
 from tare.report.sentences.noise import cause
 
 #: A reading of the telemetry is printed so often, in seconds: more would be noise of its own.
@@ -167,7 +167,7 @@ class JsonLines:
         """A line that concerns the figures."""
         self._print("warning", text=text)
 
-    def ended(self, status: str, file: str | None) -> None:
+    def ended(self, status: CampaignStatus, file: str | None) -> None:
         """The campaign is over. ``file``: None where it was interrupted before there was one."""
         self._print("ended", status=status, file=file)
 

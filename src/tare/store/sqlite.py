@@ -19,7 +19,7 @@ import zstandard
 
 from tare.errors import StoreError
 from tare.footprint.model import Footprint, Surface
-from tare.model import Tick, Trial, TrialKey
+from tare.model import CampaignStatus, Tick, Trial, TrialKey
 from tare.store import attachments, connection, footprints, frames, migrations, segments, surfaces
 from tare.store.durations import with_turns
 from tare.store.limits import ATTACHMENT_CAP, MAX_EVENT_TEXT, MAX_EVENTS, OUTPUT_CAP, Bounded
@@ -100,7 +100,7 @@ class SqliteStore:
             self._set("record", self.record_text)
             if mark is not None:
                 self._set("mark", mark)
-            self._set("status", "planned")
+            self._set("status", CampaignStatus.PLANNED)
             self._db.executemany("INSERT INTO workload VALUES (?, ?)", [(i, n) for n, i in self._workloads.items()])
             self._db.executemany(
                 "INSERT INTO arm VALUES (?, ?, ?)", [(i, a.platform, a.replica) for a, i in self._arms.items()]
@@ -138,10 +138,11 @@ class SqliteStore:
         self._db.execute("INSERT OR REPLACE INTO fact VALUES (?, ?)", (name, value))
 
     @property
-    def status(self) -> str:
-        """How the campaign stands: planned, running, complete, interrupted ..."""
+    def status(self) -> CampaignStatus:
+        """How the campaign stands."""
         with self._translated():
-            return connection.fact(self._db, "status") or "unknown"
+            text = connection.fact(self._db, "status")
+        return next((status for status in CampaignStatus if status == text), CampaignStatus.UNKNOWN)
 
     @property
     def mark(self) -> str | None:
@@ -149,7 +150,7 @@ class SqliteStore:
         with self._translated():
             return connection.fact(self._db, "mark")
 
-    def set_status(self, status: str) -> None:
+    def set_status(self, status: CampaignStatus) -> None:
         """Set the campaign's status; durable on return."""
         with self._writing("the status"):
             self._set("status", status)

@@ -16,7 +16,7 @@ from typing import Protocol, Self
 import polars as pl
 
 from tare.footprint.model import Footprint, Surface
-from tare.model import Tick, Trial, TrialKey
+from tare.model import CampaignStatus, Tick, Trial, TrialKey
 from tare.store.packed import Output
 from tare.store.record import CampaignRecord
 from tare.store.segments import Segment
@@ -96,7 +96,7 @@ class Store(Protocol):
         ``boot``: the kernel's id of this boot.
         """
 
-    def set_status(self, status: str) -> None:
+    def set_status(self, status: CampaignStatus) -> None:
         """Set the campaign's status."""
 
     def add_event(self, level: str, text: str) -> None:
@@ -129,8 +129,8 @@ class Store(Protocol):
         """All that is read inside is of one instant, also while a run is writing."""
 
     @property
-    def status(self) -> str:
-        """How the campaign stands: planned, running, complete, interrupted ..."""
+    def status(self) -> CampaignStatus:
+        """How the campaign stands."""
 
     def segments(self) -> list[Segment]:
         """When the campaign was at work, in order; where it is not recorded, `tare.store.segments.estimated`."""

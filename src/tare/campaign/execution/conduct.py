@@ -33,7 +33,7 @@ from tare.host.resources import unremoved
 from tare.host.tuning.tune import Tuned
 from tare.image import build
 from tare.image.build import Image
-from tare.model import Design, Family, Progress, Resources
+from tare.model import CampaignStatus, Design, Family, Progress, Resources
 from tare.outputs import check_new_campaign
 from tare.platforms import registry as platforms
 from tare.platforms.base import Platform
@@ -230,13 +230,13 @@ def _run(plan: Plan, store: Store, prepared: Prepared, watcher: Watcher) -> None
 @contextlib.contextmanager
 def under_way(store: Store) -> Iterator[None]:
     """The status of a campaign: running as long as the block lasts, then complete, or interrupted where it raises."""
-    store.set_status("running")
+    store.set_status(CampaignStatus.RUNNING)
     try:
         yield
     except BaseException:
-        store.set_status("interrupted")
+        store.set_status(CampaignStatus.INTERRUPTED)
         raise
-    store.set_status("complete")
+    store.set_status(CampaignStatus.COMPLETE)
 
 
 def platforms_for(names: Sequence[str], families: Collection[Family] = ()) -> list[Platform]:

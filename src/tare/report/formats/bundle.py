@@ -20,6 +20,7 @@ from typing import IO, Any
 
 from tare import __version__
 from tare.errors import UsageError
+from tare.model import CampaignStatus
 from tare.report.formats import parquet
 from tare.report.formats.cite import bibtex, paragraph
 from tare.report.formats.columns import COLUMNS
@@ -82,7 +83,7 @@ def write(file: Path, out: IO[bytes]) -> list[Member]:
 def _content(file: Path, store: Store, material: Material, folder: Path) -> Iterator[tuple[str, str]]:
     """Write each file into the folder, and say what it is."""
     report = material.report
-    if store.status == "running":
+    if store.status is CampaignStatus.RUNNING:
         raise UsageError(f"{file} is still being written", fix="bundle it when its run has ended")
     (folder / CAMPAIGN).write_bytes(file.read_bytes())
     yield CAMPAIGN, "the campaign itself: every sample, output and fact (tare report reads it)"

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from tare.model import Design
+from tare.model import CampaignStatus, Design
 from tare.report.model.answers import AnswerReport, DimensionReport, SettlingReport
 from tare.report.model.beside import Agreement, BesideReport, BesideRow
 from tare.report.model.curves import CurveReport, EstimateReport, PlatformCurveReport, PointReport
@@ -95,8 +95,8 @@ class Report(_Frozen):
     """Of the schedule."""
     profile: str
     """`quick`, `full`, `apps-small` or a study."""
-    status: str
-    """As the runner left it: `planned`, `running`, `interrupted`, `complete` ..."""
+    status: CampaignStatus
+    """As the runner left it; `unknown` where the file does not say."""
     baseline: str
     """The platform that the others are compared with."""
     blocks_done: int
