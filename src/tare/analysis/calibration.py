@@ -21,7 +21,7 @@ from tare.analysis.trust.dependence import Dependence, dependence
 from tare.estimates.grid import BlockRatios, Grid, block_ratios
 from tare.estimates.intervals import Interval, smallest_effect, t_interval
 from tare.estimates.overhead import overhead
-from tare.model import Arm, Design
+from tare.model import Arm, Design, Direction
 from tare.store import CampaignRecord, MetricRecord, WorkloadRecord
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ def injected(record: CampaignRecord, samples: pl.DataFrame, added: Sequence[tupl
             contrast = evidence(grid, arm, base, Design.BLOCKS)
             if contrast.logs is None:
                 continue
-            sign = 1.0 if metric.direction == "lower" else -1.0
+            sign = 1.0 if metric.direction is Direction.LOWER else -1.0
             ends = sorted(math.expm1(sign * end) for end in (contrast.logs.wide.low, contrast.logs.wide.high))
             point = math.expm1(sign * contrast.logs.wide.point)
             measured.append(Injected(platform, metric.name, share, Interval(point, *ends), contrast.n_blocks))

@@ -173,11 +173,11 @@ def hits_of(window: Window, group: str, scope: Scope) -> dict[str, int]:
     hits: dict[str, int] = {}
     top = f"/{group.strip('/')}"
 
-    def whose(path: str) -> str:
-        return "instance" if path == top or path.startswith(f"{top}/") else "host"
+    def whose(path: str) -> Scope:
+        return Scope.INSTANCE if path == top or path.startswith(f"{top}/") else Scope.HOST
 
     for command, path, counts in window.shares:
-        if whose(path) == "instance" or scope is Scope.HOST:
+        if scope in {whose(path), Scope.HOST}:
             _add(hits, f"of;{whose(path)};{_plain(command)};", counts)
             if scope is Scope.INSTANCE:
                 _add(hits, "", counts)

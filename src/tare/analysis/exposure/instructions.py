@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tare.footprint.model import GUEST, PARTS, SIDES, UNITS, Footprint
+from tare.footprint.model import GUEST, PARTS, SIDES, UNITS, Footprint, Scope
 
 #: Of code, all that has no name of its own.
 REST = "[other]"
@@ -95,7 +95,7 @@ def shares(footprints: Sequence[Footprint]) -> list[Share]:
     repeats = [by_command(footprint.hits) for footprint in footprints]
     keys = {key for repeat in repeats for key in repeat}
     all_shares = [
-        Share(command, whose == "instance", Amount.of([repeat.get((whose, command), 0) for repeat in repeats]))
+        Share(command, whose == Scope.INSTANCE, Amount.of([repeat.get((whose, command), 0) for repeat in repeats]))
         for whose, command in keys
     ]
     return sorted(all_shares, key=lambda share: (-share.amount.median, share.command, share.instance))

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tare.model import Design, Mode
+from tare.model import Design, Mode, Status
 from tare.store import CampaignRecord, Telemetry
 
 #: The hypervisor below took more of the pinned CPUs' time than this share: twice the margin of CPU workloads. What is
@@ -176,7 +176,7 @@ def marks(
     Columns: block, workload, platform, replica, reason (of `Disturbance`), value (what was above the limit).
     ``shared``: instances may run on the ``siblings`` too.
     """
-    ended = trials.filter(pl.col("status") == "ok")
+    ended = trials.filter(pl.col("status") == Status.OK)
     figures = {"steal": ended["steal"].cast(pl.Float64)}
     if telemetry is not None and not telemetry.host.is_empty():
         tick_windows = windows(telemetry, cpus, siblings, shared=shared)

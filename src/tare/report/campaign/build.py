@@ -19,7 +19,7 @@ from tare.analysis.trust.dependence import dependence
 from tare.analysis.trust.fairness import Difference, differences, unlike_mtus
 from tare.analysis.trust.findings import Finding
 from tare.literature import Scale
-from tare.model import Family, Mode
+from tare.model import Family, Mode, Status
 from tare.report.campaign.answers import answers_of
 from tare.report.campaign.curves import curve_reports
 from tare.report.footprint.build import Asked, Exposures, footprints_report, of_store
@@ -374,7 +374,7 @@ def _blocks_done(store: Store, trials: pl.DataFrame) -> int:
 
 def _failures(trials: pl.DataFrame) -> list[FailureReport]:
     groups = (
-        trials.filter(pl.col("status") != "ok")
+        trials.filter(pl.col("status") != Status.OK)
         .with_columns(pl.col("workload", "platform").cast(pl.String))
         .group_by(
             "workload", "platform", "status", pl.col("reason").str.replace_all(_OF_AN_INSTANCE, "").alias("alike"),

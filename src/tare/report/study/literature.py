@@ -14,10 +14,12 @@ from rich.text import Text
 
 from tare.analysis.studies.published import Checked, Line
 from tare.literature import Figure, Study
+from tare.model import Direction
 from tare.report.sentences.numbers import EMPTY
 from tare.report.sentences.published import COMMANDS, FIGURES, recomputed, statement_text
 
 SCHEMA = "tare.literature/1"
+_ARROWS = {Direction.HIGHER: " ↑", Direction.LOWER: " ↓"}
 _COLUMNS = (
     "study", "metric", "platform", "value", "sd", "rsd_percent", "percent_of_baseline", "n", "unit", "better", "where",
     "words",
@@ -89,7 +91,7 @@ def shown(study: Study) -> Group:
     if study.figure:
         table = _table("metric", *platforms, "n")
         for figure in study.figure:
-            arrow = {"higher": " ↑", "lower": " ↓"}.get(figure.direction.value if figure.direction else "", "")
+            arrow = _ARROWS[figure.direction] if figure.direction else ""
             cells = [_cell(figure, platform) for platform in platforms]
             head = f"{figure.metric}{arrow}\n{figure.unit}, {figure.where}"
             table.add_row(head, *cells, EMPTY if figure.n is None else str(figure.n))
