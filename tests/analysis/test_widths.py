@@ -10,6 +10,7 @@ from scipy import stats
 
 import fake_campaign
 from tare.analysis import analyse
+from tare.analysis.comparisons.verdicts import Reason
 from tare.analysis.estimates import headlines
 from tare.campaign.plan.interim import Interim
 from tare.estimates.intervals import Interval
@@ -87,6 +88,27 @@ def test_headlines_as_they_stand_are_those_of_the_report(campaign):
         assert platform.verdict.kind == full.verdict.kind
         assert platform.counts.ok == full.counts.ok
         assert platform.described.median == full.described.median
+
+
+def test_a_side_is_not_told_below_the_noise_floor_neither_here_nor_in_the_report(campaign):
+    jump = pl.when(pl.col("block") % 2 == 0).then(1.03).otherwise(1 / 1.03)
+    loud = pl.when((pl.col("platform") == "native") & (pl.col("replica") == 1)).then(pl.col("value") * jump)
+    samples = campaign.samples().with_columns(
+        value=loud.when(pl.col("platform") == "docker").then(pl.col("value") * jump.sqrt() * 0.996).otherwise("value")
+    )
+    named = [workload for workload in campaign.record.workloads if workload.name == "prime-slices"]
+    record = campaign.record.model_copy(update={"workloads": named})
+    estimates = RunningEstimates(record.all_arms(), record.baseline, record.design, {("prime-slices", "rate"): False})
+    estimates.read(samples)
+    for block in samples["block"].unique():
+        estimates.close(block)
+    trials = campaign.trials()
+    shown, full = (
+        next(platform.verdict for platform in results[0].platforms if platform.platform == "docker")
+        for results in (headlines(record, estimates, trials), analyse(record, samples, trials))
+    )
+    assert full.reason is Reason.WIDE_FLOOR
+    assert (shown.kind, shown.reason, shown.certain) == (full.kind, full.reason, full.certain)
 
 
 @pytest.mark.parametrize("what", ["nothing", "one block", "zeros", "a late zero"])

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from tare.analysis.amounts import Scale, amount, scale
 from tare.analysis.comparisons.verdicts import (
@@ -280,12 +279,8 @@ def _variability(grid: Grid, arm: int, baseline: Sequence[int]) -> Interval | No
 
 
 def _describe(grid: Grid, arms: Sequence[int]) -> Description:
-    """Mean, SD and median of the block values of these arms together; none where samples are not finite."""
-    values: NDArray[np.float64] = np.concatenate([grid.block_values(arm) for arm in arms] or [np.empty(0)])
-    if not values.size or not np.isfinite(values).all():
-        return Description(int(values.size), None, None, None)
-    deviation = float(values.std(ddof=1)) if values.size > 1 else None
-    return Description(int(values.size), float(values.mean()), deviation, float(np.median(values)))
+    """Of the block values of these arms together."""
+    return Description.of(np.concatenate([grid.block_values(arm) for arm in arms] or [np.empty(0)]))
 
 
 def _blocks_with(grid: Grid, arm: int) -> set[int]:

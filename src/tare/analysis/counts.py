@@ -9,18 +9,17 @@ import polars as pl
 from tare.analysis.hidden import Trials
 from tare.analysis.results import Counts
 from tare.analysis.trust import contamination
+from tare.model import Status
 
 CountsByArm = dict[tuple[str, str], Counts]
 
 
-def count_trials(trials: pl.DataFrame, marked: pl.DataFrame) -> CountsByArm:
-    """Trials by workload and platform."""
+def count_trials(trials: pl.DataFrame, marked: pl.DataFrame | None = None) -> CountsByArm:
+    """Trials by workload and platform. ``marked``: the contaminated ones; None: they are not looked for."""
     rows = trials.group_by("workload", "platform").agg(
-        (pl.col("status") == "ok").sum().alias("ok"),
-        (pl.col("status") == "failed").sum().alias("failed"),
-        (pl.col("status") == "unsupported").sum().alias("unsupported"),
+        (pl.col("status") == status).sum().alias(status) for status in (Status.OK, Status.FAILED, Status.UNSUPPORTED)
     )
-    contaminated = contamination.by_reason(marked)
+    contaminated = {} if marked is None else contamination.by_reason(marked)
     counts: CountsByArm = defaultdict(Counts)
     for workload, platform, ok, failed, unsupported in rows.iter_rows():
         n_marked, reasons = contaminated.get((workload, platform), (0, {}))

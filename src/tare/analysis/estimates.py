@@ -7,10 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from tare.analysis.comparisons.verdicts import (
-    EQUAL,
     Closed,
     Kind,
     LogIntervals,
@@ -20,8 +18,9 @@ from tare.analysis.comparisons.verdicts import (
     aa_gate,
     judge,
     too_few,
+    within_noise,
 )
-from tare.analysis.counts import trials_of
+from tare.analysis.counts import count_trials, trials_of
 from tare.analysis.hidden import Hidden, hidden
 from tare.analysis.results import Counts, Description, MetricResult, NoiseFloor, PlatformResult
 from tare.estimates.intervals import MIN_BLOCKS, t_interval
@@ -32,7 +31,7 @@ from tare.store import CampaignRecord, MetricRecord, WorkloadRecord
 
 def headlines(record: CampaignRecord, estimates: RunningEstimates, trials: pl.DataFrame) -> list[MetricResult]:
     """Each workload's first metric. ``trials``: as of `tare.store.Store.trials`, to count how they ended."""
-    counts, figures = _count(trials), estimates.figures()
+    counts, figures = count_trials(trials), estimates.figures()
     return [
         _result(record, workload, workload.metrics[0], figures[workload.name, workload.metrics[0].name], counts)
         for workload in record.workloads
@@ -59,12 +58,12 @@ def _result(
         count = counts.get((workload.name, name), Counts())
         if name == record.baseline:
             verdict = Verdict(Kind.BASELINE, Reason.BASELINE)
-            platforms.append(PlatformResult(name, values.size, 0, count, _describe(values), verdict=verdict))
+            platforms.append(PlatformResult(name, values.size, 0, count, Description.of(values), verdict=verdict))
         else:
             looks = figures.logs.get(at[0], []), figures.totals.get(at[0], [])
             trials = trials_of(count, counts.get((workload.name, record.baseline), Counts()))
             unseen = hidden(figures.draws.get(at[0], 0), len(looks[0]), trials)
-            platforms.append(_platform(name, question, looks, unseen, _describe(values), count, floor, closed))
+            platforms.append(_platform(name, question, looks, unseen, Description.of(values), count, floor, closed))
     return MetricResult(
         workload.name, metric.name, metric.unit, metric.direction, workload.margin, floor, tuple(platforms)
     )
@@ -88,10 +87,8 @@ def _platform(
     verdict = judge(question, typical, _intervals(totals), unseen)
     if closed is not None:
         verdict = closed.verdict(verdict.seen)
-    elif floor.interval is not None and floor.interval.half_width > question.margin:
-        wide = {"half_width": floor.interval.half_width}
-        if verdict.kind in EQUAL:
-            verdict = replace(verdict, kind=Kind.INCONCLUSIVE, reason=Reason.WIDE_FLOOR, numbers=wide)
+    else:
+        verdict = within_noise(verdict, question.margin, floor.interval)
     over = overhead(typical.wide, question.direction)
     return replace(empty, ratio=ratio(typical.wide), overhead=over, verdict=verdict)
 
@@ -100,17 +97,3 @@ def _intervals(logs: list[float]) -> LogIntervals | None:
     if len(logs) < MIN_BLOCKS:
         return None
     return LogIntervals(*(t_interval(np.array(logs), level) for level in (0.95, 0.90, 0.99)))
-
-
-def _describe(values: NDArray[np.float64]) -> Description:
-    if not values.size or not np.isfinite(values).all():
-        return Description(int(values.size), None, None, None)
-    return Description(int(values.size), float(values.mean()), None, float(np.median(values)))
-
-
-def _count(trials: pl.DataFrame) -> dict[tuple[str, str], Counts]:
-    """Trials by workload and platform."""
-    rows = trials.group_by("workload", "platform").agg(
-        *((pl.col("status") == status).sum().alias(status) for status in ("ok", "failed", "unsupported"))
-    )
-    return {(str(workload), str(platform)): Counts(*numbers) for workload, platform, *numbers in rows.iter_rows()}

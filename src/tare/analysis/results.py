@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+import numpy as np
+
 from tare.analysis.comparisons.verdicts import Kind, Reason, Verdict
 from tare.analysis.trust.findings import Finding
 from tare.estimates.grid import BlockRatios
-from tare.estimates.intervals import Amount, Interval
+from tare.estimates.intervals import Amount, Floats, Interval
 from tare.model import Direction
 
 _NOTHING = Verdict(Kind.NO_DATA, Reason.NO_DATA)
@@ -55,6 +57,14 @@ class Description:
     mean: float | None
     sd: float | None  # None below two values
     median: float | None
+
+    @classmethod
+    def of(cls, values: Floats) -> Description:
+        """No figures where there are no values, or where any of them is not finite."""
+        if not values.size or not np.isfinite(values).all():
+            return cls(int(values.size), None, None, None)
+        deviation = float(values.std(ddof=1)) if values.size > 1 else None
+        return cls(int(values.size), float(values.mean()), deviation, float(np.median(values)))
 
 
 @dataclass(frozen=True, slots=True)
