@@ -271,6 +271,8 @@ NO_SENTENCES = {
     },
     # the terms of the studies' files, against which they are held
     "published.py": {"variability overhead", "trial-count overhead", "sum of scores", "a multiple of {}, less {}"},
+    # values of the report's JSON, and terms of the studies' files
+    "beside.py": {"per cent of the baseline", "variability overhead"},
     # parts of what is raised a line further on
     "profile.py": {
         "rise where higher", "fall where lower", "the shipped profile",

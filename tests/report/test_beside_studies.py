@@ -10,47 +10,33 @@ import pytest
 from rich.console import Console
 
 import fake_campaign
+from tare.analysis import Counts, Description, Interval, MetricResult, PlatformResult
+from tare.analysis.studies.beside import Agreement
 from tare.literature import load
+from tare.model import Direction
 from tare.report.campaign.build import build
 from tare.report.campaign.terminal import render
 from tare.report.formats.html import write_html
-from tare.report.model import BesideRow, PlatformReport, ResultReport
+from tare.report.model import BesideRow
 from tare.report.study import beside as module
 from tare.report.study.beside import beside, lines, ours_text, theirs_text
 
 KARNA, LI, GIALLORENZO = load("karna-2021"), load("li-2017"), load("giallorenzo-2021")
 
 
-def platform(name: str, ratio: tuple[float, float, float] | None, variability: float | None = None) -> PlatformReport:
-    point, low, high = ratio or (None, None, None)
-    plain: dict = dict.fromkeys(PlatformReport.model_fields)
-    counts = dict.fromkeys(("n_blocks", "n_left_out", "n_ok", "n_failed", "n_unsupported", "n_contaminated"), 5)
-    mine = {
-        "platform": name, "ratio": point, "ratio_low": low, "ratio_high": high, "verdict": "inconclusive",
-        "verdict_text": "", "notes": [], "cautions": [], "findings": [], "contaminated_by": {},
-        "variability_overhead_percent": variability,
-    }  # fmt: skip
-    return PlatformReport.model_validate({**plain, **counts, **mine})
-
-
-def result(workload: str, metric: str, *platforms: PlatformReport) -> ResultReport:
-    return ResultReport(
-        workload=workload,
-        workload_title=workload,
-        family="cpu",
-        mode="run",
-        metric=metric,
-        metric_title=metric,
-        headline=True,
-        unit="events/s",
-        direction="higher",
-        margin_percent=1.0,
-        noise_floor=None,
-        platforms=[platform("native", None), *platforms],
+def platform(name: str, ratio: tuple[float, float, float] | None, variability: float | None = None) -> PlatformResult:
+    interval = None if ratio is None else Interval(*ratio)
+    return PlatformResult(
+        name, 5, 0, Counts(), Description(0, None, None, None), ratio=interval, variability_overhead=variability
     )
 
 
-def rows(study, *results: ResultReport) -> dict[tuple[str, str, str], BesideRow]:
+def result(workload: str, metric: str, *platforms: PlatformResult) -> MetricResult:
+    arms = (platform("native", None), *platforms)
+    return MetricResult(workload, metric, "events/s", Direction.HIGHER, 0.01, None, arms)
+
+
+def rows(study, *results: MetricResult) -> dict[tuple[str, str, str], BesideRow]:
     table = beside(study, results, "native")
     return {(row.metric, row.platform, row.what): row for row in table.rows}
 
@@ -93,7 +79,7 @@ def test_a_kindred_platform_is_set_beside_and_a_strange_one_is_not() -> None:
 
 
 def test_words_and_variability_stand_beside_ours_too() -> None:
-    docker = platform("docker", (0.97, 0.96, 0.98), variability=40.0)
+    docker = platform("docker", (0.97, 0.96, 0.98), variability=0.4)
     by_key = rows(LI, result("stream", "triad", docker), result("iperf3-tcp", "from-instance", docker))
     equal = by_key["Triad", "docker", "per cent of the baseline"]
     assert (equal.study_low, equal.study_high, equal.agreement) == (100.0, 100.0, "nearer")
@@ -144,7 +130,7 @@ def test_a_campaign_that_ran_a_studys_profile_is_set_beside_it_unasked(tmp_path:
 
 
 def test_every_word_for_agreement_is_there() -> None:
-    assert set(module.WORDS) == {"inside", "open", "further", "nearer", "other-side", "no-figure"}
+    assert set(module.WORDS) == set(Agreement)
 
 
 def test_the_terminal_and_the_page_have_the_table(tmp_path: Path, campaign: Path) -> None:

@@ -76,10 +76,10 @@ def report_on(
     record, trials, telemetry = store.record, store.trials(), store.telemetry()
     marked = contamination.of_campaign(record, trials, telemetry)
     analysed, together = corrected(analyse(record, samples, trials, marked, store.slices()))
-    results = results_of(record, analysed)
     surfaces, segments = surfaces_of(store), store.segments()
     if (footprints or surfaces) and trials.is_empty() and not store.schedule():
-        results = []  # no trial was planned: leave out a table of "no data" alone
+        analysed = []  # no trial was planned: leave out a table of "no data" alone
+    results = results_of(record, analysed)
     facts = _facts(record, trials)
     return Report(
         schema_=SCHEMA,
@@ -102,7 +102,7 @@ def report_on(
         differences=[_difference(difference) for difference in differences(record)],
         design=record.design,
         scale=record.scale,
-        beside=_beside(record, results, study),
+        beside=_beside(record, analysed, study),
         footprints=footprints_report(footprints, record.baseline, asked or Asked()),
         surfaces=surfaces,
         platforms=facts,
@@ -131,7 +131,7 @@ def timed(store: Store, samples: pl.DataFrame) -> Report:
     return report_on(store, samples, {})
 
 
-def _beside(record: CampaignRecord, results: list[ResultReport], study: str | None) -> BesideReport | None:
+def _beside(record: CampaignRecord, results: Sequence[MetricResult], study: str | None) -> BesideReport | None:
     if study is None and record.profile not in literature.names():
         return None
     published = literature.load(study or record.profile)

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from tare.model import CampaignStatus, Design
 from tare.report.model.answers import AnswerReport, DimensionReport, SettlingReport
-from tare.report.model.beside import Agreement, BesideReport, BesideRow
+from tare.report.model.beside import BesideReport, BesideRow
 from tare.report.model.curves import CurveReport, EstimateReport, PlatformCurveReport, PointReport
 from tare.report.model.facts import (
     Contamination,
@@ -42,7 +42,6 @@ SCHEMA_MANY: Final = "tare.reports/1"
 __all__ = [
     "SCHEMA",
     "SCHEMA_MANY",
-    "Agreement",
     "AnswerReport",
     "BesideReport",
     "BesideRow",

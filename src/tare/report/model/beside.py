@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import BaseModel, ConfigDict
+
+from tare.analysis.studies.beside import Agreement, Quantity
 
 
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-#: How a study's figure lies to our interval: inside; or outside, where ours may be no difference at all, theirs lies on
-#: the same side of the baseline and further from it, nearer to it, or on the other side.
-Agreement = Literal["inside", "open", "further", "nearer", "other-side", "no-figure"]
 
 
 class BesideRow(_Frozen):
@@ -31,7 +26,7 @@ class BesideRow(_Frozen):
     """Our workload."""
     ours: str
     """Our metric."""
-    what: Literal["per cent of the baseline", "variability overhead"]
+    what: Quantity
     """What both figures are; both in per cent."""
     words: str
     """The study's words, where it has no figure."""
