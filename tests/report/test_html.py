@@ -24,6 +24,7 @@ from tare.report.model import Report
 from tare.report.parts.svg import Axis, plain
 from tare.report.sentences.captions import samples_note
 from tare.store import CampaignRecord, SettingRecord, create_store, read_store
+from tare.workloads.startup.startup import Startup
 
 VOID = {"input", "meta", "br"}
 
@@ -165,7 +166,6 @@ def test_parts_of_a_start_are_stacked_and_end_where_the_start_does(report: Repor
         first.model_copy(
             update={
                 "metric": name,
-                "metric_title": f"of it: {name}",
                 "platforms": [
                     platform.model_copy(update={"mean": (platform.mean or 0) * share}) for platform in first.platforms
                 ],
@@ -174,10 +174,12 @@ def test_parts_of_a_start_are_stacked_and_end_where_the_start_does(report: Repor
         for name, share in (("runtime", 0.75), ("agent", 0.25))
     ]
     bars = figures.start_bars([first, *halves])
-    assert bars.parts == ["runtime", "agent"]
+    assert bars.parts == ["the platform's own work", "the agent"]
     for row in bars.rows:
         assert sum(row.parts) == pytest.approx(row.mark)
         assert row.end == pytest.approx(row.mark)
+    titles = {metric.name: metric.title for metric in Startup.metrics}
+    assert all(titles[part].endswith(f": {label}") for part, label in figures.PARTS.items())
 
 
 def test_cautions_are_counted_and_lead_to_their_rows(page: Page, report: Report) -> None:

@@ -19,7 +19,7 @@ from tare.analysis.grids import grid_of, metric_parts
 from tare.analysis.refusals import NoAnswer, RefusalKind
 from tare.analysis.trust.dependence import Dependence, dependence
 from tare.estimates.grid import BlockRatios, Grid, block_ratios
-from tare.estimates.intervals import Interval, smallest_effect, t_interval
+from tare.estimates.intervals import Interval, half_width, smallest_effect, t_interval
 from tare.estimates.overhead import overhead
 from tare.model import Arm, Design, Direction
 from tare.store import CampaignRecord, MetricRecord, WorkloadRecord
@@ -83,7 +83,7 @@ class Trust:
         blocks = int(seconds / self.seconds)
         if blocks < 2:
             return math.nan
-        return float(stats.t.ppf(0.975, blocks - 1)) * self.block_sd / math.sqrt(blocks)
+        return half_width(self.block_sd / math.sqrt(blocks), blocks - 1)
 
     def smallest_effect(self, seconds: float) -> float:
         """The smallest effect that so much time shows at the 1 % level with a power of `POWER`, as a log ratio.

@@ -63,7 +63,7 @@ def t_interval(values: Floats, level: float) -> Interval:
         raise ValueError("an interval needs at least two blocks")
     mean = float(values.mean())
     error = float(values.std(ddof=1)) / math.sqrt(values.size)
-    half = float(special.stdtrit(values.size - 1, (1 + level) / 2)) * error
+    half = half_width(error, values.size - 1, level)
     return Interval(mean, mean - half, mean + half)
 
 
@@ -79,6 +79,11 @@ def welch_interval(values: Floats, other_values: Floats, level: float) -> Interv
         return Interval(mean, mean, mean)
     interval = stats.ttest_ind(values, other_values, equal_var=False).confidence_interval(level)
     return Interval(mean, float(interval.low), float(interval.high))
+
+
+def half_width(error: float, df: float, level: float = 0.95) -> float:
+    """Half of Student's interval around an estimate with this standard error and so many degrees of freedom."""
+    return float(special.stdtrit(df, (1 + level) / 2)) * error
 
 
 def standard_error(interval: Interval, n_values: int, level: float = 0.95) -> float:

@@ -22,7 +22,7 @@ from tare.analysis.comparisons.thresholds import Thresholds
 from tare.analysis.grids import grid_of, metric_parts
 from tare.analysis.hidden import BLOCKS_WITHOUT_SPREAD
 from tare.analysis.refusals import NoAnswer, RefusalKind
-from tare.estimates.intervals import MIN_BLOCKS, Interval
+from tare.estimates.intervals import MIN_BLOCKS, Interval, half_width
 from tare.estimates.overhead import overhead
 from tare.estimates.widths import blocks_needed
 from tare.model import CPU_COST, Design, Direction
@@ -149,9 +149,6 @@ class _Estimate:
     point: float
     error: float
     df: float
-
-    def half_width(self, level: float) -> float:
-        return float(special.stdtrit(self.df, (1 + level) / 2)) * self.error
 
     def p_beyond(self, limit: float) -> float:
         """Of so much, were the change no more than ``limit``."""
@@ -363,7 +360,7 @@ def _log_limit(change: Change) -> float:
 def _judged(
     change: Change, estimate: _Estimate, limit: float, p: float, level: float, seconds: Mapping[str, float]
 ) -> Change:
-    half = estimate.half_width(level)
+    half = half_width(estimate.error, estimate.df, level)
     sign = 1 if change.direction is Direction.LOWER else -1
     ends = sorted((sign * (estimate.point - half), sign * (estimate.point + half)))
     interval = overhead(Interval(sign * estimate.point, *ends), change.direction)

@@ -13,7 +13,7 @@ from tare import lazily
 from tare.analysis.comparisons.many import holm
 from tare.analysis.comparisons.verdicts import EQUAL, Kind
 from tare.analysis.results import MetricResult, PlatformResult
-from tare.estimates.intervals import Interval
+from tare.estimates.intervals import Interval, standard_error
 from tare.model import Direction
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class _Look:
     def of(cls, logs: Interval, n_blocks: int, margin: float, sure: float) -> _Look:
         """From the 95 % interval, which is the mean ± t(0.975, n - 1) standard errors."""
         df = n_blocks - 1
-        error = logs.half_width / float(special.stdtrit(df, 0.975))
+        error = standard_error(logs, n_blocks)
         return cls(logs.point, error, df, math.log1p(-margin), math.log1p(margin), sure)
 
     def p_different(self) -> float:

@@ -5,19 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tare import lazily
 from tare.analysis.exposure.footprints import Exposure, View
+from tare.estimates.intervals import half_width
 from tare.footprint.model import Phase
-
-if TYPE_CHECKING:
-    from scipy import stats
-else:
-    stats = lazily.LazyModule("scipy.stats")
 
 #: The rate of a thing that no platform hit this often in a workload is too uncertain to be compared.
 MIN_HITS = 100
@@ -138,7 +132,7 @@ def _ratio(first: Floats, second: Floats) -> Ratio:
     freedom = sum(parts) ** 2 / sum(
         part**2 / (values.size - 1) for part, values in zip(parts, (first, second), strict=True)
     )
-    half = float(stats.t.ppf(0.975, freedom)) * error
+    half = half_width(error, freedom)
     return Ratio(math.exp(difference), _exp(difference - half), _exp(difference + half))
 
 

@@ -5,16 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
-from tare import lazily
+from tare.estimates.intervals import half_width
 from tare.report.campaign.bands import Curves, Point
 from tare.report.model import ResultReport
-
-if TYPE_CHECKING:
-    from scipy import stats
-else:
-    stats = lazily.LazyModule("scipy.stats")
 
 #: Metrics of workloads with several instances (`tare.workloads.apart.density_metrics`): what, and of how many.
 _NAME = re.compile(r"(each|total)-([0-9]+)")
@@ -39,7 +33,7 @@ def _curves(by_count: Mapping[int, ResultReport]) -> Curves:
             if figures.mean is not None:
                 half = 0.0
                 if figures.sd is not None and figures.n_blocks > 1:
-                    half = float(stats.t.ppf(0.975, figures.n_blocks - 1)) * figures.sd / math.sqrt(figures.n_blocks)
+                    half = half_width(figures.sd / math.sqrt(figures.n_blocks), figures.n_blocks - 1)
                 platforms[figures.platform].append(Point(count, figures.mean, figures.mean - half, figures.mean + half))
     title = first.metric_title.rpartition(" with ")[0] or first.metric_title
     return Curves(

@@ -21,8 +21,13 @@ POINT_LIMIT = 3_000
 #: A platform with a larger overhead, in per cent, does not stretch the axis: an arrow stands for it.
 _FAR_PERCENT = 50.0
 
-#: The metrics that are parts of a start, in their order.
-PARTS = ("runtime", "kernel", "userspace", "agent")
+#: The metrics that are parts of a start, in their order, and what each is.
+PARTS = {
+    "runtime": "the platform's own work",
+    "kernel": "the guest's kernel",
+    "userspace": "the guest's userspace before the agent",
+    "agent": "the agent",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,8 +204,7 @@ def start_bars(results: Sequence[ResultReport]) -> StartBars:
         end = max(sum(means), mark or 0.0)
         if end:
             rows.append(StartBar(name, means, mark, end))
-    titles = [by_name[part].metric_title.rpartition(": ")[2] for part in parts]
-    return StartBars(titles, rows, first.unit, first.metric_title)
+    return StartBars([PARTS[part] for part in parts], rows, first.unit, first.metric_title)
 
 
 def _mean(result: ResultReport, platform: str) -> float | None:
