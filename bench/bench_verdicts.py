@@ -13,10 +13,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from tare.analysis.comparisons.verdicts import Kind, LogIntervals, Question, decide
 from tare.analysis.evidence import evidence
 from tare.analysis.hidden import Trials
 from tare.analysis.trust.tails import stalls
+from tare.analysis.verdicts import Kind, LogIntervals, Question, decide
 from tare.estimates.grid import Grid, block_ratios, total_ratios
 from tare.estimates.intervals import t_interval
 from tare.model import Arm, Design, Direction

@@ -181,7 +181,7 @@ def test_no_modules_import_each_other_in_a_circle():
     graphlib.TopologicalSorter({name: used - packages for name, used in uses.items()}).prepare()
 
 
-#: Within the campaign and the report: what each part may import of the others. A part imports from those above it.
+#: Within the campaign, the analysis and the report: what each part may import of the others, which is above it.
 INSIDE = {
     "campaign": {
         "plan": set(),
@@ -189,6 +189,12 @@ INSIDE = {
         "telemetry": {"instances"},
         "host_session": {"instances"},
         "execution": {"plan", "instances", "telemetry", "host_session"},
+    },
+    "analysis": {
+        "trust": set(),
+        "exposure": set(),
+        "studies": set(),
+        "comparisons": {"trust", "exposure"},
     },
     "report": {
         "model": set(),
@@ -213,9 +219,10 @@ def test_a_campaign_is_planned_then_launched_then_run_and_a_report_is_data_then_
         assert names & parts.keys() <= {part, *parts[part]}, file
 
 
-def test_every_folder_of_the_report_is_ordered():
-    folders = {file.parent.name for file in (SOURCE / "report").glob("*/__init__.py")}
-    assert folders == INSIDE["report"].keys()
+@pytest.mark.parametrize("folder", ["analysis", "report"])
+def test_every_folder_is_ordered(folder):
+    folders = {file.parent.name for file in (SOURCE / folder).glob("*/__init__.py")}
+    assert folders == INSIDE[folder].keys()
 
 
 def test_one_place_starts_processes():

@@ -5,7 +5,7 @@ from typer.testing import CliRunner
 
 import fake_campaign
 import fake_footprints
-from tare.analysis.exposure.agreement import agreement, costs
+from tare.analysis.comparisons.agreement import agreement, costs
 from tare.cli import app
 from tare.footprint.model import Footprint, Level, Phase, Scope
 from tare.report.sentences.agreement import lines

@@ -10,8 +10,8 @@ import pytest
 
 import fake_campaign
 from tare.analysis import Kind, MetricResult, PlatformResult, analyse
-from tare.analysis.comparisons.verdicts import EQUAL, Reason
 from tare.analysis.trust.findings import Finding, FindingKind
+from tare.analysis.verdicts import EQUAL, Reason
 from tare.estimates.grid import Grid, block_ratios
 from tare.model import Arm
 from tare.store import CampaignRecord, read_store

@@ -13,9 +13,9 @@ import pytest
 import fake_campaign
 from fake_campaign import BEGAN, Disturbance, Shape
 from tare.analysis import Kind, MetricResult, PlatformResult, analyse
-from tare.analysis.comparisons.verdicts import Reason
 from tare.analysis.trust import contamination
 from tare.analysis.trust.findings import Finding, FindingKind
+from tare.analysis.verdicts import Reason
 from tare.model import Arm, Design, Mode
 from tare.store import CampaignRecord, Telemetry, read_store
 

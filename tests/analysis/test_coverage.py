@@ -14,10 +14,10 @@ import pytest
 
 from tare.analysis.comparisons.many import Method, all_pairs
 from tare.analysis.comparisons.unpaired import games_howell, tukey, welch
-from tare.analysis.comparisons.verdicts import Kind, Question, decide
 from tare.analysis.evidence import evidence
 from tare.analysis.trust.components import components
 from tare.analysis.trust.spread import sd_ratio_bonett, sd_ratio_f, sd_ratio_pitman
+from tare.analysis.verdicts import Kind, Question, decide
 from tare.estimates.grid import Grid, block_ratios
 from tare.estimates.hodges_lehmann import hodges_lehmann
 from tare.estimates.intervals import bca_interval, t_interval

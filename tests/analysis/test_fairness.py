@@ -4,8 +4,8 @@ import pytest
 
 import fake_campaign
 from tare.analysis import Kind, analyse
-from tare.analysis.comparisons.verdicts import Reason
 from tare.analysis.trust.fairness import differences, refusals, unlike_mtus
+from tare.analysis.verdicts import Reason
 from tare.store import read_store
 
 NATIVE = {

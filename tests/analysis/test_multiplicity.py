@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from tare.analysis.comparisons.multiplicity import Multiplicity, corrected
-from tare.analysis.comparisons.verdicts import Kind, LogIntervals, Question, Reason, Verdict, judge
 from tare.analysis.results import Counts, Description, MetricResult, PlatformResult
+from tare.analysis.verdicts import Kind, LogIntervals, Question, Reason, Verdict, judge
 from tare.estimates.intervals import Interval, t_interval
 from tare.estimates.overhead import overhead, ratio
 from tare.model import Direction

@@ -10,11 +10,11 @@ import pytest
 
 import fake_campaign
 from tare.analysis import Kind, MetricResult, PlatformResult, analyse
-from tare.analysis.comparisons.verdicts import Question, Reason, decide
 from tare.analysis.evidence import evidence
 from tare.analysis.hidden import Trials, hidden, highest_share, loss
 from tare.analysis.trust.findings import FindingKind
 from tare.analysis.trust.tails import stalls, tails
+from tare.analysis.verdicts import Question, Reason, decide
 from tare.estimates.grid import Grid, harmonic, total_ratios, weighted
 from tare.model import Arm, Design, Direction, Mode
 from tare.store import CampaignRecord, read_store

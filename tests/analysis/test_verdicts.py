@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tare.analysis.comparisons.verdicts import (
+from tare.analysis.hidden import Hidden
+from tare.analysis.verdicts import (
     Kind,
     LogIntervals,
     Question,
@@ -18,7 +19,6 @@ from tare.analysis.comparisons.verdicts import (
     judge,
     too_few,
 )
-from tare.analysis.hidden import Hidden
 from tare.estimates.intervals import Amount, Interval, t_interval
 from tare.model import Direction
 

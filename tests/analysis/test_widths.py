@@ -10,8 +10,8 @@ from scipy import stats
 
 import fake_campaign
 from tare.analysis import analyse
-from tare.analysis.comparisons.verdicts import Reason
 from tare.analysis.estimates import headlines
+from tare.analysis.verdicts import Reason
 from tare.campaign.plan.interim import Interim
 from tare.estimates.intervals import Interval
 from tare.estimates.running import RunningEstimates

@@ -13,9 +13,9 @@ import pytest
 
 import fake_campaign
 from tare.analysis import analyse
-from tare.analysis.comparisons.verdicts import Kind, Reason
 from tare.analysis.trust.contamination import Disturbance
 from tare.analysis.trust.findings import FindingKind
+from tare.analysis.verdicts import Kind, Reason
 from tare.errors import StoreError
 from tare.report.campaign.build import _failures, _with_headlines, build, build_all, results_of
 from tare.report.campaign.cells import cell

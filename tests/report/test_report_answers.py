@@ -11,7 +11,7 @@ from markupsafe import escape
 
 import fake_campaign
 import fake_surfaces
-from tare.analysis.comparisons.verdicts import Reason
+from tare.analysis.verdicts import Reason
 from tare.model import CPU_COST, Direction
 from tare.report.campaign.answers import as_judged
 from tare.report.campaign.build import build

@@ -10,7 +10,16 @@ from typing import Any
 import pytest
 
 from tare.analysis.comparisons.compare import Procedure
-from tare.analysis.comparisons.verdicts import (
+from tare.analysis.exposure.stacks import Entered, Entry
+from tare.analysis.hidden import Hidden
+from tare.analysis.refusals import NoAnswer, Refusal, RefusalKind
+from tare.analysis.results import Counts, Description, FloorReason, NoiseFloor, PlatformResult, Unmarked
+from tare.analysis.studies.published import Line, Statement
+from tare.analysis.trust.contamination import Disturbance
+from tare.analysis.trust.dependence import Dependence
+from tare.analysis.trust.fairness import ALIKE
+from tare.analysis.trust.findings import Finding, FindingKind
+from tare.analysis.verdicts import (
     Closed,
     Enough,
     Kind,
@@ -23,15 +32,6 @@ from tare.analysis.comparisons.verdicts import (
     judge,
     too_few,
 )
-from tare.analysis.exposure.stacks import Entered, Entry
-from tare.analysis.hidden import Hidden
-from tare.analysis.refusals import NoAnswer, Refusal, RefusalKind
-from tare.analysis.results import Counts, Description, FloorReason, NoiseFloor, PlatformResult, Unmarked
-from tare.analysis.studies.published import Line, Statement
-from tare.analysis.trust.contamination import Disturbance
-from tare.analysis.trust.dependence import Dependence
-from tare.analysis.trust.fairness import ALIKE
-from tare.analysis.trust.findings import Finding, FindingKind
 from tare.errors import UsageError
 from tare.estimates.intervals import Amount, Interval
 from tare.estimates.overhead import overhead

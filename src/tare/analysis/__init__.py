@@ -1,9 +1,9 @@
 """Estimates, intervals and verdicts: pure functions on frames and arrays (docs/method.md)."""
 
 from tare.analysis.analyse import analyse
-from tare.analysis.comparisons.verdicts import Kind, Verdict
 from tare.analysis.results import Counts, Description, MetricResult, NoiseFloor, PlatformResult, Unmarked
 from tare.analysis.trust.contamination import STEAL_LIMIT
+from tare.analysis.verdicts import Kind, Verdict
 from tare.estimates.intervals import Interval
 from tare.model import CPU_COST
 

@@ -10,7 +10,21 @@ import numpy as np
 import polars as pl
 
 from tare.analysis.amounts import Scale, amount, scale
-from tare.analysis.comparisons.verdicts import (
+from tare.analysis.counts import CountsByArm, count_trials, trials_of
+from tare.analysis.evidence import Evidence, evidence
+from tare.analysis.grids import grid_of, metric_parts
+from tare.analysis.refusals import NoAnswer
+from tare.analysis.results import Counts, Description, FloorReason, Lone, MetricResult, NoiseFloor, PlatformResult
+from tare.analysis.trust import contamination
+from tare.analysis.trust.caveats import caveats
+from tare.analysis.trust.client import flag_client
+from tare.analysis.trust.drift import drift
+from tare.analysis.trust.fairness import refusals
+from tare.analysis.trust.findings import Finding, FindingKind
+from tare.analysis.trust.spread import sd_ratio_bonett, variability
+from tare.analysis.trust.tails import tails
+from tare.analysis.trust.unmarked import beside
+from tare.analysis.verdicts import (
     EQUAL,
     Closed,
     Enough,
@@ -26,20 +40,6 @@ from tare.analysis.comparisons.verdicts import (
     too_few,
     within_noise,
 )
-from tare.analysis.counts import CountsByArm, count_trials, trials_of
-from tare.analysis.evidence import Evidence, evidence
-from tare.analysis.grids import grid_of, metric_parts
-from tare.analysis.refusals import NoAnswer
-from tare.analysis.results import Counts, Description, FloorReason, Lone, MetricResult, NoiseFloor, PlatformResult
-from tare.analysis.trust import contamination
-from tare.analysis.trust.caveats import caveats
-from tare.analysis.trust.client import flag_client
-from tare.analysis.trust.drift import drift
-from tare.analysis.trust.fairness import refusals
-from tare.analysis.trust.findings import Finding, FindingKind
-from tare.analysis.trust.spread import sd_ratio_bonett, variability
-from tare.analysis.trust.tails import tails
-from tare.analysis.trust.unmarked import beside
 from tare.estimates.grid import Grid, reference, weighted
 from tare.estimates.intervals import Interval, smallest_effect, standard_error
 from tare.estimates.overhead import overhead, ratio, variability_overhead

@@ -12,8 +12,8 @@ from enum import StrEnum
 
 import polars as pl
 
-from tare.analysis.comparisons.verdicts import EQUAL, Kind, Reason, Side
 from tare.analysis.results import MetricResult, PlatformResult
+from tare.analysis.verdicts import EQUAL, Kind, Reason, Side
 from tare.estimates.intervals import MIN_BLOCKS
 from tare.estimates.overhead import ratio_of
 from tare.estimates.widths import Row

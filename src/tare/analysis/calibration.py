@@ -13,11 +13,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tare import lazily
-from tare.analysis.comparisons.verdicts import EQUAL, Kind, LogIntervals, Question, aa_gate, decide
 from tare.analysis.evidence import evidence
 from tare.analysis.grids import grid_of, metric_parts
 from tare.analysis.refusals import NoAnswer, RefusalKind
 from tare.analysis.trust.dependence import Dependence, dependence
+from tare.analysis.verdicts import EQUAL, Kind, LogIntervals, Question, aa_gate, decide
 from tare.estimates.grid import BlockRatios, Grid, block_ratios
 from tare.estimates.intervals import Interval, half_width, smallest_effect, t_interval
 from tare.estimates.overhead import overhead

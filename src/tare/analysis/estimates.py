@@ -8,7 +8,10 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from tare.analysis.comparisons.verdicts import (
+from tare.analysis.counts import count_trials, trials_of
+from tare.analysis.hidden import Hidden, hidden
+from tare.analysis.results import Counts, Description, MetricResult, NoiseFloor, PlatformResult
+from tare.analysis.verdicts import (
     Closed,
     Kind,
     LogIntervals,
@@ -20,9 +23,6 @@ from tare.analysis.comparisons.verdicts import (
     too_few,
     within_noise,
 )
-from tare.analysis.counts import count_trials, trials_of
-from tare.analysis.hidden import Hidden, hidden
-from tare.analysis.results import Counts, Description, MetricResult, NoiseFloor, PlatformResult
 from tare.estimates.intervals import MIN_BLOCKS, t_interval
 from tare.estimates.overhead import overhead, ratio
 from tare.estimates.running import BlockFigures, RunningEstimates

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tare import lazily
-from tare.analysis.comparisons.verdicts import LogIntervals
 from tare.analysis.hidden import BLOCKS_WITHOUT_SPREAD, Hidden, Trials, hidden
+from tare.analysis.verdicts import LogIntervals
 from tare.estimates.grid import BlockRatios, Grid, block_ratios, draws_of, total_ratios
 from tare.estimates.intervals import MIN_BLOCKS, Interval, bca_interval, t_interval, welch_interval
 from tare.model import Design

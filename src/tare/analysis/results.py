@@ -8,8 +8,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from tare.analysis.comparisons.verdicts import Kind, Reason, Verdict
 from tare.analysis.trust.findings import Finding
+from tare.analysis.verdicts import Kind, Reason, Verdict
 from tare.estimates.grid import BlockRatios
 from tare.estimates.intervals import Amount, Floats, Interval
 from tare.model import Direction

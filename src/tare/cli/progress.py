@@ -15,9 +15,9 @@ from rich.live import Live
 from rich.segment import Segments
 from rich.text import Text
 
-from tare.analysis.comparisons.verdicts import Kind
 from tare.analysis.estimates import headlines
 from tare.analysis.trust.noise import Noise, noise
+from tare.analysis.verdicts import Kind
 from tare.campaign.plan.interim import Interim
 from tare.cli.console import Console
 from tare.errors import Failed, attempt

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tare.analysis.exposure.agreement import agreement, costs
+from tare.analysis.comparisons.agreement import agreement, costs
 from tare.analysis.exposure.attack_profile import Weights, load_weights
 from tare.cli.console import Console, emit
 from tare.footprint.model import Footprint, Level

@@ -1,1 +1,1 @@
-"""Platforms against the baseline and each other: verdicts, and what many of them at once are worth."""
+"""Platforms against each other, campaigns against others, and what many verdicts at once are worth."""

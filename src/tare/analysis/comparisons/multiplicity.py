@@ -11,8 +11,8 @@ import numpy as np
 
 from tare import lazily
 from tare.analysis.comparisons.many import holm
-from tare.analysis.comparisons.verdicts import EQUAL, Kind
 from tare.analysis.results import MetricResult, PlatformResult
+from tare.analysis.verdicts import EQUAL, Kind
 from tare.estimates.intervals import Interval, standard_error
 from tare.model import Direction
 

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
-from tare.analysis.comparisons.verdicts import Question
 from tare.analysis.evidence import Evidence
 from tare.analysis.hidden import BLOCKS_WITHOUT_SPREAD, Trials, highest_share
 from tare.analysis.trust.findings import Finding, FindingKind
 from tare.analysis.trust.tails import stalls
+from tare.analysis.verdicts import Question
 from tare.estimates.grid import Grid
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tare import lazily
-from tare.analysis.comparisons.verdicts import Closed, Question, Reason
 from tare.analysis.evidence import Evidence
+from tare.analysis.verdicts import Closed, Question, Reason
 
 if TYPE_CHECKING:
     from scipy import stats

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from tare.analysis.comparisons.verdicts import Kind
+from tare.analysis.verdicts import Kind
 
 
 class FindingKind(StrEnum):

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tare.analysis.comparisons.verdicts import Question
 from tare.analysis.evidence import Evidence
 from tare.analysis.results import Tails
 from tare.analysis.trust.findings import Finding, FindingKind
+from tare.analysis.verdicts import Question
 from tare.estimates.grid import Grid
 from tare.estimates.intervals import t_interval
 from tare.model import Direction

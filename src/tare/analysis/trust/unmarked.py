@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tare.analysis.comparisons.verdicts import Kind, Reason, Verdict
 from tare.analysis.results import Counts, MetricResult, PlatformResult, Unmarked
 from tare.analysis.trust.findings import Finding, FindingKind
+from tare.analysis.verdicts import Kind, Reason, Verdict
 
 _NOTHING_LEFT = Verdict(Kind.NO_DATA, Reason.ALL_MARKED)
 _ALONE = {Kind.BASELINE, Kind.NO_DATA}

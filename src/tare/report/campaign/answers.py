@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tare.analysis.answers import Answer, Standing
-from tare.analysis.comparisons.verdicts import Reason
+from tare.analysis.verdicts import Reason
 from tare.estimates.overhead import ratio_of
 from tare.footprint.model import Call
 from tare.model import Direction

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tare.analysis.comparisons.verdicts import REFUSED, Kind
+from tare.analysis.verdicts import REFUSED, Kind
 from tare.report.model import Report
 from tare.report.sentences.notes import CAUTIONS, INVALID, REFUSED_FIGURES
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tare.analysis.comparisons.verdicts import REFUSED, Kind
 from tare.analysis.trust.findings import FindingKind
+from tare.analysis.verdicts import REFUSED, Kind
 from tare.estimates.intervals import Interval
 from tare.model import Direction
 from tare.report.model import PlatformReport, ResultReport

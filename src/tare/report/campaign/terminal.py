@@ -13,8 +13,8 @@ from rich.text import Text
 
 from tare.analysis import CPU_COST
 from tare.analysis.answers import State
-from tare.analysis.comparisons.verdicts import REFUSED, Kind
 from tare.analysis.trust.findings import FindingKind
+from tare.analysis.verdicts import REFUSED, Kind
 from tare.clean import clean
 from tare.model import Design, Direction
 from tare.report.campaign.cells import Cell, baseline_cell, cell

@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 
-from tare.analysis.comparisons.verdicts import Kind
+from tare.analysis.verdicts import Kind
 from tare.errors import UsageError
 from tare.report.formats.extras import load
 from tare.report.formats.tables import Picture, Show

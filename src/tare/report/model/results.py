@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
-from tare.analysis.comparisons.verdicts import Kind, Reason, Side
 from tare.analysis.trust.findings import FindingKind
+from tare.analysis.verdicts import Kind, Reason, Side
 from tare.model import Direction, Family, Mode
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tare.analysis.exposure.agreement import Agreement, Point
+from tare.analysis.comparisons.agreement import Agreement, Point
 
 #: Most outliers that are named.
 _MAX_OUTLIERS = 8

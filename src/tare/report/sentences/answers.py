@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tare.analysis.answers import Answer, Dimension, Settling, Standing, State
-from tare.analysis.comparisons.verdicts import Reason
+from tare.analysis.verdicts import Reason
 from tare.estimates.intervals import Interval
 from tare.model import Direction
 from tare.report.model import PlatformReport, ResultReport

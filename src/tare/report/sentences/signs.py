@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from tare.analysis.comparisons.verdicts import Kind, Side
+from tare.analysis.verdicts import Kind, Side
 from tare.report.model import PlatformReport, Report, ResultReport
 from tare.report.sentences.numbers import DOTS, EMPTY, amount_range, percent
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tare.analysis.comparisons.verdicts import Kind, Reason, Seen, Verdict
 from tare.analysis.hidden import Hidden, highest_share
+from tare.analysis.verdicts import Kind, Reason, Seen, Verdict
 from tare.estimates.intervals import Amount, Interval
 from tare.estimates.overhead import overhead, times_worse
 from tare.model import Direction, Family
