@@ -12,9 +12,9 @@ from tare import cli
 from tare.campaign import calibrate as campaigns
 from tare.campaign.execution import conduct
 from tare.campaign.host_session import HostSession
+from tare.cli import report
 from tare.cli.commands.app import load
 from tare.errors import HostError
-from tare.report.formats import html
 from tare.store import open_store
 from tare.store.sqlite import SqliteStore
 
@@ -105,7 +105,7 @@ def test_a_page_that_cannot_be_drawn_loses_no_table(monkeypatch, run, campaign, 
     def broken(*_args):
         raise ValueError("a bug")
 
-    monkeypatch.setattr(html, "page_text", broken)
+    monkeypatch.setattr(report, "page_text", broken)
     with pytest.raises(ValueError, match="a bug"):
         run("report", "night.tare", "--html", "night.html")
     assert "prime-slices" in capsys.readouterr().out

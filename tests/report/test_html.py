@@ -23,6 +23,7 @@ from tare.report.formats.html import write_html
 from tare.report.model import Report
 from tare.report.parts.svg import Axis, plain
 from tare.report.sentences.captions import samples_note
+from tare.report.sentences.page import START_PARTS
 from tare.store import CampaignRecord, SettingRecord, create_store, read_store
 from tare.workloads.startup.startup import Startup
 
@@ -179,7 +180,7 @@ def test_parts_of_a_start_are_stacked_and_end_where_the_start_does(report: Repor
         assert sum(row.parts) == pytest.approx(row.mark)
         assert row.end == pytest.approx(row.mark)
     titles = {metric.name: metric.title for metric in Startup.metrics}
-    assert all(titles[part].endswith(f": {label}") for part, label in figures.PARTS.items())
+    assert all(titles[part].endswith(f": {label}") for part, label in START_PARTS.items())
 
 
 def test_cautions_are_counted_and_lead_to_their_rows(page: Page, report: Report) -> None:

@@ -14,20 +14,13 @@ from tare.model import Direction
 from tare.report.campaign.cells import cell
 from tare.report.model import PlatformReport, Report, ResultReport
 from tare.report.model.results import NoiseFloorReport
+from tare.report.sentences.page import START_PARTS
 from tare.report.sentences.signs import Sign, sign_of
 
 #: Most points of one plot; more are thinned out evenly, and the plot says so.
 POINT_LIMIT = 3_000
 #: A platform with a larger overhead, in per cent, does not stretch the axis: an arrow stands for it.
 _FAR_PERCENT = 50.0
-
-#: The metrics that are parts of a start, in their order, and what each is.
-PARTS = {
-    "runtime": "the platform's own work",
-    "kernel": "the guest's kernel",
-    "userspace": "the guest's userspace before the agent",
-    "agent": "the agent",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +188,7 @@ def start_figure(results: Sequence[ResultReport], samples: Mapping[str, pl.DataF
 def start_bars(results: Sequence[ResultReport]) -> StartBars:
     """Means of a start's parts by platform, one after the other, with its first mark; without parts the mark alone."""
     by_name = {result.metric: result for result in results}
-    parts = [name for name in PARTS if name in by_name]
+    parts = [name for name in START_PARTS if name in by_name]
     first = results[0]
     rows = []
     for name in [platform.platform for platform in first.platforms]:
@@ -204,7 +197,7 @@ def start_bars(results: Sequence[ResultReport]) -> StartBars:
         end = max(sum(means), mark or 0.0)
         if end:
             rows.append(StartBar(name, means, mark, end))
-    return StartBars([PARTS[part] for part in parts], rows, first.unit, first.metric_title)
+    return StartBars([START_PARTS[part] for part in parts], rows, first.unit, first.metric_title)
 
 
 def _mean(result: ResultReport, platform: str) -> float | None:

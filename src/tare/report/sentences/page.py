@@ -115,6 +115,13 @@ def contaminated(marked: Contamination) -> str:
 
 CROWD = Markup("Means over blocks; the band is their 95&nbsp;% interval.")
 EVERY_SAMPLE = "Every sample by start and round"
+#: The metrics that are parts of a start, in their order, and what each is.
+START_PARTS: Mapping[str, str] = {
+    "runtime": "the platform's own work",
+    "kernel": "the guest's kernel",
+    "userspace": "the guest's userspace before the agent",
+    "agent": "the agent",
+}
 
 
 def metric_facts(result: ResultReport) -> str:
