@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from tare.contract import suite
 from tare.contract.bench import Bench
@@ -18,6 +18,7 @@ from tare.errors import Failed, UsageError, attempt
 from tare.model import Progress
 from tare.platforms import contract
 from tare.platforms.base import Platform
+from tare.records import Frozen
 
 #: Largest file of doors that is read; a door takes a few hundred bytes.
 MAX_BYTES = 8 << 20
@@ -25,11 +26,7 @@ MAX_BYTES = 8 << 20
 MAX_SAID = 300
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Seen(_Frozen):
+class Seen(Frozen):
     """The state of one door. ``by_design``: the reason, where the platform declares that the door is open."""
 
     door: str
@@ -38,7 +35,7 @@ class Seen(_Frozen):
     by_design: str | None
 
 
-class Surveyed(_Frozen):
+class Surveyed(Frozen):
     """A platform's doors, or why they were not tried; ``failed``: they were not although the platform runs here."""
 
     platform: str
@@ -47,7 +44,7 @@ class Surveyed(_Frozen):
     failed: bool = False
 
 
-class Survey(_Frozen):
+class Survey(Frozen):
     """The output of `tare platform doors --json`."""
 
     form: Literal["tare.doors/1"] = Field(alias="schema")

@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from tare.footprint.levels import Level as Level  # noqa: PLC0414 (it is one of these types)
+from tare.records import Documented, Frozen
 
 #: The platform's name where nothing was started: what the host does by itself, to be set against the others.
 IDLE = "idle"
@@ -54,10 +55,8 @@ class Phase(StrEnum):
     STEADY = "steady"  # while a workload runs in an instance that is there
 
 
-class Footprint(BaseModel):
+class Footprint(Frozen):
     """What ran in one phase of one repeat."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     level: Level
     scope: Scope
@@ -71,10 +70,8 @@ class Footprint(BaseModel):
     known: Annotated[int, Field(ge=0)] | None = None  # how many things of the level there are in this kernel
 
 
-class Counts(BaseModel):
+class Counts(Frozen):
     """What a counter has seen since it was last reset, by scope."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     hits: Mapping[Scope, Mapping[str, int]]
     lost: int = 0
@@ -117,10 +114,8 @@ class Call(StrEnum):
     TRACE = "trace"  # a tracer is asked; without one it is an error
 
 
-class Place(BaseModel):
+class Place(Documented):
     """A mount that may be written to, as far as the mount's own flags go."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     path: str
     """As its process sees it."""
@@ -130,10 +125,8 @@ class Place(BaseModel):
     """Kind of filesystem."""
 
 
-class Abi(BaseModel):
+class Abi(Documented):
     """Another way into the same kernel, with numbers of its own."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     reachable: int
     """Its calls that the filters allow, conditional ones too."""
@@ -143,10 +136,8 @@ class Abi(BaseModel):
     """Whether this kernel has it at all; null: not known."""
 
 
-class Tasks(BaseModel):
+class Tasks(Frozen):
     """Threads of one process on the host that have the same values in all of these fields."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     pid: int
     program: str
@@ -171,10 +162,8 @@ class Tasks(BaseModel):
     held: tuple[str, ...] = ()  # folders that are open, and files that are open for writing
 
 
-class Surface(BaseModel):
+class Surface(Frozen):
     """What the tenant's side of a running instance may ask of the host's kernel, and with which rights."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     platform: str
     at: Annotated[float, Field(ge=0, le=1e11)]  # when it was read: UNIX time, seconds

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pydantic import BaseModel, ConfigDict
-
 from tare.footprint.model import Footprint, Surface
+from tare.records import Frozen
 from tare.store import LeftOut
 
 
@@ -35,10 +34,8 @@ class Skipped:
         return f"{self.workload} is left out: {self.reason}"
 
 
-class FootprintResult(BaseModel):
+class FootprintResult(Frozen):
     """The result of one `tare.footprint.request.FootprintRequest`, here or in a lab."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     footprints: tuple[Footprint, ...] = ()  # in the file too, in this order
     missed: tuple[Missed, ...] = ()

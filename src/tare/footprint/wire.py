@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, NonNegativeInt, TypeAdapter, ValidationError
+from pydantic import BaseModel, NonNegativeInt, TypeAdapter, ValidationError
 
 from tare import __version__
 from tare.errors import HostError, ParseError, first_invalid
 from tare.footprint.request import FootprintRequest
 from tare.footprint.result import FootprintResult
 from tare.footprint.walk import Watcher
+from tare.records import Frozen
 
 #: Files in a lab's folder of results: a campaign's file with the footprints, and the answer.
 CAMPAIGN, ANSWER = "footprint.tare", "answer.json"
@@ -22,26 +23,22 @@ CAMPAIGN, ANSWER = "footprint.tare", "answer.json"
 LARGEST_ANSWER = 64 << 20
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
 class _Version(BaseModel):
     version: str
 
 
-class _Sent(_Frozen):
+class _Sent(Frozen):
     version: str
     request: FootprintRequest
 
 
-class Doing(_Frozen):
+class Doing(Frozen):
     """Something begins there; see `tare.footprint.walk.Watcher.doing`."""
 
     doing: str
 
 
-class Step(_Frozen):
+class Step(Frozen):
     """So many windows of so many are over there; see `tare.footprint.walk.Watcher.step`."""
 
     done: NonNegativeInt
@@ -49,7 +46,7 @@ class Step(_Frozen):
     missed: NonNegativeInt
 
 
-class Answer(_Frozen):
+class Answer(Frozen):
     """The result but for the footprints, which are in the file beside it; or why there is none."""
 
     result: FootprintResult | None = None

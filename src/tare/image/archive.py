@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 import zstandard
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from tare.errors import ImageError, first_invalid
 from tare.host import processes, state
@@ -24,6 +24,7 @@ from tare.host.filesystems import archives
 from tare.image import build, forms, manifests, recipe
 from tare.image.places import beside, locked
 from tare.model import Progress
+from tare.records import Frozen
 from tare.timeouts import stretched
 
 FORMAT = 1
@@ -36,10 +37,8 @@ _JSON_BYTES = 4 << 20
 _PIECE = 1 << 20
 
 
-class About(BaseModel):
+class About(Frozen):
     """What an archive says of itself."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     format: int
     machine: str

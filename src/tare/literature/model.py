@@ -10,10 +10,11 @@ import itertools
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from tare.literature.catalogue import Scale
 from tare.model import Design, Direction
+from tare.records import Strict
 
 Name = Annotated[str, Field(min_length=1)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
@@ -22,11 +23,7 @@ Printed = Number | Annotated[list[Number], Field(min_length=2, max_length=2)]
 Value = int | float | str | bool
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class Source(_Strict):
+class Source(Strict):
     """Where the figures come from; ``baseline`` is the platform that the study compares with."""
 
     authors: Name
@@ -38,7 +35,7 @@ class Source(_Strict):
     baseline: Name
 
 
-class Figure(_Strict):
+class Figure(Strict):
     """One printed metric over platforms; a platform that was not measured, or is not printed, is left out."""
 
     metric: Name
@@ -61,7 +58,7 @@ class Figure(_Strict):
         return self
 
 
-class Again(_Strict):
+class Again(Strict):
     """A figure that the study prints a second time, elsewhere."""
 
     where: Name
@@ -72,7 +69,7 @@ class Again(_Strict):
     decimals: Annotated[int, Field(ge=0)]
 
 
-class Change(_Strict):
+class Change(Strict):
     """What the text says of two figures: per cent more (+) or less (-) of ``platform`` than of ``than``."""
 
     where: Name
@@ -83,7 +80,7 @@ class Change(_Strict):
     about: bool = False  # "about", "around", "almost", "up to"
 
 
-class Derived(_Strict):
+class Derived(Strict):
     """What a study computed from its figures, and prints.
 
     overhead, variability overhead, trial-count overhead: in per cent (Li 2017, equation 1). share: in per cent of
@@ -101,7 +98,7 @@ class Derived(_Strict):
     parts: list[Number] = []
 
 
-class StatedInWords(_Strict):
+class StatedInWords(Strict):
     """What the text states in words about a plot whose figures are not printed."""
 
     where: Name
@@ -112,7 +109,7 @@ class StatedInWords(_Strict):
     percent: Printed | None = None  # of the baseline's, as in `Change`; None where the words have no figure
 
 
-class Anova(_Strict):
+class Anova(Strict):
     """An analysis of variance as printed; ``p_below``: "p < 0.0001"."""
 
     where: Name
@@ -124,7 +121,7 @@ class Anova(_Strict):
     runs: int  # of every point
 
 
-class Above(_Strict):
+class Above(Strict):
     """A statement that only some platforms have a relative standard deviation above so many per cent."""
 
     where: Name
@@ -133,7 +130,7 @@ class Above(_Strict):
     metrics: list[Name]
 
 
-class Slip(_Strict):
+class Slip(Strict):
     """Where a study's own text does not follow from its own figures.
 
     computed: found from the data (`tare.analysis.studies.published`), with what is printed and what follows. words:
@@ -155,14 +152,14 @@ class Slip(_Strict):
         return self
 
 
-class Unread(_Strict):
+class Unread(Strict):
     """What could not be read from the text."""
 
     what: Name
     why: Name
 
 
-class Length(_Strict):
+class Length(Strict):
     """How many blocks, or how long for each arm in seconds."""
 
     blocks: Annotated[int, Field(ge=1)] | None = None
@@ -179,7 +176,7 @@ def _hours(length: Length) -> str:
     return f"as many as fit into {(length.arm_s or 0) / 3600:.0f} hours an arm"
 
 
-class RunPlatform(_Strict):
+class RunPlatform(Strict):
     """A platform of the study's by tare's names: what runs in its place, and what else is compared with it."""
 
     study: Name
@@ -194,7 +191,7 @@ class RunPlatform(_Strict):
         return self
 
 
-class RunJob(_Strict):
+class RunJob(Strict):
     """A workload of the profile: the study's parameters, those of the scaled run, and what one run takes."""
 
     workload: Name
@@ -205,7 +202,7 @@ class RunJob(_Strict):
     note: str = ""
 
 
-class Run(_Strict):
+class Run(Strict):
     """How tare repeats the study."""
 
     design: Annotated[Design, Field(strict=False)]
@@ -232,7 +229,7 @@ class Run(_Strict):
         return "; ".join(parts)
 
 
-class Beside(_Strict):
+class Beside(Strict):
     """Which of tare's metrics a metric of the study's is set beside."""
 
     metric: Name
@@ -242,7 +239,7 @@ class Beside(_Strict):
     note: str = ""
 
 
-class Region(_Strict):
+class Region(Strict):
     """Which part of its Venn diagrams a printed number of kernel lines is: of ``inside`` and not of ``outside``.
 
     With ``than`` it is how many more lines they have than this platform.
@@ -256,7 +253,7 @@ class Region(_Strict):
     workloads: Annotated[list[Name], Field(min_length=1)]  # tare's, that do what the study's did
 
 
-class Text(_Strict):
+class Text(Strict):
     """Statements of the text about figures, beside the tables."""
 
     again: list[Again] = []
@@ -265,7 +262,7 @@ class Text(_Strict):
     told: list[StatedInWords] = []
 
 
-class Study(_Strict):
+class Study(Strict):
     """All of a study's file."""
 
     name: Name

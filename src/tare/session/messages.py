@@ -9,9 +9,10 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Annotated, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError, model_validator
 
 from tare.errors import UsageError
+from tare.records import Strict
 
 PROTOCOL = 1
 #: most bytes of stdin that may be sent to a command before the agent grants more by `Credit`
@@ -31,10 +32,8 @@ Variable = Annotated[str, Field(min_length=1, max_length=4096, pattern="^[^=\\x0
 Scalar = bool | int | float | Annotated[str, Field(max_length=4096)]
 
 
-class Message(BaseModel):
+class Message(Strict):
     """What all messages have in common: no unknown fields, no conversions."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
 class Ping(Message):

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from tare.model import Arm, Design, Direction, Family, Mode, SettingOutcome
+from tare.records import Frozen
 from tare.store.limits import LAST_MOMENT, MAX, MAX_CELLS
 
 #: A file may come from a stranger: what is a name is no book, and what is a number is one that a machine can have.
@@ -22,11 +23,7 @@ Cpu = Annotated[int, Field(ge=0, lt=2**16)]
 Value = Annotated[int, Field(strict=True, ge=-MAX, le=MAX)] | Finite | Name | bool
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class PlatformRecord(_Frozen):
+class PlatformRecord(Frozen):
     """A platform as it was on the day: what the report names, and what it could not honour."""
 
     name: Name
@@ -43,7 +40,7 @@ class PlatformRecord(_Frozen):
     package: Text = ""  # of the plug-in that it comes from, with its version; "": it is tare's own
 
 
-class MetricRecord(_Frozen):
+class MetricRecord(Frozen):
     """A metric's facts; the first of a workload is a headline, whatever it says of itself."""
 
     name: Name
@@ -54,7 +51,7 @@ class MetricRecord(_Frozen):
     headline: bool = False  # whether tables show it beside the first
 
 
-class LevelRecord(_Frozen):
+class LevelRecord(Frozen):
     """The place of a workload on a curve: ``at`` so much load in ``unit``; ``rate`` and ``latency`` are its metrics."""
 
     curve: Name
@@ -65,7 +62,7 @@ class LevelRecord(_Frozen):
     limit: Finite  # of the latency, in its unit: the best rate below is a result of the curve
 
 
-class WorkloadRecord(_Frozen):
+class WorkloadRecord(Frozen):
     """A workload with the parameters that it ran with; ``margin`` is a fraction, stated before the data."""
 
     name: Name
@@ -83,7 +80,7 @@ class WorkloadRecord(_Frozen):
     level: LevelRecord | None = None  # None: it is not one of a curve's
 
 
-class ResourceRecord(_Frozen):
+class ResourceRecord(Frozen):
     """What every instance got alike: host CPU numbers, the limits of memory and of a filesystem of its own in bytes."""
 
     cpus: list[Cpu]
@@ -95,7 +92,7 @@ class ResourceRecord(_Frozen):
     harness_cpus: list[Cpu] = []  # where tare and the client ran; instances had some of them too where none was left
 
 
-class LeftOut(_Frozen):
+class LeftOut(Frozen):
     """A platform that was asked for, or known, and did not take part."""
 
     platform: Name
@@ -103,7 +100,7 @@ class LeftOut(_Frozen):
     fix: Text | None = None
 
 
-class SettingRecord(_Frozen):
+class SettingRecord(Frozen):
     """A setting of the host's that `--tune` looked at; ``former`` and ``value`` as the kernel writes them."""
 
     name: str
@@ -114,7 +111,7 @@ class SettingRecord(_Frozen):
     why: str  # why it is wanted so, or why it was not changed
 
 
-class CampaignRecord(_Frozen):
+class CampaignRecord(Frozen):
     """One planned set of measurements on one host."""
 
     id: Name  # uuid4

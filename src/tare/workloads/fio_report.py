@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from tare.errors import ParseError, first_invalid
+from tare.records import Printed
 from tare.workloads.output import shown
 
 
-class _Strict(BaseModel):
-    """Numbers are numbers, and finite; keys that are not named here are not looked at."""
-
-    model_config = ConfigDict(strict=True, frozen=True, allow_inf_nan=False)
-
-
-class Latency(_Strict):
+class Latency(Printed):
     """Of all requests, from submission to completion, in ns. ``bins``: how many took about so long."""
 
     mean: float = Field(ge=0)
@@ -25,7 +20,7 @@ class Latency(_Strict):
     bins: dict[Annotated[str, Field(pattern=r"^[0-9]{1,20}$")], int] = {}
 
 
-class Figures(_Strict):
+class Figures(Printed):
     """What was done in one direction; ``runtime`` is in ms, rounded up."""
 
     io_bytes: int = Field(ge=0)
@@ -43,14 +38,14 @@ class Figures(_Strict):
         return self.lat_ns.mean * self.lat_ns.samples / 1e9
 
 
-class Job(_Strict):
+class Job(Printed):
     error: int
     options: dict[str, str] = Field(alias="job options")
     read: Figures
     write: Figures
 
 
-class Report(_Strict):
+class Report(Printed):
     version: str = Field(alias="fio version")
     jobs: list[Job] = Field(min_length=1, max_length=1)
 

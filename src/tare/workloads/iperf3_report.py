@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from typing import Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from tare.errors import ParseError, first_invalid
+from tare.records import Printed
 from tare.workloads.base import Completed
 from tare.workloads.output import decode, shown, text_of
 
 
-class _Strict(BaseModel):
-    """Numbers are numbers, and finite; keys that are not named here are not looked at."""
-
-    model_config = ConfigDict(strict=True, frozen=True, allow_inf_nan=False)
-
-
-class TestStart(_Strict):
+class TestStart(Printed):
     """What the client asked the server for."""
 
     protocol: Literal["TCP", "UDP"]
@@ -34,7 +29,7 @@ class UdpTestStart(TestStart):
     target_bitrate: int
 
 
-class Start(_Strict):
+class Start(Printed):
     """The head of a report."""
 
     version: str
@@ -47,7 +42,7 @@ class UdpStart(Start):
     test_start: UdpTestStart
 
 
-class Total(_Strict):
+class Total(Printed):
     """Some streams over some time."""
 
     seconds: float = Field(gt=0)
@@ -61,7 +56,7 @@ class IntervalTotal(Total):
     omitted: bool
 
 
-class Interval(_Strict):
+class Interval(Printed):
     """One of the client's periodic reports: each stream, and all together."""
 
     streams: list[Total] = Field(min_length=1)
@@ -76,14 +71,14 @@ class Arrived(Total):
     packets: int = Field(ge=0)
 
 
-class End(_Strict):
+class End(Printed):
     """The totals without what was omitted, as the sender and as the receiver saw them."""
 
     sum_sent: Total
     sum_received: Total
 
 
-class StreamEnd(_Strict):
+class StreamEnd(Printed):
     """One TCP stream without what was omitted."""
 
     sender: Total
@@ -103,7 +98,7 @@ class UdpEnd(End):
     sum: Arrived
 
 
-class Report(_Strict):
+class Report(Printed):
     """A test that went well."""
 
     start: Start
@@ -129,7 +124,7 @@ class UdpReport(Report):
     end: UdpEnd
 
 
-class _Failure(_Strict):
+class _Failure(Printed):
     """What iperf3 prints instead of a report, or at the end of an incomplete one."""
 
     error: str

@@ -7,9 +7,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from tare.errors import UsageError, first_invalid
+from tare.records import Strict
 
 FIX = "docs/diff.md has an example with every key"
 
@@ -17,11 +18,7 @@ Percent = Annotated[float, Field(gt=0, lt=100, allow_inf_nan=False)]
 Pattern = Annotated[str, Field(min_length=1)]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class Rule(_Strict):
+class Rule(Strict):
     """What holds where all patterns match (as file names do: ``*`` for any text)."""
 
     workload: Pattern = "*"
@@ -31,7 +28,7 @@ class Rule(_Strict):
     ignore: bool = False
 
 
-class Thresholds(_Strict):
+class Thresholds(Strict):
     """Thresholds; the last rule that matches holds. ``percent``: where none does; None: the workload's margin."""
 
     percent: Percent | None = None

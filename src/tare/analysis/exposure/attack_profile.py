@@ -19,11 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from tare.analysis.exposure.footprints import Things
 from tare.analysis.exposure.overlaps import Place
 from tare.errors import UsageError, first_invalid
+from tare.records import Frozen
 
 _FIX = 'in TOML: title, default and [density] with "net/" = 2.5; in CSV: the columns name and density'
 _SMALLEST_SHARE = 1e-12
@@ -31,10 +32,8 @@ _SMALLEST_SHARE = 1e-12
 Density = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-class Weights(BaseModel):
+class Weights(Frozen):
     """Densities of bugs, in any one unit: by directory or file ("net/", "net/core/dev.c"), by name, by "tcp_*"."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     title: str = "uniform"
     default: Density = 1.0

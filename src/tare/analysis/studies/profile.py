@@ -11,11 +11,12 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from tare.analysis.refusals import NoAnswer, RefusalKind
 from tare.errors import UsageError, first_invalid
 from tare.model import Direction
+from tare.records import Strict
 
 FIX = "src/tare/analysis/profile.toml is an example with every key"
 _ROUNDING = 1e-12  # 0.567 / 0.81 is 0.7 but for its last bits
@@ -24,11 +25,7 @@ Name = Annotated[str, Field(min_length=1)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class Feature(_Strict):
+class Feature(Strict):
     """One feature of a platform that is scored, and the thresholds for 1, 2, 3 ... points."""
 
     name: Name
@@ -52,7 +49,7 @@ class Feature(_Strict):
         return self
 
 
-class Profile(_Strict):
+class Profile(Strict):
     """An evaluation profile: features, their priorities with weights, and their thresholds."""
 
     title: Name

@@ -26,7 +26,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from tare.errors import HostError
 from tare.fsync import fsync_folder
@@ -35,6 +35,7 @@ from tare.host.resources import claims, removers, unremoved
 from tare.host.resources.owner import Owner
 from tare.host.resources.resource import Fact, HostResource
 from tare.host.resources.unremoved import Unremoved
+from tare.records import Strict
 
 #: Of the entries that are written. 1: those of tare up to November 2026, which name none and were written in place.
 #: 1 and 2 have commands among their facts (`claims.brought_up`).
@@ -45,19 +46,15 @@ _OWN: Final = "see what its entries name; then remove it, or chown and chmod it 
 MAX_BYTES: Final = 1 << 16
 
 
-class _Strict(BaseModel):
-    """What an entry holds. A field that is not known is refused: the removal may depend on it."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class _OwnerRecord(_Strict):
+class _OwnerRecord(Strict):
     pid: int
     start_ticks: int
     boot: str
 
 
-class _Record(_Strict):
+class _Record(Strict):
+    """What an entry holds. A field that is not known is refused: the removal may depend on it."""
+
     format: Literal[1, 2, 3] = 1
     kind: str
     facts: dict[str, Fact]

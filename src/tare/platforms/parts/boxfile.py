@@ -9,9 +9,10 @@ import tomllib
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from tare.errors import UsageError, first_invalid
+from tare.records import Strict
 
 #: What a monitor lets the file choose, by field; Firecracker has one machine, and a disk is a disk to it and to Xen.
 MACHINES = {"qemu": ("q35", "pc", "microvm"), "firecracker": (), "xen": ("pv", "pvh"), "hvt": (), "spt": ()}
@@ -29,10 +30,6 @@ LONGEST = 1 << 20
 Port = Field(default=None, ge=1, le=65535)
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
 def expression(value: str | None) -> str | None:
     """A regular expression as it was. Raises `ValueError` when it is none."""
     try:
@@ -42,7 +39,7 @@ def expression(value: str | None) -> str | None:
     return value
 
 
-class Answers(_Strict):
+class Answers(Strict):
     """How the guest answers, in at least one way: the ports of its services, pings, or a line on its console."""
 
     udp: int | None = Port  # echoes datagrams
@@ -69,7 +66,7 @@ class Answers(_Strict):
         return self
 
 
-class Box(_Strict):
+class Box(Strict):
     """What to boot, and how."""
 
     vmm: Literal["qemu", "firecracker", "xen", "hvt", "spt"] = "qemu"

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from tare.model import CampaignStatus, Design
+from tare.records import Documented
 from tare.report.model.answers import AnswerReport, DimensionReport, SettlingReport
 from tare.report.model.beside import BesideReport, BesideRow
 from tare.report.model.curves import CurveReport, EstimateReport, PlatformCurveReport, PointReport
@@ -73,11 +72,7 @@ __all__ = [
 ]
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class Report(_Frozen):
+class Report(Documented):
     """One campaign."""
 
     schema_: Literal["tare.report/2"]
@@ -166,10 +161,6 @@ class Report(_Frozen):
     dependence: DependenceReport | None = None
     """Whether neighbouring blocks are alike; null with too few."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=lambda name: name.rstrip("_"), populate_by_name=True
-    )
-
     def host_title(self) -> str:
         """What names the host."""
         return host_title(self.host)
@@ -185,7 +176,7 @@ class Report(_Frozen):
         return [result for result in self.results if result.headline]
 
 
-class ManyReports(_Frozen):
+class ManyReports(Documented):
     """Several campaigns side by side. Nothing is pooled: each stands for itself."""
 
     schema_: Literal["tare.reports/1"] = SCHEMA_MANY
@@ -194,10 +185,6 @@ class ManyReports(_Frozen):
     """Nothing is pooled over campaigns."""
     reports: list[Report]
     """Each campaign for itself."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=lambda name: name.rstrip("_"), populate_by_name=True
-    )
 
 
 def to_json(reports: list[Report]) -> str:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
-
 from tare.analysis.answers import Dimension, State
+from tare.records import Documented
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class DimensionReport(_Frozen):
+class DimensionReport(Documented):
     """A platform in one dimension, shown by the worst of its headline figures; nothing is pooled."""
 
     dimension: Dimension
@@ -38,7 +33,7 @@ class DimensionReport(_Frozen):
     """The same as a clause, with the platform's value and the baseline's."""
 
 
-class SettlingReport(_Frozen):
+class SettlingReport(Documented):
     """A campaign that would tell what is open of a platform."""
 
     workloads: list[str]
@@ -55,7 +50,7 @@ class SettlingReport(_Frozen):
     """What these would take."""
 
 
-class AnswerReport(_Frozen):
+class AnswerReport(Documented):
     """What the campaign says of a platform, what matters most first."""
 
     platform: str

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
-
 from tare.analysis.studies.beside import Agreement, Quantity
+from tare.records import Documented
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class BesideRow(_Frozen):
+class BesideRow(Documented):
     """A study's figure and ours, both in per cent: of the own baseline's figure, or overhead of standard deviations."""
 
     metric: str
@@ -53,7 +48,7 @@ class BesideRow(_Frozen):
     """
 
 
-class BesideReport(_Frozen):
+class BesideReport(Documented):
     """A campaign beside a study's published figures (`tare report --beside`)."""
 
     study: str

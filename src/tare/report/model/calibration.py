@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from tare.records import Documented
 
 SCHEMA = "tare.calibration/1"
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class RateReport(_Frozen):
+class RateReport(Documented):
     """A share with its exact 95 % interval."""
 
     count: int
@@ -20,7 +16,7 @@ class RateReport(_Frozen):
     high: float
 
 
-class Resolution(_Frozen):
+class Resolution(Documented):
     """What a campaign of this duration resolves for one platform, as fractions; null where two blocks do not fit."""
 
     seconds: float
@@ -28,14 +24,14 @@ class Resolution(_Frozen):
     smallest_effect: float | None
 
 
-class Proof(_Frozen):
+class Proof(Documented):
     """How many comparisons of this length, of three arms, had the verdict "equivalent"."""
 
     seconds: float
     equivalent: RateReport
 
 
-class DependenceReport(_Frozen):
+class DependenceReport(Documented):
     """Lag-1 autocorrelation of blocks' log ratios, pooled over the comparisons of the campaign."""
 
     n_series: int
@@ -47,7 +43,7 @@ class DependenceReport(_Frozen):
     p: float  # of a correlation at least as large, for independent blocks
 
 
-class ConditionReport(_Frozen):
+class ConditionReport(Documented):
     """The baseline against itself, in one metric, under one load."""
 
     load: str
@@ -68,7 +64,7 @@ class ConditionReport(_Frozen):
     dependence: DependenceReport | None = None  # None: too few blocks, or a file of an earlier version
 
 
-class InjectedReport(_Frozen):
+class InjectedReport(Documented):
     """An amount of added work and the measured difference, as fractions."""
 
     platform: str
@@ -81,7 +77,7 @@ class InjectedReport(_Frozen):
     is_found: bool
 
 
-class CalibrationReport(_Frozen):
+class CalibrationReport(Documented):
     """One calibration of one machine."""
 
     schema_: str = SCHEMA
@@ -90,7 +86,3 @@ class CalibrationReport(_Frozen):
     workload: str
     conditions: list[ConditionReport]
     injected: list[InjectedReport]
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=lambda name: name.rstrip("_"), populate_by_name=True
-    )

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from tare.records import Documented
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class EstimateReport(_Frozen):
+class EstimateReport(Documented):
     """What a curve shows, with its 95 % interval over blocks."""
 
     point: float | None
@@ -20,7 +16,7 @@ class EstimateReport(_Frozen):
     """Upper end."""
 
 
-class PointReport(_Frozen):
+class PointReport(Documented):
     """A level of a platform's curve: means over blocks."""
 
     load: float
@@ -37,7 +33,7 @@ class PointReport(_Frozen):
     """The latency."""
 
 
-class PlatformCurveReport(_Frozen):
+class PlatformCurveReport(Documented):
     """A platform's curve."""
 
     platform: str
@@ -52,7 +48,7 @@ class PlatformCurveReport(_Frozen):
     """The highest rate of a level whose latency is at most `limit`; null where none keeps to it."""
 
 
-class CurveReport(_Frozen):
+class CurveReport(Documented):
     """A rate over the load: a concurrency sweep."""
 
     name: str

@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from tare.model import SettingOutcome, Status
-
-
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+from tare.records import Documented
 
 
 def host_title(host: Mapping[str, Any]) -> str:
@@ -21,7 +16,7 @@ def host_title(host: Mapping[str, Any]) -> str:
     return str(host.get("name") or model or "this host")
 
 
-class PlatformFacts(_Frozen):
+class PlatformFacts(Documented):
     """A platform as it was on the day."""
 
     name: str
@@ -54,7 +49,7 @@ class PlatformFacts(_Frozen):
     """
 
 
-class DifferenceReport(_Frozen):
+class DifferenceReport(Documented):
     """A fact in which a platform differs from the baseline."""
 
     platform: str
@@ -71,7 +66,7 @@ class DifferenceReport(_Frozen):
     """
 
 
-class LeftOutReport(_Frozen):
+class LeftOutReport(Documented):
     """A platform that did not take part, and why."""
 
     platform: str
@@ -82,7 +77,7 @@ class LeftOutReport(_Frozen):
     """How to have it."""
 
 
-class SettingReport(_Frozen):
+class SettingReport(Documented):
     """A setting of the host's that `tare run --tune` looked at."""
 
     name: str
@@ -99,7 +94,7 @@ class SettingReport(_Frozen):
     """Why it is wanted so, or why it was not changed."""
 
 
-class FailureReport(_Frozen):
+class FailureReport(Documented):
     """Trials of one workload and platform that ended alike."""
 
     workload: str
@@ -116,7 +111,7 @@ class FailureReport(_Frozen):
     """The blocks that they were in."""
 
 
-class Contamination(_Frozen):
+class Contamination(Documented):
     """Trials that the host or the machine below disturbed; they are marked, shown and kept."""
 
     steal_threshold: float
@@ -137,7 +132,7 @@ class Contamination(_Frozen):
     """Readings of the telemetry; 0: only steal could be seen."""
 
 
-class EventReport(_Frozen):
+class EventReport(Documented):
     """Something worth knowing that happened while the campaign ran."""
 
     at: float
@@ -148,7 +143,7 @@ class EventReport(_Frozen):
     """What happened."""
 
 
-class SegmentReport(_Frozen):
+class SegmentReport(Documented):
     """A stretch in which the campaign was at work, in UNIX seconds."""
 
     began: float

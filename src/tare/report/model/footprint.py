@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from tare.analysis.exposure.footprints import View
 from tare.footprint.model import Level, Phase, Scope
+from tare.records import Documented
 
 #: A phase, or the union of both.
 Phases = Phase | Literal["both"]
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class SetReport(_Frozen):
+class SetReport(Documented):
     """How many different things a platform ran."""
 
     platform: str
@@ -52,7 +47,7 @@ class SetReport(_Frozen):
     """Workloads that others were counted in."""
 
 
-class RegionReport(_Frozen):
+class RegionReport(Documented):
     """How many things exactly these platforms ran, and no other."""
 
     platforms: list[str]
@@ -61,7 +56,7 @@ class RegionReport(_Frozen):
     """How many things exactly these ran, and no other."""
 
 
-class OverlapReport(_Frozen):
+class OverlapReport(Documented):
     """All regions of some sets."""
 
     view: View
@@ -76,7 +71,7 @@ class OverlapReport(_Frozen):
     """All regions of their sets."""
 
 
-class DirectoryReport(_Frozen):
+class DirectoryReport(Documented):
     """The sets of the best view cut by a directory of the source."""
 
     directory: str
@@ -91,7 +86,7 @@ class DirectoryReport(_Frozen):
     """All regions of the sets."""
 
 
-class RatioReport(_Frozen):
+class RatioReport(Documented):
     """A platform's rate by the baseline's, with its 95 % interval where there are repeats for one."""
 
     point: float
@@ -104,7 +99,7 @@ class RatioReport(_Frozen):
     """Whether the interval is there and does not hold 1."""
 
 
-class FrequencyReport(_Frozen):
+class FrequencyReport(Documented):
     """A thing whose rate differs from the baseline's."""
 
     workload: str
@@ -119,7 +114,7 @@ class FrequencyReport(_Frozen):
     """Whether every platform ran it."""
 
 
-class AttackProfileReport(_Frozen):
+class AttackProfileReport(Documented):
     """The horizontal attack profile of a platform: densities of bugs over what it ran."""
 
     platform: str
@@ -138,7 +133,7 @@ class AttackProfileReport(_Frozen):
     """The score by the baseline's, a factor."""
 
 
-class FileReport(_Frozen):
+class FileReport(Documented):
     """A source file that platforms run differently."""
 
     file: str
@@ -153,7 +148,7 @@ class FileReport(_Frozen):
     """Lines that ran on all of them."""
 
 
-class BesideLinesReport(_Frozen):
+class BesideLinesReport(Documented):
     """A count of lines that a study prints, and ours of the platforms that stand for its own."""
 
     where: str
@@ -172,7 +167,7 @@ class BesideLinesReport(_Frozen):
     """Our share of the kernel's lines."""
 
 
-class LevelReport(_Frozen):
+class LevelReport(Documented):
     """One level."""
 
     level: Level
@@ -220,7 +215,7 @@ class LevelReport(_Frozen):
         return next((row for row in self.sets if (row.platform, row.view, row.phase, row.workload) == key), None)
 
 
-class SharesReport(_Frozen):
+class SharesReport(Documented):
     """Samples of the work, by what their stacks have."""
 
     name: str
@@ -229,7 +224,7 @@ class SharesReport(_Frozen):
     """Of all samples."""
 
 
-class StacksReport(_Frozen):
+class StacksReport(Documented):
     """Where CPUs were found while a platform started or worked. Percentages are of the samples."""
 
     platform: str
@@ -262,7 +257,7 @@ class StacksReport(_Frozen):
     """Functions of the kernel, without what they call, the greatest first."""
 
 
-class AmountReport(_Frozen):
+class AmountReport(Documented):
     """A number over repeats, each of which is a machine of its own."""
 
     median: float
@@ -273,7 +268,7 @@ class AmountReport(_Frozen):
     """The most of any repeat."""
 
 
-class CommandReport(_Frozen):
+class CommandReport(Documented):
     """The work of all tasks of one name."""
 
     command: str
@@ -284,7 +279,7 @@ class CommandReport(_Frozen):
     """Of programs and of the kernel together."""
 
 
-class CodeReport(_Frozen):
+class CodeReport(Documented):
     """The work of one piece of code, whoever ran it."""
 
     side: str
@@ -295,7 +290,7 @@ class CodeReport(_Frozen):
     """How many."""
 
 
-class CacheReport(_Frozen):
+class CacheReport(Documented):
     """One cache of the model that the processor's way to memory went through, tare's own commands left out."""
 
     name: str
@@ -306,7 +301,7 @@ class CacheReport(_Frozen):
     """Of these, those that it had not."""
 
 
-class InstructionsReport(_Frozen):
+class InstructionsReport(Documented):
     """What a whole machine executed while a platform started or worked: work, and not time.
 
     Where it says so, without what tare's own commands did meanwhile.
@@ -364,7 +359,7 @@ class InstructionsReport(_Frozen):
     """What a model of caches had and had not; empty where it was not asked for."""
 
 
-class FootprintsReport(_Frozen):
+class FootprintsReport(Documented):
     """What platforms ran of the host's kernel, by level; stacks, which are no sets, are apart."""
 
     levels: list[LevelReport]

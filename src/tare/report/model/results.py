@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
-
 from tare.analysis.trust.findings import FindingKind
 from tare.analysis.verdicts import Kind, Reason, Side
 from tare.model import Direction, Family, Mode
+from tare.records import Documented
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class NoiseFloorReport(_Frozen):
+class NoiseFloorReport(Documented):
     """The A/A figure: overhead of the second baseline arm against the first, in percent, with its 95 % interval."""
 
     point_percent: float | None
@@ -36,7 +31,7 @@ class NoiseFloorReport(_Frozen):
     """Why there is no figure."""
 
 
-class FindingReport(_Frozen):
+class FindingReport(Documented):
     """A finding beside a verdict: its code and its numbers."""
 
     kind: FindingKind
@@ -49,7 +44,7 @@ class FindingReport(_Frozen):
     """The same in words."""
 
 
-class UnmarkedReport(_Frozen):
+class UnmarkedReport(Documented):
     """What a platform's figure would be without the contaminated trials, its own and the baseline's."""
 
     n_trials: int
@@ -70,7 +65,7 @@ class UnmarkedReport(_Frozen):
     """That verdict in words."""
 
 
-class PlatformReport(_Frozen):
+class PlatformReport(Documented):
     """One platform in one metric. Overheads: positive is worse than the baseline. Intervals: 95 %."""
 
     platform: str
@@ -178,7 +173,7 @@ class PlatformReport(_Frozen):
     """Whether `p_adjusted` is at most 5 %; null where there is no such verdict."""
 
 
-class ResultReport(_Frozen):
+class ResultReport(Documented):
     """One metric of one workload over all platforms."""
 
     workload: str
@@ -207,7 +202,7 @@ class ResultReport(_Frozen):
     """One entry a platform, the baseline first."""
 
 
-class MultiplicityReport(_Frozen):
+class MultiplicityReport(Documented):
     """All verdicts of the report together: what chance alone would give, and what survives Holm's correction."""
 
     n_rows: int
@@ -224,7 +219,7 @@ class MultiplicityReport(_Frozen):
     """Of these, those that survive it."""
 
 
-class DependenceReport(_Frozen):
+class DependenceReport(Documented):
     """Lag-1 autocorrelation of the blocks' log ratios, pooled over the report's figures."""
 
     n_series: int

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from tare.footprint.model import Abi, Call, Place
+from tare.records import Documented
 
 #: What of a platform stands beside a study's figure: all of its tenant's side, or gVisor's kernel alone.
 Part = Literal["whole", "sentry"]
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class ProcessesReport(_Frozen):
+class ProcessesReport(Documented):
     """Processes of one kind that are alike in what they may ask for, and with which rights."""
 
     role: str
@@ -45,7 +40,7 @@ class ProcessesReport(_Frozen):
     """The label of the security module; null where there is none."""
 
 
-class SurfaceReport(_Frozen):
+class SurfaceReport(Documented):
     """What the tenant's side of a platform may ask of the host's kernel."""
 
     platform: str
@@ -74,7 +69,7 @@ class SurfaceReport(_Frozen):
     """Open devices."""
 
 
-class CallRegionReport(_Frozen):
+class CallRegionReport(Documented):
     """The calls that exactly these platforms let through, and no other; of no platform: those that none does."""
 
     platforms: list[str]
@@ -83,7 +78,7 @@ class CallRegionReport(_Frozen):
     """Calls that exactly these let through, conditional ones too; of no platform: those that none does."""
 
 
-class OursReport(_Frozen):
+class OursReport(Documented):
     """Our figure of a platform that stands for a study's, or of a part of it; None: not known."""
 
     platform: str
@@ -100,7 +95,7 @@ class OursReport(_Frozen):
     """Whether every filter was read."""
 
 
-class BesideCallsReport(_Frozen):
+class BesideCallsReport(Documented):
     """A study's number of calls, allowed or all but those that are blocked, and ours."""
 
     platform: str
@@ -113,7 +108,7 @@ class BesideCallsReport(_Frozen):
     """Our platforms that stand for it."""
 
 
-class StudyReport(_Frozen):
+class StudyReport(Documented):
     """A study's table."""
 
     study: str
@@ -130,7 +125,7 @@ class StudyReport(_Frozen):
     """One entry a platform of the study's."""
 
 
-class SurfacesReport(_Frozen):
+class SurfacesReport(Documented):
     """What tenants may ask of the host's kernel, by platform."""
 
     surfaces: list[SurfaceReport]

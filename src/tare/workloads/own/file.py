@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 
 from tare.errors import UsageError
 from tare.model import Direction
+from tare.records import Strict
 from tare.suggest import nearest
 from tare.workloads.contract import MAX_PARAM, NAME, RESERVED
 from tare.workloads.own import lines
@@ -85,11 +86,7 @@ Absolute = Annotated[str, AfterValidator(_absolute)]
 Seconds = Annotated[float, Field(gt=0, le=LONGEST_RUN_S)]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class SourceTable(_Strict):
+class SourceTable(Strict):
     """Where the application comes from: one of the three."""
 
     image: Text | None = None  # an OCI layout, an archive of one, or docker://HOST/NAME:TAG
@@ -106,7 +103,7 @@ class SourceTable(_Strict):
         return self
 
 
-class StartTable(_Strict):
+class StartTable(Strict):
     """How it is started; what is left out is as the image says."""
 
     command: Words | None = None
@@ -123,7 +120,7 @@ class StartTable(_Strict):
         return self
 
 
-class ReadyTable(_Strict):
+class ReadyTable(Strict):
     """How it is known that it is in service: one of the four."""
 
     tcp: Literal[True] | None = None
@@ -139,7 +136,7 @@ class ReadyTable(_Strict):
         return self
 
 
-class LoadTable(_Strict):
+class LoadTable(Strict):
     """What asks it for work, from the client's side."""
 
     built_in: Literal["http-get"] | None = None
@@ -162,7 +159,7 @@ class LoadTable(_Strict):
         return self
 
 
-class FigureTable(_Strict):
+class FigureTable(Strict):
     """Where a figure is in the load's output."""
 
     regex: Annotated[str, AfterValidator(_expression)] | None = None
@@ -183,13 +180,13 @@ class MetricTable(FigureTable):
     title: Text | None = None
 
 
-class ResourcesTable(_Strict):
+class ResourcesTable(Strict):
     """What it needs."""
 
     memory: int = Field(default=0, ge=0, le=1 << 30)  # MiB
 
 
-class OwnFile(_Strict):
+class OwnFile(Strict):
     """All of the file."""
 
     name: Annotated[str, AfterValidator(_word)]
