@@ -21,7 +21,8 @@ MAY_IMPORT = {
     "clean": set(),
     "model": set(),
     "suggest": set(),
-    "records": set(),
+    "inputs": {"errors"},
+    "records": {"errors"},
     "plugins": {"errors", "clean"},
     "fsync": set(),
     "outputs": {"errors", "fsync", "store"},
@@ -30,15 +31,16 @@ MAY_IMPORT = {
     "setup": {"errors", "clean", "model", "suggest", "host"},
     "session": {"errors", "records", "model", "timeouts"},
     "image": {"errors", "records", "clean", "model", "timeouts", "host"},
-    "platforms": {"errors", "records", "model", "suggest", "timeouts", "plugins", "host", "image", "session"},
+    "platforms": {"errors", "inputs", "records", "model", "suggest", "timeouts", "plugins", "host", "image", "session"},
     "lab": {"errors", "outputs", "model", "suggest", "timeouts", "host", "image", "platforms", "session"},
-    "workloads": {"errors", "records", "model", "suggest", "plugins"},
+    "workloads": {"errors", "inputs", "records", "model", "suggest", "plugins"},
     "literature": {"errors", "records", "model", "suggest"},
     "estimates": {"model"},
     "store": {"errors", "records", "model", "timeouts", "footprint"},
-    "analysis": {"errors", "records", "model", "literature", "estimates", "store", "footprint"},
+    "analysis": {"errors", "inputs", "records", "model", "literature", "estimates", "store", "footprint"},
     "report": {
-        "errors", "records", "clean", "outputs", "model", "literature", "estimates", "store", "analysis", "footprint",
+        "errors", "inputs", "records", "clean", "outputs", "model", "literature", "estimates", "store", "analysis",
+        "footprint",
     },
     "campaign": {
         "errors", "outputs", "model", "suggest", "timeouts", "host", "image", "session", "platforms", "workloads",
@@ -53,8 +55,8 @@ MAY_IMPORT = {
         "campaign",
     },
     "cli": {
-        "errors", "clean", "outputs", "suggest", "model", "host", "image", "platforms", "workloads", "literature",
-        "store", "analysis", "report", "campaign", "contract", "lab", "footprint", "setup",
+        "errors", "inputs", "clean", "outputs", "suggest", "model", "host", "image", "platforms", "workloads",
+        "literature", "store", "analysis", "report", "campaign", "contract", "lab", "footprint", "setup",
     },
 }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""What users give and get: checked before anything is done; what is written is made beside its place, and whole.
+"""What users get: checked before anything is done; what is written is made beside its place, and whole.
 
 An output that is an input is refused. Whatever ends the writing, at the place is what was there before or all of what
 was to be written, never a part; the one thing that a kill can leave is a hidden file or folder beside it.
@@ -23,8 +23,6 @@ PAGE = ".html"
 #: How every page of tare's begins, and by which it is known that nothing but such a page is replaced.
 DOCTYPE = "<!doctype html>"
 _OTHER_NAME = "give another name"
-#: Bytes of a file that a user writes, and gives beside campaigns: a profile, weights, a table of functions.
-LARGEST_TEXT = 64 << 20
 
 
 def page_of(campaign: Path) -> Path:
@@ -36,20 +34,6 @@ def page_of(campaign: Path) -> Path:
 def require_campaign(file: Path) -> None:
     """Raise `TareError` unless there is such a file (`tare.store.places.require_file`)."""
     places.require_file(file)
-
-
-def require_file(file: Path) -> None:
-    """Raise `UsageError` unless there is such a file to read, of a size that what users write has."""
-    with _translated(file, "read"):
-        if not file.exists():
-            raise UsageError(f"{file} does not exist", fix="name a file that there is")
-        if not file.is_file():
-            raise UsageError(f"{file} is {'a folder' if file.is_dir() else 'not a file'}", fix="name a file")
-        if file.stat().st_size > LARGEST_TEXT:
-            raise UsageError(
-                f"{file} has {file.stat().st_size >> 20} MiB, and {LARGEST_TEXT >> 20} are read",
-                fix="name another file",
-            )
 
 
 def check_new_campaign(file: Path) -> None:

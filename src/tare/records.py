@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from tare.errors import UsageError, first_invalid
+
+Model = TypeVar("Model", bound=BaseModel)
 
 
 class Frozen(BaseModel):
@@ -30,3 +37,11 @@ class Printed(BaseModel):
     """What another program printed: numbers are numbers, and finite; keys that are not named are not looked at."""
 
     model_config = ConfigDict(strict=True, frozen=True, allow_inf_nan=False)
+
+
+def of_a_file(model: type[Model], content: Mapping[str, Any], name: str, fix: str) -> Model:
+    """The record that a user's file holds; ``name`` is the file's. Raises `UsageError` with the first mistake."""
+    try:
+        return model.model_validate(content)
+    except ValidationError as error:
+        raise UsageError(f"{name}: {first_invalid(error, index_from=1)}", fix=fix) from error

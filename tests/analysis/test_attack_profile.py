@@ -77,7 +77,7 @@ def test_a_bad_file_is_named_with_what_is_wrong(tmp_path: Path, name: str, text:
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot be read"):
+    with pytest.raises(UsageError, match="does not exist"):
         load_weights(tmp_path / "none.toml")
 
 

@@ -167,9 +167,9 @@ def test_thresholds_are_the_margins_or_a_files(make: Make, tmp_path: Path) -> No
         ("percent = -1.0", "percent: Input should be greater than 0"),
         ("percents = 1.0", "percents: there is no such key"),
         ("[[rule]]\nmetrics = 'x'", "rule.1.metrics: there is no such key"),
-        ("percent = ", "cannot be read: Invalid value"),
-        ("percent = " + 5000 * "1", "cannot be read: Exceeds the limit"),
-        ("percent = " + 50_000 * "[", "cannot be read: "),
+        ("percent = ", "is not TOML: Invalid value"),
+        ("percent = " + 5000 * "1", "is not TOML: Exceeds the limit"),
+        ("percent = " + 50_000 * "[", "is not TOML: "),
     ],
 )
 def test_a_file_of_thresholds_that_does_not_hold_is_refused(text: str, what: str, tmp_path: Path) -> None:

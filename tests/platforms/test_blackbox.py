@@ -204,7 +204,7 @@ def test_a_line_of_the_console_is_an_answer_of_its_own_even_of_a_guest_that_ends
 
 
 def test_a_missing_file_is_one_line(tmp_path):
-    with pytest.raises(UsageError, match="cannot be read: No such file"):
+    with pytest.raises(UsageError, match="does not exist"):
         registry.choose([f"blackbox:{tmp_path}/none.toml"])
 
 

@@ -171,7 +171,7 @@ def test_functions_have_directories_where_their_files_are_told(tmp_path: Path) -
     listed.write_text("a,b\n")
     with pytest.raises(UsageError, match="two columns name and file"):
         read_files(listed)
-    with pytest.raises(UsageError, match="cannot be read"):
+    with pytest.raises(UsageError, match="does not exist"):
         read_files(tmp_path / "none.csv")
 
 

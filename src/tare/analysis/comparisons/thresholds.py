@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import tomllib
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from tare.errors import UsageError, first_invalid
-from tare.records import Strict
+from tare.inputs import read_toml
+from tare.records import Strict, of_a_file
 
 FIX = "docs/diff.md has an example with every key"
 
@@ -57,10 +56,4 @@ def load(file: Path | None) -> Thresholds:
     """The thresholds of a file; None: the margins. Raises `UsageError`."""
     if file is None:
         return Thresholds()
-    try:
-        return Thresholds.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
-    except ValidationError as error:
-        raise UsageError(f"{file}: {first_invalid(error, index_from=1)}", fix=FIX) from error
-    # tomllib raises more than its own, for long numbers and deep lists
-    except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(f"{file} cannot be read: {error}", fix=FIX) from error
+    return of_a_file(Thresholds, read_toml(file, FIX), str(file), FIX)

@@ -12,19 +12,19 @@ from __future__ import annotations
 import csv
 import io
 import math
-import tomllib
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from tare.analysis.exposure.footprints import Things
 from tare.analysis.exposure.overlaps import Place
-from tare.errors import UsageError, first_invalid
-from tare.records import Frozen
+from tare.errors import UsageError
+from tare.inputs import parse_toml, read_text
+from tare.records import Frozen, of_a_file
 
 _FIX = 'in TOML: title, default and [density] with "net/" = 2.5; in CSV: the columns name and density'
 _SMALLEST_SHARE = 1e-12
@@ -79,35 +79,19 @@ def attack_profile(reached: Things | AbstractSet[str], weights: Weights, place: 
 
 def load_weights(file: Path) -> Weights:
     """Weights from a TOML or (by its name) CSV file. Raises `UsageError` with one line."""
-    try:
-        text = file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}", fix="name a file of weights") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{file} is not text: {error}", fix=_FIX) from error
-    return parse(text, str(file))
+    return parse(read_text(file, _FIX), str(file))
 
 
 def parse(text: str, name: str) -> Weights:
     """Weights from TOML or (by the name's end) CSV text; ``name`` is for the title and errors. Raises `UsageError`."""
-    content = _of_csv(text, name) if name.endswith(".csv") else _of_toml(text, name)
-    try:
-        return Weights.model_validate({"title": Path(name).name, **content})
-    except ValidationError as error:
-        raise UsageError(f"{name}: {first_invalid(error, index_from=1)}", fix=_FIX) from error
-
-
-def _of_toml(text: str, name: str) -> dict[str, object]:
-    try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # tomllib raises more than its own, for long numbers and deep lists
-        raise UsageError(f"{name} is not TOML: {error}", fix=_FIX) from error
+    content = _of_csv(text, name) if name.endswith(".csv") else parse_toml(text, name, _FIX)
+    return of_a_file(Weights, {"title": Path(name).name, **content}, name, _FIX)
 
 
 def _of_csv(text: str, name: str) -> dict[str, object]:
     """One row for each name; the name ``default`` stands for all that are not listed."""
     try:
-        rows: Sequence[dict[str, str]] = list(csv.DictReader(io.StringIO(text)))
+        rows: Sequence[dict[str, str]] = list(csv.DictReader(io.StringIO(text, newline="")))
     except csv.Error as error:
         raise UsageError(f"{name} is not CSV: {error}", fix=_FIX) from error
     if not rows or set(rows[0]) != {"name", "density"}:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import itertools
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from tare.analysis.refusals import NoAnswer, RefusalKind
-from tare.errors import UsageError, first_invalid
+from tare.inputs import parse_toml, read_toml
 from tare.model import Direction
-from tare.records import Strict
+from tare.records import Strict, of_a_file
 
 FIX = "src/tare/analysis/profile.toml is an example with every key"
 _ROUNDING = 1e-12  # 0.567 / 0.81 is 0.7 but for its last bits
@@ -84,31 +83,19 @@ class ScoreSheet:
 def load(file: Path | None = None) -> Profile:
     """A profile from a TOML file, or the one that comes with tare. Raises `UsageError` with one line."""
     if file is None:
-        return parse(resources.files("tare.analysis").joinpath("profile.toml").read_text(), "the shipped profile")
-    try:
-        text = file.read_text()
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}", fix="name the TOML file of a profile") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{file} is not TOML: {error}", fix=FIX) from error
-    return parse(text, str(file))
+        shipped = resources.files("tare.analysis").joinpath("profile.toml")
+        return parse(shipped.read_text(encoding="utf-8"), "the shipped profile")
+    return checked(read_toml(file, FIX), str(file))
 
 
 def parse(text: str, name: str) -> Profile:
     """A profile from TOML text; ``name`` is for the error. Raises `UsageError` with one line."""
-    try:
-        content = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # tomllib raises more than its own, for long numbers and deep lists
-        raise UsageError(f"{name} is not TOML: {error}", fix=FIX) from error
-    return checked(content, name)
+    return checked(parse_toml(text, name, FIX), name)
 
 
 def checked(content: Mapping[str, Any], name: str) -> Profile:
     """A profile from the parsed content of a TOML file. Raises `UsageError` with one line; ``name`` is for that."""
-    try:
-        return Profile.model_validate(content)
-    except ValidationError as error:
-        raise UsageError(f"{name}: {first_invalid(error, index_from=1)}", fix=FIX) from error
+    return of_a_file(Profile, content, name, FIX)
 
 
 def points(feature: Feature, figure: float, baseline: float | None) -> int:

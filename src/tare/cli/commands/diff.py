@@ -7,7 +7,8 @@ from pathlib import Path
 import typer
 
 from tare.errors import UsageError
-from tare.outputs import check_new, require_campaign, require_file
+from tare.inputs import require_file
+from tare.outputs import check_new, require_campaign
 
 
 def diff(

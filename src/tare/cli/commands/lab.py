@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from tare import outputs
+from tare import inputs, outputs
 from tare.campaign.plan.plan import parse_time
 from tare.campaign.plan.request import check_memory
 from tare.cli.commands.instances import parse_size
@@ -126,7 +126,7 @@ def weights(
     Example: [cyan]tare lab weights cves.toml[/], [cyan]tare report lines.tare --html page.html --weights cves.toml[/]
     """
     outputs.check_new(file)
-    outputs.require_file(changelog)
+    inputs.require_file(changelog)
 
     from tare.cli.lab import write_weights
 

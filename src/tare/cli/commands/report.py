@@ -8,7 +8,8 @@ from pathlib import Path
 import typer
 
 from tare.errors import UsageError
-from tare.outputs import check_new_campaign, check_page, require_campaign, require_file
+from tare.inputs import require_file
+from tare.outputs import check_new_campaign, check_page, require_campaign
 
 
 def _print_schema(asked: bool) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import typer
 
-from tare.outputs import require_campaign, require_file
+from tare.inputs import require_file
+from tare.outputs import require_campaign
 
 
 def score(

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import ipaddress
 import re
-import stat
-import tomllib
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from tare.errors import UsageError, first_invalid
-from tare.records import Strict
+from tare.errors import UsageError
+from tare.inputs import parse_toml, read_text, refuse_writable
+from tare.records import Strict, of_a_file
 
 #: What a monitor lets the file choose, by field; Firecracker has one machine, and a disk is a disk to it and to Xen.
 MACHINES = {"qemu": ("q35", "pc", "microvm"), "firecracker": (), "xen": ("pv", "pvh"), "hvt": (), "spt": ()}
@@ -26,7 +25,7 @@ PLACES = ("ip", "prefix", "netmask", "gateway", "mac")
 USUAL_MEMORY, MIN_MEMORY, MIN_TENDER_MEMORY = 256, 8, 2
 FIX = "docs/platforms.md, blackbox, has an example"
 #: Bytes of a box's file.
-LONGEST = 1 << 20
+LARGEST = 1 << 20
 Port = Field(default=None, ge=1, le=65535)
 
 
@@ -174,31 +173,14 @@ class Box(Strict):
 
 def parse(text: str, name: str) -> Box:
     """A box from TOML text; ``name`` is for the error. Raises `UsageError` with one line."""
-    try:
-        return Box.model_validate(tomllib.loads(text))
-    except ValidationError as error:
-        raise UsageError(f"{name}: {first_invalid(error, index_from=1)}", fix=FIX) from error
-    except (ValueError, RecursionError) as error:  # tomllib raises more than its own, for long numbers and deep lists
-        raise UsageError(f"{name} is not TOML: {error}", fix=FIX) from error
+    return of_a_file(Box, parse_toml(text, name, FIX), name, FIX)
 
 
 def load(file: Path) -> Box:
     """Read a box's file; paths in it are relative to it. Raises `UsageError` that names the field."""
-    try:
-        facts = file.stat()
-        # A pipe or a device may never end.
-        short = stat.S_ISREG(facts.st_mode) and facts.st_size <= LONGEST
-        text = file.read_text(encoding="utf-8") if short else None
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}", fix="name the TOML file of a black box") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{file} is not TOML: {error}", fix=FIX) from error
-    if text is None:
-        raise UsageError(f"{file} is no file, or not a short one", fix="name the TOML file of a black box")
-    box = parse(text, str(file))
-    if box.arguments and facts.st_mode & stat.S_IWOTH:
-        message = f"{file} has arguments for QEMU, which tare starts as root, and everybody may write to it"
-        raise UsageError(message, fix=f"chmod o-w {file}")
+    box = parse(read_text(file, FIX, largest=LARGEST), str(file))
+    if box.arguments:
+        refuse_writable(file, "has arguments for QEMU, which tare starts as root")
     paths = {name: file.parent / path for name in ("kernel", "initrd", "disk") if (path := getattr(box, name))}
     for name, path in paths.items():
         if not path.is_file():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from tare.analysis.exposure.unseen import chao2, jaccards
 from tare.analysis.refusals import NoAnswer
 from tare.errors import UsageError
 from tare.footprint.model import Footprint, Level, Phase
+from tare.inputs import read_text
 from tare.report.footprint.instructions import instructions_report
 from tare.report.footprint.stacks import stacks_report
 from tare.report.model.footprint import (
@@ -59,16 +61,10 @@ class Asked:
 
 def read_files(file: Path) -> dict[str, str]:
     """Source files of functions from a CSV file with the columns name and file. Raises `UsageError`."""
-    try:
-        with file.open(encoding="utf-8", newline="") as text:
-            rows = csv.DictReader(text)
-            if set(rows.fieldnames or ()) != {"name", "file"}:
-                raise UsageError(f"{file} has not the two columns name and file", fix=_FIX)
-            return {row["name"]: row["file"] for row in rows}
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}", fix=_FIX) from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{file} is not text: {error}", fix=_FIX) from error
+    rows = csv.DictReader(io.StringIO(read_text(file, _FIX), newline=""))
+    if set(rows.fieldnames or ()) != {"name", "file"}:
+        raise UsageError(f"{file} has not the two columns name and file", fix=_FIX)
+    return {row["name"]: row["file"] for row in rows}
 
 
 def exposures(footprints: Iterable[Footprint], platforms: Iterable[str] = ()) -> Exposures:

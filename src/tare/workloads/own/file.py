@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 
 from tare.errors import UsageError
+from tare.inputs import read_text, refuse_writable
 from tare.model import Direction
 from tare.records import Strict
 from tare.suggest import nearest
@@ -22,7 +22,7 @@ from tare.workloads.own.lines import Lined, Mistake
 
 GUIDE = "docs/applications-own.md"
 #: Bytes of a file.
-LONGEST = 1 << 16
+LARGEST = 1 << 16
 #: What a text may name in braces besides parameters; other braces are the application's own.
 PLACES = ("port", "address", "memory", "cpus")
 PLACE = re.compile(r"\{([a-z][a-z0-9_]*)\}")
@@ -230,11 +230,8 @@ def examine(file: Path) -> tuple[Described | None, list[Mistake]]:
 
     Raises `UsageError` for a file that cannot be read.
     """
-    raw = contents_of(file, "name a file of TOML; tare app init writes one to begin with")
-    try:
-        lined = lines.parse(raw.decode())
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{file} is not UTF-8: {error.reason} at byte {error.start}", fix=GUIDE) from error
+    text = text_of(file, "name a file of TOML; tare app init writes one to begin with")
+    lined = lines.parse(text)
     mistakes = [*lined.mistakes, *_places(lined)]
     values, of_parameters = _by_profile(lined)
     mistakes += of_parameters
@@ -247,23 +244,15 @@ def examine(file: Path) -> tuple[Described | None, list[Mistake]]:
     else:
         mistakes += _between(contents, lined)
         if not mistakes:
-            return Described(file, contents, hashlib.sha256(raw).hexdigest(), lined), []
+            return Described(file, contents, hashlib.sha256(text.encode()).hexdigest(), lined), []
     return None, sorted(mistakes, key=lambda mistake: mistake.line)
 
 
-def contents_of(file: Path, fix: str) -> bytes:
-    """The bytes of a short file that its owner alone may write. Raises `UsageError` with this fix."""
-    try:
-        status = file.stat()
-        # A pipe or a device may never end.
-        if not stat.S_ISREG(status.st_mode) or status.st_size > LONGEST:
-            raise UsageError(f"{file} is no file, or not a short one", fix=fix)
-        if status.st_mode & stat.S_IWOTH:
-            problem = f"{file} says what is run, on native as root, and everybody may write to it"
-            raise UsageError(problem, fix=f"chmod o-w {file}")
-        return file.read_bytes()
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}", fix=fix) from error
+def text_of(file: Path, fix: str) -> str:
+    """The text of a short file that not everybody may write. Raises `UsageError`."""
+    text = read_text(file, fix, largest=LARGEST)
+    refuse_writable(file, "says what is run, on native as root")
+    return text
 
 
 def _by_profile(lined: Lined) -> tuple[dict[str, Any], list[Mistake]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tare import lazily
 from tare.errors import UsageError
 from tare.workloads.own import dockerfile, service
-from tare.workloads.own.file import contents_of
+from tare.workloads.own.file import text_of
 from tare.workloads.own.lines import Mistake
 
 if TYPE_CHECKING:
@@ -25,10 +25,7 @@ def converted(source: Path, image: str | None) -> tuple[str, list[Mistake]]:
 
     ``image``: the place of the image that was built of it. Raises `UsageError` for a file that cannot be read.
     """
-    try:
-        text = contents_of(source, _FIX).decode()
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{source} is not UTF-8: {error.reason} at byte {error.start}", fix=_FIX) from error
+    text = text_of(source, _FIX)
     if source.suffix in {".yaml", ".yml"}:
         read, mistakes = compose.read(text, image is not None, os.environ)
     elif "dockerfile" in source.name.lower() or "containerfile" in source.name.lower():

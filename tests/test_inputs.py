@@ -1,0 +1,91 @@
+"""The files that users write: read as UTF-8 wherever it is, with a limit, and refused in one line with the fix."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tare import inputs
+from tare.analysis.comparisons import thresholds
+from tare.analysis.exposure import attack_profile
+from tare.analysis.studies import profile
+from tare.errors import UsageError
+from tare.platforms.parts import boxfile
+from tare.report.footprint import build
+from tare.workloads.own import file as own
+from tare.workloads.own import foreign
+
+#: Each by its module and function.
+READERS = {
+    "thresholds": thresholds.load,
+    "profile": profile.load,
+    "weights": attack_profile.load_weights,
+    "functions": build.read_files,
+    "box": boxfile.load,
+    "application": own.examine,
+    "compose": lambda file: foreign.converted(file, None),
+}
+
+
+@pytest.fixture(params=READERS)
+def read(request):
+    return READERS[request.param]
+
+
+def _refusal(read, file):
+    with pytest.raises(UsageError) as refused:
+        read(file)
+    assert refused.value.fix
+    assert "\n" not in str(refused.value)
+    return refused.value.what
+
+
+def test_what_is_no_file_is_refused_and_not_waited_for(read, tmp_path):
+    pipe = tmp_path / "pipe.toml"
+    os.mkfifo(pipe)
+    assert _refusal(read, pipe) == f"{pipe} is not a file"
+    assert _refusal(read, Path("/dev/zero")) == "/dev/zero is not a file"
+    assert _refusal(read, tmp_path) == f"{tmp_path} is a folder"
+    assert _refusal(read, tmp_path / "none.toml") == f"{tmp_path / 'none.toml'} does not exist"
+    assert _refusal(read, pipe / "below.toml") == f"{pipe / 'below.toml'} does not exist"
+    (tmp_path / "loop.toml").symlink_to("loop.toml")
+    assert "cannot be read: Too many levels" in _refusal(read, tmp_path / "loop.toml")
+
+
+def test_what_is_too_large_is_not_read(read, tmp_path):
+    file = tmp_path / "large.toml"
+    with file.open("wb") as sparse:
+        sparse.truncate(inputs.LARGEST + 1)
+    assert "has more than the " in _refusal(read, file)
+
+
+def test_what_is_not_utf_8_is_said_with_its_place(read, tmp_path):
+    file = tmp_path / "latin.toml"
+    file.write_bytes(b'title = "\xe9"')
+    assert _refusal(read, file) == f"{file} is not UTF-8: invalid continuation byte at byte 9"
+
+
+@pytest.mark.parametrize("text", ["x =", f"x = {'1' * 5000}", f"x = {'[' * 5000}"], ids=["syntax", "number", "depth"])
+@pytest.mark.parametrize("name", ["thresholds", "profile", "weights", "box"])
+def test_what_is_not_toml_is_said(name, text, tmp_path):
+    file = tmp_path / "wrong.toml"
+    file.write_text(text)
+    assert _refusal(READERS[name], file).startswith(f"{file} is not TOML: ")
+
+
+def test_a_file_of_the_kernels_that_tells_no_size_has_the_same_limit():
+    with pytest.raises(UsageError, match="more than the 0 KiB"):
+        inputs.read_text(Path("/proc/self/status"), "read less", largest=100)
+
+
+def test_a_profile_is_utf_8_in_any_locale(tmp_path):
+    file = tmp_path / "mine.toml"
+    shipped = Path(profile.__file__).parents[1] / "profile.toml"
+    file.write_text(shipped.read_text(encoding="utf-8") + "# Kärnä\n", encoding="utf-8")
+    script = "import sys, pathlib; from tare.analysis.studies import profile; profile.load(pathlib.Path(sys.argv[1]))"
+    locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    command = [sys.executable, "-c", script, str(file)]
+    done = subprocess.run(command, env=os.environ | locale, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
