@@ -16,7 +16,7 @@ from typing import Any
 
 from tare.errors import StoreError, UsageError
 from tare.fsync import fsync_folder
-from tare.store import places
+from tare.store import exists, file_of, places
 
 CAMPAIGN = ".tare"
 PAGE = ".html"
@@ -26,22 +26,32 @@ _OTHER_NAME = "give another name"
 
 
 def page_of(campaign: Path) -> Path:
-    """Where a campaign's page is: ``night.html`` of ``night.tare``, else the whole name and ``.html``."""
-    whole = campaign.name.removesuffix(CAMPAIGN)
-    return campaign.with_name(whole + PAGE)
+    """Where a campaign's page is: ``night.html`` of ``night.tare``, else the whole name and ``.html``.
+
+    Of a campaign that is in no file it is in the current folder.
+    """
+    page = campaign.name.removesuffix(CAMPAIGN) + PAGE
+    return Path(page) if file_of(campaign) is None else campaign.with_name(page)
 
 
-def require_campaign(file: Path) -> None:
-    """Raise `TareError` unless there is such a file (`tare.store.places.require_file`)."""
-    places.require_file(file)
+def require_campaign(campaign: Path) -> None:
+    """Raise `TareError` unless there is such a campaign (of a file: `tare.store.places.require_file`)."""
+    if (file := file_of(campaign)) is not None:
+        places.require_file(file)
+    elif not exists(campaign):
+        raise StoreError(f"{campaign} does not exist", fix="name a campaign that `tare run -o` made")
 
 
-def check_new_campaign(file: Path) -> None:
-    """Raise `TareError` unless a new campaign's file can be made there."""
-    places.local(file)
+def check_new_campaign(campaign: Path) -> None:
+    """Raise `TareError` unless a new campaign can be made there."""
+    file = file_of(campaign)
+    if file is None:
+        if exists(campaign):
+            raise _there(campaign)
+        return
     with _translated(file, "made"):
         if os.path.lexists(file):
-            raise StoreError(f"{file} exists and is never overwritten", fix="give another name, or --resume it")
+            raise _there(file)
         for other in places.beside(file):
             if other.exists():
                 raise StoreError(
@@ -53,6 +63,10 @@ def check_new_campaign(file: Path) -> None:
                 fix=f"give {file.with_suffix(CAMPAIGN)}; its page is written beside it",
             )
     _check_place(file)
+
+
+def _there(campaign: Path) -> StoreError:
+    return StoreError(f"{campaign} exists and is never overwritten", fix="give another name, or --resume it")
 
 
 def check_new(place: Path, what: str = "") -> None:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
+from typing import IO
 
 import polars as pl
 
@@ -22,6 +23,8 @@ from tare.store import OUTPUT_CAP, RESUMED, CampaignRecord, Event, Output, Segme
 from tare.store.durations import with_turns
 from tare.store.rows import COLUMNS
 from tare.store.segments import estimated
+from tare.store.share import Shared
+from tare.store.store import Location
 
 
 @dataclass
@@ -46,27 +49,33 @@ class DictBackend:
     def __init__(self) -> None:
         self._kept: dict[str, _Kept] = {}
 
-    def create(self, location: str, record: CampaignRecord, marked: Callable[[str], str] | None = None) -> Store:
-        if location in self._kept:
+    def create(self, location: Location, record: CampaignRecord, marked: Callable[[str], str] | None = None) -> Store:
+        if self.exists(location):
             raise StoreError(f"{location} exists")
         text = record.model_dump_json()
-        self._kept[location] = _Kept(record, marked(text) if marked is not None else None, written=True)
-        return DictStore(location, self._kept[location], writes=True)
+        self._kept[str(location)] = _Kept(record, marked(text) if marked is not None else None, written=True)
+        return DictStore(str(location), self._there(location), writes=True)
 
-    def open(self, location: str) -> Store:
+    def open(self, location: Location) -> Store:
         kept = self._there(location)
         if kept.written:
             raise StoreError(f"{location} is being written by another run")
         kept.written = True
-        return DictStore(location, kept, writes=True)
+        return DictStore(str(location), kept, writes=True)
 
-    def read(self, location: str) -> Store:
-        return DictStore(location, self._there(location), writes=False)
+    def exists(self, location: Location) -> bool:
+        return str(location) in self._kept
 
-    def _there(self, location: str) -> _Kept:
-        if location not in self._kept:
+    def share(self, location: Location, out: IO[bytes], **_names: Iterable[str]) -> Shared:
+        raise StoreError(f"{location}: no copy is made of it")
+
+    def read(self, location: Location) -> Store:
+        return DictStore(str(location), self._there(location), writes=False)
+
+    def _there(self, location: Location) -> _Kept:
+        if not self.exists(location):
             raise StoreError(f"{location} does not exist")
-        return self._kept[location]
+        return self._kept[str(location)]
 
 
 class DictStore:
@@ -75,7 +84,7 @@ class DictStore:
     unknown_fields = ()
 
     def __init__(self, location: str, kept: _Kept, *, writes: bool) -> None:
-        self.location = self.name = location
+        self.location, self.name = location, location.rpartition("/")[2]
         self.record, self.record_text, self.mark = kept.record, kept.record.model_dump_json(), kept.mark
         self._kept, self._writes = kept, writes
         self._working = False

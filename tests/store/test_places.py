@@ -10,8 +10,7 @@ from typer.testing import CliRunner
 import fake_campaign
 from tare.cli import app
 from tare.errors import StoreError
-from tare.store import create_store, open_store, read_store
-from tare.store.places import local
+from tare.store import create_store, file_of, open_store, read_store
 
 SERVER = "postgresql://user@db.example/nights"
 
@@ -49,7 +48,7 @@ def test_every_command_says_so_in_one_line(words, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["a:/b.tare", "night.tare", "-", "c:.tare", "x:y/z"])
 def test_what_is_no_server_is_a_file(name):
-    assert local(name) == Path(name)
+    assert file_of(name) == Path(name)
 
 
 def test_a_folder_that_is_called_like_a_server_is_a_folder(tmp_path, monkeypatch):

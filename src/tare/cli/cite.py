@@ -9,12 +9,12 @@ from tare.cli.console import emit
 from tare.report.campaign.build import timed
 from tare.report.formats.cite import cite
 from tare.report.formats.tables import Prose
-from tare.store import read_store
+from tare.store import read_store, require_file_of
 
 
 def show_citation(file: Path, prose: Prose) -> None:
     """Print the entries and the paragraph. Raises `TareError`."""
     with read_store(file) as store, store.snapshot():
         report = timed(store, store.samples())
-    with file.open("rb") as campaign:
+    with require_file_of(file, "a citation has its checksum").open("rb") as campaign:
         emit(cite(report, prose, hashlib.file_digest(campaign, "sha256").hexdigest()), end="")

@@ -22,6 +22,7 @@ from tare.footprint.request import FootprintRequest
 from tare.footprint.result import FootprintResult
 from tare.report.footprint.run import render
 from tare.report.sentences.numbers import span
+from tare.store import exists
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ def count(
         if brought is None:
             result = conduct.carry_out(request, file, display)
         else:
-            if against is not None and not against.exists():
+            if against is not None and not exists(against):
                 _in_lab(request, against, display, Brought(brought.files, {}))
             result = _in_lab(request, file, display, brought)
     if as_json:

@@ -22,6 +22,7 @@ from tare.host.facts import machine
 from tare.model import CampaignStatus
 from tare.outputs import page_of
 from tare.report.campaign import calibration
+from tare.store import exists
 
 #: After an interrupt while platforms were still looked for and tried.
 NOTHING_YET = "nothing was measured yet: there is no campaign file"
@@ -63,9 +64,9 @@ def _watched(
             by_user = isinstance(end, KeyboardInterrupt)
             if by_user or stopping.has_blocks:  # an error before the first block ends no campaign
                 if watching.shown is Shown.JSON:
-                    lines.ended(CampaignStatus.INTERRUPTED, str(file) if file.exists() else None)
+                    lines.ended(CampaignStatus.INTERRUPTED, str(file) if exists(file) else None)
                 else:
-                    watcher.warn(_to_go_on(file) if file.exists() else NOTHING_YET)
+                    watcher.warn(_to_go_on(file) if exists(file) else NOTHING_YET)
             raise
         if watching.shown is Shown.JSON:
             lines.ended(CampaignStatus.COMPLETE, str(file))

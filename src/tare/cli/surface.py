@@ -16,6 +16,7 @@ from tare.footprint.model import Surface
 from tare.footprint.request import SurfaceRequest
 from tare.report.surface import terminal as shown
 from tare.report.surface.build import STUDY, surfaces_report, to_data
+from tare.store import exists
 
 
 def show_surfaces(request: SurfaceRequest, *, listed: bool, published: bool, as_json: bool) -> None:
@@ -32,7 +33,7 @@ def show_surfaces(request: SurfaceRequest, *, listed: bool, published: bool, as_
         emit(json.dumps(to_data(result.surfaces, left_out, facts, study), indent=2, ensure_ascii=False))
     else:
         _print(result.surfaces, left_out, beside=published, listed=listed)
-        if request.file is not None and request.file.exists():
+        if request.file is not None and exists(request.file):
             emit(f"in {request.file}")
     if not result.surfaces:
         raise typer.Exit(ExitCode.NO)

@@ -36,7 +36,7 @@ from tare.model import Progress
 from tare.outputs import check_new_campaign
 from tare.platforms.parts import vm
 from tare.session.frames import STDERR, STDOUT
-from tare.store import open_store, read_store
+from tare.store import open_store, read_store, require_file_of
 from tare.workloads import registry as workloads
 from tare.workloads.base import Params, SliceWorkload
 
@@ -73,6 +73,7 @@ def carry_out(
     """
     request.check()
     _check_fits(request)
+    require_file_of(file, "what a lab counts comes back as one")
     if not file.exists():
         check_new_campaign(file)
     _check_bits(request, file, watcher.doing)

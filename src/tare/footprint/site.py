@@ -22,7 +22,7 @@ from tare.host.facts import machine
 from tare.image.build import Image
 from tare.model import Progress, Resources
 from tare.outputs import check_new_campaign
-from tare.store import LeftOut, Store, create_store, open_store
+from tare.store import LeftOut, Store, create_store, exists, open_store
 from tare.workloads import registry as workloads
 
 #: The workloads' parameters. How often a call is made depends on how long a workload runs; which ones hardly does.
@@ -68,11 +68,11 @@ def opened(
     """
     chosen = conduct.platforms_for(request.platforms)
     check_resources(request.cpus, request.memory_bytes)
-    if not request.file.exists():
+    if not exists(request.file):
         check_new_campaign(request.file)
     with contextlib.ExitStack() as stack:
         # Before the host is locked, so that a file that is no campaign is an error at once.
-        existing = stack.enter_context(open_store(request.file)) if request.file.exists() else None
+        existing = stack.enter_context(open_store(request.file)) if exists(request.file) else None
         host = stack.enter_context(HostSession(doing))
         before()
         conduct.check_disk()

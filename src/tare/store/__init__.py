@@ -7,7 +7,16 @@ from tare import lazily
 if TYPE_CHECKING:
     from tare.store.durations import block_durations, with_turns, workload_seconds
     from tare.store.limits import OUTPUT_CAP
-    from tare.store.opening import create_store, kept_in, open_store, read_store
+    from tare.store.opening import (
+        create_store,
+        exists,
+        file_of,
+        kept_in,
+        open_store,
+        read_store,
+        require_file_of,
+        share_store,
+    )
     from tare.store.packed import Output
     from tare.store.reading import known_part
     from tare.store.record import (
@@ -41,10 +50,14 @@ __all__ = [
     "WorkloadRecord",
     "block_durations",
     "create_store",
+    "exists",
+    "file_of",
     "kept_in",
     "known_part",
     "open_store",
     "read_store",
+    "require_file_of",
+    "share_store",
     "with_turns",
     "workload_seconds",
 ]
@@ -52,7 +65,16 @@ __all__ = [
 _MODULES = {
     "durations": ("block_durations", "with_turns", "workload_seconds"),
     "limits": ("OUTPUT_CAP",),
-    "opening": ("create_store", "kept_in", "open_store", "read_store"),
+    "opening": (
+        "create_store",
+        "exists",
+        "file_of",
+        "kept_in",
+        "open_store",
+        "read_store",
+        "require_file_of",
+        "share_store",
+    ),
     "packed": ("Output",),
     "reading": ("known_part",),
     "record": (

@@ -1,13 +1,26 @@
-"""The one place at which a campaign is made or opened, by its location: other code knows a `Store`, and not which."""
+"""The one place at which a campaign is made or opened, by its location: other code knows a `Store`, and not which.
+
+Loads quickly, for commands that only ask whether there is one.
+"""
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Protocol
 
-from tare.store.places import local
-from tare.store.record import CampaignRecord
-from tare.store.sqlite import SqliteStore
-from tare.store.store import Location, Marker, Store
+from tare import lazily
+from tare.errors import StoreError
+from tare.store import places
+
+if TYPE_CHECKING:
+    from tare.store import share, sqlite
+    from tare.store.record import CampaignRecord
+    from tare.store.share import Shared
+    from tare.store.store import Location, Marker, Store
+else:
+    share = lazily.LazyModule("tare.store.share")
+    sqlite = lazily.LazyModule("tare.store.sqlite")
 
 _kept_in: list[Location] = []
 
@@ -24,11 +37,46 @@ class Backend(Protocol):
     def read(self, location: Location) -> Store:
         """See `read_store`."""
 
+    def exists(self, location: Location) -> bool:
+        """See `exists`."""
+
+    def share(self, location: Location, out: IO[bytes], *, hosts: Iterable[str], users: Iterable[str]) -> Shared:
+        """See `share_store`."""
+
+
+class _Files:
+    """Campaigns in files, by SQLite."""
+
+    def create(self, location: Location, record: CampaignRecord, marked: Marker | None = None) -> Store:
+        return sqlite.SqliteStore.create(Path(location), record, marked)
+
+    def open(self, location: Location) -> Store:
+        return sqlite.SqliteStore.open(places.require_file(location))
+
+    def read(self, location: Location) -> Store:
+        return sqlite.SqliteStore.read(places.require_file(location))
+
+    def exists(self, location: Location) -> bool:
+        return Path(location).exists()
+
+    def share(self, location: Location, out: IO[bytes], *, hosts: Iterable[str], users: Iterable[str]) -> Shared:
+        return share.share(places.require_file(location), out, hosts=hosts, users=users)
+
+
+_FILES = _Files()
+#: The others, by the scheme of their locations: ``SCHEME:/...``.
+BACKENDS: dict[str, Backend] = {}
+
 
 def backend(location: Location) -> Backend:
     """The backend of a location. Raises `StoreError` where there is none."""
-    local(location)
-    return SqliteStore
+    server = places.server_of(location)
+    if server is None:
+        return _FILES
+    scheme, rest = server
+    if scheme not in BACKENDS:
+        raise StoreError(f"{scheme}://{rest}: no such store: only files", fix="give a file, such as night.tare")
+    return BACKENDS[scheme]
 
 
 def create_store(location: Location, record: CampaignRecord, marked: Marker | None = None) -> Store:
@@ -51,6 +99,29 @@ def open_store(location: Location) -> Store:
 def read_store(location: Location) -> Store:
     """To read only, also while a run is writing. Raises `StoreError`."""
     return backend(location).read(location)
+
+
+def exists(location: Location) -> bool:
+    """Whether there is something already. Raises `StoreError` where nothing can be looked for."""
+    return backend(location).exists(location)
+
+
+def share_store(location: Location, out: IO[bytes], *, hosts: Iterable[str], users: Iterable[str]) -> Shared:
+    """Write a copy for others, as a file (`tare.store.share`). Raises `StoreError`."""
+    return backend(location).share(location, out, hosts=hosts, users=users)
+
+
+def file_of(location: Location) -> Path | None:
+    """The file that a campaign is kept in; None where it is in none. Raises `StoreError` as `backend` does."""
+    return Path(location) if backend(location) is _FILES else None
+
+
+def require_file_of(location: Location, why: str) -> Path:
+    """The file that a campaign is kept in. Raises `StoreError` where it is in none, which ``why`` says the need of."""
+    file = file_of(location)
+    if file is None:
+        raise StoreError(f"{location} is in no file: {why}", fix="name a file")
+    return file
 
 
 def kept_in() -> list[Location]:

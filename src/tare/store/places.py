@@ -1,4 +1,4 @@
-"""Where a campaign is kept: today a file, and what SQLite has beside it. Loads quickly, for commands that only ask."""
+"""The files of campaigns, and what SQLite has beside one. Loads quickly, for commands that only ask."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ from tare.errors import StoreError, UsageError
 #: Files that SQLite keeps beside a database, or looks for there: whatever else is in their place is taken for its log.
 _LOG = "-wal"
 _BESIDE = (_LOG, "-shm", "-journal")
-#: The location of a database server, as a `Path` leaves it: with one slash.
+#: A location that is no file's, as a `Path` leaves that of a database server: with one slash.
 _SERVER = re.compile(r"([a-z][a-z0-9+.-]+):/+(.*)")
 
 
-def local(location: Path | str) -> Path:
-    """The file at a location. Raises `StoreError` for that of a database server: there is no store for these."""
+def server_of(location: Path | str) -> tuple[str, str] | None:
+    """The scheme of a location ``SCHEME:/...`` and what follows it; None: the location is a file's."""
     server = _SERVER.fullmatch(str(location))
-    if server is not None and not Path(f"{server[1]}:").is_dir():
-        raise StoreError(f"{server[1]}://{server[2]}: no such store: only files", fix="give a file, such as night.tare")
-    return Path(location)
+    return (server[1], server[2]) if server is not None and not Path(f"{server[1]}:").is_dir() else None
 
 
 def require_file(location: Path | str) -> Path:
@@ -29,7 +27,7 @@ def require_file(location: Path | str) -> Path:
 
     Raises `StoreError`, and `UsageError` where the host does not let one look.
     """
-    file, fix = local(location), "name a file that `tare run -o` made"
+    file, fix = Path(location), "name a file that `tare run -o` made"
     try:
         if not file.exists():
             raise StoreError(f"{file} does not exist", fix=fix)

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO
 
 import zstandard
@@ -13,10 +14,7 @@ import zstandard
 from tare.store import connection
 from tare.store.limits import ATTACHMENT_CAP
 from tare.store.packed import unpack
-from tare.store.places import require_file
 from tare.store.redact import UNAME, Redactor
-from tare.store.sqlite import SqliteStore
-from tare.store.store import Location
 
 #: What is kept, for the user who shares a file; all else in a record is listed in `Shared.facts`.
 KEPT = (
@@ -34,20 +32,20 @@ class Shared:
     removed: dict[str, int]
     facts: tuple[str, ...]
     outputs: int
+    kept: tuple[str, ...] = KEPT
 
 
-def share(location: Location, out: IO[bytes], *, hosts: Iterable[str], users: Iterable[str]) -> Shared:
+def share(file: Path, out: IO[bytes], *, hosts: Iterable[str], users: Iterable[str]) -> Shared:
     """Write the copy. ``hosts``, ``users``: names of this machine that go; the file's own go as well.
 
     Raises `StoreError` for a file that is not read.
     """
-    file = require_file(location)
-    with SqliteStore.read(file) as store:
-        record = store.record
-        names = {platform.name for platform in record.platforms} | {left_out.platform for left_out in record.left_out}
+    source, stored = connection.view(file)
+    record = stored.record
+    names = {platform.name for platform in record.platforms} | {left_out.platform for left_out in record.left_out}
     remote_hosts, remote_users = _remote(names)
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
-        with closing(connection.view(file)[0]) as source, connection.translated(file):
+        with closing(source), connection.translated(file):
             source.backup(db)
         hosts = {*hosts, *remote_hosts, *_of_uname(db)}
         redactor = Redactor(hosts=hosts, users={*users, *remote_users}, kept=(record.id,))

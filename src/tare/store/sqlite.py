@@ -24,11 +24,10 @@ from tare.store import attachments, connection, footprints, frames, migrations, 
 from tare.store.durations import with_turns
 from tare.store.limits import ATTACHMENT_CAP, MAX_EVENT_TEXT, MAX_EVENTS, OUTPUT_CAP, Bounded
 from tare.store.packed import Output, unpack
-from tare.store.places import local, require_file
 from tare.store.record import CampaignRecord
 from tare.store.rows import BrokenError, frame
 from tare.store.segments import Segment
-from tare.store.store import Event, Location, Marker, Telemetry
+from tare.store.store import Event, Marker, Telemetry
 
 _TICK_COLUMNS = tuple(field.name for field in fields(Tick) if field.name not in {"cpus", "instances"})
 _INSERT_TICK = f"INSERT INTO tick ({', '.join(_TICK_COLUMNS)}) VALUES ({', '.join('?' * len(_TICK_COLUMNS))})"  # noqa: S608
@@ -56,9 +55,9 @@ class SqliteStore:
     # --- opening and closing -------------------------------------------------------------------------------
 
     @classmethod
-    def create(cls, location: Location, record: CampaignRecord, marked: Marker | None = None) -> SqliteStore:
+    def create(cls, path: Path, record: CampaignRecord, marked: Marker | None = None) -> SqliteStore:
         """Make a new file. Raises `StoreError` when it exists (nothing is ever overwritten) or cannot be made."""
-        path, text = local(location), record.model_dump_json()
+        text = record.model_dump_json()
         mark = marked(text) if marked is not None else None
         lock, db = connection.make(path)
         store = cls(path, db, connection.StoredRecord(record, text), lock)
@@ -66,16 +65,14 @@ class SqliteStore:
         return store
 
     @classmethod
-    def open(cls, location: Location) -> SqliteStore:
+    def open(cls, path: Path) -> SqliteStore:
         """Open to go on with a campaign. Raises `StoreError`; another process that writes to it counts."""
-        path = require_file(location)
         lock, db, stored = connection.attach(path)
         return cls(path, db, stored, lock)
 
     @classmethod
-    def read(cls, location: Location) -> SqliteStore:
+    def read(cls, path: Path) -> SqliteStore:
         """Open to read only, also while a run is writing. Raises `StoreError`."""
-        path = require_file(location)
         db, stored = connection.view(path)
         return cls(path, db, stored, None)
 

@@ -48,6 +48,7 @@ from tare.store import (
     Store,
     WorkloadRecord,
     create_store,
+    exists,
     open_store,
 )
 from tare.workloads import registry as workloads
@@ -365,7 +366,7 @@ def closing(chosen: Sequence[Platform], faults: Faults) -> Iterator[None]:
 
 def keep_unremoved_in(file: Path) -> None:
     """As `keep_unremoved`, in a file that is not open; nothing where the file was not made."""
-    if file.exists():
+    if exists(file):
         with open_store(file) as store:
             keep_unremoved(store)
 

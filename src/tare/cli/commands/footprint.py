@@ -15,6 +15,7 @@ from tare.cli.commands.instances import CPUS, MEMORY, PLATFORM, SEED, SUBNET, pa
 from tare.errors import UsageError
 from tare.footprint.levels import LAB_LEVELS, SCHEMA, Level, inside_lab
 from tare.footprint.request import MACHINES, PROGRAMS, REPEATS, UNITS, WORKLOADS, FootprintRequest, repeats_of
+from tare.store import exists
 from tare.suggest import nearest
 
 _EXAMPLES = """Examples:
@@ -117,9 +118,9 @@ def footprint(
     given.require_platforms(request.platforms)
     given.require_workloads(request.workloads)
     file = output or Path(time.strftime("tare-footprint-%Y%m%d-%H%M%S.tare"))
-    if not file.exists():
+    if not exists(file):
         outputs.check_new_campaign(file)
-    _check_used(given.options(context, besides=()), in_lab=in_lab, file_exists=file.exists())
+    _check_used(given.options(context, besides=()), in_lab=in_lab, file_exists=exists(file))
     for place in program:
         if not place.is_file():
             raise UsageError(f"{place} is no file", fix="give --file a file of this host")
@@ -160,9 +161,9 @@ def _check_against(against: Path, file: Path, versions: dict[str, Path], level: 
         raise UsageError("--against compares counted instructions alone", fix="add --level instructions")
     if as_json:
         raise UsageError("--json and the diff of --against would be two documents", fix="tare diff OLD NEW --json")
-    if file.exists():
+    if exists(file):
         raise UsageError(f"{file} has footprints of another time", fix="give a new file with -o")
-    if against.exists():
+    if exists(against):
         outputs.require_campaign(against)
     elif versions:
         outputs.check_new_campaign(against)

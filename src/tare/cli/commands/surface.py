@@ -9,6 +9,7 @@ import typer
 from tare import outputs
 from tare.cli.commands import given
 from tare.footprint.request import SurfaceRequest
+from tare.store import exists
 
 
 def surface(
@@ -37,7 +38,7 @@ def surface(
     request.check()
     given.require_processes(request.pids)
     given.require_platforms(request.platforms)
-    if output is not None and not output.exists():
+    if output is not None and not exists(output):
         outputs.check_new_campaign(output)
 
     from tare.cli.surface import show_surfaces

@@ -29,7 +29,7 @@ from tare.report.formats.frames import results_frame, whole
 from tare.report.formats.html import Material, material_of, page_text, write_page
 from tare.report.formats.tables import Format, Prose, Table
 from tare.report.model import Report, to_json
-from tare.store import Store, read_store
+from tare.store import Store, read_store, require_file_of
 
 CRATE = "ro-crate-metadata.json"
 MANIFEST = "manifest-sha256.txt"
@@ -85,7 +85,7 @@ def _content(file: Path, store: Store, material: Material, folder: Path) -> Iter
     report = material.report
     if store.status is CampaignStatus.RUNNING:
         raise UsageError(f"{file} is still being written", fix="bundle it when its run has ended")
-    (folder / CAMPAIGN).write_bytes(file.read_bytes())
+    (folder / CAMPAIGN).write_bytes(require_file_of(file, "a bundle has a copy of it").read_bytes())
     yield CAMPAIGN, "the campaign itself: every sample, output and fact (tare report reads it)"
     (folder / REPORT).write_text(to_json([report]), encoding="utf-8")
     yield REPORT, "the report as data (schema tare.report/2)"
