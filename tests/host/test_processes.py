@@ -73,6 +73,15 @@ def test_a_stranger_with_the_number_of_a_process_that_was_waited_for_lives_on():
     assert stranger.wait() == -signal.SIGKILL
 
 
+def test_one_that_ends_in_its_grace_is_not_killed_and_another_is():
+    quick, slow = (processes.start(["sleep", seconds], stdin=subprocess.PIPE) for seconds in ("0.1", "60"))
+    processes.end(quick, grace_s=30)
+    processes.end(slow, grace_s=0.1)
+    assert (quick.returncode, slow.returncode) == (0, -signal.SIGKILL)
+    assert quick.stdin.closed
+    assert slow.stdin.closed
+
+
 def test_what_a_process_that_was_waited_for_left_in_its_group_is_killed():
     leader = processes.start(["sh", "-c", "sleep 60 >&2 & echo $!"], stdout=subprocess.PIPE)
     with leader.stdout as output:

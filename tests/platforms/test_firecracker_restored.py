@@ -57,7 +57,7 @@ def machine(tmp_path, monkeypatch):
             return SimpleNamespace(poll=lambda: None)
 
         monkeypatch.setattr(firecracker_restored.processes, "start", start)
-        monkeypatch.setattr(firecracker_restored, "end", lambda process: events.append("ended"))
+        monkeypatch.setattr(firecracker_restored.processes, "end", lambda process: events.append("ended"))
         spec = SimpleNamespace(
             id="ab12", start_limit_s=5, group=SimpleNamespace(leaf=lambda name: []),
             space=SimpleNamespace(log=tmp_path / "console.log"),

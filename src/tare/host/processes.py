@@ -205,10 +205,15 @@ class _Talk:
             self._process.stdin.close()
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process that was started, with all of its group, and close its pipes unread."""
-    kill_group(process)
-    process.wait()
+def end(process: subprocess.Popen[bytes], *, grace_s: float = 0.0) -> None:
+    """Kill a process that was started, with all of its group, and close its pipes unread.
+
+    ``grace_s``: one that ends by itself within this time is not killed.
+    """
+    has_ended = grace_s > 0 and _ends(process, stretched(grace_s))
+    if not has_ended:
+        kill_group(process)
+        process.wait()
     for file in (process.stdin, process.stdout, process.stderr):
         if file is not None:
             file.close()
@@ -262,8 +267,7 @@ class Held:
     def give_up(self) -> None:
         """End it without executing its program."""
         self._control.close()
-        kill_group(self.process)
-        self.process.wait()
+        end(self.process)
 
 
 def start_held(
@@ -304,8 +308,7 @@ def start_held(
         ready = b""
     if not ready:
         ours.close()
-        kill_group(process)
-        process.wait()
+        end(process)
         raise HostError("the control groups or namespaces of an instance cannot be entered", fix="tare doctor")
     if rest:
         time.sleep(REST_S)
@@ -343,6 +346,14 @@ def _children(pid: int) -> list[int]:
         return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except OSError:
         return []
+
+
+def _ends(process: subprocess.Popen[bytes], within_s: float) -> bool:
+    try:
+        process.wait(within_s)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:

@@ -47,8 +47,7 @@ def new(cleanup: CleanupStack, place: Path, first: int = FIRST) -> Iterator[int]
         mounts.mount("none", place, source=f"/proc/{holder.pid}/ns/user", flags=mounts.BIND, fix=FIX)
         yield holder.pid
     finally:
-        processes.kill_group(holder)
-        holder.communicate()
+        processes.end(holder)
 
 
 def show(cleanup: CleanupStack, source: Path, target: Path, users: Path) -> None:

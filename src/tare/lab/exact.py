@@ -148,8 +148,7 @@ def run(lab_command: LabCommand, counted: Counted, output: lab_run.Output, progr
             printed = _watched(process, exact.output, output, limit_s=lab_command.time_limit_s)
         finally:
             # Nothing in there is kept, so it need not be switched off.
-            processes.kill_group(process)
-            process.wait()
+            processes.end(process)
         code = _code(printed, [exact.console, space / "qemu.log"])
         shutil.copyfile(space / LOG, counted.log)
         if lab_command.results is not None:

@@ -200,8 +200,7 @@ def _connected(machine: Machine, root: Path, space: Path, group: cgroup.Group) -
                 yield session
         finally:
             # Nothing in there is kept, so it need not be switched off.
-            processes.kill_group(process)
-            process.wait()
+            processes.end(process)
 
 
 def start(emulator: Sequence[str], root: Path, space: Path, group: cgroup.Group) -> subprocess.Popen[bytes]:

@@ -83,8 +83,7 @@ class SilentStream:
         """End the machine. May be called twice."""
         if self._fd >= 0:
             self._off()
-            processes.kill_group(self._process)
-            self._process.wait()
+            processes.end(self._process)
             os.close(self._fd)
             self._fd = -1
 

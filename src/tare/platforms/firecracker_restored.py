@@ -16,7 +16,7 @@ from tare.errors import PlatformError
 from tare.host import console, processes
 from tare.platforms.base import LaunchSpec
 from tare.platforms.firecracker import PROGRAM, QUIET, Api, Firecracker, Place, configure
-from tare.platforms.parts.callback import connected, end
+from tare.platforms.parts.callback import connected
 from tare.platforms.parts.microvm import requests
 
 #: Of the machine's state and of its memory, in the instance's folder.
@@ -50,7 +50,7 @@ class FirecrackerRestored(Firecracker):
                     for method, path, body in snapshot(place):
                         firecracker.tell(method, path, body)
         finally:
-            end(first)
+            processes.end(first)
         for left in (api, place.folder / "v"):  # a new process makes its own, and refuses where there is one
             left.unlink(missing_ok=True)
 

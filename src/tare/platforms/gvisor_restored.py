@@ -91,8 +91,7 @@ def _checkpoint(spec: LaunchSpec, command: list[str], name: str, image: Path) ->
     except subprocess.TimeoutExpired as error:
         raise PlatformError("the sandbox goes on after its checkpoint", fix=FIX) from error
     finally:
-        processes.kill_group(first)
-        first.communicate()
+        processes.end(first)
 
 
 PLATFORMS = (GvisorRestored(),)

@@ -198,8 +198,7 @@ def _connected(listener: socket.socket, process: subprocess.Popen[bytes]) -> soc
     try:
         return vm.accept(listener, lambda: process.poll() is not None)
     except PlatformError:
-        processes.kill_group(process)
-        process.wait()
+        processes.end(process)
         raise
 
 

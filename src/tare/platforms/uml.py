@@ -176,8 +176,7 @@ class Uml(Platform):
             try:
                 stream = accept(listener, endpoint.address, process, time_limit_s=spec.start_limit_s)
             except BaseException:
-                processes.kill_group(process)
-                process.wait()
+                processes.end(process)
                 if ping is not None:
                     ping.wait(0)
                 raise

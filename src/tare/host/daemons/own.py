@@ -52,11 +52,7 @@ class Daemon:
     def stop(self, time_limit_s: float = 10.0) -> None:
         """Ask it to end; what does not end goes with its control group, which its owner removes."""
         self.process.terminate()
-        try:
-            self.process.wait(stretched(time_limit_s))
-        except subprocess.TimeoutExpired:
-            processes.kill_group(self.process)
-            self.process.wait()
+        processes.end(self.process, grace_s=time_limit_s)
 
 
 def start(

@@ -105,8 +105,7 @@ def _busy_on(cpu: int) -> Iterator[Callable[[bool], None]]:
         time.sleep(5 * TURN_S)  # until it has started
         yield lambda busy: os.kill(process.pid, signal.SIGCONT if busy else signal.SIGSTOP)
     finally:
-        processes.kill_group(process)
-        process.wait()
+        processes.end(process)
 
 
 def _speed() -> float:

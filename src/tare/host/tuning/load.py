@@ -21,5 +21,4 @@ def busy(per_cpu: int) -> Iterator[int]:
         yield count
     finally:
         for process in running:
-            processes.kill_group(process)
-            process.wait()
+            processes.end(process)

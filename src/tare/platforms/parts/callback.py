@@ -80,19 +80,13 @@ def come_up(
         if ping is not None:
             ping.wait(0)
         begun.off()
-        end(begun.process)
+        processes.end(begun.process)
         raise
     if peer is not None:  # it is the guest's network that it came by, and messages are small
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     stream = CallbackStream(connection, begun.process, begun.off, begun.gone)
     reached = Address(address, spec.port, spec.port, address)
     return Instance(spec, stream, begun.started, reached, FirstByte(stream.fileno()), ping)
-
-
-def end(process: subprocess.Popen[bytes]) -> None:
-    """Kill the machine's process and all of its group."""
-    processes.kill_group(process)
-    process.wait()
 
 
 class CallbackStream(SocketStream):
@@ -122,7 +116,7 @@ class CallbackStream(SocketStream):
         if self._open:
             self._open = False
             self._off()
-            end(self._process)
+            processes.end(self._process)
             self._watch.join()
             super().close()
 

@@ -96,8 +96,7 @@ def _run(machine: Machine, folder: Path) -> bytes:
         except (TimeoutError, subprocess.TimeoutExpired) as error:
             raise ImageError("Docker in a guest takes too long to import the image", fix="try again") from error
         finally:
-            processes.kill_group(process)
-            process.wait()
+            processes.end(process)
     return output
 
 

@@ -11,7 +11,6 @@ from tare.host import console, processes
 from tare.platforms.base import Instant, LaunchSpec
 from tare.platforms.parts.marks import FirstByte
 from tare.session.streams import PipeStream
-from tare.timeouts import stretched
 
 
 class ProcessStream(PipeStream):
@@ -28,11 +27,7 @@ class ProcessStream(PipeStream):
     def close(self) -> None:
         """End the process: its stdin ends, and it has 5 s to follow."""
         super().close()
-        try:
-            self._process.wait(timeout=stretched(5))
-        except subprocess.TimeoutExpired:
-            processes.kill_group(self._process)
-            self._process.wait()
+        processes.end(self._process, grace_s=5)
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,8 +119,7 @@ class Creation:
 
     def kill(self) -> None:
         """End it."""
-        processes.kill_group(self.process)
-        self.process.wait()
+        processes.end(self.process)
 
 
 def watcher(spec: LaunchSpec, connection: Connection, name: str) -> subprocess.Popen[bytes]:

@@ -80,11 +80,7 @@ class MachineStream(SocketStream):
     def close(self) -> None:
         """Close the port: the agent switches the machine off. By force if it does not."""
         super().close()
-        try:
-            self._process.wait(timeout=stretched(2))
-        except subprocess.TimeoutExpired:
-            processes.kill_group(self._process)
-            self._process.wait()
+        processes.end(self._process, grace_s=2)
 
 
 def accelerator(accel: str) -> list[str]:
