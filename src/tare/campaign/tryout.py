@@ -19,7 +19,7 @@ from tare.campaign.instances import posture
 from tare.campaign.instances.launcher import InstanceLauncher, Terms
 from tare.host import state
 from tare.host.resources import removers
-from tare.host.resources.journal import CleanupStack, Journal
+from tare.host.resources.journal import CleanupStack
 from tare.image import build, tryout
 from tare.model import Arm, Resources
 from tare.platforms import contract, registry
@@ -73,7 +73,7 @@ def ready() -> Iterator[Tryout]:
     agent = build.agent_path()
     with HostSession() as host:
         folder = state.work() / f"tryout{secrets.token_hex(3)}"
-        cleanup = host.enter_context(CleanupStack(Journal(state.journal())))
+        cleanup = host.enter_context(CleanupStack())
         cleanup.own(removers.folder(folder))
         folder.mkdir()
         launcher, _ = host.prepare(tryout.make(agent, folder), Resources(default_cpus(), MEMORY))

@@ -15,9 +15,9 @@ from pathlib import Path
 from tare.errors import HostError, ParseError
 from tare.footprint import kmodule
 from tare.footprint.model import Counts, Level, Scope
-from tare.host import cgroup, own_namespaces, processes, state
+from tare.host import cgroup, own_namespaces, processes
 from tare.host.resources import removers
-from tare.host.resources.journal import CleanupStack, Entry, Journal
+from tare.host.resources.journal import CleanupStack, Entry
 
 #: What to do where functions cannot be counted.
 LAB = "tare footprint --level functions, without --here: it boots a lab, where they can"
@@ -46,7 +46,7 @@ class FunctionCounter:
         if self._resources is None:
             check()
             module = kmodule.find()
-            self._resources = CleanupStack(Journal(state.journal()))
+            self._resources = CleanupStack()
             try:
                 self._load(module)
             except BaseException:
@@ -101,8 +101,9 @@ class FunctionCounter:
         """Make the instance's control group before the instance starts: the module has to know it beforehand."""
         root = cgroup.hierarchies().v2
         assert root is not None
+        assert self._resources is not None
         if not (root / group).is_dir():
-            [entry] = Journal(state.journal()).write(removers.control_group(group))
+            [entry] = self._resources.journal.write(removers.control_group(group))
             self._made = (group, entry)
             cgroup.reserve(group)
 

@@ -21,7 +21,7 @@ from tare.errors import HostError, ParseError
 from tare.footprint.model import Counts, Footprint, Level, Scope
 from tare.host import state
 from tare.host.resources import removers
-from tare.host.resources.journal import CleanupStack, Journal
+from tare.host.resources.journal import CleanupStack
 from tare.lab import gcov
 from tare.lab.kernel import TOP, Counting
 
@@ -126,7 +126,7 @@ def _reading(footprint: Footprint, readings: Path) -> bytes:
 @contextlib.contextmanager
 def summing(kernel: Counting) -> Iterator[Callable[[bytes], gcov.Coverage]]:
     """A function that makes lines of a reading; its folder with the compiler's notes is removed at the end."""
-    with CleanupStack(Journal(state.journal())) as resources:
+    with CleanupStack() as resources:
         space = state.work() / f"lines-{os.getpid()}"
         resources.own(removers.folder(space))
         space.mkdir()

@@ -26,7 +26,7 @@ from pathlib import Path
 from tare.errors import PlatformError
 from tare.host import cgroup, processes, state
 from tare.host.resources import removers
-from tare.host.resources.journal import CleanupStack, Journal
+from tare.host.resources.journal import CleanupStack
 from tare.host.tuning import pinning
 from tare.image import guest
 from tare.lab import build, headers, machine, payload
@@ -136,7 +136,7 @@ def run(lab_command: LabCommand, counted: Counted, output: lab_run.Output, progr
     label = f"exact{secrets.token_hex(3)}"
     space = state.work() / label
     group = cgroup.named(f"tare-{label}")
-    with CleanupStack(Journal(state.journal())) as owned:
+    with CleanupStack() as owned:
         owned.own(removers.folder(space), removers.control_group(group.path))
         space.mkdir()
         room = lab_command.memory_bytes + WRITTEN_BYTES + machine.MONITOR_BYTES

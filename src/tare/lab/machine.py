@@ -18,7 +18,7 @@ from pathlib import Path
 from tare.errors import HostError, PlatformError, SessionError
 from tare.host import cgroup, console, processes, state
 from tare.host.resources import removers
-from tare.host.resources.journal import CleanupStack, Journal
+from tare.host.resources.journal import CleanupStack
 from tare.host.tuning import pinning
 from tare.image import guest
 from tare.lab.build import HOME_INSIDE
@@ -161,7 +161,7 @@ def running(
     space = state.work() / label
     group = cgroup.named(f"tare-{label}")
     log = space / "console.log"
-    with CleanupStack(Journal(state.journal())) as resources:
+    with CleanupStack() as resources:
         resources.own(removers.folder(space), removers.control_group(group.path))
         space.mkdir()
         group.create(Resources(tuple(sorted(pinning.usable())), memory_bytes + MONITOR_BYTES))

@@ -276,8 +276,9 @@ def _why_unreadable(error: ValidationError) -> str:
 class CleanupStack:
     """Resources that are removed together, in reverse order. Use as a context manager, or call `release`."""
 
-    def __init__(self, journal: Journal) -> None:
-        self.journal = journal
+    def __init__(self, journal: Journal | None = None) -> None:
+        """``journal``: by default this host's."""
+        self.journal = journal or Journal(state.journal())
         self.noting_ns = 0  # the time that went into writing the journal: tare's own, and no part of what is made
         self._entries: list[Entry] = []
 

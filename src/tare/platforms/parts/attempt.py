@@ -11,7 +11,7 @@ from pathlib import Path
 from tare.host import cgroup, processes, state
 from tare.host.facts import denials
 from tare.host.resources import removers
-from tare.host.resources.journal import CleanupStack, Journal
+from tare.host.resources.journal import CleanupStack
 from tare.host.tuning import pinning
 from tare.model import Resources
 from tare.timeouts import stretched
@@ -40,7 +40,7 @@ def complaint(command: Callable[[TrialSite], Sequence[str]], cause: str = "") ->
     ``cause``: words of the line that gives the cause, where other lines follow it (a kernel's stack).
     """
     label = f"detect{os.getpid()}{secrets.token_hex(2)}"
-    site = TrialSite(state.work() / label, cgroup.named(f"tare-{label}"), CleanupStack(Journal(state.journal())))
+    site = TrialSite(state.work() / label, cgroup.named(f"tare-{label}"), CleanupStack())
     with site.cleanup as cleanup:
         cleanup.own(removers.folder(site.folder), removers.control_group(site.group.path))
         site.folder.mkdir()

@@ -16,7 +16,7 @@ from tare.host import cgroup, processes, state
 from tare.host.daemons import activation, containerd
 from tare.host.daemons import own as daemons
 from tare.host.resources import removers
-from tare.host.resources.journal import CleanupStack, Journal
+from tare.host.resources.journal import CleanupStack
 from tare.host.resources.resource import HostResource
 from tare.image.build import Image
 from tare.image.forms import oci_archive
@@ -34,7 +34,7 @@ class Server:
 
     def __init__(self) -> None:
         """Find the host's daemon or start one. Raises `HostError`."""
-        self._cleanup = CleanupStack(Journal(state.journal()))
+        self._cleanup = CleanupStack()
         self._folder = state.work() / f"tare-{os.getpid()}{secrets.token_hex(3)}"
         self._daemon: daemons.Daemon | None = None
         self._lock = threading.Lock()

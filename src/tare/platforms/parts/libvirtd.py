@@ -21,7 +21,7 @@ from tare.host import cgroup, console, processes, state
 from tare.host.daemons import own
 from tare.host.filesystems import mounts
 from tare.host.resources import removers
-from tare.host.resources.journal import CleanupStack, Journal
+from tare.host.resources.journal import CleanupStack
 from tare.platforms.base import LaunchSpec
 from tare.platforms.parts.virsh import Connection
 
@@ -128,7 +128,7 @@ class Private(LibvirtDaemon):
         self._program = program
         label = f"{name}-{os.getpid()}"
         self.folder = state.work() / label
-        self._cleanup = CleanupStack(Journal(state.journal()))
+        self._cleanup = CleanupStack()
         self.entrance = _entrance(program)
         try:
             self._daemon = self._start(label)

@@ -19,7 +19,7 @@ from tare.host.daemons import own as daemons
 from tare.host.filesystems import opened
 from tare.host.resources import removers
 from tare.host.resources.claims import LXC_LOCKS
-from tare.host.resources.journal import CleanupStack, Journal
+from tare.host.resources.journal import CleanupStack
 from tare.platforms.parts import rights
 
 LIMIT_S = 30.0
@@ -74,7 +74,7 @@ class Server:
     def __init__(self, kind: Kind) -> None:
         """Find the host's daemon or start one. Raises `PlatformError`, `HostError`."""
         self._kind = kind
-        self._cleanup = CleanupStack(Journal(state.journal()))
+        self._cleanup = CleanupStack()
         self.label = f"tare-{os.getpid()}{secrets.token_hex(3)}"
         self._daemon: daemons.Daemon | None = None
         self._first_user: int | None = None
@@ -139,7 +139,7 @@ class Server:
         """The host's id of root in an unprivileged container, as the daemon gives it to one that is never started."""
         if self._first_user is None:
             name = f"{self.label}-ids"
-            with CleanupStack(Journal(state.journal())) as cleanup:
+            with CleanupStack() as cleanup:
                 cleanup.own(removers.of_lxd(self._reach, "container", name))
                 self.ask("init", "--quiet", "--no-profiles", self.label, name, "--storage", self.label)
                 config = json.loads(self.ask("query", f"/1.0/instances/{name}"))["config"]
