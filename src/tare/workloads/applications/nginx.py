@@ -10,6 +10,7 @@ connections. A run before them is not read.
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
@@ -73,35 +74,35 @@ _GRAMMAR = (
 )
 
 
-class Nginx(RunWorkload):
-    """Parameters: ``connections``, and ``windows`` of ``window_s`` whole seconds."""
+class NginxLoad(RunWorkload):
+    """One tool that loads nginx. Parameters: ``connections``, and ``windows`` of ``window_s`` whole seconds.
 
-    name = "nginx"
-    title = "nginx: a file of 1150 bytes, keep-alive, wrk on 50 connections"
+    The figures but `RATE` and `WARM_UP` are medians over the windows that count.
+    """
+
     family = Family.APPLICATION
-    metrics = (
-        RATE,
-        Metric("median", "ms", Direction.LOWER, "half of the answers came within"),
-        Metric("p99", "ms", Direction.LOWER, "99 of 100 answers came within"),
-        WARM_UP,
-    )
     work_unit = "request"
-    packages = ("bash", "coreutils", "nginx-light", "wrk")
     layer = WEB
+    tool: ClassVar[str]
     profiles: ClassVar[Mapping[str, Params]] = {
         "quick": {"connections": 50, "windows": 4, "window_s": 1},
         "full": {"connections": 50, "windows": 10, "window_s": 3},
     }
     least: ClassVar[Mapping[str, float]] = {"windows": steady.MIN_WINDOWS}
 
+    @abstractmethod
+    def options(self, connections: int, window_s: int) -> Sequence[str]:
+        """The tool's options for one window; the address comes after them."""
+
+    @abstractmethod
+    def read(self, done: Completed, params: Params) -> dict[str, float]:
+        """The figures of one window, with ``requests``. Raises `ParseError`."""
+
     def plan(self, params: Params, around: Surroundings) -> RunPlan:
         where = serving.place(self.name, around)
         window_s, windows = int(params["window_s"]), int(params["windows"])
-        connections = str(params["connections"])
-        argv = (
-            "wrk", "-t", "1", "-c", connections, "-d", f"{window_s}s", "--latency", "--timeout", "10s",
-            f"http://{where.address}:{where.port}/favicon.ico",
-        )  # fmt: skip
+        options = self.options(int(params["connections"]), window_s)
+        argv = (self.tool, *options, f"http://{where.address}:{where.port}/favicon.ico")
         load = Command(argv, side=Side.CLIENT, time_limit_s=window_s + GRACE_S, cwd="/")
         return RunPlan(
             prepare=(prepare(where, around.cpu_count),),
@@ -113,15 +114,55 @@ class Nginx(RunWorkload):
     def parse(self, params: Params, results: Sequence[Completed]) -> Outcome:
         windows = int(params["windows"])
         if len(results) != windows + 1:
-            raise ParseError(f"{windows + 1} runs of wrk were planned, {len(results)} results came")
-        runs = [_read(done, params) for done in results]
+            raise ParseError(f"{windows + 1} runs of {self.tool} were planned, {len(results)} results came")
+        runs = [self.read(done, params) for done in results]
         ends = [ns / 1e9 for ns in accumulate(done.wall_ns for done in results)]
         rates = [run["rate"] for run in runs[1:]]
         counted = runs[1 + steady.counted(rates) :]
-        figures = {name: median(run[name] for run in counted) for name in ("median", "p99")}
-        rate = fmean(run["rate"] for run in counted)
-        figures |= {"rate": rate, "warm-up": steady.warm_up_s(rates, ends)}
+        medians = [metric.name for metric in self.metrics if metric not in {RATE, WARM_UP}]
+        figures = {name: median(run[name] for run in counted) for name in medians}
+        figures |= {RATE.name: fmean(run["rate"] for run in counted), WARM_UP.name: steady.warm_up_s(rates, ends)}
         return Outcome(figures, work=sum(run["requests"] for run in runs))
+
+
+class Nginx(NginxLoad):
+    """Parameters: ``connections``, and ``windows`` of ``window_s`` whole seconds."""
+
+    name = "nginx"
+    title = "nginx: a file of 1150 bytes, keep-alive, wrk on 50 connections"
+    metrics = (
+        RATE,
+        Metric("median", "ms", Direction.LOWER, "half of the answers came within"),
+        Metric("p99", "ms", Direction.LOWER, "99 of 100 answers came within"),
+        WARM_UP,
+    )
+    packages = ("bash", "coreutils", "nginx-light", "wrk")
+    tool = "wrk"
+
+    def options(self, connections: int, window_s: int) -> Sequence[str]:
+        return ("-t", "1", "-c", str(connections), "-d", f"{window_s}s", "--latency", "--timeout", "10s")
+
+    def read(self, done: Completed, params: Params) -> dict[str, float]:
+        """The figures of one run of wrk: times in ms. Raises `ParseError`, also for errors that wrk counted."""
+        text = text_of(done)
+        for wrong in re.findall(r"Socket errors: [^\n]*|Non-2xx or 3xx responses: \d+", text):
+            raise ParseError(f"wrk reports {wrong}")
+        fields = read_lines("wrk", text, _GRAMMAR)
+        if int(fields["asked"]) != int(params["window_s"]) or int(fields["connections"]) != int(params["connections"]):
+            raise ParseError(f"wrk ran {fields['asked']} s on {fields['connections']} connections, which was not asked")
+        requests, seconds = positive("wrk", "requests", fields["requests"]), _ms(fields["time"]) / 1000
+        rate = positive("wrk", "a rate", fields["rate"])
+        agree("wrk", "requests a second", requests / positive("wrk", "a time", seconds), rate)
+        if seconds < 0.9 * int(params["window_s"]):
+            raise ParseError(f"wrk ended after {seconds:g} s")
+        if float(fields["size"]) * _SIZES[fields["unit"]] < requests * FILE_BYTES * 0.98:
+            raise ParseError(
+                f"wrk read {fields['size']} {fields['unit']} in {requests:g} answers of {FILE_BYTES} bytes"
+            )
+        half, p99, most = (_ms(fields[name]) for name in ("median", "p99", "most"))
+        if not 0 < half <= p99 <= most * 1.01:
+            raise ParseError(f"wrk contradicts itself: median {half}, p99 {p99}, most {most} ms")
+        return {"rate": rate, "median": half, "p99": p99, "requests": requests}
 
 
 def prepare(where: serving.Place, workers: int) -> Command:
@@ -134,27 +175,6 @@ def nginx(where: serving.Place, *, time_limit_s: float) -> Command:
     """The server."""
     argv = ("nginx", "-p", FOLDER, "-c", f"{FOLDER}/nginx.conf", "-g", "daemon off;")
     return serving.server(argv, where, time_limit_s=time_limit_s)
-
-
-def _read(done: Completed, params: Params) -> dict[str, float]:
-    """The figures of one run of wrk: times in ms. Raises `ParseError`, also for errors that wrk counted."""
-    text = text_of(done)
-    for wrong in re.findall(r"Socket errors: [^\n]*|Non-2xx or 3xx responses: \d+", text):
-        raise ParseError(f"wrk reports {wrong}")
-    fields = read_lines("wrk", text, _GRAMMAR)
-    if int(fields["asked"]) != int(params["window_s"]) or int(fields["connections"]) != int(params["connections"]):
-        raise ParseError(f"wrk ran {fields['asked']} s on {fields['connections']} connections, which was not asked")
-    requests, seconds = positive("wrk", "requests", fields["requests"]), _ms(fields["time"]) / 1000
-    rate = positive("wrk", "a rate", fields["rate"])
-    agree("wrk", "requests a second", requests / positive("wrk", "a time", seconds), rate)
-    if seconds < 0.9 * int(params["window_s"]):
-        raise ParseError(f"wrk ended after {seconds:g} s")
-    if float(fields["size"]) * _SIZES[fields["unit"]] < requests * FILE_BYTES * 0.98:
-        raise ParseError(f"wrk read {fields['size']} {fields['unit']} in {requests:g} answers of {FILE_BYTES} bytes")
-    half, p99, most = (_ms(fields[name]) for name in ("median", "p99", "most"))
-    if not 0 < half <= p99 <= most * 1.01:
-        raise ParseError(f"wrk contradicts itself: median {half}, p99 {p99}, most {most} ms")
-    return {"rate": rate, "median": half, "p99": p99, "requests": requests}
 
 
 def _ms(text: str) -> float:

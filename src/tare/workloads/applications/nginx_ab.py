@@ -7,15 +7,11 @@ windows is a run on new connections, kept for all of the run's requests. A run b
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from itertools import accumulate
-from statistics import fmean, median
-from typing import ClassVar
+from collections.abc import Sequence
 
 from tare.errors import ParseError
-from tare.model import Family
-from tare.workloads.applications import levels, nginx, serving, steady
-from tare.workloads.base import Command, Completed, Level, Outcome, Params, RunPlan, RunWorkload, Side, Surroundings
+from tare.workloads.applications import levels, nginx
+from tare.workloads.base import Completed, Level, Params
 from tare.workloads.output import agree, only, positive, text_of
 
 #: More requests than any server answers in a window, which ends by time.
@@ -34,69 +30,37 @@ _FIELDS = {
 }
 
 
-class NginxAb(RunWorkload):
+class NginxAb(nginx.NginxLoad):
     """Parameters: ``connections``, and ``windows`` of ``window_s`` whole seconds."""
 
     name = "nginx-ab"
     title = "nginx: a file of 1150 bytes, keep-alive, ApacheBench on 50 connections"
-    family = Family.APPLICATION
     #: ab prints percentiles in whole milliseconds, of which half an answer's may be none: the mean is what is read.
     metrics = (nginx.RATE, nginx.MEAN, nginx.WARM_UP)
-    work_unit = "request"
     packages = ("apache2-utils", "bash", "coreutils", "nginx-light")
-    layer = nginx.WEB
-    profiles: ClassVar[Mapping[str, Params]] = nginx.Nginx.profiles
-    least = nginx.Nginx.least
+    tool = "ab"
 
-    def plan(self, params: Params, around: Surroundings) -> RunPlan:
-        where = serving.place(self.name, around)
-        window_s, windows = int(params["window_s"]), int(params["windows"])
-        argv = (
-            "ab", "-q", "-k", "-t", str(window_s), "-n", str(ENDLESS), "-c", str(params["connections"]),
-            f"http://{where.address}:{where.port}/favicon.ico",
-        )  # fmt: skip
-        load = Command(argv, side=Side.CLIENT, time_limit_s=window_s + nginx.GRACE_S, cwd="/")
-        return RunPlan(
-            prepare=(nginx.prepare(where, around.cpu_count),),
-            servers=(nginx.nginx(where, time_limit_s=(windows + 1) * load.time_limit_s),),
-            measures=(windows + 1) * (load,),
-            cleanup=(Command(("rm", "-rf", nginx.FOLDER)),),
-        )
+    def options(self, connections: int, window_s: int) -> Sequence[str]:
+        return ("-q", "-k", "-t", str(window_s), "-n", str(ENDLESS), "-c", str(connections))
 
-    def parse(self, params: Params, results: Sequence[Completed]) -> Outcome:
-        windows = int(params["windows"])
-        if len(results) != windows + 1:
-            raise ParseError(f"{windows + 1} runs of ab were planned, {len(results)} results came")
-        runs = [_read(done, params) for done in results]
-        ends = [ns / 1e9 for ns in accumulate(done.wall_ns for done in results)]
-        rates = [run["rate"] for run in runs[1:]]
-        counted = runs[1 + steady.counted(rates) :]
-        figures = {
-            "rate": fmean(run["rate"] for run in counted),
-            "mean": median(run["mean"] for run in counted),
-            "warm-up": steady.warm_up_s(rates, ends),
-        }
-        return Outcome(figures, work=sum(run["requests"] for run in runs))
-
-
-def _read(done: Completed, params: Params) -> dict[str, float]:
-    """The figures of one run of ab: times in ms. Raises `ParseError`, also for answers that are errors."""
-    text = text_of(done)
-    if wrong := re.search(r"^(?:Non-2xx responses|Write errors): +\d+$", text, re.MULTILINE):
-        raise ParseError(f"ab reports {wrong[0]}")
-    figures = {name: only("ab", name, pattern, text) for name, pattern in _FIELDS.items()}
-    if figures["failed"]:
-        raise ParseError(f"ab reports {figures['failed']:g} failed requests")
-    if figures["concurrency"] != int(params["connections"]) or figures["length"] != nginx.FILE_BYTES:
-        raise ParseError(f"ab asked on {figures['concurrency']:g} connections for {figures['length']:g} bytes")
-    seconds = positive("ab", "a time", figures["seconds"])
-    if seconds < 0.9 * int(params["window_s"]):
-        raise ParseError(f"ab ended after {seconds:g} s")
-    agree("ab", "requests a second", figures["requests"] / seconds, positive("ab", "a rate", figures["rate"]))
-    positive("ab", "a mean time", figures["mean"])
-    if figures["median"] > figures["p99"]:
-        raise ParseError(f"ab contradicts itself: median {figures['median']:g}, p99 {figures['p99']:g} ms")
-    return figures
+    def read(self, done: Completed, params: Params) -> dict[str, float]:
+        """The figures of one run of ab: times in ms. Raises `ParseError`, also for answers that are errors."""
+        text = text_of(done)
+        if wrong := re.search(r"^(?:Non-2xx responses|Write errors): +\d+$", text, re.MULTILINE):
+            raise ParseError(f"ab reports {wrong[0]}")
+        figures = {name: only("ab", name, pattern, text) for name, pattern in _FIELDS.items()}
+        if figures["failed"]:
+            raise ParseError(f"ab reports {figures['failed']:g} failed requests")
+        if figures["concurrency"] != int(params["connections"]) or figures["length"] != nginx.FILE_BYTES:
+            raise ParseError(f"ab asked on {figures['concurrency']:g} connections for {figures['length']:g} bytes")
+        seconds = positive("ab", "a time", figures["seconds"])
+        if seconds < 0.9 * int(params["window_s"]):
+            raise ParseError(f"ab ended after {seconds:g} s")
+        agree("ab", "requests a second", figures["requests"] / seconds, positive("ab", "a rate", figures["rate"]))
+        positive("ab", "a mean time", figures["mean"])
+        if figures["median"] > figures["p99"]:
+            raise ParseError(f"ab contradicts itself: median {figures['median']:g}, p99 {figures['p99']:g} ms")
+        return figures
 
 
 #: "10 to 200" connections.
