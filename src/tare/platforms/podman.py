@@ -103,8 +103,8 @@ class Podman(Platform):
         tag = image_tag(image)
         if processes.run([*runtimes.podman(), "image", "exists", tag]).code != 0:
             change = f"--change=LABEL {LABEL}={image.hash}"
-            _output([*runtimes.podman(), "import", "--quiet", change, str(oci_tar(image)), tag])
-        [shown] = json.loads(_output([*runtimes.podman(), "image", "inspect", tag]))
+            output([*runtimes.podman(), "import", "--quiet", change, str(oci_tar(image)), tag])
+        [shown] = json.loads(output([*runtimes.podman(), "image", "inspect", tag]))
         return stored(tag, shown, ("podman", "conmon", _path(self._runtime) or self._runtime))
 
     def kept(self, image: Image) -> list[HostResource]:
@@ -136,7 +136,7 @@ class Podman(Platform):
             image_tag(spec.image),
             *spec.agent_argv(),
         ]
-        _output(create, spec.group.leaf("tool"))
+        output(create, spec.group.leaf("tool"))
         began = start(spec, [*podman, "start", "--attach", "--interactive", name], within)
         if self._shares_network:
             return Instance(spec, began.stream, began.at, Address.on_host(spec), began.first_byte)
@@ -189,7 +189,7 @@ def _options(name: str, group: Group) -> list[str]:
 @functools.cache
 def cgroup_manager() -> str:
     """Who makes the groups of podman's containers: ``systemd`` or ``cgroupfs``. Raises `PlatformError`."""
-    return _output([*runtimes.podman(), "info", "--format", "{{.Host.CgroupManager}}"])
+    return output([*runtimes.podman(), "info", "--format", "{{.Host.CgroupManager}}"])
 
 
 def _path(program: str) -> str | None:
@@ -221,10 +221,13 @@ def image_tag(image: Image) -> str:
     return f"{LABEL}:{image.hash[:12]}"
 
 
-def _output(argv: list[str], procs: Sequence[Path] = ()) -> str:
+def output(
+    argv: list[str], procs: Sequence[Path] = (), *, name: str = "podman", fix: str = "see what `podman info` says"
+) -> str:
+    """What a command of podman's prints. ``name`` and ``fix`` are for the error. Raises `PlatformError`."""
     done = processes.run(argv, time_limit_s=IMPORT_LIMIT_S, cgroup_procs=procs)
     if done.code != 0:
-        raise PlatformError(f"podman refuses: {done.message}", fix="see what `podman info` says")
+        raise PlatformError(f"{name} refuses: {done.message}", fix=fix)
     return done.text.strip()
 
 

@@ -29,7 +29,7 @@ from tare.platforms.base import Address, Availability, Family, Instance, LaunchS
 from tare.platforms.parts import left_open, room
 from tare.platforms.parts.attempt import TrialSite, complaint
 from tare.platforms.parts.pipes import start
-from tare.platforms.podman import IMPORT_LIMIT_S, LABEL, SYSTEM, image_tag, ulimits
+from tare.platforms.podman import LABEL, SYSTEM, image_tag, output, ulimits
 
 #: An id that no distribution hands out: the account is in files that only the mount namespace sees.
 MADE_UP_UID = 60600
@@ -315,12 +315,7 @@ def _make_home(home: Path, account: Account, *, reads_images: bool = False) -> N
 
 
 def _output(argv: list[str]) -> str:
-    done = processes.run(argv, time_limit_s=IMPORT_LIMIT_S)
-    if done.code != 0:
-        raise PlatformError(
-            f"rootless podman refuses: {done.message}", fix="free disk space below TARE_HOME, and try again"
-        )
-    return done.text.strip()
+    return output(argv, name="rootless podman", fix="free disk space below TARE_HOME, and try again")
 
 
 PLATFORMS = (PodmanRootless("podman-rootless", "runc"),)
