@@ -25,7 +25,7 @@ sys.path.append(str(Path(__file__).parent.parent / "tests"))  # after what the c
 
 import fake_campaign
 import tare.store
-from tare.footprint.model import Footprint
+from tare.footprint_model import Footprint
 
 HERE = Path(__file__).parent.parent
 PLATFORMS = {"native": 1.0, "runc": 1.0, "docker": 1.01, "podman": 1.02, "gvisor": 1.5, "microvm": 1.1}

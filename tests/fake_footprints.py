@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import fake_campaign
-from tare.footprint.model import IDLE, Footprint, Level, Phase, Scope
+from tare.footprint_model import IDLE, Footprint, Level, Phase, Scope
 from tare.store import create_store, open_store
 
 PLATFORMS = ("native", "docker", "gvisor")

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import fake_campaign
-from tare.footprint.model import Abi, Call, Place, Surface, Tasks
 from tare.footprint.surface import Reach, Reader
+from tare.footprint_model import Abi, Call, Place, Surface, Tasks
 from tare.store import create_store, open_store
 
 CALLS = {"read": Call.ALLOWED, "clone": Call.CONDITIONAL, "mount": Call.ERRNO, "bpf": Call.TRAP}

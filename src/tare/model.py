@@ -92,6 +92,18 @@ class CampaignStatus(StrEnum):
     UNKNOWN = "unknown"  # its file does not say, or says what this tare does not know
 
 
+class Level(StrEnum):
+    """What is counted: system calls, functions, lines or stacks of the kernel; or all instructions of a machine."""
+
+    SYSCALLS = "syscalls"  # names of system calls that the host's kernel was asked for
+    FUNCTIONS = "functions"  # kernel functions, by symbol; those of a module as "symbol [module]"
+    LINES = "lines"  # lines of the kernel's source that have code, as "mm/mmap.c:1405"
+    # samples by process and path through the kernel, outermost first: "dd;entry_SYSCALL_64_after_hwframe;...;vfs_read"
+    STACKS = "stacks"
+    # all that a whole machine executes, by part: "kernel", "of;instance;runc;user" (tare.footprint.instructions)
+    INSTRUCTIONS = "instructions"
+
+
 #: What became of a setting of the host's that a campaign wanted.
 SettingOutcome = Literal["changed", "as wanted", "not changed"]
 

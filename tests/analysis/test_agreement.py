@@ -7,7 +7,7 @@ import fake_campaign
 import fake_footprints
 from tare.analysis.comparisons.agreement import agreement, costs
 from tare.cli import app
-from tare.footprint.model import Footprint, Level, Phase, Scope
+from tare.footprint_model import Footprint, Level, Phase, Scope
 from tare.report.sentences.agreement import lines
 from tare.store import read_store
 

@@ -9,7 +9,7 @@ import fake_footprints as footprints
 from refused import refused
 from tare import literature
 from tare.analysis.exposure.footprints import Exposure, Pool, View, beyond, pooled
-from tare.footprint.model import EMPTY, IDLE, Footprint, Level, Phase, Scope
+from tare.footprint_model import EMPTY, IDLE, Footprint, Level, Phase, Scope
 
 COUNTS = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 1000))
 

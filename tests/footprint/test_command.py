@@ -10,7 +10,7 @@ import pytest
 
 import fake_campaign
 from tare import cli
-from tare.footprint.model import IDLE, Level, Phase, Scope
+from tare.footprint_model import IDLE, Level, Phase, Scope
 from tare.host import cgroup, processes, state
 from tare.store import read_store
 

@@ -8,7 +8,7 @@ import pytest
 from pyseccomp import ALLOW, EQ, GE, KILL_PROCESS, LOG, LT, MASKED_EQ, NE, TRAP, Arch, Arg, Attr, SyscallFilter
 
 from tare.footprint import calls, cbpf, filters
-from tare.footprint.model import Call
+from tare.footprint_model import Call
 
 X86_64 = 0xC000003E
 TABLE = calls.native("x86_64")

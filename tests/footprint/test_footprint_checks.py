@@ -4,7 +4,7 @@ import pytest
 
 from tare.errors import ImageError
 from tare.footprint.checks import checks
-from tare.footprint.model import Level
+from tare.footprint_model import Level
 from tare.host import state
 from tare.host.checks import Check
 from tare.lab import checks as lab_checks

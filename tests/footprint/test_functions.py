@@ -13,7 +13,7 @@ import pytest
 from tare.errors import HostError, ParseError
 from tare.footprint import functions, kmodule
 from tare.footprint.functions import check, parse_dump, parse_functions
-from tare.footprint.model import Scope
+from tare.footprint_model import Scope
 from tare.host import cgroup
 
 CAPTURED = Path(__file__).parent / "captured"

@@ -15,9 +15,9 @@ from tare.cli import app
 from tare.errors import HostError, ParseError, StoreError, UsageError
 from tare.footprint import __main__ as in_lab
 from tare.footprint import conduct, lab, wire
-from tare.footprint.model import Footprint, Level, Phase, Scope
 from tare.footprint.request import FootprintRequest
 from tare.footprint.result import FootprintResult, Missed, Skipped
+from tare.footprint_model import Footprint, Level, Phase, Scope
 from tare.session.frames import STDERR, STDOUT
 from tare.store import LeftOut, open_store, read_store
 

@@ -11,8 +11,8 @@ from tare.analysis.exposure import instructions as analysis
 from tare.errors import HostError, ParseError
 from tare.footprint import instructions
 from tare.footprint.instructions import COUNTED, InstructionCounter, completed, hits_of, parse
-from tare.footprint.model import PARTS, SIDES, Footprint, Level, Phase, Scope
 from tare.footprint.request import UNITS, WORKLOADS, FootprintRequest, workloads_of
+from tare.footprint_model import PARTS, SIDES, Footprint, Level, Phase, Scope
 from tare.report.sentences.diff import explained
 
 #: Of a real machine: the starts of native (8) and of runc (12), and call-getpid on native (9) and gvisor-kvm (5).

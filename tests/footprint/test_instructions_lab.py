@@ -9,9 +9,9 @@ import fake_footprints
 from tare.cli import app
 from tare.errors import HostError, UsageError
 from tare.footprint import instructions, lab, wire
-from tare.footprint.model import PARTS, Footprint, Level, Phase, Scope
 from tare.footprint.request import FootprintRequest
 from tare.footprint.result import FootprintResult, Missed
+from tare.footprint_model import PARTS, Footprint, Level, Phase, Scope
 from tare.store import read_store
 
 

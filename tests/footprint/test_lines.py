@@ -12,7 +12,7 @@ import pytest
 from tare.errors import HostError, ParseError
 from tare.footprint import lines
 from tare.footprint.lines import READING, LineCounter, completed
-from tare.footprint.model import Footprint, Level, Phase, Scope
+from tare.footprint_model import Footprint, Level, Phase, Scope
 from tare.host import state
 from tare.host.resources.journal import Journal
 from tare.lab import gcov

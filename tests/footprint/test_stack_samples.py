@@ -15,9 +15,9 @@ from footprint.leftovers import check_nothing_stays
 from tare.analysis.exposure.stacks import Entered, Entry, Parts, entries, own_time
 from tare.errors import HostError
 from tare.footprint import clock, stacks, symbols
-from tare.footprint.model import GUEST, NO_PATH, USER, Scope
 from tare.footprint.stacks import StackCounter, folded
 from tare.footprint.symbols import UNKNOWN, Symbols
+from tare.footprint_model import GUEST, NO_PATH, USER, Scope
 from tare.host import cgroup, processes
 from tare.model import Resources
 

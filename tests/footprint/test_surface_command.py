@@ -13,8 +13,8 @@ import pyseccomp
 import pytest
 from test_ptrace import filtered, signals, standing
 
-from tare.footprint.model import Call
 from tare.footprint.surface import Reader
+from tare.footprint_model import Call
 from tare.store import read_store
 
 MAIN = [sys.executable, "-c", "from tare.cli import main; main()", "surface"]

@@ -7,8 +7,8 @@ import pytest
 
 from tare.errors import SessionError
 from tare.footprint import live
-from tare.footprint.model import Call
 from tare.footprint.surface import Reader
+from tare.footprint_model import Call
 from tare.model import Arm
 from tare.platforms import registry
 

@@ -6,7 +6,7 @@ from rich.console import Console
 
 from fake_surfaces import CALLS, surface, tasks
 from tare import literature
-from tare.footprint.model import Call
+from tare.footprint_model import Call
 from tare.report.sentences.numbers import EMPTY
 from tare.report.surface import terminal as shown
 from tare.report.surface.build import surfaces_report, to_data

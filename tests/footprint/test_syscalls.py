@@ -12,8 +12,8 @@ from lab.caller import Caller
 from tare.errors import HostError
 from tare.footprint import bpf, calls, syscalls
 from tare.footprint.instance import PATH, group_number, instance
-from tare.footprint.model import Scope
 from tare.footprint.syscalls import SyscallCounter, named
+from tare.footprint_model import Scope
 from tare.host import cgroup, processes
 from tare.model import Resources
 

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from tare.analysis.exposure import attack_profile
 from tare.analysis.studies import profile
 from tare.errors import ImageError, ParseError, StoreError, UsageError, first_invalid
-from tare.footprint.model import Footprint, Surface
+from tare.footprint_model import Footprint, Surface
 from tare.image import recipe
 from tare.literature import catalogue, library
 from tare.model import Layer

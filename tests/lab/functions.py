@@ -11,7 +11,7 @@ from pathlib import Path
 from tare.errors import HostError
 from tare.footprint import kmodule
 from tare.footprint.functions import TRACING, FunctionCounter, known
-from tare.footprint.model import Scope
+from tare.footprint_model import Scope
 from tare.host import cgroup, state
 from tare.host.resources.journal import Journal, sweep
 

@@ -5,7 +5,7 @@ import sys
 import time
 
 from tare.footprint.lines import LineCounter
-from tare.footprint.model import EMPTY, Footprint, Level, Phase, Scope
+from tare.footprint_model import EMPTY, Footprint, Level, Phase, Scope
 
 #: How often a process asks for its session in each window; nothing else on the host does.
 ASKED = (1234, 777)

@@ -10,8 +10,8 @@ from pathlib import Path
 from caller import Caller
 
 from tare.footprint import bpf
-from tare.footprint.model import Scope
 from tare.footprint.syscalls import SyscallCounter
+from tare.footprint_model import Scope
 from tare.host import cgroup
 from tare.model import Resources
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tare.footprint import instructions
-from tare.footprint.model import PARTS, SIDES
+from tare.footprint_model import PARTS, SIDES
 from tare.image import vmlinux
 from tare.lab import build, exact, plugin
 from tare.lab.run import LabCommand

@@ -6,7 +6,7 @@ import pytest
 
 from tare.analysis.exposure.stacks import Parts
 from tare.footprint import bpf, stacks
-from tare.footprint.model import GUEST
+from tare.footprint_model import GUEST
 from tare.lab import run as lab_run
 from tare.lab.run import LabCommand
 

@@ -16,7 +16,7 @@ import old_files
 from tare.analysis.exposure.attack_profile import Weights
 from tare.analysis.exposure.footprints import Exposure, View
 from tare.errors import StoreError, UsageError
-from tare.footprint.model import EMPTY, IDLE, Footprint, Level, Phase, Scope
+from tare.footprint_model import EMPTY, IDLE, Footprint, Level, Phase, Scope
 from tare.report.campaign.build import build
 from tare.report.campaign.drawings import drawn
 from tare.report.campaign.terminal import render

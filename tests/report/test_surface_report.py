@@ -16,7 +16,7 @@ import fake_surfaces
 import old_files
 from fake_surfaces import CALLS, surface, tasks
 from tare.errors import StoreError
-from tare.footprint.model import Call
+from tare.footprint_model import Call
 from tare.report.campaign.build import build
 from tare.report.campaign.terminal import render
 from tare.report.formats.export import Format, Table, export

@@ -17,7 +17,7 @@ from typing import IO
 import polars as pl
 
 from tare.errors import StoreError
-from tare.footprint.model import Footprint, Surface
+from tare.footprint_model import Footprint, Surface
 from tare.model import CampaignStatus, CpuTick, InstanceTick, Status, Tick, Trial, TrialKey
 from tare.store import OUTPUT_CAP, RESUMED, CampaignRecord, Event, Output, Segment, Store, Telemetry
 from tare.store.durations import with_turns

@@ -19,7 +19,7 @@ import fake_campaign
 import fake_footprints
 import fake_surfaces
 from tare.errors import StoreError
-from tare.footprint.model import Footprint
+from tare.footprint_model import Footprint
 from tare.model import Arm, Sample, Status, Trial
 from tare.report.campaign.build import report_on
 from tare.report.footprint.build import of_store

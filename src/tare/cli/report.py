@@ -8,7 +8,7 @@ from pathlib import Path
 from tare.analysis.comparisons.agreement import agreement, costs
 from tare.analysis.exposure.attack_profile import Weights, load_weights
 from tare.cli.console import Console, emit
-from tare.footprint.model import Footprint, Level
+from tare.footprint_model import Footprint, Level
 from tare.outputs import check_page
 from tare.report.campaign.build import build
 from tare.report.campaign.choose import parse

@@ -12,8 +12,8 @@ from tare.cli.console import Console, emit
 from tare.cli.exit_codes import ExitCode
 from tare.cli.report import to_read
 from tare.footprint import calls, live
-from tare.footprint.model import Surface
 from tare.footprint.request import SurfaceRequest
+from tare.footprint_model import Surface
 from tare.report.surface import terminal as shown
 from tare.report.surface.build import STUDY, surfaces_report, to_data
 from tare.store import exists

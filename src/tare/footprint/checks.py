@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from tare.errors import HostError
 from tare.footprint.counters import check
-from tare.footprint.levels import LAB_LEVELS, Level, inside_lab
+from tare.footprint.levels import LAB_LEVELS, inside_lab
 from tare.host.checks import Check
+from tare.model import Level
 
 
 def checks(of_lab: Check) -> Iterator[Check]:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from tare.campaign.plan.plan import Job, make_jobs
 from tare.footprint.counters import counter_of
-from tare.footprint.model import Counter, Footprint, Level
 from tare.footprint.record import numbered_after
 from tare.footprint.request import FootprintRequest, workloads_of
 from tare.footprint.result import FootprintResult, Missed
 from tare.footprint.site import PROFILE, SiteRequest, opened
 from tare.footprint.walk import NO_GROUP, Route, Walk, Watcher, countable
+from tare.footprint_model import Counter, Footprint, Level
 from tare.host.cgroup import path_of
 from tare.store import LeftOut, Store
 from tare.workloads import registry as workloads

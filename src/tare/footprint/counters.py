@@ -9,9 +9,9 @@ from tare.footprint import functions, instructions, lines, stacks, syscalls
 from tare.footprint.functions import FunctionCounter
 from tare.footprint.instructions import InstructionCounter
 from tare.footprint.lines import LineCounter
-from tare.footprint.model import Counter, Level
 from tare.footprint.stacks import StackCounter
 from tare.footprint.syscalls import SyscallCounter
+from tare.footprint_model import Counter, Level
 
 COUNTERS: Mapping[Level, Callable[[], Counter]] = MappingProxyType(
     {

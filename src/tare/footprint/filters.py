@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from tare.footprint.cbpf import Instruction, returned
-from tare.footprint.model import Call
+from tare.footprint_model import Call
 
 Program = Sequence[Instruction]
 

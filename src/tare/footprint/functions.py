@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tare.errors import HostError, ParseError
 from tare.footprint import kmodule
-from tare.footprint.model import Counts, Level, Scope
+from tare.footprint_model import Counts, Level, Scope
 from tare.host import cgroup, own_namespaces, processes
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack, Entry

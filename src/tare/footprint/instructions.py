@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tare.errors import HostError, ParseError
-from tare.footprint.model import PARTS, SIDES, UNITS, Counts, Footprint, Level, Scope
+from tare.footprint_model import PARTS, SIDES, UNITS, Counts, Footprint, Level, Scope
 
 #: In the environment of a machine that is counted.
 COUNTED = "TARE_COUNTED"

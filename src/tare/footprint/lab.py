@@ -21,12 +21,12 @@ from tare.campaign.plan.request import MIN_MEMORY
 from tare.errors import HostError, StoreError, TareError, UsageError
 from tare.footprint import instructions, kmodule, wire
 from tare.footprint.lines import READINGS, completed
-from tare.footprint.model import Footprint, Level
 from tare.footprint.record import numbered_after
 from tare.footprint.request import FootprintRequest, workloads_of
 from tare.footprint.result import FootprintResult
 from tare.footprint.site import PROFILE
 from tare.footprint.walk import Watcher, countable
+from tare.footprint_model import Footprint, Level
 from tare.host.facts import cpulist
 from tare.image import vmlinux
 from tare.lab import build, exact, headers, kernel, plugin

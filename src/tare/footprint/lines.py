@@ -5,7 +5,7 @@ reading is a tar of all counters beside the results, and what `LineCounter.read`
 puts the lines in its place. Such a kernel has one set of counters: there is only the host's scope, and
 the idle host is what it is to be set against. The reading itself is in what it reads, as files that come late in it see
 those that came before. A footprint has it too, as it was read; the hits of a reading itself are counted apart
-(`tare.footprint.model.EMPTY`), and subtracted where sets are made of footprints (`tare.analysis.exposure.footprints`).
+(`tare.footprint_model.EMPTY`), and subtracted where sets are made of footprints (`tare.analysis.exposure.footprints`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from tare.errors import HostError, ParseError
-from tare.footprint.model import Counts, Footprint, Level, Scope
+from tare.footprint_model import Counts, Footprint, Level, Scope
 from tare.host import state
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack

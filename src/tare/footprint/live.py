@@ -12,11 +12,11 @@ from tare.campaign.host_session import HostSession, default_cpus
 from tare.campaign.instances.launcher import InstanceLauncher
 from tare.campaign.plan.request import ALL
 from tare.errors import Failed, HostError, TareError, UsageError, attempt
-from tare.footprint.model import Surface
 from tare.footprint.request import SurfaceRequest
 from tare.footprint.result import SurfaceResult
 from tare.footprint.site import SiteRequest, opened
 from tare.footprint.surface import Reader
+from tare.footprint_model import Surface
 from tare.host.facts import process_table
 from tare.image.build import Image
 from tare.model import Arm, Progress, Resources

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from tare.footprint.model import Footprint, Level
+from tare.footprint_model import Footprint, Level
 
 
 def numbered_after(existing: Iterable[Footprint]) -> Callable[[Footprint], Footprint]:

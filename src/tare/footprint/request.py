@@ -12,8 +12,8 @@ from pathlib import Path
 
 from tare.campaign.plan.request import DEFAULT_MEMORY, check_seed
 from tare.errors import UsageError
-from tare.footprint.levels import Level
 from tare.host.network import subnets
+from tare.model import Level
 from tare.workloads.base import Params
 
 #: As of Anjali, Caraza-Harter and Swift 2020, section 3.3: CPU, network, memory (mmap and munmap), writing of files.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tare.footprint.model import Footprint, Surface
+from tare.footprint_model import Footprint, Surface
 from tare.records import Frozen
 from tare.store import LeftOut
 

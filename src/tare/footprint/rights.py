@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tare.footprint.model import Place
+from tare.footprint_model import Place
 from tare.host.facts import posture, process_table
 from tare.host.filesystems import mounts
 

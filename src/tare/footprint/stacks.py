@@ -20,8 +20,8 @@ import numpy.typing as npt
 
 from tare.footprint import bpf, clock, sides, symbols
 from tare.footprint.instance import look_for
-from tare.footprint.model import GUEST, NO_PATH, SAMPLES_A_SECOND, USER, Counts, Level, Scope
 from tare.footprint.symbols import Symbols
+from tare.footprint_model import GUEST, NO_PATH, SAMPLES_A_SECOND, USER, Counts, Level, Scope
 from tare.host.facts import process_table
 
 SOURCE = "stacks.bpf.c"
@@ -48,7 +48,7 @@ Numbers = npt.NDArray[np.uint64]
 
 
 class StackCounter:
-    """A `tare.footprint.model.Counter` of `Level.STACKS`."""
+    """A `tare.footprint_model.Counter` of `Level.STACKS`."""
 
     level = Level.STACKS
     reads_itself = False  # samples are taken out first: what is done with them is in none

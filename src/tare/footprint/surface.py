@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from tare.errors import HostError, ParseError
 from tare.footprint import calls, cbpf, filters, ptrace, rights
-from tare.footprint.model import Abi, Call, Surface, Tasks
 from tare.footprint.rights import Identity
 from tare.footprint.sides import Side, sides
+from tare.footprint_model import Abi, Call, Surface, Tasks
 from tare.host.facts import security
 
 NONE, STRICT, FILTER = 0, 1, 2

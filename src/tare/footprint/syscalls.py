@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from tare.footprint import bpf, calls
 from tare.footprint.instance import look_for
-from tare.footprint.model import Counts, Level, Scope
+from tare.footprint_model import Counts, Level, Scope
 
 SOURCE = "syscalls.bpf.c"
 #: The same in ``syscalls.bpf.c``.
@@ -34,7 +34,7 @@ Values = npt.NDArray[np.uint64]
 
 
 class SyscallCounter:
-    """A `tare.footprint.model.Counter` of `Level.SYSCALLS`; x86-64."""
+    """A `tare.footprint_model.Counter` of `Level.SYSCALLS`; x86-64."""
 
     level = Level.SYSCALLS
     reads_itself = False  # the counters are memory of this process's

@@ -30,8 +30,8 @@ from tare.campaign.instances.launcher import PARENT_GROUP, InstanceLauncher, Run
 from tare.campaign.plan.plan import Job
 from tare.campaign.plan.schedule import Stage
 from tare.errors import Failed, ParseError, UnsupportedError, attempt
-from tare.footprint.model import EMPTY, IDLE, UNITS, Counter, Counts, Footprint, Level, Phase, Scope
 from tare.footprint.result import Missed, Skipped
+from tare.footprint_model import EMPTY, IDLE, UNITS, Counter, Counts, Footprint, Level, Phase, Scope
 from tare.host.cgroup import path_of
 from tare.model import Arm
 from tare.platforms.base import Platform

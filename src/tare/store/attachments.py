@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pydantic import ValidationError
 
 from tare.errors import first_invalid
-from tare.footprint.model import Footprint, Surface
+from tare.footprint_model import Footprint, Surface
 from tare.store import footprints, surfaces
 from tare.store.limits import ATTACHED_CAP, ATTACHMENT_CAP
 from tare.store.packed import unpack

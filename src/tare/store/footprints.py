@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from tare.errors import first_invalid
-from tare.footprint.model import Footprint
+from tare.footprint_model import Footprint
 from tare.store.limits import HITS_CAP, MAX
 from tare.store.packed import pack_hits, unpack_hits
 from tare.store.rows import BrokenError, UnknownError, frame

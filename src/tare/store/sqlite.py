@@ -18,7 +18,7 @@ import polars as pl
 import zstandard
 
 from tare.errors import StoreError
-from tare.footprint.model import Footprint, Surface
+from tare.footprint_model import Footprint, Surface
 from tare.model import CampaignStatus, Tick, Trial, TrialKey
 from tare.store import attachments, connection, footprints, frames, migrations, segments, surfaces
 from tare.store.durations import with_turns

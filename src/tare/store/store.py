@@ -15,7 +15,7 @@ from typing import Protocol, Self
 
 import polars as pl
 
-from tare.footprint.model import Footprint, Surface
+from tare.footprint_model import Footprint, Surface
 from tare.model import CampaignStatus, Tick, Trial, TrialKey
 from tare.store.packed import Output
 from tare.store.record import CampaignRecord

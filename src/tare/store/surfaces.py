@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from tare.errors import first_invalid
-from tare.footprint.model import Surface, Tasks
+from tare.footprint_model import Surface, Tasks
 from tare.store.rows import UnknownError, frame
 
 #: Parts of a surface, or of one of its tasks, that are rows of a table each.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tare.analysis.comparisons.instructions import UNIT, figures
 from tare.analysis.comparisons.sides import Way, sides_of
 from tare.analysis.grids import metric_parts
-from tare.footprint.model import Footprint
+from tare.footprint_model import Footprint
 from tare.model import CPU_COST
 from tare.store import Store
 

@@ -28,7 +28,7 @@ from tare.analysis.exposure import instructions
 from tare.analysis.exposure.instructions import Amount
 from tare.analysis.refusals import NoAnswer, RefusalKind
 from tare.estimates.intervals import Interval
-from tare.footprint.model import EMPTY, IDLE, SIDES, Footprint, Level, Phase, Scope
+from tare.footprint_model import EMPTY, IDLE, SIDES, Footprint, Level, Phase, Scope
 from tare.model import Direction
 from tare.store import Store
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tare.analysis.exposure.footprints import Exposure, View
 from tare.estimates.intervals import half_width
-from tare.footprint.model import Phase
+from tare.footprint_model import Phase
 
 #: The rate of a thing that no platform hit this often in a workload is too uncertain to be compared.
 MIN_HITS = 100

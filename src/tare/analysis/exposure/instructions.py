@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tare.footprint.model import GUEST, PARTS, SIDES, UNITS, Footprint, Scope
+from tare.footprint_model import GUEST, PARTS, SIDES, UNITS, Footprint, Scope
 
 #: Of code, all that has no name of its own.
 REST = "[other]"

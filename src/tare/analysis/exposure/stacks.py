@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tare.footprint.model import GUEST, NO_PATH, USER
+from tare.footprint_model import GUEST, NO_PATH, USER
 
 #: The entry code that all system calls go through before one of them has a function of its own.
 _GATE = ("entry_", "do_syscall_", "do_int80_", "do_fast_syscall_", "x64_sys_call", "ia32_sys_call")

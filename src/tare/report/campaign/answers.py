@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from tare.analysis.answers import Answer, Standing
 from tare.analysis.verdicts import Reason
 from tare.estimates.overhead import ratio_of
-from tare.footprint.model import Call
+from tare.footprint_model import Call
 from tare.model import Direction
 from tare.report.model import (
     AnswerReport,

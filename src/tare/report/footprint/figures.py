@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tare.analysis.exposure.overlaps import PAPER_DIRECTORIES, Region, shared
-from tare.footprint.model import Phase
+from tare.footprint_model import Phase
 from tare.report.footprint.venn import Venn, venn
 from tare.report.model.footprint import LevelReport, Phases, RegionReport
 from tare.report.sentences import footprints as words

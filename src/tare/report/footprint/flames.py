@@ -9,7 +9,7 @@ from typing import Any
 from tare.analysis.exposure.footprints import Exposure, Pool
 from tare.analysis.exposure.stacks import tree
 from tare.clean import clean
-from tare.footprint.model import Phase, Scope
+from tare.footprint_model import Phase, Scope
 from tare.report.footprint.stacks import cases
 from tare.report.model.footprint import FootprintsReport, StacksReport
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from tare.analysis.exposure import instructions
 from tare.analysis.exposure.footprints import Exposure
 from tare.analysis.exposure.instructions import OWN_COMMAND, Amount
-from tare.footprint.model import Footprint, Phase, Scope
+from tare.footprint_model import Footprint, Phase, Scope
 from tare.report.model.footprint import AmountReport, CacheReport, CodeReport, CommandReport, InstructionsReport
 
 #: How many commands are named.

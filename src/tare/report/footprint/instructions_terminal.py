@@ -11,7 +11,7 @@ from rich.text import Text
 
 from tare.analysis.exposure.instructions import REST
 from tare.clean import clean
-from tare.footprint.model import Phase
+from tare.footprint_model import Phase
 from tare.report.model.footprint import AmountReport, InstructionsReport
 from tare.report.sentences import footprints as words
 from tare.report.sentences.numbers import EMPTY, scaled

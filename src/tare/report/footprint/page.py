@@ -10,7 +10,7 @@ import polars as pl
 
 from tare.analysis.exposure.footprints import Exposure
 from tare.analysis.exposure.overlaps import PAPER_DIRECTORIES
-from tare.footprint.model import Level, Phase
+from tare.footprint_model import Level, Phase
 from tare.report.footprint import figures as footprint_figures
 from tare.report.footprint.build import Exposures
 from tare.report.footprint.figures import Directory, Overlap

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from tare.analysis.exposure.footprints import Exposure, Pool, View
 from tare.clean import clean
-from tare.footprint.model import IDLE, Footprint, Level, Phase, Scope
+from tare.footprint_model import IDLE, Footprint, Level, Phase, Scope
 from tare.report.footprint import instructions_terminal, stacks_terminal
 from tare.report.footprint.build import exposures
 from tare.report.footprint.instructions import instructions_report

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from tare.analysis.exposure.footprints import Exposure, Pool
 from tare.analysis.exposure.stacks import Parts, entries, own_time
-from tare.footprint.model import IDLE, SAMPLES_A_SECOND, Phase, Scope
+from tare.footprint_model import IDLE, SAMPLES_A_SECOND, Phase, Scope
 from tare.report.model.footprint import SharesReport, StacksReport
 from tare.report.sentences.stacks import entry_text
 

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tare.clean import clean
-from tare.footprint.model import IDLE, Phase, Scope
+from tare.footprint_model import IDLE, Phase, Scope
 from tare.report.model.footprint import StacksReport
 from tare.report.sentences import footprints as words
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from tare.footprint.model import Footprint, Surface
+from tare.footprint_model import Footprint, Surface
 from tare.model import Arm, TrialKey
 from tare.report.campaign.build import timed
 from tare.report.formats.columns import COLUMNS, schema

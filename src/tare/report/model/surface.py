@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tare.footprint.model import Abi, Call, Place
+from tare.footprint_model import Abi, Call, Place
 from tare.records import Documented
 
 #: What of a platform stands beside a study's figure: all of its tenant's side, or gVisor's kernel alone.

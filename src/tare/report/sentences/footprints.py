@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tare.analysis.exposure.footprints import View
-from tare.footprint.model import SAMPLES_A_SECOND, Level, Phase
+from tare.footprint_model import SAMPLES_A_SECOND, Level, Phase
 from tare.report.model.footprint import (
     AmountReport,
     FootprintsReport,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from tare.footprint.model import Abi, Call
+from tare.footprint_model import Abi, Call
 from tare.report.model.surface import (
     BesideCallsReport,
     CallRegionReport,

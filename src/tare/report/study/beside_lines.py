@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from tare import literature
 from tare.analysis.exposure.footprints import Exposure, Things, View
 from tare.analysis.exposure.overlaps import place_of, regions, shared
-from tare.footprint.model import Level
+from tare.footprint_model import Level
 from tare.literature import Region, Study
 from tare.report.model.footprint import BesideLinesReport
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tare import literature
-from tare.footprint.model import Abi, Call, Surface, Tasks
+from tare.footprint_model import Abi, Call, Surface, Tasks
 from tare.literature import Study
 from tare.report.model.surface import (
     BesideCallsReport,

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tare.clean import clean
-from tare.footprint.model import Call, Surface
+from tare.footprint_model import Call, Surface
 from tare.report.model.surface import ProcessesReport, StudyReport, SurfaceReport, SurfacesReport
 from tare.report.sentences import surfaces as words
 from tare.report.sentences.numbers import EMPTY
