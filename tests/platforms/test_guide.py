@@ -8,8 +8,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import typer
 
 from tare import plugins
+from tare.cli.doctor import examine
 from tare.contract.leftovers import left_on_host
 from tare.model import Arm
 from tare.platforms import registry
@@ -61,6 +63,7 @@ BROKEN = {
     f"{COPY}one.second_baseline = 3\nPLATFORMS = (one,)": "has a second_baseline that is no tuple of families",
     f"{COPY}one.stand_in = 3\nPLATFORMS = (one,)": "has a stand_in that is no text",
     f"{COPY}one.alone = None\nPLATFORMS = (one,)": "has a alone that is no text",
+    f"{COPY}one.untried = None\nPLATFORMS = (one,)": "has a untried that is no text",
     "from tare.platforms.runc import PLATFORMS": "names 'runc', which there is already",
     "from tare.platforms.native import PLATFORMS": "names a baseline",
 }
@@ -87,6 +90,8 @@ from tare.platforms.runc import Runc
 
 
 class Foo(Runc):
+    untried = "there is no Foo"
+
     def __init__(self, argument):
         super().__init__(f"foo:{argument}", Net.VETH)
         self.argument = argument
@@ -124,7 +129,38 @@ def test_a_family_needs_no_platform_beside_it(plugin, tmp_path):
     assert complaint == ""
     [row] = examined["platforms"]
     assert (row["name"], row["available"], row["version"]) == ("foo:bar", True, "bar")
-    assert row["details"]["tried"] == "not started: a plug-in's may need more than a tryout has"
+    assert row["details"]["tried"] == "not started: there is no Foo"
+
+
+BREAKS = """
+class Broken(Unshare):
+    name = "broken"
+
+    def launch(self, spec, cleanup):
+        return {"no": "instance"}
+
+
+PLATFORMS = (Unshare(), Broken())
+"""
+
+
+@pytest.mark.host
+@pytest.mark.own_host
+def test_doctor_starts_an_instance_of_it_or_says_in_a_line_why_none_starts(plugin, tmp_path, monkeypatch, capsys):
+    monkeypatch.delitem(sys.modules, "tare_unshare", raising=False)
+    module = tmp_path / "tare_unshare.py"
+    module.write_text(module.read_text() + BREAKS)
+    with pytest.raises(typer.Exit):
+        examine(["unshare", "broken"], as_json=True)
+    unshare, broken = json.loads(capsys.readouterr().out)["platforms"]
+    assert (unshare["package"], unshare["available"]) == ("tare-unshare 1", True)
+    assert unshare["details"]["tried"] == "an instance came up"
+    assert unshare["details"]["security inside"].startswith("seccomp: ")
+    assert not broken["available"]
+    why = "an instance does not start: TypeError: the launch of broken gave dict, and not Instance (in "
+    assert broken["reason"].startswith(why)
+    assert "\n" not in broken["reason"]
+    sys.modules.pop("tare_unshare")
 
 
 @pytest.mark.host

@@ -22,7 +22,7 @@ from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.image import build, tryout
 from tare.model import Arm, Resources
-from tare.platforms import contract, registry
+from tare.platforms import contract
 from tare.platforms.base import Platform
 
 MEMORY = 512 << 20
@@ -64,7 +64,7 @@ def why_not(platform: Platform) -> str:
         return "a guest's start may take long"
     if not (platform.same_bits and platform.has_agent):
         return "it does not run tare's image"
-    return "a plug-in's may need more than a tryout has" if registry.package(platform.name) else ""
+    return platform.untried
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ The campaign calls, in this order:
 
 1. `Platform.detect`, once: by really trying, within seconds. Nothing stays on the host. It starts no service by
    a request to its socket, and loads no module merely to look. `tare doctor` then starts an
-   instance of tare's own platforms too (`tare.campaign.tryout`); of a plug-in's `tare platform check` does.
+   instance too, on a root with little more in it than the agent (`tare.campaign.tryout`).
 2. `Platform.prepare`, once: makes the form of the image that the platform runs. It may be cached across campaigns.
 3. `Platform.launch`, once an instance: returns when the platform's own start command has done its part; the agent
    may still be starting. All that is made is owned by the `CleanupStack` given, whose owner (not the platform)
@@ -282,6 +282,9 @@ class Platform(ABC):
     keeps_quota: bool = True  # whether a CPU quota of the instance's control group holds for all of its work
     own_kernel: bool = False  # whether a kernel is booted for each instance, whose uptime the agent then sees
     alone: str = ""  # why only one instance of it can run at a time; "": several can
+    #: why `tare doctor` starts no instance of it, as one whose start needs more of the image than a tryout's root has
+    #: (`image.tryout`); "": it does
+    untried: str = ""
     has_agent: bool = True  # else the stream has no bytes, and ends when the instance does
     start_patience: float = 1.0  # how many times longer than others' its start may take before it is given up
     #: whether it runs by a user's own rights: as root of a user namespace (`own_namespaces`)
