@@ -28,7 +28,7 @@ import requests.exceptions
 
 from tare.errors import HostError, TareError
 from tare.host import cgroup, processes, state
-from tare.platforms import crun
+from tare.host.daemons.runtimes import crun
 from tare.platforms.gvisor import find_runsc
 
 BUILD = Path(__file__).parents[1] / "build"
@@ -109,7 +109,7 @@ def configuration() -> dict[str, object]:
         raise HostError(f"{USERS_CONFIG} is not JSON: {error}", fix="correct it, or remove it") from error
     ours: dict[str, object] = {}
     if processes.find("crun") is not None:
-        ours["crun"] = {"path": crun.runtime()}
+        ours["crun"] = {"path": crun()}
     runsc = find_runsc()
     if runsc is not None:
         ours["runsc"] = {"path": runsc}

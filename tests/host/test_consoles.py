@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tare.host import console, processes
-from tare.platforms.parts.answers import CONSOLE, FirstAnswer, Service
+from tare.platforms.watchers.answers import CONSOLE, FirstAnswer, Service
 
 
 @pytest.fixture

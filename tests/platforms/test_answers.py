@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from tare.platforms.parts import answers, marks
-from tare.platforms.parts.answers import HTTP, TCP_ECHO, UDP_ECHO, FirstAnswer, Service
-from tare.platforms.parts.marks import Pace
+from tare.platforms.watchers import answers, marks
+from tare.platforms.watchers.answers import HTTP, TCP_ECHO, UDP_ECHO, FirstAnswer, Service
+from tare.platforms.watchers.marks import Pace
 
 
 def _trickle(listener, over):

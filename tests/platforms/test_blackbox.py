@@ -17,12 +17,11 @@ from tare.errors import HostError, PlatformError, UsageError
 from tare.host.network import dhcp
 from tare.image import guest
 from tare.model import Arm, Mode
-from tare.platforms import blackbox, registry, xen
+from tare.platforms import blackbox, monitors, registry, xen
 from tare.platforms.blackbox import OWN
-from tare.platforms.parts import monitors
-from tare.platforms.parts.answers import CONSOLE, UDP_ECHO, FirstAnswer, Service, is_page
+from tare.platforms.monitors import GuestSetup, disk_format, firecracker_settings, qemu_command, xen_domain
 from tare.platforms.parts.boxfile import Answers, Box, load
-from tare.platforms.parts.monitors import GuestSetup, disk_format, firecracker_settings, qemu_command, xen_domain
+from tare.platforms.watchers.answers import CONSOLE, UDP_ECHO, FirstAnswer, Service, is_page
 from tare.workloads import registry as workloads
 
 pytestmark = pytest.mark.own_host

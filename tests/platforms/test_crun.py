@@ -3,9 +3,8 @@ from pathlib import Path
 import pytest
 
 from tare.host import cgroup, processes, state
-from tare.host.daemons.runtimes import asked_version, surroundings
+from tare.host.daemons.runtimes import asked_version, crun, surroundings
 from tare.host.filesystems import mounts
-from tare.platforms.crun import runtime
 
 V1 = "".join(
     f"32 31 0:29 / /sys/fs/cgroup/{name} rw,relatime - cgroup cgroup rw,{name}\n"
@@ -33,12 +32,12 @@ def test_who_starts_crun_by_a_path_gets_a_script_where_v2_must_be_hidden(monkeyp
     monkeypatch.setenv("TARE_HOME", str(tmp_path))
     monkeypatch.setattr(processes, "find", lambda program: f"/usr/bin/{program}")
     monkeypatch.setattr(cgroup, "hierarchies", lambda: hierarchies(V1 + V2.format("/sys/fs/cgroup/unified")))
-    script = Path(runtime())
+    script = Path(crun())
     assert script.parent == tmp_path / "bin"
     assert script.stat().st_mode & 0o777 == 0o755
     assert script.read_text().endswith('/sys/fs/cgroup/unified /usr/bin/crun "$@"\n')
     monkeypatch.setattr(cgroup, "hierarchies", lambda: hierarchies(V1))
-    assert runtime() == "/usr/bin/crun"
+    assert crun() == "/usr/bin/crun"
 
 
 @pytest.mark.host

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tare.platforms.parts.marks import Datagram, FirstByte, echo_request, internet_checksum, is_reply
+from tare.platforms.watchers.marks import Datagram, FirstByte, echo_request, internet_checksum, is_reply
 
 #: An echo reply of 127.0.0.1 with identity 0x1234, captured from a raw socket: IPv4 header of 20 bytes, then ICMP.
 REPLY = bytes.fromhex("4500001cbaf900004001c1e57f0000017f0000010000edca12340001")

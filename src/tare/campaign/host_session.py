@@ -26,7 +26,7 @@ from tare.host.tuning.tune import Tuned
 from tare.image import build, own
 from tare.image.build import Image
 from tare.model import Progress, Resources
-from tare.platforms.parts.marks import Datagram
+from tare.platforms.watchers.marks import Datagram
 from tare.workloads.base import Workload
 
 T = TypeVar("T")

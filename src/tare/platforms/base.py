@@ -39,8 +39,8 @@ from tare.host.resources.resource import HostResource
 from tare.image.build import Image
 from tare.model import EVERYWHERE, Resources
 from tare.model import Family as WorkloadFamily
-from tare.platforms.parts.answers import FirstAnswer
-from tare.platforms.parts.marks import FirstByte, Ping
+from tare.platforms.watchers.answers import FirstAnswer
+from tare.platforms.watchers.marks import FirstByte, Ping
 from tare.session.streams import ByteStream
 
 AGENT = "/usr/local/bin/tare-agent"

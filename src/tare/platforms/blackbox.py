@@ -24,11 +24,11 @@ from tare.host.resources.journal import CleanupStack
 from tare.image import blackbox, forms, guest
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Family, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.monitors import MONITORS, GuestSetup
 from tare.platforms.parts import microvm, vm
-from tare.platforms.parts.answers import CONSOLE, HTTP, PING, TCP_ECHO, UDP_ECHO, FirstAnswer, Service
 from tare.platforms.parts.machine import tap
-from tare.platforms.parts.marks import FirstByte, Ping
-from tare.platforms.parts.monitors import MONITORS, GuestSetup
+from tare.platforms.watchers.answers import CONSOLE, HTTP, PING, TCP_ECHO, UDP_ECHO, FirstAnswer, Service
+from tare.platforms.watchers.marks import FirstByte, Ping
 
 if TYPE_CHECKING:
     from tare.platforms.parts import boxfile

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tare.errors import TareError
 from tare.host import distribution, processes, state
-from tare.host.daemons import containerd
+from tare.host.daemons import containerd, runtimes
 from tare.host.network import bridge
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
@@ -22,9 +22,9 @@ from tare.platforms.gvisor import NETSTACK, find_runsc
 from tare.platforms.parts import containerd_server, helpers, left_open
 from tare.platforms.parts.attempt import TrialSite, complaint, system_folders
 from tare.platforms.parts.containerd_server import SHARED, Server
-from tare.platforms.parts.marks import Ping
 from tare.platforms.parts.oci import NULL_NETNS, Net, plugged
 from tare.platforms.parts.pipes import start
+from tare.platforms.watchers.marks import Ping
 
 _INSTALL = distribution.install("containerd")
 #: What brings the programs that a runtime takes besides containerd and runc.
@@ -186,7 +186,7 @@ def run_words(shims: str, runtime: str, group: str, folder: Path) -> list[str]:
     # runc's shim starts what it is told: for crun that is the script that hides cgroup v2 from it, where it must be.
     program = None if runtime == shims else _path(runtime)
     if runtime == "crun":
-        program = crun.runtime()
+        program = runtimes.crun()
     named = [f"--runc-binary={program}"] if program else []
     named += [f"--runc-root={folder / RUNTIMES_STATE}"] if _keeps_its_state(shims, runtime) else []
     return ["run", "--rm", f"--runtime={containerd_server.runtime_type(shims)}", *named, f"--cgroup=/{group}"]

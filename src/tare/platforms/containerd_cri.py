@@ -21,7 +21,7 @@ from tare.platforms.base import NO_NETWORK, Address, Availability, Instance, Lau
 from tare.platforms.containerd import Containerd
 from tare.platforms.parts import containerd_server, helpers, left_open, rights
 from tare.platforms.parts.containerd_server import SHARED, Server
-from tare.platforms.parts.marks import FirstByte
+from tare.platforms.watchers.marks import FirstByte
 from tare.session.streams import SocketStream
 from tare.timeouts import stretched
 

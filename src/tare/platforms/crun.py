@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tare.host import cgroup, distribution, processes, state
+from tare.host import cgroup, distribution, processes
 from tare.host.daemons.runtimes import asked_version, surroundings
 from tare.host.resources import removers
 from tare.host.tuning import pinning
@@ -21,27 +19,8 @@ from tare.platforms.parts.oci import Net, bundle_config
 from tare.platforms.parts.on_bundle import OnBundle
 
 _INSTALL = distribution.install("crun")
-#: What `runtime` writes, in the folder of tare's programs.
-WRAPPER = "crun-without-v2"
 #: `Platform.not_honoured` of the platforms that start crun themselves.
 WRAPPED = "where cgroup v2 lies beside v1, crun refuses; a script starts it then: 4 ms of CPU time in its start"
-
-
-def runtime() -> str:
-    """Crun as a runtime for podman and dockerd: its path, or that of a script that makes its surroundings first."""
-    crun = processes.find("crun") or "crun"
-    within = surroundings(cgroup.hierarchies())
-    if not within:
-        return crun
-    place = state.home() / "bin" / WRAPPER
-    text = f'#!/bin/sh\nexec {shlex.join([*within, crun])} "$@"\n'
-    if not place.exists() or place.read_text() != text:
-        place.parent.mkdir(exist_ok=True)
-        part = place.with_suffix(f".{os.getpid()}")
-        part.write_text(text)
-        part.chmod(0o755)
-        part.rename(place)
-    return str(place)
 
 
 def trial_config(root: Path, group: str) -> dict[str, Any]:

@@ -38,7 +38,7 @@ from tare.platforms.base import (
 from tare.platforms.gvisor import HOST_SOCKETS, NETSTACK
 from tare.platforms.parts import engine, genuine, helpers, left_open
 from tare.platforms.parts.layers import stored
-from tare.platforms.parts.marks import ECHO, FirstByte, Ping, first_reply
+from tare.platforms.watchers.marks import ECHO, FirstByte, Ping, first_reply
 from tare.session.streams import SocketStream
 from tare.timeouts import until
 

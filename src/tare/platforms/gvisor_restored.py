@@ -19,9 +19,9 @@ from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.platforms.base import Instance, LaunchSpec
 from tare.platforms.gvisor import Gvisor, find_runsc
-from tare.platforms.parts.marks import Ping
 from tare.platforms.parts.oci import NULL_NETNS, Net, bundle_config, plugged
 from tare.platforms.parts.pipes import start
+from tare.platforms.watchers.marks import Ping
 from tare.timeouts import stretched, until
 
 #: The agent says that it is there by one byte, and goes on by another (``--held``).

@@ -25,8 +25,8 @@ from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Observed, Platform, Prepared
 from tare.platforms.parts import domain, left_open, libvirtd, rights, virsh, vm
 from tare.platforms.parts.disks import disk_io, overlay
-from tare.platforms.parts.marks import FirstByte, Ping
 from tare.platforms.parts.virsh import Creation, DomainStream, MachineStream
+from tare.platforms.watchers.marks import FirstByte, Ping
 
 INSTALL = ("libvirt-daemon-system", "libvirt-clients")
 #: Asking QEMU what it can do, once a version of it, takes some seconds; on a busy host more.

@@ -18,9 +18,9 @@ from tare.image.forms import image_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import left_open
 from tare.platforms.parts.attempt import TrialSite, complaint, system_folders
-from tare.platforms.parts.marks import Ping
 from tare.platforms.parts.pipes import start
 from tare.platforms.parts.rights import lxc_settings
+from tare.platforms.watchers.marks import Ping
 
 #: Seccomp filter, mounts and devices: what every template of LXC's includes.
 COMMON = Path("/usr/share/lxc/config/common.conf")

@@ -19,8 +19,8 @@ from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Pla
 from tare.platforms.parts import helpers, left_open
 from tare.platforms.parts.attempt import TrialSite, complaint
 from tare.platforms.parts.lxd_server import INCUS, LXD, Kind, Server
-from tare.platforms.parts.marks import Ping
 from tare.platforms.parts.pipes import start
+from tare.platforms.watchers.marks import Ping
 
 #: What a program of the host's needs below /, where a trivial container runs one.
 SYSTEM = ("/bin", "/lib", "/lib64", "/usr")

@@ -196,7 +196,7 @@ def _path(program: str) -> str | None:
     if program == "runsc":
         return find_runsc()
     path = processes.find(program)
-    return crun.runtime() if program == "crun" and path else path
+    return runtimes.crun() if program == "crun" and path else path
 
 
 def _own_address(name: str) -> str | None:

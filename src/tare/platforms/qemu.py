@@ -25,7 +25,7 @@ from tare.platforms.parts import left_open, passt, virtiofs, vm
 from tare.platforms.parts.beside import Helper, beside
 from tare.platforms.parts.disks import DiskIo, disk_io, overlay
 from tare.platforms.parts.machine import Machine, Plug, command, stream, tap, user
-from tare.platforms.parts.marks import FirstByte, Ping
+from tare.platforms.watchers.marks import FirstByte, Ping
 
 #: Networks without a link of the host's, in words.
 WITHOUT_TAP = {"passt": "passt", "slirp": "QEMU's user-mode network (slirp)"}

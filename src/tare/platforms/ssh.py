@@ -27,8 +27,8 @@ from tare.image import forms
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Family, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import left_open
-from tare.platforms.parts.marks import FirstByte
 from tare.platforms.parts.pipes import ProcessStream
+from tare.platforms.watchers.marks import FirstByte
 from tare.timeouts import stretched, until
 
 HOME = "/var/lib/tare/remote"

@@ -32,7 +32,7 @@ from tare.platforms.parts.attempt import TrialSite, complaint, system_folders
 from tare.platforms.parts.jail import FIX as CONFINE_FIX
 from tare.platforms.parts.jail import PROGRAM as CONFINER
 from tare.platforms.parts.jail import Jail, command, within
-from tare.platforms.parts.marks import FirstByte, Ping
+from tare.platforms.watchers.marks import FirstByte, Ping
 from tare.timeouts import stretched, until
 
 PROGRAM = "linux.uml"

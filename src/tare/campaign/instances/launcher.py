@@ -24,7 +24,7 @@ from tare.image.build import Image
 from tare.model import Arm, Resources
 from tare.platforms import contract
 from tare.platforms.base import Beacon, Instance, LaunchSpec, Platform
-from tare.platforms.parts.marks import Datagram
+from tare.platforms.watchers.marks import Datagram
 from tare.session import NoAgentSession, Session
 from tare.timeouts import stretched
 from tare.workloads.base import StartMarks, Weight

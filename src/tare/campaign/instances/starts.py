@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from tare.platforms.base import Instance
-from tare.platforms.parts.marks import Datagram
+from tare.platforms.watchers.marks import Datagram
 from tare.session import Session
 from tare.timeouts import stretched
 from tare.workloads.base import StartMarks

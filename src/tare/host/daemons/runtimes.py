@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 
 from tare.host import cgroup, processes, state
 
@@ -10,6 +11,8 @@ from tare.host import cgroup, processes, state
 BUILT = ("runsc", "youki")
 #: The name of `surroundings` in the journal.
 WITHOUT_V2 = "without-v2"
+#: What `crun` writes, in the folder of tare's programs.
+WRAPPER = "crun-without-v2"
 
 
 def find(name: str) -> str | None:
@@ -41,3 +44,20 @@ def surroundings(tree: cgroup.Hierarchies) -> list[str]:
     # Not private: what is unmounted on the host later must go here too.
     script = 'umount "$0" && exec "$@"'
     return ["unshare", "--mount", "--propagation", "slave", "sh", "-c", script, str(tree.v2)]
+
+
+def crun() -> str:
+    """Crun as a runtime for podman and dockerd: its path, or that of a script that makes its surroundings first."""
+    program = processes.find("crun") or "crun"
+    within = surroundings(cgroup.hierarchies())
+    if not within:
+        return program
+    place = state.home() / "bin" / WRAPPER
+    text = f'#!/bin/sh\nexec {shlex.join([*within, program])} "$@"\n'
+    if not place.exists() or place.read_text() != text:
+        place.parent.mkdir(exist_ok=True)
+        part = place.with_suffix(f".{os.getpid()}")
+        part.write_text(text)
+        part.chmod(0o755)
+        part.rename(place)
+    return str(place)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tare.errors import PlatformError
 from tare.host import processes
 from tare.platforms.base import Address, Instance, Instant, LaunchSpec
-from tare.platforms.parts.marks import FirstByte, Ping
+from tare.platforms.watchers.marks import FirstByte, Ping
 from tare.session.streams import SocketStream
 from tare.timeouts import stretched, until
 

@@ -13,14 +13,13 @@ from pathlib import Path
 
 from tare.errors import PlatformError
 from tare.host import cgroup, processes, state
-from tare.host.daemons import activation, containerd
+from tare.host.daemons import activation, containerd, runtimes
 from tare.host.daemons import own as daemons
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.host.resources.resource import HostResource
 from tare.image.build import Image
 from tare.image.forms import oci_archive
-from tare.platforms import crun
 
 IMPORT_LIMIT_S = 600.0
 LIMIT_S = 30.0
@@ -192,7 +191,7 @@ def configuration(folder: Path, address: str) -> str:
         f"[{cri}.containerd.runtimes.crun]",
         f"runtime_type = {text(runtime_type('crun'))}",
         f"[{cri}.containerd.runtimes.crun.options]",
-        f"BinaryName = {text(crun.runtime())}",
+        f"BinaryName = {text(runtimes.crun())}",
     ]
     return "\n".join([*lines, ""])
 

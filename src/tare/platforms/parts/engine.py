@@ -37,7 +37,7 @@ class Runtime:
     def program(self) -> str:
         """The program that it is: "runsc", "crun", "runc"."""
         program = self.path.rpartition("/")[2] or self.name
-        # A script that hides a hierarchy from crun is crun (`crun.runtime`).
+        # A script that hides a hierarchy from crun is crun (`runtimes.crun`).
         return "crun" if program.startswith("crun") else program
 
     @property

@@ -18,9 +18,9 @@ from tare.host.resources.journal import CleanupStack
 from tare.model import Resources
 from tare.platforms.base import NO_NETWORK, Address, Instance, LaunchSpec
 from tare.platforms.parts import room, seccomp
-from tare.platforms.parts.marks import Ping
 from tare.platforms.parts.pipes import start
 from tare.platforms.parts.rights import CAPABILITIES, MASKED, READ_ONLY
+from tare.platforms.watchers.marks import Ping
 
 #: runsc keeps a namespace mounted here below its state, and never takes it away.
 NULL_NETNS = "null-netns"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tare.host import console, processes
 from tare.platforms.base import Instant, LaunchSpec
-from tare.platforms.parts.marks import FirstByte
+from tare.platforms.watchers.marks import FirstByte
 from tare.session.streams import PipeStream
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from tare.errors import HostError
 from tare.host import console
 from tare.host.network import fence
-from tare.platforms.parts.marks import Pace, echo_request, is_reply
+from tare.platforms.watchers.marks import Pace, echo_request, is_reply
 from tare.timeouts import stretched, until
 
 #: The known kinds of services; a `Service` names the port.
