@@ -13,7 +13,7 @@ from tare.campaign.execution.runs import run_trial
 from tare.campaign.plan.plan import Job
 from tare.errors import UnsupportedError
 from tare.host.filesystems import roots
-from tare.host.resources.owner import boot_id
+from tare.host.kernel.owner import boot_id
 from tare.model import Resources
 from tare.platforms.base import Address
 from tare.store import create_store

@@ -12,6 +12,7 @@ from tare.campaign.host_session import HostSession
 from tare.errors import HostError
 from tare.host import lock, processes, state
 from tare.host.resources.journal import Journal, of_this_process, sweep
+from tare.host.resources.resource import is_shared
 from tare.model import Arm
 from tare.platforms import registry
 
@@ -155,6 +156,6 @@ def test_all_that_a_session_makes_without_its_label_is_known_to_be_shared(launch
     mine = [entry.resource for entry in of_this_process()]
     assert {resource.kind for resource in mine} >= {"cgroup", "link", "netns", "folder"}
     for resource in mine:
-        assert lock.is_shared(resource) is (launcher.campaign not in str(resource)), str(resource)
+        assert is_shared(resource) is (launcher.campaign not in str(resource)), str(resource)
     for step in sweep(Journal(state.journal())):
         assert step.kept is not None

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tare.footprint import rights
-from tare.host.facts.process_table import parse_status
-from tare.host.filesystems import mounts
+from tare.host.kernel import mounts
+from tare.host.kernel.process_table import parse_status
 
 CAPTURED = Path(__file__).parent / "captured"
 

@@ -7,7 +7,7 @@ import pytest
 
 from tare.errors import HostError
 from tare.host import cgroup, processes
-from tare.host.filesystems import mounts
+from tare.host.kernel import mounts
 from tare.model import Resources
 
 HYBRID = (Path(__file__).parent / "data" / "mountinfo").read_bytes()

@@ -14,7 +14,7 @@ from tare.errors import HostError
 from tare.footprint import kmodule
 from tare.host import cgroup, processes
 from tare.host.daemons import dockerd, lxd
-from tare.host.filesystems import mounts
+from tare.host.kernel import mounts
 from tare.host.network import bridge, fence
 from tare.host.resources import claims, removers
 from tare.host.resources.claims import LXC_LOCKS, NSPAWN, OPENED, Bounds, brought_up, fault

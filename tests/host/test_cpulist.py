@@ -1,6 +1,6 @@
 import pytest
 
-from tare.host.facts import cpulist
+from tare.host.kernel import cpulist
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tare.host import cgroup
-from tare.host.daemons import lxd, own
+from tare.host import cgroup, own_daemon
+from tare.host.daemons import lxd
 
 #: Lets go of its connection as a dying process does, and is gone only when it is told.
 LETS_GO_FIRST = "exec 1>&-; read word; exit 3"
@@ -18,7 +18,7 @@ def dying():
     process = subprocess.Popen(["sh", "-c", LETS_GO_FIRST], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     with process:
         assert process.stdout.read() == b""  # what a client sees: the stream's end
-        yield own.Daemon("sh", process, cgroup.Group("none"))
+        yield own_daemon.Daemon("sh", process, cgroup.Group("none"))
         process.kill()
 
 

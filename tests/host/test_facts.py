@@ -10,7 +10,7 @@ from host import machines
 from tare.host import cgroup, distribution
 from tare.host.checks import checks
 from tare.host.facts import machine
-from tare.host.filesystems import mounts
+from tare.host.kernel import mounts
 
 DATA = Path(__file__).parent / "data"
 

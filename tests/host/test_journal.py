@@ -13,7 +13,7 @@ import docker.errors
 import pytest
 
 from tare.errors import HostError
-from tare.host.filesystems import mounts
+from tare.host.kernel import mounts
 from tare.host.resources import removers, unremoved
 from tare.host.resources.claims import LXC_LOCKS, Bounds
 from tare.host.resources.journal import FORMAT, CleanupStack, Journal, Owner, clear_the_way, sweep

@@ -9,10 +9,10 @@ import pytest
 
 from tare import plugins
 from tare.errors import HostError, UsageError
+from tare.host.kernel.owner import Owner
 from tare.host.resources import claims, kinds, removers
 from tare.host.resources.journal import CleanupStack, Journal, Unreadable, sweep
 from tare.host.resources.kinds import OneOf, ResourceKind, Rule
-from tare.host.resources.owner import Owner
 from tare.host.resources.resource import HostResource
 
 REMOVED = []

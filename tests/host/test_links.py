@@ -3,9 +3,9 @@ import sys
 
 import pytest
 
-from tare.host.network.links import links
+from tare.host.kernel.links import links
 
-_IN_ANOTHER = "from tare.host.network.links import links; print(*links())"
+_IN_ANOTHER = "from tare.host.kernel.links import links; print(*links())"
 
 
 def test_loopback_is_among_them():

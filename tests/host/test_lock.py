@@ -11,7 +11,7 @@ from tare.errors import HostError
 from tare.host import lock, processes
 from tare.host.resources import removers
 from tare.host.resources.journal import Journal, sweep
-from tare.host.resources.resource import HostResource
+from tare.host.resources.resource import HostResource, is_shared
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="sessions are root's")
 
@@ -150,4 +150,4 @@ def test_what_a_living_run_uses_by_the_same_name_is_not_swept(tmp_path, monkeypa
     ],
 )
 def test_what_is_shared_has_no_label(resource, shared):
-    assert lock.is_shared(resource) is shared
+    assert is_shared(resource) is shared

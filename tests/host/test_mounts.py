@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from tare.contract import bait
-from tare.host.filesystems import mounts, volumes
+from tare.host.filesystems import volumes
+from tare.host.kernel import mounts
 
 DATA = Path(__file__).parent / "data"
 HOST = mounts.parse((DATA / "mountinfo").read_bytes())

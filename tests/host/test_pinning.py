@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tare.host import processes
-from tare.host.tuning import pinning
+from tare.host.kernel import pinning
 
 ALL = frozenset(os.sched_getaffinity(0))
 ASK = [sys.executable, "-c", "import os; print(sorted(os.sched_getaffinity(0)))"]

@@ -7,7 +7,8 @@ import pytest
 
 from tare.campaign.instances import posture as instances
 from tare.host import processes
-from tare.host.facts import posture, process_table
+from tare.host.facts import posture
+from tare.host.kernel import process_table
 from tare.model import Arm
 from tare.platforms import contract, registry
 

@@ -12,9 +12,10 @@ import pytest
 from host.machines import write_process
 from tare.footprint import sides
 from tare.host import cgroup
-from tare.host.facts import posture, process_table
-from tare.host.facts.process_table import Stat
-from tare.host.resources.owner import Owner
+from tare.host.facts import posture
+from tare.host.kernel import process_table
+from tare.host.kernel.owner import Owner
+from tare.host.kernel.process_table import Stat
 
 NUMBERS = "1100 24 0 0 0 0 0 0 20 0 1 0 2460412 5799936 465"  # what follows the flags, the time of the start too
 NOBODY = 2**22 + 1

@@ -16,7 +16,7 @@ import pytest
 from hostile import Exchanging, nest
 from tare.errors import HostError
 from tare.host import cgroup
-from tare.host.filesystems import beneath, mounts, removal
+from tare.host.kernel import beneath, mounts, removal
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack, Journal, sweep
 
@@ -241,12 +241,12 @@ def test_a_sweep_goes_on_after_a_tree_that_stays(tmp_path, monkeypatch):
     journal = Journal(tmp_path / "journal")
     deep, bad = tmp_path / "work" / "deep", tmp_path / "work" / "bad"
     deep.parent.mkdir()
-    monkeypatch.setattr("tare.host.resources.owner._start_ticks", lambda _: 1)
+    monkeypatch.setattr("tare.host.kernel.owner._start_ticks", lambda _: 1)
     cleanup = CleanupStack(journal)
     cleanup.own(removers.folder(deep), removers.folder(bad))
     os.close(nest(deep, 1_500))
     bad.mkdir()
-    monkeypatch.setattr("tare.host.resources.owner._start_ticks", lambda _: 2)
+    monkeypatch.setattr("tare.host.kernel.owner._start_ticks", lambda _: 2)
     rmdir = os.rmdir
 
     def failing(name, **where):

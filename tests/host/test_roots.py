@@ -15,7 +15,8 @@ import pytest
 
 from hostile import Exchanging, nest
 from tare.errors import HostError
-from tare.host.filesystems import beneath, mounts, removal, roots
+from tare.host.filesystems import roots
+from tare.host.kernel import beneath, mounts, removal
 from tare.host.resources.journal import CleanupStack, Journal
 
 

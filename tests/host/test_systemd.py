@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from tare.errors import HostError
-from tare.host import cgroup, lock, processes, systemd
+from tare.host import cgroup, processes, systemd
 from tare.host.resources import claims, removers
+from tare.host.resources.resource import is_shared
 from tare.model import Resources
 
 V2 = cgroup.Hierarchies({}, Path("/sys/fs/cgroup"), (Path("/sys/fs/cgroup"),))
@@ -140,9 +141,9 @@ def test_units_of_others_are_not(path):
 
 
 def test_every_session_has_the_slice_of_all_instances_and_the_clients():
-    assert lock.is_shared(removers.control_group("tare.slice"))
-    assert lock.is_shared(removers.control_group("tare.slice/tare-client.slice"))
-    assert not lock.is_shared(removers.control_group("tare.slice/tare-ab12cx3.slice"))
+    assert is_shared(removers.control_group("tare.slice"))
+    assert is_shared(removers.control_group("tare.slice/tare-client.slice"))
+    assert not is_shared(removers.control_group("tare.slice/tare-ab12cx3.slice"))
 
 
 #: What `busctl` of systemd 252 said on a Debian 12 without dbus, and with it of a unit that is there.

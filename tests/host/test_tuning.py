@@ -8,12 +8,12 @@ import pytest
 
 from host import machines
 from tare.errors import HostError
-from tare.host.facts import cpulist
+from tare.host.kernel import cpulist, settings
 from tare.host.resources import removers
 from tare.host.resources.claims import Bounds
 from tare.host.resources.journal import CleanupStack, Journal, sweep
 from tare.host.resources.resource import HostResource
-from tare.host.tuning import settings, tune
+from tare.host.tuning import tune
 
 
 def journal_of(tmp_path):

@@ -3,9 +3,8 @@
 import json
 from pathlib import Path
 
-from tare.host import processes, userns
-from tare.host.daemons import own
-from tare.host.facts import process_table
+from tare.host import own_daemon, processes, userns
+from tare.host.kernel import process_table
 
 #: For `userns-remap`: the account whose subordinate ids are taken, and its group, as every Debian has them.
 REMAPPED = "nobody:nogroup"
@@ -51,7 +50,7 @@ class Dockerd:
             "ip-forward": "false",
         }
         (folder / "pid").unlink(missing_ok=True)  # its process id may be another's by now
-        self.daemon = own.start(
+        self.daemon = own_daemon.start(
             self._things,
             "dockerd",
             [*self._within, "dockerd", *(f"--{name}={value}" for name, value in options.items())],

@@ -4,7 +4,7 @@ import pytest
 
 from tare.host import cgroup, processes, state
 from tare.host.daemons.runtimes import asked_version, crun, surroundings
-from tare.host.filesystems import mounts
+from tare.host.kernel import mounts
 
 V1 = "".join(
     f"32 31 0:29 / /sys/fs/cgroup/{name} rw,relatime - cgroup cgroup rw,{name}\n"

@@ -10,8 +10,7 @@ from host.machines import write_process
 from tare.contract import suite
 from tare.errors import PlatformError, UsageError
 from tare.host import processes, state
-from tare.host.facts import process_table
-from tare.host.filesystems import mounts
+from tare.host.kernel import mounts, process_table
 from tare.host.resources import removers
 from tare.model import Arm
 from tare.platforms import libvirt, libvirt_at, registry

@@ -18,7 +18,7 @@ from tare.contract.checks import CHECKS
 from tare.contract.leftovers import carries, left_on_host
 from tare.errors import PlatformError, UsageError
 from tare.host import processes, state
-from tare.host.facts import process_table
+from tare.host.kernel import process_table
 from tare.host.resources.journal import Journal, sweep
 from tare.image import build
 from tare.platforms import registry, ssh

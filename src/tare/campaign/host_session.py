@@ -18,10 +18,11 @@ from tare.errors import ImageError
 from tare.host import cgroup, lock, own_namespaces, state
 from tare.host.facts import machine, siblings, topology
 from tare.host.filesystems import roots
+from tare.host.kernel import pinning
 from tare.host.network import bridge
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack, Journal, clear_the_way
-from tare.host.tuning import pinning, tune
+from tare.host.tuning import tune
 from tare.host.tuning.tune import Tuned
 from tare.image import build, own
 from tare.image.build import Image

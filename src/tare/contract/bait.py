@@ -19,10 +19,10 @@ from tare.contract.doors import Host
 from tare.errors import HostError
 from tare.host import processes, state
 from tare.host.daemons import keyring
-from tare.host.filesystems import mounts
+from tare.host.kernel import mounts
+from tare.host.kernel.owner import boot_id
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
-from tare.host.resources.owner import boot_id
 
 #: Read-only filesystems: an attempt to mount a disk as one of them does not change the disk.
 READERS = ("iso9660", "squashfs", "erofs", "cramfs", "romfs", "udf")

@@ -18,7 +18,7 @@ from tare.contract.hostile import floods_are_stopped, streams_have_limits
 from tare.contract.leftovers import left_on_host, named_after, notes, packet_rules
 from tare.contract.manifest import manifest_holds
 from tare.errors import SessionError
-from tare.host.facts import process_table
+from tare.host.kernel import process_table
 from tare.timeouts import stretched, until
 
 #: A program whose bits must be the same on every platform; any program of the image would do.

@@ -10,8 +10,8 @@ import time
 from tare.contract.bench import promise
 from tare.contract.leftovers import left_on_host, named_after, notes
 from tare.host import cgroup, own_namespaces, processes, state
+from tare.host.kernel.links import links
 from tare.host.network.fence import BRIDGE
-from tare.host.network.links import links
 from tare.host.resources.journal import Journal, sweep
 
 #: Seconds from the begin of the first start to the kill: a fast start is hit in all of its parts, a slow one early.

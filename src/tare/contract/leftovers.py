@@ -8,9 +8,8 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from tare.host import cgroup, processes, state
-from tare.host.facts import process_table
-from tare.host.filesystems import mounts
-from tare.host.network.links import links
+from tare.host.kernel import mounts, process_table
+from tare.host.kernel.links import links
 
 #: Where programs keep the state of what they run, in files named after it or after the id of its process.
 NOTED_IN = Path("/run")

@@ -19,8 +19,9 @@ from tare.campaign.instances.launcher import RunningInstance
 from tare.contract.bench import Bench, promise
 from tare.contract.leftovers import packet_rules
 from tare.host import processes
-from tare.host.facts import posture, process_table
+from tare.host.facts import posture
 from tare.host.filesystems import roots
+from tare.host.kernel import process_table
 from tare.host.network.bridge import TUN
 from tare.host.network.fence import BRIDGE
 from tare.platforms import contract

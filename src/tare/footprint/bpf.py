@@ -29,7 +29,7 @@ from pathlib import Path
 
 from tare.errors import HostError
 from tare.host import distribution, processes, state
-from tare.host.facts import cpulist
+from tare.host.kernel import cpulist
 
 BTF = Path("/sys/kernel/btf/vmlinux")
 FLAGS = ("-O2", "-g", "-target", "bpf", "-Wall")

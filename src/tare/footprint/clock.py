@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tare.errors import HostError
 from tare.footprint.bpf import LAB
-from tare.host.facts import cpulist
+from tare.host.kernel import cpulist
 
 #: linux/perf_event.h.
 _TYPE_SOFTWARE, _CPU_CLOCK = 1, 0

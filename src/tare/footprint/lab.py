@@ -27,7 +27,7 @@ from tare.footprint.result import FootprintResult
 from tare.footprint.site import PROFILE
 from tare.footprint.walk import Watcher, countable
 from tare.footprint_model import Footprint, Level
-from tare.host.facts import cpulist
+from tare.host.kernel import cpulist
 from tare.image import vmlinux
 from tare.lab import build, exact, headers, kernel, plugin
 from tare.lab import run as lab_run

@@ -17,7 +17,7 @@ from tare.footprint.result import SurfaceResult
 from tare.footprint.site import SiteRequest, opened
 from tare.footprint.surface import Reader
 from tare.footprint_model import Surface
-from tare.host.facts import process_table
+from tare.host.kernel import process_table
 from tare.image.build import Image
 from tare.model import Arm, Progress, Resources
 from tare.platforms import contract, registry

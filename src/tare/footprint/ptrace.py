@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from tare.errors import HostError
 from tare.host import processes
 from tare.host.checks import Check
-from tare.host.facts import process_table
+from tare.host.kernel import process_table
 from tare.timeouts import until
 
 #: linux/ptrace.h, linux/wait.h

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tare.footprint_model import Place
-from tare.host.facts import posture, process_table
-from tare.host.filesystems import mounts
+from tare.host.facts import posture
+from tare.host.kernel import mounts, process_table
 
 #: Filesystems that are interfaces to the kernel: writing to them changes its settings.
 KERNELS = frozenset(

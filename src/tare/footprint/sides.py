@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from tare.footprint import rights
-from tare.host.facts import process_table
+from tare.host.kernel import process_table
 
 #: Programs that are a tenant's device, or its network.
 DEVICES = frozenset({"passt", "pasta", "pasta.avx2", "passt.avx2", "slirp4netns", "swtpm", "vhost-device", "virtiofsd"})

@@ -22,7 +22,7 @@ from tare.footprint import bpf, clock, sides, symbols
 from tare.footprint.instance import look_for
 from tare.footprint.symbols import Symbols
 from tare.footprint_model import GUEST, NO_PATH, SAMPLES_A_SECOND, USER, Counts, Level, Scope
-from tare.host.facts import process_table
+from tare.host.kernel import process_table
 
 SOURCE = "stacks.bpf.c"
 #: The same in ``stacks.bpf.c``.

@@ -25,9 +25,8 @@ from typing import Self
 
 from tare.errors import HostError
 from tare.host import own_namespaces, systemd
-from tare.host.facts import cpulist, process_table
-from tare.host.filesystems import beneath, mounts
-from tare.host.resources.owner import Owner
+from tare.host.kernel import beneath, cpulist, mounts, process_table
+from tare.host.kernel.owner import Owner
 from tare.model import Resources
 from tare.timeouts import until
 

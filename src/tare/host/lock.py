@@ -1,9 +1,9 @@
 """The lock of this host: one session of tare at a time, whatever its TARE_HOME.
 
-Two at once would measure each other, and share what every session makes by the same name (`is_shared`): the end of one
-would take it from the other. "This host" is what two sessions have in common then, the control groups and the network;
-so the lock is named by their namespaces, in a folder of root's alone. The kernel releases it however its holder ends.
-A user without root has a lock of his own, in a folder of his: he sees nothing of root's.
+Two at once would measure each other, and share what every session makes by the same name (`resource.is_shared`): the
+end of one would take it from the other. "This host" is what two sessions have in common then, the control groups and
+the network; so the lock is named by their namespaces, in a folder of root's alone. The kernel releases it however its
+holder ends. A user without root has a lock of his own, in a folder of his: he sees nothing of root's.
 """
 
 from __future__ import annotations
@@ -20,23 +20,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host import own_namespaces, state, systemd
-from tare.host.resources.resource import HostResource
+from tare.host import own_namespaces, state
 
 FOLDER = Path("/run/tare")
 #: So many characters of the holder's command line are recorded.
 MAX_COMMAND = 200
-_SHARED_KINDS = frozenset({"iptables", "module", "setting"})
-_SHARED_GROUPS = ("tare", "tare/client")
-_SHARED_NAMES = frozenset(
-    {
-        *(("cgroup", name) for name in _SHARED_GROUPS),
-        *(("cgroup", systemd.path_of(name)) for name in _SHARED_GROUPS),
-        *(("link", "tare0"), ("link", "tarec0"), ("netns", "tare-client")),
-        *(("link", "tareprobe"), ("netns", "tare-probe")),
-    }
-)
-
 _held = False  # by this process
 
 
@@ -87,14 +75,6 @@ def held_if_free() -> Iterator[Holder | None]:
             yield holder
         finally:
             _held = False
-
-
-def is_shared(resource: HostResource) -> bool:
-    """Whether every session has it under the same name, so that a running one may use what a dead one made."""
-    return (
-        resource.kind in _SHARED_KINDS
-        or (resource.kind, resource.facts.get("path", resource.facts.get("name"))) in _SHARED_NAMES
-    )
 
 
 @contextlib.contextmanager

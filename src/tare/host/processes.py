@@ -19,7 +19,7 @@ from typing import IO
 
 from tare.errors import HostError
 from tare.host import distribution
-from tare.host.tuning import pinning
+from tare.host.kernel import pinning
 from tare.timeouts import stretched, until
 
 #: bash, because dash cannot name descriptors above 9.

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from tare.host import state
-from tare.host.resources.owner import boot_id
+from tare.host.kernel.owner import boot_id
 
 #: How long it is believed that something does not run here, in seconds.
 DOUBTED_S = 3600.0

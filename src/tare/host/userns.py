@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tare.errors import HostError
 from tare.host import processes
-from tare.host.filesystems import mounts
+from tare.host.kernel import mounts
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 

@@ -23,7 +23,8 @@ import zstandard
 from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 
 from tare.errors import ImageError, first_invalid
-from tare.host.filesystems import archives, beneath
+from tare.host.filesystems import archives
+from tare.host.kernel import beneath
 from tare.model import Application
 
 #: What all layers of an image may be, uncompressed; and its JSON.

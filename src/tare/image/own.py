@@ -17,7 +17,8 @@ from pathlib import Path
 
 from tare.errors import ImageError
 from tare.host import distribution, processes, state
-from tare.host.filesystems import archives, beneath, removal
+from tare.host.filesystems import archives
+from tare.host.kernel import beneath, removal
 from tare.image import forms, oci
 from tare.image.build import AGENT_INSIDE, HASH_INSIDE, Image
 from tare.image.manifests import OwnManifest

@@ -25,9 +25,9 @@ from pathlib import Path
 
 from tare.errors import PlatformError
 from tare.host import cgroup, processes, state
+from tare.host.kernel import pinning
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
-from tare.host.tuning import pinning
 from tare.image import guest
 from tare.lab import build, headers, machine, payload
 from tare.lab import run as lab_run

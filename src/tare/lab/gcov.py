@@ -23,7 +23,7 @@ from typing import Any
 from tare.errors import ParseError
 from tare.host import processes
 from tare.host.filesystems import archives
-from tare.host.tuning import pinning
+from tare.host.kernel import pinning
 
 #: Of gcov's JSON.
 FORMAT = "1"

@@ -26,7 +26,7 @@ from typing import IO, cast
 from tare.errors import ImageError
 from tare.host import processes
 from tare.host.filesystems import archives
-from tare.host.tuning import pinning
+from tare.host.kernel import pinning
 from tare.image.places import beside, locked
 from tare.lab import build, gcov, recipe
 from tare.model import Progress

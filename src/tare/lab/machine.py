@@ -17,9 +17,9 @@ from pathlib import Path
 
 from tare.errors import HostError, PlatformError, SessionError
 from tare.host import cgroup, console, processes, state
+from tare.host.kernel import pinning
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
-from tare.host.tuning import pinning
 from tare.image import guest
 from tare.lab.build import HOME_INSIDE
 from tare.model import Progress, Resources

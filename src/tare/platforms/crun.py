@@ -9,8 +9,8 @@ from typing import Any
 
 from tare.host import cgroup, distribution, processes
 from tare.host.daemons.runtimes import asked_version, surroundings
+from tare.host.kernel import pinning
 from tare.host.resources import removers
-from tare.host.tuning import pinning
 from tare.model import Resources
 from tare.platforms.base import Availability
 from tare.platforms.parts import genuine

@@ -23,7 +23,7 @@ from typing import Any
 
 from tare.errors import HostError, ImageError, PlatformError
 from tare.host import processes
-from tare.host.filesystems import mounts
+from tare.host.kernel import mounts
 from tare.host.network import bridge
 from tare.host.resources.journal import CleanupStack
 from tare.image import guest

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tare.host import processes, tries
 from tare.host.daemons import runtimes
-from tare.host.facts import process_table
+from tare.host.kernel import process_table
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import image_bytes

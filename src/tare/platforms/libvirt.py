@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tare.errors import HostError, ImageError, PlatformError
-from tare.host import console, distribution, processes
-from tare.host.daemons import own
+from tare.host import console, distribution, own_daemon, processes
 from tare.host.network.bridge import no_tun
 from tare.host.network.fence import BRIDGE
 from tare.host.resources import removers
@@ -138,7 +137,7 @@ class Libvirt(Platform):
 
     def _refusal(self, daemon: libvirtd.LibvirtDaemon, stderr: bytes) -> PlatformError:
         with self._lock:
-            if daemon.ended(own.DYING_S) is not None and self._libvirtd is daemon:
+            if daemon.ended(own_daemon.DYING_S) is not None and self._libvirtd is daemon:
                 return self._forget_ended(daemon)
         return PlatformError(
             f"libvirt refuses: {virsh.last_error(stderr)}", fix="see what `libvirtd` says on this host"

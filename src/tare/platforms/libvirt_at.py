@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 from tare.errors import PlatformError, UsageError
 from tare.host import cgroup, console, distribution, processes
 from tare.host.daemons import activation
-from tare.host.facts import process_table
 from tare.host.filesystems import roots
+from tare.host.kernel import process_table
 from tare.host.network.fence import BRIDGE
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack

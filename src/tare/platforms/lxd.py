@@ -10,9 +10,9 @@ from pathlib import Path
 from tare.errors import TareError
 from tare.host import processes, userns
 from tare.host.filesystems import opened, roots
+from tare.host.kernel import pinning
 from tare.host.network.fence import BRIDGE
 from tare.host.resources.journal import CleanupStack
-from tare.host.tuning import pinning
 from tare.image.build import Image
 from tare.image.forms import image_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tare.errors import PlatformError, UsageError
 from tare.host import console, distribution, processes
-from tare.host.facts import cpulist
+from tare.host.kernel import cpulist
 from tare.host.processes import Finished
 from tare.host.resources.journal import CleanupStack
 from tare.image import forms

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from tare.errors import HostError, ImageError
 from tare.host import distribution, processes
+from tare.host.kernel import pinning
 from tare.host.network.fence import BRIDGE
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
-from tare.host.tuning import pinning
 from tare.image import guest
 from tare.image.build import Image
 from tare.platforms.base import Availability, Instance, Instant, LaunchSpec, Platform, Prepared

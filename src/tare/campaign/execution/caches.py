@@ -5,7 +5,7 @@ from __future__ import annotations
 from tare.campaign.instances.launcher import RunningInstance
 from tare.errors import UnsupportedError
 from tare.host.filesystems import roots
-from tare.host.resources.owner import boot_id
+from tare.host.kernel.owner import boot_id
 from tare.workloads.base import Drop, RunPlan
 
 #: A slow disk may take so long to write back a guest's cache.

@@ -15,8 +15,9 @@ from tare.campaign.instances.client import Client
 from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance
 from tare.errors import Failed, HostError, PlatformError, TareError, attempt
 from tare.host.cgroup import Group
-from tare.host.facts import process_table, security
+from tare.host.facts import security
 from tare.host.filesystems import volumes
+from tare.host.kernel import process_table
 from tare.host.tuning.tune import Tuned
 from tare.image.build import Image
 from tare.model import NO_DAEMON, Arm, Progress, Resources

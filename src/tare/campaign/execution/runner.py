@@ -18,7 +18,7 @@ from tare.campaign.plan.schedule import schedule_block
 from tare.campaign.plan.stopping import is_look, still_wanted
 from tare.campaign.telemetry.sampler import Sampler
 from tare.errors import Failed, attempt
-from tare.host.resources.owner import boot_id
+from tare.host.kernel.owner import boot_id
 from tare.model import Arm, TrialKey
 from tare.store import Store, block_durations, workload_seconds
 

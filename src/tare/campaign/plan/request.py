@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 from tare.campaign.plan.plan import BASELINE_REPLICAS, Profile, how_long
 from tare.errors import UsageError
-from tare.host.facts import cpulist
+from tare.host.kernel import cpulist, pinning
 from tare.host.network import subnets
-from tare.host.tuning import pinning
 from tare.model import Design
 from tare.workloads.base import Params
 

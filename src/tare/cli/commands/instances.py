@@ -9,7 +9,7 @@ import typer
 
 from tare.campaign.plan.request import ALL, DEFAULT_MEMORY
 from tare.errors import UsageError
-from tare.host.facts import cpulist
+from tare.host.kernel import cpulist
 
 #: Numbers and ranges of them; `int` takes more than these.
 _CPU_LIST = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*", re.ASCII)

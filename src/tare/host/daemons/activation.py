@@ -7,7 +7,7 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
-from tare.host.facts import process_table
+from tare.host.kernel import process_table
 from tare.timeouts import stretched
 
 #: Of a socket that is listened on, in ``/proc/net/unix`` (the kernel's ``__SO_ACCEPTCON``).

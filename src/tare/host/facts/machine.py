@@ -16,9 +16,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from tare.host import cgroup, distribution, own_namespaces, processes, state
-from tare.host.facts import cpulist, security, topology
-from tare.host.filesystems import mounts
-from tare.host.tuning import settings
+from tare.host.facts import security, topology
+from tare.host.kernel import cpulist, mounts, settings
 
 CgroupVersion = Literal["none", "v1", "v2", "hybrid"]
 CgroupManager = Literal["tare", "systemd"]

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from tare.host.facts import process_table
-from tare.host.facts.process_table import parse_status
+from tare.host.kernel import process_table
+from tare.host.kernel.process_table import parse_status
 
 #: Files of a process, below its folder in /proc.
 STATUS, UIDS, LABEL = "status", "uid_map", "attr/current"

@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from tare.host import own_namespaces
-from tare.host.filesystems import beneath, removal
+from tare.host.kernel import beneath, removal
 
 #: Members of one archive.
 MAX_MEMBERS = 100_000

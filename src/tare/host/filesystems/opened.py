@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tare.host.filesystems import mounts
+from tare.host.kernel import mounts
 from tare.host.resources import removers
 from tare.host.resources.claims import OPENED
 from tare.host.resources.journal import CleanupStack

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from tare import lazily
 from tare.errors import HostError
 from tare.host import own_namespaces, userns
-from tare.host.filesystems import beneath, mounts, volumes
+from tare.host.filesystems import volumes
+from tare.host.kernel import beneath, mounts
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 

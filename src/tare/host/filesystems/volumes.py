@@ -16,8 +16,8 @@ from pathlib import Path
 
 from tare.errors import HostError
 from tare.host import distribution, processes
-from tare.host.facts import process_table
-from tare.host.filesystems import ext4, mounts
+from tare.host.filesystems import ext4
+from tare.host.kernel import mounts, process_table
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 

@@ -26,13 +26,13 @@ from pathlib import Path
 from tare.errors import HostError
 from tare.host import processes
 from tare.host.cgroup import Group
-from tare.host.daemons.own import Daemon
+from tare.host.kernel import settings
+from tare.host.kernel.links import links
 from tare.host.network import dhcp, fence, passage, subnets
 from tare.host.network.fence import BRIDGE
-from tare.host.network.links import links
+from tare.host.own_daemon import Daemon
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack, Journal
-from tare.host.tuning import settings
 
 CLIENT_NAMESPACE = "tare-client"
 _CLIENT_LINK = "tarec0"

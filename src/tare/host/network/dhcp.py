@@ -10,8 +10,7 @@ import ipaddress
 import os
 
 from tare.errors import HostError
-from tare.host import distribution, processes, state
-from tare.host.daemons import own
+from tare.host import distribution, own_daemon, processes, state
 from tare.host.network import fence
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
@@ -52,7 +51,7 @@ def admit(cleanup: CleanupStack, mac: str) -> None:
     processes.run(["iptables", "-w", "-I", rule[0], "1", *rule[1:]]).require()
 
 
-def start(cleanup: CleanupStack, subnet: ipaddress.IPv4Network) -> own.Daemon:
+def start(cleanup: CleanupStack, subnet: ipaddress.IPv4Network) -> own_daemon.Daemon:
     """The server, in service; it goes with the bridge's own clean-up. Raises `HostError`."""
     lacking = missing()
     if lacking is not None:
@@ -60,4 +59,4 @@ def start(cleanup: CleanupStack, subnet: ipaddress.IPv4Network) -> own.Daemon:
     log = state.work() / f"dhcp-{os.getpid()}.log"
     cleanup.own(removers.file(log))
     argv = [*processes.WITH_TARE, *arguments(subnet)]
-    return own.start(cleanup, "dhcp", argv, ready=lambda: READY in log.read_text(errors="replace"), log=log)
+    return own_daemon.start(cleanup, "dhcp", argv, ready=lambda: READY in log.read_text(errors="replace"), log=log)

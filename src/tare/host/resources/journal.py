@@ -31,9 +31,9 @@ from pydantic import ValidationError
 from tare.errors import HostError
 from tare.fsync import fsync_folder
 from tare.host import lock, own_namespaces, state
+from tare.host.kernel.owner import Owner
 from tare.host.resources import claims, removers, unremoved
-from tare.host.resources.owner import Owner
-from tare.host.resources.resource import Fact, HostResource
+from tare.host.resources.resource import Fact, HostResource, is_shared
 from tare.host.resources.unremoved import Unremoved
 from tare.records import Strict
 
@@ -361,7 +361,7 @@ def sweep(journal: Journal, *, dry_run: bool = False) -> Iterator[Swept]:
 def _sweep(journal: Journal, entry: Entry, *, dry_run: bool) -> Swept:
     if entry.owner.lives():
         return Swept(entry.resource, f"its run (process {entry.owner.pid}) is still going")
-    with lock.held_if_free() if lock.is_shared(entry.resource) else contextlib.nullcontext() as holder:
+    with lock.held_if_free() if is_shared(entry.resource) else contextlib.nullcontext() as holder:
         if holder is not None:
             return Swept(entry.resource, f"another run uses it: {holder}")
         if own_namespaces.inside() and entry.resource.kind in removers.OF_NAMESPACES:

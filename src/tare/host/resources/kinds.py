@@ -17,8 +17,8 @@ from typing import Final
 
 from tare.errors import HostError, UsageError
 from tare.host import cgroup
-from tare.host.filesystems import mounts, removal
-from tare.host.resources.owner import Owner
+from tare.host.kernel import mounts, removal
+from tare.host.kernel.owner import Owner
 from tare.host.resources.resource import Fact, HostResource
 from tare.plugins import with_plugins
 

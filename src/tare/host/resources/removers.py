@@ -18,13 +18,11 @@ from tare import lazily
 from tare.errors import HostError
 from tare.host import cgroup, processes, state
 from tare.host.daemons import activation, containerd, cri, dockerd, lxd, runtimes
-from tare.host.facts import process_table
-from tare.host.filesystems import mounts, removal
-from tare.host.network.links import links
+from tare.host.kernel import mounts, process_table, removal, settings
+from tare.host.kernel.links import links
+from tare.host.kernel.owner import boot_id
 from tare.host.resources import kinds
-from tare.host.resources.owner import boot_id
 from tare.host.resources.resource import Fact, HostResource
-from tare.host.tuning import settings
 from tare.timeouts import until
 
 if TYPE_CHECKING:

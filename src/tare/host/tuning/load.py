@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 
 from tare.host import processes
-from tare.host.tuning import pinning
+from tare.host.kernel import pinning
 
 
 @contextlib.contextmanager

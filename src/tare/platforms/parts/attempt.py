@@ -10,9 +10,9 @@ from pathlib import Path
 
 from tare.host import cgroup, processes, state
 from tare.host.facts import denials
+from tare.host.kernel import pinning
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
-from tare.host.tuning import pinning
 from tare.model import Resources
 from tare.timeouts import stretched
 

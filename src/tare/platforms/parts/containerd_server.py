@@ -12,9 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tare.errors import PlatformError
-from tare.host import cgroup, processes, state
+from tare.host import cgroup, own_daemon, processes, state
 from tare.host.daemons import activation, containerd, runtimes
-from tare.host.daemons import own as daemons
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.host.resources.resource import HostResource
@@ -35,7 +34,7 @@ class Server:
         """Find the host's daemon or start one. Raises `HostError`."""
         self._cleanup = CleanupStack()
         self._folder = state.work() / f"tare-{os.getpid()}{secrets.token_hex(3)}"
-        self._daemon: daemons.Daemon | None = None
+        self._daemon: own_daemon.Daemon | None = None
         self._lock = threading.Lock()
         hosts = containerd.hosts_own()
         self.own = hosts is None
@@ -91,7 +90,7 @@ class Server:
             # containerd finds its shims, and they the runtimes, on its PATH.
             path = f"{state.home() / 'bin'}:{os.environ.get('PATH', os.defpath)}:/usr/local/sbin:/usr/sbin:/sbin"
             ask = [*containerd.ctr(self.address), "version"]
-            self._daemon = daemons.start(
+            self._daemon = own_daemon.start(
                 self._cleanup,
                 "containerd",
                 ["containerd", "--config", str(config)],
@@ -106,7 +105,7 @@ class Server:
         if self._daemon is None:
             gone = not activation.runs(self.address)
             return PlatformError("containerd does not answer", fix="systemctl start containerd") if gone else None
-        how = self._daemon.ended(daemons.DYING_S)
+        how = self._daemon.ended(own_daemon.DYING_S)
         return None if how is None else PlatformError(f"containerd {how}", fix="the next start has a new one")
 
     def close(self) -> None:

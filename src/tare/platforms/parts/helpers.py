@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from tare.errors import PlatformError
 from tare.host.cgroup import Group
-from tare.host.facts import process_table
+from tare.host.kernel import process_table
 from tare.timeouts import until
 
 #: A daemon may start further ones while they are moved; after so long there must be no new ones.

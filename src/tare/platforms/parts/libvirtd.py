@@ -17,9 +17,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host import cgroup, console, processes, state
-from tare.host.daemons import own
-from tare.host.filesystems import mounts
+from tare.host import cgroup, console, own_daemon, processes, state
+from tare.host.kernel import mounts
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.platforms.base import LaunchSpec
@@ -209,7 +208,7 @@ class Private(LibvirtDaemon):
         lines = [*(f"echo $$ >{shlex.quote(str(path))}" for path in procs), *commands]
         (spec.space.folder / "enter").write_text("".join(f"{line}\n" for line in lines))
 
-    def _start(self, label: str) -> own.Daemon:
+    def _start(self, label: str) -> own_daemon.Daemon:
         self._cleanup.own(removers.folder(self.folder))
         pairs = [(str(self.folder / name), place) for name, place in FOLDERS.items()]
         for folder, _ in pairs:
@@ -220,7 +219,7 @@ class Private(LibvirtDaemon):
         pairs += [(str(_cache_folder()), CACHE), (str(_cache_folder() / "hooks"), HOOKS)]
         words = [word for pair in pairs for word in pair]
         argv = ["unshare", "--mount", "--propagation", "slave", "sh", "-ec", _SURROUND, "sh", hidden(), *words, "--"]
-        return own.start(
+        return own_daemon.start(
             self._cleanup,
             label,
             [*argv, processes.find("libvirtd") or "libvirtd"],

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tare.errors import PlatformError
-from tare.host import cgroup, distribution, processes, state, userns
+from tare.host import cgroup, distribution, own_daemon, processes, state, userns
 from tare.host.daemons import activation, lxd
-from tare.host.daemons import own as daemons
 from tare.host.filesystems import opened
 from tare.host.resources import removers
 from tare.host.resources.claims import LXC_LOCKS
@@ -76,7 +75,7 @@ class Server:
         self._kind = kind
         self._cleanup = CleanupStack()
         self.label = f"tare-{os.getpid()}{secrets.token_hex(3)}"
-        self._daemon: daemons.Daemon | None = None
+        self._daemon: own_daemon.Daemon | None = None
         self._first_user: int | None = None
         try:
             self._folder = self._made()
@@ -165,7 +164,7 @@ class Server:
         path = f"{os.environ.get('PATH', os.defpath)}:/usr/local/sbin:/usr/sbin:/sbin"
         env = {**os.environ, "PATH": path, f"{kind.variable}_DIR": str(folder)}
         wait = ["env", f"{kind.variable}_DIR={folder}", kind.daemon, "waitready", "--timeout=5"]
-        self._daemon = daemons.start(
+        self._daemon = own_daemon.start(
             self._cleanup,
             self._kind.daemons[0],
             [kind.daemon, "--group", "root"],
@@ -176,7 +175,7 @@ class Server:
 
     def ended(self) -> PlatformError | None:
         """How tare's own daemon ended; None while it runs, or where it is not tare's."""
-        how = self._daemon.ended(daemons.DYING_S) if self._daemon is not None else None
+        how = self._daemon.ended(own_daemon.DYING_S) if self._daemon is not None else None
         if how is None:
             return None
         return PlatformError(

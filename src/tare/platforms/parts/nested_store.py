@@ -15,7 +15,7 @@ from pathlib import Path
 from tare.errors import ImageError
 from tare.host import console, distribution, processes
 from tare.host.filesystems import ext4
-from tare.host.tuning import pinning
+from tare.host.kernel import pinning
 from tare.image import forms, guest
 from tare.image.build import Image
 from tare.image.places import beside, locked

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from tare.errors import HostError, PlatformError
 from tare.host import console, distribution, processes, state, tries
-from tare.host.facts import process_table, tsc
+from tare.host.facts import tsc
 from tare.host.filesystems import ext4
+from tare.host.kernel import process_table
 from tare.image import forms, guest
 from tare.image.build import Image
 from tare.platforms.base import Instance, Instant, LaunchSpec, Prepared

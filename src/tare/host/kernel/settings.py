@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host.resources.owner import boot_id
+from tare.host.kernel.owner import boot_id
 
 
 def read(file: Path) -> str | None:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host.filesystems import beneath
+from tare.host.kernel import beneath
 
 #: Passes at most; another follows as long as one removes something: the processes that write there may still be ending.
 PASSES = 10

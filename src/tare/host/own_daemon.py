@@ -17,9 +17,9 @@ from pathlib import Path
 from tare.errors import HostError
 from tare.host import cgroup, processes
 from tare.host.daemons import keyring
+from tare.host.kernel import pinning
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
-from tare.host.tuning import pinning
 from tare.model import Resources
 from tare.timeouts import stretched, until
 

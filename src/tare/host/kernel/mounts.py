@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host.filesystems import beneath
+from tare.host.kernel import beneath
 
 #: mount(2)
 READ_ONLY, NO_SUID, NO_DEV, REMOUNT, BIND, WITH_ALL_BELOW = 1, 2, 4, 32, 4096, 16384

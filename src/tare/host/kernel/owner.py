@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from tare.host.facts import process_table
+from tare.host.kernel import process_table
 
 
 @dataclass(frozen=True, slots=True)
