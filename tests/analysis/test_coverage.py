@@ -1,4 +1,4 @@
-"""Do the intervals hold the truth as often as they say, and do the tests cry wolf no more often? Seeded simulations.
+"""Do intervals contain the truth as often as they say, and is the false-positive rate what it should be? Simulations.
 
 `test_simulation.py` does this for whole campaigns on a noisy machine; here it is every estimate by itself, on four
 kinds of data and at 10, 30 and 100 blocks.

@@ -58,7 +58,7 @@ class Rate:
 
     @property
     def share(self) -> float:
-        """The share itself."""
+        """The counted comparisons as a share of all of them, from 0 to 1."""
         return self.count / self.of
 
 
@@ -134,7 +134,11 @@ def trust(record: CampaignRecord, samples: pl.DataFrame, block_s: float, blocks_
 def longer_trust(
     record: CampaignRecord, samples: pl.DataFrame, block_s: float, lengths_s: Sequence[float]
 ) -> list[tuple[float, Trust]]:
-    """As `trust`, for comparisons of each length, in seconds of three arms; none of those beyond the campaign."""
+    """The results of `trust` for comparisons of several lengths, each as (length, result).
+
+    Lengths are in seconds of three arms. One in which there are fewer than two blocks, or that is longer than the
+    campaign, is left out. Raises what `trust` raises.
+    """
     triple_s = block_s * TRIPLE / len(record.all_arms())
     by_length = []
     for length_s in lengths_s:

@@ -15,7 +15,10 @@ CountsByArm = dict[tuple[str, str], Counts]
 
 
 def count_trials(trials: pl.DataFrame, marked: pl.DataFrame | None = None) -> CountsByArm:
-    """Trials by workload and platform. ``marked``: the contaminated ones; None: they are not looked for."""
+    """How many trials ended in each way, by workload and platform.
+
+    ``marked``: the contaminated ones, which are counted too; None: they are not looked for.
+    """
     rows = trials.group_by("workload", "platform").agg(
         (pl.col("status") == status).sum().alias(status) for status in (Status.OK, Status.FAILED, Status.UNSUPPORTED)
     )

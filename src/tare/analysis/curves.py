@@ -34,7 +34,10 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class PlatformCurve:
-    """One platform's; a baseline's figure of a block is the mean of its arms'."""
+    """One platform's figures over a rising load, and what is read off them.
+
+    A baseline's figure of a block is the mean of its arms'.
+    """
 
     platform: str
     points: tuple[Point, ...]

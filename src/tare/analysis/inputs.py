@@ -52,7 +52,10 @@ def refuse_extremes(values: Floats, name: str) -> None:
 
 
 def spread(values: Floats) -> bool:
-    """Whether values differ by more than the rounding of their sum: 0.1 thrice has no variance worth a test."""
+    """Whether values differ by more than rounding errors.
+
+    Three values of 0.1 have a variance that is not quite zero, by rounding alone; no test means anything there.
+    """
     return bool(np.ptp(values) > 1e-12 * np.abs(values).max())
 
 
@@ -64,7 +67,7 @@ def level_of(level: float) -> float:
 
 
 def names_of(names: Sequence[str], count: int) -> tuple[str, ...]:
-    """As many different names as there are columns. Raises `NoAnswer`."""
+    """The names, checked: as many as there are columns, all different. Raises `NoAnswer`."""
     if len(names) != count or len(set(names)) != count:
         raise NoAnswer(RefusalKind.NAMES, ", ".join(names), columns=count)
     return tuple(names)

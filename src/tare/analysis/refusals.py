@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class RefusalKind(StrEnum):
-    """What the data, or what was asked of them, lack for an answer."""
+    """Why there is no answer: what the data lack, or what cannot be asked of them."""
 
     # of one sample, which is named
     DIMENSIONS = "dimensions"

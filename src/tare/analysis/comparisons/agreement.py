@@ -36,7 +36,7 @@ class Point:
 
     @property
     def rate(self) -> float:
-        """Instructions a nanosecond."""
+        """Counted instructions per measured nanosecond."""
         return self.instructions / self.ns
 
 
@@ -66,7 +66,10 @@ def costs(store: Store) -> dict[tuple[str, str], float]:
 
 
 def agreement(footprints: Sequence[Footprint], measured: Costs) -> Agreement | None:
-    """Of all that is both counted and measured; None where no workload is on enough platforms."""
+    """How well counted instructions and measured times of the same work agree, over all platforms and workloads.
+
+    Workloads with both on fewer platforms than `MIN_PLATFORMS` are left out; None where no other is there.
+    """
     counted = {
         (platform, workload): amount.median
         for (platform, workload, figure), amount in figures(footprints).items()

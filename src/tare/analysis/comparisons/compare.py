@@ -55,7 +55,7 @@ class Test:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One metric over all pairs, in logs; ``reason`` where the data have no answer.
+    """How all pairs of platforms compare in one metric, in logs; ``reason`` where the data have no answer.
 
     ``pairs`` where blocks pair the platforms. ``tests`` where they ran one after the other: with Welch's first, which
     asks for no equal variances; then what the studies did. ``left_out``: platforms without ratios; the others are

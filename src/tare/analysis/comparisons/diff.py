@@ -40,7 +40,7 @@ Floats = NDArray[np.float64]
 
 
 class Outcome(StrEnum):
-    """What became of a figure."""
+    """Whether a figure got worse: it did (regression), it did not (fine), or it cannot be told (open)."""
 
     REGRESSION = "regression"
     FINE = "fine"
@@ -48,7 +48,7 @@ class Outcome(StrEnum):
 
 
 def overall(outcomes: Iterable[Outcome]) -> Outcome:
-    """Of all together: a regression where there is any, fine where every one is and there is one."""
+    """The outcome of several figures: a regression where one is, fine where all are (and there is one), else open."""
     kinds = set(outcomes)
     if Outcome.REGRESSION in kinds:
         return Outcome.REGRESSION
@@ -138,7 +138,7 @@ class Diff:
 
     @property
     def outcome(self) -> Outcome:
-        """That of all changes (`overall`)."""
+        """The outcome of all changes together, by `overall`."""
         return overall(change.outcome for change in self.changes)
 
 
@@ -151,11 +151,11 @@ class _Estimate:
     df: float
 
     def p_beyond(self, limit: float) -> float:
-        """Of so much, were the change no more than ``limit``."""
+        """The one-sided p-value of a change above ``limit``: how likely so large an estimate is without one."""
         return self._tail(self.point - limit)
 
     def p_within(self, limit: float) -> float:
-        """Of so little, were the change ``limit`` or more."""
+        """The one-sided p-value of a change below ``limit``: how likely so small an estimate is without one."""
         return self._tail(limit - self.point)
 
     def _tail(self, distance: float) -> float:

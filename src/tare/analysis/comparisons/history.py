@@ -103,7 +103,7 @@ class History:
 
     @property
     def outcome(self) -> Outcome:
-        """That of all series (`overall`)."""
+        """The outcome of all series together, by `overall`."""
         return overall(series.outcome for series in self.series)
 
 

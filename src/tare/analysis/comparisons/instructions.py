@@ -65,7 +65,7 @@ def figures(footprints: Sequence[Footprint]) -> Figures:
 
 
 def repeats(footprints: Sequence[Footprint]) -> int:
-    """How many repeats there are."""
+    """How many different repeats the footprints of the level ``instructions`` are from."""
     return len({footprint.repeat for footprint in footprints if footprint.level is Level.INSTRUCTIONS})
 
 

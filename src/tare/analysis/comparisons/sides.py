@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 
 class Way(StrEnum):
-    """What is compared."""
+    """Which figures of two sides are compared, and with what."""
 
     RELATIVE = "relative"  # overheads against each campaign's own baseline
     ABSOLUTE = "absolute"  # the figures themselves
@@ -51,7 +51,10 @@ def sides_of(
 
 
 def side_of(grid: Grid, name: str, way: Way, baseline: str) -> Side:
-    """Of a platform, with the blocks that have a figure alone."""
+    """One platform's figures in logs, a block each; blocks without a figure are left out.
+
+    The logs are of ratios to the baseline, or of the figures themselves by ``Way.ABSOLUTE``.
+    """
     if way is not Way.ABSOLUTE:
         whole = aligned(grid, name, baseline)
         return replace(whole, logs=whole.logs[~np.isnan(whole.logs)])

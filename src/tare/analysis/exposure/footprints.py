@@ -51,12 +51,12 @@ class Pool:
     footprints: int
 
     def rate(self, thing: str) -> float:
-        """Hits a second."""
+        """Hits of one thing a second, over all of the pool's time; 0 where it has none."""
         return self.hits.get(thing, 0) / self.seconds
 
     @property
     def whole_rate(self) -> float:
-        """Hits of everything together a second."""
+        """Hits of all things together a second, over all of the pool's time."""
         return sum(self.hits.values()) / self.seconds
 
 
@@ -195,7 +195,9 @@ class Exposure:
     def repeats(
         self, platform: str, view: View, phase: Phase | None = None, workload: str | None = None
     ) -> tuple[Things, ...]:
-        """Of `things`, those that each repeat ran, where all that makes up the union was counted in it.
+        """What a platform ran in each repeat: of the `things` of all repeats, a set for each.
+
+        A repeat in which not everything was counted that makes up the union has none.
 
         Which things are a platform's is decided once, from all repeats: were each repeat set against the idle host by
         itself, the toss-ups among the background's things would look like rare ones of the platform.

@@ -29,7 +29,7 @@ class Amount:
 
     @classmethod
     def of(cls, values: Iterable[float]) -> Amount:
-        """Of one value a repeat; at least one."""
+        """The median and the range of values, one a repeat; there must be at least one."""
         ordered = sorted(values)
         return cls(statistics.median(ordered), ordered[0], ordered[-1])
 

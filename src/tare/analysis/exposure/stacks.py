@@ -53,7 +53,7 @@ class Parts:
 
     @property
     def kernel(self) -> int:
-        """In the host's kernel."""
+        """How many samples were in the host's kernel: neither in user space nor in a guest."""
         return self.samples - self.user - self.guest
 
     @classmethod

@@ -40,7 +40,10 @@ def overhead_ratio(measured: float, baseline: float, *, ignored_below: float = 0
 
 
 def trial_count_overhead(trials: int, baseline_trials: int) -> float:
-    """Overhead from how many trials fit into the same time: |n - nb| / nb, a fraction (Li 2017, section 3.3.4)."""
+    """Overhead from how many trials fit into the same time: |n - nb| / nb, a fraction (Li 2017, section 3.3.4).
+
+    Raises `NoAnswer` for a negative number of trials, and for none of the baseline's.
+    """
     if trials < 0 or baseline_trials < 1:
         raise NoAnswer(RefusalKind.TRIALS, trials=trials, baseline=baseline_trials)
     return overhead_ratio(trials, baseline_trials)

@@ -71,9 +71,10 @@ def components(blocks: Sequence[ArrayLike], *, level: float = 0.95) -> Component
 def best_rounds(variances: Components, *, block_cost: float, round_cost: float) -> int | None:
     """How many rounds a block give the narrowest interval of the mean for a given total cost.
 
-    Near √(block_cost / round_cost x within / between) (Kalibera and Jones, ISMM 2013), rounded to the better
-    neighbour. Costs are in any one unit, say seconds: of a fresh start, and of a round. None where no
-    variance between blocks was seen: more rounds are then always worth it.
+    Near √(block_cost / round_cost x within / between) (Kalibera and Jones, ISMM 2013), rounded to the better neighbour.
+    Costs are in any one unit, say seconds: of a fresh start, and of a round. None where no variance between blocks was
+    seen: more rounds are then always worth it. Raises `NoAnswer` for costs that are negative or not finite, and for
+    rounds that cost nothing.
     """
     if not (math.isfinite(block_cost) and math.isfinite(round_cost) and block_cost >= 0 and round_cost > 0):
         raise NoAnswer(RefusalKind.COSTS, block=block_cost, round=round_cost)
@@ -85,7 +86,10 @@ def best_rounds(variances: Components, *, block_cost: float, round_cost: float) 
 
 
 def standard_error(variances: Components, *, blocks: int, rounds: int) -> float:
-    """What the mean's standard error would be with so many blocks of so many rounds."""
+    """The standard error that the mean would have with so many blocks of so many rounds, in the unit of the values.
+
+    Raises `NoAnswer` for less than one block or round.
+    """
     if blocks < 1 or rounds < 1:
         raise NoAnswer(RefusalKind.NO_WORK)
     return math.sqrt((variances.between + variances.within / rounds) / blocks)

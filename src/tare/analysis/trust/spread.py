@@ -36,11 +36,12 @@ def sd_ratio_f(first: ArrayLike, second: ArrayLike, *, level: float = 0.95) -> I
 
 
 def sd_ratio_bonett(first: ArrayLike, second: ArrayLike, *, level: float = 0.95) -> Interval:
-    """The same without normality: log variances with the pooled kurtosis (Bonett, Appl. Psychol. Meas. 30, 2006).
+    """SD of ``first`` over that of ``second`` without assuming normality (Bonett, Appl. Psychol. Meas. 30, 2006).
 
-    For independent samples whose shapes are alike. An end of the interval is the ratio at which the samples, the second
-    scaled by it, have the kurtosis that puts the end there. Of pairs that share a drift it says less than it could,
-    never more than it may (tests/analysis/test_coverage.py). Raises `NoAnswer` below five values a sample.
+    From log variances with the pooled kurtosis, for independent samples whose shapes are alike. An end of the interval
+    is the ratio at which the samples, the second scaled by it, have the kurtosis that puts the end there. Of pairs that
+    share a drift it says less than it could, never more than it may (tests/analysis/test_coverage.py). Raises
+    `NoAnswer` below five values a sample.
     """
     level_of(level)
     x, y = _two(first, second, at_least=5)

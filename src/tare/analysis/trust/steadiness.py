@@ -19,7 +19,7 @@ from tare.store import CampaignRecord, WorkloadRecord, workload_seconds
 
 @dataclass(frozen=True, slots=True)
 class Steadiness:
-    """Of one platform's log ratios to the baseline; of the baseline: its second arm's to its first.
+    """How steady one platform's log ratios to the baseline are; of the baseline: its second arm's to its first.
 
     ``parts`` is None with one round a block, and where ``reason`` says why. ``twice_rounds``: what these would make of
     the standard error, as a factor (twice the blocks: always 1/√2). ``changes``: in the order of blocks with a ratio.
