@@ -365,7 +365,7 @@ def closing(chosen: Sequence[Platform], faults: Faults) -> Iterator[None]:
 
 
 def keep_unremoved_in(file: Path) -> None:
-    """As `keep_unremoved`, in a file that is not open; nothing where the file was not made."""
+    """As `keep_unremoved`, for a campaign's file that is not open; nothing where there is no such file."""
     if exists(file):
         with open_store(file) as store:
             keep_unremoved(store)

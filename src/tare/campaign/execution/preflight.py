@@ -95,9 +95,9 @@ def available(
 ) -> tuple[list[tuple[Platform, Availability]], list[LeftOut]]:
     """Detect each platform; returns those that run here, and those that are left out with the reason.
 
-    Only the baseline cannot be left out: `HostError` where it does not run here, and where its detection fails its
-    error, or `PlatformError` for a fault of its code. ``stand_ins``: where a platform does not run, look for its
-    `Platform.stand_in`.
+    Only the baseline cannot be left out. Raises `HostError` where it does not run here; where its detection fails, the
+    error of that, or `PlatformError` for a fault of its code. ``stand_ins``: where a platform does not run, look for
+    its `Platform.stand_in`.
     """
     detected: list[tuple[Platform, Availability]] = []
     left_out: list[LeftOut] = []

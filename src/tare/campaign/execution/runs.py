@@ -162,7 +162,7 @@ def ready(workload: RunWorkload, params: Params, running: RunningInstance, clien
 def planned(
     workload: RunWorkload, params: Params, plan: RunPlan, running: RunningInstance, client: Client
 ) -> Iterator[Run]:
-    """The same by a plan that was made before."""
+    """As `ready`, by a plan that was made before: yields a function that runs it once. Raises what `ready` raises."""
     _require_tools(workload, plan, running)
     caches.require_direct(plan, running)
     try:

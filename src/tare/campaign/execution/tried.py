@@ -16,7 +16,7 @@ PLATFORM = "native"
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What came of it."""
+    """The result of the run that `once` made: what was measured, and the image that it ran in."""
 
     measured: Measured
     image: Image

@@ -54,7 +54,7 @@ class Client:
         )
 
     def in_own_image(self) -> Client:
-        """The same out of the application's own image, where one was brought."""
+        """The client with the application's own image as its root; where none was brought, this client itself."""
         return self if self.own is None else dataclasses.replace(self, root=self.own, own=None, bare=True)
 
     def _within(self, cwd: str, env: Mapping[str, str]) -> list[str]:

@@ -36,7 +36,7 @@ FIX = "see what it writes; --data-size gives every instance a filesystem that it
 
 @dataclass(slots=True, eq=False)
 class Tenant:
-    """An instance as a user of the host's disk."""
+    """An instance whose use of the host's disk is watched, with its limit."""
 
     space: Workspace
     group: Group
@@ -46,7 +46,7 @@ class Tenant:
     session: Session | None = None
 
     def devices(self) -> set[int]:
-        """The filesystems that it writes to."""
+        """The device numbers (``st_dev``) of the filesystems that it writes to."""
         return {folder.stat().st_dev for folder in self.folders if folder.exists()}
 
     def taken(self) -> Room | None:

@@ -106,7 +106,7 @@ class RunningInstance:
                         os.sched_setaffinity(int(thread.name), cpus)
 
     def out_of_memory(self) -> str:
-        """That the kernel has killed processes of it for want of memory, in words; "" where none since last asked."""
+        """Say that the kernel has killed processes of it for want of memory; "" where none since the last call."""
         spec = self.instance.spec
         kills = _memory_kills(spec.group) if self.instance.accounted else None
         if kills is None:

@@ -53,7 +53,7 @@ class InstancePool:
                 self.keep(running.console())
 
     def out_of_memory(self) -> str:
-        """What `RunningInstance.out_of_memory` says of the first of them of which it says something; "" of none."""
+        """The first answer of `RunningInstance.out_of_memory` that is not empty; "" where all are."""
         return next(filter(None, (running.out_of_memory() for running in self.running_instances)), "")
 
     def clear(self) -> None:
