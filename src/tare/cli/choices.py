@@ -18,7 +18,7 @@ class Load(StrEnum):
 
 
 class What(StrEnum):
-    """What can be listed."""
+    """The things that `tare list` can list."""
 
     PLATFORMS = "platforms"
     WORKLOADS = "workloads"

@@ -14,7 +14,10 @@ from tare.host.resources.journal import Journal, sweep
 
 
 def remove_leftovers(*, dry_run: bool) -> None:
-    """Remove what the journal lists, or with ``dry_run`` print it. Exits 1 when something could not be removed."""
+    """Remove what the journal lists, or with ``dry_run`` print it. Exits 1 when something could not be removed.
+
+    Raises `HostError` while another tare of the same user runs.
+    """
     own_namespaces.enter(state.home())
     with lock.held_if_free() if own_namespaces.inside() else contextlib.nullcontext() as holder:
         if holder is not None:  # its processes are not to be seen from other namespaces, and would count as dead

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What a script may rely on."""
+    """The exit codes of all commands; scripts may rely on them."""
 
     DONE = 0
     """Done; of a gate: nothing got worse."""

@@ -35,7 +35,7 @@ class Address:
 
 
 def parse_address(text: str) -> Address:
-    """``127.0.0.1:9464``, ``[::1]:9464``. Raises `UsageError`."""
+    """Read an address and a port, such as ``127.0.0.1:9464`` or ``[::1]:9464``. Raises `UsageError`."""
     host, _, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     try:
@@ -69,7 +69,7 @@ class Metrics(Collector):
             self._figures = () if isinstance(figures, Failed) else figures
 
     def planned(self, trials: Sequence[TrialKey]) -> None:
-        """Not shown."""
+        """Does nothing: planned trials are not shown."""
 
     def doing(self, what: str) -> None:
         """Not shown: a label that changes often is a burden to who scrapes."""
@@ -92,10 +92,10 @@ class Metrics(Collector):
             self._noise = (*points, Point("tare_noise_swapped_pages_per_second", (), now.swapped))
 
     def fault(self, line: str) -> None:
-        """Not shown."""
+        """Does nothing: failures outside of trials are not shown."""
 
     def warn(self, text: str) -> None:
-        """Not shown."""
+        """Does nothing: warnings are not shown."""
 
     def collect(self) -> list[Metric]:
         """What is known now; nothing before the first block."""

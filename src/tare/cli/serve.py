@@ -40,7 +40,7 @@ _PAGE = re.compile(r"([0-9a-f]{20})\.(html|json)")
 
 @dataclass(slots=True)
 class Answer:
-    """What a request gets."""
+    """The answer to one HTTP request: its status, the type of its content, and the content."""
 
     status: HTTPStatus
     kind: str

@@ -32,8 +32,9 @@ def calibrate(
 ) -> None:
     """Compare what does not differ, and find work that was added: the instrument's own error on this machine.
 
-    Prints how often it cries wolf, how often its intervals hold the truth, what it finds of added work, and the
-    smallest effect that it resolves in 1, 5 and 30 minutes. `tare run` tells these from then on.
+    Prints the false-positive rate (how often a difference is claimed where there is none), how often intervals contain
+    the true value, what is found of added work, and the smallest effect that is resolved in 1, 5 and 30 minutes.
+    `tare run` tells these from then on.
 
     Platforms and places are tried before anything is measured, and what was measured is shown however it ends.
 
