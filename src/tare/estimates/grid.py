@@ -83,7 +83,7 @@ class Grid:
         )
 
     def of_platform(self, platform: str) -> list[int]:
-        """The positions of a platform's arms."""
+        """The positions of a platform's arms on the grid's first axis."""
         return [index for index, arm in enumerate(self.arms) if arm.platform == platform]
 
     def block_medians(self, arm: int) -> Floats:
