@@ -96,7 +96,7 @@ class Counter(Protocol):
         """What was counted since `start` or the last `reset`."""
 
     def reset(self) -> None:
-        """Begin from zero again."""
+        """Begin to count from zero again."""
 
     def stop(self) -> None:
         """Stop counting, and leave nothing enabled. May be called twice."""

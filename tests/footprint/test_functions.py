@@ -113,7 +113,7 @@ def test_a_host_that_has_all_is_not_refused(host):
         ("ftrace_enabled", "0\n", "switched off", "sysctl kernel.ftrace_enabled=1"),
         ("tracing/available_filter_functions", None, "tracefs is not mounted", "mount -t tracefs"),
         ("tracing/current_tracer", "function_graph\n", "by the tracer function_graph", "wait"),
-        ("tracing/enabled_functions", "do_mmap (1) R I\n", "1 functions here already, such as do_mmap", "wait"),
+        ("tracing/enabled_functions", "do_mmap (1) R I\n", "1 functions of this kernel, such as do_mmap", "wait"),
     ],
 )
 def test_a_host_that_lacks_something_is_told_the_fix(host, file, text, what, fix):

@@ -103,7 +103,7 @@ class Loaded:
         return view
 
     def put(self, name: str, key: int, value: bytes) -> None:
-        """Set one element of an array map."""
+        """Set one element of an array map. Raises `HostError` where the kernel refuses it."""
         done = self._library.bpf_map_update_elem(self._map(name), ctypes.byref(ctypes.c_uint32(key)), value, 0)
         if done != 0:
             raise HostError(f"a BPF map cannot be written: {os.strerror(ctypes.get_errno())}")

@@ -28,7 +28,7 @@ _SCRATCH = 16
 
 
 class Instruction(NamedTuple):
-    """``struct sock_filter``."""
+    """One instruction of a filter in classic BPF: the kernel's ``struct sock_filter``."""
 
     code: int
     jt: int

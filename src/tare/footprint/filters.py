@@ -54,7 +54,7 @@ def combined(filter_answers: Iterable[frozenset[int]]) -> frozenset[int]:
 
 
 def outcome(values: frozenset[int]) -> Call:
-    """What becomes of a call to which the filters may answer these."""
+    """What becomes of a system call for which the filters may give these answers; `Call.CONDITIONAL`: that depends."""
     calls = {_call(value) for value in values}
     if Call.ALLOWED in calls and len(calls) > 1:
         return Call.CONDITIONAL

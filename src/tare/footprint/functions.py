@@ -68,7 +68,7 @@ class FunctionCounter:
             self._say("go")
 
     def reset(self) -> None:
-        """Begin from zero again."""
+        """Begin to count from zero again."""
         self._say("reset")
 
     def stop(self) -> None:
@@ -135,11 +135,12 @@ def check() -> None:
         )
     tracer = tracing.joinpath("current_tracer").read_text().strip()
     if tracer != "nop":
-        raise HostError(f"somebody traces here already, by the tracer {tracer}", fix="wait until he is done")
+        raise HostError(f"another program traces this kernel, by the tracer {tracer}", fix="wait until that has ended")
     foreign = tracing.joinpath("enabled_functions").read_text().splitlines()
     if foreign:
-        problem = f"somebody traces {len(foreign)} functions here already, such as {foreign[0].split()[0]}"
-        raise HostError(problem, fix="wait until he is done; bpftool prog, ls /sys/kernel/tracing/instances tell more")
+        problem = f"another program traces {len(foreign)} functions of this kernel, such as {foreign[0].split()[0]}"
+        fix = "wait until that has ended; `bpftool prog` and `ls /sys/kernel/tracing/instances` tell more"
+        raise HostError(problem, fix=fix)
 
 
 def known() -> frozenset[str]:

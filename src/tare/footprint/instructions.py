@@ -65,7 +65,7 @@ class InstructionCounter:
         return Counts(hits={Scope.HOST: named, Scope.INSTANCE: named})
 
     def reset(self) -> None:
-        """Begin another window."""
+        """Begin another window, which counts from zero."""
         self._number += 1
         _mark(OPEN, self._number)
 
@@ -95,7 +95,7 @@ def _mark(kind: int, number: int) -> None:
 
 @dataclass(slots=True)
 class Window:
-    """What the plug-in wrote of one window."""
+    """The counts of one window, as QEMU's plug-in wrote them."""
 
     whole: PartCounts = field(default_factory=dict)
     ready: PartCounts | None = None

@@ -65,7 +65,7 @@ class LineCounter:
         return Counts(hits={Scope.HOST: {f"{READING}{name}": 1}})
 
     def reset(self) -> None:
-        """Begin from zero again."""
+        """Begin to count from zero again."""
         (self._counters / "reset").write_text("1\n")
 
     def stop(self) -> None:

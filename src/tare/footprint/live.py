@@ -70,7 +70,9 @@ def _not_looked(platform: Platform, failed: Failed) -> Looked:
 
 
 def into(file: Path, names: Sequence[str], progress: Progress) -> Iterator[Looked]:
-    """As `surfaces`, of platforms by name (none: the usual ones) and the baseline, each stored in a campaign's file.
+    """Read the surfaces of platforms by name (none: the usual ones) and of the baseline into a campaign's file.
+
+    Yields what each platform gave, as `surfaces` does.
 
     The file is a new one, or one that is there (`tare.footprint.site`). Raises `TareError`.
     """

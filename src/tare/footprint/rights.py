@@ -46,7 +46,7 @@ class Identity:
     filters: int | None  # how many are stacked; None where the kernel does not say (before 5.9)
 
     def nameless(self) -> Identity:
-        """The same without the name, so that threads that differ in nothing else are equal."""
+        """The identity without the thread's name: threads that differ in nothing else then have equal ones."""
         return replace(self, name="")
 
 

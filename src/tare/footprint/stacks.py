@@ -79,7 +79,7 @@ class StackCounter:
         return Counts(hits=folded(paths, counts, symbols.read(), programs(paths)), lost=lost)
 
     def reset(self) -> None:
-        """Begin from nothing again."""
+        """Begin to sample anew, without the samples so far."""
         self._drain()
         self._taken.clear()
         self._lost = int(self._tallies["lost"].sum())

@@ -70,7 +70,7 @@ class SyscallCounter:
         return Counts(hits=hits, lost=loaded.missed() - self._missed, known=known())
 
     def reset(self) -> None:
-        """Begin from zero again."""
+        """Begin to count from zero again."""
         loaded, self._base = self._now()
         self._missed = loaded.missed()
 
@@ -126,5 +126,5 @@ def _names() -> tuple[Mapping[int, str], Mapping[int, str]]:
 
 @functools.cache
 def known() -> int:
-    """How many 64-bit calls this kernel has."""
+    """How many 64-bit system calls this host's kernel has."""
     return len(calls.native().numbers)

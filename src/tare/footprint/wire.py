@@ -33,13 +33,13 @@ class _Sent(Frozen):
 
 
 class Doing(Frozen):
-    """Something begins there; see `tare.footprint.walk.Watcher.doing`."""
+    """The lab's message that something begins there; see `tare.footprint.walk.Watcher.doing`."""
 
     doing: str
 
 
 class Step(Frozen):
-    """So many windows of so many are over there; see `tare.footprint.walk.Watcher.step`."""
+    """The lab's message of how many windows are over there; see `tare.footprint.walk.Watcher.step`."""
 
     done: NonNegativeInt
     of: NonNegativeInt
@@ -107,4 +107,4 @@ def read_answer(folder: Path) -> Answer:
     try:
         return Answer.model_validate_json(data)
     except ValidationError as error:
-        raise ParseError(f"the lab's answer does not hold: {first_invalid(error)}") from error
+        raise ParseError(f"the lab's answer is not valid: {first_invalid(error)}") from error
