@@ -100,7 +100,7 @@ def hierarchies_among(mounted: Iterable[mounts.Mount]) -> Hierarchies:
 
 @functools.cache
 def hierarchies() -> Hierarchies:
-    """The host's control group hierarchies."""
+    """The host's control group hierarchies. Raises `HostError` where one that tare needs is not mounted."""
     tree = hierarchies_among(mounts.table())
     if own_namespaces.inside():
         return delegated(tree)
@@ -156,7 +156,7 @@ class MemoryKills:
 
     @classmethod
     def known(cls, count: int, *, at_limit: bool, limit_bytes: int) -> Self | None:
-        """The same; None where there are none."""
+        """The kills where there are any; None for a ``count`` of 0."""
         return cls(count, at_limit, limit_bytes) if count else None
 
 
@@ -231,12 +231,12 @@ class Group:
             _first_processes.setdefault(self.path, []).append(Owner.of(pid))
 
     def cpu_ns(self) -> int:
-        """CPU time that all processes in it, dead ones too, have used so far."""
+        """CPU time in ns that all processes in it, dead ones too, have used so far."""
         text = self._read("cpuacct", "cpu.stat" if self._tree.unified else "cpuacct.usage")
         return parse_cpu_stat(text) if self._tree.unified else int(text)
 
     def cpu_ns_by_cpu(self) -> list[int] | None:
-        """The same by host CPU, from number 0 on; None where it is not counted so (cgroup v2)."""
+        """CPU time in ns as of `cpu_ns`, by host CPU from number 0 on; None where it is not counted so (cgroup v2)."""
         if self._tree.unified:
             return None
         return [int(word) for word in self._read("cpuacct", "cpuacct.usage_percpu").split()]
@@ -386,7 +386,7 @@ class Group:
 
 
 def parse_cpu_stat(text: bytes) -> int:
-    """CPU time in ns from a v2 ``cpu.stat``."""
+    """CPU time in ns from a v2 ``cpu.stat``. Raises `HostError` where it is not in there."""
     for line in text.splitlines():
         name, _, value = line.partition(b" ")
         if name == b"usage_usec":
@@ -469,7 +469,10 @@ def give_up(path: str) -> None:
 
 
 def destroy(path: str) -> None:
-    """Kill all processes in the group and below, in every hierarchy, and remove it. No group: nothing to do."""
+    """Kill all processes in the group and below, in every hierarchy, and remove it. No group: nothing to do.
+
+    Raises `HostError` where processes stay in it.
+    """
     unit = systemd.slice_of(path) if kept_by_systemd() else None
     deadline = until(10)
     if hierarchies().none:

@@ -58,13 +58,13 @@ def install(*packages: str, lean: bool = False, again: bool = False) -> str:
 
 
 def owner(program: str) -> str:
-    """What installs a program of which the package is not known here."""
+    """How to install a program when tare does not know its package: the host's command, and the program's name."""
     host_family = family(here())
     return f"{host_family.install if host_family else 'install'} the package that has {program}"
 
 
 def command(of: Family | None, packages: Sequence[str], *, lean: bool = False, again: bool = False) -> str:
-    """The same for a family; None: one that is not known here."""
+    """The command or words of `install` for this family of distributions; None: a family that tare does not know."""
     names = {package: name_of(package, of) for package in packages}
     absent = [package for package, name in names.items() if name == ""]
     if absent:

@@ -230,7 +230,10 @@ def start(
     cgroup_procs: Sequence[Path] = (),
     pass_fds: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
-    """Start a process in a process group of its own, inside the cgroups whose ``cgroup.procs`` are given."""
+    """Start a process in a process group of its own, inside the cgroups whose ``cgroup.procs`` are given.
+
+    Raises `HostError` where the program is not installed.
+    """
     full = list(argv)
     program = find(full[0])
     if program is None:
@@ -319,6 +322,7 @@ def stand_for(argv: Sequence[str], *, env: Mapping[str, str]) -> int:
     """Run a command in this one's place, on its terminal, and return its exit code (128 and the signal's number).
 
     Signals that are sent to this process alone go on to the command's own processes, which the terminal's reach anyway.
+    Raises `HostError` where the program is not installed.
     """
     passed_on = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
     signal.pthread_sigmask(signal.SIG_BLOCK, {*passed_on, signal.SIGCHLD})

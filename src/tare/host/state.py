@@ -118,7 +118,7 @@ def _user(uid: int) -> str:
 
 
 def home_if_any() -> Path:
-    """The same folder, which may not be there."""
+    """The folder of everything below, which may not be there: unlike `home`, this neither makes nor checks it."""
     return Path(os.environ.get("TARE_HOME") or (DEFAULT_HOME if os.geteuid() == 0 else _users_home()))
 
 

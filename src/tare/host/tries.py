@@ -24,7 +24,7 @@ _locks: dict[str, threading.Lock] = {}
 
 
 class Try(BaseModel, Generic[Answer]):
-    """What one showed, when (UNIX seconds), and what the answer depends on."""
+    """The result of one try, when it was made (UNIX seconds), and what the result depends on."""
 
     key: list[str | int]
     answer: Answer

@@ -32,7 +32,7 @@ FIX = "see /proc/sys/user/max_user_namespaces: user namespaces must be allowed"
 def new(cleanup: CleanupStack, place: Path, first: int = FIRST) -> Iterator[int]:
     """Make a user namespace, bound to ``place``, and a network namespace of its own; yields a process in both.
 
-    ``first``: the host's id of its root; the others follow.
+    ``first``: the host's id of its root; the others follow. Raises `HostError` where the host lets none be made.
     """
     pipe = subprocess.PIPE
     holder = processes.start(_HOLDER, stdin=pipe, stdout=pipe)

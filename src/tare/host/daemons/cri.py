@@ -124,7 +124,7 @@ class Runtime:
             raise HostError(f"no containerd answers at {address}: {error.strerror}", fix=FIX) from error
 
     def version(self) -> str:
-        """Its name and version."""
+        """The runtime's name and version, with a space between them."""
         answer = fields(self.call("Version", b""))
         return " ".join(answer[number][0].decode(errors="replace") for number in (2, 3) if number in answer)
 
@@ -139,7 +139,10 @@ class Runtime:
             self.call(method, message({1: pod}))
 
     def call(self, method: str, request: bytes) -> bytes:
-        """The answer to one request of the runtime's service, as a message."""
+        """The answer to one request of the runtime's service, as a message.
+
+        Raises `HostError` where it does not answer, or refuses.
+        """
         try:
             return self._call(method, request)
         except (OSError, h2_exceptions.ProtocolError) as error:

@@ -21,7 +21,7 @@ _MS = 1000 // os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """A block device since boot."""
+    """The counters of one block device since boot."""
 
     read_bytes: int
     written_bytes: int
@@ -43,7 +43,7 @@ def cpu_times() -> dict[int, tuple[int, ...]]:
 
 
 def parse_cpu_times(text: str, tick_ms: int) -> dict[int, tuple[int, ...]]:
-    """The same from the text of ``/proc/stat`` (proc(5))."""
+    """The result of `cpu_times` from the text of ``/proc/stat`` (proc(5)); ``tick_ms``: ms of one clock tick."""
     ticks = parse_cpu_ticks(text)
     return {int(name[3:]): tuple(count * tick_ms for count in kinds) for name, kinds in ticks.items() if name != "cpu"}
 
@@ -54,7 +54,7 @@ def steal_and_total(cpus: Collection[int]) -> tuple[int, int]:
 
 
 def parse_steal_and_total(text: str, cpus: Collection[int]) -> tuple[int, int]:
-    """The same from the text of ``/proc/stat`` (proc(5))."""
+    """The result of `steal_and_total` from the text of ``/proc/stat`` (proc(5))."""
     ticks = parse_cpu_ticks(text)
     chosen = [ticks[name] for cpu in cpus if (name := f"cpu{cpu}") in ticks]
     return sum(kinds[7] for kinds in chosen), sum(map(sum, chosen))
@@ -83,7 +83,10 @@ def pressure_us(what: str) -> int | None:
 
 
 def parse_pressure(text: str) -> int:
-    """Total stall time of "some" in microseconds from a file of ``/proc/pressure``."""
+    """Total stall time of "some" in microseconds from a file of ``/proc/pressure``.
+
+    Raises `ValueError` where it has no such line.
+    """
     for line in text.splitlines():
         kind, *fields = line.split()
         if kind == "some":
@@ -115,7 +118,7 @@ def disk(device: tuple[int, int]) -> Disk | None:
 
 
 def parse_diskstats(text: str, device: tuple[int, int]) -> Disk | None:
-    """The same from the text of ``/proc/diskstats`` (Documentation/admin-guide/iostats.rst of the kernel)."""
+    """The result of `disk` from the text of ``/proc/diskstats`` (Documentation/admin-guide/iostats.rst of Linux)."""
     for line in text.splitlines():
         words = line.split()
         if (int(words[0]), int(words[1])) == device:
@@ -155,7 +158,7 @@ class KernelThreads:
         self._total = 0
 
     def total_ns(self) -> int:
-        """Nanoseconds since the first call.
+        """CPU time of these threads in ns since the first call.
 
         0 where the kernel does not show them (CONFIG_PROC_CHILDREN and CONFIG_SCHED_INFO, which distributions have).
         """

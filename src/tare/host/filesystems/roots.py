@@ -135,7 +135,7 @@ def privileged_within(root: Path) -> list[str]:
 
 
 def privileged_beneath_hosts_root(root: Path) -> list[str]:
-    """The same for a program that puts the sandbox's root over the host's, which stays mounted beneath.
+    """As `privileged_within`, for a program that puts the sandbox's root over the host's, which stays mounted beneath.
 
     Where a namespace has all of a /proc or a /sys anywhere, also beneath, root of a user namespace may mount another of
     its own (`mnt_already_visible` in the kernel's fs/namespace.c), and would reach what the sandbox's own has covered.

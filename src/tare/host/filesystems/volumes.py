@@ -51,7 +51,7 @@ class Room:
         return self.bytes > limit.bytes or self.files > limit.files
 
     def part(self, share: float) -> Room:
-        """So much of both."""
+        """A share of its bytes and of its files, both rounded down."""
         return Room(int(self.bytes * share), int(self.files * share))
 
     def __str__(self) -> str:
@@ -66,7 +66,7 @@ def least(rooms: Iterable[Room]) -> Room:
 
 
 def most(first: Room, second: Room) -> Room:
-    """The larger of each."""
+    """The larger number of bytes and the larger number of files of the two."""
     return Room(max(first.bytes, second.bytes), max(first.files, second.files))
 
 

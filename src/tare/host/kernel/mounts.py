@@ -102,7 +102,7 @@ def _plain(field: bytes) -> str:
 
 
 def points() -> list[str]:
-    """Where something is mounted, oldest first."""
+    """The mount points that this process sees, oldest first."""
     return [mount.point for mount in table()]
 
 
@@ -117,7 +117,10 @@ def filesystem(folder: Path) -> str:
 
 
 def filesystem_among(mounts: Iterable[Mount], folder: Path) -> str:
-    """The same: of the longest mount point above the folder; of two mounts there the later hides the first."""
+    """The result of `filesystem` among these mounts; ``unknown`` where none of them is above the folder.
+
+    The longest mount point above the folder counts; of two mounts there, the later hides the first.
+    """
     above = [mount for mount in mounts if folder.is_relative_to(mount.point)]
     if not above:
         return "unknown"

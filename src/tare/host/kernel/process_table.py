@@ -110,7 +110,10 @@ def descriptors(pid: int) -> list[Path]:
 
 
 def open_files(pid: int) -> dict[str, Path]:
-    """The same by where the links lead to, without those whose path is too long to be read."""
+    """The links of `descriptors` by what a process has open: the path of a file, or ``socket:[1234]``.
+
+    Left out are those whose path is too long to be read.
+    """
     links: dict[str, Path] = {}
     for descriptor in descriptors(pid):
         with contextlib.suppress(OSError):  # closed meanwhile

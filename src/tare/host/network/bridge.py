@@ -172,7 +172,8 @@ class Network:
     ) -> tuple[Endpoint, str]:
         """A TAP on the bridge for a guest, which is to have the endpoint's address and MAC; and the TAP's name.
 
-        ``owner``: the user who may open it. ``address``: as of `new_endpoint`.
+        ``owner``: the user who may open it. ``address``: as of `new_endpoint`. Raises `HostError` where the host cannot
+        make one.
         """
         lacking = no_tun()
         if lacking is not None:
@@ -345,7 +346,10 @@ def _can_be_loaded(module: str) -> bool:
 
 
 def choose_subnet(asked_for: str | None = None) -> ipaddress.IPv4Network:
-    """The subnet that was asked for, or the first candidate that no route of the host overlaps."""
+    """The subnet that was asked for, or the first candidate that no route of the host overlaps.
+
+    Raises `HostError` where the subnet asked for overlaps one, or every candidate does.
+    """
     taken = _routes()
     if asked_for is not None:
         subnet = subnets.parse(asked_for)

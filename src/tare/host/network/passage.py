@@ -44,7 +44,10 @@ def require_to_host(client: str, host: str) -> None:
 
 
 def require_between(client: str, instance: str, address: str) -> None:
-    """The same for two namespaces on the bridge, the second with this address."""
+    """Raise `HostError` where the filter keeps the client's namespace from the instance's on the bridge.
+
+    ``address``: the instance's there.
+    """
     with socket_in(instance) as listener:
         listener.bind((address, 0))
         listener.listen()

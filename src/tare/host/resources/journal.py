@@ -91,7 +91,10 @@ class Journal:
         self._owner = Owner.me()
 
     def write(self, *cleanup: HostResource) -> list[Entry]:
-        """Record resources before they are made; on return the entries are on the disk. After an error none is."""
+        """Record resources before they are made; on return the entries are on the disk. After an error none is.
+
+        Raises `HostError` where the journal cannot be written, or others could have written in it.
+        """
         for resource in cleanup:
             self._require_ours(resource)
         entries: list[Entry] = []

@@ -65,7 +65,7 @@ class ResourceKind:
     may: Mapping[str, Rule | OneOf] = field(default_factory=dict)  # and perhaps these (`CleanupStack.learn`)
 
     def resource(self, **facts: str) -> HostResource:
-        """One of them, for `CleanupStack.own`."""
+        """A resource of this kind with these facts, for `CleanupStack.own`."""
         return HostResource(self.name, facts)
 
 
@@ -80,7 +80,8 @@ def files(name: str, *patterns: str) -> ResourceKind:
     ``patterns``: their whole paths, with ``{name}`` for the sandbox's name or ``{pid}`` for the id of the program's
     process. Each has the facts ``name``, ``group`` (the instance's control group) and, once it is known, ``process``.
     All in the group is ended first, so that nothing makes them anew; files named after a process whose id is by now
-    another's are that one's, and stay.
+    another's are that one's, and stay. Raises `UsageError` for a pattern that cannot be the path of a sandbox's files,
+    and for none.
     """
 
     def remove(facts: Facts) -> None:
