@@ -41,7 +41,8 @@ def oci_tar(image: Image) -> Path:
 def oci_archive(image: Image, *commands: tuple[str, Sequence[str]]) -> Iterator[Path]:
     """An OCI image layout as a tar, as ``ctr images import`` takes it; it takes as much disk as the image, and goes.
 
-    ``commands``: for each image in it, all of the one layer, its tag and the command that it runs by itself.
+    ``commands``: for each image in it, all of the one layer, its tag and the command that it runs by itself. Raises
+    `ImageError` where it cannot be written.
     """
     layer = oci_tar(image)
     with layer.open("rb") as contents:
@@ -110,7 +111,10 @@ def same_bytes() -> list[str]:
 
 
 def ext4(image: Image, size_bytes: int) -> Path:
-    """An ext4 filesystem with the image in it, as a sparse file of this size; made without mounting anything."""
+    """An ext4 filesystem with the image in it, as a sparse file of this size; made without mounting anything.
+
+    Raises `ImageError` where it cannot be made.
+    """
     place = image.root.parent / f"root-{size_bytes >> 20}M.ext4"
     if not place.exists():
         needed = image_bytes(image)

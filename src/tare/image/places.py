@@ -15,7 +15,10 @@ from tare.model import Progress
 
 @contextlib.contextmanager
 def beside(place: Path, what: str = "the image") -> Iterator[Path]:
-    """A folder to make something in; it takes its place when all went well, and is removed when not."""
+    """A folder to make something in; it takes its place when all went well, and is removed when not.
+
+    Raises `ImageError` where it cannot be written.
+    """
     folder = place.with_name(f"new-{place.name}")
     if folder.exists():  # a killed build's: with the lock held, nobody else builds it
         shutil.rmtree(folder)
