@@ -35,7 +35,7 @@ MODULES = ("virtio_pci", "virtio_blk", "virtio_console", "virtio_rng", "crc32c_g
 
 
 def folder() -> Path:
-    """Where the lab's parts are."""
+    """The folder of the lab's parts, below ``TARE_HOME``; made where it is missing."""
     place = state.home() / "lab"
     place.mkdir(exist_ok=True)
     return place

@@ -175,7 +175,7 @@ def densities(changelog: str, lines: Mapping[str, int], config: str = "") -> Den
 
 
 def as_toml(densities: Densities) -> str:
-    """What ``tare report --weights`` reads."""
+    """The densities in TOML, as ``tare report --weights`` reads them."""
     oldest, newest = densities.versions
     located = f"{densities.placed} of {densities.of} CVEs"
     title = f"CVEs of Linux {oldest} to {newest} a line, by Debian's changelog"

@@ -59,12 +59,12 @@ class Counting:
 
     @property
     def image(self) -> Path:
-        """What boots."""
+        """The file of the kernel itself (bzImage), which the lab boots."""
         return self.place / "bzImage"
 
     @property
     def packages(self) -> dict[str, str]:
-        """Versions of source and compiler."""
+        """The versions of the packages that the source and the compiler came in, by package."""
         return dict(json.loads((self.place / "packages.json").read_text()))
 
     def unpack_notes(self, folder: Path) -> list[str]:
@@ -82,7 +82,7 @@ class Counting:
 
     @property
     def config(self) -> str:
-        """Its configuration."""
+        """The text of the configuration that the kernel was built with."""
         return (self.place / "config").read_text()
 
     @property

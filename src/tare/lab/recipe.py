@@ -68,7 +68,7 @@ class Recipe:
         return self.stock[name] if name in self.stock else self.hosts[name]
 
     def flavours(self) -> list[str]:
-        """All of them: hosts, and hosts on a kernel of tare's."""
+        """The names of all kinds of labs: hosts, and hosts on a kernel of tare's."""
         return [*self.hosts, *self.variants]
 
     def require(self, name: str) -> None:

@@ -172,7 +172,7 @@ def fetch(session: Session, folder: Path, lab: PurePosixPath = HOME) -> None:
     """Bring what is in the lab's folder ``out`` into a folder here; plain files and folders, nothing else.
 
     They come as one file beside the folder, piece by piece, however large. Where something fails after hours of work,
-    that file stays, and the error says so.
+    that file stays, and the error says so. Raises `TareError`.
     """
     archive, copy = lab / "out.tar", folder.with_name(f"{folder.name}.from-lab.tar")
     packed = session.execute(["tar", "-C", str(lab / "out"), "-cf", str(archive), "."], time_limit_s=PACK_LIMIT_S)
