@@ -183,20 +183,20 @@ class Address:
 
     @classmethod
     def on_host(cls, spec: LaunchSpec) -> Self:
-        """Of an instance that shares the host's network."""
+        """The address of an instance that shares the host's network."""
         why = "it shares the host's address, which answers before the start"
         host = spec.network.host
         return cls(host, spec.port, spec.port, None, why, early_ping=host, listen=host)
 
     @classmethod
     def on_veth(cls, spec: LaunchSpec, address: str) -> Self:
-        """Of an instance in a network namespace that is there before it."""
+        """The address of an instance in a network namespace that is there before it."""
         why = "its network namespace answers before the sandbox starts"
         return cls(address, spec.port, spec.port, None, why, early_ping=address)
 
     @classmethod
     def nowhere(cls, spec: LaunchSpec) -> Self:
-        """Of an instance without a network."""
+        """The address of an instance without a network."""
         return cls(None, spec.port, spec.port, None, NO_NETWORK)
 
 

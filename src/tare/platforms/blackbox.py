@@ -141,7 +141,10 @@ class BlackBox(Platform):
         return Prepared("what is in the box", sum(map(forms.disk_bytes, files)), tuple(files))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
-        """Boot the box, and send requests to its services until they answer."""
+        """Boot the box, and send requests to its services until they answer.
+
+        Raises `PlatformError` where one with its fixed address runs.
+        """
         box = self._box()
         _check_fits(box, spec)
         with self._lock if box.ip is not None else contextlib.nullcontext():

@@ -41,7 +41,7 @@ def guards() -> list[str]:
 
 
 def trial_argv(_: TrialSite) -> list[str]:
-    """The same namespaces (and one of the network) around the host's own `true`."""
+    """The command of a trial: the host's own `true`, in the namespaces of an instance and one of the network."""
     binds = [word for path in system_folders() for word in ("--ro-bind", str(path), str(path))]
     return ["bwrap", *binds, "--proc", "/proc", "--dev", "/dev", *_NAMESPACES, "--unshare-net", "true"]
 

@@ -202,7 +202,7 @@ class Api(http.client.HTTPConnection):
         self.tell("PUT", path, body)
 
     def tell(self, method: str, path: str, body: Mapping[str, Any]) -> None:
-        """Send one request by this method of HTTP's; as `put`."""
+        """Send one request with this HTTP method. Raises `PlatformError` where it is not answered, or refused."""
         try:
             self.request(method, path, json.dumps(body), {"Content-Type": "application/json"})
             answer = self.getresponse()

@@ -51,7 +51,7 @@ def default_trap(program: str) -> str:
 
 
 def read_default_trap(flags: str) -> str:
-    """The same from what ``runsc flags`` prints."""
+    """How a runsc traps system calls by default (`default_trap`), from what ``runsc flags`` prints."""
     default = re.search(r'^ *-platform string\n.*\(default "(\w+)"\)$', flags, re.MULTILINE)
     return default[1] if default else RUNSC_DEFAULTS["platform"]
 

@@ -301,7 +301,7 @@ class LibvirtQemu(Libvirt):
         return instance
 
     def observed(self, instance: Instance, read: Callable[[str], str]) -> Observed:
-        """What its monitor has open."""
+        """What is declared, and which back ends the machine's monitor has open."""
         return replace(super().observed(instance, read), facts=vm.back_ends(instance))
 
     def _connected(self, listener: socket.socket, creation: Creation, daemon: libvirtd.LibvirtDaemon) -> socket.socket:

@@ -64,7 +64,7 @@ class LibvirtUri:
 
     @classmethod
     def parse(cls, uri: str) -> LibvirtUri:
-        """Raises `UsageError`."""
+        """Read a URI of libvirt's, such as ``qemu:///system``. Raises `UsageError` for one of no known driver."""
         parts = urlsplit(uri)
         driver = parts.scheme.partition("+")[0]
         if driver not in {"qemu", "lxc", "xen", *UNBOOTABLE}:
@@ -174,7 +174,7 @@ class XenAt(Named):
         return super()._lacking()
 
     def prepare(self, image: Image) -> Prepared:
-        """As for ``xen-pv``."""
+        """Prepare the image as the platform ``xen-pv`` does."""
         return xen.Xen("xen-pv", "").prepare(image)
 
     def _program(self) -> Path | None:

@@ -106,7 +106,7 @@ def tender_command(box: Box, setup: GuestSetup, disk: Path | None) -> list[str]:
 
 
 def tender(vmm: str) -> str:
-    """The program's name."""
+    """The name of Solo5's program that runs a unikernel, such as ``solo5-hvt``."""
     return f"solo5-{vmm}"
 
 
@@ -129,7 +129,7 @@ def xen_domain(box: Box, setup: GuestSetup, disks: Sequence[str]) -> xen.Domain:
 
 
 def disk_format(disk: Path) -> str:
-    """qcow2 by its mark, else raw."""
+    """The format of a disk's file: ``qcow2`` by its first bytes, else ``raw``."""
     with disk.open("rb") as file:
         return "qcow2" if file.read(4) == b"QFI\xfb" else "raw"
 

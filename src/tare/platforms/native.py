@@ -29,7 +29,7 @@ PROGRAMS = ("/bin", "/etc", "/lib", "/sbin", "/usr")
 
 
 class Native(Platform):
-    """The same bits on the bare host."""
+    """The host itself: the image's programs run in a chroot, without any sandbox."""
 
     name = "native"
     title = "the host itself: chroot into the image"
@@ -69,7 +69,7 @@ class Native(Platform):
 
 
 class NativeVeth(Native):
-    """The same bits on the bare host, in a network namespace."""
+    """The host itself, as of `Native`, in a network namespace."""
 
     name = "native-veth"
     title = "the host itself behind a veth: chroot into the image, in a network namespace"

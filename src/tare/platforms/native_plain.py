@@ -17,7 +17,7 @@ from tare.platforms.native import Native
 
 
 class NativePlain(Native):
-    """The same bits on the bare host, without overlayfs."""
+    """The host itself, as of `native.Native`, without overlayfs."""
 
     name = "native-plain"
     title = "the host itself without overlayfs: chroot into a copy of the image"

@@ -83,7 +83,7 @@ _GOING = ("--pid", "--fork", "--kill-child", "--mount-proc")
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Whose rights podman has."""
+    """The account with whose rights podman runs."""
 
     name: str
     uid: int
@@ -93,7 +93,7 @@ class Account:
 
     @property
     def described(self) -> str:
-        """For the facts of a campaign."""
+        """The account in words, for the facts of a campaign."""
         if self.own:
             return "who runs tare, as root of tare's user namespace"
         return f"id {self.uid}, known to tare's mount namespace only" if self.made_up else self.name

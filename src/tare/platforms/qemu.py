@@ -127,7 +127,7 @@ class Qemu(Platform):
         )
 
     def observed(self, instance: Instance, read: Callable[[str], str]) -> Observed:
-        """What its monitor has open."""
+        """What is declared, and which back ends the machine's monitor has open."""
         return replace(super().observed(instance, read), facts=vm.back_ends(instance))
 
     def _guest(self) -> guest.Guest:

@@ -70,7 +70,7 @@ class Target:
 
     @classmethod
     def parse(cls, text: str) -> Target:
-        """Raises `UsageError`."""
+        """Read ``[USER@]HOST[:PORT]``. Raises `UsageError` for what is no such text."""
         match = _TARGET.fullmatch(text)
         if match is None or (match["port"] and not 0 < int(match["port"]) < 65536):
             raise UsageError(f"{text!r} is not a host for ssh", fix="write ssh:[USER@]HOST[:PORT]")

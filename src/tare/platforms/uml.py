@@ -255,7 +255,10 @@ def _trivial(site: TrialSite) -> list[str]:
 
 
 def accept(listener: socket.socket, address: str, process: subprocess.Popen[bytes], time_limit_s: float) -> GuestStream:
-    """The connection of the guest at this address, and of no other."""
+    """The connection of the guest at this address, and of no other.
+
+    Raises `PlatformError` where it ends or does not connect in time.
+    """
     deadline = until(time_limit_s)
     listener.settimeout(vm.TURN_S)
     while time.monotonic() < deadline:

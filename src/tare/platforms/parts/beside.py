@@ -18,14 +18,14 @@ exec "$@"
 
 @dataclass(frozen=True, slots=True)
 class Helper:
-    """Its command line, its end of what connects the two, and the machine's where that inherits one too."""
+    """A process beside a machine: its command line, its end of what connects them, and the machine's if it has one."""
 
     argv: Sequence[str]
     own: int
     machines: int | None = None
 
     def descriptors(self) -> list[int]:
-        """What both inherit from who starts them."""
+        """The file descriptors that the helper and the machine inherit from the process that starts them."""
         return [self.own, *([] if self.machines is None else [self.machines])]
 
 

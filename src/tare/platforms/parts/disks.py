@@ -21,18 +21,18 @@ _NO_DIRECT = "O_DIRECT"
 
 @dataclass(frozen=True, slots=True)
 class DiskIo:
-    """``cache`` and ``aio`` as QEMU's ``-drive`` and libvirt's ``driver`` call them."""
+    """How a machine's disks are read and written: ``cache`` and ``aio`` as QEMU's ``-drive`` and libvirt call them."""
 
     cache: str  # none or writeback
     aio: str  # io_uring, native, threads
     io_thread: bool = True  # one for all disks, beside the thread that runs the rest of QEMU
 
     def options(self) -> str:
-        """As words of ``-drive``."""
+        """The settings as options of QEMU's ``-drive``, such as ``cache=none,aio=native``."""
         return f"cache={self.cache},aio={self.aio}"
 
     def described(self) -> str:
-        """For the manifest."""
+        """The settings in words, for the fairness manifest."""
         return f"cache={self.cache}, aio={self.aio}, {'an' if self.io_thread else 'no'} I/O thread"
 
 

@@ -153,6 +153,6 @@ DOCKER = Inner(
 
 
 def padded(order: str) -> bytes:
-    """As the contents of a disk, which has whole sectors; a shell passes over the empty lines."""
+    """An order as the contents of a disk: with newlines up to whole sectors, which a shell passes over."""
     raw = order.encode()
     return raw + b"\n" * (-len(raw) % SECTOR)

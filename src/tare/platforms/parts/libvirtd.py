@@ -79,7 +79,7 @@ exec @PROGRAM@ "$@"
 
 
 def lxc_program() -> Path | None:
-    """libvirt_lxc, where it is installed."""
+    """The path of libvirt_lxc; None where it is not installed."""
     return next((path for path in map(Path, LXC_PLACES) if path.exists()), None)
 
 

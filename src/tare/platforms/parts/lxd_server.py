@@ -256,7 +256,7 @@ def container(
 
 
 def empty_image(place: Path) -> None:
-    """An image with an empty root."""
+    """Write an image for LXD with an empty root filesystem, as a tar."""
     facts = json.dumps({"architecture": os.uname().machine, "creation_date": 1}).encode()
     with tarfile.open(place, "w") as tar:
         root = tarfile.TarInfo("rootfs")

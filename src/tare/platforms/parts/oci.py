@@ -35,7 +35,7 @@ class Net(enum.Enum):
 
     @property
     def path(self) -> str:
-        """It as a platform's ``network_path``."""
+        """The network as a platform declares it in its ``network_path``."""
         return self.value
 
 

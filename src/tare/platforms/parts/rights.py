@@ -60,7 +60,9 @@ def present(paths: tuple[str, ...]) -> list[Path]:
 
 
 def lxc_settings() -> list[str]:
-    """The same lists as LXC's settings (lxc.container.conf(5)), for its own files and for LXD's ``raw.lxc``.
+    """Lists of this module as LXC's settings (lxc.container.conf(5)), for its own files and for LXD's ``raw.lxc``.
+
+    They are `CAPABILITIES`, `MASKED` and `READ_ONLY`.
 
     LXC keeps CAP_SYS_ADMIN in its containers: where no AppArmor holds it back, root inside mounts /proc/sys writable.
     """

@@ -21,7 +21,7 @@ _MACHINES = {"x86_64": ("amd64", "SCMP_ARCH_X86_64"), "aarch64": ("arm64", "SCMP
 def docker_profile(
     capabilities: Collection[str], machine: str = os.uname().machine, kernel: str = os.uname().release
 ) -> dict[str, Any]:
-    """It as a bundle's ``linux.seccomp`` (OCI runtime specification), for a container with these capabilities."""
+    """Docker's profile as a bundle's ``linux.seccomp`` (OCI runtime specification) with these capabilities."""
     profile = json.loads(_FILE.read_text())
     architecture, native = _MACHINES.get(machine, (machine, ""))
     entries = [entry for entry in profile["archMap"] if entry["architecture"] == native]

@@ -164,7 +164,7 @@ class DomainStream(SocketStream):
 
 
 class MachineStream(DomainStream):
-    """That of a machine; where it has ended by itself, its console gets what libvirt logged of that."""
+    """The stream of a machine; where that has ended by itself, its console gets what libvirt logged of it."""
 
     def __init__(self, connection: socket.socket, spec: LaunchSpec, log: Path) -> None:
         super().__init__(connection, spec.group)

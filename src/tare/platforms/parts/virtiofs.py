@@ -36,7 +36,7 @@ def parse(program: str, shown: str) -> Virtiofsd:
 
 @functools.cache
 def located() -> Virtiofsd:
-    """The host's virtiofsd. Raises `HostError`."""
+    """The virtiofsd that this host has. Raises `HostError` where there is none."""
     for place in PLACES:
         program = processes.find(place)
         if program is not None and os.access(program, os.X_OK):

@@ -180,7 +180,7 @@ def back_ends(instance: Instance) -> dict[str, str]:
 
 
 def opened_how(*, direct: bool) -> str:
-    """What `OPENED` says."""
+    """The value of the manifest's fact `OPENED`: how the monitor has the data volume open."""
     return "past the host's page cache (O_DIRECT)" if direct else "through the host's page cache"
 
 

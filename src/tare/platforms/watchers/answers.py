@@ -75,7 +75,7 @@ class FirstAnswer:
         return min((at for service, at in self._at_ns.items() if service.counts), default=None)
 
     def again(self) -> FirstAnswer:
-        """The same requests anew; what a console once showed is not awaited a second time."""
+        """Ask the same services anew, but for a console's: what it once showed it does not show again."""
         return FirstAnswer([service for service in self._services if service.kind != CONSOLE])
 
     def silent(self) -> list[Service]:
