@@ -106,7 +106,7 @@ def _shown(standing: Standing, results: Mapping[tuple[str, str], ResultReport], 
 
 
 def as_judged(platform: PlatformReport, direction: Direction) -> PlatformReport:
-    """The same with the figure that its verdict is of: where only whole blocks differ, that of whole blocks."""
+    """The platform with the figure that its verdict is of: where only whole blocks differ, that of whole blocks."""
     ends = platform.totals_low_percent, platform.totals_high_percent
     if platform.verdict_reason is not Reason.WHOLE_BLOCKS or platform.totals_percent is None:
         return platform

@@ -37,7 +37,10 @@ LONGER_S, MIN = (30.0, 60.0, 180.0), 6
 
 
 def condition(load: str, trust: Trust, longer: Sequence[tuple[float, Trust]] = ()) -> ConditionReport:
-    """One metric's result. ``longer``: lengths in seconds, each with the same blocks as comparisons so long."""
+    """How comparisons in one metric came out under one load, as the report has it.
+
+    ``longer``: lengths in seconds, each with the same blocks as comparisons so long.
+    """
     return ConditionReport(
         load=load,
         metric=trust.metric,

@@ -42,7 +42,7 @@ class Document:
 
 
 def of_frame(frame: pl.DataFrame, table: Table) -> Document:
-    """A table as it is."""
+    """A document of a campaign's table: the rows of the frame, with the names and units of the table's columns."""
     columns = COLUMNS[table]
     numeric = [column.dtype in {pl.Int64, pl.Float64} for column in columns]
     return Document([column.name for column in columns], [column.unit for column in columns], numeric, frame.rows())

@@ -50,7 +50,10 @@ _STYLE = {
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What is drawn. ``metrics``: WORKLOAD or WORKLOAD/METRIC, patterns; none: the headlines. ``columns``: 1 or 2."""
+    """Which figure is to be drawn.
+
+    ``metrics``: WORKLOAD or WORKLOAD/METRIC, patterns; none: the headlines. ``columns``: 1 or 2.
+    """
 
     show: Show = Show.OVERHEADS
     metrics: Sequence[str] = ()

@@ -225,7 +225,7 @@ def _material(path: Path, study: str | None, inputs: Asked) -> Material:
 
 
 def material_of(store: Store, name: str, study: str | None = None, asked: Asked | None = None) -> Material:
-    """Of an open store. ``name``: of the file, as the page has it."""
+    """What the page of an open store's campaign is made of. ``name``: of the file, as the page has it."""
     samples, exposures = store.samples(), of_store(store)
     report = report_on(store, samples, exposures, study, asked).model_copy(update={"file": name})
     sources = asked.sources if asked else None

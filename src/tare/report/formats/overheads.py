@@ -12,12 +12,15 @@ from tare.store import Store
 
 
 def overheads(store: Store) -> Document:
-    """Of a campaign, a row a headline that any platform has: overheads in %, or what short times and sizes add."""
+    """A campaign's overheads as a document, a row for each headline that any platform has.
+
+    They are in %; of short times and sizes, what the platform adds is given instead, in its unit.
+    """
     return of_report(timed(store, store.samples()))
 
 
 def of_report(report: Report) -> Document:
-    """The same of a report that is there."""
+    """As `overheads`, of a report that is there."""
     others = [platform.name for platform in report.platforms if platform.name != report.baseline]
     rows: list[list[Cell]] = []
     for result in report.results:

@@ -115,7 +115,7 @@ def command(settling: Settling, platform: str) -> str:
 
 
 def minutes(seconds: float) -> int:
-    """Whole minutes, at least one."""
+    """Seconds as whole minutes, rounded up, at least one."""
     return max(1, math.ceil(seconds / 60))
 
 

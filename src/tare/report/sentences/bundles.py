@@ -22,22 +22,22 @@ def changed(member: str) -> str:
 
 
 def not_computed(error: Exception) -> str:
-    """That the campaign in it cannot be analysed."""
+    """Say that the campaign in a bundle cannot be analysed."""
     return f"its figures cannot be computed again: {error}"
 
 
 def no_report(member: str, error: Exception) -> str:
-    """That the report in it cannot be read."""
+    """Say that the report in a bundle cannot be read."""
     return f"{member} is no report of tare's: {type(error).__name__}: {error}"
 
 
 def no_crate(member: str) -> str:
-    """That the crate's description cannot be read."""
+    """Say that the description of a bundle's crate cannot be read."""
     return f"{member} is no RO-Crate"
 
 
 def other_profile(member: str) -> str:
-    """That the crate is of another version."""
+    """Say that a bundle's crate is of another version of RO-Crate."""
     return f"{member} is not of RO-Crate 1.1"
 
 

@@ -21,7 +21,7 @@ OTHER_MACHINE = "calibrated on another processor or kernel: `tare calibrate` tel
 
 
 def unreadable(file: Path) -> str:
-    """That the newest calibration cannot be read."""
+    """Say that the newest calibration cannot be read."""
     return f"not calibrated: {file} cannot be read; `tare calibrate` makes it anew"
 
 

@@ -81,7 +81,7 @@ def course_label(metric: str, unit: str) -> str:
 
 
 def block_medians(arm: str) -> str:
-    """What the lines in that drawing are."""
+    """What the lines in a drawing of every sample in order are."""
     return f"{arm}: the median of each block"
 
 
@@ -91,7 +91,7 @@ def floor_label(baseline: str) -> str:
 
 
 def floor_title(metric: str, percents: float, *, silent: bool) -> str:
-    """What a row of that drawing shows; ``silent``: its interval holds zero."""
+    """What a row of the drawing of the noise floor shows; ``silent``: its interval holds zero."""
     return f"{metric}: {percents:.2f} %, {'holds zero' if silent else 'does not hold zero'}"
 
 
@@ -126,5 +126,5 @@ def samples_by_block(unit: str, least: float, most: float) -> str:
 
 
 def newer_note(version: str, unknown: Sequence[str]) -> str:
-    """That a file has more than this tare reads; ``unknown``: names of fields."""
+    """Say that a file has more than this tare reads; ``unknown``: names of fields."""
     return f"tare {version} wrote more than this tare knows, and shows: {', '.join(unknown)}"

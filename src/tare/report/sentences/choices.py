@@ -45,7 +45,7 @@ def trait_text(trait: Trait, *, known: bool) -> str:
 
 
 def figure(of: Amount, value: float) -> str:
-    """An amount as a figure."""
+    """An amount as text with its unit."""
     if of is Amount.CPU:
         return f"{value:+.1f} %".replace("-", "\N{MINUS SIGN}")
     return quantity(value, "ms") if of is Amount.START else f"{value:.0f}"

@@ -76,7 +76,7 @@ def counted(outcomes: Sequence[Outcome], words: Mapping[Outcome, str]) -> str:
 
 
 def figure(change: Change) -> str:
-    """The name of a figure."""
+    """The name of a figure that was compared: its workload and metric."""
     return f"{change.workload} {change.metric}"
 
 
@@ -148,7 +148,7 @@ def alike(diff: Diff) -> str:
 
 
 def unchanged(number: int) -> str:
-    """How many figures are not shown."""
+    """Say how many figures are not shown, as no change of them can be seen."""
     return (
         f"{number} more {'figure' if number == 1 else 'figures'} without a change that can be seen (--all shows them)"
     )

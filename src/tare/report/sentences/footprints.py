@@ -62,7 +62,7 @@ STACKS = (
 
 
 def hits_table(level: Level) -> str:
-    """The page's download of a level."""
+    """The name of the page's download that has the hits of a level."""
     return f"{LEVELS[level].lower()}: hits a second by platform, scope and phase"
 
 
@@ -119,7 +119,7 @@ def score(value: float) -> str:
 
 
 def times(value: float | None) -> str:
-    """A factor of the baseline's."""
+    """A factor of the baseline's figure, such as "× 1.25"."""
     return EMPTY if value is None else f"× {value:.2f}"
 
 

@@ -84,5 +84,5 @@ def more_left_out(number: int) -> str:
 
 
 def unchanged(number: int) -> str:
-    """How many figures are not shown."""
+    """Say how many figures are not shown, as they have not changed."""
     return f"{number} more {'figure' if number == 1 else 'figures'} without a change (--all shows them)"

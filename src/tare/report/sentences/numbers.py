@@ -192,7 +192,7 @@ def some(names: Sequence[str], most: int) -> str:
 
 
 def number_of(count: int, noun: str) -> str:
-    """So many of what a regular noun names: "1 block", "2 blocks"."""
+    """A count and its noun, which is a regular one: "1 block", "2 blocks"."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 

@@ -35,7 +35,7 @@ def not_told_apart(platforms: Sequence[str]) -> str:
 
 
 def exposure_unread(platforms: Sequence[str], file: str) -> Markup:
-    """That no surface was read, and the command that reads it."""
+    """Say that no surface was read, and which command reads it."""
     return Markup(
         "What the host&rsquo;s kernel is exposed to was not read: <code>tare surface {} -o {}</code> adds it in some"
         " seconds."
@@ -184,5 +184,5 @@ NO_CAMPAIGN = Markup("There is no campaign file (<code>*.tare</code>) here.")
 
 
 def first_files(number: int) -> str:
-    """That an index has no more files."""
+    """Say that an index lists so many files only, and not all."""
     return f"The first {number} files are listed."

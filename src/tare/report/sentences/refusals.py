@@ -94,7 +94,7 @@ def refusal_text(refusal: Refusal) -> str:
 
 @contextlib.contextmanager
 def refusals_told() -> Iterator[None]:
-    """Make of `NoAnswer` an error with words for a user, and with the fix where there is one."""
+    """Within it, a `NoAnswer` raises `UsageError` instead: in words for a user, with the fix where there is any."""
     try:
         yield
     except NoAnswer as error:

@@ -19,7 +19,7 @@ def percents(baseline: str) -> str:
 
 
 def not_measured(features: Sequence[str]) -> str:
-    """Features without points."""
+    """Say which features were not measured, and have no points."""
     return f"not measured in this campaign, so no points: {', '.join(features)}"
 
 

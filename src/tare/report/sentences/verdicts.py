@@ -86,12 +86,12 @@ def closed_text(reason: Reason, numbers: Mapping[str, float], subject: Subject) 
 
 
 def drift_text(correlation: float) -> str:
-    """That a ratio drifts over blocks."""
+    """Say that a ratio drifts over blocks."""
     return f"the ratio drifts over the campaign: rank correlation with the block {correlation:+.2f}"
 
 
 def wide_floor(half_width: float, margin: float) -> str:
-    """That the noise floor of the baseline is wider than the margin."""
+    """Say that the noise floor of the baseline is wider than the margin."""
     return f"the noise floor ±{percent(half_width)} is wider than the {percent(margin)} margin"
 
 
