@@ -276,7 +276,7 @@ M = TypeVar("M", bound=Message)
 
 
 def checked(make: Callable[[], M]) -> M:
-    """Make a request; a caller's mistake is a `UsageError`."""
+    """Make a request. Raises `UsageError` for one that cannot be made, which is the caller's mistake."""
     try:
         return make()
     except ValidationError as error:

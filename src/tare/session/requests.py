@@ -49,7 +49,7 @@ class Pending:
         self.refused: Refused | None = None
 
     def accept(self, reply: messages.AnyReply) -> None:
-        """Take a message with this id."""
+        """Take a message with this id. Raises `SessionError` for an answer of another kind."""
         if isinstance(reply, messages.Refusal):
             self.refused = Refused(f"the agent refuses to {self.what}: {shown(reply.text)}", reply.code)
             self.over = True
@@ -61,7 +61,7 @@ class Pending:
         raise NotImplementedError
 
     def take(self, channel: int, data: bytes) -> None:
-        """Take data with this id."""
+        """Take data with this id. Raises `SessionError`, unless the kind of request expects any."""
         raise SessionError(f"the agent sends {len(data)} bytes on channel {channel} when asked to {self.what}")
 
     def check(self) -> None:
@@ -79,7 +79,7 @@ class Clocked(Pending):
         self.received_ns = 0
 
     def answer(self, reply: messages.AnyReply) -> bool:
-        """Take a pong."""
+        """Take the answer to a ping, and note both clocks."""
         if not isinstance(reply, messages.Pong):
             return False
         self.received_ns = time.monotonic_ns()
@@ -99,7 +99,7 @@ class Transfer(Pending):
         self.bytes = 0
 
     def answer(self, reply: messages.AnyReply) -> bool:
-        """Take a done."""
+        """Take a `messages.Done`, which ends it. Raises `SessionError` where the agent sent another number of bytes."""
         if not isinstance(reply, messages.Done):
             return False
         if not self._ended or (self._cap is not None and reply.bytes != len(self.received)):
@@ -109,7 +109,7 @@ class Transfer(Pending):
         return True
 
     def take(self, channel: int, data: bytes) -> None:
-        """Take contents of the file."""
+        """Take contents of the file. Raises `SessionError` for more than was asked for."""
         if self._cap is None or channel != frames.STDOUT or self._ended:
             super().take(channel, data)
         self._ended = not data
@@ -160,7 +160,7 @@ class Execution(Pending):
             self._line.send_data(self.id, b"")
 
     def answer(self, reply: messages.AnyReply) -> bool:
-        """Take a credit or the end."""
+        """Take a credit or the end. Raises `SessionError` for a credit of bytes that were never sent."""
         if isinstance(reply, messages.Credit):
             if self._window + reply.bytes > messages.STDIN_WINDOW:
                 raise SessionError(f"the agent grants {reply.bytes} bytes of stdin that it never got")
@@ -184,7 +184,7 @@ class Execution(Pending):
             raise SessionError("the agent says that a command produced other than it sent")
 
     def take(self, channel: int, data: bytes) -> None:
-        """Take output."""
+        """Take output. Raises `SessionError` for more than was asked for, and for any after its end."""
         output = self._outputs.get(channel)
         if output is None or channel in self._ended:
             raise SessionError(f"the agent sends on channel {channel} of a command after its end")
@@ -287,7 +287,10 @@ class Probe(Pending):
         return self._warmup_work or 0
 
     def begin(self, slices: Sequence[tuple[int, int]]) -> None:
-        """Give it its turns, once: (start, duration) in ns on the agent's clock, ascending, not overlapping."""
+        """Give it its turns, once: (start, duration) in ns on the agent's clock, ascending, not overlapping.
+
+        Raises `UsageError` the second time, and for turns that are not so.
+        """
         if self._planned is not None:
             raise UsageError("a probe is given its slices once")
         request = messages.checked(

@@ -79,20 +79,21 @@ class Session:
 
     @property
     def noise(self) -> bytes:
-        """What came before the first frame."""
+        """The bytes that came before the first frame: what else the sandbox printed."""
         return self._decoder.noise
 
     # -- requests ---------------------------------------------------------------------------------------------
 
     def ping(self, time_limit_s: float = _ANSWER_LIMIT_S) -> int:
-        """The round trip in ns."""
+        """Ask for the agent's clock, and return the round trip in ns."""
         sent_ns, pong = self._exchange(time_limit_s=time_limit_s)
         return pong.received_ns - sent_ns
 
     def sync_clock(self, exchanges: int = 8) -> ClockOffset:
         """How far the agent's clock is ahead, in ns, as in NTP: the exchange with the shortest round trip counts.
 
-        The true offset is within the uncertainty (half that round trip), however long each way took.
+        The true offset is within the uncertainty (half that round trip), however long each way took. Raises
+        `UsageError` for less than one exchange.
         """
         best: ClockOffset | None = None
         for _ in range(exchanges):
