@@ -52,7 +52,10 @@ def size(packages: Sequence[str]) -> str:
 
 
 def parse_size(printed: str) -> str:
-    """The same from what apt-get prints when it may only say what it would do: "27 packages, 22.1 MB to fetch, ..."."""
+    """The result of `size` from what apt-get prints when it may only say what it would do.
+
+    For example "27 packages, 22.1 MB to fetch, 80.5 MB on the disk".
+    """
     packages = re.search(r"^(\d+) upgraded, (\d+) newly installed", printed, re.MULTILINE)
     fetched = re.search(r"^Need to get (?:[\d.,]+ ?\w+/)?([\d.,]+ ?\w+) of archives", printed, re.MULTILINE)
     taken = re.search(r"^After this operation, ([\d.,]+ ?\w+) of additional disk space", printed, re.MULTILINE)

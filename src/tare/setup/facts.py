@@ -15,7 +15,7 @@ def has_apt() -> bool:
 
 
 def present(words: Iterable[str]) -> frozenset[str]:
-    """Those of the words (`tare.setup.components.Need`) that hold for this host."""
+    """Which of the words hold for this host; what each means: `tare.setup.components.Need`."""
     return frozenset(word for word in words if _holds(word))
 
 
