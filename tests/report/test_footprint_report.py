@@ -226,7 +226,7 @@ def test_an_attachment_that_is_no_footprint_is_refused(tmp_path: Path) -> None:
     path = old_files.as_version(
         3, fake_footprints.write(tmp_path / "bad.tare", []), ("footprint", whole), ("footprint", b'{"level": "lines"}')
     )
-    with pytest.raises(StoreError, match="footprint 2 does not hold: scope: Field required") as caught:
+    with pytest.raises(StoreError, match="footprint 2 is not valid: scope: Field required") as caught:
         build(path)
     assert "\n" not in str(caught.value)
 

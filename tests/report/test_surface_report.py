@@ -211,7 +211,7 @@ def test_what_is_no_surface_is_refused_with_its_place(tmp_path: Path, change: di
     whole = surface().model_dump(mode="json")
     attached = [("surface", json.dumps(body).encode()) for body in (whole, whole | change)]
     path = old_files.as_version(3, fake_surfaces.write(tmp_path / "a.tare", []), *attached)
-    with pytest.raises(StoreError, match="surface 2 does not hold") as refused:
+    with pytest.raises(StoreError, match="surface 2 is not valid") as refused:
         build(path)
     assert message in refused.value.what
 

@@ -162,7 +162,7 @@ class DictStore:
         if trial.key in self.done() or len(set(rounds)) < len(rounds):
             raise StoreError(f"{label}: is in the file already, or has the same round twice")
         if (trial.status is Status.OK) != (trial.reason is None):
-            raise StoreError(f"{label}: does not hold")
+            raise StoreError(f"{label}: is not valid")
 
     def _metrics(self, workload: str) -> list[str]:
         return [metric.name for record in self.record.workloads if record.name == workload for metric in record.metrics]

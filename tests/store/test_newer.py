@@ -107,7 +107,7 @@ def test_a_new_kind_from_a_tare_of_the_same_number_is_not_called_damage_either(p
 
 def test_what_this_tare_itself_cannot_have_written_is_damaged(path):
     edit(path, lambda raw: raw.update(tare_version=__version__, seed="eleven"))
-    with pytest.raises(StoreError, match="is damaged: its record does not hold: seed"):
+    with pytest.raises(StoreError, match="is damaged: its record is not valid: seed"):
         read_store(path)
 
 
@@ -116,7 +116,7 @@ def test_a_record_that_is_no_object_is_damaged(path, text):
     with sqlite3.connect(path) as db:
         db.execute("UPDATE fact SET value = ? WHERE name = 'record'", (text,))
     db.close()
-    with pytest.raises(StoreError, match="is damaged: its record does not hold"):
+    with pytest.raises(StoreError, match="is damaged: its record is not valid"):
         read_store(path)
 
 

@@ -121,8 +121,8 @@ def test_a_doubled_trial_is_refused_and_nothing_of_its_transaction_stays(stores:
         (replace(TRIAL, key=replace(KEY, arm=Arm("kata"))), "does not name it"),
         (replace(TRIAL, samples=(Sample("speed", 1.0),)), "metric speed"),
         (replace(TRIAL, samples=(Sample("rate", 1.0), Sample("rate", 2.0))), "same round twice"),
-        (replace(TRIAL, reason="but"), "does not hold"),
-        (replace(TRIAL, status=Status.FAILED), "does not hold"),
+        (replace(TRIAL, reason="but"), "is not valid"),
+        (replace(TRIAL, status=Status.FAILED), "is not valid"),
     ],
 )
 def test_a_trial_that_makes_no_sense_is_refused(stores: Backend, trial: Trial, message: str) -> None:

@@ -89,7 +89,7 @@ def test_a_name_is_one_object_throughout(edited):
         ("UPDATE footprint SET hits = x'0200' WHERE id = 2", "hits is 0"),
         (
             "UPDATE footprint SET hits = x'02ffffffffffffffff7f0201' WHERE id = 2",
-            "footprint 2 does not hold: no kernel",
+            "footprint 2 is not valid: no kernel",
         ),
         ("UPDATE footprint SET hits = x'02ffffffffffffffffff01' WHERE id = 2", "no pairs of numbers"),
         ("UPDATE footprint SET hits = x'02010001' WHERE id = 2", "has the same thing twice"),
@@ -99,15 +99,15 @@ def test_a_name_is_one_object_throughout(edited):
         ("UPDATE footprint SET hits = zeroblob(9000000) WHERE id = 2", "more than 8 MiB of hits"),
         ("UPDATE footprint SET hits = 'often' WHERE id = 2", "packed hits is none"),
         ("UPDATE footprint SET hits = 7 WHERE id = 2", "packed hits is none"),
-        ("UPDATE footprint SET hits = x'800101' WHERE id = 2", "2 does not hold: it has a thing without a name"),
-        ("UPDATE footprint SET hits = x'0101' WHERE id = 2", "2 does not hold: it has a thing without a name"),
-        ("UPDATE thing SET id = id + 70", "1 does not hold: it has a thing without a name"),
+        ("UPDATE footprint SET hits = x'800101' WHERE id = 2", "2 is not valid: it has a thing without a name"),
+        ("UPDATE footprint SET hits = x'0101' WHERE id = 2", "2 is not valid: it has a thing without a name"),
+        ("UPDATE thing SET id = id + 70", "1 is not valid: it has a thing without a name"),
         ("UPDATE thing SET id = 2147483647 WHERE id = 1", "thing is 2147483647"),
         ("UPDATE thing SET id = 9223372036854775807 WHERE id = 1", "not of the columns' types"),
         ("UPDATE thing SET id = -1 WHERE id = 1", "thing is -1"),
-        ("UPDATE footprint SET seconds = 0 WHERE id = 2", "footprint 2 does not hold: seconds"),
-        ("UPDATE footprint SET seconds = 9e999 WHERE id = 2", "footprint 2 does not hold: no kernel"),
-        ("UPDATE footprint SET level = 'rings' WHERE id = 2", "footprint 2 does not hold: level"),
+        ("UPDATE footprint SET seconds = 0 WHERE id = 2", "footprint 2 is not valid: seconds"),
+        ("UPDATE footprint SET seconds = 9e999 WHERE id = 2", "footprint 2 is not valid: no kernel"),
+        ("UPDATE footprint SET level = 'rings' WHERE id = 2", "footprint 2 is not valid: level"),
         ("UPDATE footprint SET repeat = -1 WHERE id = 2", "repeat is -1"),
     ],
 )
@@ -122,7 +122,7 @@ def test_rows_that_do_not_hold_are_refused_in_one_line(edited, statement, messag
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
-        ("UPDATE surface_call SET outcome = 'perhaps' WHERE task IS NULL", "surface 1 does not hold: calls."),
+        ("UPDATE surface_call SET outcome = 'perhaps' WHERE task IS NULL", "surface 1 is not valid: calls."),
         ("UPDATE surface_task SET pid = 'init'", "not of the columns' types"),
         ("UPDATE surface SET at = 9e999", "at is inf"),
     ],
@@ -183,10 +183,10 @@ def test_hits_are_a_few_bytes_each_and_a_name_is_kept_once(file):
 def test_one_with_more_hits_than_are_read_or_with_none_of_a_thing_is_not_written(file, monkeypatch):
     with open_store(file) as store:
         for hits in ({"read": 0}, {"read": -1}, {"read": 2**63}):
-            with pytest.raises(StoreError, match="footprint 1 does not hold"):
+            with pytest.raises(StoreError, match="footprint 1 is not valid"):
                 store.add_footprint(STEADY.model_copy(update={"hits": hits}))
         monkeypatch.setattr("tare.store.footprints.HITS_CAP", 5)
-        with pytest.raises(StoreError, match="footprint 1 does not hold: it has more than"):
+        with pytest.raises(StoreError, match="footprint 1 is not valid: it has more than"):
             store.add_footprint(STEADY)
         store.add_footprint(STEADY.model_copy(update={"hits": {"write": 1}}))
         assert [footprint.hits for footprint in store.footprints()] == [{"write": 1}]
@@ -242,10 +242,10 @@ def attached(file):
 )
 def test_an_attachment_that_does_not_hold_is_refused_with_its_place(attached, change, message):
     file = attached(FACTS, FACTS | change)
-    with pytest.raises(StoreError, match="footprint 2 does not hold") as refused:
+    with pytest.raises(StoreError, match="footprint 2 is not valid") as refused:
         footprints(file)
     assert message in refused.value.what
-    with open_store(file) as store, pytest.raises(StoreError, match="footprint 2 does not hold"):
+    with open_store(file) as store, pytest.raises(StoreError, match="footprint 2 is not valid"):
         store.set_status("running")
     assert version(file) == 3
     with read_store(file) as store:
@@ -254,13 +254,16 @@ def test_an_attachment_that_does_not_hold_is_refused_with_its_place(attached, ch
 
 @pytest.mark.parametrize("data", [b"", b"\xff\xfe", b"[]", b"null", b"{" * 5000])
 def test_an_attachment_that_is_no_footprint_at_all_is_refused(attached, data):
-    with pytest.raises(StoreError, match="footprint 1 does not hold"):
+    with pytest.raises(StoreError, match="footprint 1 is not valid"):
         footprints(attached(data))
 
 
 def test_a_number_that_no_column_holds_is_refused(attached):
     surface = fake_surfaces.surface().model_dump(mode="json") | {"of": 2**70}
-    with read_store(attached(surface, name="surface")) as store, pytest.raises(StoreError, match="surface 1 does not"):
+    with (
+        read_store(attached(surface, name="surface")) as store,
+        pytest.raises(StoreError, match="surface 1 is not valid"),
+    ):
         list(store.surfaces())
 
 

@@ -34,7 +34,7 @@ def _taken(db: sqlite3.Connection, name: str, model: type[Model], *, out: bool) 
         try:
             read, unknown = known_part(model, data)
         except ValidationError as error:
-            raise UnknownError(f"{name} {number} does not hold: {first_invalid(error)}") from None
+            raise UnknownError(f"{name} {number} is not valid: {first_invalid(error)}") from None
         yield at, read
         if out and not unknown:
             db.execute("DELETE FROM attachment WHERE id = ?", (row,))

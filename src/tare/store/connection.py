@@ -133,9 +133,9 @@ def _load_record(db: sqlite3.Connection, path: Path) -> StoredRecord:
 
 
 def _unreadable(error: ValidationError, writer: str | None, path: Path) -> StoreError:
-    """Only what this tare itself could have written is damaged when it does not hold."""
+    """A record that is not valid is damaged only where this version of tare wrote it; else it may be a newer one's."""
     if writer is None or (writer == tare.__version__ and not may_be_newer(error)):
-        return StoreError(f"{path} is damaged: its record does not hold: {first_invalid(error)}")
+        return StoreError(f"{path} is damaged: its record is not valid: {first_invalid(error)}")
     return StoreError(
         f"{path}: tare {writer} wrote its record, and tare {tare.__version__} does not know it: {first_invalid(error)}",
         fix=f"use tare {writer}, or a later one",
@@ -177,7 +177,10 @@ def fold(db: sqlite3.Connection) -> None:
 
 @contextmanager
 def translated(path: Path, db: Bounded | None = None) -> Iterator[None]:
-    """SQLite's errors as `StoreError`. ``db``: whose statements these are, for an end that a signal brought."""
+    """Raises `StoreError` in place of SQLite's errors within the context.
+
+    ``db``: whose statements these are; raises `KeyboardInterrupt` where a signal ended one.
+    """
     try:
         yield
     except UnknownError as error:

@@ -53,7 +53,7 @@ def _packed(footprint: Footprint, ids: Mapping[str, int], number: int) -> bytes:
     thing_ids = np.fromiter(map(ids.__getitem__, footprint.hits), np.int64, count)
     packed = pack_hits(thing_ids, np.fromiter(footprint.hits.values(), np.int64, count))
     if len(packed) > HITS_CAP:
-        raise UnknownError(f"footprint {number} does not hold: it has more than {HITS_CAP >> 20} MiB of hits")
+        raise UnknownError(f"footprint {number} is not valid: it has more than {HITS_CAP >> 20} MiB of hits")
     return packed
 
 
@@ -64,7 +64,10 @@ def clear(db: sqlite3.Connection) -> None:
 
 
 def read(db: sqlite3.Connection) -> Iterator[Footprint]:
-    """All in order, a name as one object throughout. Raises `BrokenError`, and `UnknownError` for one that is none."""
+    """All footprints in order, a name as one object throughout.
+
+    Raises `BrokenError`, and `UnknownError` for one that is none.
+    """
     names = dict(frame(db, _NAMES).iter_rows())
     for number, facts in enumerate(frame(db, _FOOTPRINTS).iter_rows(named=True), 1):
         row, workload = facts.pop("footprint"), facts.pop("workload_name")
@@ -73,9 +76,9 @@ def read(db: sqlite3.Connection) -> Iterator[Footprint]:
             hits = _named(packed, names)
             footprint = Footprint(**facts, workload=workload, hits={}).model_copy(update={"hits": hits})
         except KeyError:
-            raise UnknownError(f"footprint {number} does not hold: it has a thing without a name") from None
+            raise UnknownError(f"footprint {number} is not valid: it has a thing without a name") from None
         except ValidationError as error:
-            raise UnknownError(f"footprint {number} does not hold: {first_invalid(error)}") from None
+            raise UnknownError(f"footprint {number} is not valid: {first_invalid(error)}") from None
         _require_possible(footprint, number)
         yield footprint
 
@@ -97,4 +100,4 @@ def _require_possible(footprint: Footprint, number: int) -> None:
     counts = (sum(footprint.hits.values()), footprint.repeat, footprint.lost, footprint.known or 0)
     fewest = min(footprint.hits.values(), default=1)
     if not math.isfinite(footprint.seconds) or max(counts) > MAX or fewest < 1:
-        raise UnknownError(f"footprint {number} does not hold: no kernel can have run so long, or so much")
+        raise UnknownError(f"footprint {number} is not valid: no kernel can have run so long, or so much")

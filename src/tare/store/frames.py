@@ -65,7 +65,7 @@ class Names:
 
     @classmethod
     def of(cls, record: CampaignRecord) -> Names:
-        """The names in a record."""
+        """The names that the integers of a file stand for, from its record."""
         return cls(
             tuple(workload.name for workload in record.workloads),
             tuple(record.all_arms()),
@@ -87,7 +87,10 @@ def samples(db: sqlite3.Connection, names: Names, first: int = 0, end: int | Non
 
 
 def trials(db: sqlite3.Connection, names: Names) -> pl.DataFrame:
-    """seq, block, workload, platform, replica, status, reason, and what the host saw of each trial."""
+    """All trials, a row each: seq, block, workload, platform, replica, status, reason, and what the host saw of it.
+
+    Raises `BrokenError` for a trial that is there twice, or whose status and reason do not go together.
+    """
     coded = frame(db, _TRIALS)
     if coded.select(_KEY).is_duplicated().any():
         raise BrokenError("a trial is there twice")
@@ -113,7 +116,7 @@ def keys(db: sqlite3.Connection, names: Names, table: Literal["schedule", "trial
 
 
 def telemetry(db: sqlite3.Connection, names: Names) -> Telemetry:
-    """All ticks in order."""
+    """All ticks in order: what each tells of the host, of its CPUs and of instances, a frame each."""
     instances = frame(db, _TICK_INSTANCES, most=MAX_TICKS)
     return Telemetry(
         frame(db, _TICKS, most=MAX_TICKS), frame(db, _TICK_CPUS, most=MAX_TICKS), _with_names(instances, names)

@@ -72,7 +72,10 @@ class Bounded(sqlite3.Connection):
             self.execute(f"PRAGMA {pragma}")
 
     def execute(self, *words: object) -> sqlite3.Cursor:
-        """As of every connection. The statement's time begins: processor time of this thread, without waiting."""
+        """Execute a statement, as every connection does, and begin to count its time.
+
+        That is processor time of this thread, without waiting.
+        """
         self._until = time.thread_time() + stretched(self._limit_s)
         return super().execute(*words)  # type: ignore[arg-type]
 

@@ -40,7 +40,7 @@ TELEMETRY_SINCE, SEGMENTS_SINCE, FOOTPRINTS_SINCE = 2, 3, 4
 
 
 def version(db: sqlite3.Connection) -> int:
-    """Of the file's form."""
+    """The version of a file's tables (SQLite's ``user_version``)."""
     return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 

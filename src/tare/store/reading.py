@@ -17,7 +17,7 @@ def known_part(model: type[Model], data: str | bytes) -> tuple[Model, tuple[str,
     """What ``model`` knows of a JSON object, and the names of the fields that it does not, as ``platforms.0.colour``.
 
     Files are never rewritten from what was read, so that such fields stay in them. Raises `ValidationError` for
-    everything else that does not hold.
+    everything else that is not valid.
     """
     try:
         return model.model_validate_json(data), ()
@@ -30,5 +30,5 @@ def known_part(model: type[Model], data: str | bytes) -> tuple[Model, tuple[str,
 
 
 def may_be_newer(error: ValidationError) -> bool:
-    """Whether all that does not hold are values which this tare does not know: what a newer one writes, not damage."""
+    """Whether all that is not valid are values which this tare does not know: what a newer one writes, not damage."""
     return all(problem["type"] in _UNKNOWN_VALUE for problem in error.errors())

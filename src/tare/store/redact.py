@@ -28,7 +28,7 @@ UNAME = re.compile(r"\bLinux ([A-Za-z0-9][\w.-]*) \d+\.\d+")
 
 
 class Redactor:
-    """Replaces in texts; `removed` counts what it did, by kind."""
+    """Replaces what names a machine or a person in texts; `removed` counts the replacements by kind."""
 
     def __init__(self, *, hosts: Iterable[str] = (), users: Iterable[str] = (), kept: Iterable[str] = ()) -> None:
         """``hosts``, ``users``: names to be replaced. ``kept``: texts that stay, though they have the form of an id."""
@@ -44,7 +44,7 @@ class Redactor:
         self._words = re.compile(_WORD.format(f"(?:{'|'.join(map(re.escape, words))})")) if words else None
 
     def text(self, text: str) -> str:
-        """The text with stand-ins."""
+        """The text with stand-ins for what names a machine or a person."""
         text = UNAME.sub(lambda match: match[0].replace(match[1], self._for("host", match[1])), text)
         text = _AT.sub(lambda match: f"{self._for('user', match[1])}@{self._for('host', match[2])}", text)
         text = _HOME.sub(lambda match: match[1] + self._for("user", match[2]), text)
@@ -59,7 +59,7 @@ class Redactor:
         return text
 
     def bytes(self, data: bytes) -> bytes:
-        """The same of bytes, whatever is no text among them."""
+        """As `text`, of bytes: what is not UTF-8 in them stays as it is."""
         return self.text(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
     def _whole(self, kind: str) -> Callable[[re.Match[str]], str]:

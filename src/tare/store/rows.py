@@ -79,7 +79,11 @@ def frame(db: sqlite3.Connection, sql: str, values: Sequence[object] = (), most:
 def frames(
     db: sqlite3.Connection, sql: str, values: Sequence[object] = (), most: int = MAX_ROWS
 ) -> Iterator[pl.DataFrame]:
-    """The same in batches, the first of which is empty: a million rows never are a million Python tuples at once."""
+    """The rows of `frame` in batches, the first of which is empty.
+
+    So a million rows never are a million Python tuples at once. Raises `BrokenError` for more rows than ``most``, and
+    for values that a column cannot have.
+    """
     cursor = db.execute(sql, values)
     schema = {column[0]: COLUMNS[column[0]].kind for column in cursor.description}
     yield pl.DataFrame(schema=schema)

@@ -30,7 +30,7 @@ class Segment:
 
     @property
     def seconds(self) -> float:
-        """How long it was."""
+        """How long it was, in seconds."""
         return self.ended - self.began
 
 

@@ -158,7 +158,7 @@ class SqliteStore:
             self._db.execute("INSERT INTO event (at, level, text) VALUES (?, ?, ?)", (time.time(), level, text))
 
     def events(self) -> list[Event]:
-        """All events in order."""
+        """All events in order. Raises `StoreError`."""
         with self._translated():
             length = self._db.execute("SELECT total(length(text)) FROM event").fetchone()[0]
             if length > MAX_EVENT_TEXT:
@@ -194,7 +194,7 @@ class SqliteStore:
             footprints.add(self._db, ((time.time(), footprint) for footprint in replacements), self._things)
 
     def footprints(self) -> Iterator[Footprint]:
-        """All in order, one after the other; the names of what ran are the same objects throughout."""
+        """All footprints in order, one after the other; the names of what ran are the same objects throughout."""
         with self._translated(), migrations.having(self._db, migrations.FOOTPRINTS_SINCE) as db:
             yield from footprints.read(db)
 
@@ -204,7 +204,7 @@ class SqliteStore:
             surfaces.add(self._db, [surface])
 
     def surfaces(self) -> Iterator[Surface]:
-        """All in order."""
+        """All surfaces in the order in which they were stored."""
         with self._translated(), migrations.having(self._db, migrations.FOOTPRINTS_SINCE) as db:
             yield from surfaces.read(db)
 
@@ -392,4 +392,4 @@ def _refusal(error: sqlite3.IntegrityError) -> str:
     text = str(error)
     if "UNIQUE" in text:
         return "is in the file already, or has the same round twice; nothing of it was written"
-    return f"does not hold ({text}); nothing of it was written"
+    return f"is not valid ({text}); nothing of it was written"

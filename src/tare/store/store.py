@@ -69,7 +69,7 @@ class Store(Protocol):
 
     @property
     def record_text(self) -> str:
-        """The same to the letter, as it was written."""
+        """The text of the record exactly as it was written."""
 
     @property
     def unknown_fields(self) -> tuple[str, ...]:
@@ -180,7 +180,7 @@ class Store(Protocol):
         """
 
     def footprints(self) -> Iterator[Footprint]:
-        """All in order, one after the other; the names of what ran are the same objects throughout."""
+        """All footprints in order, one after the other; the names of what ran are the same objects throughout."""
 
     def surfaces(self) -> Iterator[Surface]:
-        """All in order."""
+        """All surfaces in the order in which they were stored."""

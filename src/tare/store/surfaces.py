@@ -42,7 +42,7 @@ def add(db: sqlite3.Connection, surfaces: Iterable[Surface]) -> None:
         try:
             _add(db, surface)
         except OverflowError:
-            raise UnknownError(f"surface {number} does not hold: no kernel counts so far") from None
+            raise UnknownError(f"surface {number} is not valid: no kernel counts so far") from None
 
 
 def _add(db: sqlite3.Connection, surface: Surface) -> None:
@@ -81,7 +81,7 @@ def _add_parts(
 
 
 def read(db: sqlite3.Connection) -> Iterator[Surface]:
-    """All in order. Raises `BrokenError`, and `UnknownError` for one that is none."""
+    """All surfaces in order. Raises `BrokenError`, and `UnknownError` for one that is none."""
     parts = {part: _by_owner(db, part) for part in _PARTS}
     tasks: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for facts in frame(db, _TASKS).iter_rows(named=True):
@@ -101,7 +101,7 @@ def read(db: sqlite3.Connection) -> Iterator[Surface]:
                 abis=_abis(surface_rows["abi"]),
             )
         except ValidationError as error:
-            raise UnknownError(f"surface {number} does not hold: {first_invalid(error)}") from None
+            raise UnknownError(f"surface {number} is not valid: {first_invalid(error)}") from None
 
 
 def _tasks(facts: Mapping[str, Any], parts: Mapping[str, Mapping[_Owner, list[Any]]]) -> Tasks:
