@@ -38,7 +38,7 @@ class ApartWorkload(Workload):
 
 
 class DensityWorkload(ApartWorkload):
-    """The same in 1, 2, 4 ... instances of a platform at once (Anjali 2020, 4.2 and figures 5 and 8).
+    """A workload that runs in 1, 2, 4 ... instances of a platform at once (Anjali 2020, 4.2 and figures 5 and 8).
 
     All of them share the campaign's CPUs (``--cpus``; by default one), each with the campaign's memory limit: with
     more instances than CPUs, the figures also have the cost of sharing a CPU in them. Parameter ``most``: the last of
@@ -172,7 +172,7 @@ class SplitWorkload(ApartWorkload):
 
     @property
     def all_metrics(self) -> tuple[Metric, ...]:
-        """Those of ``inner``: the CPU cost is that of all instances together."""
+        """The metrics of ``inner``; the CPU cost is that of all instances together."""
         return self.inner.all_metrics
 
     @abstractmethod
@@ -200,7 +200,10 @@ class WeightDensity(DensityWorkload):
 
     @abstractmethod
     def measure_memory(self, before: int, loads: Sequence[Load]) -> dict[str, float]:
-        """The figures of one trial. ``before``: available without any instance, in bytes; ``loads``: by step."""
+        """The figures of one trial. ``before``: available without any instance, in bytes; ``loads``: by step.
+
+        Raises `ParseError` for loads that no instances have.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +219,7 @@ class ImageWorkload(ApartWorkload):
 
     @abstractmethod
     def read(self, sizes: ImageSizes) -> dict[str, float]:
-        """The figures of one trial."""
+        """The figures of one trial. Raises `ParseError` for sizes that no image has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,4 +252,4 @@ class LeastWorkload(ApartWorkload):
 
     @abstractmethod
     def read(self, least_bytes: int) -> dict[str, float]:
-        """The figures of one trial."""
+        """The figures of one trial by metric name. ``least_bytes``: the least limit that was enough."""

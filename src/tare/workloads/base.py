@@ -215,7 +215,7 @@ class RunWorkload(Workload):
 
     @property
     def all_metrics(self) -> tuple[Metric, ...]:
-        """The same, and over a network what the client spends: part of a packet's way is charged to either side.
+        """Own metrics and the CPU cost; over a network the client's too: part of a packet's way is charged to either.
 
         Of an application also how busy the client was, which makes the load: where it had no more to give, its rate is
         the client's and not the platform's.
@@ -262,7 +262,7 @@ class WeighWorkload(RunWorkload):
 
     @abstractmethod
     def measure_memory(self, before: Weight, after: Weight) -> dict[str, float]:
-        """The figures of one trial by metric name."""
+        """The figures of one trial by metric name. Raises `ParseError` for what no instance weighs."""
 
 
 class SliceWorkload(Workload):
@@ -335,4 +335,7 @@ class StartWorkload(Workload):
 
     @abstractmethod
     def read(self, marks: StartMarks) -> dict[str, float]:
-        """The figures of one trial by metric name, from its marks; metrics that cannot be seen are left out."""
+        """The figures of one trial by metric name, from its marks; metrics that cannot be seen are left out.
+
+        Raises `ParseError` for a mark that came before the start.
+        """

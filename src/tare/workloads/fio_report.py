@@ -12,7 +12,7 @@ from tare.workloads.output import shown
 
 
 class Latency(Printed):
-    """Of all requests, from submission to completion, in ns. ``bins``: how many took about so long."""
+    """The latency of all requests, from submission to completion, in ns. ``bins``: how many took about so long."""
 
     mean: float = Field(ge=0)
     samples: int = Field(ge=0, alias="N")

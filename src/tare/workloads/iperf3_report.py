@@ -43,7 +43,7 @@ class UdpStart(Start):
 
 
 class Total(Printed):
-    """Some streams over some time."""
+    """What some streams moved over some time."""
 
     seconds: float = Field(gt=0)
     bytes: int = Field(ge=0)

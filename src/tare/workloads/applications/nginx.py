@@ -172,7 +172,7 @@ def prepare(where: serving.Place, workers: int) -> Command:
 
 
 def nginx(where: serving.Place, *, time_limit_s: float) -> Command:
-    """The server."""
+    """The command that runs nginx as a server at a place."""
     argv = ("nginx", "-p", FOLDER, "-c", f"{FOLDER}/nginx.conf", "-g", "daemon off;")
     return serving.server(argv, where, time_limit_s=time_limit_s)
 

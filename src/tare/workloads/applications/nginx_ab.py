@@ -1,4 +1,4 @@
-"""The same file of nginx's, asked for by ApacheBench: one of the two loads of `nginx`, as another study had it.
+"""The file of `nginx`, asked for by ApacheBench: one of the two loads of `nginx`, as another study had it.
 
 Kärnä 2021 (6.6): ab on 10 to 200 connections at once, of a page of GitLab there. ab has one thread, and each of its
 windows is a run on new connections, kept for all of the run's requests. A run before them is not read.

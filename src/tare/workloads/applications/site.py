@@ -193,7 +193,7 @@ def _load_limit_s(params: Params) -> float:
 
 
 def load(params: Params, where: serving.Place) -> Command:
-    """The users, at the client's side."""
+    """The command that is the users of the site, at the client's side."""
     argv = (
         AGENT, "users", where.address, str(where.port),
         *(str(params[name]) for name in ("users", "time_s", "think_ms")), str(PACE_MS), str(params["limit_ms"]),

@@ -55,7 +55,7 @@ Criterion = Callable[[Sequence[float]], int | None]
 
 
 def counted(figures: Sequence[float], by: Criterion = warm_from) -> int:
-    """The same, and the first of the later half where the run was never steady."""
+    """The first window whose figures count, by a criterion; the later half's first where the run was never steady."""
     first = by(figures)
     return len(figures) // 2 if first is None else first
 

@@ -42,7 +42,7 @@ class Gzip(RunWorkload):
         )
 
     def parse(self, params: Params, results: Sequence[Completed]) -> Outcome:
-        """By the clock: gzip tells no time."""
+        """The rate by tare's own clock: gzip tells no time. Raises `ParseError`."""
         if len(results) != 1:
             raise ParseError(f"one run of gzip was planned, {len(results)} results came")
         printed = text_of(results[0], "stderr")
@@ -54,7 +54,7 @@ class Gzip(RunWorkload):
 
 
 def text(mib: int) -> bytes:
-    """So many MiB of lines with a number and its square, the same each time."""
+    """Lines with a number and its square, so many MiB of them; the same bytes each time."""
     size = mib << 20
     lines = []
     length = 0

@@ -70,7 +70,7 @@ class SysbenchCpu(RunWorkload):
 
 
 class SysbenchCpuThreads(SysbenchCpu):
-    """The same with as many threads as the instance has CPUs (``threads`` 0), and as many times the ``events``."""
+    """`sysbench cpu` with a thread for each CPU of the instance (``threads`` 0), and as many times the ``events``."""
 
     name = "sysbench-cpu-threads"
     title = "sysbench cpu: primes to 10,000, a thread for each CPU"

@@ -91,7 +91,7 @@ class MunmapSweep(Sweep):
     parts: ClassVar[Mapping[str, str]] = {metric.name: metric.name for metric in metrics}
 
     def read_slice(self, parts: Parts, cpu_ns: int | None) -> dict[str, float]:
-        """As the others, with the time of mmap and of munmap together."""
+        """The figures of a slice, from the time of mmap and of munmap together."""
         return super().read_slice(_together(parts), cpu_ns)
 
 

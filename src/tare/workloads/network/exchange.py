@@ -62,7 +62,7 @@ def server(around: Surroundings, kind: str, size: str = "64", *, time_limit_s: f
 
 
 def read(params: Params, results: Sequence[Completed]) -> Outcome:
-    """The figures of `METRICS`. Raises `ParseError`."""
+    """The figures of `METRICS`, from what the client printed. Raises `ParseError`."""
     if len(results) != 1:
         raise ParseError(f"one client was planned, {len(results)} results came")
     output = text_of(results[0])

@@ -176,7 +176,7 @@ def _filled(text: str, places: Mapping[str, str]) -> str:
 
 
 def of_file(argument: str) -> OwnApplication:
-    """The workload ``app:FILE``. Raises `UsageError`."""
+    """The workload that a file describes, which is ``app:FILE``. Raises `UsageError`."""
     return of(own_file.load(Path(argument)), argument)
 
 

@@ -137,7 +137,7 @@ class ReadyTable(Strict):
 
 
 class LoadTable(Strict):
-    """What asks it for work, from the client's side."""
+    """The table ``load``: what asks the application for work, from the client's side."""
 
     built_in: Literal["http-get"] | None = None
     path: Annotated[str, AfterValidator(_page)] = "/"
@@ -181,13 +181,13 @@ class MetricTable(FigureTable):
 
 
 class ResourcesTable(Strict):
-    """What it needs."""
+    """The table ``resources``: what the application needs."""
 
     memory: int = Field(default=0, ge=0, le=1 << 30)  # MiB
 
 
 class OwnFile(Strict):
-    """All of the file."""
+    """A whole file that describes a user's application."""
 
     name: Annotated[str, AfterValidator(_word)]
     title: Text | None = None

@@ -100,7 +100,7 @@ class Bonnie(RunWorkload):
 
 
 class BonnieTrajectory(Bonnie):
-    """The same over and over in one instance. Parameters: ``iterations`` too."""
+    """Bonnie++ over and over in one instance. Parameters: those of `bonnie`, and ``iterations``."""
 
     name = "bonnie-trajectory"
     title = "Bonnie++ over and over: each run's figures, and its time"

@@ -38,7 +38,10 @@ Way = Literal["read", "write"]
 
 
 def argv(name: str, options: Mapping[str, str | int]) -> tuple[str, ...]:
-    """One job. What fio would find out about the machine and act upon is fixed, so that it does the same everywhere."""
+    """The command of one job of fio.
+
+    What fio would find out about the machine and act upon is fixed, so that it does the same everywhere.
+    """
     fixed: dict[str, str | int] = {
         "thread": 1,
         "clocksource": "clock_gettime",  # and not the time stamp counter where it looks reliable

@@ -91,7 +91,7 @@ class FioRandread(RunWorkload):
 
 
 class FioRandwrite(FioRandread):
-    """The same, written over what is there: no block is allocated meanwhile."""
+    """As `fio-randread`, but written, over what is there: no block is allocated meanwhile."""
 
     name = "fio-randwrite"
     title = "fio: random write of 4 KiB, direct"
@@ -104,7 +104,7 @@ def _deep(profiles: Mapping[str, Params]) -> dict[str, Params]:
 
 
 class FioRandreadDeep(FioRandread):
-    """The same with many requests at once."""
+    """As `fio-randread`, with many requests at once."""
 
     name = "fio-randread-32"
     title = "fio: random read of 4 KiB, direct, 32 at once"
@@ -112,7 +112,7 @@ class FioRandreadDeep(FioRandread):
 
 
 class FioRandwriteDeep(FioRandwrite):
-    """The same with many requests at once."""
+    """As `fio-randwrite`, with many requests at once."""
 
     name = "fio-randwrite-32"
     title = "fio: random write of 4 KiB, direct, 32 at once"
@@ -125,7 +125,7 @@ def _buffered(profiles: Mapping[str, Params]) -> dict[str, Params]:
 
 
 class FioRandreadBuffered(FioRandread):
-    """The same out of the page cache."""
+    """As `fio-randread`, out of the page cache."""
 
     name = "fio-randread-buffered"
     title = "fio: random read of 4 KiB out of the page cache"
@@ -133,7 +133,7 @@ class FioRandreadBuffered(FioRandread):
 
 
 class FioRandwriteBuffered(FioRandwrite):
-    """The same into the page cache."""
+    """As `fio-randwrite`, into the page cache."""
 
     name = "fio-randwrite-buffered"
     title = "fio: random write of 4 KiB into the page cache"
