@@ -89,7 +89,7 @@ class StoreError(TareError):
 
 
 def first_invalid(error: ValidationError, *, index_from: int = 0) -> str:
-    """The first thing that does not hold, in a line: ``seed: Field required``, or of the whole what alone.
+    """The first field that is not valid, in one line (``seed: Field required``); of the whole object the reason alone.
 
     ``index_from``: the number of a list's first item, 1 for a file that a user writes and counts in.
     """
@@ -101,7 +101,7 @@ def first_invalid(error: ValidationError, *, index_from: int = 0) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """What a part of the whole failed for."""
+    """The error that ended one part of a whole, whose other parts go on."""
 
     error: Exception
 

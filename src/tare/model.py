@@ -63,7 +63,7 @@ class Mode(StrEnum):
     SLICES = "slices"  # all live instances in turn, in short self-paced slices
     RUN = "run"  # one run an instance, instances in random order
     START = "start"  # the start of the block's instance is itself the trial
-    APART = "apart"  # the trial starts the instances that it needs by itself, while no other of the campaign's lives
+    APART = "apart"  # the trial starts its own instances, and no other instance of the campaign runs meanwhile
 
 
 class Design(StrEnum):

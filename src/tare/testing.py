@@ -57,7 +57,7 @@ class Capture:
     argv: tuple[str, ...] = ("tool",)
 
     def completed(self) -> Completed:
-        """As a workload's parser gets it."""
+        """The command that ended so, as a workload's parser gets it."""
         wall_ns = round(self.wall_s * 1e9)
         return Completed(self.argv, self.exit_code, self.stdout.encode(), self.stderr.encode(), wall_ns)
 

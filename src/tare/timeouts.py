@@ -1,7 +1,7 @@
-"""How much longer than usual everything may take: ``TARE_PATIENCE``, a factor, for machines that are emulated.
+"""Time limits, multiplied by the environment variable ``TARE_PATIENCE`` on slow machines, as emulated ones are.
 
-Limits say when to stop believing in a thing. In a lab under emulation all is slower by an order of magnitude, and a
-guest that would come up must not be given up for that.
+A limit says when to give up on something. In a lab under emulation everything takes ten times as long or more, and a
+guest that would come up in the end must not be given up on.
 
 Limits are named and handed on (``time_limit_s``, ``*_LIMIT_S``, ``*GRACE_S``) as they are on a usual machine, and
 stretched once: by whoever waits. `tests/test_timeouts.py` holds that.
@@ -14,7 +14,7 @@ import time
 
 
 def stretched(seconds: float) -> float:
-    """A time limit, as long as it is to be here."""
+    """A time limit in seconds, multiplied by ``TARE_PATIENCE`` where that is a number above 1."""
     try:
         factor = float(os.environ.get("TARE_PATIENCE") or 1)
     except ValueError:
@@ -23,5 +23,5 @@ def stretched(seconds: float) -> float:
 
 
 def until(limit_s: float) -> float:
-    """When a limit that begins now is over: an instant of `time.monotonic`."""
+    """The instant at which a limit in seconds that begins now is over, on the clock `time.monotonic`."""
     return time.monotonic() + stretched(limit_s)
