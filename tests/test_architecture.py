@@ -502,3 +502,47 @@ def _unfixed_scripts(file):
 def test_values_reach_a_shell_as_arguments_and_never_in_its_script():
     """A script is made of literals and of constants in capitals; what differs from run to run comes after it: "$1"."""
     assert _guilty(_unfixed_scripts, _modules()) == {}
+
+
+#: Of a command's exit code the docstring says "Exits"; a check of a platform has the promise as its docstring.
+TOLD_OTHERWISE = {"AssertionError", "NotImplementedError", "Exit", "BrokenPromiseError"}
+
+
+def _own_nodes(function):
+    """The nodes of a function but for those of functions, classes and lambdas in it."""
+    nodes = list(function.body)
+    while nodes:
+        node = nodes.pop()
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Lambda):
+            yield node
+            nodes += ast.iter_child_nodes(node)
+
+
+def _raised(function):
+    """The names of the errors that a function itself makes and raises; what it only raises again is not among them."""
+    for node in _own_nodes(function):
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            name = ast.unparse(node.exc.func).split(".")[-1]
+            if name[:1].isupper() and name not in TOLD_OTHERWISE:
+                yield name
+
+
+def _public_functions(tree):
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            if isinstance(node, ast.FunctionDef):
+                yield node
+            else:
+                yield from _public_functions(node)
+
+
+def _untold_errors(file):
+    for function in _public_functions(_tree(file)):
+        docstring = ast.get_docstring(function)  # a method without one is told of by the class that declares it
+        if docstring is not None and not re.search(r"\braises?\b", docstring, re.IGNORECASE):
+            yield from (f"line {function.lineno}: {function.name} raises {name}" for name in _raised(function))
+
+
+def test_docstrings_of_public_functions_say_what_they_raise():
+    commands = SOURCE / "cli" / "commands"
+    assert _guilty(_untold_errors, [file for file in _modules() if not file.is_relative_to(commands)]) == {}
