@@ -78,7 +78,7 @@ def test_a_machine_that_does_not_get_to_its_end_is_told_by_its_last_words(tmp_pa
 
 
 def test_a_disk_in_memory_is_made_as_long_as_one_must_be(tmp_path):
-    disk = tmp_path / "goods"
+    disk = tmp_path / "payload"
     disk.write_bytes(b"x" * 5000)
     assert exact._aligned(exact._aligned(disk)).stat().st_size == exact.ALIGN
     assert disk.read_bytes().rstrip(b"\0") == b"x" * 5000

@@ -66,7 +66,7 @@ def test_its_kernel_boots_with_the_hosts_disk_and_no_modules(tmp_path):
     (host / "modules").mkdir(parents=True)
     (host / "modules" / "00-virtio.ko").write_bytes(b"a module of another kernel" * 1000)
     image = tmp_path / "kernel-gcov" / "bzImage"
-    files = [tmp_path / name for name in ("goods", "initramfs", "control", "console")]
+    files = [tmp_path / name for name in ("payload", "initramfs", "control", "console")]
     argv = command(Machine("tcg", 2, 4 << 30, host, *files, kernel=image), tmp_path)
     assert argv[argv.index("-kernel") + 1] == "/tare/kernel-gcov/bzImage"
     assert any("/tare/host/disk.ext4" in word for word in argv)

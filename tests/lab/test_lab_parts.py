@@ -102,7 +102,7 @@ def test_packages_for_another_python_are_the_versions_that_are_here(tmp_path):
 
 def machine(host, accel="tcg"):
     home = host.parent
-    return Machine(accel, 2, 4 << 30, host, home / "goods", home / "initramfs", home / "control", home / "console")
+    return Machine(accel, 2, 4 << 30, host, home / "payload", home / "initramfs", home / "control", home / "console")
 
 
 def test_the_emulators_root_has_tares_home_elsewhere(tmp_path):
@@ -112,7 +112,7 @@ def test_the_emulators_root_has_tares_home_elsewhere(tmp_path):
     assert argv[argv.index("-cpu") + 1] == "max,+svm,-erms,-fsrm"
     disk = next(word for word in argv if "disk.ext4" in word)
     assert "snapshot=on" in disk
-    assert "readonly=on" in next(word for word in argv if "/tare/goods" in word)
+    assert "readonly=on" in next(word for word in argv if "/tare/payload" in word)
 
 
 def test_a_hypervisor_boots_the_kernel_where_there_is_one(tmp_path):

@@ -1,4 +1,4 @@
-"""Builds what a lab is made of, each part once: an emulator, a host's disk by flavour, and the goods that go in.
+"""Builds what a lab is made of, each part once: an emulator, a host's disk by flavour, and the payload that goes in.
 
 The emulator is Debian's QEMU of backports in a small root of its own: the host's own QEMU stays as it is. Nothing
 here names an archive: the host's own apt sources say where Debian is.
@@ -24,7 +24,7 @@ from tare.lab import recipe
 from tare.lab.recipe import Root
 from tare.model import Progress
 
-#: Roots, disks and goods together, with room to work.
+#: Roots, disks and payload together, with room to work.
 NEEDED_DISK = 8 << 30
 LIMIT_S = 1800.0
 HYPERVISOR_CAP = 64 << 20

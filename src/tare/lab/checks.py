@@ -27,7 +27,7 @@ def check(obstacle: Callable[[], ImageError | None] = build.obstacle) -> Check:
 
 
 def _built(flavour: str) -> bool:
-    """Whether all is there that boots it; the goods, which go by what is on them, take seconds."""
+    """Whether all is there that boots it; the payload, which goes by what is on it, takes seconds."""
     lab_recipe, folder = recipe.load(), state.home() / "lab"
     host, counting = lab_recipe.resolved(flavour)
     parts = [folder / f"qemu-{lab_recipe.emulator.hash}", folder / f"host-{host}-{lab_recipe.host(host).hash}"]

@@ -2,7 +2,7 @@
 
 What would make two runs differ is not there: one processor, a clock that goes by instructions alone, no random
 numbers of the processor's, no disk, no network and nobody who speaks to it. Disks are memory (NVDIMMs): the host's and
-the goods' are files that are mapped, and never written; what the machine is given is a tar in the third, and what it
+the payload's are files that are mapped, and never written; what the machine is given is a tar in the third, and what it
 leaves is a tar in the fourth. Nothing comes out of it meanwhile but what it prints on a serial line.
 """
 
@@ -159,7 +159,7 @@ def run(lab_command: LabCommand, counted: Counted, output: lab_run.Output, progr
 def _laid_out(lab_command: LabCommand, parts: Parts, counted: Counted, space: Path) -> Exact:
     """Everything that the machine needs, in its folder."""
     disk = parts.host / "disk.ext4"
-    goods = _aligned(parts.goods)
+    payload_file = _aligned(parts.payload)
     initramfs, inputs, results = space / "initramfs", space / "given.tar", space / "results"
     init = resources.files("tare.lab").joinpath("exact.sh").read_bytes()
     modules = _modules(disk, parts.host, space / "modules")
@@ -175,7 +175,7 @@ def _laid_out(lab_command: LabCommand, parts: Parts, counted: Counted, space: Pa
     return Exact(
         kernel=parts.host / "vmlinuz",
         initramfs=initramfs,
-        disks=(disk, goods, inputs),
+        disks=(disk, payload_file, inputs),
         results=results,
         memory_bytes=lab_command.memory_bytes,
         seed=counted.seed,

@@ -56,14 +56,14 @@ exec chroot "$root" "$@"
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a machine is started from: the folder of a host, the file of goods, the emulator's root.
+    """What a machine is started from: the folder of a host, the file of the payload, the emulator's root.
 
     ``kernel``: one to boot in place of the host's own, with all drivers built in.
     """
 
     emulator: Path
     host: Path
-    goods: Path
+    payload: Path
     kernel: Path | None = None
     stock: bool = False  # with its own init, and a network card
 
@@ -76,7 +76,7 @@ class Machine:
     cpus: int
     memory_bytes: int
     host: Path  # the folder with disk, kernel and perhaps hypervisor
-    goods: Path
+    payload: Path
     initramfs: Path
     control: Path
     console: Path
@@ -117,8 +117,8 @@ def command(machine: Machine, home: Path) -> list[str]:
         *booted,
         *(card if machine.stock else ()),
         *("-drive", f"if=none,id=host,file={inside(machine.host / 'disk.ext4')},format=raw,snapshot=on,cache=unsafe"),
-        *("-drive", f"if=none,id=goods,file={inside(machine.goods)},format=raw,readonly=on"),
-        *("-device", "virtio-blk-pci,drive=host", "-device", "virtio-blk-pci,drive=goods"),
+        *("-drive", f"if=none,id=payload,file={inside(machine.payload)},format=raw,readonly=on"),
+        *("-device", "virtio-blk-pci,drive=host", "-device", "virtio-blk-pci,drive=payload"),
         *("-device", "virtio-rng-pci"),
         *("-chardev", f"socket,id=agent,path={inside(machine.control)}"),
         *("-device", "virtio-serial-pci", "-device", "virtserialport,chardev=agent,name=tare.0"),
@@ -171,7 +171,7 @@ def running(
         expected = "a minute or more" if parts.stock else "some 10 s, half a minute for Xen"
         progress(f"booting the lab by {accel}, {expected} ({why})")
         control = space / "control"
-        files = (parts.host, parts.goods, initramfs, control, log)
+        files = (parts.host, parts.payload, initramfs, control, log)
         console.watch(log)
         # Where they could not run at once anyhow: calls to each other and atomic operations cost less in one thread.
         in_turn = parts.stock and len(pinning.usable()) <= cpus

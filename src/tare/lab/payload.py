@@ -47,7 +47,7 @@ CHECKOUT = ("src", "tests", "docs", "protocol", "scripts", "README.md", "pyproje
 
 
 def ensure(image: Image, progress: Progress, python: tuple[int, int] = recipe.PYTHON) -> Path:
-    """The disk with the goods, as a file; made if need be. Raises `ImageError`, `HostError`.
+    """The disk with the payload, as a file; made if need be. Raises `ImageError`, `HostError`.
 
     ``python``: what the host runs tare by, as compiled packages fit one version only.
     """
@@ -58,23 +58,23 @@ def ensure(image: Image, progress: Progress, python: tuple[int, int] = recipe.PY
     named = [path.name for vm_guest in guests for path in (vm_guest.kernel, vm_guest.initramfs)]
     facts = [image.hash, "root.tar", *named, _listing(packages), *map(_digest, built)]
     version = "{}.{}".format(*python)
-    place = build.folder() / f"goods-{version}-{hashlib.sha256(repr(facts).encode()).hexdigest()[:16]}"
+    place = build.folder() / f"payload-{version}-{hashlib.sha256(repr(facts).encode()).hexdigest()[:16]}"
     with locked(build.folder(), progress, "the lab"):
         if not place.is_dir():
             progress("packing what goes into the lab (about half a minute)")
-            with beside(place, "the lab's goods") as new_folder:
+            with beside(place, "the lab's payload") as new_folder:
                 tree = new_folder / "tree"
                 _fill(tree, image, guests, built)
                 _add_packages(tree / "site-packages", packages, python)
-                build.disk(tree, new_folder / "goods.ext4", forms.disk_bytes(tree) * 9 // 8 + SPARE_BYTES)
+                build.disk(tree, new_folder / "payload.ext4", forms.disk_bytes(tree) * 9 // 8 + SPARE_BYTES)
                 shutil.rmtree(tree)
             _prune(place, version)
-    return place / "goods.ext4"
+    return place / "payload.ext4"
 
 
 def _prune(place: Path, version: str) -> None:
-    """Remove older goods but for the newest of them, which a lab that is starting now may be about to use."""
-    older = [path for path in build.folder().glob(f"goods-{version}-*") if path != place]
+    """Remove older payloads but for the newest of them, which a lab that is starting now may be about to use."""
+    older = [path for path in build.folder().glob(f"payload-{version}-*") if path != place]
     for folder in sorted(older, key=lambda path: path.stat().st_mtime)[:-1]:
         shutil.rmtree(folder, ignore_errors=True)
 
