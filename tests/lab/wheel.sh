@@ -6,7 +6,7 @@ set -eu
 folder=$1
 # Of the lab's own tare nothing is left on the way: neither its code nor its images. gVisor is what a user has on PATH.
 unset PYTHONPATH PYTHONDONTWRITEBYTECODE TARE_AGENT TARE_HOME TARE_LAB
-cp /goods/home/bin/runsc* /usr/local/bin/
+cp /payload/home/bin/runsc* /usr/local/bin/
 rm -rf /var/lib/tare /usr/local/bin/tare
 export COLUMNS=150 HOME=/root
 work=/root/first

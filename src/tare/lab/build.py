@@ -71,7 +71,6 @@ def host(flavour: str, progress: Progress) -> Path:
                 bootstrap(root_recipe, root)
                 _take_kernel(root, new_folder)
                 (new_folder / "packages.json").write_text(json.dumps(image_build.installed(root), indent=1))
-                (root / "goods").mkdir()
                 (root / "lab").mkdir()
                 disk(root, new_folder / "disk.ext4", lab_recipe.disk_bytes)
                 shutil.rmtree(root)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes a host of the machine that came up: what an init system would have done where it has none, and TARE_HOME out
-# of the goods.
+# of the payload.
 #   prepare.sh FLAVOUR
 set -eu
 flavour=$1
@@ -57,13 +57,13 @@ as_a_host() {
 
 home=/var/lib/tare
 mkdir -p -m 700 $home
-for place in /goods/home/images/*; do
+for place in /payload/home/images/*; do
     mkdir -p "$home/images/$(basename "$place")"
     ln -s "$place"/* "$home/images/$(basename "$place")/"
 done
 for kind in bin guest; do
     mkdir -p "$home/$kind"
-    ln -s /goods/home/$kind/* "$home/$kind/"
+    ln -s /payload/home/$kind/* "$home/$kind/"
 done
 
 mkdir -p /lab/checkout /lab/files /lab/out

@@ -45,10 +45,10 @@ OUT = HOME / "out"
 #: What every command in a lab has.
 ENV = {
     "PATH": "/lab/files:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-    "PYTHONPATH": "/lab/checkout/src:/goods/site-packages",
+    "PYTHONPATH": "/lab/checkout/src:/payload/site-packages",
     "PYTHONDONTWRITEBYTECODE": "1",
     "TARE_HOME": "/var/lib/tare",
-    "TARE_AGENT": "/goods/tare-agent",
+    "TARE_AGENT": "/payload/tare-agent",
     "TARE_PATIENCE": str(PATIENCE),
     "TERM": "dumb",
 }

@@ -18,12 +18,12 @@ cat >"$root/etc/systemd/system/tare-lab.service" <<'END'
 [Unit]
 Description=What the lab's commands are run by: the agent, on a virtio-serial port
 After=multi-user.target
-RequiresMountsFor=/goods
+RequiresMountsFor=/payload
 
 [Service]
 User=root
 PAMName=tare-lab
-ExecStart=/bin/sh -c 'exec /goods/tare-agent serve <>/dev/virtio-ports/tare.0 >&0'
+ExecStart=/bin/sh -c 'exec /payload/tare-agent serve <>/dev/virtio-ports/tare.0 >&0'
 StandardError=journal
 
 [Install]
