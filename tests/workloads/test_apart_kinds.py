@@ -7,8 +7,16 @@ import pytest
 from tare.errors import HostError, ParseError
 from tare.model import Direction, Family
 from tare.workloads import registry
-from tare.workloads.apart import Attempt, BesideWorkload, DensityWorkload, ImageSizes, Load, ProbeDensity, RunDensity
-from tare.workloads.base import Outcome, Side, Surroundings, Weight
+from tare.workloads.apart import (
+    Attempt,
+    BesideWorkload,
+    DensityWorkload,
+    ImageSizes,
+    MemoryReading,
+    ProbeDensity,
+    RunDensity,
+)
+from tare.workloads.base import MemoryUsage, Outcome, Side, Surroundings
 from workloads.captures import captured
 
 MIB = 2**20
@@ -121,17 +129,17 @@ def test_density_network_without_a_network_names_itself():
     assert refused.value.fix == "leave out density-network on this platform"
 
 
-def _load(count, pss, group, available):
-    return Load((Weight(group * MIB, pss * MIB, 1000 * MIB),) * count, available * MIB)
+def _reading(count, pss, group, available):
+    return MemoryReading((MemoryUsage(group * MIB, pss * MIB, 1000 * MIB),) * count, available * MIB)
 
 
 def test_one_more_instance_is_the_growth_from_one_to_the_most_and_its_own_group():
     workload = registry.get("density-memory")
     assert [workload.counts({"most": most}) for most in (1, 2, 8)] == [(1,), (1, 2), (1, 8)]
-    most = _load(4, 11, 41, 810)
-    gave_back = dataclasses.replace(most.weights[0], group=1 * MIB)
-    loads = [_load(1, 20, 50, 900), dataclasses.replace(most, weights=(gave_back, *most.weights[1:]))]
-    figures = workload.measure_memory(960 * MIB, loads)
+    most = _reading(4, 11, 41, 810)
+    gave_back = dataclasses.replace(most.usages[0], group=1 * MIB)
+    readings = [_reading(1, 20, 50, 900), dataclasses.replace(most, usages=(gave_back, *most.usages[1:]))]
+    figures = workload.measure_memory(960 * MIB, readings)
     assert figures == {
         "further-pss": 8, "further-group": 41, "further-available": 30,
         "first-pss": 20, "first-group": 50, "first-available": 60,
@@ -140,16 +148,16 @@ def test_one_more_instance_is_the_growth_from_one_to_the_most_and_its_own_group(
 
 
 @pytest.mark.parametrize(
-    ("loads", "why"),
+    ("readings", "why"),
     [
-        ([_load(1, 20, 50, 900)], "1 instances do not tell"),
-        ([_load(1, 0, 50, 900), _load(2, 20, 50, 900)], "weighs nothing"),
-        ([_load(1, 5, 50, 900), _load(2, 20, 0, 900)], "weighs nothing"),
+        ([_reading(1, 20, 50, 900)], "1 instances do not tell"),
+        ([_reading(1, 0, 50, 900), _reading(2, 20, 50, 900)], "takes no memory"),
+        ([_reading(1, 5, 50, 900), _reading(2, 20, 0, 900)], "takes no memory"),
     ],
 )
-def test_memory_that_was_not_seen_is_no_figure(loads, why):
+def test_memory_that_was_not_seen_is_no_figure(readings, why):
     with pytest.raises(ParseError, match=why):
-        registry.get("density-memory").measure_memory(960 * MIB, loads)
+        registry.get("density-memory").measure_memory(960 * MIB, readings)
 
 
 def test_the_size_of_an_image_is_in_mebibytes():

@@ -15,13 +15,13 @@ from tare.errors import ParseError
 from tare.model import Direction, Family, Metric, Mode
 from tare.workloads.base import (
     Command,
+    MemoryUsage,
     Outcome,
     Params,
     RunPlan,
     RunWorkload,
     SliceWorkload,
     Surroundings,
-    Weight,
     Workload,
 )
 
@@ -188,21 +188,21 @@ class StartDensity(DensityWorkload):
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class MemoryReading:
     """What a number of idle instances takes of the host's memory, in bytes."""
 
-    weights: tuple[Weight, ...]  # one for each instance
+    usages: tuple[MemoryUsage, ...]  # one for each instance
     available: int  # on the host for new programs (MemAvailable)
 
 
-class WeightDensity(DensityWorkload):
+class MemoryDensity(DensityWorkload):
     """The memory of idle instances is measured, of all of them after each step."""
 
     @abstractmethod
-    def measure_memory(self, before: int, loads: Sequence[Load]) -> dict[str, float]:
-        """The figures of one trial. ``before``: available without any instance, in bytes; ``loads``: by step.
+    def measure_memory(self, before: int, readings: Sequence[MemoryReading]) -> dict[str, float]:
+        """The figures of one trial. ``before``: available without any instance, in bytes; ``readings``: by step.
 
-        Raises `ParseError` for loads that no instances have.
+        Raises `ParseError` for readings that no instances have.
         """
 
 

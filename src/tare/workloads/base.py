@@ -241,7 +241,7 @@ class RunWorkload(Workload):
 
 
 @dataclass(frozen=True, slots=True)
-class Weight:
+class MemoryUsage:
     """The host's memory that an instance takes at one moment, in bytes."""
 
     group: int  # charged to its control group: pages in use, page cache and the kernel's own for it
@@ -250,7 +250,7 @@ class Weight:
     guest: int | None = None  # part of ``pss``: a machine's own memory; None: it is none, or does not show
 
 
-class WeighWorkload(RunWorkload):
+class MemoryWorkload(RunWorkload):
     """A run before and after which the memory of the instance is measured. It is fresh: nothing else has run in it."""
 
     fresh: ClassVar[bool] = True
@@ -261,8 +261,8 @@ class WeighWorkload(RunWorkload):
         return self.metrics
 
     @abstractmethod
-    def measure_memory(self, before: Weight, after: Weight) -> dict[str, float]:
-        """The figures of one trial by metric name. Raises `ParseError` for what no instance weighs."""
+    def measure_memory(self, before: MemoryUsage, after: MemoryUsage) -> dict[str, float]:
+        """The figures of one trial by metric name. Raises `ParseError` for what no instance takes."""
 
 
 class SliceWorkload(Workload):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tare.campaign.execution.beside import beside
-from tare.campaign.execution.density import ApartResult, probes, runs, starts, weights
+from tare.campaign.execution.density import ApartResult, memory, probes, runs, starts
 from tare.campaign.execution.minimum import least_memory
 from tare.campaign.execution.split import split
 from tare.campaign.instances.client import Client
@@ -20,11 +20,11 @@ from tare.workloads.apart import (
     ImageSizes,
     ImageWorkload,
     LeastWorkload,
+    MemoryDensity,
     ProbeDensity,
     RunDensity,
     SplitWorkload,
     StartDensity,
-    WeightDensity,
 )
 from tare.workloads.base import Params
 from tare.workloads.contract import checked
@@ -70,8 +70,8 @@ def _several(workload: ApartWorkload, params: Params, pool: InstancePool, client
             return runs(workload, params, pool, client)
         case StartDensity():
             return starts(workload, params, pool)
-        case WeightDensity():
-            return weights(workload, params, pool)
+        case MemoryDensity():
+            return memory(workload, params, pool)
     raise UsageError(
         f"{workload.name} is of no kind that a campaign can run", fix="see the classes in tare.workloads.apart"
     )

@@ -18,7 +18,7 @@ from tare.errors import ParseError
 from tare.host import cgroup
 from tare.host.facts import counters
 from tare.model import CPU_COST, Arm, Mode, Sample
-from tare.workloads.apart import Load, ProbeDensity, RunDensity, StartDensity, WeightDensity
+from tare.workloads.apart import MemoryDensity, MemoryReading, ProbeDensity, RunDensity, StartDensity
 from tare.workloads.base import Params, SliceWorkload
 
 
@@ -116,19 +116,19 @@ def starts(workload: StartDensity, params: Params, pool: InstancePool) -> ApartR
     return ApartResult(tuple(samples))
 
 
-def weights(workload: WeightDensity, params: Params, pool: InstancePool) -> ApartResult:
+def memory(workload: MemoryDensity, params: Params, pool: InstancePool) -> ApartResult:
     """Grow the pool step by step, and measure the memory of all instances once they are idle.
 
     A new agent and its guest's kernel still free memory for a moment, and the kernel adds up late.
     """
     before = counters.memory().available
-    loads = []
+    readings = []
     for count in workload.counts(params):
         running_instances = pool.grow(count)
         time.sleep(cgroup.COUNTED_S)
-        weights_now = tuple(running.measure_memory(idle=True) for running in running_instances)
-        loads.append(Load(weights_now, counters.memory().available))
-    return ApartResult(_samples(workload.measure_memory(before, loads)))
+        usages = tuple(running.measure_memory(idle=True) for running in running_instances)
+        readings.append(MemoryReading(usages, counters.memory().available))
+    return ApartResult(_samples(workload.measure_memory(before, readings)))
 
 
 def _samples(figures: Mapping[str, float], number: int = 0) -> tuple[Sample, ...]:

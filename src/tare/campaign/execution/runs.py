@@ -23,14 +23,14 @@ from tare.workloads.base import (
     UNSUPPORTED_CODE,
     Command,
     Completed,
+    MemoryUsage,
+    MemoryWorkload,
     Outcome,
     Params,
     RunPlan,
     RunWorkload,
     Side,
     Surroundings,
-    Weight,
-    WeighWorkload,
 )
 from tare.workloads.contract import checked, require_work
 from tare.workloads.network import exchange
@@ -292,8 +292,8 @@ def _measure(
     client: Client,
     over: Callable[[], None] | None,
 ) -> Measured:
-    weighed = isinstance(workload, WeighWorkload)
-    before = running.measure_memory() if weighed else None
+    counts_memory = isinstance(workload, MemoryWorkload)
+    before = running.measure_memory() if counts_memory else None
     results: list[Completed] = []
     cpu, daemon, clients = _Meter(), _Meter(), _Meter()
     declared = {metric.name for metric in workload.all_metrics}
@@ -309,7 +309,7 @@ def _measure(
         caches.require_fetched(undropped, plan, running)
     if over is not None and all(done.exit_code == 0 for done in results):
         over()
-    after = running.measure_memory() if weighed else None
+    after = running.measure_memory() if counts_memory else None
     outcome, samples = _read(workload, params, results, before, after)
     caches.require_uncached(plan, running)
     return Measured(
@@ -335,12 +335,16 @@ class _Meter:
 
 
 def _read(
-    workload: RunWorkload, params: Params, results: Sequence[Completed], before: Weight | None, after: Weight | None
+    workload: RunWorkload,
+    params: Params,
+    results: Sequence[Completed],
+    before: MemoryUsage | None,
+    after: MemoryUsage | None,
 ) -> tuple[Outcome, tuple[Sample, ...]]:
     """Parse the results and check them against the workload's contract; an error carries the commands' outputs."""
     try:
         outcome = workload.parse(params, results)
-        if isinstance(workload, WeighWorkload) and before and after:
+        if isinstance(workload, MemoryWorkload) and before and after:
             outcome = dataclasses.replace(
                 outcome, samples={**outcome.samples, **workload.measure_memory(before, after)}
             )

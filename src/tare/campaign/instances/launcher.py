@@ -27,7 +27,7 @@ from tare.platforms.base import Beacon, Instance, LaunchSpec, Platform
 from tare.platforms.watchers.marks import Datagram
 from tare.session import NoAgentSession, Session
 from tare.timeouts import stretched
-from tare.workloads.base import StartMarks, Weight
+from tare.workloads.base import MemoryUsage, StartMarks
 
 #: The control group that all instances are siblings in.
 PARENT_GROUP = "tare"
@@ -76,7 +76,7 @@ class RunningInstance:
         """CPU time of the whole platform for it so far, in ns; None where this host does not account its work."""
         return self.instance.spec.group.cpu_ns() if self.instance.accounted else None
 
-    def measure_memory(self, *, idle: bool = False) -> Weight:
+    def measure_memory(self, *, idle: bool = False) -> MemoryUsage:
         """What it takes of this host's memory now. Raises `HostError` where this host does not account its work.
 
         ``idle``: it has been for `cgroup.COUNTED_S`, so that its group's memory can be told to the page.
@@ -87,7 +87,7 @@ class RunningInstance:
         pids = self.instance.host_processes()
         guest = memory.mapping_bytes(pids, self.instance.guest_bytes) if self.instance.guest_bytes else None
         charged = group.used_bytes() if idle else group.memory_bytes()
-        return Weight(charged, memory.pss_bytes(pids), memory.host_bytes(), guest)
+        return MemoryUsage(charged, memory.pss_bytes(pids), memory.host_bytes(), guest)
 
     def daemon_cpu_ns(self) -> int | None:
         """CPU time of the platform's shared daemons so far, in ns; None where there are none that can be read."""

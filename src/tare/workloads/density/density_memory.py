@@ -16,13 +16,13 @@ from typing import ClassVar
 
 from tare.errors import ParseError
 from tare.model import Direction, Metric
-from tare.workloads.apart import Load, WeightDensity
+from tare.workloads.apart import MemoryDensity, MemoryReading
 from tare.workloads.base import Params
 
 MIB = 2**20
 
 
-class DensityMemory(WeightDensity):
+class DensityMemory(MemoryDensity):
     """Parameter: ``most``, of at least 2."""
 
     name = "density-memory"
@@ -43,22 +43,22 @@ class DensityMemory(WeightDensity):
         first, *further = super().counts(params)
         return (first, *further[-1:])
 
-    def measure_memory(self, before: int, loads: Sequence[Load]) -> dict[str, float]:
-        first, last = loads[0], loads[-1]
-        further = len(last.weights) - len(first.weights)
+    def measure_memory(self, before: int, readings: Sequence[MemoryReading]) -> dict[str, float]:
+        first, last = readings[0], readings[-1]
+        further = len(last.usages) - len(first.usages)
         if further < 1:
-            raise ParseError(f"{len(last.weights)} instances do not tell what one more takes")
-        first_pss, last_pss = (sum(weight.pss for weight in load.weights) for load in (first, last))
-        groups = [weight.group for weight in (*first.weights, *last.weights)]
+            raise ParseError(f"{len(last.usages)} instances do not tell what one more takes")
+        first_pss, last_pss = (sum(usage.pss for usage in reading.usages) for reading in (first, last))
+        groups = [usage.group for usage in (*first.usages, *last.usages)]
         taken = [before - first.available, first.available - last.available]
         if min(first_pss, last_pss, *groups) <= 0:
-            raise ParseError("an instance weighs nothing")
+            raise ParseError("an instance takes no memory")
         figures = {
             "further-pss": (last_pss - first_pss) / further,
-            "further-group": sum(weight.group for weight in last.weights[-further:]) / further,
+            "further-group": sum(usage.group for usage in last.usages[-further:]) / further,
             "further-available": taken[1] / further,
             "first-pss": first_pss,
-            "first-group": sum(weight.group for weight in first.weights),
+            "first-group": sum(usage.group for usage in first.usages),
             "first-available": taken[0],
         }
         return {name: value / MIB for name, value in figures.items()}

@@ -17,7 +17,7 @@ from typing import ClassVar
 
 from tare.errors import ParseError
 from tare.model import Direction, Family, Metric
-from tare.workloads.base import Command, Completed, Outcome, Params, RunPlan, Surroundings, Weight, WeighWorkload
+from tare.workloads.base import Command, Completed, MemoryUsage, MemoryWorkload, Outcome, Params, RunPlan, Surroundings
 
 MIB = 2**20
 #: An agent that has just answered, and its guest's kernel, still free memory.
@@ -27,7 +27,7 @@ LIMIT_S = 120.0
 _WORK = 'head -c "$1" /dev/zero | tail -c "$1" | tee footprint | wc -c && wc -c <footprint && rm footprint'
 
 
-class MemoryFootprint(WeighWorkload):
+class MemoryFootprint(MemoryWorkload):
     """Parameter: ``work_mib``, of memory and of file each."""
 
     name = "memory-footprint"
@@ -63,7 +63,7 @@ class MemoryFootprint(WeighWorkload):
             raise ParseError(f"the work of {expected_bytes} bytes was not done: {output[-300:] or 'no output'}")
         return Outcome({}, work=0)
 
-    def measure_memory(self, before: Weight, after: Weight) -> dict[str, float]:
+    def measure_memory(self, before: MemoryUsage, after: MemoryUsage) -> dict[str, float]:
         figures = {
             "idle-pss": before.pss, "idle-group": before.group, "used-pss": after.pss, "used-group": after.group
         }  # fmt: skip
@@ -71,9 +71,9 @@ class MemoryFootprint(WeighWorkload):
             if value <= 0:
                 raise ParseError(f"{name} is {value} bytes")
         taken = {name: value / MIB for name, value in figures.items()} | {"idle-share": 100 * before.pss / before.host}
-        for name, weight in (("idle", before), ("used", after)):
-            if weight.guest is not None:
-                taken |= {f"{name}-guest": weight.guest / MIB, f"{name}-monitor": (weight.pss - weight.guest) / MIB}
+        for name, usage in (("idle", before), ("used", after)):
+            if usage.guest is not None:
+                taken |= {f"{name}-guest": usage.guest / MIB, f"{name}-monitor": (usage.pss - usage.guest) / MIB}
         return taken
 
 

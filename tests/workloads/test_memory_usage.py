@@ -1,10 +1,10 @@
-"""What an instance weighs, before and after some work."""
+"""The memory that an instance takes, before and after some work."""
 
 import pytest
 
 from tare.errors import ParseError
 from tare.workloads import registry
-from tare.workloads.base import Weight
+from tare.workloads.base import MemoryUsage
 from workloads.captures import captured, completed
 
 MIB = 2**20
@@ -32,15 +32,15 @@ def test_work_that_was_not_done_is_told(broken):
 
 
 def test_the_figures_are_mebibytes_before_and_after():
-    before, after = Weight(3 * MIB, 2 * MIB, 400 * MIB), Weight(70 * MIB, 5 * MIB, 400 * MIB)
+    before, after = MemoryUsage(3 * MIB, 2 * MIB, 400 * MIB), MemoryUsage(70 * MIB, 5 * MIB, 400 * MIB)
     figures = FOOTPRINT.measure_memory(before, after)
     assert figures == {"idle-pss": 2, "idle-group": 3, "used-pss": 5, "used-group": 70, "idle-share": 0.5}
     assert list(figures) == [metric.name for metric in FOOTPRINT.metrics[:5]]
 
 
 def test_a_machines_memory_and_what_its_monitor_takes_beside_it_are_two_figures():
-    before = Weight(300 * MIB, 260 * MIB, 1000 * MIB, guest=200 * MIB)
-    after = Weight(500 * MIB, 430 * MIB, 1000 * MIB, guest=350 * MIB)
+    before = MemoryUsage(300 * MIB, 260 * MIB, 1000 * MIB, guest=200 * MIB)
+    after = MemoryUsage(500 * MIB, 430 * MIB, 1000 * MIB, guest=350 * MIB)
     figures = FOOTPRINT.measure_memory(before, after)
     assert set(figures) == {metric.name for metric in FOOTPRINT.metrics}
     names = ("idle-guest", "idle-monitor", "used-guest", "used-monitor")
@@ -49,4 +49,4 @@ def test_a_machines_memory_and_what_its_monitor_takes_beside_it_are_two_figures(
 
 def test_an_instance_without_memory_is_no_figure():
     with pytest.raises(ParseError, match="idle-pss is 0"):
-        FOOTPRINT.measure_memory(Weight(1, 0, 1), Weight(1, 1, 1))
+        FOOTPRINT.measure_memory(MemoryUsage(1, 0, 1), MemoryUsage(1, 1, 1))
