@@ -21,7 +21,7 @@ from tare.workloads.own import foreign
 READERS = {
     "thresholds": thresholds.load,
     "profile": profile.load,
-    "weights": attack_profile.load_weights,
+    "weights": attack_profile.load_densities,
     "functions": build.read_files,
     "box": boxfile.load,
     "application": own.examine,

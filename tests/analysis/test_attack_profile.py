@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tare.analysis.exposure.attack_profile import Weights, attack_profile, load_weights
+from tare.analysis.exposure.attack_profile import BugDensities, attack_profile, load_densities
 from tare.analysis.exposure.overlaps import place_of
 from tare.errors import UsageError
 from tare.footprint_model import Level
@@ -14,44 +14,44 @@ PLACE = place_of(Level.LINES)
 
 
 def test_without_densities_it_is_a_count() -> None:
-    profile = attack_profile(LINES, Weights(), PLACE)
+    profile = attack_profile(LINES, BugDensities(), PLACE)
     assert (profile.score, profile.things, profile.by_default) == (4.0, 4, 4)
-    assert Weights().uniform
+    assert BugDensities().uniform
 
 
 def test_the_nearest_directory_decides_and_a_name_before_all() -> None:
-    weights = Weights(default=0.25, density={"net/": 2.0, "net/core/dev.c": 3.0, "net/core/dev.c:2": 10.0})
-    profile = attack_profile(LINES, weights, PLACE)
+    densities = BugDensities(default=0.25, density={"net/": 2.0, "net/core/dev.c": 3.0, "net/core/dev.c:2": 10.0})
+    profile = attack_profile(LINES, densities, PLACE)
     assert profile.score == 3.0 + 10.0 + 2.0 + 0.25
     assert profile.by_default == 1
-    assert not weights.uniform
+    assert not densities.uniform
 
 
 def test_functions_by_file_and_by_how_a_name_begins() -> None:
-    weights = Weights(density={"tcp_*": 5.0, "tcp_v4_*": 7.0, "net/ipv4": 2.0, "do_mmap": 3.0})
+    densities = BugDensities(density={"tcp_*": 5.0, "tcp_v4_*": 7.0, "net/ipv4": 2.0, "do_mmap": 3.0})
     place = place_of(Level.FUNCTIONS, {"tcp_sendmsg": "net/ipv4/tcp.c"})
     cases = {"tcp_sendmsg": 2.0, "tcp_v4_rcv": 7.0, "tcp_ack": 5.0, "do_mmap": 3.0, "schedule": None}
-    assert {name: weights.of(name, place(name)) for name in cases} == cases
+    assert {name: densities.of(name, place(name)) for name in cases} == cases
 
 
 def test_a_directory_is_no_part_of_a_longer_name() -> None:
-    weights = Weights(density={"net": 2.0})
-    assert weights.of("network/x.c:1", "network/x.c") is None
-    assert weights.of("net/x.c:1", "net/x.c") == 2.0
+    densities = BugDensities(density={"net": 2.0})
+    assert densities.of("network/x.c:1", "network/x.c") is None
+    assert densities.of("net/x.c:1", "net/x.c") == 2.0
 
 
 def test_profiles_are_compared_where_there_is_something_to_compare_with() -> None:
-    whole, half = attack_profile(LINES, Weights(), PLACE), attack_profile({"mm/mmap.c:3"}, Weights(), PLACE)
+    whole, half = attack_profile(LINES, BugDensities(), PLACE), attack_profile({"mm/mmap.c:3"}, BugDensities(), PLACE)
     assert half.of(whole) == 0.25
-    assert whole.of(attack_profile(set(), Weights(), PLACE)) is None
+    assert whole.of(attack_profile(set(), BugDensities(), PLACE)) is None
 
 
 def test_weights_come_from_toml_and_csv(tmp_path: Path) -> None:
     toml, table = tmp_path / "fixes.toml", tmp_path / "fixes.csv"
     toml.write_text('title = "fixes"\ndefault = 0.5\n[density]\n"net/" = 2\n"mm/" = 1.5\n')
     table.write_text("name,density\nnet/,2\nmm/,1.5\ndefault,0.5\n")
-    fixes, other = load_weights(toml), load_weights(table)
-    assert fixes == Weights(title="fixes", default=0.5, density={"net/": 2.0, "mm/": 1.5})
+    fixes, other = load_densities(toml), load_densities(table)
+    assert fixes == BugDensities(title="fixes", default=0.5, density={"net/": 2.0, "mm/": 1.5})
     assert (other.title, other.default, other.density) == ("fixes.csv", 0.5, fixes.density)
 
 
@@ -71,18 +71,18 @@ def test_a_bad_file_is_named_with_what_is_wrong(tmp_path: Path, name: str, text:
     file = tmp_path / name
     file.write_text(text)
     with pytest.raises(UsageError, match=why) as caught:
-        load_weights(file)
+        load_densities(file)
     assert "\n" not in str(caught.value)
     assert str(file) in str(caught.value)
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="does not exist"):
-        load_weights(tmp_path / "none.toml")
+        load_densities(tmp_path / "none.toml")
 
 
 def test_csv_that_is_none_is_refused_in_one_line(tmp_path):
     file = tmp_path / "weights.csv"
     file.write_text("name,density\n" + "x" * 200_000 + ",1\n")
     with pytest.raises(UsageError, match=r"weights\.csv is not CSV: field larger"):
-        load_weights(file)
+        load_densities(file)

@@ -13,7 +13,7 @@ from test_html import Page
 
 import fake_footprints
 import old_files
-from tare.analysis.exposure.attack_profile import Weights
+from tare.analysis.exposure.attack_profile import BugDensities
 from tare.analysis.exposure.footprints import Exposure, View
 from tare.errors import StoreError, UsageError
 from tare.footprint_model import EMPTY, IDLE, Footprint, Level, Phase, Scope
@@ -117,8 +117,8 @@ def test_the_attack_profile_counts_or_weighs(lines: Path) -> None:
     for row in level.attack_profiles:
         counted = level.set_of(row.platform, "beyond-idle", row.phase)
         assert (row.score, row.share_percent) == (counted.things, counted.share_percent)
-    weights = Weights(title="fixes", default=0.0, density={"fs/": 2.0})
-    report = build(lines, asked=Asked(weights=weights)).footprints
+    densities = BugDensities(title="fixes", default=0.0, density={"fs/": 2.0})
+    report = build(lines, asked=Asked(densities=densities)).footprints
     rows = {(profile.platform, profile.phase): profile for profile in report.levels[-1].attack_profiles}
     assert rows["native", "both"].score == 2 * 60
     assert rows["docker", "both"].score == 2 * 90

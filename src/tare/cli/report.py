@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tare.analysis.comparisons.agreement import agreement, costs
-from tare.analysis.exposure.attack_profile import Weights, load_weights
+from tare.analysis.exposure.attack_profile import BugDensities, load_densities
 from tare.cli.console import Console, emit
 from tare.footprint_model import Footprint, Level
 from tare.outputs import check_page
@@ -37,7 +37,7 @@ def show_report(
 ) -> None:
     """Print the report of campaigns, and write the page if ``html`` is given. Raises `TareError`."""
     inputs = Asked(
-        weights=load_weights(weights) if weights else Weights(),
+        densities=load_densities(weights) if weights else BugDensities(),
         files=read_files(functions) if functions else {},
         sources=sources,
     )

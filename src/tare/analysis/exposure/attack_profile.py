@@ -32,7 +32,7 @@ _SMALLEST_SHARE = 1e-12
 Density = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-class Weights(Frozen):
+class BugDensities(Frozen):
     """Densities of bugs, in any one unit: by directory or file ("net/", "net/core/dev.c"), by name, by "tcp_*"."""
 
     title: str = "uniform"
@@ -68,24 +68,24 @@ class AttackProfile:
         return self.score / other.score if other.score > _SMALLEST_SHARE else None
 
 
-def attack_profile(reached: Things | AbstractSet[str], weights: Weights, place: Place) -> AttackProfile:
+def attack_profile(reached: Things | AbstractSet[str], densities: BugDensities, place: Place) -> AttackProfile:
     """The sum of densities over these things; ``place`` gives the source file of a thing, or None."""
-    if not weights.density:
-        return AttackProfile(weights.default * len(reached), len(reached), len(reached))
-    densities = [weights.of(name, place(name)) for name in reached]
-    score = math.fsum(weights.default if density is None else density for density in densities)
-    return AttackProfile(score, len(reached), densities.count(None))
+    if not densities.density:
+        return AttackProfile(densities.default * len(reached), len(reached), len(reached))
+    of_each = [densities.of(name, place(name)) for name in reached]
+    score = math.fsum(densities.default if density is None else density for density in of_each)
+    return AttackProfile(score, len(reached), of_each.count(None))
 
 
-def load_weights(file: Path) -> Weights:
-    """Weights from a TOML or (by its name) CSV file. Raises `UsageError` with one line."""
+def load_densities(file: Path) -> BugDensities:
+    """Densities from a TOML or (by its name) CSV file. Raises `UsageError` with one line."""
     return parse(read_text(file, _FIX), str(file))
 
 
-def parse(text: str, name: str) -> Weights:
-    """Weights from TOML or (by the name's end) CSV text; ``name`` is for the title and errors. Raises `UsageError`."""
+def parse(text: str, name: str) -> BugDensities:
+    """Densities from TOML or (by the name's end) CSV text; ``name`` is for title and errors. Raises `UsageError`."""
     content = _of_csv(text, name) if name.endswith(".csv") else parse_toml(text, name, _FIX)
-    return of_a_file(Weights, {"title": Path(name).name, **content}, name, _FIX)
+    return of_a_file(BugDensities, {"title": Path(name).name, **content}, name, _FIX)
 
 
 def _of_csv(text: str, name: str) -> dict[str, object]:

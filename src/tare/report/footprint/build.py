@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tare.analysis.exposure.attack_profile import AttackProfile, Weights, attack_profile
+from tare.analysis.exposure.attack_profile import AttackProfile, BugDensities, attack_profile
 from tare.analysis.exposure.footprints import Exposure, Things, View
 from tare.analysis.exposure.frequencies import Frequency, frequencies
 from tare.analysis.exposure.overlaps import Place, Region, by_directory, by_file, place_of, regions
@@ -54,7 +54,7 @@ Exposures = Mapping[Level, Exposure]
 class Asked:
     """A user's inputs for footprints beside the campaign's file."""
 
-    weights: Weights = field(default_factory=Weights)
+    densities: BugDensities = field(default_factory=BugDensities)
     files: Mapping[str, str] = field(default_factory=dict)  # source file by name of function
     sources: Path | None = None  # the kernel's source tree
 
@@ -97,8 +97,8 @@ def footprints_report(exposures_by_level: Exposures, baseline: str, asked: Asked
     beside = [] if lines is None else beside_lines(lines)
     return FootprintsReport(
         levels=[_level(exposure, baseline, asked) for level, exposure in exposures_by_level.items() if level in SETS],
-        weights=asked.weights.title,
-        uniform=asked.weights.uniform,
+        weights=asked.densities.title,
+        uniform=asked.densities.uniform,
         beside=beside,
         study=STUDY if beside else None,
         stacks=stacks_report(exposures_by_level[Level.STACKS]) if Level.STACKS in exposures_by_level else [],
@@ -159,7 +159,7 @@ def _level(exposure: Exposure, baseline: str, inputs: Asked) -> LevelReport:
             for workload in exposure.workloads
             for frequency in frequencies(exposure, workload, base, top=TOP)
         ],
-        attack_profiles=list(_profiles(exposure, view, base, inputs.weights, place)) if view else [],
+        attack_profiles=list(_profiles(exposure, view, base, inputs.densities, place)) if view else [],
         files=files[:FILES],
         n_files=len(files),
     )  # fmt: skip
@@ -278,14 +278,14 @@ def _frequency(frequency: Frequency) -> FrequencyReport:
 
 
 def _profiles(
-    exposure: Exposure, view: View, baseline: str, weights: Weights, place: Place
+    exposure: Exposure, view: View, baseline: str, densities: BugDensities, place: Place
 ) -> Iterator[AttackProfileReport]:
     for phase in phases(exposure):
         profiles: dict[str, AttackProfile] = {
-            name: attack_profile(members, weights, place) for name, members in sets_of(exposure, view, phase).items()
+            name: attack_profile(members, densities, place) for name, members in sets_of(exposure, view, phase).items()
         }
         for name, profile in profiles.items():
-            share = 100 * profile.things / exposure.known if weights.uniform and exposure.known else None
+            share = 100 * profile.things / exposure.known if densities.uniform and exposure.known else None
             yield AttackProfileReport(
                 platform=name,
                 phase=phase,
