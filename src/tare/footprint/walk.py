@@ -137,20 +137,20 @@ class Walk:
 
     def _visit(self, platform: Platform, jobs: Sequence[Job], repeat: int) -> Iterator[Footprint | Missed]:
         after = self._done + 1 + len(jobs)
-        live: RunningInstance | None = None
+        running: RunningInstance | None = None
         try:
-            live, outcomes = self._start(platform, None, repeat)
+            running, outcomes = self._start(platform, None, repeat)
             yield from outcomes
             self._step()
-            for job in jobs if live is not None else ():
-                if live is None or not live.usable or _fresh(job.workload):
-                    self._end(live)
-                    live = None
-                    live, outcomes = self._start(platform, job, repeat)
-                yield from outcomes if live is None else self._work(platform, job, live, repeat)
+            for job in jobs if running is not None else ():
+                if running is None or not running.usable or _fresh(job.workload):
+                    self._end(running)
+                    running = None
+                    running, outcomes = self._start(platform, job, repeat)
+                yield from outcomes if running is None else self._work(platform, job, running, repeat)
                 self._step()
         finally:
-            self._end(live)
+            self._end(running)
             self._done = after  # also what a platform that did not start did not run
 
     def _start(
@@ -161,15 +161,15 @@ class Walk:
         number = self.launcher.number()
         window = _Window(self.counter)
         self.counter.start(self.launcher.group(number))
-        live = attempt(partial(self._launch, platform, window, Terms(gate=window.open, number=number)))
-        if isinstance(live, Failed):
-            return None, [self._missed(platform, job, repeat, live)]
+        running = attempt(partial(self._launch, platform, window, Terms(gate=window.open, number=number)))
+        if isinstance(running, Failed):
+            return None, [self._missed(platform, job, repeat, running)]
         try:
             window.close()
         except BaseException:
-            self._end(live)
+            self._end(running)
             raise
-        return live, list(window.footprints(platform.name, Phase.START, None, repeat, _scopes(live)))
+        return running, list(window.footprints(platform.name, Phase.START, None, repeat, _scopes(running)))
 
     def _launch(self, platform: Platform, window: _Window, terms: Terms) -> RunningInstance:
         if platform.elsewhere:
@@ -184,36 +184,38 @@ class Walk:
         self._missed_count += 1
         return Missed(platform.name, job.workload.name if job else None, repeat, failed.reason)
 
-    def _work(self, platform: Platform, job: Job, live: RunningInstance, repeat: int) -> Iterator[Footprint | Missed]:
+    def _work(
+        self, platform: Platform, job: Job, running: RunningInstance, repeat: int
+    ) -> Iterator[Footprint | Missed]:
         workload = job.workload
         self._announce(f"{workload.name} on {platform.name}", repeat)
         window = _Window(self.counter)
-        ran = attempt(partial(self._run, job, live, window))
+        ran = attempt(partial(self._run, job, running, window))
         # What it printed is no matter here: on an emulated host a tool may contradict itself, and has run all the same.
         if isinstance(ran, Failed) and not (isinstance(ran.error, ParseError) and window.closed):
             yield self._missed(platform, job, repeat, ran)
             return
         units = ran if isinstance(ran, int) and self.counter.level is Level.INSTRUCTIONS else 0
-        for footprint in window.footprints(platform.name, Phase.STEADY, workload.name, repeat, _scopes(live)):
+        for footprint in window.footprints(platform.name, Phase.STEADY, workload.name, repeat, _scopes(running)):
             yield footprint.model_copy(update={"hits": {**footprint.hits, UNITS: units}}) if units else footprint
 
-    def _run(self, job: Job, live: RunningInstance, window: _Window) -> int:
+    def _run(self, job: Job, running: RunningInstance, window: _Window) -> int:
         """Run it; returns how many units the work was, 0 where its pieces say that themselves."""
         workload = job.workload
         if isinstance(workload, RunWorkload):
-            return round(run_trial(workload, job.params, live, self.client, window.open, window.close).outcome.work)
+            return round(run_trial(workload, job.params, running, self.client, window.open, window.close).outcome.work)
         assert isinstance(workload, SliceWorkload), "no other kind is on the route"
-        arm = live.arm
+        arm = running.arm
         stage = Stage(workload.name, workload.mode, (arm,), ((arm,),) * job.rounds)
         window.open()
-        sliced = run_slices(workload, job.params, stage, {arm: live})[arm]
+        sliced = run_slices(workload, job.params, stage, {arm: running})[arm]
         window.close()
         if sliced.error is not None:
             raise sliced.error
         return 0
 
-    def _end(self, live: RunningInstance | None) -> None:
-        for failed in stop_all([live] if live is not None else []):
+    def _end(self, running: RunningInstance | None) -> None:
+        for failed in stop_all([running] if running is not None else []):
             self.warn(failed.reason)
 
     def _announce(self, activity: str, repeat: int) -> None:
@@ -267,9 +269,9 @@ class _Window:
             )
 
 
-def _scopes(live: RunningInstance) -> tuple[Scope, ...]:
+def _scopes(running: RunningInstance) -> tuple[Scope, ...]:
     """Both scopes; the host's alone where an instance's processes are not in its control group on this host."""
-    return tuple(Scope) if live.instance.accounted else (Scope.HOST,)
+    return tuple(Scope) if running.instance.accounted else (Scope.HOST,)
 
 
 def _fresh(workload: Workload) -> bool:
