@@ -19,7 +19,7 @@ from tare.analysis.trust.noise import Noise, noise
 from tare.campaign.execution.runner import Runner
 from tare.campaign.plan.interim import Interim
 from tare.cli import run
-from tare.cli.choices import Seen, Shown
+from tare.cli.choices import ProgressOptions, Shown
 from tare.cli.console import Console as Plain
 from tare.cli.progress import CampaignDisplay, sparkline
 from tare.cli.watchers import FIRST_INTERRUPT, JsonLines, Stopping, Together
@@ -153,7 +153,7 @@ def test_the_last_object_names_the_file_that_is_there(there, tmp_path, capsys):
     file = tmp_path / "x.tare"
     if there:
         file.touch()
-    watched = run._watched(Plain(stderr=True), file, Seen(Shown.JSON, metrics=None))
+    watched = run._watched(Plain(stderr=True), file, ProgressOptions(Shown.JSON, metrics=None))
     with pytest.raises(KeyboardInterrupt), watched:
         interrupted()
     last = json.loads(capsys.readouterr().err.splitlines()[-1])

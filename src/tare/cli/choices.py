@@ -17,7 +17,7 @@ class Load(StrEnum):
     BOTH = "both"
 
 
-class What(StrEnum):
+class Listing(StrEnum):
     """The things that `tare list` can list."""
 
     PLATFORMS = "platforms"
@@ -33,8 +33,8 @@ class Shown(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """By whom a campaign is watched; ``metrics``: address and port of the endpoint, None for none."""
+class ProgressOptions:
+    """How the progress of a campaign is shown; ``metrics``: address and port of the endpoint, None for none."""
 
     shown: Shown
     metrics: str | None

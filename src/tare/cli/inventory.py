@@ -7,17 +7,17 @@ from typing import Any
 
 from rich.table import Table
 
-from tare.cli.choices import What
+from tare.cli.choices import Listing
 from tare.cli.console import Console, emit
 from tare.platforms import registry as platforms
 from tare.workloads import registry as workloads
 
 
-def show_inventory(what: What, *, as_json: bool) -> None:
+def show_inventory(what: Listing, *, as_json: bool) -> None:
     """Print all platforms, workloads or metrics."""
-    rows = {What.PLATFORMS: _platforms, What.WORKLOADS: _workloads, What.METRICS: _metrics}[what]()
+    rows = {Listing.PLATFORMS: _platforms, Listing.WORKLOADS: _workloads, Listing.METRICS: _metrics}[what]()
     if as_json:
-        families = {"families": platforms.offers()} if what is What.PLATFORMS else {}
+        families = {"families": platforms.offers()} if what is Listing.PLATFORMS else {}
         emit(json.dumps({"schema": "tare.list/1", "what": what.value, "items": rows, **families}, indent=2))
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -30,7 +30,7 @@ def show_inventory(what: What, *, as_json: bool) -> None:
         table.add_column(column.replace("_", " "))
     for row in rows:
         table.add_row(*(_cell(row[column]) for column in columns))
-    for offer in platforms.offers() if what is What.PLATFORMS else ():
+    for offer in platforms.offers() if what is Listing.PLATFORMS else ():
         table.add_row(offer["name"], offer["title"], _cell(False), offer["asks"])
     Console().print(table)
 

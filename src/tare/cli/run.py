@@ -10,7 +10,7 @@ from pathlib import Path
 from tare.campaign.execution import conduct
 from tare.campaign.plan.request import CampaignRequest
 from tare.campaign.plan.study import foreword
-from tare.cli.choices import Seen, Shown
+from tare.cli.choices import ProgressOptions, Shown
 from tare.cli.consent import agreed
 from tare.cli.console import Console
 from tare.cli.progress import CampaignDisplay
@@ -28,47 +28,47 @@ from tare.store import exists
 NOTHING_YET = "nothing was measured yet: there is no campaign file"
 
 
-def measure(order: CampaignRequest, file: Path, seen: Seen, *, as_json: bool) -> None:
+def measure(request: CampaignRequest, file: Path, progress_options: ProgressOptions, *, as_json: bool) -> None:
     """Run a new campaign into a file, and show it. Raises `TareError`."""
     own_namespaces.enter(state.home())
     console = Console(stderr=True)
-    if (notice := foreword(order)) and seen.shown is Shown.AUTO:
+    if (notice := foreword(request)) and progress_options.shown is Shown.AUTO:
         console.print(notice, markup=False, soft_wrap=True)
-    with _watched(console, file, seen, _resolution) as watcher:
-        conduct.begin(order, file, watcher)
+    with _watched(console, file, progress_options, _resolution) as watcher:
+        conduct.begin(request, file, watcher)
     show([file], html=page_of(file), as_json=as_json)
 
 
-def go_on(file: Path, seen: Seen, *, trusted: bool, as_json: bool) -> None:
+def go_on(file: Path, progress_options: ProgressOptions, *, trusted: bool, as_json: bool) -> None:
     """Go on with a campaign, and show it. Raises `TareError`. ``trusted``: see `tare.cli.consent`."""
     own_namespaces.enter(state.home())
     answer = agreed(file, trusted=trusted)
-    with _watched(Console(stderr=True), file, seen) as watcher:
+    with _watched(Console(stderr=True), file, progress_options) as watcher:
         conduct.resume(file, watcher, watcher.warn, answer)
     show([file], html=page_of(file), as_json=as_json)
 
 
 @contextlib.contextmanager
 def _watched(
-    console: Console, file: Path, watching: Seen, preface: Callable[[], str] | None = None
+    console: Console, file: Path, progress_options: ProgressOptions, preface: Callable[[], str] | None = None
 ) -> Iterator[Together]:
     """What watches a campaign; at the end it says how that is gone on with where it, or the host, came to an end."""
     lines = JsonLines(console)
     display = CampaignDisplay(console, foreword=preface)
     with contextlib.ExitStack() as held:
-        watcher: Telling = lines if watching.shown is Shown.JSON else held.enter_context(display)
+        watcher: Telling = lines if progress_options.shown is Shown.JSON else held.enter_context(display)
         stopping = held.enter_context(Stopping(watcher.warn))
         try:
-            yield Together([watcher, *_exposed(watching.metrics, held)], stopping)
+            yield Together([watcher, *_exposed(progress_options.metrics, held)], stopping)
         except (KeyboardInterrupt, HostError, StoreError) as end:
             by_user = isinstance(end, KeyboardInterrupt)
             if by_user or stopping.has_blocks:  # an error before the first block ends no campaign
-                if watching.shown is Shown.JSON:
+                if progress_options.shown is Shown.JSON:
                     lines.ended(CampaignStatus.INTERRUPTED, str(file) if exists(file) else None)
                 else:
                     watcher.warn(_to_go_on(file) if exists(file) else NOTHING_YET)
             raise
-        if watching.shown is Shown.JSON:
+        if progress_options.shown is Shown.JSON:
             lines.ended(CampaignStatus.COMPLETE, str(file))
 
 

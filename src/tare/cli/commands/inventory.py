@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import typer
 
-from tare.cli.choices import What
+from tare.cli.choices import Listing
 
 
 def inventory(
-    what: What = typer.Argument(..., help="platforms, workloads or metrics"),
+    what: Listing = typer.Argument(..., help="platforms, workloads or metrics"),
     as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.list/1)."),
 ) -> None:
     """List what tare knows. Whether a platform runs on this host is what [bold]tare doctor[/] says.

@@ -13,7 +13,7 @@ from tare.campaign.plan.plan import parse_margins, parse_time
 from tare.campaign.plan.request import CampaignRequest
 from tare.campaign.plan.stopping import parse_precision
 from tare.campaign.plan.study import ordered
-from tare.cli.choices import Seen, Shown
+from tare.cli.choices import ProgressOptions, Shown
 from tare.cli.commands import given
 from tare.cli.commands.given import TRUST
 from tare.cli.commands.instances import CPUS, MEMORY, PLATFORM, SEED, SUBNET, parse_cpus, parse_size
@@ -143,14 +143,14 @@ def run(
     before the next begins; the HTML report is written beside it. Ctrl-C finishes the trial under way and ends; a
     second one ends now.
     """
-    watching = Seen(progress, metrics)
+    progress_options = ProgressOptions(progress, metrics)
     if resume is not None:
         options = given.options(context, besides={"resume", "trust", "progress", "metrics", "as_json"})
-        _resume(resume, options, watching, trusted=trust, as_json=as_json)
+        _resume(resume, options, progress_options, trusted=trust, as_json=as_json)
         return
     if trust:
         raise UsageError("--trust is about a file that there is", fix="give it with --resume, or leave it out")
-    order = CampaignRequest(
+    request = CampaignRequest(
         platforms=platform,
         workloads=workload,
         profile=profile,
@@ -167,25 +167,25 @@ def run(
         precision=parse_precision(precision) if precision is not None else None,
     )
     file = output or Path(time.strftime("tare-%Y%m%d-%H%M%S.tare"))
-    _begin(ordered(order, scale, design), file, watching, as_json=as_json)
+    _begin(ordered(request, scale, design), file, progress_options, as_json=as_json)
 
 
 run.__doc__ = f"{inspect.cleandoc(run.__doc__ or '')}\n\n{_EXAMPLES}"
 
 
-def _begin(order: CampaignRequest, file: Path, watching: Seen, *, as_json: bool) -> None:
-    order.check()
-    given.require_platforms(order.platforms)
-    given.require_workloads(order.workloads)
+def _begin(request: CampaignRequest, file: Path, progress_options: ProgressOptions, *, as_json: bool) -> None:
+    request.check()
+    given.require_platforms(request.platforms)
+    given.require_workloads(request.workloads)
     outputs.check_new_campaign(file)
     outputs.check_new(outputs.page_of(file), f"the page of {file}")
 
     from tare.cli.run import measure
 
-    measure(order, file, watching, as_json=as_json)
+    measure(request, file, progress_options, as_json=as_json)
 
 
-def _resume(file: Path, options: list[str], watching: Seen, *, trusted: bool, as_json: bool) -> None:
+def _resume(file: Path, options: list[str], progress_options: ProgressOptions, *, trusted: bool, as_json: bool) -> None:
     if options:
         raise UsageError(
             f"--resume goes on as planned and takes no {' and no '.join(options)}", fix="give --resume alone"
@@ -195,4 +195,4 @@ def _resume(file: Path, options: list[str], watching: Seen, *, trusted: bool, as
 
     from tare.cli.run import go_on
 
-    go_on(file, watching, trusted=trusted, as_json=as_json)
+    go_on(file, progress_options, trusted=trusted, as_json=as_json)
