@@ -12,12 +12,12 @@ from typer.testing import CliRunner
 
 from tare.cli.commands.app import app
 from tare.errors import TareError
-from tare.report.formats.figure import Wish, draw
+from tare.report.formats.figure import FigureRequest, draw
 from tare.report.formats.tables import Picture, Show
 from tare.report.model import Report
 from tare.store import read_store
 
-SMALL = Wish(metrics=("sysbench-cpu", "startup/*"), platforms=("runc", "gvisor-ptrace"), columns=1)
+SMALL = FigureRequest(metrics=("sysbench-cpu", "startup/*"), platforms=("runc", "gvisor-ptrace"), columns=1)
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +48,8 @@ def test_a_png_is_as_wide_as_a_column_at_300_dpi(report: Report, samples: pl.Dat
 
 @pytest.mark.parametrize("show", Show)
 def test_a_panel_a_metric_with_a_mark_a_platform(report: Report, samples: pl.DataFrame, show: Show) -> None:
-    wish = Wish(show, ("sysbench-cpu/rate", "prime-slices/rate"), ("runc", "gvisor-ptrace"))
-    tree = ElementTree.fromstring(draw(report, samples, wish, Picture.SVG))
+    request = FigureRequest(show, ("sysbench-cpu/rate", "prime-slices/rate"), ("runc", "gvisor-ptrace"))
+    tree = ElementTree.fromstring(draw(report, samples, request, Picture.SVG))
     groups = [element.get("id", "") for element in tree.iter("{http://www.w3.org/2000/svg}g")]
     assert sum(name.startswith("axes_") for name in groups) == 2
     assert not list(tree.iter("{http://www.w3.org/2000/svg}script"))
@@ -77,7 +77,7 @@ def test_a_hostile_name_is_text(report: Report, samples: pl.DataFrame, name: str
     evil = result.model_copy(update={"workload": name, "metric": name, "unit": name, "platforms": places})
     platform = report.platforms[1].model_copy(update={"name": name})
     hostile = report.model_copy(update={"results": [evil], "platforms": [platform], "id": name, "baseline": "native"})
-    drawn = draw(hostile, samples, Wish(columns=1), Picture.SVG)
+    drawn = draw(hostile, samples, FigureRequest(columns=1), Picture.SVG)
     tree = ElementTree.fromstring(drawn)
     assert not list(tree.iter("{http://www.w3.org/2000/svg}script"))
     assert b"\x1b" not in drawn

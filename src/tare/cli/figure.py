@@ -6,16 +6,16 @@ from pathlib import Path
 
 from tare.outputs import written
 from tare.report.campaign.build import timed
-from tare.report.formats.figure import Wish, draw
+from tare.report.formats.figure import FigureRequest, draw
 from tare.report.formats.tables import Picture
 from tare.store import read_store
 
 
-def write_figure(file: Path, wish: Wish, picture: Picture, output: Path) -> None:
+def write_figure(file: Path, request: FigureRequest, picture: Picture, output: Path) -> None:
     """Draw it and write it whole. Raises `TareError`."""
     with read_store(file) as store, store.snapshot():
         samples = store.samples()
         report = timed(store, samples)
-    drawn = draw(report, samples, wish, picture)
+    drawn = draw(report, samples, request, picture)
     with written(output, "wb", new=True) as out:
         out.write(drawn)

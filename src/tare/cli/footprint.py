@@ -26,7 +26,7 @@ from tare.store import exists
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class LabFiles:
     """Files of this host that a lab gets too, and those that are versions of its own programs, by their names."""
 
     files: Sequence[Path]
@@ -34,19 +34,19 @@ class Brought:
 
 
 def count(
-    request: FootprintRequest, file: Path, brought: Brought | None, against: Path | None, *, as_json: bool
+    request: FootprintRequest, file: Path, lab_files: LabFiles | None, against: Path | None, *, as_json: bool
 ) -> ExitCode:
-    """Count into a file, print the result, and return the exit code. ``brought``: into a lab; None: on this host.
+    """Count into a file, print the result, and return the exit code. ``lab_files``: into a lab; None: on this host.
 
     ``against``: a file to compare with then; where it is not there, it is counted first, with the lab's own versions.
     """
     with _Display(Console(stderr=True)) as display:
-        if brought is None:
+        if lab_files is None:
             result = conduct.carry_out(request, file, display)
         else:
             if against is not None and not exists(against):
-                _in_lab(request, against, display, Brought(brought.files, {}))
-            result = _in_lab(request, file, display, brought)
+                _in_lab(request, against, display, LabFiles(lab_files.files, {}))
+            result = _in_lab(request, file, display, lab_files)
     if as_json:
         emit(json.dumps({"schema": SCHEMA, **result.model_dump(mode="json")}, indent=2))
         return ExitCode.DONE
@@ -63,12 +63,14 @@ def count(
     )  # fmt: skip
 
 
-def _in_lab(request: FootprintRequest, file: Path, display: _Display, brought: Brought) -> FootprintResult:
+def _in_lab(request: FootprintRequest, file: Path, display: _Display, lab_files: LabFiles) -> FootprintResult:
     with tempfile.TemporaryDirectory() as folder:
         # A file in a lab is called as it is here.
-        for name, place in brought.versions.items():
+        for name, place in lab_files.versions.items():
             Path(folder, name).symlink_to(place.absolute())
-        return lab.carry_out(request, file, display, [*brought.files, *map(Path(folder).joinpath, brought.versions)])
+        return lab.carry_out(
+            request, file, display, [*lab_files.files, *map(Path(folder).joinpath, lab_files.versions)]
+        )
 
 
 class _Display(Drawn):

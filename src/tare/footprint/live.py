@@ -28,7 +28,7 @@ MEMORY = 512 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class SurfaceReading:
     """A platform's surface; or, where there is none, why not."""
 
     platform: str
@@ -37,7 +37,7 @@ class Looked:
     fix: str = ""
 
 
-def surfaces(platforms: Sequence[Platform], progress: Progress) -> Iterator[Looked]:
+def surfaces(platforms: Sequence[Platform], progress: Progress) -> Iterator[SurfaceReading]:
     """The surface of one instance of each platform, read once it has run a first command and waits for the next.
 
     A platform that does not run here, or has no process on this host, has the reason instead. Raises `HostError` where
@@ -49,27 +49,29 @@ def surfaces(platforms: Sequence[Platform], progress: Progress) -> Iterator[Look
         launcher, _ = host.prepare(image, Resources(default_cpus(), MEMORY))
         for platform in platforms:
             progress(f"looking for {platform.name}")
-            outcome = attempt(partial(_looked, reader, platform, image, launcher, progress))
+            outcome = attempt(partial(_reading, reader, platform, image, launcher, progress))
             attempt(platform.close)  # nothing was started that could stay
-            yield _not_looked(platform, outcome) if isinstance(outcome, Failed) else outcome
+            yield _no_reading(platform, outcome) if isinstance(outcome, Failed) else outcome
 
 
-def _looked(reader: Reader, platform: Platform, image: Image, launcher: InstanceLauncher, progress: Progress) -> Looked:
+def _reading(
+    reader: Reader, platform: Platform, image: Image, launcher: InstanceLauncher, progress: Progress
+) -> SurfaceReading:
     answer = contract.detected(platform)
     if not answer.available:
-        return Looked(platform.name, None, answer.reason, answer.fix)
+        return SurfaceReading(platform.name, None, answer.reason, answer.fix)
     contract.prepared(platform, image)
-    return Looked(platform.name, _started(reader, platform, launcher, progress))
+    return SurfaceReading(platform.name, _started(reader, platform, launcher, progress))
 
 
-def _not_looked(platform: Platform, failed: Failed) -> Looked:
+def _no_reading(platform: Platform, failed: Failed) -> SurfaceReading:
     error = failed.error
     if isinstance(error, TareError):
-        return Looked(platform.name, None, error.what, error.fix or "")
-    return Looked(platform.name, None, failed.reason)
+        return SurfaceReading(platform.name, None, error.what, error.fix or "")
+    return SurfaceReading(platform.name, None, failed.reason)
 
 
-def into(file: Path, names: Sequence[str], progress: Progress) -> Iterator[Looked]:
+def into(file: Path, names: Sequence[str], progress: Progress) -> Iterator[SurfaceReading]:
     """Read the surfaces of platforms by name (none: the usual ones) and of the baseline into a campaign's file.
 
     Yields what each platform gave, as `surfaces` does.
@@ -80,29 +82,29 @@ def into(file: Path, names: Sequence[str], progress: Progress) -> Iterator[Looke
     left_out: list[LeftOut] = []
     with opened(SiteRequest("surface", file, secrets.randbelow(2**31), names), progress, left_out.append) as site:
         for missing in left_out:
-            yield Looked(missing.platform, None, missing.reason, missing.fix or "")
+            yield SurfaceReading(missing.platform, None, missing.reason, missing.fix or "")
         for ready in site.ready:
             surface = attempt(partial(_started, reader, ready.platform, site.launcher, progress))
             if isinstance(surface, Failed):
-                look = _not_looked(ready.platform, surface)
-                site.store.add_event("warning", f"no surface of {ready.platform.name}: {look.reason}")
-                yield look
+                reading = _no_reading(ready.platform, surface)
+                site.store.add_event("warning", f"no surface of {ready.platform.name}: {reading.reason}")
+                yield reading
             else:
                 site.store.add_surface(surface)
-                yield Looked(ready.platform.name, surface)
+                yield SurfaceReading(ready.platform.name, surface)
 
 
 def _started(reader: Reader, platform: Platform, launcher: InstanceLauncher, progress: Progress) -> Surface:
     progress(f"starting {platform.name}")
-    live = launcher.start(platform, Arm(platform.name), measured=False)
+    running = launcher.start(platform, Arm(platform.name), measured=False)
     try:
         progress(f"reading the filters of {platform.name}")
-        surface = _read(reader, platform, live.instance)
+        surface = _read(reader, platform, running.instance)
         if platform.has_agent:
-            live.session.ping()  # of an instance that has ended, only its daemon's helpers were read
+            running.session.ping()  # of an instance that has ended, only its daemon's helpers were read
         return surface
     finally:
-        live.stop()
+        running.stop()
 
 
 def _read(reader: Reader, platform: Platform, instance: Instance) -> Surface:
@@ -111,7 +113,7 @@ def _read(reader: Reader, platform: Platform, instance: Instance) -> Surface:
     return reader.surface(platform.name, instance.host_processes)
 
 
-def running(pids: Sequence[int], progress: Progress) -> Iterator[Looked]:
+def of_processes(pids: Sequence[int], progress: Progress) -> Iterator[SurfaceReading]:
     """The surface of each process that runs already, with all that descend from it. Raises `UsageError`."""
     reader = Reader()
     for pid in pids:
@@ -120,27 +122,27 @@ def running(pids: Sequence[int], progress: Progress) -> Iterator[Looked]:
             raise UsageError(f"there is no process {pid}", fix="name one that runs, by its id on this host")
         progress(f"reading the filters of {name}")
         try:
-            yield Looked(name, reader.surface(name, partial(process_table.descendants, [pid])))
+            yield SurfaceReading(name, reader.surface(name, partial(process_table.descendants, [pid])))
         except TareError as error:
-            yield Looked(name, None, error.what, error.fix or "")
+            yield SurfaceReading(name, None, error.what, error.fix or "")
 
 
 def carry_out(request: SurfaceRequest, progress: Progress) -> SurfaceResult:
     """Read all surfaces that are asked for. Raises `TareError` where nothing can be read at all."""
     request.check()
     if request.pids:
-        looks = running(request.pids, progress)
+        readings = of_processes(request.pids, progress)
     elif request.file is not None:
-        looks = into(request.file, request.platforms, progress)
+        readings = into(request.file, request.platforms, progress)
     else:
-        looks = surfaces(_chosen(request.platforms), progress)
+        readings = surfaces(_chosen(request.platforms), progress)
     surfaces_read: list[Surface] = []
     left_out: list[LeftOut] = []
-    for look in looks:
-        if look.surface is not None:
-            surfaces_read.append(look.surface)
+    for reading in readings:
+        if reading.surface is not None:
+            surfaces_read.append(reading.surface)
         else:
-            left_out.append(LeftOut(platform=look.platform, reason=look.reason, fix=look.fix or None))
+            left_out.append(LeftOut(platform=reading.platform, reason=reading.reason, fix=reading.fix or None))
     return SurfaceResult(tuple(surfaces_read), tuple(left_out))
 
 

@@ -33,6 +33,6 @@ def figure(
     check_new(output)
 
     from tare.cli.figure import write_figure
-    from tare.report.formats.figure import Wish
+    from tare.report.formats.figure import FigureRequest
 
-    write_figure(file, Wish(show, metric, platform, columns), Picture(suffix), output)
+    write_figure(file, FigureRequest(show, metric, platform, columns), Picture(suffix), output)

@@ -131,10 +131,10 @@ def footprint(
     if not in_lab:
         check_resources(request.cpus, request.memory_bytes)
 
-    from tare.cli.footprint import Brought, count
+    from tare.cli.footprint import LabFiles, count
 
-    brought = Brought(program, versions) if in_lab else None
-    raise typer.Exit(count(request, file, brought, against, as_json=as_json))
+    lab_files = LabFiles(program, versions) if in_lab else None
+    raise typer.Exit(count(request, file, lab_files, against, as_json=as_json))
 
 
 footprint.__doc__ = f"{footprint.__doc__}\n\n{_EXAMPLES}"

@@ -49,7 +49,7 @@ _STYLE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class FigureRequest:
     """Which figure is to be drawn.
 
     ``metrics``: WORKLOAD or WORKLOAD/METRIC, patterns; none: the headlines. ``columns``: 1 or 2.
@@ -61,29 +61,29 @@ class Wish:
     columns: int = 2
 
 
-def draw(report: Report, samples: pl.DataFrame, wish: Wish, picture: Picture) -> bytes:
+def draw(report: Report, samples: pl.DataFrame, request: FigureRequest, picture: Picture) -> bytes:
     """The figure as a file. ``samples``: as of `Store.samples`. Raises `UsageError` where there is nothing to draw."""
-    results = _chosen(report, wish)
-    names = _platforms(report, wish)
+    results = _chosen(report, request)
+    names = _platforms(report, request)
     with load("matplotlib", "tare figure").rc_context(_STYLE), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a letter that the font lacks is a box
-        across = 1 if wish.columns == 1 else min(3, len(results))
+        across = 1 if request.columns == 1 else min(3, len(results))
         down = math.ceil(len(results) / across)
-        size = WIDTHS[wish.columns], down * (_ABOVE + _ROW * len(names))
+        size = WIDTHS[request.columns], down * (_ABOVE + _ROW * len(names))
         figure = load("matplotlib.figure", "tare figure").Figure(figsize=size, layout="constrained")
         axes = figure.subplots(down, across, squeeze=False)
         for number, place in enumerate(axes.flat):
             if number >= len(results):
                 place.set_axis_off()
-            elif wish.show is Show.OVERHEADS:
+            elif request.show is Show.OVERHEADS:
                 _overheads(place, results[number], names, labelled=number % across == 0)
             else:
                 _blocks(place, results[number], names, samples, labelled=number % across == 0)
         return _saved(figure, report, picture)
 
 
-def _chosen(report: Report, wish: Wish) -> list[ResultReport]:
-    results = [result for result in report.results if _wanted(result, wish.metrics) and _has_figure(result)]
+def _chosen(report: Report, request: FigureRequest) -> list[ResultReport]:
+    results = [result for result in report.results if _wanted(result, request.metrics) and _has_figure(result)]
     if not results:
         workloads = ", ".join(dict.fromkeys(result.workload for result in report.results)) or "none"
         raise UsageError(
@@ -110,15 +110,15 @@ def _has_figure(result: ResultReport) -> bool:
     return any(place.op_percent is not None or place.amount is not None for place in result.platforms)
 
 
-def _platforms(report: Report, wish: Wish) -> list[str]:
+def _platforms(report: Report, request: FigureRequest) -> list[str]:
     names = [platform.name for platform in report.platforms]
     others = [name for name in names if name != report.baseline]
-    if wish.platforms:
-        missing = [name for name in wish.platforms if name not in names]
+    if request.platforms:
+        missing = [name for name in request.platforms if name not in names]
         if missing:
             raise UsageError(f"{missing[0]} did not take part in {report.file}", fix=f"name of {', '.join(names)}")
-        return [name for name in names if name in wish.platforms]
-    return names if wish.show is Show.BLOCKS else others
+        return [name for name in names if name in request.platforms]
+    return names if request.show is Show.BLOCKS else others
 
 
 def _overheads(axes: Any, result: ResultReport, names: Sequence[str], *, labelled: bool) -> None:
