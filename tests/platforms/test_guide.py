@@ -59,7 +59,7 @@ BROKEN = {
     "": "has neither PLATFORMS nor FAMILIES",
     "FAMILIES = {'Fam': print}": "has a name that is not lower case words",
     "FAMILIES = {'ssh': print}": "names 'ssh:', which there is already",
-    f"{COPY}one.start_patience = 0\nPLATFORMS = (one,)": "has a start_patience that is no number above 0",
+    f"{COPY}one.start_limit_factor = 0\nPLATFORMS = (one,)": "has a start_limit_factor that is no number above 0",
     f"{COPY}one.second_baseline = 3\nPLATFORMS = (one,)": "has a second_baseline that is no tuple of families",
     f"{COPY}one.stand_in = 3\nPLATFORMS = (one,)": "has a stand_in that is no text",
     f"{COPY}one.alone = None\nPLATFORMS = (one,)": "has a alone that is no text",

@@ -34,8 +34,8 @@ def test_every_platform_of_the_tree_keeps_the_contract(name):
         ({"daemon": None}, "a daemon that is no text"),
         ({"needs_root": "no"}, "neither True nor False"),
         ({"without_root": True}, "runs without root, and needs root"),
-        ({"start_patience": 0}, "no number above 0"),
-        ({"start_patience": float("nan")}, "no number above 0"),
+        ({"start_limit_factor": 0}, "no number above 0"),
+        ({"start_limit_factor": float("nan")}, "no number above 0"),
     ],
 )
 def test_breaches_are_named(changes, problem):

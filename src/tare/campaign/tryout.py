@@ -48,7 +48,7 @@ class Tryout:
         with self.preparing:
             self.cleanup.own(*platform.kept(image))
             contract.prepared(platform, image)
-        terms = Terms(start_limit_s=START_LIMIT_S * platform.start_patience)
+        terms = Terms(start_limit_s=START_LIMIT_S * platform.start_limit_factor)
         running = self.launcher.start(platform, Arm(platform.name), measured=False, terms=terms)
         try:
             return posture.facts(platform, running)

@@ -117,7 +117,7 @@ def finish(
     time_limit_s: float = 60.0,
     output_cap: int = OUTPUT_CAP,
 ) -> Finished:
-    """Wait for a process that was started with pipes; at the limit (see `patience`) its group is killed.
+    """Wait for a process that was started with pipes; at the limit (see `stretched`) its group is killed.
 
     At most ``output_cap`` bytes of each output are kept. It goes on when it prints more, which is read and thrown away.
     """

@@ -286,7 +286,7 @@ class Platform(ABC):
     #: (`image.tryout`); "": it does
     untried: str = ""
     has_agent: bool = True  # else the stream has no bytes, and ends when the instance does
-    start_patience: float = 1.0  # how many times longer than others' its start may take before it is given up
+    start_limit_factor: float = 1.0  # how many times longer than others' its start may take before it is given up
     #: whether it runs by a user's own rights: as root of a user namespace (`own_namespaces`)
     without_root: bool = False
     #: whether only root, or a daemon of root's, can do what it does: not so where tare alone needs root around it

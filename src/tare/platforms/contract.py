@@ -91,9 +91,9 @@ def _values(platform: Platform) -> Iterator[str]:
     beside = getattr(platform, "monitor_bytes", None)
     if not isinstance(beside, int) or beside < 0:
         yield "has monitor_bytes that are no number of bytes"
-    patience = getattr(platform, "start_patience", None)
-    if not isinstance(patience, int | float) or not (isfinite(patience) and patience > 0):
-        yield "has a start_patience that is no number above 0"
+    start_limit_factor = getattr(platform, "start_limit_factor", None)
+    if not isinstance(start_limit_factor, int | float) or not (isfinite(start_limit_factor) and start_limit_factor > 0):
+        yield "has a start_limit_factor that is no number above 0"
 
 
 def _all_texts(values: Sequence[object]) -> bool:

@@ -34,7 +34,7 @@ class Nested(Qemu):
             "the limits are the machine's: the container may use all that its guest has",
             *inner.not_honoured,
         )
-        self.start_patience = inner.patience
+        self.start_limit_factor = inner.start_limit_factor
         self._inner = inner
 
     def detect(self) -> Availability:

@@ -224,7 +224,7 @@ class InstanceLauncher:
             network=self.network,
             port=FIRST_PORT + number % PORTS,
             beacon=Beacon(self.datagram.host, self.datagram.port, token) if measured else None,
-            start_limit_s=terms.start_limit_s or self.start_limit_s * platform.start_patience,
+            start_limit_s=terms.start_limit_s or self.start_limit_s * platform.start_limit_factor,
             gate=terms.gate,
             published=terms.published,
             making_ns=_stopwatch(cleanup),

@@ -46,7 +46,7 @@ class Inner:
     network: str  # its part of the way of a packet
     order: Callable[[Task], str]
     not_honoured: Sequence[str] = ()
-    patience: float = 2.0  # see `Platform.start_patience`; several may start at once, emulated on one CPU
+    start_limit_factor: float = 2.0  # see `Platform.start_limit_factor`; several may start at once, emulated on one CPU
     beside: Sequence[str] = ()  # the other programs that it takes
     libraries: Sequence[str] = ()  # what programs load by themselves: patterns below /
     modules: Sequence[str] = ()
@@ -148,7 +148,7 @@ DOCKER = Inner(
         "xt_addrtype", "xt_conntrack", "xt_nat", "xt_tcpudp", "xt_MASQUERADE",
     ),
     store=True,
-    patience=8.0,
+    start_limit_factor=8.0,
 )  # fmt: skip
 
 
