@@ -382,7 +382,7 @@ def test_analysis_has_no_sentences():
 
 
 #: So many words are a title or the head of a column, more are a sentence.
-MOST_WORDS = 5
+MAX_WORDS = 5
 #: Files of `formats` whose texts are no sentences of the report, with the reason.
 NO_REPORT_SENTENCES = {
     "columns.py": "describes the columns that it declares",
@@ -397,7 +397,7 @@ NO_REPORT_SENTENCES = {
 def _long_texts(file):
     for text in _user_texts(_tree(file)):
         cells = re.sub(r"<[^>]*>|https?://\S+", "", text).split("|")
-        if max(len(re.findall(r"[^\W\d_]{2,}", cell)) for cell in cells) > MOST_WORDS:
+        if max(len(re.findall(r"[^\W\d_]{2,}", cell)) for cell in cells) > MAX_WORDS:
             yield f"its place is in report/sentences/: {text}"
 
 
@@ -411,7 +411,7 @@ def test_sentences_of_the_report_are_made_in_one_place():
 
 
 #: So many words of a template are a heading or a label, more are a sentence.
-MOST_TEMPLATE_WORDS = 4
+MAX_TEMPLATE_WORDS = 4
 TEMPLATES = SOURCE / "report" / "formats" / "templates"
 
 
@@ -427,7 +427,7 @@ def _template_texts(source):
 
 def _template_sentences(file):
     for text in _template_texts(file.read_text(encoding="utf-8")):
-        if len(re.findall(r"[^\W\d_]{2,}", text)) > MOST_TEMPLATE_WORDS:
+        if len(re.findall(r"[^\W\d_]{2,}", text)) > MAX_TEMPLATE_WORDS:
             yield f"its place is in report/sentences/: {' '.join(text.split())}"
 
 
@@ -448,7 +448,7 @@ def test_templates_only_place_sentences():
 )
 def test_a_sentence_in_a_template_is_seen(sentence):
     texts = [len(re.findall(r"[^\W\d_]{2,}", text)) for text in _template_texts(sentence)]
-    assert max(texts) > MOST_TEMPLATE_WORDS
+    assert max(texts) > MAX_TEMPLATE_WORDS
 
 
 def test_the_agent_goes_down_one_way():

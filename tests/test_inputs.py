@@ -57,7 +57,7 @@ def test_what_is_no_file_is_refused_and_not_waited_for(read, tmp_path):
 def test_what_is_too_large_is_not_read(read, tmp_path):
     file = tmp_path / "large.toml"
     with file.open("wb") as sparse:
-        sparse.truncate(inputs.LARGEST + 1)
+        sparse.truncate(inputs.MAX_BYTES + 1)
     assert "has more than the " in _refusal(read, file)
 
 

@@ -10,10 +10,10 @@ from typing import Any
 from tare.errors import UsageError
 
 #: Bytes of a file that a user writes: a profile, weights, a table of functions.
-LARGEST = 64 << 20
+MAX_BYTES = 64 << 20
 
 
-def require_file(file: Path, fix: str = "name a file that there is", *, largest: int = LARGEST) -> None:
+def require_file(file: Path, fix: str = "name a file that there is", *, largest: int = MAX_BYTES) -> None:
     """Raise `UsageError` unless there is such a file, of a size that what users write has."""
     try:
         status = file.stat()
@@ -27,7 +27,7 @@ def require_file(file: Path, fix: str = "name a file that there is", *, largest:
         raise _too_large(file, largest, fix)
 
 
-def read_text(file: Path, fix: str, *, largest: int = LARGEST) -> str:
+def read_text(file: Path, fix: str, *, largest: int = MAX_BYTES) -> str:
     """The text of a file. Raises `UsageError`."""
     require_file(file, fix, largest=largest)
     try:

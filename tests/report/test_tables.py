@@ -193,7 +193,7 @@ def test_the_table_of_a_paper(store: Store) -> None:
 
 
 def test_a_document_that_nobody_would_read_is_refused(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(export_module, "LONGEST_DOCUMENT", 10)
+    monkeypatch.setattr(export_module, "MAX_DOCUMENT_ROWS", 10)
     with pytest.raises(TareError, match="and a document 10 at most"):
         export(store, Table.SAMPLES, Format.MARKDOWN, io.StringIO())
 

@@ -37,7 +37,7 @@ _MAGIC = 0x7A4E0000
 _RETURN = b"\xc3"
 _WINDOW = "window:"
 #: The most that is read of a log.
-LARGEST_LOG = 256 << 20
+MAX_LOG_CHARS = 256 << 20
 
 PartCounts = Mapping[str, int]
 
@@ -148,7 +148,7 @@ def _unknown(line: str) -> ParseError:
 def completed(footprints: Iterable[Footprint], log: Path) -> Iterator[Footprint]:
     """The footprints with the plug-in's counts in place of the windows that they name. Raises `ParseError`."""
     with log.open(encoding="ascii", errors="replace") as file:
-        windows = parse(file.read(LARGEST_LOG))
+        windows = parse(file.read(MAX_LOG_CHARS))
     for footprint in footprints:
         if footprint.level is not Level.INSTRUCTIONS:
             yield footprint

@@ -18,7 +18,7 @@ _ENTRY = ("__entry_text_start", "__entry_text_end")
 #: Where paths begin that did not enter the kernel: those of kernel threads, and of a CPU since it was started.
 _BEGINNINGS = ("ret_from_fork", "secondary_startup", "common_startup", "x86_64_start", "start_kernel", "rewind_stack")
 #: Functions are shorter: beyond is code that the list does not have.
-_LONGEST = 1 << 20
+_MAX_FUNCTION_BYTES = 1 << 20
 
 Addresses = npt.NDArray[np.uint64]
 
@@ -52,7 +52,7 @@ class Symbols:
     def names(self, addresses: Addresses) -> list[str]:
         """The function that each address is in; those of a module as "symbol [module]"."""
         at = np.searchsorted(self._places, addresses, side="right").astype(np.int64) - 1
-        far = (at < 0) | (addresses - self._places[np.maximum(at, 0)] > _LONGEST)
+        far = (at < 0) | (addresses - self._places[np.maximum(at, 0)] > _MAX_FUNCTION_BYTES)
         return [UNKNOWN if beyond else self._names[index] for index, beyond in zip(at, far, strict=True)]
 
     def begins(self, address: int, name: str) -> bool:

@@ -20,7 +20,7 @@ from tare.records import Frozen
 #: Files in a lab's folder of results: a campaign's file with the footprints, and the answer.
 CAMPAIGN, ANSWER = "footprint.tare", "answer.json"
 #: A lab runs what may be hostile: of an answer no more is read than the longest walk has reasons for.
-LARGEST_ANSWER = 64 << 20
+MAX_ANSWER_BYTES = 64 << 20
 
 
 class _Version(BaseModel):
@@ -99,7 +99,7 @@ def read_answer(folder: Path) -> Answer:
     """The answer in the results that came back; an empty one where there is none. Raises `ParseError`."""
     try:
         with (folder / ANSWER).open("rb") as file:
-            data = file.read(LARGEST_ANSWER)
+            data = file.read(MAX_ANSWER_BYTES)
     except FileNotFoundError:
         return Answer()
     except OSError as error:

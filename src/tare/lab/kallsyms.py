@@ -19,7 +19,7 @@ _DIGITS = b"".join(b"%d\0" % digit for digit in range(10))
 _TOKENS, _GROUP = 256, 256
 #: The most bytes that 256 names take, and how far before the tokens the markers may begin: since 6.2, and in Debian's
 #: 6.1, the order by name is between them.
-_LONGEST, _FARTHEST = _GROUP * 512, 8 << 20
+_MAX_NAMES_BYTES, _MAX_DISTANCE = _GROUP * 512, 8 << 20
 _CODE = "tTwW"
 #: Of the kernel's variables, where it notes at which address the array of all pages of memory is.
 _PAGES = "vmemmap_base"
@@ -67,12 +67,12 @@ def _tokens(kernel: bytes, digits: int) -> tuple[int, list[str]] | None:
 
 def _markers(kernel: bytes, end: int) -> Iterator[tuple[int, list[int]]]:
     """Where the markers may begin, before a place, with the ascending numbers from there on, the first 0."""
-    for begin in range(end - 8, end - _FARTHEST, -8):
+    for begin in range(end - 8, end - _MAX_DISTANCE, -8):
         if kernel[begin : begin + 4] == bytes(4):
             markers = [0]
             for at in range(begin + 4, end, 4):
                 marker = struct.unpack_from("<I", kernel, at)[0]
-                if not markers[-1] < marker < markers[-1] + _LONGEST:
+                if not markers[-1] < marker < markers[-1] + _MAX_NAMES_BYTES:
                     break
                 markers.append(marker)
             if len(markers) > 2:
@@ -81,7 +81,7 @@ def _markers(kernel: bytes, end: int) -> Iterator[tuple[int, list[int]]]:
 
 def _names(kernel: bytes, end: int, markers: Sequence[int]) -> int | None:
     """Where the names begin, which end before a place."""
-    for place in range((end - markers[-1]) // 8 * 8, end - markers[-1] - _LONGEST, -8):
+    for place in range((end - markers[-1]) // 8 * 8, end - markers[-1] - _MAX_NAMES_BYTES, -8):
         count = struct.unpack_from("<I", kernel, place - 8)[0]
         groups = -(-count // _GROUP)
         # What follows the markers may happen to go on as they do.

@@ -28,7 +28,7 @@ _WINDOWS = 500
 #: More spans of trials than this are drawn as whole blocks.
 _SPANS = 1_500
 #: The least that a lane's axis holds.
-_LEAST: Mapping[Disturbance, float] = {
+_MIN_AXIS: Mapping[Disturbance, float] = {
     Disturbance.STEAL: 0.05,
     Disturbance.FOREIGN_CPU: 0.10,
     Disturbance.SIBLING: 0.10,
@@ -169,7 +169,7 @@ class _Work:
 def _binned(windows: pl.DataFrame, work: _Work) -> pl.DataFrame:
     """Columns: edge (seconds of work at the end), and a mean of each disturbance, weighted by time."""
     together = max(1, -(-windows.height // _WINDOWS))
-    names = [disturbance.value for disturbance in _LEAST]
+    names = [disturbance.value for disturbance in _MIN_AXIS]
     ends = pl.Series("edge", work.since(windows["end"].to_numpy()))
     numbered = windows.with_columns(ends).with_row_index("row").with_columns(pl.col("row") // together)
     weighted = [
@@ -182,7 +182,7 @@ def _binned(windows: pl.DataFrame, work: _Work) -> pl.DataFrame:
 
 
 def _lanes(binned: pl.DataFrame) -> Iterator[_Lane]:
-    for disturbance, least in _LEAST.items():
+    for disturbance, least in _MIN_AXIS.items():
         values = binned[disturbance.value].cast(pl.Float64).fill_null(float("nan")).to_numpy()
         finite = values[np.isfinite(values)]
         happened = bool(finite.size) and bool(finite.max() > 0)

@@ -24,7 +24,7 @@ from tare.report.model import to_json
 from tare.report.sentences import bundles as words
 
 #: Bytes of a member, of all together, and of what is read as text: more is nobody's campaign.
-_LARGEST, _LARGEST_ALL, _LARGEST_TEXT = 4 << 30, 8 << 30, 256 << 20
+_MAX_MEMBER_BYTES, _MAX_BYTES, _MAX_TEXT_BYTES = 4 << 30, 8 << 30, 256 << 20
 _MAX_MEMBERS = 100
 #: Two machines' libraries may differ in the last digits.
 _ALIKE = 1e-6
@@ -86,7 +86,10 @@ def _headers(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     names = [member.filename for member in members]
     if len(names) > _MAX_MEMBERS or len(set(names)) != len(names):
         raise UsageError(f"it has {len(names)} members, or two of a name", fix=_ANEW)
-    if any(member.file_size > _LARGEST for member in members) or sum(file.file_size for file in members) > _LARGEST_ALL:
+    if (
+        any(member.file_size > _MAX_MEMBER_BYTES for member in members)
+        or sum(file.file_size for file in members) > _MAX_BYTES
+    ):
         raise UsageError("it is larger than any campaign's bundle", fix=_ANEW)
     for needed in (MANIFEST, CRATE, CAMPAIGN, REPORT):
         if needed not in names:
@@ -95,7 +98,7 @@ def _headers(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
 
 
 def _text(archive: zipfile.ZipFile, headers: Mapping[str, zipfile.ZipInfo], name: str) -> str:
-    if headers[name].file_size > _LARGEST_TEXT:
+    if headers[name].file_size > _MAX_TEXT_BYTES:
         raise UsageError(f"its {name} is larger than any campaign's", fix=_ANEW)
     with archive.open(headers[name]) as file:
         return file.read().decode(errors="replace")

@@ -27,7 +27,7 @@ from tare.report.parts.escape import FORMULA, spreadsheet
 from tare.store import Store
 
 #: LaTeX and Markdown are for people, and so long at most.
-LONGEST_DOCUMENT = 5_000
+MAX_DOCUMENT_ROWS = 5_000
 
 
 def export(store: Store, table: Table, form: Format, out: TextIO, *, raw: bool = False) -> int:
@@ -92,9 +92,9 @@ def write_frame(frame: pl.DataFrame, form: Format, out: TextIO) -> None:
 
 
 def _require_short(rows: int, name: str) -> None:
-    if rows > LONGEST_DOCUMENT:
+    if rows > MAX_DOCUMENT_ROWS:
         raise UsageError(
-            f"{name} has {rows:,} rows, and a document {LONGEST_DOCUMENT:,} at most",
+            f"{name} has {rows:,} rows, and a document {MAX_DOCUMENT_ROWS:,} at most",
             fix="--format csv or parquet; tare sql sums it up",
         )
 

@@ -20,7 +20,7 @@ from tare.workloads.base import Params, SliceWorkload
 
 MIB = 2**20
 #: Largest part of the instance's memory for the arrays: its system and the agent need the rest.
-LARGEST_PART = 0.8
+MAX_PART = 0.8
 KERNELS = ("copy", "scale", "add", "triad")
 
 
@@ -48,7 +48,7 @@ class Ramspeed(SliceWorkload):
 
     def fitted(self, params: Params, memory_bytes: int) -> Params:
         needed = 3 * int(params["array_bytes"]) + int(params["block_bytes"])
-        if needed > memory_bytes * LARGEST_PART:
+        if needed > memory_bytes * MAX_PART:
             raise HostError(
                 f"three arrays and a block of {needed >> 20} MiB do not fit an instance of {memory_bytes >> 20} MiB",
                 fix="give smaller array_bytes, or the instances more --memory",

@@ -22,7 +22,7 @@ from tare.workloads.base import Params, SliceWorkload
 MIB = 2**20
 SIZES: Mapping[str, str] = {"4k": "4 KiB", "16k": "16 KiB", "64k": "64 KiB", "256k": "256 KiB", "1m": "1 MiB"}
 #: ``total_bytes`` 0 is this part of the instance's memory; page tables and the kernel's own come on top.
-DEFAULT_PART, LARGEST_PART = 0.25, 0.5
+DEFAULT_PART, MAX_PART = 0.25, 0.5
 #: Least ``total_bytes``: a MiB for each size of calls.
 MIN = len(SIZES) * MIB
 
@@ -43,7 +43,7 @@ class Sweep(SliceWorkload):
     }
 
     def fitted(self, params: Params, memory_bytes: int) -> Params:
-        largest = int(memory_bytes * LARGEST_PART)
+        largest = int(memory_bytes * MAX_PART)
         total = int(params["total_bytes"]) or int(memory_bytes * DEFAULT_PART)
         if not MIN <= total <= largest:
             raise HostError(

@@ -22,7 +22,7 @@ from tare.workloads.own.lines import Lined, Mistake
 
 GUIDE = "docs/applications-own.md"
 #: Bytes of a file.
-LARGEST = 1 << 16
+MAX_FILE_BYTES = 1 << 16
 #: What a text may name in braces besides parameters; other braces are the application's own.
 PLACES = ("port", "address", "memory", "cpus")
 PLACE = re.compile(r"\{([a-z][a-z0-9_]*)\}")
@@ -30,7 +30,7 @@ _PARAMETER = re.compile(r"[a-z][a-z0-9_]*")
 #: Debian's names of packages (its policy, 5.6.1).
 _PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+")
 JSON_STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
-LONGEST_RUN_S = 3600.0
+MAX_RUN_S = 3600.0
 
 
 def _expression(value: str) -> str:
@@ -83,7 +83,7 @@ Text = Annotated[str, Field(min_length=1)]
 Words = Annotated[tuple[Text, ...], Field(strict=False, min_length=1)]
 Packages = Annotated[tuple[Annotated[str, AfterValidator(_package)], ...], Field(strict=False)]
 Absolute = Annotated[str, AfterValidator(_absolute)]
-Seconds = Annotated[float, Field(gt=0, le=LONGEST_RUN_S)]
+Seconds = Annotated[float, Field(gt=0, le=MAX_RUN_S)]
 
 
 class SourceTable(Strict):
@@ -250,7 +250,7 @@ def examine(file: Path) -> tuple[Described | None, list[Mistake]]:
 
 def text_of(file: Path, fix: str) -> str:
     """The text of a short file that not everybody may write. Raises `UsageError`."""
-    text = read_text(file, fix, largest=LARGEST)
+    text = read_text(file, fix, largest=MAX_FILE_BYTES)
     refuse_writable(file, "says what is run, on native as root")
     return text
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from tare.workloads.own.file import LONGEST_RUN_S, PLACE
+from tare.workloads.own.file import MAX_RUN_S, PLACE
 from tare.workloads.own.lines import Mistake
 
 #: Where an application listens when it listens everywhere, and what a health check calls.
@@ -91,7 +91,7 @@ def seconds(text: str) -> float | None:
 
 def within_s(start_period_s: float, interval_s: float, retries: int) -> float:
     """How long an engine waits before it calls a service unhealthy; at most what a file of ours can say."""
-    return min(max(start_period_s + interval_s * retries, 1.0), LONGEST_RUN_S)
+    return min(max(start_period_s + interval_s * retries, 1.0), MAX_RUN_S)
 
 
 def word_of(text: str) -> str:
