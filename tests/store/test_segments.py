@@ -12,7 +12,7 @@ from tare.host import processes
 from tare.model import Arm, Status, Trial, TrialKey
 from tare.store import create_store, open_store, read_store
 from tare.store.durations import block_durations, workload_seconds
-from tare.store.segments import LONGEST_HANDOVER_S, Segment, estimated
+from tare.store.segments import MAX_HANDOVER_S, Segment, estimated
 
 SHAPE = fake_campaign.Shape(blocks=3, rounds=2)
 HOURS = 3600.0
@@ -76,9 +76,9 @@ def test_what_is_done_between_trials_is_the_next_ones(path, clock):
     with create_store(path, fake_campaign.record(SHAPE)) as store, store.working():
         clock.work_for(5.0)
         trial(store, clock, 0, "sysbench-cpu", 10.0)
-        clock.work_for(LONGEST_HANDOVER_S + 1)  # however long: the segment knows that it was work
+        clock.work_for(MAX_HANDOVER_S + 1)  # however long: the segment knows that it was work
         trial(store, clock, 1, "sysbench-cpu", 10.0)
-        assert block_durations(store.trials()) == pytest.approx({0: 15.0, 1: LONGEST_HANDOVER_S + 11})
+        assert block_durations(store.trials()) == pytest.approx({0: 15.0, 1: MAX_HANDOVER_S + 11})
 
 
 def test_a_machine_that_slept_did_not_work_meanwhile(path, clock):
@@ -139,7 +139,7 @@ class TestEstimated:
         assert estimated(self.TRIALS, [35.0]) == [Segment(0.0, 30.0), Segment(40.0, 50.0)]
 
     def test_so_does_a_gap_that_nothing_explains(self):
-        far = 50.0 + LONGEST_HANDOVER_S
+        far = 50.0 + MAX_HANDOVER_S
         assert estimated([*self.TRIALS, (far, far + 1)], []) == [Segment(0.0, far + 1)]
         assert estimated([*self.TRIALS, (far + 0.5, far + 1)], []) == [Segment(0.0, 50.0), Segment(far + 0.5, far + 1)]
 

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 import tare
 from tare.errors import StoreError, first_invalid
 from tare.store import shape
-from tare.store.limits import LONGEST_RECORD, Bounded
+from tare.store.limits import MAX_RECORD_CHARS, Bounded
 from tare.store.migrations import READABLE, bring_up, version
 from tare.store.places import log_of
 from tare.store.reading import known_part, may_be_newer
@@ -30,9 +30,9 @@ from tare.timeouts import stretched, until
 _BUSY_S = 10.0
 _SPACE_LIMIT_S, _MIN_SPACE = 5.0, 64 << 10
 #: Characters that are shown of the version that a file names.
-_LONGEST_VERSION = 40
+_MAX_VERSION_CHARS = 40
 #: Characters that are shown of SQLite's reason, which may quote the file.
-_LONGEST_WHY = 200
+_MAX_REASON_CHARS = 200
 
 
 class Lock:
@@ -123,8 +123,8 @@ def _load_record(db: sqlite3.Connection, path: Path) -> StoredRecord:
     text = fact(db, "record")
     if text is None:
         raise _cut_off(path)
-    if len(text) > LONGEST_RECORD:
-        raise StoreError(f"{path} is damaged: its record is longer than {LONGEST_RECORD >> 20} Mi characters")
+    if len(text) > MAX_RECORD_CHARS:
+        raise StoreError(f"{path} is damaged: its record is longer than {MAX_RECORD_CHARS >> 20} Mi characters")
     try:
         record, unknown = known_part(CampaignRecord, text)
         return StoredRecord(record, text, unknown)
@@ -147,7 +147,7 @@ def _writer(db: sqlite3.Connection) -> str | None:
     with suppress(sqlite3.Error, ValueError, RecursionError):
         record = json.loads(fact(db, "record") or "") if shape.has_facts(db) else None
         writer = record.get("tare_version") if isinstance(record, dict) else None
-        return writer[:_LONGEST_VERSION] if isinstance(writer, str) else None
+        return writer[:_MAX_VERSION_CHARS] if isinstance(writer, str) else None
     return None
 
 
@@ -208,7 +208,9 @@ def translated(path: Path, db: Bounded | None = None) -> Iterator[None]:
 
 
 def _damaged(path: Path, why: str) -> StoreError:
-    return StoreError(f"{path} is damaged: {' '.join(why.split())[:_LONGEST_WHY]}", fix="take a copy that is whole")
+    return StoreError(
+        f"{path} is damaged: {' '.join(why.split())[:_MAX_REASON_CHARS]}", fix="take a copy that is whole"
+    )
 
 
 def _connect(path: Path, mode: str) -> Bounded:

@@ -15,11 +15,11 @@ OUTPUT_CAP = 1 << 20
 #: Bytes of one attachment, unpacked, and of all of a name that are unpacked in one go.
 ATTACHMENT_CAP, ATTACHED_CAP = 1 << 26, 1 << 30
 #: The longest text or blob, in bytes: an attachment that cannot be packed any smaller.
-LONGEST = ATTACHMENT_CAP + (1 << 20)
+MAX_VALUE_BYTES = ATTACHMENT_CAP + (1 << 20)
 #: Bytes of the packed hits of one footprint: some two million things that ran.
 HITS_CAP = 1 << 23
 #: Characters of the record. pydantic's own limit for JSON within JSON is some 200 levels.
-LONGEST_RECORD = 1 << 24
+MAX_RECORD_CHARS = 1 << 24
 #: Rows of each table: samples, the ticks of the telemetry, and what has less of them.
 MAX_SAMPLES, MAX_TICKS, MAX_ROWS = 200_000_000, 20_000_000, 5_000_000
 #: Events, and characters of all of them.
@@ -33,7 +33,7 @@ LAST_MOMENT = 1e11
 
 #: Of what SQLite would take from a file's own schema. That is compared with ours before anything of it is used.
 _SQLITE_LIMITS = {
-    sqlite3.SQLITE_LIMIT_LENGTH: LONGEST,
+    sqlite3.SQLITE_LIMIT_LENGTH: MAX_VALUE_BYTES,
     sqlite3.SQLITE_LIMIT_SQL_LENGTH: 100_000,
     sqlite3.SQLITE_LIMIT_COLUMN: 100,
     sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 50,

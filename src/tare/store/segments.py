@@ -14,7 +14,7 @@ from tare.store.rows import frame
 #: The event that a resumed campaign begins with.
 RESUMED = "resumed"
 #: No start or clean-up between two trials takes so long: a longer time is a pause. In seconds.
-LONGEST_HANDOVER_S = 900.0
+MAX_HANDOVER_S = 900.0
 #: By how much the clock of the day and that of the work may part between two writes, in seconds. Where they part by
 #: more, the machine slept, or somebody set its clock.
 _MAX_SLIP_S = 2.0
@@ -46,7 +46,7 @@ def estimated(trials: Iterable[tuple[float, float]], resumed: Sequence[float]) -
         last = segments[-1] if segments else None
         # Resumed at the end of the last or after it, and not after this begin.
         between = last is not None and bisect_left(starts, last.ended) < bisect_right(starts, began)
-        if last is None or began - last.ended > LONGEST_HANDOVER_S or between:
+        if last is None or began - last.ended > MAX_HANDOVER_S or between:
             segments.append(Segment(began, ended))
         else:
             segments[-1] = replace(last, ended=max(last.ended, ended))
