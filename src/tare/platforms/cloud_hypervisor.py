@@ -27,7 +27,7 @@ PROGRAM = KIND = "cloud-hypervisor"
 #: What the monitor itself may take beside the guest's memory.
 MONITOR_BYTES = 64 << 20
 #: The releases from 30 to 35 take each disk as an option of its own; what older ones take was not looked at.
-OLDEST = (36, 0)
+MIN_RELEASE = (36, 0)
 #: Since this release the first sector of a disk whose format it had to find out is read-only, which ext4 writes with
 #: its superblock; earlier ones know no word for the format.
 NAMES_FORMAT = (50, 1)
@@ -53,15 +53,15 @@ class CloudHypervisor(Platform):
     not_honoured = (vm.OWN_VOLUME, vm.beside(MONITOR_BYTES))
 
     def __init__(self) -> None:
-        self._release = OLDEST  # until it is detected
+        self._release = MIN_RELEASE  # until it is detected
 
     def detect(self) -> Availability:
         """Look for the program, and boot a trivial guest by it."""
         if processes.find(PROGRAM) is None:
             return Availability(False, reason=f"no {PROGRAM} binary on PATH", fix=FIX)
         shown = processes.run([PROGRAM, "--version"], time_limit_s=10).text.strip()
-        if release(shown) < OLDEST:
-            why = f"it takes Cloud Hypervisor {OLDEST[0]} or newer: {shown!r}"
+        if release(shown) < MIN_RELEASE:
+            why = f"it takes Cloud Hypervisor {MIN_RELEASE[0]} or newer: {shown!r}"
             return Availability(False, reason=why, fix=FIX)
         self._release = release(shown)
         answer = firecracker.tried(KIND, partial(complaint, processes.find(PROGRAM) or PROGRAM), LAB)

@@ -24,7 +24,7 @@ from tare.platforms.base import Availability, Instance, LaunchSpec, Observed, Pl
 
 #: Names of platforms and of families: lower case words and digits, joined by single dashes.
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-_LONGEST_NAME = 60
+_MAX_NAME_LENGTH = 60
 _TEXTS = ("title", "network_path", "disk_cache")
 _SWITCHES = (
     "baseline",
@@ -50,7 +50,7 @@ def problems(platform: Platform) -> list[str]:
 
 def name_problem(name: object) -> str | None:
     """What is wrong with the name of a platform or of a family, as half a sentence."""
-    if not isinstance(name, str) or not NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
+    if not isinstance(name, str) or not NAME.fullmatch(name) or len(name) > _MAX_NAME_LENGTH:
         return f"has a name that is not lower case words joined by dashes: {name!r}"
     return None
 

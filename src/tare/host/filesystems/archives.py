@@ -22,7 +22,7 @@ from tare.host.kernel import beneath, removal
 #: Members of one archive.
 MAX_MEMBERS = 100_000
 #: What is read at once: contents are copied in smaller pieces, and so only a header of that length wants more.
-_LONGEST_READ = 16 << 20
+_MAX_READ_BYTES = 16 << 20
 #: The devices that a root filesystem may have: those that read and write nothing of the host's.
 _DEVICES = {(5, 1), (1, 7), (1, 3), (5, 2), (1, 8), (5, 0), (1, 9), (1, 5)}
 #: In a layer, what begins so removes an entry of lower layers; the second, all entries of its folder.
@@ -42,7 +42,7 @@ class _Bounded:
         self._left = most
 
     def read(self, size: int = -1) -> bytes:
-        if not 0 <= size <= _LONGEST_READ:
+        if not 0 <= size <= _MAX_READ_BYTES:
             raise tarfile.ReadError(f"{size} bytes at once, which no archive of ours has")
         self._left -= size
         if self._left < 0:

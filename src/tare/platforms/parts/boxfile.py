@@ -25,7 +25,7 @@ PLACES = ("ip", "prefix", "netmask", "gateway", "mac")
 USUAL_MEMORY, MIN_MEMORY, MIN_TENDER_MEMORY = 256, 8, 2
 FIX = "docs/platforms.md, blackbox, has an example"
 #: Bytes of a box's file.
-LARGEST = 1 << 20
+MAX_FILE_BYTES = 1 << 20
 Port = Field(default=None, ge=1, le=65535)
 
 
@@ -178,7 +178,7 @@ def parse(text: str, name: str) -> Box:
 
 def load(file: Path) -> Box:
     """Read a box's file; paths in it are relative to it. Raises `UsageError` that names the field."""
-    box = parse(read_text(file, FIX, largest=LARGEST), str(file))
+    box = parse(read_text(file, FIX, largest=MAX_FILE_BYTES), str(file))
     if box.arguments:
         refuse_writable(file, "has arguments for QEMU, which tare starts as root")
     paths = {name: file.parent / path for name in ("kernel", "initrd", "disk") if (path := getattr(box, name))}
