@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from refused import refused
-from tare.analysis.trust.change_points import LONGEST, SHORTEST, _divergence, change_points
+from tare.analysis.trust.change_points import MAX_VALUES, MIN_STRETCH, _divergence, change_points
 
 
 def test_the_divergence_is_that_of_the_formula_written_out() -> None:
@@ -78,9 +78,9 @@ def test_a_change_of_two_standard_deviations_is_found() -> None:
     ("series", "why"),
     [
         ([], "0 values, at least 10"),
-        ([1.0] * (2 * SHORTEST - 1), "9 values, at least 10"),
+        ([1.0] * (2 * MIN_STRETCH - 1), "9 values, at least 10"),
         ([1.0] * 10 + [np.nan], "1 of 11 values missing"),
-        ([1.0] * (LONGEST + 1), "give medians of some each"),
+        ([1.0] * (MAX_VALUES + 1), "give medians of some each"),
         (np.ones((20, 2)), "2 dimensions"),
     ],
 )

@@ -69,7 +69,7 @@ _FAMILIES: Mapping[Family, Dimension] = {
 #: Blocks that a campaign of one block is told to have: what its noise is nobody knows yet.
 FIRST_BLOCKS = 6
 #: A longer campaign than this, in seconds, is not proposed: the host is too noisy for the margins.
-LONGEST = 3600.0
+MAX_CAMPAIGN_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Settling:
-    """A campaign of this platform alone that would tell what is open; its workloads fit into `LONGEST` together."""
+    """A campaign of this platform alone that would tell what is open; they fit into `MAX_CAMPAIGN_S` together."""
 
     workloads: tuple[str, ...]  # empty: each would take longer
     blocks: int
@@ -229,7 +229,7 @@ def _settling(
 
     chosen: list[str] = []
     for name in sorted(blocks, key=lambda name: seconds([name])):
-        if seconds([*chosen, name]) <= LONGEST:
+        if seconds([*chosen, name]) <= MAX_CAMPAIGN_S:
             chosen.append(name)
     near = [name for name in blocks if name in chosen]
     far = [name for name in blocks if name not in chosen]

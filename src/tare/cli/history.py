@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tare.analysis.comparisons.history import LeftOut, Summary, Why, history, summary
 from tare.analysis.comparisons.thresholds import load
-from tare.analysis.trust.change_points import LONGEST
+from tare.analysis.trust.change_points import MAX_VALUES
 from tare.cli.console import emit
 from tare.cli.diff import EXIT_CODES
 from tare.cli.exit_codes import ExitCode
@@ -26,9 +26,9 @@ def show_history(
     """Print the history of a folder's campaigns, write the page, and return the exit code. Raises `TareError`."""
     limits = load(thresholds)
     files = sorted(folder.glob(f"*{CAMPAIGN}"))
-    if len(files) > LONGEST:
+    if len(files) > MAX_VALUES:
         raise UsageError(
-            f"{folder} has {len(files):,} campaigns, and {LONGEST:,} are compared", fix="move the oldest elsewhere"
+            f"{folder} has {len(files):,} campaigns, and {MAX_VALUES:,} are compared", fix="move the oldest elsewhere"
         )
     summaries: list[Summary] = []
     unread: list[LeftOut] = []

@@ -14,13 +14,13 @@ from tare.analysis.comparisons.sides import Side, Way, sides_of
 from tare.analysis.comparisons.thresholds import Thresholds
 from tare.analysis.grids import metric_parts
 from tare.analysis.refusals import NoAnswer, RefusalKind
-from tare.analysis.trust.change_points import LONGEST, SHORTEST, change_points
+from tare.analysis.trust.change_points import MAX_VALUES, MIN_STRETCH, change_points
 from tare.estimates.overhead import overhead_of
 from tare.model import CPU_COST, Design, Direction
 from tare.store import CampaignRecord, MetricRecord, Store, WorkloadRecord
 
 #: A change can only be seen with so many campaigns.
-MIN_CAMPAIGNS = 2 * SHORTEST
+MIN_CAMPAIGNS = 2 * MIN_STRETCH
 
 
 class Why(StrEnum):
@@ -150,7 +150,7 @@ def history(
     """
     if not summaries:
         raise NoAnswer(RefusalKind.NO_CAMPAIGN)
-    ordered = sorted(summaries, key=lambda summary: summary.record.created)[-LONGEST:]
+    ordered = sorted(summaries, key=lambda summary: summary.record.created)[-MAX_VALUES:]
     newest = ordered[-1].record
     left_out = list(unread)
     kept: list[Summary] = []

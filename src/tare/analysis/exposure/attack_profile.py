@@ -27,7 +27,7 @@ from tare.inputs import parse_toml, read_text
 from tare.records import Frozen, of_a_file
 
 _FIX = 'in TOML: title, default and [density] with "net/" = 2.5; in CSV: the columns name and density'
-_SMALLEST_SHARE = 1e-12
+_MIN_SCORE = 1e-12
 
 Density = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -65,7 +65,7 @@ class AttackProfile:
 
     def of(self, other: AttackProfile) -> float | None:
         """The score divided by the other's; None where that is zero."""
-        return self.score / other.score if other.score > _SMALLEST_SHARE else None
+        return self.score / other.score if other.score > _MIN_SCORE else None
 
 
 def attack_profile(reached: Things | AbstractSet[str], densities: BugDensities, place: Place) -> AttackProfile:

@@ -19,9 +19,9 @@ from tare.analysis.inputs import sample, spread
 from tare.analysis.refusals import NoAnswer, RefusalKind
 
 #: A change needs so many values on either side: fewer are a wild value or two.
-SHORTEST = 5
+MIN_STRETCH = 5
 #: All pairs of values are held at once: 8 MB at this length.
-LONGEST = 1_000
+MAX_VALUES = 1_000
 PERMUTATIONS = 199
 _SEED = 20_260_103
 
@@ -39,22 +39,22 @@ class ChangePoint:
 
 
 def change_points(
-    values: ArrayLike, *, alpha: float = 0.01, shortest: int = SHORTEST, permutations: int = PERMUTATIONS
+    values: ArrayLike, *, alpha: float = 0.01, shortest: int = MIN_STRETCH, permutations: int = PERMUTATIONS
 ) -> list[ChangePoint]:
     """Split the series where its two sides differ most, while chance would not do as much; in order of place.
 
     A series of independent values without a change is split with a probability of at most ``alpha``. Values that lean
     on the one before (a drift, a daily rhythm) do change, and are split. Changes of spread count too. Resolves p down
     to 1 / (permutations + 1), so alpha is at least that. Raises `NoAnswer` for missing values, for fewer than twice
-    ``shortest``, and above `LONGEST`. Constant values have no change.
+    ``shortest``, and above `MAX_VALUES`. Constant values have no change.
     """
     if shortest < 2:
         raise NoAnswer(RefusalKind.SHORTEST, shortest=shortest)
     if not 1 / (permutations + 1) <= alpha < 1:
         raise NoAnswer(RefusalKind.ALPHA, least=1 / (permutations + 1), alpha=alpha)
     series = sample(values, "the series", at_least=2 * shortest)
-    if series.size > LONGEST:
-        raise NoAnswer(RefusalKind.TOO_MANY, values=series.size, most=LONGEST)
+    if series.size > MAX_VALUES:
+        raise NoAnswer(RefusalKind.TOO_MANY, values=series.size, most=MAX_VALUES)
     p_by_place: dict[int, float] = {}
     stretches = [(0, series.size)]
     while stretches:

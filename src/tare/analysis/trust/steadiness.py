@@ -10,7 +10,7 @@ import polars as pl
 
 from tare.analysis.grids import grid_of, metric_parts
 from tare.analysis.refusals import NoAnswer, Refusal, RefusalKind
-from tare.analysis.trust.change_points import LONGEST, SHORTEST, ChangePoint, change_points
+from tare.analysis.trust.change_points import MAX_VALUES, MIN_STRETCH, ChangePoint, change_points
 from tare.analysis.trust.components import Components, best_rounds, components, standard_error
 from tare.estimates.grid import Floats, Grid, block_ratios, round_ratios
 from tare.model import CPU_COST, Mode
@@ -106,7 +106,7 @@ def _steady(
     result = replace(result, n_blocks=len(ratios.logs))
     if result.n_blocks > 1:
         result = replace(result, sd=float(ratios.logs.std(ddof=1)))
-    if 2 * SHORTEST <= result.n_blocks <= LONGEST:
+    if 2 * MIN_STRETCH <= result.n_blocks <= MAX_VALUES:
         result = replace(result, changes=tuple(change_points(ratios.logs)))
     rows = round_ratios(grid, arm, base)
     blocks = [present for row in rows if (present := row[~np.isnan(row)]).size]
@@ -147,6 +147,6 @@ def _trajectories(workload: WorkloadRecord, metric: str, unit: str, grid: Grid) 
         rows: Floats = grid.values[grid.of_platform(name)].reshape(-1, grid.values.shape[2])
         present = ~np.isnan(rows).all(axis=0)
         line = np.nanmedian(rows[:, present], axis=0) if present.any() else np.empty(0)
-        if 2 * SHORTEST <= line.size <= LONGEST and np.isfinite(line).all():
+        if 2 * MIN_STRETCH <= line.size <= MAX_VALUES and np.isfinite(line).all():
             changes = tuple(change_points(line))
             yield Trajectory(workload.name, metric, name, unit, line.size, float(line[0]), float(line[-1]), changes)
