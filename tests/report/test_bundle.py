@@ -181,10 +181,10 @@ def test_without_its_parts_it_is_no_bundle(bundle: Path, tmp_path: Path, name: s
 def test_what_is_larger_than_any_campaign_is_not_read(
     bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bundled, "_LARGEST_TEXT", 100)
+    monkeypatch.setattr(bundled, "_MAX_TEXT_BYTES", 100)
     with pytest.raises(TareError, match="larger than any campaign's"):
         verify(bundle)
-    monkeypatch.setattr(bundled, "_LARGEST_ALL", 100)
+    monkeypatch.setattr(bundled, "_MAX_BYTES", 100)
     with pytest.raises(TareError, match="larger than any campaign's bundle"):
         verify(bundle)
 
