@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tare.cli.console import Console, Passing
-from tare.image.places import beside
+from tare.image.places import atomic_directory
 from tare.lab import build as lab_build
 from tare.lab import fixes, kernel, recipe
 from tare.lab import run as lab_run
@@ -39,7 +39,7 @@ def unpack_sources(folder: Path) -> None:
     """Unpack the sources of the kernel that counts its lines, and its functions' files as CSV, into a new folder."""
     counting = kernel.ensure("lines", _progress())
     assert counting is not None, "that flavour has a kernel of its own"
-    with beside(folder, "the sources") as new_folder:
+    with atomic_directory(folder, "the sources") as new_folder:
         counting.unpack_sources(new_folder / "linux")
         shutil.copyfile(counting.functions, new_folder / "functions.csv")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tare.errors import HostError
 from tare.host import distribution, processes, state
-from tare.image.places import beside
+from tare.image.places import atomic_directory
 
 NAME = "tare_fcount"
 SOURCE = Path(__file__).with_name("fcount")
@@ -36,7 +36,7 @@ def find() -> Path:
                 fix=f"{distribution.install(f'linux-headers-{release}', 'make')}, or let a lab do it: without --here",
             )
         place.parent.mkdir(exist_ok=True)
-        with beside(place, "the module that counts functions") as new_folder:
+        with atomic_directory(place, "the module that counts functions") as new_folder:
             build(headers, new_folder)
     return place / f"{NAME}.ko"
 

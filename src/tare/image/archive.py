@@ -22,7 +22,7 @@ from tare.errors import ImageError, first_invalid
 from tare.host import processes, state
 from tare.host.filesystems import archives
 from tare.image import build, forms, manifests, recipe
-from tare.image.places import beside, locked
+from tare.image.places import atomic_directory, locked
 from tare.model import Progress
 from tare.records import Frozen
 from tare.timeouts import stretched
@@ -93,7 +93,7 @@ def bring_in(file: Path, expected: str, progress: Progress) -> manifests.Manifes
             progress("an image of this recipe is there already, and stays")
             return manifests.read(place)
         build.require_room()
-        with beside(place) as folder:
+        with atomic_directory(place) as folder:
             try:
                 with file.open("rb") as packed, tempfile.TemporaryFile(dir=folder) as plain:
                     progress("checking the archive")

@@ -20,7 +20,7 @@ from tare.errors import HostError, ImageError
 from tare.host import processes, state
 from tare.host.filesystems.copies import copy
 from tare.image import recipe
-from tare.image.places import beside, locked
+from tare.image.places import atomic_directory, locked
 from tare.image.recipe import Recipe
 from tare.model import Application, Layer, Progress
 
@@ -93,7 +93,7 @@ def ensure(agent: Path, *, progress: Progress, layers: Collection[Layer] = ()) -
         image = _image(base, agent_hash, base_recipe.layers)
         if not image.root.is_dir():
             progress("adding the agent to the image")
-            with beside(image.root.parent) as folder:
+            with atomic_directory(image.root.parent) as folder:
                 _assemble(base, agent, image.hash, folder)
         return image
 
@@ -160,7 +160,7 @@ def built_base(base_recipe: Recipe, progress: Progress) -> Path:
     require_room()
     note = f" and {' and '.join(base_recipe.layers)} (some minutes)" if base_recipe.layers else " (about half a minute)"
     progress(f"building the image's base with mmdebstrap{note}")
-    with beside(place) as folder:
+    with atomic_directory(place) as folder:
         root = folder / "root"
         dated = {**os.environ, "SOURCE_DATE_EPOCH": str(base_recipe.epoch)}
         done = processes.run(command(base_recipe, root, sources()), time_limit_s=BUILD_LIMIT_S, env=dated)

@@ -22,7 +22,7 @@ from tare.host.kernel import beneath, removal
 from tare.image import forms, oci
 from tare.image.build import AGENT_INSIDE, HASH_INSIDE, Image
 from tare.image.manifests import OwnManifest
-from tare.image.places import beside, locked
+from tare.image.places import atomic_directory, locked
 from tare.model import Application, Progress, Source
 
 REGISTRY = "docker://"
@@ -49,7 +49,7 @@ def ensure(source: Source, agent: Path, tools: Image, progress: Progress) -> Ima
         folder = state.images() / f"own-{digest[:16]}"
         if not folder.is_dir():
             progress(f"unpacking {_name(source)}")
-            with beside(folder, _name(source)) as new_folder:
+            with atomic_directory(folder, _name(source)) as new_folder:
                 root = new_folder / "root"
                 root.mkdir(mode=0o755)
                 _unpacked(lambda: oci.unpack(place, container, root), source)
@@ -107,7 +107,7 @@ def _of_folder(source: Source, agent: Path, agent_hash: str, tools: Image, progr
             folder = state.images() / f"own-{digest[:16]}"
             if not folder.is_dir():
                 tar.seek(0)
-                with beside(folder, place.name) as new_folder:
+                with atomic_directory(folder, place.name) as new_folder:
                     root = new_folder / "root"
                     root.mkdir(mode=0o755)
                     _unpacked(lambda: archives.unpack_layer(tar, root, 2 * oci.MAX_BYTES), source)
@@ -143,7 +143,7 @@ def fetched(source: Source, progress: Progress) -> Path:
         fix = f"{distribution.install('skopeo')}; or name an archive that docker save wrote elsewhere"
         raise ImageError(f"{source.place} is fetched by skopeo, which is not installed", fix=fix)
     progress(f"fetching {source.place}")
-    with beside(place, source.place) as folder:
+    with atomic_directory(place, source.place) as folder:
         argv = ["skopeo", "copy", "--quiet", source.place, f"oci:{folder}:image"]
         done = processes.run(argv, time_limit_s=FETCH_LIMIT_S)
         if done.code != 0:

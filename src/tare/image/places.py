@@ -14,8 +14,8 @@ from tare.model import Progress
 
 
 @contextlib.contextmanager
-def beside(place: Path, what: str = "the image") -> Iterator[Path]:
-    """A folder to make something in; it takes its place when all went well, and is removed when not.
+def atomic_directory(place: Path, what: str = "the image") -> Iterator[Path]:
+    """A folder to make something in; it is renamed to its place when all went well, and is removed when not.
 
     Raises `ImageError` where it cannot be written.
     """

@@ -19,7 +19,7 @@ from tare.errors import ImageError
 from tare.host import distribution, processes, state
 from tare.host.filesystems import ext4
 from tare.image import build as image_build
-from tare.image.places import beside, locked
+from tare.image.places import atomic_directory, locked
 from tare.lab import recipe
 from tare.lab.recipe import Root
 from tare.model import Progress
@@ -48,7 +48,7 @@ def emulator(progress: Progress) -> Path:
     with locked(folder(), progress, "the lab"):
         if not place.is_dir():
             progress(f"making the emulator's root from {root_recipe.newer} (about half a minute)")
-            with beside(place, "the lab's emulator") as new_folder:
+            with atomic_directory(place, "the lab's emulator") as new_folder:
                 bootstrap(root_recipe, new_folder / "root")
                 (new_folder / "root" / HOME_INSIDE).mkdir()
     return place / "root"
@@ -66,7 +66,7 @@ def host(flavour: str, progress: Progress) -> Path:
     with locked(folder(), progress, "the lab"):
         if not place.is_dir():
             progress(f"making the host {flavour} (one to three minutes)")
-            with beside(place, "the lab's host") as new_folder:
+            with atomic_directory(place, "the lab's host") as new_folder:
                 root = new_folder / "root"
                 bootstrap(root_recipe, root)
                 _take_kernel(root, new_folder)

@@ -15,7 +15,7 @@ from pathlib import Path
 from tare.errors import ImageError
 from tare.host import processes
 from tare.image import build as image_build
-from tare.image.places import beside, locked
+from tare.image.places import atomic_directory, locked
 from tare.lab import build, recipe
 from tare.model import Progress
 
@@ -43,7 +43,7 @@ def module(host: Path, source: Path, name: str, progress: Progress) -> Path:
         if not place.is_dir():
             root = _root(kernel, version, progress)
             progress(f"building the module {name} for {kernel} (some seconds)")
-            with beside(place, f"the module {name}") as new_folder:
+            with atomic_directory(place, f"the module {name}") as new_folder:
                 compiled = _compile(root, kernel, source, name)
                 (new_folder / f"{name}.ko").write_bytes(compiled)
     return place / f"{name}.ko"
@@ -63,7 +63,7 @@ def _root(kernel: str, version: str, progress: Progress) -> Path:
     stale = f"rm -r the folder host-* of that kernel in {build.folder()}; it is built anew"
     if not place.is_dir():
         progress(f"making a root with the headers of {kernel} (about half a minute)")
-        with beside(place, "the lab's headers") as new_folder:
+        with atomic_directory(place, "the lab's headers") as new_folder:
             try:
                 build.bootstrap(root_recipe, new_folder / "root")
             except ImageError as error:

@@ -27,7 +27,7 @@ from tare.errors import ImageError
 from tare.host import processes
 from tare.host.filesystems import archives
 from tare.host.kernel import pinning
-from tare.image.places import beside, locked
+from tare.image.places import atomic_directory, locked
 from tare.lab import build, gcov, recipe
 from tare.model import Progress
 from tare.timeouts import stretched, until
@@ -128,7 +128,7 @@ def ensure(flavour: str, progress: Progress, *, renew: bool = False) -> Counting
         place = folder / f"{_name(kernel)}-{hashlib.sha256(repr(sorted(versions.items())).encode()).hexdigest()[:8]}"
         if not place.is_dir():
             progress(f"building the kernel that counts its lines from {kernel.source} {versions[kernel.source]}")
-            with beside(place, "the kernel that counts") as new_folder:
+            with atomic_directory(place, "the kernel that counts") as new_folder:
                 _make(new_folder, kernel, versions, asked_config(), progress)
     return Counting(place)
 

@@ -27,7 +27,7 @@ from tare.host.filesystems.copies import copy
 from tare.image import blackbox, forms, guest
 from tare.image import build as image_build
 from tare.image.build import Image
-from tare.image.places import beside, locked
+from tare.image.places import atomic_directory, locked
 from tare.lab import build, recipe
 from tare.model import Progress
 from tare.platforms.parts.vm import ROOT_BYTES
@@ -62,7 +62,7 @@ def ensure(image: Image, progress: Progress, python: tuple[int, int] = recipe.PY
     with locked(build.folder(), progress, "the lab"):
         if not place.is_dir():
             progress("packing what goes into the lab (about half a minute)")
-            with beside(place, "the lab's payload") as new_folder:
+            with atomic_directory(place, "the lab's payload") as new_folder:
                 tree = new_folder / "tree"
                 _fill(tree, image, guests, built)
                 _add_packages(tree / "site-packages", packages, python)

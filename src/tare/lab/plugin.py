@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tare.errors import ImageError
 from tare.host import processes
-from tare.image.places import beside, locked
+from tare.image.places import atomic_directory, locked
 from tare.lab import btf, build, kallsyms, recipe
 from tare.model import Progress
 
@@ -36,7 +36,7 @@ def ensure(progress: Progress) -> Path:
     with locked(build.folder(), progress, "the lab"):
         if not place.is_dir():
             progress("building the emulator's plug-in (about half a minute)")
-            with beside(place, "the emulator's plug-in") as new_folder:
+            with atomic_directory(place, "the emulator's plug-in") as new_folder:
                 root = new_folder / "root"
                 build.bootstrap(root_recipe, root)
                 for file in files:

@@ -18,7 +18,7 @@ from tare.host.filesystems import ext4
 from tare.host.kernel import pinning
 from tare.image import forms, guest
 from tare.image.build import Image
-from tare.image.places import beside, locked
+from tare.image.places import atomic_directory, locked
 from tare.platforms.parts.disks import WRITE_BACK, overlay
 from tare.platforms.parts.inner import docker_import, padded
 from tare.platforms.parts.machine import Machine, Plug, command
@@ -45,7 +45,7 @@ def ensure(image: Image, system: Path, accel: str) -> Path:
         return disk
     with locked(image.root.parent, lambda _: None, "Docker's store"):
         if not disk.exists():
-            with beside(place, "Docker's store") as folder:
+            with atomic_directory(place, "Docker's store") as folder:
                 _make(image, system, accel, folder)
     return disk
 
