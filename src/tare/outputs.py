@@ -52,7 +52,7 @@ def check_new_campaign(campaign: Path) -> None:
     with _translated(file, "made"):
         if os.path.lexists(file):
             raise _there(file)
-        for other in places.beside(file):
+        for other in places.sqlite_files(file):
             if other.exists():
                 raise StoreError(
                     f"{other} is there: the log of a database that was called {file.name}", fix=_OTHER_NAME
@@ -183,7 +183,7 @@ def _same(output: Path, given: Path) -> bool:
     if output.exists() and given.exists() and output.samefile(given):
         return True
     database = _real(given)
-    return _real(output) in {database, *places.beside(database)}
+    return _real(output) in {database, *places.sqlite_files(database)}
 
 
 def _real(place: Path) -> Path:

@@ -11,7 +11,7 @@ from tare.errors import StoreError, UsageError
 
 #: Files that SQLite keeps beside a database, or looks for there: whatever else is in their place is taken for its log.
 _LOG = "-wal"
-_BESIDE = (_LOG, "-shm", "-journal")
+_SQLITE_ENDINGS = (_LOG, "-shm", "-journal")
 #: A location that is no file's, as a `Path` leaves that of a database server: with one slash.
 _SERVER = re.compile(r"([a-z][a-z0-9+.-]+):/+(.*)")
 
@@ -33,7 +33,7 @@ def require_file(location: Path | str) -> Path:
             raise StoreError(f"{file} does not exist", fix=fix)
         if not file.is_file():
             raise StoreError(f"{file} is not a file", fix=fix)
-        for side_file in beside(
+        for side_file in sqlite_files(
             Path(os.path.realpath(file))
         ):  # of a loop of links Path.resolve raises what is no OSError
             if os.path.lexists(side_file) and not stat.S_ISREG(side_file.lstat().st_mode):
@@ -52,14 +52,14 @@ def log_of(file: Path) -> Path:
     return file.with_name(file.name + _LOG)
 
 
-def beside(file: Path) -> list[Path]:
+def sqlite_files(file: Path) -> list[Path]:
     """The places that SQLite takes for its own as soon as there is such a database."""
-    return [file.with_name(file.name + ending) for ending in _BESIDE]
+    return [file.with_name(file.name + ending) for ending in _SQLITE_ENDINGS]
 
 
 def database_of(place: Path) -> Path | None:
     """The database that is there and takes this place for its own; None: there is none."""
-    for ending in _BESIDE:
+    for ending in _SQLITE_ENDINGS:
         database = place.with_name(place.name.removesuffix(ending) or place.name)
         if place.name.endswith(ending) and database != place and database.exists():
             return database
