@@ -10,7 +10,7 @@ from tare.host import processes
 from tare.model import Arm
 from tare.platforms import registry
 from tare.platforms.parts import passt
-from tare.platforms.parts.beside import Helper, beside
+from tare.platforms.parts.helper import Helper, with_helper
 from tare.platforms.parts.machine import Plug, command, stream
 from tare.platforms.qemu import USER_NETWORK
 
@@ -47,7 +47,7 @@ def test_a_helper_and_its_machine_keep_nothing_open_of_each_others():
         listing = ["sh", "-c", 'for each in "$@"; do [ ! -e /proc/self/fd/$each ] || echo $0 has $each; done']
         descriptors = [str(helpers.fileno()), str(machines.fileno())]
         helper = Helper([*listing, "helper", *descriptors], helpers.fileno(), machines.fileno())
-        script = beside(helper, ["sh", "-c", 'wait; "$@"', "sh", *listing, "machine", *descriptors])
+        script = with_helper(helper, ["sh", "-c", 'wait; "$@"', "sh", *listing, "machine", *descriptors])
         process = processes.start(script, stdout=-1, stderr=-1, stdin=-1, pass_fds=helper.descriptors())
         shown = processes.finish(process, script, time_limit_s=10).text
     assert sorted(shown.splitlines()) == [f"helper has {descriptors[0]}", f"machine has {descriptors[1]}"]

@@ -50,7 +50,7 @@ class CloudHypervisor(Platform):
     open_by_design = left_open.BY_BRIDGE
     monitor_bytes = MONITOR_BYTES
     no_direct_io = f"{vm.NO_DIRECT_IO}, unless it is told direct=on"
-    not_honoured = (vm.OWN_VOLUME, vm.beside(MONITOR_BYTES))
+    not_honoured = (vm.OWN_VOLUME, vm.monitor_beyond_limit(MONITOR_BYTES))
 
     def __init__(self) -> None:
         self._release = MIN_RELEASE  # until it is detected

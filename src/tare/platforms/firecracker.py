@@ -83,7 +83,7 @@ class Firecracker(Platform):
     network_path = "client, bridge, TAP, virtio-net"
     agent_options: tuple[str, ...] = ()
     open_by_design = left_open.BY_BRIDGE
-    not_honoured = (vm.OWN_VOLUME, vm.beside(MONITOR_BYTES))
+    not_honoured = (vm.OWN_VOLUME, vm.monitor_beyond_limit(MONITOR_BYTES))
 
     def __init__(self, name: str, title: str, *, api: bool = False, jailed: bool = False) -> None:
         self.name = name

@@ -212,7 +212,7 @@ class LibvirtQemu(Libvirt):
     own_kernel = True
     monitor_bytes = vm.MONITOR_BYTES
     open_by_design = left_open.BY_BRIDGE
-    not_honoured = (vm.OWN_VOLUME, vm.beside(vm.MONITOR_BYTES))
+    not_honoured = (vm.OWN_VOLUME, vm.monitor_beyond_limit(vm.MONITOR_BYTES))
 
     def __init__(self, name: str, title: str, accel: str = "kvm", cache: str = "none") -> None:
         super().__init__(name, f"{title}, {vm.BY[accel]}{', disks written back' if cache != 'none' else ''}")

@@ -22,8 +22,8 @@ from tare.image import guest
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Observed, Platform, Prepared
 from tare.platforms.parts import left_open, passt, virtiofs, vm
-from tare.platforms.parts.beside import Helper, beside
 from tare.platforms.parts.disks import DiskIo, disk_io, overlay
+from tare.platforms.parts.helper import Helper, with_helper
 from tare.platforms.parts.machine import Machine, Plug, command, stream, tap, user
 from tare.platforms.watchers.marks import FirstByte, Ping
 
@@ -51,7 +51,7 @@ class Qemu(Platform):
     own_kernel = True
     monitor_bytes = vm.MONITOR_BYTES
     by_default = False  # a start takes seconds by emulation
-    not_honoured: tuple[str, ...] = (vm.OWN_VOLUME, vm.beside(vm.MONITOR_BYTES))
+    not_honoured: tuple[str, ...] = (vm.OWN_VOLUME, vm.monitor_beyond_limit(vm.MONITOR_BYTES))
 
     def __init__(self, name: str, kind: Kind) -> None:
         self.name = name
@@ -218,7 +218,7 @@ def _start(spec: LaunchSpec, machine: Machine, helper: Helper | None) -> tuple[I
     argv = ["env", f"TMPDIR={spec.space.folder}", *command(machine)]
     if helper is None:
         return vm.begin(spec, argv)
-    return vm.begin(spec, beside(helper, argv), pass_fds=helper.descriptors())
+    return vm.begin(spec, with_helper(helper, argv), pass_fds=helper.descriptors())
 
 
 PLATFORMS = (

@@ -129,7 +129,7 @@ class Uml(Platform):
         self.open_by_design = left_open.BY_BRIDGE
         self.not_honoured = (
             "one virtual processor, however many CPUs the instance has",
-            vm.beside(KERNEL_BYTES),
+            vm.monitor_beyond_limit(KERNEL_BYTES),
         )
         if ubd:
             self.not_honoured += (vm.OWN_VOLUME,)

@@ -153,7 +153,7 @@ def clock_words(accel: str) -> list[str]:
     return [] if accel == "kvm" else [f"tsc_early_khz={tsc.khz()}", "tsc=reliable", "no_timer_check"]
 
 
-def beside(monitor_bytes: int) -> str:
+def monitor_beyond_limit(monitor_bytes: int) -> str:
     """What a machine does not honour of the memory limit, as half a sentence."""
     return f"the memory limit is the guest's memory; its monitor may take {monitor_bytes >> 20} MiB beside it"
 

@@ -29,7 +29,7 @@ class Helper:
         return [self.own, *([] if self.machines is None else [self.machines])]
 
 
-def beside(helper: Helper, machine: Sequence[str]) -> list[str]:
+def with_helper(helper: Helper, machine: Sequence[str]) -> list[str]:
     """The command that starts the helper and becomes the machine, as a user's script does."""
     machines = "" if helper.machines is None else str(helper.machines)
     return ["bash", "-c", _BOTH, "bash", machines, str(helper.own), str(len(helper.argv)), *helper.argv, *machine]
