@@ -21,8 +21,8 @@ def _ready():
 
 
 def _record():
-    order = conduct.CampaignRequest(blocks=3, slowed=SHARES)
-    plan, ready = conduct._plan(order, _ready(), a_plan().jobs, Resources((0,), 1 << 30))
+    request = conduct.CampaignRequest(blocks=3, slowed=SHARES)
+    plan, ready = conduct._plan(request, _ready(), a_plan().jobs, Resources((0,), 1 << 30))
     record = a_record(plan)
     return plan, record.model_copy(
         update={

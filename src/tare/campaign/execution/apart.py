@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tare.campaign.execution.beside import beside
 from tare.campaign.execution.density import ApartResult, memory, probes, runs, starts
 from tare.campaign.execution.minimum import least_memory
+from tare.campaign.execution.neighbour import with_neighbour
 from tare.campaign.execution.split import split
 from tare.campaign.instances.client import Client
 from tare.campaign.instances.pool import InstancePool
@@ -51,7 +51,7 @@ def run_apart(workload: ApartWorkload, params: Params, pool: InstancePool, clien
 def _run(workload: ApartWorkload, params: Params, pool: InstancePool, client: Client) -> ApartResult:
     match workload:
         case BesideWorkload():
-            return beside(workload, params, pool, client)
+            return with_neighbour(workload, params, pool, client)
         case SplitWorkload():
             return split(workload, params, pool, client)
         case LeastWorkload():

@@ -31,7 +31,7 @@ class _Run:
     neighbour: float | None  # CPU time of the neighbour's instance, of one CPU's; None where it could not be read
 
 
-def beside(workload: BesideWorkload, params: Params, pool: InstancePool, client: Client) -> ApartResult:
+def with_neighbour(workload: BesideWorkload, params: Params, pool: InstancePool, client: Client) -> ApartResult:
     """Run the workload in the first of two instances, the second in turn idle and noisy."""
     first, second = pool.grow(2)
     noise = workload.noise(surroundings(second))

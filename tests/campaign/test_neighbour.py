@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tare.campaign.execution import beside as execution
+from tare.campaign.execution import neighbour as execution
 from tare.campaign.execution.runs import Measured
 from tare.errors import ParseError
 from tare.workloads import registry
@@ -60,7 +60,7 @@ class _World:
 
     def trial(self, pairs=3):
         params = {**WORKLOAD.profiles["quick"], "pairs": pairs}
-        return execution.beside(WORKLOAD, params, self.pool, self.client)
+        return execution.with_neighbour(WORKLOAD, params, self.pool, self.client)
 
 
 def test_the_order_turns_from_pair_to_pair_and_each_pair_has_its_figures(monkeypatch):
