@@ -14,7 +14,7 @@ from tare import __version__
 from tare.cli import app
 from tare.errors import HostError, ParseError, StoreError, UsageError
 from tare.footprint import __main__ as in_lab
-from tare.footprint import conduct, lab, wire
+from tare.footprint import counting, lab, wire
 from tare.footprint.request import FootprintRequest
 from tare.footprint.result import FootprintResult, Missed, Skipped
 from tare.footprint_model import Footprint, Level, Phase, Scope
@@ -89,7 +89,7 @@ def booted(monkeypatch):
         output(STDERR, b"docker is there\n")
         return code
 
-    monkeypatch.setattr(conduct, "carry_out", carry_out)
+    monkeypatch.setattr(counting, "carry_out", carry_out)
     monkeypatch.setattr(lab.lab_run, "run", run)
     monkeypatch.setattr(lab, "module", lambda progress: Path("/nowhere/tare_fcount.ko"))
     monkeypatch.setattr(lab, "_complete", lambda campaign, progress: None)
@@ -199,7 +199,7 @@ def test_without_here_a_lab_is_sent_for_and_within_one_not_again(monkeypatch, tm
         return FootprintResult()
 
     monkeypatch.setattr(lab, "carry_out", in_a_lab)
-    monkeypatch.setattr(conduct, "carry_out", on_this_host)
+    monkeypatch.setattr(counting, "carry_out", on_this_host)
     monkeypatch.delenv("TARE_LAB", raising=False)
     words = ["footprint", "--level", "functions", "-p", "runc", "--cpus", "1,0", "-o", str(tmp_path / "x.tare")]
     program = tmp_path / "firecracker"

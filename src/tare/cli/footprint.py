@@ -16,7 +16,7 @@ from tare.cli.console import Console, emit
 from tare.cli.diff import show_diff
 from tare.cli.exit_codes import ExitCode
 from tare.cli.progress import Drawn
-from tare.footprint import conduct, lab
+from tare.footprint import counting, lab
 from tare.footprint.levels import SCHEMA
 from tare.footprint.request import FootprintRequest
 from tare.footprint.result import FootprintResult
@@ -42,7 +42,7 @@ def count(
     """
     with _Display(Console(stderr=True)) as display:
         if lab_files is None:
-            result = conduct.carry_out(request, file, display)
+            result = counting.carry_out(request, file, display)
         else:
             if against is not None and not exists(against):
                 _in_lab(request, against, display, LabFiles(lab_files.files, {}))

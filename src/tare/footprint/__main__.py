@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tare.clean import say
 from tare.errors import TareError
-from tare.footprint import conduct, wire
+from tare.footprint import counting, wire
 
 
 class _ProgressWriter:
@@ -27,7 +27,7 @@ class _ProgressWriter:
 def main(data: bytes, folder: Path) -> int:
     """Carry out the request, and leave the answer in the folder. 0: with a result; 2: with an error."""
     try:
-        result = conduct.carry_out(wire.unpacked(data), folder / wire.CAMPAIGN, _ProgressWriter())
+        result = counting.carry_out(wire.unpacked(data), folder / wire.CAMPAIGN, _ProgressWriter())
     except TareError as error:
         wire.write_answer(folder, wire.Answer(error=error.what, fix=error.fix))
         return 2

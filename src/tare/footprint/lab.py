@@ -1,6 +1,6 @@
 """Carries out a request for footprints in a lab, for levels that a host in use does not let one count.
 
-The request goes there as data, and is carried out there by the same function as here (`tare.footprint.conduct`), on
+The request goes there as data, and is carried out there by the same function as here (`tare.footprint.counting`), on
 Debian's stock kernel, or on one that counts its lines; see docs/lab.md. Nothing else runs on a lab, so that the scope
 "host" there is what tare and the kernel do.
 """
@@ -265,7 +265,7 @@ def _check_bits(request: FootprintRequest, file: Path, progress: Progress) -> No
     if not file.exists():
         return
     jobs = make_jobs(countable(workloads.choose(workloads_of(request)))[0], PROFILE)
-    bare = request.level is Level.INSTRUCTIONS  # as `tare.footprint.conduct` has it
+    bare = request.level is Level.INSTRUCTIONS  # as `tare.footprint.counting` has it
     image = image_for((job.workload for job in jobs), progress, bare=bare)
     with read_store(file) as store:
         if store.record.image.get("hash") != image.hash:

@@ -1,6 +1,6 @@
 """Requests for footprints and surfaces, and the checks that need nothing to be started.
 
-A request is made once, from the command line, and is data. It is carried out here (`tare.footprint.conduct`,
+A request is made once, from the command line, and is data. It is carried out here (`tare.footprint.counting`,
 `tare.footprint.live`), or travels into a lab and is carried out there by the same function (`tare.footprint.lab`).
 """
 
