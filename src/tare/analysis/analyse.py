@@ -23,7 +23,7 @@ from tare.analysis.trust.fairness import refusals
 from tare.analysis.trust.findings import Finding, FindingKind
 from tare.analysis.trust.spread import sd_ratio_bonett, variability
 from tare.analysis.trust.tails import tails
-from tare.analysis.trust.unmarked import beside
+from tare.analysis.trust.unmarked import with_unmarked
 from tare.analysis.verdicts import (
     EQUAL,
     Closed,
@@ -97,7 +97,7 @@ def analyse(
             part, clean_part = parts.get(key, nothing), clean.get(key, nothing)
             result = _metric(record, workload, metric, part, counts, *times)
             if clean_part.height < part.height:
-                result = beside(result, _metric(record, workload, metric, clean_part, counts, *times))
+                result = with_unmarked(result, _metric(record, workload, metric, clean_part, counts, *times))
             workload_results.append(result)
         results += flag_client(record, workload, _flag_disagreement(workload_results))
     return results

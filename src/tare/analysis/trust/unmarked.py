@@ -12,17 +12,17 @@ _NOTHING_LEFT = Verdict(Kind.NO_DATA, Reason.ALL_MARKED)
 _ALONE = {Kind.BASELINE, Kind.NO_DATA}
 
 
-def beside(whole: MetricResult, clean: MetricResult) -> MetricResult:
+def with_unmarked(whole: MetricResult, clean: MetricResult) -> MetricResult:
     """The result of all trials; platforms with marked trials also get the result without these (`Unmarked`)."""
     baseline, *compared = whole.platforms
     platforms = [
-        _beside(with_all, without_marked, baseline.counts)
+        _with_unmarked(with_all, without_marked, baseline.counts)
         for with_all, without_marked in zip(compared, clean.platforms[1:], strict=True)
     ]
     return replace(whole, platforms=(baseline, *platforms))
 
 
-def _beside(whole: PlatformResult, clean: PlatformResult, baseline: Counts) -> PlatformResult:
+def _with_unmarked(whole: PlatformResult, clean: PlatformResult, baseline: Counts) -> PlatformResult:
     marked = whole.counts.contaminated
     if not (marked or baseline.contaminated) or whole.verdict.kind in _ALONE:
         return whole
