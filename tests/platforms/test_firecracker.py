@@ -140,12 +140,12 @@ def test_in_a_jail_files_are_named_from_its_root_and_brought_in(tmp_path):
     kernel.symlink_to("real")
     root = tmp_path / "jail"
     root.mkdir()
-    place = firecracker.Place(root, jailed=True)
+    place = firecracker.JailPaths(root, jailed=True)
     assert place.bring(kernel) == "/vmlinux"
     assert not (root / "vmlinux").is_symlink()
     assert (root / "vmlinux").samefile(kernel)
     assert place.seen(root / "api") == "/api"
-    assert firecracker.Place(root, jailed=False).bring(kernel) == str(kernel)
+    assert firecracker.JailPaths(root, jailed=False).bring(kernel) == str(kernel)
 
 
 def _without(monkeypatch, *missing):

@@ -11,7 +11,7 @@ import pytest
 
 from tare.errors import PlatformError
 from tare.platforms import firecracker_restored, registry
-from tare.platforms.firecracker import Place
+from tare.platforms.firecracker import JailPaths
 from tare.platforms.parts import microvm
 
 CONFIG = {"vsock": {"guest_cid": 3, "uds_path": "v"}}
@@ -63,7 +63,7 @@ def machine(tmp_path, monkeypatch):
             space=SimpleNamespace(log=tmp_path / "console.log"),
         )  # fmt: skip
         yield SimpleNamespace(
-            spec=spec, place=Place(tmp_path, jailed=False), listener=listener, server=server, seen=events
+            spec=spec, place=JailPaths(tmp_path, jailed=False), listener=listener, server=server, seen=events
         )
         server.shutdown()
 

@@ -49,7 +49,7 @@ LAB = "try it in the lab: tare lab run --file FIRECRACKER -- tare run -p firecra
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class JailPaths:
     """Where an instance's files are, for the host and for Firecracker: in a jail their names begin at its root."""
 
     folder: Path  # on the host
@@ -140,25 +140,25 @@ class Firecracker(Platform):
             instance = come_up(spec, listener, begun, endpoint.address, tell=tell)
         return replace(instance, guest_bytes=machine.memory_bytes)
 
-    def _before(self, spec: LaunchSpec, place: Place, config: dict[str, Any], listener: socket.socket) -> None:
+    def _before(self, spec: LaunchSpec, place: JailPaths, config: dict[str, Any], listener: socket.socket) -> None:
         """What comes before the start that is measured: for a machine that is booted, nothing."""
 
-    def _puts(self, place: Place, config: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:  # noqa: ARG002
+    def _puts(self, place: JailPaths, config: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:  # noqa: ARG002
         """What the API is told (path, body)."""
         return requests(config)
 
-    def _place(self, spec: LaunchSpec) -> Place:
+    def _place(self, spec: LaunchSpec) -> JailPaths:
         if not self._jailed:
-            return Place(spec.space.data, jailed=False)
+            return JailPaths(spec.space.data, jailed=False)
         # The jailer makes devices in it. The guest makes no files: what it writes is in its disks' images.
         mounts.clear(spec.space.folder)
         # The path that the jailer uses. It is below the instance's folder, and is removed with that.
         folder = spec.space.data / Path(processes.find(PROGRAM) or PROGRAM).resolve().name / spec.id / "root"
         folder.mkdir(parents=True)
-        return Place(folder, jailed=True)
+        return JailPaths(folder, jailed=True)
 
     def _start(
-        self, spec: LaunchSpec, place: Place, config: Mapping[str, Any]
+        self, spec: LaunchSpec, place: JailPaths, config: Mapping[str, Any]
     ) -> tuple[Instant, subprocess.Popen[bytes]]:
         if self._api:
             options = ["--api-sock", place.seen(place.folder / "api")]
@@ -240,7 +240,7 @@ def configure(place: Path, puts: Sequence[tuple[str, dict[str, Any]]], process: 
         api.close()
 
 
-def _root(spec: LaunchSpec, place: Place) -> Path:
+def _root(spec: LaunchSpec, place: JailPaths) -> Path:
     copy = vm.copied(vm.root_disk(spec.image), place.folder / "root.ext4")
     return _owned(copy, place.jailed)
 

@@ -15,7 +15,7 @@ from typing import Any
 from tare.errors import PlatformError
 from tare.host import console, processes
 from tare.platforms.base import LaunchSpec
-from tare.platforms.firecracker import PROGRAM, QUIET, Api, Firecracker, Place, configure
+from tare.platforms.firecracker import PROGRAM, QUIET, Api, Firecracker, JailPaths, configure
 from tare.platforms.parts.callback import connected
 from tare.platforms.parts.microvm import requests
 
@@ -33,7 +33,7 @@ class FirecrackerRestored(Firecracker):
     def __init__(self) -> None:
         super().__init__("firecracker-restored", "Firecracker, restored from a snapshot: a warm start", api=True)
 
-    def _before(self, spec: LaunchSpec, place: Place, config: dict[str, Any], listener: socket.socket) -> None:
+    def _before(self, spec: LaunchSpec, place: JailPaths, config: dict[str, Any], listener: socket.socket) -> None:
         """Boot the machine until its agent waits, and take the snapshot. Raises `PlatformError`."""
         api = place.folder / "api"
         argv = [PROGRAM, "--id", spec.id, *QUIET, "--api-sock", place.seen(api)]
@@ -54,12 +54,12 @@ class FirecrackerRestored(Firecracker):
         for left in (api, place.folder / "v"):  # a new process makes its own, and refuses where there is one
             left.unlink(missing_ok=True)
 
-    def _puts(self, place: Place, config: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:  # noqa: ARG002
+    def _puts(self, place: JailPaths, config: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:  # noqa: ARG002
         """That it load the snapshot, and resume."""
         return [load(place)]
 
 
-def snapshot(place: Place) -> list[tuple[str, str, dict[str, Any]]]:
+def snapshot(place: JailPaths) -> list[tuple[str, str, dict[str, Any]]]:
     """The requests (method, path, body) that pause a machine and write it to two files."""
     files = {"snapshot_path": place.seen(place.folder / STATE), "mem_file_path": place.seen(place.folder / MEMORY)}
     return [
@@ -68,7 +68,7 @@ def snapshot(place: Place) -> list[tuple[str, str, dict[str, Any]]]:
     ]
 
 
-def load(place: Place) -> tuple[str, dict[str, Any]]:
+def load(place: JailPaths) -> tuple[str, dict[str, Any]]:
     """The request (path, body) by which a new process becomes that machine and goes on."""
     memory = {"backend_type": "File", "backend_path": place.seen(place.folder / MEMORY)}
     state = place.seen(place.folder / STATE)

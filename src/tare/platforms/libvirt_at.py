@@ -72,7 +72,7 @@ class LibvirtUri:
         return cls(uri, driver, parts.netloc)
 
 
-class Given(libvirtd.LibvirtDaemon):
+class DaemonAtUri(libvirtd.LibvirtDaemon):
     """The daemon that a URI names, as its owner configured it."""
 
     moves = True
@@ -115,7 +115,7 @@ def security_models(capabilities: str) -> list[str]:
     return [model for model in re.findall(r"<model>(\w+)</model>\s*<doi>", capabilities) if model != "none"]
 
 
-class Named(Libvirt):
+class AtUri(Libvirt):
     """A platform whose daemon a URI names; a mixin for the classes that define the domains."""
 
     uri: str
@@ -131,10 +131,10 @@ class Named(Libvirt):
         return None
 
     def _open(self) -> libvirtd.LibvirtDaemon:
-        return Given(self.uri)
+        return DaemonAtUri(self.uri)
 
 
-class QemuAt(Named, LibvirtQemu):
+class QemuAt(AtUri, LibvirtQemu):
     """A machine of QEMU's, by a daemon that is there."""
 
     def __init__(self, uri: str) -> None:
@@ -142,7 +142,7 @@ class QemuAt(Named, LibvirtQemu):
         self.uri = uri
 
 
-class LxcAt(Named, LibvirtLxc):
+class LxcAt(AtUri, LibvirtLxc):
     """A container of libvirt's own, by a daemon that is there."""
 
     def __init__(self, uri: str) -> None:
@@ -150,7 +150,7 @@ class LxcAt(Named, LibvirtLxc):
         self.uri = uri
 
 
-class XenAt(Named):
+class XenAt(AtUri):
     """A paravirtual guest of Xen's; the same guest as the platform ``xen-pv``."""
 
     driver = "xen"
