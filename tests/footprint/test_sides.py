@@ -1,10 +1,10 @@
 """Who is on the tenant's side, by processes as they were seen on a host."""
 
-from tare.footprint.sides import Seen, judge
+from tare.footprint.sides import ProcessFacts, judge
 
 
 def seen(program, parent=1, own=False, kernels=False):
-    return Seen(program, parent, own, kernels)
+    return ProcessFacts(program, parent, own, kernels)
 
 
 def sides(processes):

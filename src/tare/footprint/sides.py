@@ -29,7 +29,7 @@ _MONITORS = ("qemu-system-", "qemu-kvm", "firecracker", "cloud-hypervisor", "lin
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class InstanceProcess:
     """One process of an instance."""
 
     pid: int
@@ -39,7 +39,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ProcessFacts:
     """A process, as far as its side depends on it."""
 
     program: str  # what it calls itself: the last part of its first argument, else its name
@@ -48,30 +48,30 @@ class Seen:
     kernels: bool  # a thread of the kernel's
 
 
-def sides(pids: Sequence[int]) -> list[Side]:
+def sides(pids: Sequence[int]) -> list[InstanceProcess]:
     """The processes that still live, those that count first."""
-    return judge({pid: process for pid in pids if (process := _seen(pid)) is not None})
+    return judge({pid: process for pid in pids if (process := _facts(pid)) is not None})
 
 
-def judge(seen: Mapping[int, Seen]) -> list[Side]:
+def judge(processes: Mapping[int, ProcessFacts]) -> list[InstanceProcess]:
     """The role of each process, and whether it counts; those that count first."""
-    apart = any(process.own_pids for process in seen.values())
-    judged = [_side(pid, seen, apart=apart) for pid in seen]
+    apart = any(process.own_pids for process in processes.values())
+    judged = [_side(pid, processes, apart=apart) for pid in processes]
     return sorted(judged, key=lambda side: (not side.counted, side.pid))
 
 
-def _side(pid: int, processes: Mapping[int, Seen], *, apart: bool) -> Side:
+def _side(pid: int, processes: Mapping[int, ProcessFacts], *, apart: bool) -> InstanceProcess:
     process = processes[pid]
     if process.kernels:
-        return Side(pid, process.program, "kernel thread", counted=False)
+        return InstanceProcess(pid, process.program, "kernel thread", counted=False)
     if process.program in DEVICES:
-        return Side(pid, process.program, "device", counted=True)
+        return InstanceProcess(pid, process.program, "device", counted=True)
     if apart and not process.own_pids:
-        return Side(pid, process.program, "outside", counted=False)
-    return Side(pid, process.program, _role(process, processes), counted=True)
+        return InstanceProcess(pid, process.program, "outside", counted=False)
+    return InstanceProcess(pid, process.program, _role(process, processes), counted=True)
 
 
-def _role(process: Seen, processes: Mapping[int, Seen]) -> str:
+def _role(process: ProcessFacts, processes: Mapping[int, ProcessFacts]) -> str:
     if any(above.program == SENTRY for above in _ancestors(process, processes)):
         return "stub"  # gVisor's: the tenant's own instructions run in it, and its calls go to the sentry
     if process.program in (SENTRY, GOFER):
@@ -79,7 +79,7 @@ def _role(process: Seen, processes: Mapping[int, Seen]) -> str:
     return "monitor" if process.program.startswith(_MONITORS) else "sandboxed"
 
 
-def _ancestors(process: Seen, processes: Mapping[int, Seen]) -> Iterator[Seen]:
+def _ancestors(process: ProcessFacts, processes: Mapping[int, ProcessFacts]) -> Iterator[ProcessFacts]:
     met = set()  # ids are used again: what was seen at different moments may lead in a circle
     while process.parent in processes and process.parent not in met:
         met.add(process.parent)
@@ -87,7 +87,7 @@ def _ancestors(process: Seen, processes: Mapping[int, Seen]) -> Iterator[Seen]:
         yield process
 
 
-def _seen(pid: int) -> Seen | None:
+def _facts(pid: int) -> ProcessFacts | None:
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         stat = process_table.stat(pid)
         if stat is None or stat.ended:
@@ -95,5 +95,5 @@ def _seen(pid: int) -> Seen | None:
         called = process_table.argv(pid)[:1]
         program = PurePath(called[0]).name if called and called[0] else rights.identity(pid, pid).name
         own_pids = "pid" in rights.foreign_namespaces(pid, pid)
-        return Seen(program, stat.parent, own_pids, stat.kernels)
+        return ProcessFacts(program, stat.parent, own_pids, stat.kernels)
     return None

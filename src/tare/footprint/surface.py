@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from tare.errors import HostError, ParseError
 from tare.footprint import calls, cbpf, filters, ptrace, rights
 from tare.footprint.rights import Identity
-from tare.footprint.sides import Side, sides
+from tare.footprint.sides import InstanceProcess, sides
 from tare.footprint_model import Abi, Call, Surface, Tasks
 from tare.host.facts import security
 
@@ -90,7 +90,7 @@ class Reader:
             abis=_widest([group.abis for group in counted]),
         )
 
-    def _tasks(self, side: Side) -> list[Tasks]:
+    def _tasks(self, side: InstanceProcess) -> list[Tasks]:
         for _ in range(_TRIES):
             try:
                 return list(self._read(side))
@@ -101,7 +101,7 @@ class Reader:
                 raise HostError(problem, fix="run tare as root (sudo), on the host itself") from error
         return []
 
-    def _read(self, side: Side) -> Iterator[Tasks]:
+    def _read(self, side: InstanceProcess) -> Iterator[Tasks]:
         """The threads of a process, those that are alike together. Only threads with a filter are stopped."""
         pid = side.pid
         identities = {thread: rights.identity(pid, thread) for thread in rights.threads(pid)}
@@ -120,7 +120,7 @@ class Reader:
                     update={"writable": places, "devices": devices, "held": held}
                 )
 
-    def _described(self, side: Side, alike: _Alike, names: Counter[str]) -> Tasks:
+    def _described(self, side: InstanceProcess, alike: _Alike, names: Counter[str]) -> Tasks:
         identity = alike.who
         reach = self._reach(identity, alike.installed)
         return Tasks(
@@ -178,7 +178,7 @@ class Reader:
         return Reach(0, answers, {name: ("kill thread",) for name, call in answers.items() if call is Call.KILL}, abis)
 
 
-def _kinds(processes: Iterable[Side | Tasks]) -> set[tuple[str, str]]:
+def _kinds(processes: Iterable[InstanceProcess | Tasks]) -> set[tuple[str, str]]:
     """What runs, however many of each: gVisor's stubs come and go."""
     return {(process.program, process.role) for process in processes}
 
