@@ -11,7 +11,7 @@ from tare.contract import survey
 from tare.contract.bench import BrokenPromiseError
 from tare.contract.doors import DOORS, DOORS_TO_OTHERS, Answers, Door, Host, Outcome, Reach, State, judge, order
 from tare.contract.escape import _held
-from tare.contract.survey import Seen, Survey, Surveyed
+from tare.contract.survey import Survey, Surveyed, SurveyedDoor
 from tare.errors import UsageError
 from tare.platforms import registry
 
@@ -187,7 +187,7 @@ def test_what_is_declared_and_not_open_is_said():
 
 
 def surveyed(name, state=State.CLOSED, why=None, not_tried=None):
-    doors = [] if not_tried else [Seen(door="core-pattern", state=state, how="as it is: OK", by_design=why)]
+    doors = [] if not_tried else [SurveyedDoor(door="core-pattern", state=state, how="as it is: OK", by_design=why)]
     return Surveyed(platform=name, why_not=not_tried, doors=doors)
 
 
@@ -226,7 +226,7 @@ def test_a_file_that_is_too_large_or_not_there_is_refused(tmp_path):
 
 def test_a_state_that_there_is_not_is_refused():
     with pytest.raises(ValidationError):
-        Seen.model_validate({"door": "x", "state": "ajar", "how": "", "by_design": None})
+        SurveyedDoor.model_validate({"door": "x", "state": "ajar", "how": "", "by_design": None})
 
 
 def test_the_page_of_doors_has_them_all():

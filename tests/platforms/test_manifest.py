@@ -5,21 +5,21 @@ from dataclasses import replace
 import pytest
 
 from tare.contract import manifest
-from tare.contract.manifest import Seen, contradictions
+from tare.contract.manifest import NetworkFacts, contradictions
 from tare.platforms import registry
 from tare.platforms.parts import vm
 
-HOSTS = Seen(on_hosts=True)
-ON_BRIDGE = Seen(on_hosts=False, plugged=frozenset({"tare0"}), addressed=True)
+HOSTS = NetworkFacts(on_hosts=True)
+ON_BRIDGE = NetworkFacts(on_hosts=False, plugged=frozenset({"tare0"}), addressed=True)
 #: As the namespace of a sandbox of runsc's: netstack has taken the address over.
 NETSTACK = replace(ON_BRIDGE, addressed=False, programs=frozenset({"runsc", "runsc-gofer", "runsc-sandbox"}))
 ON_DOCKERS = replace(ON_BRIDGE, plugged=frozenset({"docker0"}), published=True)
-ROOTLESS = Seen(
+ROOTLESS = NetworkFacts(
     on_hosts=False, addressed=True, tun=True, programs=frozenset({"podman", "conmon", "slirp4netns", "rootlessport"})
 )
 PASTA = replace(ROOTLESS, programs=frozenset({"podman", "conmon", "pasta"}))
 #: Of a machine: QEMU, with its TAP's device open, and virtio inside.
-MACHINE = Seen(
+MACHINE = NetworkFacts(
     on_hosts=True,
     plugged=frozenset({"tare0"}),
     tun=True,
@@ -40,7 +40,7 @@ SEEN = {
     "qemu-tcg": MACHINE,
     "qemu-user-tcg": USERS,
     "qemu-passt-tcg": PASST,
-    "runc-none": Seen(on_hosts=False),
+    "runc-none": NetworkFacts(on_hosts=False),
 }
 
 

@@ -50,7 +50,7 @@ DRIVERS = 'for link in /sys/class/net/*/device/driver; do basename "$(readlink -
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class NetworkFacts:
     """What an instance shows of its network."""
 
     on_hosts: bool  # whether the process that its programs are like has the host's network namespace
@@ -63,13 +63,13 @@ class Seen:
     drivers: frozenset[str] = frozenset()  # of the links that it sees itself
 
 
-def _runs(*names: str) -> Callable[[Seen], bool]:
+def _runs(*names: str) -> Callable[[NetworkFacts], bool]:
     """Whether a program of its begins with one of these names: a build for newer processors has more letters."""
     return lambda network: any(program.startswith(names) for program in network.programs)
 
 
 #: By the words of a path: whether it is so.
-READINGS: Mapping[str, Callable[[Seen], bool]] = {
+READINGS: Mapping[str, Callable[[NetworkFacts], bool]] = {
     "host stack": lambda network: network.on_hosts,
     "published port (NAT)": lambda network: network.published,
     "published port (rootlessport)": _runs("rootlessport"),
@@ -114,7 +114,7 @@ def bridge_of(before: str) -> str:
     return "" if before in READINGS or before in UNREAD else before
 
 
-def contradictions(path: str, seen: Seen) -> list[str]:
+def contradictions(path: str, seen: NetworkFacts) -> list[str]:
     """The words of a network path that what was seen contradicts."""
     wrong = []
     for word, before in pieces(path):
@@ -142,7 +142,7 @@ def manifest_holds(bench: Bench) -> None:
         _cache(platform, running, observed)
 
 
-def look(platform: Platform, running: RunningInstance) -> Seen:
+def look(platform: Platform, running: RunningInstance) -> NetworkFacts:
     """What a running instance shows of its network."""
     spec = running.instance.spec
     pids = running.instance.host_processes()
@@ -155,7 +155,7 @@ def look(platform: Platform, running: RunningInstance) -> Seen:
     masters = {link.get("master") for link in host if link["ifindex"] in peers or spec.id in link["ifname"]}
     drivers = _inside(running, ["sh", "-c", DRIVERS]) if platform.has_agent else ""
     programs = frozenset(Path(argv[0]).name for argv in commands)
-    return Seen(
+    return NetworkFacts(
         on_hosts=on_hosts,
         plugged=frozenset(filter(None, masters)),
         addressed=any(_addressed(link) for link in links),

@@ -26,7 +26,7 @@ MAX_BYTES = 8 << 20
 MAX_SAID = 300
 
 
-class Seen(Frozen):
+class SurveyedDoor(Frozen):
     """The state of one door. ``by_design``: the reason, where the platform declares that the door is open."""
 
     door: str
@@ -40,7 +40,7 @@ class Surveyed(Frozen):
 
     platform: str
     why_not: str | None
-    doors: list[Seen]
+    doors: list[SurveyedDoor]
     failed: bool = False
 
 
@@ -75,9 +75,9 @@ def _surveyed(platform: Platform, bench: Bench) -> Surveyed:
     return Surveyed(platform=platform.name, why_not=None, doors=[_seen(platform, outcome) for outcome in outcomes])
 
 
-def _seen(platform: Platform, outcome: Outcome) -> Seen:
+def _seen(platform: Platform, outcome: Outcome) -> SurveyedDoor:
     name = outcome.door.name
-    return Seen(door=name, state=outcome.state, how=outcome.how, by_design=declared(platform, name))
+    return SurveyedDoor(door=name, state=outcome.state, how=outcome.how, by_design=declared(platform, name))
 
 
 def read(file: Path) -> list[Surveyed]:
@@ -120,7 +120,7 @@ def table(platforms: Sequence[Surveyed]) -> str:
     return "\n".join([*first, "", *second, *(["", "Not tried:", *left_out] if left_out else []), ""])
 
 
-def _state(surveyed: Surveyed, door: str) -> Seen | None:
+def _state(surveyed: Surveyed, door: str) -> SurveyedDoor | None:
     return next((result for result in surveyed.doors if result.door == door), None)
 
 
