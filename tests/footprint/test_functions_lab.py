@@ -158,7 +158,7 @@ def test_a_result_that_cannot_be_taken_in_is_kept_as_it_is_and_no_link_is_follow
 
 
 def test_an_answer_that_is_none_is_said_in_a_line(tmp_path):
-    assert wire.read_answer(tmp_path) == wire.Answer()
+    assert wire.read_answer(tmp_path) == wire.LabAnswer()
     (tmp_path / wire.ANSWER).write_text('{"result": {"missed": [{"platform": 3}]}}')
     with pytest.raises(ParseError, match=r"the lab's answer is not valid: result\.missed\.0\.platform"):
         wire.read_answer(tmp_path)

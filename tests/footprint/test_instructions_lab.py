@@ -40,10 +40,10 @@ def booted(monkeypatch):
         counts = [1000 + counting.seed, 5, *[0] * (len(PARTS) - 2)]
         counting.log.write_text(f"window 2 {' '.join(map(str, counts))}\n")
         if counting.seed == 13:
-            wire.write_answer(command.results, wire.Answer(error="no runc", fix="apt install runc"))
+            wire.write_answer(command.results, wire.LabAnswer(error="no runc", fix="apt install runc"))
             return 2
         missed = (Missed("crun", None, 0, "killed"),)
-        wire.write_answer(command.results, wire.Answer(result=FootprintResult(footprints=(named,), missed=missed)))
+        wire.write_answer(command.results, wire.LabAnswer(result=FootprintResult(footprints=(named,), missed=missed)))
         return 0
 
     monkeypatch.setattr(lab.exact, "run", run)

@@ -19,7 +19,7 @@ from tare.campaign.plan.interim import Interim
 from tare.errors import Failed, UsageError, attempt
 from tare.model import CampaignStatus, Status, Tick, Trial, TrialKey
 from tare.report.campaign.build import results_of
-from tare.report.formats.metrics import Point, families_of, points_of_results
+from tare.report.formats.metrics import MetricValue, families_of, values_of_results
 from tare.report.model import host_title
 from tare.store import CampaignRecord
 
@@ -58,8 +58,8 @@ class Metrics(Collector):
         self._spent_s = 0.0
         self._left_s: float | None = None
         self._before: Tick | None = None
-        self._noise: tuple[Point, ...] = ()
-        self._figures: tuple[Point, ...] = ()
+        self._noise: tuple[MetricValue, ...] = ()
+        self._figures: tuple[MetricValue, ...] = ()
 
     def block(self, number: int, spent_s: float, left_s: float | None, interim: Interim) -> None:
         """A block begins. Figures that cannot be made are not shown."""
@@ -87,9 +87,9 @@ class Metrics(Collector):
         if now is None:
             return
         shares = (("steal_ratio", now.steal), ("foreign_cpu_ratio", now.foreign), ("memory_pressure_ratio", now.memory))
-        points = [Point(f"tare_noise_{name}", (), share) for name, share in shares if share is not None]
+        values = [MetricValue(f"tare_noise_{name}", (), share) for name, share in shares if share is not None]
         with self._lock:
-            self._noise = (*points, Point("tare_noise_swapped_pages_per_second", (), now.swapped))
+            self._noise = (*values, MetricValue("tare_noise_swapped_pages_per_second", (), now.swapped))
 
     def fault(self, line: str) -> None:
         """Does nothing: failures outside of trials are not shown."""
@@ -105,22 +105,22 @@ class Metrics(Collector):
                 return []
             host = host_title(record.host)
             facts = record.profile, record.baseline, host, record.tare_version, CampaignStatus.RUNNING
-            points = [
-                Point("tare_campaign_info", facts, 1.0),
-                Point("tare_blocks", (), float(self._blocks)),
-                Point("tare_active_seconds", (), self._spent_s),
-                *(Point("tare_trials", (status.value,), float(self._trials[status])) for status in Status),
-                *([] if self._left_s is None else [Point("tare_left_seconds", (), self._left_s)]),
+            values = [
+                MetricValue("tare_campaign_info", facts, 1.0),
+                MetricValue("tare_blocks", (), float(self._blocks)),
+                MetricValue("tare_active_seconds", (), self._spent_s),
+                *(MetricValue("tare_trials", (status.value,), float(self._trials[status])) for status in Status),
+                *([] if self._left_s is None else [MetricValue("tare_left_seconds", (), self._left_s)]),
                 *self._noise,
                 *self._figures,
             ]
-        return families_of(points, record.id)
+        return families_of(values, record.id)
 
 
-def _figures(interim: Interim) -> tuple[Point, ...]:
+def _figures(interim: Interim) -> tuple[MetricValue, ...]:
     record = interim.record
     results = results_of(record, headlines(record, interim.estimates, interim.trials()))
-    return tuple(points_of_results(results, record.baseline))
+    return tuple(values_of_results(results, record.baseline))
 
 
 @contextlib.contextmanager

@@ -39,7 +39,7 @@ _PAGE = re.compile(r"([0-9a-f]{20})\.(html|json)")
 
 
 @dataclass(slots=True)
-class Answer:
+class Response:
     """The answer to one HTTP request: its status, the type of its content, and the content."""
 
     status: HTTPStatus
@@ -47,8 +47,8 @@ class Answer:
     body: bytes
 
 
-def _plain(status: HTTPStatus, text: str) -> Answer:
-    return Answer(status, "text/plain; charset=utf-8", f"{text}\n".encode())
+def _plain(status: HTTPStatus, text: str) -> Response:
+    return Response(status, "text/plain; charset=utf-8", f"{text}\n".encode())
 
 
 @dataclass(slots=True)
@@ -60,13 +60,13 @@ class Site:
     _made: dict[tuple[str, str], tuple[tuple[int, int], bytes]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def answer(self, target: str) -> Answer:
+    def answer(self, target: str) -> Response:
         """The answer to a GET of ``target``. What is not known, and any other token, is not found alike."""
         token, _, name = target.removeprefix("/").partition("/")
         if not (target.startswith("/") and hmac.compare_digest(token.encode(), self.token.encode())):
             return _plain(HTTPStatus.NOT_FOUND, "not found")
         if name == "":
-            return Answer(HTTPStatus.OK, "text/html; charset=utf-8", index_page(self.folder).encode())
+            return Response(HTTPStatus.OK, "text/html; charset=utf-8", index_page(self.folder).encode())
         match = _PAGE.fullmatch(name)
         path = campaign_files(self.folder).get(match[1]) if match else None
         if match is None or path is None:
@@ -78,7 +78,7 @@ class Site:
             return _plain(HTTPStatus.INTERNAL_SERVER_ERROR, error.what)
         if isinstance(page, Failed):
             return _plain(HTTPStatus.INTERNAL_SERVER_ERROR, page.reason)
-        return Answer(HTTPStatus.OK, "text/html; charset=utf-8" if match[2] == "html" else "application/json", page)
+        return Response(HTTPStatus.OK, "text/html; charset=utf-8" if match[2] == "html" else "application/json", page)
 
     def _page(self, path: Path, form: str) -> bytes:
         now = path.stat()

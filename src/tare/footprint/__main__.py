@@ -29,9 +29,9 @@ def main(data: bytes, folder: Path) -> int:
     try:
         result = counting.carry_out(wire.unpacked(data), folder / wire.CAMPAIGN, _ProgressWriter())
     except TareError as error:
-        wire.write_answer(folder, wire.Answer(error=error.what, fix=error.fix))
+        wire.write_answer(folder, wire.LabAnswer(error=error.what, fix=error.fix))
         return 2
-    wire.write_answer(folder, wire.Answer(result=result))
+    wire.write_answer(folder, wire.LabAnswer(result=result))
     return 0
 
 

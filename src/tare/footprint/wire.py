@@ -46,7 +46,7 @@ class Step(Frozen):
     missed: NonNegativeInt
 
 
-class Answer(Frozen):
+class LabAnswer(Frozen):
     """The result but for the footprints, which are in the file beside it; or why there is none."""
 
     result: FootprintResult | None = None
@@ -89,22 +89,22 @@ def pass_on(line: str, watcher: Watcher, prefix: str) -> bool:
     return True
 
 
-def write_answer(folder: Path, answer: Answer) -> None:
+def write_answer(folder: Path, answer: LabAnswer) -> None:
     """Leave the answer in the folder of results."""
     text = answer.model_dump_json(exclude={"result": {"footprints"}})
     (folder / ANSWER).write_text(text, encoding="utf-8")
 
 
-def read_answer(folder: Path) -> Answer:
+def read_answer(folder: Path) -> LabAnswer:
     """The answer in the results that came back; an empty one where there is none. Raises `ParseError`."""
     try:
         with (folder / ANSWER).open("rb") as file:
             data = file.read(MAX_ANSWER_BYTES)
     except FileNotFoundError:
-        return Answer()
+        return LabAnswer()
     except OSError as error:
         raise ParseError(f"the lab's answer cannot be read: {error.strerror}") from error
     try:
-        return Answer.model_validate_json(data)
+        return LabAnswer.model_validate_json(data)
     except ValidationError as error:
         raise ParseError(f"the lab's answer is not valid: {first_invalid(error)}") from error

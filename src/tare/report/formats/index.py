@@ -19,7 +19,7 @@ _SUFFIX = ".tare"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class IndexedCampaign:
     """A file of the index. ``problem``: why it cannot be read; then the rest is empty."""
 
     key: str  # by which its page is asked for
@@ -45,7 +45,7 @@ def campaign_files(folder: Path) -> Mapping[str, Path]:
     return files
 
 
-def entries(folder: Path) -> list[Entry]:
+def entries(folder: Path) -> list[IndexedCampaign]:
     """The files below a folder, the newest campaign first; what cannot be read comes last."""
     listed = [_entry(key, path, folder) for key, path in list(campaign_files(folder).items())[:MAX_CAMPAIGNS]]
     return sorted(listed, key=lambda entry: (entry.created is None, -(entry.created or 0.0), entry.name))
@@ -61,20 +61,20 @@ def _key(path: Path) -> str:
     return hashlib.sha256(os.fsencode(path)).hexdigest()[:20]
 
 
-def _entry(key: str, path: Path, folder: Path) -> Entry:
+def _entry(key: str, path: Path, folder: Path) -> IndexedCampaign:
     name = str(path.relative_to(folder))
     try:
         read = attempt(lambda: _read(key, path, name))
     except TareError as error:
-        return Entry(key, name, None, "", "", (), 0, "", error.what)
-    return Entry(key, name, None, "", "", (), 0, "", read.reason) if isinstance(read, Failed) else read
+        return IndexedCampaign(key, name, None, "", "", (), 0, "", error.what)
+    return IndexedCampaign(key, name, None, "", "", (), 0, "", read.reason) if isinstance(read, Failed) else read
 
 
-def _read(key: str, path: Path, name: str) -> Entry:
+def _read(key: str, path: Path, name: str) -> IndexedCampaign:
     with read_store(path) as store:
         record = store.record
         platforms = tuple(platform.name for platform in record.platforms if platform.name != record.baseline)
         host = host_title(record.host)
-        return Entry(
+        return IndexedCampaign(
             key, name, record.created, host, record.profile, platforms, len(record.workloads), store.status, ""
         )

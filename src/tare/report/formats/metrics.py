@@ -20,7 +20,7 @@ _FIGURE = ("workload", "metric", "platform")
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class MetricFamily:
     """What a metric says, and its labels."""
 
     help: str
@@ -28,30 +28,30 @@ class Family:
 
 
 #: All metrics by name. Shares and overheads are fractions: 0.1 is 10 %.
-FAMILIES: Mapping[str, Family] = {
-    "tare_campaign_info": Family("The campaign: always 1.", ("profile", "baseline", "host", "version", "status")),
-    "tare_blocks": Family("Whole blocks that are measured."),
-    "tare_active_seconds": Family("Time of work so far, without pauses."),
-    "tare_left_seconds": Family("Time until the end, as it is estimated; of a campaign under way."),
-    "tare_trials": Family("Trials that ended, by how.", ("status",)),
-    "tare_contaminated_trials": Family("Trials that the host disturbed; of a whole file."),
-    "tare_noise_steal_ratio": Family("The measured CPUs' time that the hypervisor below takes now."),
-    "tare_noise_foreign_cpu_ratio": Family("The measured CPUs' time that other programs use now."),
-    "tare_noise_memory_pressure_ratio": Family("The time in which some task waits for memory now."),
-    "tare_noise_swapped_pages_per_second": Family("Pages that the host swaps now."),
-    "tare_figure_value": Family("Mean over blocks, in the metric's unit.", (*_FIGURE, "unit")),
-    "tare_figure_overhead_ratio": Family("Overhead against the baseline; positive is worse.", _FIGURE),
-    "tare_figure_overhead_low_ratio": Family("Lower end of its 95 % interval.", _FIGURE),
-    "tare_figure_overhead_high_ratio": Family("Upper end of its 95 % interval.", _FIGURE),
-    "tare_figure_verdict": Family("The verdict, as a label: always 1.", (*_FIGURE, "verdict")),
-    "tare_figure_noise_floor_ratio": Family(
+FAMILIES: Mapping[str, MetricFamily] = {
+    "tare_campaign_info": MetricFamily("The campaign: always 1.", ("profile", "baseline", "host", "version", "status")),
+    "tare_blocks": MetricFamily("Whole blocks that are measured."),
+    "tare_active_seconds": MetricFamily("Time of work so far, without pauses."),
+    "tare_left_seconds": MetricFamily("Time until the end, as it is estimated; of a campaign under way."),
+    "tare_trials": MetricFamily("Trials that ended, by how.", ("status",)),
+    "tare_contaminated_trials": MetricFamily("Trials that the host disturbed; of a whole file."),
+    "tare_noise_steal_ratio": MetricFamily("The measured CPUs' time that the hypervisor below takes now."),
+    "tare_noise_foreign_cpu_ratio": MetricFamily("The measured CPUs' time that other programs use now."),
+    "tare_noise_memory_pressure_ratio": MetricFamily("The time in which some task waits for memory now."),
+    "tare_noise_swapped_pages_per_second": MetricFamily("Pages that the host swaps now."),
+    "tare_figure_value": MetricFamily("Mean over blocks, in the metric's unit.", (*_FIGURE, "unit")),
+    "tare_figure_overhead_ratio": MetricFamily("Overhead against the baseline; positive is worse.", _FIGURE),
+    "tare_figure_overhead_low_ratio": MetricFamily("Lower end of its 95 % interval.", _FIGURE),
+    "tare_figure_overhead_high_ratio": MetricFamily("Upper end of its 95 % interval.", _FIGURE),
+    "tare_figure_verdict": MetricFamily("The verdict, as a label: always 1.", (*_FIGURE, "verdict")),
+    "tare_figure_noise_floor_ratio": MetricFamily(
         "Half of the interval by which the baseline differs from itself.", ("workload", "metric")
     ),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class MetricValue:
     """A value of a metric; ``labels`` are those of its family, in that order."""
 
     name: str
@@ -59,54 +59,58 @@ class Point:
     value: float
 
 
-def points_of(report: Report) -> Iterator[Point]:
+def values_of(report: Report) -> Iterator[MetricValue]:
     """All that a report says in numbers."""
     host = report.host_title()
-    yield Point("tare_campaign_info", (report.profile, report.baseline, host, report.tare_version, report.status), 1.0)
-    yield Point("tare_blocks", (), float(report.blocks_done))
-    yield Point("tare_active_seconds", (), report.active_s)
+    yield MetricValue(
+        "tare_campaign_info", (report.profile, report.baseline, host, report.tare_version, report.status), 1.0
+    )
+    yield MetricValue("tare_blocks", (), float(report.blocks_done))
+    yield MetricValue("tare_active_seconds", (), report.active_s)
     ended = {
         status: sum(failure.n_trials for failure in report.failures if failure.status is status) for status in Status
     }
     ended[Status.OK] = report.contaminated.n_all_trials - sum(ended.values())
     for status, number in ended.items():
-        yield Point("tare_trials", (status.value,), float(number))
-    yield Point("tare_contaminated_trials", (), float(report.contaminated.n_trials))
-    yield from points_of_results(report.results, report.baseline)
+        yield MetricValue("tare_trials", (status.value,), float(number))
+    yield MetricValue("tare_contaminated_trials", (), float(report.contaminated.n_trials))
+    yield from values_of_results(report.results, report.baseline)
 
 
-def points_of_results(results: Iterable[ResultReport], baseline: str) -> Iterator[Point]:
+def values_of_results(results: Iterable[ResultReport], baseline: str) -> Iterator[MetricValue]:
     """Figures of a report, or of a campaign under way."""
     for result in results:
         floor = result.noise_floor
         if floor is not None and floor.half_width_percent is not None:
             of = (result.workload, result.metric)
-            yield Point("tare_figure_noise_floor_ratio", of, floor.half_width_percent / 100)
+            yield MetricValue("tare_figure_noise_floor_ratio", of, floor.half_width_percent / 100)
         for figures in result.platforms:
             labels = (result.workload, result.metric, figures.platform)
             if figures.mean is not None:
-                yield Point("tare_figure_value", (*labels, result.unit), figures.mean)
+                yield MetricValue("tare_figure_value", (*labels, result.unit), figures.mean)
             if figures.platform != baseline:
-                yield Point("tare_figure_verdict", (*labels, figures.verdict.value), 1.0)
+                yield MetricValue("tare_figure_verdict", (*labels, figures.verdict.value), 1.0)
                 yield from _overhead(labels, figures)
 
 
-def _overhead(labels: tuple[str, ...], figures: PlatformReport) -> Iterator[Point]:
+def _overhead(labels: tuple[str, ...], figures: PlatformReport) -> Iterator[MetricValue]:
     parts = (("", figures.op_percent), ("_low", figures.op_low_percent), ("_high", figures.op_high_percent))
     for part, percent in parts:
         if percent is not None:
-            yield Point(f"tare_figure_overhead{part}_ratio", labels, percent / 100)
+            yield MetricValue(f"tare_figure_overhead{part}_ratio", labels, percent / 100)
 
 
-def families_of(points: Iterable[Point], campaign: str, at: float | None = None) -> list[Metric]:
-    """The points as families of prometheus_client, each with the label ``campaign``; ``at``: UNIX seconds."""
+def families_of(values: Iterable[MetricValue], campaign: str, at: float | None = None) -> list[Metric]:
+    """The values as families of prometheus_client, each with the label ``campaign``; ``at``: UNIX seconds."""
     gauges: dict[str, GaugeMetricFamily] = {}
-    for point in points:
-        family = FAMILIES[point.name]
-        gauge = gauges.get(point.name)
+    for metric in values:
+        family = FAMILIES[metric.name]
+        gauge = gauges.get(metric.name)
         if gauge is None:
-            gauge = gauges[point.name] = GaugeMetricFamily(point.name, family.help, labels=["campaign", *family.labels])
-        gauge.add_metric([campaign, *point.labels], point.value, timestamp=at)
+            gauge = gauges[metric.name] = GaugeMetricFamily(
+                metric.name, family.help, labels=["campaign", *family.labels]
+            )
+        gauge.add_metric([campaign, *metric.labels], metric.value, timestamp=at)
     return [gauges[name] for name in FAMILIES if name in gauges]
 
 
@@ -123,7 +127,7 @@ def openmetrics(reports: Sequence[Report]) -> str:
     registry = CollectorRegistry()
     by_name: dict[str, Metric] = {}
     for report in reports:
-        for family in families_of(points_of(report), report.id, _ended(report)):
+        for family in families_of(values_of(report), report.id, _ended(report)):
             if family.name in by_name:
                 by_name[family.name].samples.extend(family.samples)
             else:
@@ -137,11 +141,11 @@ def influx(report: Report) -> str:
     """A report in InfluxDB's line protocol: labels are tags, the field is ``value``, the time in ns is its end."""
     at_ns = round(_ended(report) * 1e9)
     lines = []
-    for point in points_of(report):
-        tags = dict(zip(("campaign", *FAMILIES[point.name].labels), (report.id, *point.labels), strict=True))
+    for metric in values_of(report):
+        tags = dict(zip(("campaign", *FAMILIES[metric.name].labels), (report.id, *metric.labels), strict=True))
         # An empty tag is none.
         written = "".join(f",{name}={_tag(value)}" for name, value in tags.items() if _tag(value))
-        lines.append(f"{point.name}{written} value={point.value!r} {at_ns}\n")
+        lines.append(f"{metric.name}{written} value={metric.value!r} {at_ns}\n")
     return "".join(lines)
 
 
