@@ -39,7 +39,7 @@ from tare.model import CPU_COST, Direction, Family
 from tare.report.sentences.comparisons import PROCEDURES
 from tare.report.sentences.fairness import UNFAIR, fact_text
 from tare.report.sentences.host import cpus_note, cpus_text, daemons_note
-from tare.report.sentences.notes import DISTURBANCES, NO_FLOOR, Place, dependence_note, sentence
+from tare.report.sentences.notes import DISTURBANCES, NO_FLOOR, FindingContext, dependence_note, sentence
 from tare.report.sentences.published import statement_text
 from tare.report.sentences.refusals import _FIXES, _TEXTS, refusal_text, refusals_told
 from tare.report.sentences.stacks import entry_text
@@ -326,7 +326,7 @@ FINDINGS: list[tuple[Finding, str]] = [
 
 @pytest.mark.parametrize(("finding", "text"), FINDINGS, ids=[finding.kind for finding, _ in FINDINGS])
 def test_every_finding_has_its_sentence(finding: Finding, text: str) -> None:
-    assert sentence(finding, Place(TIME, PLATFORM, FLOOR)) == text
+    assert sentence(finding, FindingContext(TIME, PLATFORM, FLOOR)) == text
 
 
 def test_no_finding_is_left_without_one() -> None:
@@ -335,7 +335,7 @@ def test_no_finding_is_left_without_one() -> None:
 
 def test_what_is_left_without_marked_trials_may_be_nothing() -> None:
     nothing = Unmarked(12, 24, 0, None, Verdict(Kind.NO_DATA, Reason.ALL_MARKED))
-    text = sentence(Finding(FindingKind.UNMARKED), Place(TIME, replace(PLATFORM, unmarked=nothing), FLOOR))
+    text = sentence(Finding(FindingKind.UNMARKED), FindingContext(TIME, replace(PLATFORM, unmarked=nothing), FLOOR))
     assert text == (
         "without its 12 marked trials and the baseline's 24 marked trials there is no figure: no data: no block is left"
         " that has it and the baseline"
@@ -344,7 +344,7 @@ def test_what_is_left_without_marked_trials_may_be_nothing() -> None:
 
 def test_marked_trials_of_the_baseline_alone_are_told_too() -> None:
     baseline = replace(UNMARKED, n_trials=0, n_baseline=2)
-    text = sentence(Finding(FindingKind.UNMARKED), Place(TIME, replace(PLATFORM, unmarked=baseline), FLOOR))
+    text = sentence(Finding(FindingKind.UNMARKED), FindingContext(TIME, replace(PLATFORM, unmarked=baseline), FLOOR))
     assert text.startswith("without the baseline's 2 marked trials: ")
 
 

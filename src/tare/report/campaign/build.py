@@ -44,7 +44,7 @@ from tare.report.model import (
     UnmarkedReport,
 )
 from tare.report.sentences.fairness import UNFAIR, fact_text, mtu_remark
-from tare.report.sentences.notes import DISTURBANCES, NO_FLOOR, Place, dependence_note, sentence
+from tare.report.sentences.notes import DISTURBANCES, NO_FLOOR, FindingContext, dependence_note, sentence
 from tare.report.sentences.verdicts import Subject, verdict_text
 from tare.report.study.beside import beside
 from tare.report.surface.build import of_store as surfaces_of
@@ -264,7 +264,10 @@ def _result(workload: WorkloadRecord, result: MetricResult, remarks: Mapping[tup
         margin_percent=100 * result.margin,
         noise_floor=_floor(result.noise_floor) if result.noise_floor else None,
         platforms=[
-            _platform(Place(subject, platform, result.noise_floor), remarks.get((platform.platform, workload.family)))
+            _platform(
+                FindingContext(subject, platform, result.noise_floor),
+                remarks.get((platform.platform, workload.family)),
+            )
             for platform in result.platforms
         ],
     )
@@ -284,15 +287,15 @@ def _floor(floor: NoiseFloor) -> NoiseFloorReport:
     )
 
 
-def _platform(place: Place, remark: str | None) -> PlatformReport:
-    result = place.platform
+def _platform(context: FindingContext, remark: str | None) -> PlatformReport:
+    result = context.platform
     op, op_low, op_high = _percents(result.overhead)
     totals, totals_low, totals_high = _percents(result.totals)
     tails = result.tails or Tails(None, None)
     added, lone = result.amount, result.lone
     added_range = added.interval if added else None
     variability = result.variability_overhead
-    cautions = [_finding(note, place) for note in result.notes]
+    cautions = [_finding(note, context) for note in result.notes]
     return PlatformReport(
         platform=result.platform,
         n_blocks=result.n_blocks,
@@ -325,26 +328,26 @@ def _platform(place: Place, remark: str | None) -> PlatformReport:
         variability_low_percent=None if result.variability is None else 100 * result.variability.low,
         variability_high_percent=None if result.variability is None else 100 * result.variability.high,
         verdict=result.verdict.kind,
-        verdict_text=verdict_text(result.verdict, place.subject, result.platform),
-        findings=[_finding(finding, place) for finding in result.findings],
+        verdict_text=verdict_text(result.verdict, context.subject, result.platform),
+        findings=[_finding(finding, context) for finding in result.findings],
         certain=result.verdict.certain,
         verdict_reason=result.verdict.reason,
         cautions=cautions,
         notes=[*(caution.text for caution in cautions), *([remark] if remark else [])],
         remark=remark,
         contaminated_by=dict(result.counts.reasons),
-        unmarked=_unmarked(place),
+        unmarked=_unmarked(context),
         p_adjusted=result.p,
         survives_holm=result.survives_holm,
     )
 
 
-def _finding(finding: Finding, place: Place) -> FindingReport:
-    return FindingReport(kind=finding.kind, numbers=dict(finding.numbers), text=sentence(finding, place))
+def _finding(finding: Finding, context: FindingContext) -> FindingReport:
+    return FindingReport(kind=finding.kind, numbers=dict(finding.numbers), text=sentence(finding, context))
 
 
-def _unmarked(place: Place) -> UnmarkedReport | None:
-    clean = place.platform.unmarked
+def _unmarked(context: FindingContext) -> UnmarkedReport | None:
+    clean = context.platform.unmarked
     if clean is None:
         return None
     op, op_low, op_high = _percents(clean.overhead)
@@ -356,7 +359,7 @@ def _unmarked(place: Place) -> UnmarkedReport | None:
         op_low_percent=op_low,
         op_high_percent=op_high,
         verdict=clean.verdict.kind,
-        verdict_text=verdict_text(clean.verdict, place.subject, place.platform.platform),
+        verdict_text=verdict_text(clean.verdict, context.subject, context.platform.platform),
     )
 
 

@@ -39,7 +39,7 @@ NO_FLOOR: Mapping[FloorReason, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FindingContext:
     """Where a finding was made: the metric, the platform's result in it, and the metric's noise floor."""
 
     subject: Subject
@@ -47,9 +47,9 @@ class Place:
     floor: NoiseFloor | None
 
 
-def sentence(finding: Finding, place: Place) -> str:
+def sentence(finding: Finding, context: FindingContext) -> str:
     """The finding as a sentence."""
-    return _SENTENCES[finding.kind](finding, finding.numbers, place)
+    return _SENTENCES[finding.kind](finding, finding.numbers, context)
 
 
 def dependence_note(seen: Dependence) -> str | None:
@@ -119,7 +119,7 @@ def caution_counts(kinds: Mapping[FindingKind, int], *, changed: int, invalid: i
 _Numbers = Mapping[str, float]
 
 
-def _stalls(_finding: Finding, numbers: _Numbers, _place: Place) -> str:
+def _stalls(_finding: Finding, numbers: _Numbers, _context: FindingContext) -> str:
     return (
         f"stalls: {percent(numbers['share'])} of its rounds run at {percent(numbers['speed'])} of their usual speed"
         f" and lose {percent(numbers['lost'])} of the work"
@@ -127,7 +127,7 @@ def _stalls(_finding: Finding, numbers: _Numbers, _place: Place) -> str:
     )
 
 
-def _unseen(_finding: Finding, numbers: _Numbers, _place: Place) -> str:
+def _unseen(_finding: Finding, numbers: _Numbers, _context: FindingContext) -> str:
     draws, blocks = round(numbers["draws"]), round(numbers["blocks"])
     cost = f"at half speed that would cost {percent(numbers['cost'])}"
     if draws == blocks:
@@ -138,24 +138,24 @@ def _unseen(_finding: Finding, numbers: _Numbers, _place: Place) -> str:
     )
 
 
-def _failures(_finding: Finding, numbers: _Numbers, _place: Place) -> str:
+def _failures(_finding: Finding, numbers: _Numbers, _context: FindingContext) -> str:
     failed = f"{round(numbers['failed'])} of {round(numbers['trials'])} trials failed"
     if not numbers["baseline_failed"]:
         return failed
     return f"{failed}, and {round(numbers['baseline_failed'])} of {round(numbers['baseline_trials'])} of the baseline's"
 
 
-def _resolution(_finding: Finding, numbers: _Numbers, place: Place) -> str:
-    step, least = quantity(numbers["step"], place.subject.unit), percent(numbers["half_width"])
+def _resolution(_finding: Finding, numbers: _Numbers, context: FindingContext) -> str:
+    step, least = quantity(numbers["step"], context.subject.unit), percent(numbers["half_width"])
     return f"figures move in steps of {step}: the interval is at least ±{least}"
 
 
-def _no_spread(_finding: Finding, numbers: _Numbers, _place: Place) -> str:
+def _no_spread(_finding: Finding, numbers: _Numbers, _context: FindingContext) -> str:
     blocks, needed = round(numbers["blocks"]), round(numbers["needed"])
     return f"all {blocks} blocks show the same figures: {needed} are needed to conclude from that"
 
 
-def _contaminated(_finding: Finding, numbers: _Numbers, _place: Place) -> str:
+def _contaminated(_finding: Finding, numbers: _Numbers, _context: FindingContext) -> str:
     trials = {reason: number for reason, number in numbers.items() if reason in DISTURBANCES}
     if len(trials) == 1:
         why = DISTURBANCES[next(iter(trials))]
@@ -164,53 +164,53 @@ def _contaminated(_finding: Finding, numbers: _Numbers, _place: Place) -> str:
     return f"{numbers['marked']:.0f} of {numbers['ok']:.0f} trials contaminated: {why}; kept"
 
 
-def _blocks_left_out(_finding: Finding, numbers: _Numbers, _place: Place) -> str:
+def _blocks_left_out(_finding: Finding, numbers: _Numbers, _context: FindingContext) -> str:
     left_out = f"{numbers['missing']:.0f} of {numbers['blocks']:.0f} blocks left out"
     return f"{left_out}: this platform or the baseline has no sample"
 
 
-def _single_baseline(_finding: Finding, numbers: _Numbers, _place: Place) -> str:
+def _single_baseline(_finding: Finding, numbers: _Numbers, _context: FindingContext) -> str:
     return f"one baseline arm only in {numbers['single']:.0f} of {numbers['blocks']:.0f} blocks"
 
 
-def _bootstrap(finding: Finding, numbers: _Numbers, _place: Place) -> str:
+def _bootstrap(finding: Finding, numbers: _Numbers, _context: FindingContext) -> str:
     assert finding.verdict is not None
     between = signed_range(Interval(numbers["point"], numbers["low"], numbers["high"]))
     return f"the bootstrap (BCa) says {kind_word(finding.verdict)}: {between}"
 
 
-def _after_each_other(_finding: Finding, _numbers: _Numbers, _place: Place) -> str:
+def _after_each_other(_finding: Finding, _numbers: _Numbers, _context: FindingContext) -> str:
     return "the platforms ran one after the other: what the machine did meanwhile is in the figures"
 
 
-def _drift(_finding: Finding, numbers: _Numbers, _place: Place) -> str:
+def _drift(_finding: Finding, numbers: _Numbers, _context: FindingContext) -> str:
     return drift_text(numbers["correlation"])
 
 
-def _one_baseline(_finding: Finding, _numbers: _Numbers, _place: Place) -> str:
+def _one_baseline(_finding: Finding, _numbers: _Numbers, _context: FindingContext) -> str:
     return "one baseline arm: no A/A figure, so nobody knows what no difference looks like"
 
 
-def _no_floor(_finding: Finding, _numbers: _Numbers, place: Place) -> str:
-    assert place.floor is not None
-    assert place.floor.reason is not None
-    return f"no A/A figure: {NO_FLOOR[place.floor.reason]}"
+def _no_floor(_finding: Finding, _numbers: _Numbers, context: FindingContext) -> str:
+    assert context.floor is not None
+    assert context.floor.reason is not None
+    return f"no A/A figure: {NO_FLOOR[context.floor.reason]}"
 
 
-def _wide_floor(_finding: Finding, numbers: _Numbers, place: Place) -> str:
-    return wide_floor(numbers["half_width"], place.subject.margin)
+def _wide_floor(_finding: Finding, numbers: _Numbers, context: FindingContext) -> str:
+    return wide_floor(numbers["half_width"], context.subject.margin)
 
 
-def _floor_excludes_zero(_finding: Finding, _numbers: _Numbers, _place: Place) -> str:
+def _floor_excludes_zero(_finding: Finding, _numbers: _Numbers, _context: FindingContext) -> str:
     return "the A/A interval excludes zero: take this with care"
 
 
-def _unmarked(_finding: Finding, _numbers: _Numbers, place: Place) -> str:
-    whole, clean = place.platform, place.platform.unmarked
+def _unmarked(_finding: Finding, _numbers: _Numbers, context: FindingContext) -> str:
+    whole, clean = context.platform, context.platform.unmarked
     assert clean is not None
     without = f"without {_left_out(clean)}"
     if clean.overhead is None:
-        return f"{without} there is no figure: {verdict_text(clean.verdict, place.subject, whole.platform)}"
+        return f"{without} there is no figure: {verdict_text(clean.verdict, context.subject, whole.platform)}"
     text = f"{without}: {signed_range(clean.overhead)} in {number_of(clean.n_blocks, 'block')}"
     if whole.overhead is not None:
         text += f"; with all: {signed_range(whole.overhead)} in {whole.n_blocks}"
@@ -227,7 +227,7 @@ def _left_out(clean: Unmarked) -> str:
     return f"{marked} and {baseline}" if clean.n_baseline else marked
 
 
-def _client_limited(finding: Finding, numbers: _Numbers, _place: Place) -> str:
+def _client_limited(finding: Finding, numbers: _Numbers, _context: FindingContext) -> str:
     """Where the client had no more to give: its own limit is what it reaches without a platform between."""
     busy, base = numbers["busy"], numbers["baseline_busy"]
     if busy >= BUSY:
@@ -241,7 +241,7 @@ def _client_limited(finding: Finding, numbers: _Numbers, _place: Place) -> str:
     )
 
 
-def _client_near(finding: Finding, numbers: _Numbers, _place: Place) -> str:
+def _client_near(finding: Finding, numbers: _Numbers, _context: FindingContext) -> str:
     return f"the client was near its limit: it was busy {numbers['busy']:.0%} of its time{_at_most(finding)}"
 
 
@@ -251,12 +251,12 @@ def _at_most(finding: Finding) -> str:
     return "" if limit is None else f" and can make some {quantity(limit, finding.unit)}"
 
 
-def _headline_differs(finding: Finding, _numbers: _Numbers, _place: Place) -> str:
+def _headline_differs(finding: Finding, _numbers: _Numbers, _context: FindingContext) -> str:
     assert finding.verdict is not None
     return f"differs from {finding.metric}, which is {kind_word(finding.verdict)}"
 
 
-_SENTENCES: Mapping[FindingKind, Callable[[Finding, _Numbers, Place], str]] = {
+_SENTENCES: Mapping[FindingKind, Callable[[Finding, _Numbers, FindingContext], str]] = {
     FindingKind.STALLS: _stalls,
     FindingKind.UNSEEN: _unseen,
     FindingKind.FAILURES: _failures,
