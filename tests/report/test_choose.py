@@ -15,10 +15,10 @@ from tare.cli import main
 from tare.cli.report import show_choice
 from tare.errors import UsageError
 from tare.report.campaign.build import build
-from tare.report.campaign.choose import Asked, against, amount, by_cost, parse, picks
+from tare.report.campaign.choose import Requirements, against, amount, by_cost, parse, picks
 from tare.report.campaign.terminal import render_choice
 from tare.report.model import Report
-from tare.report.sentences.choices import Amount, Trait
+from tare.report.sentences.choices import Criterion, Trait
 from tare.store import create_store, open_store
 
 
@@ -37,10 +37,10 @@ def chosen_from(surfaced: Path) -> Report:
 
 
 def test_limits_have_units_and_traits_are_ruled_out() -> None:
-    assert parse("cpu<10% start<0.3s, calls<300 daemon=no root=no") == Asked(
-        {Amount.CPU: 10.0, Amount.START: 300.0, Amount.CALLS: 300.0}, frozenset({Trait.DAEMON, Trait.ROOT})
+    assert parse("cpu<10% start<0.3s, calls<300 daemon=no root=no") == Requirements(
+        {Criterion.CPU: 10.0, Criterion.START: 300.0, Criterion.CALLS: 300.0}, frozenset({Trait.DAEMON, Trait.ROOT})
     )
-    assert parse("start<80ms").below == {Amount.START: 80.0}
+    assert parse("start<80ms").below == {Criterion.START: 80.0}
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_the_cheapest_comes_first_and_each_wish_leaves_some_out(chosen_from: Rep
     assert names(chosen_from, "cpu<10% daemon=no root=no") == ["gvisor-systrap"]
     assert names(chosen_from, "start<60ms daemon=no") == ["runc", "gvisor-systrap"]
     [docker] = [answer for answer in chosen_from.answers if answer.platform == "docker"]
-    calls = amount(docker, Amount.CALLS)
+    calls = amount(docker, Criterion.CALLS)
     assert calls == docker.calls
     assert calls is not None
     assert "docker" not in names(chosen_from, f"calls<{calls}")  # below, and not at most

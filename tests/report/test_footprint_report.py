@@ -20,7 +20,7 @@ from tare.footprint_model import EMPTY, IDLE, Footprint, Level, Phase, Scope
 from tare.report.campaign.build import build
 from tare.report.campaign.drawings import drawn
 from tare.report.campaign.terminal import render
-from tare.report.footprint.build import Asked, exposures, footprints_report, read_files
+from tare.report.footprint.build import FootprintInputs, exposures, footprints_report, read_files
 from tare.report.footprint.figures import overlaps
 from tare.report.formats.export import Format, Table, export
 from tare.report.formats.frames import names
@@ -38,8 +38,8 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return fake_footprints.write(tmp_path_factory.mktemp("lines") / "kernel.tare", prints)
 
 
-def report_of(*prints: Footprint, asked: Asked | None = None) -> FootprintsReport:
-    report = footprints_report(exposures(prints), "native", asked or Asked())
+def report_of(*prints: Footprint, inputs: FootprintInputs | None = None) -> FootprintsReport:
+    report = footprints_report(exposures(prints), "native", inputs or FootprintInputs())
     assert report is not None
     return report
 
@@ -118,7 +118,7 @@ def test_the_attack_profile_counts_or_weighs(lines: Path) -> None:
         counted = level.set_of(row.platform, "beyond-idle", row.phase)
         assert (row.score, row.share_percent) == (counted.things, counted.share_percent)
     densities = BugDensities(title="fixes", default=0.0, density={"fs/": 2.0})
-    report = build(lines, asked=Asked(densities=densities)).footprints
+    report = build(lines, inputs=FootprintInputs(densities=densities)).footprints
     rows = {(profile.platform, profile.phase): profile for profile in report.levels[-1].attack_profiles}
     assert rows["native", "both"].score == 2 * 60
     assert rows["docker", "both"].score == 2 * 90
@@ -162,7 +162,7 @@ def test_functions_have_directories_where_their_files_are_told(tmp_path: Path) -
     listed = tmp_path / "functions.csv"
     listed.write_text("name,file\ndo_mmap,mm/mmap.c\n")
     footprint = fake_footprints.footprint({"do_mmap": 5, "vfs_read": 7}, level=Level.FUNCTIONS)
-    (level,) = report_of(footprint, asked=Asked(files=read_files(listed))).levels
+    (level,) = report_of(footprint, inputs=FootprintInputs(files=read_files(listed))).levels
     assert {directory.directory: directory.things["native"] for directory in level.directories} == {
         "mm": 1,
         "unknown": 1,
@@ -261,7 +261,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def page(lines: Path, tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Page:
     out = tmp_path_factory.mktemp("html") / "out.html"
-    write_html([lines], out, asked=Asked(sources=tree))
+    write_html([lines], out, inputs=FootprintInputs(sources=tree))
     return Page(out.read_text())
 
 
@@ -324,7 +324,7 @@ def test_a_name_in_a_file_never_leads_out_of_the_source_tree(tmp_path: Path, tre
         fake_footprints.footprint({"mm/mmap.c:1": 5}, platform="docker", seconds=1.0),
     ]
     path = fake_footprints.write(tmp_path / "odd.tare", prints)
-    write_html([path], tmp_path / "odd.html", asked=Asked(sources=tree))
+    write_html([path], tmp_path / "odd.html", inputs=FootprintInputs(sources=tree))
     page = (tmp_path / "odd.html").read_text()
     assert "the secret" not in page
     assert page.count("is not in the source tree that was given") == 2
@@ -332,7 +332,7 @@ def test_a_name_in_a_file_never_leads_out_of_the_source_tree(tmp_path: Path, tre
 
 def test_no_directory_is_no_source_tree(lines: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is no directory"):
-        write_html([lines], tmp_path / "x.html", asked=Asked(sources=tmp_path / "none"))
+        write_html([lines], tmp_path / "x.html", inputs=FootprintInputs(sources=tmp_path / "none"))
 
 
 def test_the_page_downloads_a_row_a_thing(page: Page) -> None:

@@ -13,7 +13,7 @@ from tare.outputs import check_page
 from tare.report.campaign.build import build
 from tare.report.campaign.choose import parse
 from tare.report.campaign.terminal import render_all, render_choice
-from tare.report.footprint.build import Asked, read_files
+from tare.report.footprint.build import FootprintInputs, read_files
 from tare.report.formats.html import materials, page_text, write_page
 from tare.report.model import to_json
 from tare.report.sentences.agreement import lines
@@ -36,12 +36,12 @@ def show_report(
     as_json: bool,
 ) -> None:
     """Print the report of campaigns, and write the page if ``html`` is given. Raises `TareError`."""
-    inputs = Asked(
+    inputs = FootprintInputs(
         densities=load_densities(weights) if weights else BugDensities(),
         files=read_files(functions) if functions else {},
         sources=sources,
     )
-    show(files, html=html, as_json=as_json, every_metric=every_metric, cautions=cautions, beside=beside, asked=inputs)
+    show(files, html=html, as_json=as_json, every_metric=every_metric, cautions=cautions, beside=beside, inputs=inputs)
 
 
 def show_choice(files: Sequence[Path], choose: str) -> None:
@@ -63,13 +63,13 @@ def show(
     every_metric: bool = False,
     cautions: bool = False,
     beside: str | None = None,
-    asked: Asked | None = None,
+    inputs: FootprintInputs | None = None,
 ) -> None:
     """Print the report, and then write the page if ``html`` is given: a page that cannot be written loses no table.
 
     ``beside``: a study, by name.
     """
-    read = materials(files, beside, asked)
+    read = materials(files, beside, inputs)
     reports = [material.report for material in read]
     if as_json:
         emit(to_json(reports))

@@ -22,7 +22,7 @@ from tare.literature import Scale
 from tare.model import Family, Mode, Status
 from tare.report.campaign.answers import answers_of
 from tare.report.campaign.curves import curve_reports
-from tare.report.footprint.build import Asked, Exposures, footprints_report, of_store
+from tare.report.footprint.build import Exposures, FootprintInputs, footprints_report, of_store
 from tare.report.model import (
     SCHEMA,
     BesideReport,
@@ -54,23 +54,27 @@ from tare.store import CampaignRecord, Store, WorkloadRecord, read_store
 _OF_AN_INSTANCE = r"\b\d{1,3}(\.\d{1,3}){3}\b|\b2[012]\d{3}\b"
 
 
-def build(path: Path, study: str | None = None, asked: Asked | None = None) -> Report:
+def build(path: Path, study: str | None = None, inputs: FootprintInputs | None = None) -> Report:
     """Read and analyse one campaign's file, also while it is being written. Raises `StoreError`.
 
     ``study``: the name of the study whose published figures are shown beside the results; None: the study whose profile
-    was run, if any. ``asked``: the user's further inputs for footprints.
+    was run, if any. ``inputs``: the user's further inputs for footprints.
     """
     with read_store(path) as store, store.snapshot():
-        return report_on(store, store.samples(), of_store(store), study, asked)
+        return report_on(store, store.samples(), of_store(store), study, inputs)
 
 
-def build_all(paths: Iterable[Path], study: str | None = None, asked: Asked | None = None) -> list[Report]:
+def build_all(paths: Iterable[Path], study: str | None = None, inputs: FootprintInputs | None = None) -> list[Report]:
     """One report per file. Nothing is pooled: blocks of different campaigns are not comparable. Raises `StoreError`."""
-    return [build(path, study, asked) for path in paths]
+    return [build(path, study, inputs) for path in paths]
 
 
 def report_on(
-    store: Store, samples: pl.DataFrame, footprints: Exposures, study: str | None = None, asked: Asked | None = None
+    store: Store,
+    samples: pl.DataFrame,
+    footprints: Exposures,
+    study: str | None = None,
+    inputs: FootprintInputs | None = None,
 ) -> Report:
     """The report of an open store; the caller reads ``samples`` and ``footprints``, and may use them too."""
     record, trials, telemetry = store.record, store.trials(), store.telemetry()
@@ -103,7 +107,7 @@ def report_on(
         design=record.design,
         scale=record.scale,
         beside=_beside(record, analysed, study),
-        footprints=footprints_report(footprints, record.baseline, asked or Asked()),
+        footprints=footprints_report(footprints, record.baseline, inputs or FootprintInputs()),
         surfaces=surfaces,
         platforms=facts,
         plugins=_plugins(record),

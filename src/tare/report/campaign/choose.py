@@ -11,7 +11,7 @@ from tare.analysis.answers import Dimension, State
 from tare.errors import UsageError
 from tare.report.model import AnswerReport, DimensionReport, Report
 from tare.report.sentences import choices
-from tare.report.sentences.choices import Amount, Trait
+from tare.report.sentences.choices import Criterion, Trait
 
 _ASK = re.compile(r"([a-z]+)(?:<([0-9]+(?:\.[0-9]+)?)\s*([%a-zA-Z]*)|=(no))")
 _FIX = 'write "cpu<10% start<300ms calls<300 daemon=no root=no", or some of these'
@@ -19,18 +19,18 @@ _FIX = 'write "cpu<10% start<300ms calls<300 daemon=no root=no", or some of thes
 _AS_LITTLE = 1.0
 
 
-_UNITS: Mapping[Amount, Mapping[str, float]] = {
-    Amount.CPU: {"%": 1.0, "": 1.0},
-    Amount.START: {"ms": 1.0, "s": 1000.0, "": 1.0},
-    Amount.CALLS: {"": 1.0},
+_UNITS: Mapping[Criterion, Mapping[str, float]] = {
+    Criterion.CPU: {"%": 1.0, "": 1.0},
+    Criterion.START: {"ms": 1.0, "s": 1000.0, "": 1.0},
+    Criterion.CALLS: {"": 1.0},
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Requirements:
     """The limits, each below, and what a platform may not have."""
 
-    below: Mapping[Amount, float]
+    below: Mapping[Criterion, float]
     without: frozenset[Trait]
 
 
@@ -45,45 +45,45 @@ class Pick:
     others: tuple[str, ...] = ()
 
 
-def parse(text: str) -> Asked:
+def parse(text: str) -> Requirements:
     """What is asked for, from ``cpu<10% daemon=no``. Raises `UsageError`."""
-    below: dict[Amount, float] = {}
+    below: dict[Criterion, float] = {}
     without: set[Trait] = set()
     for word in text.replace(",", " ").split():
         match = _ASK.fullmatch(word)
         name, number, unit, ruled_out = match.groups() if match else ("", "", "", "")
         if ruled_out and name in set(Trait):
             without.add(Trait(name))
-        elif number and name in set(Amount) and unit in _UNITS[Amount(name)]:
-            below[Amount(name)] = float(number) * _UNITS[Amount(name)][unit]
+        elif number and name in set(Criterion) and unit in _UNITS[Criterion(name)]:
+            below[Criterion(name)] = float(number) * _UNITS[Criterion(name)][unit]
         else:
             raise UsageError(f"{word!r} is nothing to choose by", fix=_FIX)
     if not below and not without:
         raise UsageError("nothing is asked for", fix=_FIX)
-    return Asked(below, frozenset(without))
+    return Requirements(below, frozenset(without))
 
 
-def amount(answer: AnswerReport, of: Amount) -> float | None:
+def amount(answer: AnswerReport, of: Criterion) -> float | None:
     """A platform's figure: per cent, ms or calls; None where there is none."""
-    if of is Amount.CALLS:
+    if of is Criterion.CALLS:
         return None if answer.calls is None else float(answer.calls)
     standing = _standing(answer, of)
     if standing is None:
         return None
-    if of is Amount.CPU:
+    if of is Criterion.CPU:
         return standing.op_percent
-    return None if standing.value is None else standing.value * _UNITS[Amount.START].get(standing.unit, float("nan"))
+    return None if standing.value is None else standing.value * _UNITS[Criterion.START].get(standing.unit, float("nan"))
 
 
-def _standing(answer: AnswerReport, of: Amount) -> DimensionReport | None:
-    dimension = Dimension.CPU_COST if of is Amount.CPU else Dimension.START
+def _standing(answer: AnswerReport, of: Criterion) -> DimensionReport | None:
+    dimension = Dimension.CPU_COST if of is Criterion.CPU else Dimension.START
     return next((standing for standing in answer.dimensions if standing.dimension is dimension), None)
 
 
-def _state(answer: AnswerReport, of: Amount) -> State:
+def _state(answer: AnswerReport, of: Criterion) -> State:
     """How it stands; calls were read, and not estimated."""
     standing = _standing(answer, of)
-    return State.ALIKE if of is Amount.CALLS or standing is None else standing.state
+    return State.ALIKE if of is Criterion.CALLS or standing is None else standing.state
 
 
 def has(answer: AnswerReport, trait: Trait) -> bool | None:
@@ -101,26 +101,26 @@ def by_cost(report: Report) -> list[AnswerReport]:
     isolate = isolating(report)
 
     def key(answer: AnswerReport) -> tuple[bool, bool, float]:
-        cost = amount(answer, Amount.CPU)
+        cost = amount(answer, Criterion.CPU)
         return answer.platform not in isolate, cost is None, cost or 0.0
 
     return sorted(report.answers, key=key)
 
 
-def against(answer: AnswerReport, asked: Asked) -> list[str]:
+def against(answer: AnswerReport, requirements: Requirements) -> list[str]:
     """Why a platform does not have what is asked for, in words; none where it does."""
-    return [*_too_much(answer, asked), *_has_what_it_may_not(answer, asked)]
+    return [*_too_much(answer, requirements), *_has_what_it_may_not(answer, requirements)]
 
 
-def _too_much(answer: AnswerReport, request: Asked) -> Iterator[str]:
-    for of, limit in request.below.items():
+def _too_much(answer: AnswerReport, requirements: Requirements) -> Iterator[str]:
+    for of, limit in requirements.below.items():
         value = amount(answer, of)
         if value is None or not value < limit:
             yield choices.amount_text(of, value)
 
 
-def _has_what_it_may_not(answer: AnswerReport, request: Asked) -> Iterator[str]:
-    for trait in sorted(request.without):
+def _has_what_it_may_not(answer: AnswerReport, requirements: Requirements) -> Iterator[str]:
+    for trait in sorted(requirements.without):
         present = has(answer, trait)
         if present is not False:
             yield choices.trait_text(trait, known=present is not None)
@@ -133,19 +133,21 @@ def picks(report: Report) -> list[Pick]:
     if len(of_all) < 2:
         return []
     return [
-        *_least(report, choices.LEAST_COST, of_all, Amount.CPU),
-        *_least(report, choices.WITHOUT_DAEMON, [answer for answer in of_all if not answer.daemon], Amount.CPU),
-        *_least(report, choices.WITHOUT_ROOT, [answer for answer in of_all if answer.needs_root is False], Amount.CPU),
-        *_least(report, choices.QUICKEST, of_all, Amount.START),
-        *_least(report, choices.LEAST_EXPOSED, of_all, Amount.CALLS),
+        *_least(report, choices.LEAST_COST, of_all, Criterion.CPU),
+        *_least(report, choices.WITHOUT_DAEMON, [answer for answer in of_all if not answer.daemon], Criterion.CPU),
+        *_least(
+            report, choices.WITHOUT_ROOT, [answer for answer in of_all if answer.needs_root is False], Criterion.CPU
+        ),
+        *_least(report, choices.QUICKEST, of_all, Criterion.START),
+        *_least(report, choices.LEAST_EXPOSED, of_all, Criterion.CALLS),
     ]
 
 
-def _least(report: Report, title: str, answers: Sequence[AnswerReport], of: Amount) -> Iterator[Pick]:
+def _least(report: Report, title: str, answers: Sequence[AnswerReport], of: Criterion) -> Iterator[Pick]:
     with_amount = [(value, answer) for answer in answers if (value := amount(answer, of)) is not None]
     if with_amount:
         (least, best), *rest = sorted(with_amount, key=lambda pair: pair[0])
-        near = least + _AS_LITTLE if of is Amount.CPU else least
+        near = least + _AS_LITTLE if of is Criterion.CPU else least
         _, highest = _interval(report, best, of) or (least, least)
         others = (
             answer.platform
@@ -155,10 +157,10 @@ def _least(report: Report, title: str, answers: Sequence[AnswerReport], of: Amou
         yield Pick(title, best.platform, choices.pick_figure(of, least), _state(best, of), tuple(others))
 
 
-def _interval(report: Report, answer: AnswerReport, of: Amount) -> tuple[float, float] | None:
+def _interval(report: Report, answer: AnswerReport, of: Criterion) -> tuple[float, float] | None:
     """The 95 % interval of a platform's `amount`, in its unit; None where it has none, as calls that were read."""
     standing = _standing(answer, of)
-    if of is Amount.CALLS or standing is None:
+    if of is Criterion.CALLS or standing is None:
         return None
     shown = (
         platform
@@ -170,11 +172,11 @@ def _interval(report: Report, answer: AnswerReport, of: Amount) -> tuple[float, 
     figures = next(shown, None)
     if figures is None:
         return None
-    if of is Amount.CPU:
+    if of is Criterion.CPU:
         low, high = figures.op_low_percent, figures.op_high_percent
         return None if low is None or high is None else (low, high)
     added, low, high = figures.amount, figures.amount_low, figures.amount_high
     if standing.value is None or added is None or low is None or high is None:
         return None
-    scale, baseline = _UNITS[Amount.START].get(standing.unit, math.nan), standing.value - added
+    scale, baseline = _UNITS[Criterion.START].get(standing.unit, math.nan), standing.value - added
     return scale * (baseline + low), scale * (baseline + high)

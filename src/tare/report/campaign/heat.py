@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tare.analysis.answers import Dimension, State
 from tare.report.campaign.choose import amount, by_cost, isolating
 from tare.report.model import AnswerReport, DimensionReport, Report
-from tare.report.sentences.choices import Amount
+from tare.report.sentences.choices import Criterion
 from tare.report.sentences.dimensions import DIMENSIONS, EXPOSURE, EXPOSURE_MEANING, MARKS, MEANINGS, WORDS
 from tare.report.sentences.numbers import EMPTY, percent
 
@@ -42,7 +42,7 @@ class HeatRow:
     daemon: bool
     root: bool | None
     isolates: bool
-    amounts: Mapping[Amount, float]
+    amounts: Mapping[Criterion, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def _row(
     standings = {standing.dimension: standing for standing in answer.dimensions}
     cells = [_cell(standings.get(dimension)) for dimension in dimensions]
     exposed = (_exposure(answer),) if exposure else ()
-    amounts = {kind: value for kind in Amount if (value := amount(answer, kind)) is not None}
+    amounts = {kind: value for kind in Criterion if (value := amount(answer, kind)) is not None}
     return HeatRow(
         answer.platform, place, (*cells, *exposed), needs, answer.daemon, answer.needs_root, isolates, amounts
     )

@@ -18,7 +18,7 @@ from tare.analysis.verdicts import REFUSED, Kind
 from tare.clean import clean
 from tare.model import Design, Direction
 from tare.report.campaign.cells import Cell, baseline_cell, cell
-from tare.report.campaign.choose import Asked, against, by_cost
+from tare.report.campaign.choose import Requirements, against, by_cost
 from tare.report.campaign.curves import render_curves
 from tare.report.campaign.heat import Heat, heat
 from tare.report.footprint.terminal import render as render_footprints
@@ -118,9 +118,9 @@ def _title(report: Report) -> Text:
     return Text.assemble(_text(f"tare {report.tare_version}", "bold"), "  ", _text(facts))
 
 
-def render_choice(report: Report, asked: Asked, *, width: int = 100) -> Group:
+def render_choice(report: Report, requirements: Requirements, *, width: int = 100) -> Group:
     """The platforms that have what is asked for, the least CPU cost first; and why the others have not."""
-    reasons = {answer.platform: against(answer, asked) for answer in by_cost(report)}
+    reasons = {answer.platform: against(answer, requirements) for answer in by_cost(report)}
     fitting = [answer for answer in report.answers if not reasons[answer.platform]]
     parts: list[RenderableType] = [_title(report)]
     if fitting:

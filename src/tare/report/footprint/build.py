@@ -51,7 +51,7 @@ Exposures = Mapping[Level, Exposure]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class FootprintInputs:
     """A user's inputs for footprints beside the campaign's file."""
 
     densities: BugDensities = field(default_factory=BugDensities)
@@ -89,16 +89,16 @@ def of_store(store: Store) -> Exposures:
     return exposures(store.footprints(), [record.baseline, *(platform.name for platform in record.platforms)])
 
 
-def footprints_report(exposures_by_level: Exposures, baseline: str, asked: Asked) -> FootprintsReport | None:
+def footprints_report(exposures_by_level: Exposures, baseline: str, inputs: FootprintInputs) -> FootprintsReport | None:
     """The report on all footprints; None where the file has none."""
     if not exposures_by_level:
         return None
     lines = exposures_by_level.get(Level.LINES)
     beside = [] if lines is None else beside_lines(lines)
     return FootprintsReport(
-        levels=[_level(exposure, baseline, asked) for level, exposure in exposures_by_level.items() if level in SETS],
-        weights=asked.densities.title,
-        uniform=asked.densities.uniform,
+        levels=[_level(exposure, baseline, inputs) for level, exposure in exposures_by_level.items() if level in SETS],
+        weights=inputs.densities.title,
+        uniform=inputs.densities.uniform,
         beside=beside,
         study=STUDY if beside else None,
         stacks=stacks_report(exposures_by_level[Level.STACKS]) if Level.STACKS in exposures_by_level else [],
@@ -132,7 +132,7 @@ def sets_of(exposure: Exposure, view: View, phase: Phases, workload: str | None 
     }
 
 
-def _level(exposure: Exposure, baseline: str, inputs: Asked) -> LevelReport:
+def _level(exposure: Exposure, baseline: str, inputs: FootprintInputs) -> LevelReport:
     view, whole = exposure.best_view(), phases(exposure)
     base = baseline if baseline in exposure.platforms else next(iter(exposure.platforms), baseline)
     place = place_of(exposure.level, inputs.files)

@@ -35,7 +35,7 @@ from tare.report.campaign.score_page import ScoreView, score_view
 from tare.report.footprint import figures as footprint_figures
 from tare.report.footprint import page as footprint_page
 from tare.report.footprint import venn
-from tare.report.footprint.build import Asked, Exposures, of_store
+from tare.report.footprint.build import Exposures, FootprintInputs, of_store
 from tare.report.footprint.page import FootprintView, footprint_view, tables
 from tare.report.model import Report, ResultReport, to_json
 from tare.report.parts.svg import Drawing
@@ -130,23 +130,25 @@ class Material:
     telemetry: Telemetry
 
 
-def write_html(paths: Sequence[Path], out: Path, study: str | None = None, asked: Asked | None = None) -> list[Report]:
+def write_html(
+    paths: Sequence[Path], out: Path, study: str | None = None, inputs: FootprintInputs | None = None
+) -> list[Report]:
     """Write one page on these campaigns (each for itself) and return their reports.
 
-    ``study``: whose figures they are set beside; ``asked``: what is given for footprints (see
+    ``study``: whose figures they are set beside; ``inputs``: what is given for footprints (see
     `tare.report.campaign.build.build`).
 
     Raises `StoreError` for a file that cannot be read, `UsageError` when ``out`` cannot be written.
     """
     outputs.check_page(out, paths)
-    read = materials(paths, study, asked)
+    read = materials(paths, study, inputs)
     write_page(page_text(read), out)
     return [material.report for material in read]
 
 
-def materials(paths: Sequence[Path], study: str | None = None, asked: Asked | None = None) -> list[Material]:
+def materials(paths: Sequence[Path], study: str | None = None, inputs: FootprintInputs | None = None) -> list[Material]:
     """All that a page needs of these campaigns. Raises `StoreError`."""
-    return [_material(path, study, asked or Asked()) for path in paths]
+    return [_material(path, study, inputs or FootprintInputs()) for path in paths]
 
 
 def write_page(text: str, out: Path) -> None:
@@ -219,16 +221,16 @@ def environment() -> jinja2.Environment:
     return templates
 
 
-def _material(path: Path, study: str | None, inputs: Asked) -> Material:
+def _material(path: Path, study: str | None, inputs: FootprintInputs) -> Material:
     with read_store(path) as store, store.snapshot():
         return material_of(store, store.name, study, inputs)
 
 
-def material_of(store: Store, name: str, study: str | None = None, asked: Asked | None = None) -> Material:
+def material_of(store: Store, name: str, study: str | None = None, inputs: FootprintInputs | None = None) -> Material:
     """What the page of an open store's campaign is made of. ``name``: of the file, as the page has it."""
     samples, exposures = store.samples(), of_store(store)
-    report = report_on(store, samples, exposures, study, asked).model_copy(update={"file": name})
-    sources = asked.sources if asked else None
+    report = report_on(store, samples, exposures, study, inputs).model_copy(update={"file": name})
+    sources = inputs.sources if inputs else None
     return Material(report, samples, store.trials(), exposures, sources, store.record, store.telemetry())
 
 

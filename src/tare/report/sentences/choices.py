@@ -8,7 +8,7 @@ from enum import StrEnum
 from tare.report.sentences.numbers import quantity
 
 
-class Amount(StrEnum):
+class Criterion(StrEnum):
     """What may be limited."""
 
     CPU = "cpu"  # CPU cost in per cent
@@ -23,7 +23,11 @@ class Trait(StrEnum):
     ROOT = "root"
 
 
-_AMOUNTS: Mapping[Amount, str] = {Amount.CPU: "CPU cost", Amount.START: "start", Amount.CALLS: "system calls"}
+_AMOUNTS: Mapping[Criterion, str] = {
+    Criterion.CPU: "CPU cost",
+    Criterion.START: "start",
+    Criterion.CALLS: "system calls",
+}
 _HAS: Mapping[Trait, str] = {Trait.DAEMON: "shares a daemon", Trait.ROOT: "needs root"}
 
 #: The questions that the page has the best platform for.
@@ -34,7 +38,7 @@ QUICKEST = "quickest start"
 LEAST_EXPOSED = "least of the host's kernel"
 
 
-def amount_text(of: Amount, value: float | None) -> str:
+def amount_text(of: Criterion, value: float | None) -> str:
     """An amount that is too much, or that is not known."""
     return f"{_AMOUNTS[of]} {'not known' if value is None else figure(of, value)}"
 
@@ -44,13 +48,13 @@ def trait_text(trait: Trait, *, known: bool) -> str:
     return _HAS[trait] if known else f"not known whether it {_HAS[trait]}"
 
 
-def figure(of: Amount, value: float) -> str:
+def figure(of: Criterion, value: float) -> str:
     """An amount as text with its unit."""
-    if of is Amount.CPU:
+    if of is Criterion.CPU:
         return f"{value:+.1f} %".replace("-", "\N{MINUS SIGN}")
-    return quantity(value, "ms") if of is Amount.START else f"{value:.0f}"
+    return quantity(value, "ms") if of is Criterion.START else f"{value:.0f}"
 
 
-def pick_figure(of: Amount, value: float) -> str:
+def pick_figure(of: Criterion, value: float) -> str:
     """The figure of the best platform, which stands alone."""
-    return f"{figure(of, value)}{' system calls' if of is Amount.CALLS else ''}"
+    return f"{figure(of, value)}{' system calls' if of is Criterion.CALLS else ''}"
