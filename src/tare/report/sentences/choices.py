@@ -23,7 +23,7 @@ class Trait(StrEnum):
     ROOT = "root"
 
 
-_AMOUNTS: Mapping[Criterion, str] = {
+_CRITERIA: Mapping[Criterion, str] = {
     Criterion.CPU: "CPU cost",
     Criterion.START: "start",
     Criterion.CALLS: "system calls",
@@ -40,7 +40,7 @@ LEAST_EXPOSED = "least of the host's kernel"
 
 def amount_text(of: Criterion, value: float | None) -> str:
     """An amount that is too much, or that is not known."""
-    return f"{_AMOUNTS[of]} {'not known' if value is None else figure(of, value)}"
+    return f"{_CRITERIA[of]} {'not known' if value is None else figure(of, value)}"
 
 
 def trait_text(trait: Trait, *, known: bool) -> str:
