@@ -19,7 +19,7 @@ HERE = Path(__file__).parents[2]
 
 
 def _packages(chosen):
-    return [missing.package for missing in chosen.wanted]
+    return [missing.package for missing in chosen.packages]
 
 
 def _but(*missing):
@@ -67,7 +67,7 @@ def test_a_daemon_of_the_users_own_is_docker():
 
 def test_a_package_for_several_is_named_once_with_all_of_them():
     chosen = plan(named("podman,podman-rootless"), _but("podman"))
-    assert [(missing.package, missing.components) for missing in chosen.wanted] == [
+    assert [(missing.package, missing.components) for missing in chosen.packages] == [
         ("podman", ("podman", "podman-rootless"))
     ]
 

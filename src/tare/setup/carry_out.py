@@ -38,7 +38,9 @@ def set_up(asked: str, *, dry_run: bool, tell: Progress, build: bool = True) -> 
 def _by_apt(chosen: SetupPlan, requested: Sequence[str], *, dry_run: bool, tell: Progress) -> SetupPlan:
     """The plan that was carried out: without what this release does not have, and nobody asked for by name."""
     chosen, unknown = _looked_up(chosen)
-    asked_for = {missing.package for missing in chosen.wanted if {NATIVE, *requested}.intersection(missing.components)}
+    asked_for = {
+        missing.package for missing in chosen.packages if {NATIVE, *requested}.intersection(missing.components)
+    }
     if unknown and not dry_run and (unknown & asked_for or apt.unknown([_ALWAYS])):
         apt.update(tell)
         chosen, unknown = _looked_up(chosen)
@@ -50,7 +52,7 @@ def _by_apt(chosen: SetupPlan, requested: Sequence[str], *, dry_run: bool, tell:
         tell(line)
     if unknown and dry_run:
         tell(f"apt's lists do not have {', '.join(sorted(unknown))}; an installation would first read them anew")
-    elif packages := [missing.package for missing in chosen.wanted]:
+    elif packages := [missing.package for missing in chosen.packages]:
         if taken := apt.size(packages):
             tell(f"with what they depend on: {taken}")
         if dry_run:
@@ -68,11 +70,13 @@ def _by_hand(chosen: SetupPlan, *, dry_run: bool, tell: Progress) -> None:
     """
     host = distribution.here()
     family = distribution.family(host)
-    names = {missing.package: distribution.name_of(missing.package, family) for missing in chosen.wanted}
-    shown = (replace(missing, package=names[missing.package] or f"what has {missing.has}") for missing in chosen.wanted)
-    for line in lines(replace(chosen, wanted=tuple(shown))):
+    names = {missing.package: distribution.name_of(missing.package, family) for missing in chosen.packages}
+    shown = (
+        replace(missing, package=names[missing.package] or f"what has {missing.has}") for missing in chosen.packages
+    )
+    for line in lines(replace(chosen, packages=tuple(shown))):
         tell(line)
-    if not chosen.wanted:
+    if not chosen.packages:
         return
     if "mmdebstrap" in names:
         tell("in place of mmdebstrap and Debian's keys: tare image import, of what tare image export wrote on Debian")
@@ -89,22 +93,22 @@ def _by_hand(chosen: SetupPlan, *, dry_run: bool, tell: Progress) -> None:
 
 def _looked_up(chosen: SetupPlan) -> tuple[SetupPlan, frozenset[str]]:
     """The plan without what this release has in other packages, and those packages that apt's lists do not have."""
-    unknown = apt.unknown([missing.package for missing in chosen.wanted])
+    unknown = apt.unknown([missing.package for missing in chosen.packages])
     if unknown and not apt.unknown([_ALWAYS]):
-        kept = (lacking for lacking in chosen.wanted if not (lacking.optional and lacking.package in unknown))
-        chosen = replace(chosen, wanted=tuple(kept))
-    return chosen, unknown.intersection(missing.package for missing in chosen.wanted)
+        kept = (lacking for lacking in chosen.packages if not (lacking.optional and lacking.package in unknown))
+        chosen = replace(chosen, packages=tuple(kept))
+    return chosen, unknown.intersection(missing.package for missing in chosen.packages)
 
 
 def lines(chosen: SetupPlan) -> Iterator[str]:
     """The plan in words: a line for all, then one a package."""
     for_what = ", ".join(chosen.components)
-    if not (chosen.wanted or chosen.built):
+    if not (chosen.packages or chosen.built):
         yield f"all there for {for_what}"
         return
     yield f"missing for {for_what}:"
-    width = max((len(missing.package) for missing in chosen.wanted), default=0)
-    for missing in chosen.wanted:
+    width = max((len(missing.package) for missing in chosen.packages), default=0)
+    for missing in chosen.packages:
         yield f"  {missing.package:{width}}  {missing.purpose} ({', '.join(missing.components)})"
     for name in chosen.built:
         yield f"  {name}: {COMPONENTS[name].title}"

@@ -13,7 +13,7 @@ ALL = "everything"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class MissingPackage:
     """A package that is missing, what for, and for which components. The rest is as in `Need`."""
 
     package: str
@@ -31,7 +31,7 @@ class SetupPlan:
     """
 
     components: tuple[str, ...]
-    wanted: tuple[Wanted, ...]
+    packages: tuple[MissingPackage, ...]
     built: tuple[str, ...]
     more: tuple[str, ...]
 
@@ -65,7 +65,7 @@ def plan(asked: Sequence[str], there: Collection[str]) -> SetupPlan:
         for need in _missing(name, there):
             missing.setdefault(need.package, []).append((name, need))
     packages = tuple(
-        Wanted(package, need.purpose, tuple(name for name, _ in uses), need.has, need.optional)
+        MissingPackage(package, need.purpose, tuple(name for name, _ in uses), need.has, need.optional)
         for package, uses in missing.items()
         for _, need in uses[:1]
     )
@@ -85,7 +85,7 @@ def without(chosen: SetupPlan, absent: Collection[str], asked: Sequence[str]) ->
     ``asked``: what was asked for by name; what ``everything`` stands for may be left out. Raises `UsageError`
     where one of those is not to be had.
     """
-    lost = [missing for missing in chosen.wanted if missing.package in absent]
+    lost = [missing for missing in chosen.packages if missing.package in absent]
     left_out = dict.fromkeys(name for missing in lost for name in missing.components)
     for missing in lost:
         for name in {*asked, NATIVE}.intersection(missing.components):
@@ -93,7 +93,7 @@ def without(chosen: SetupPlan, absent: Collection[str], asked: Sequence[str]) ->
                 f"this release has no package {missing.package}, which {name} needs",
                 fix=f"install what {missing.package} has by hand, then ask again{_other(name)}",
             )
-    kept = tuple(missing for missing in chosen.wanted if not set(missing.components) <= left_out.keys())
+    kept = tuple(missing for missing in chosen.packages if not set(missing.components) <= left_out.keys())
     whole = tuple(name for name in chosen.components if name not in left_out)
     built = tuple(name for name in chosen.built if name in whole)
     return SetupPlan(whole, kept, built, chosen.more), tuple(left_out)
