@@ -19,10 +19,10 @@ def test_what_is_counted_in_a_lab_is_no_fault_of_the_host(monkeypatch):
     monkeypatch.delenv("TARE_LAB", raising=False)
     every = _told("ok")
     assert len(every) == len(Level) + 1
-    assert every["lab"].found == "this one"
+    assert every["lab"].observed == "this one"
     lines_check = every["count lines"]
     assert (lines_check.state, lines_check.advice) == ("ok", None)
-    assert lines_check.found.startswith(
+    assert lines_check.observed.startswith(
         "in a lab, which tare footprint --level lines boots; on this host not: the kernel "
     )
 
@@ -36,7 +36,7 @@ def test_without_a_lab_or_in_one_it_is_said_with_the_fix(monkeypatch):
     assert "lab" not in inside
     lines_check = inside["count lines"]
     assert lines_check.state == "warn"
-    assert "does not count its lines" in lines_check.found
+    assert "does not count its lines" in lines_check.observed
     assert "on the host outside" in lines_check.advice
 
 
@@ -50,10 +50,10 @@ def home(tmp_path, monkeypatch):
 def test_a_lab_that_is_not_built_will_be_unless_something_keeps_it_from_it(home):
     check = lab_checks.check(lambda: None)
     assert check.state == "ok"
-    assert check.found.startswith("not built yet; kvm, xen, lines: by what first needs it")
+    assert check.observed.startswith("not built yet; kvm, xen, lines: by what first needs it")
     check = lab_checks.check(lambda: ImageError("mmdebstrap is not installed", fix="apt-get install mmdebstrap"))
     assert (check.state, check.advice) == ("warn", "apt-get install mmdebstrap")
-    assert "cannot be: mmdebstrap is not installed" in check.found
+    assert "cannot be: mmdebstrap is not installed" in check.observed
     assert not (home / "lab").exists()  # looking makes nothing
 
 
@@ -61,9 +61,9 @@ def test_a_flavour_is_built_when_all_that_boots_it_is_there(home):
     lab_recipe = recipe.load()
     for name in (f"qemu-{lab_recipe.emulator.hash}", f"host-kvm-{lab_recipe.host('kvm').hash}"):
         (home / "lab" / name).mkdir(parents=True)
-    assert lab_checks.check(lambda: None).found.startswith("kvm: built; xen, lines:")
+    assert lab_checks.check(lambda: None).observed.startswith("kvm: built; xen, lines:")
     counting = lab_recipe.resolved("lines")[1]
     (home / "lab" / "kernels" / f"{kernel._name(counting)}-01234567").mkdir(parents=True)
-    assert lab_checks.check(lambda: None).found.startswith("kvm, lines: built; xen:")
+    assert lab_checks.check(lambda: None).observed.startswith("kvm, lines: built; xen:")
     (home / "lab" / f"host-xen-{lab_recipe.host('xen').hash}").mkdir()
-    assert lab_checks.check(lambda: ImageError("no disk")).found == "kvm, xen, lines: built"
+    assert lab_checks.check(lambda: ImageError("no disk")).observed == "kvm, xen, lines: built"

@@ -103,7 +103,7 @@ def test_a_quiet_machine_needs_no_advice():
 def test_a_fault_is_found_and_has_a_fix(facts, name, state, says, advises):
     check = by_name(facts)[name]
     assert check.state == state
-    assert says in check.found
+    assert says in check.observed
     assert advises in check.advice
     others = [other for other in checks(facts) if other.name != name]
     assert {other.state for other in others} == {"ok"}
@@ -124,7 +124,7 @@ def test_what_the_host_does_not_show_is_not_judged():
 def test_where_there_are_other_cores_the_measured_ones_other_thread_is_left_idle():
     check = by_name(with_cpu(siblings=((0, 2), (1, 3))))["siblings"]
     assert (check.state, check.advice) == ("ok", None)
-    assert check.found == "tare leaves the other threads of measured cores idle"
+    assert check.observed == "tare leaves the other threads of measured cores idle"
 
 
 @pytest.mark.parametrize("tool", TOOLS)
@@ -136,7 +136,7 @@ def test_a_users_groups_without_cpus_of_their_own_are_no_obstacle():
     """systemd delegates no cpuset to users unless told so; memory it does, and without that nothing is measured."""
     user = {"own_namespaces": True, "root": False}
     groups = by_name(changed(**user, cgroup_missing=("cpuset",)))["control groups"]
-    assert (groups.state, groups.found[:43]) == ("warn", "v2, delegated to this user without cpuset: ")
+    assert (groups.state, groups.observed[:43]) == ("warn", "v2, delegated to this user without cpuset: ")
     assert "Delegate=cpu cpuset memory pids" in groups.advice
     assert by_name(changed(**user, cgroup_missing=("cpuset", "memory")))["control groups"].state == "fail"
     assert by_name(changed(**user))["control groups"].state == "ok"

@@ -117,9 +117,9 @@ def test_the_captured_guest(monkeypatch, tmp_path):
     assert (gathered.cpu.governors, gathered.cpu.turbo, gathered.cpu.smt) == ((), None, False)
     assert len(gathered.mitigations) == 19
     judged = {check.name: check for check in checks(gathered)}
-    assert judged["mitigations"].found == "2 of 19 known flaws without: spec_rstack_overflow, spec_store_bypass"
-    assert (judged["mitigations"].state, judged["aslr"].state, judged["aslr"].found) == ("warn", "ok", "full")
-    assert judged["governor"].found == "not set by this kernel"
+    assert judged["mitigations"].observed == "2 of 19 known flaws without: spec_rstack_overflow, spec_store_bypass"
+    assert (judged["mitigations"].state, judged["aslr"].state, judged["aslr"].observed) == ("warn", "ok", "full")
+    assert judged["governor"].observed == "not set by this kernel"
 
 
 def test_a_laptop_has_every_noise_that_can_be_tuned_away(monkeypatch, tmp_path):
@@ -129,7 +129,7 @@ def test_a_laptop_has_every_noise_that_can_be_tuned_away(monkeypatch, tmp_path):
     warned = {name for name in ("governor", "turbo", "smt", "huge pages", "aslr") if judged[name].state == "warn"}
     assert warned == {"governor", "turbo", "smt", "huge pages", "aslr"}
     assert all(judged[name].advice for name in warned)
-    assert (judged["mitigations"].state, judged["mitigations"].found) == ("ok", "all there")
+    assert (judged["mitigations"].state, judged["mitigations"].observed) == ("ok", "all there")
 
 
 def test_a_server_that_is_tuned_needs_no_advice_on_its_settings(monkeypatch, tmp_path):

@@ -118,8 +118,8 @@ def test_doctor_tells_a_user_what_he_has_and_what_he_lacks():
     facts = QUIET.model_copy(update={"root": False, "own_namespaces": True, "cgroup": "none"})
     rights, groups = [check for check in checks.checks(facts) if check.name in {"root", "control groups"}]
     assert (rights.state, groups.state) == ("warn", "warn")
-    assert "user namespace" in rights.found
-    assert "no memory limit" in groups.found
+    assert "user namespace" in rights.observed
+    assert "no memory limit" in groups.observed
     assert groups.advice == cgroup.DELEGATE
     check = checks.without_namespaces(HostError("no luck", fix="try"))
     assert dataclasses.astuple(check) == ("root", "fail", "not root, and no luck", "try")

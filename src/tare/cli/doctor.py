@@ -64,7 +64,7 @@ def examine(names: Sequence[str], *, as_json: bool) -> None:
             "schema": "tare.doctor/1",
             "usable": usable,
             "checks": [
-                {"name": check.name, "state": check.state, "found": check.found, "advice": check.advice}
+                {"name": check.name, "state": check.state, "found": check.observed, "advice": check.advice}
                 for check in (*host, *kernel)
             ],
             "platforms": results,
@@ -185,7 +185,7 @@ def _print(
     for title, group in (("The host", host), ("What can be told of its kernel", kernel)):
         table = Table(box=None, pad_edge=False, show_header=False)
         for check in group:
-            table.add_row(_MARKS[check.state], check.name, check.found, check.advice or "")
+            table.add_row(_MARKS[check.state], check.name, check.observed, check.advice or "")
         console.print(f"[bold]{title}[/]")
         console.print(table)
         console.print()

@@ -50,7 +50,7 @@ class Check:
 
     name: str
     state: State
-    found: str
+    observed: str
     advice: str | None = None
 
 
