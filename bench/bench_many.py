@@ -26,7 +26,7 @@ from tare.campaign.plan.stopping import LOOK_EVERY, LOOK_FROM, is_look, still_wa
 from tare.estimates.grid import BlockRatios
 from tare.estimates.intervals import Interval, t_interval
 from tare.estimates.overhead import overhead, ratio
-from tare.estimates.widths import Known, Row, blocks_needed
+from tare.estimates.widths import Row, WorkloadWidths, blocks_needed
 from tare.model import Direction
 
 Floats = NDArray[np.float64]
@@ -141,7 +141,9 @@ def _chosen(logs: dict[str, list[list[float]]], left_s: float) -> tuple[str, ...
     missing = {}
     for name, load in LOADS.items():
         intervals = [t_interval(np.array(row), 0.95) for row in logs[name]]
-        so_far = Known(tuple(Row(interval.point, interval.half_width, len(logs[name][0])) for interval in intervals))
+        so_far = WorkloadWidths(
+            tuple(Row(interval.point, interval.half_width, len(logs[name][0])) for interval in intervals)
+        )
         missing[name] = so_far.missing(load.margin / 2, load.margin)
     return still_wanted(missing, _seconds(), left_s)
 

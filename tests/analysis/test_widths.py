@@ -15,7 +15,7 @@ from tare.analysis.verdicts import Reason
 from tare.campaign.plan.interim import Interim
 from tare.estimates.intervals import Interval
 from tare.estimates.running import RunningEstimates
-from tare.estimates.widths import CLEAR, LOOSEST, MAX_BLOCKS, Known, Row, blocks_needed
+from tare.estimates.widths import CLEAR, LOOSEST, MAX_BLOCKS, Row, WorkloadWidths, blocks_needed
 from tare.model import Direction, Mode
 from tare.store import read_store, workload_seconds
 
@@ -127,7 +127,7 @@ def test_what_has_no_interval_has_no_row_and_wants_nothing(campaign, what):
             estimates.close(block)
         estimates.figures()
     by_workload = estimates.known()
-    assert set(by_workload.values()) == {Known()}
+    assert set(by_workload.values()) == {WorkloadWidths()}
     assert {estimate.missing(0.005, 0.01) for estimate in by_workload.values()} == {0}
 
 
@@ -149,7 +149,7 @@ def test_far_from_the_margin_a_quarter_of_the_way_is_narrow_enough_up_to_a_tenth
 
 def test_a_workload_lacks_what_its_widest_row_lacks():
     rows = Row(0.0, 0.004, 10), Row(0.0, 0.02, 10)
-    assert Known(rows).missing(0.005, 0.01) == rows[1].missing(0.005, 0.01) > 0
+    assert WorkloadWidths(rows).missing(0.005, 0.01) == rows[1].missing(0.005, 0.01) > 0
     assert rows[0].missing(0.005, 0.01) == 0
 
 

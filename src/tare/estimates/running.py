@@ -21,7 +21,7 @@ from tare.estimates.grid import (
     total_ratios,
 )
 from tare.estimates.intervals import MIN_BLOCKS, t_interval
-from tare.estimates.widths import Known, Row
+from tare.estimates.widths import Row, WorkloadWidths
 from tare.model import Arm, Design, Status, Trial
 
 #: A workload and one of its metrics, by name.
@@ -115,7 +115,7 @@ class RunningEstimates:
                 self._add_blocks(metric_figures, _grid(self.arms, list(alike), harmonic=self._harmonic[key]))
         return self._figures
 
-    def known(self, without: Container[str] = ()) -> dict[str, Known]:
+    def known(self, without: Container[str] = ()) -> dict[str, WorkloadWidths]:
         """How wide the intervals are, by workload. ``without``: platforms whose intervals are not narrowed any more."""
         counted = {at for at, arm in enumerate(self.arms) if arm.platform not in without}
         rows: dict[str, list[Row]] = {workload: [] for workload, _ in self._harmonic}
@@ -124,7 +124,7 @@ class RunningEstimates:
                 if at in counted and len(logs) >= MIN_BLOCKS:
                     wide = t_interval(np.array(logs), 0.95)
                     rows[workload].append(Row(wide.point, wide.half_width, len(logs)))
-        return {workload: Known(tuple(metric_rows)) for workload, metric_rows in rows.items()}
+        return {workload: WorkloadWidths(tuple(metric_rows)) for workload, metric_rows in rows.items()}
 
     def _keep(self, block: int, key: MetricKey, columns: _Columns) -> None:
         self._open.setdefault(block, {}).setdefault(key, []).append(columns)

@@ -51,8 +51,8 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What is known of a workload: a row a platform for its headline and its CPU cost; only those with an interval."""
+class WorkloadWidths:
+    """How wide a workload's intervals are: a row a platform for its headline and its CPU cost, where these have one."""
 
     rows: tuple[Row, ...] = ()
 

@@ -44,32 +44,32 @@ ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 M = TypeVar("M", bound=BaseModel)
 
 
-class _Known(BaseModel):
+class _Model(BaseModel):
     model_config = ConfigDict(frozen=True)  # further fields are the specification's to add
 
 
-class _Platform(_Known):
+class _Platform(_Model):
     architecture: str = ""
     os: str = ""
 
 
-class _Descriptor(_Known):
+class _Descriptor(_Model):
     digest: str = Field(pattern=r"^sha256:[0-9a-f]{64}$")
     mediaType: str = ""  # noqa: N815 (the specification's)
     annotations: dict[str, str] | None = None
     platform: _Platform | None = None
 
 
-class _Index(_Known):
+class _Index(_Model):
     manifests: list[_Descriptor]
 
 
-class _Manifest(_Known):
+class _Manifest(_Model):
     config: _Descriptor
     layers: list[_Descriptor] = Field(max_length=MAX_LAYERS)
 
 
-class _Saved(_Known):
+class _Saved(_Model):
     """An entry of the ``manifest.json`` that ``docker save`` writes."""
 
     Config: str
@@ -81,7 +81,7 @@ class _Saves(RootModel[list[_Saved]]):
     """The whole of it."""
 
 
-class _Run(_Known):
+class _Run(_Model):
     User: str = ""
     Env: list[str] | None = None
     Entrypoint: list[str] | None = None
@@ -89,11 +89,11 @@ class _Run(_Known):
     WorkingDir: str = ""
 
 
-class _RootFs(_Known):
+class _RootFs(_Model):
     diff_ids: list[str] = Field(max_length=MAX_LAYERS)
 
 
-class _Config(_Known):
+class _Config(_Model):
     architecture: str = ""
     os: str = ""
     config: _Run | None = None
