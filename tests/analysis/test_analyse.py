@@ -177,7 +177,7 @@ def test_arms_that_differ_make_the_metric_invalid_and_still_show_what_was_seen(f
     rate = find(results, "prime-slices", "rate")
     assert {entry.verdict.kind for entry in rate.platforms[1:]} == {Kind.INVALID}
     assert {entry.verdict.reason for entry in rate.platforms[1:]} == {Reason.BASELINES_DIFFER}
-    assert platform(rate, "docker").verdict.seen is not None
+    assert platform(rate, "docker").verdict.basis is not None
     assert platform(rate, "docker").overhead is not None
     assert platform(find(results, "prime-slices", "cpu-cost"), "docker").verdict.kind in EQUAL
 
@@ -210,7 +210,7 @@ def test_a_drift_beyond_half_of_the_margin_is_no_figure_to_trust(frames) -> None
     assert docker.verdict.reason is Reason.DRIFT
     assert docker.verdict.numbers["correlation"] > 0.9
     assert docker.verdict.numbers["size"] == pytest.approx(math.log1p(0.002 * 11), rel=0.2)
-    assert docker.verdict.seen is not None
+    assert docker.verdict.basis is not None
     assert docker.overhead is not None, "what was seen is still told"
 
 

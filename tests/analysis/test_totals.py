@@ -207,8 +207,8 @@ def test_an_equal_platform_is_typical_at_first_and_equivalent_with_enough_blocks
 def test_rounds_of_slices_are_draws(frames) -> None:
     row = entry(analyse(*frames[:3]), "rate")
     assert row.verdict.kind is Kind.EQUIVALENT
-    assert row.verdict.seen is not None
-    unseen_by_verdict = row.verdict.seen.unseen
+    assert row.verdict.basis is not None
+    unseen_by_verdict = row.verdict.basis.unseen
     assert (unseen_by_verdict.draws, unseen_by_verdict.blocks) == (240, 12)
     assert unseen_by_verdict.share == pytest.approx(0.0124, abs=1e-4)
     [unseen] = [finding for finding in row.findings if finding.kind is FindingKind.UNSEEN]

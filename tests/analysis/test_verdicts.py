@@ -8,11 +8,11 @@ from scipy import stats
 
 from tare.analysis.hidden import Hidden
 from tare.analysis.verdicts import (
+    Basis,
     Kind,
     LogIntervals,
     Question,
     Reason,
-    Seen,
     Side,
     aa_gate,
     decide,
@@ -56,7 +56,7 @@ RATE = Question("rate", Direction.HIGHER, 0.01)
 def test_verdicts_and_why_they_are_that(question: Question, interval: LogIntervals, kind: Kind, reason: Reason) -> None:
     verdict = judge(question, interval)
     assert (verdict.kind, verdict.reason) == (kind, reason)
-    assert verdict.seen == Seen(interval.wide)
+    assert verdict.basis == Basis(interval.wide)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_whole_blocks_and_what_was_not_seen_have_reasons_of_their_own(
 ) -> None:
     verdict = judge(TIME, typical, totals, unseen)
     assert (verdict.kind, verdict.reason) == (kind, reason)
-    assert verdict.seen == Seen(typical.wide, totals.wide if totals else None, unseen)
+    assert verdict.basis == Basis(typical.wide, totals.wide if totals else None, unseen)
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,8 @@ def test_that_there_is_a_difference_is_told_apart_from_how_large_it_is(
 def test_what_is_added_goes_with_the_verdict() -> None:
     added = Amount("MiB", 45.87, Interval(45.87, 45.72, 46.02), 15)
     verdict = judge(TIME, logs(26.1, 26.6), amount=added)
-    assert verdict.seen is not None
-    assert verdict.seen.amount == added
+    assert verdict.basis is not None
+    assert verdict.basis.amount == added
 
 
 def test_one_block_has_a_figure_and_concludes_nothing() -> None:
@@ -113,9 +113,9 @@ def test_one_block_has_a_figure_and_concludes_nothing() -> None:
     verdict = too_few(1, math.log(3.3), added)
     log = math.log(3.3)
     assert (verdict.kind, verdict.reason, verdict.certain) == (Kind.INCONCLUSIVE, Reason.ONE_BLOCK, None)
-    assert verdict.seen == Seen(Interval(log, log, log), amount=added)
+    assert verdict.basis == Basis(Interval(log, log, log), amount=added)
     none = too_few(0, None)
-    assert (none.reason, none.seen, none.numbers) == (Reason.TOO_FEW_BLOCKS, None, {"blocks": 0})
+    assert (none.reason, none.basis, none.numbers) == (Reason.TOO_FEW_BLOCKS, None, {"blocks": 0})
 
 
 def test_equivalence_goes_by_the_90_percent_interval() -> None:

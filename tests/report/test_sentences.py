@@ -20,13 +20,13 @@ from tare.analysis.trust.dependence import Dependence
 from tare.analysis.trust.fairness import ALIKE
 from tare.analysis.trust.findings import Finding, FindingKind
 from tare.analysis.verdicts import (
+    Basis,
     Closed,
     Enough,
     Kind,
     LogIntervals,
     Question,
     Reason,
-    Seen,
     Side,
     Verdict,
     judge,
@@ -104,25 +104,25 @@ def test_memory_is_told_by_what_is_added() -> None:
 
 
 def _open(reason: Reason, typical: Interval, **fields: object) -> Verdict:
-    return replace(Verdict(Kind.INCONCLUSIVE, reason, seen=Seen(typical)), **fields)
+    return replace(Verdict(Kind.INCONCLUSIVE, reason, basis=Basis(typical)), **fields)
 
 
 SMALL, BEYOND, HALF = log(0.998, 1.005), log(1.02, 1.12), log(1.004, 1.02)
 HIDDEN = Hidden(share=0.0124, draws=240, blocks=12)
 VERDICTS: list[tuple[Verdict, str]] = [
     (Verdict(Kind.BASELINE, Reason.BASELINE), "the baseline"),
-    (Verdict(Kind.SLOWER, Reason.TYPICAL_ROUND, Side.WORSE, Seen(log(1.036, 1.047))), "4.1 % slower, 3.6 to 4.7"),
+    (Verdict(Kind.SLOWER, Reason.TYPICAL_ROUND, Side.WORSE, Basis(log(1.036, 1.047))), "4.1 % slower, 3.6 to 4.7"),
     (
-        Verdict(Kind.SLOWER, Reason.WHOLE_BLOCKS, Side.WORSE, Seen(SMALL, log(1.036, 1.047))),
+        Verdict(Kind.SLOWER, Reason.WHOLE_BLOCKS, Side.WORSE, Basis(SMALL, log(1.036, 1.047))),
         f"4.1 % slower, 3.6 to 4.7, over whole blocks; a typical round: +0.15 %, {MINUS}0.20 to +0.50",
     ),
     (
-        Verdict(Kind.EQUIVALENT, Reason.WITHIN_MARGIN, seen=Seen(SMALL, unseen=HIDDEN)),
+        Verdict(Kind.EQUIVALENT, Reason.WITHIN_MARGIN, basis=Basis(SMALL, unseen=HIDDEN)),
         f"equivalent within 1 % (+0.15 %, {MINUS}0.20 to +0.50); 240 samples exclude only slow modes in more than 1.2 %"
         " of them, 12 starts in more than 22 %",
     ),
     (
-        Verdict(Kind.TYPICAL, Reason.WITHIN_MARGIN, seen=Seen(SMALL, unseen=replace(HIDDEN, draws=12, share=0.22))),
+        Verdict(Kind.TYPICAL, Reason.WITHIN_MARGIN, basis=Basis(SMALL, unseen=replace(HIDDEN, draws=12, share=0.22))),
         f"equivalent within 1 % in all that was seen (+0.15 %, {MINUS}0.20 to +0.50); 12 samples exclude only slow"
         " modes in more than 22 % of them",
     ),
@@ -140,7 +140,7 @@ VERDICTS: list[tuple[Verdict, str]] = [
         " margin",
     ),
     (
-        _open(Reason.BLOCKS_WIDER, SMALL, seen=Seen(SMALL, log(0.98, 1.02))),
+        _open(Reason.BLOCKS_WIDER, SMALL, basis=Basis(SMALL, log(0.98, 1.02))),
         f"inconclusive: +0.15 %, {MINUS}0.20 to +0.50 in a typical round, 0.0 %, {MINUS}2.0 to +2.0 over whole blocks",
     ),
     (
@@ -161,17 +161,17 @@ VERDICTS: list[tuple[Verdict, str]] = [
         f"inconclusive: +0.15 %, {MINUS}0.20 to +0.50, but the noise floor ±1.9 % is wider than the 1 % margin",
     ),
     (
-        Closed(Reason.BASELINES_DIFFER, {"point": 0.03, "low": 0.02, "high": 0.04}).verdict(Seen(BEYOND)),
+        Closed(Reason.BASELINES_DIFFER, {"point": 0.03, "low": 0.02, "high": 0.04}).verdict(Basis(BEYOND)),
         "invalid: the two baseline arms differ by 3.0 % (2.0 to 4.0), more than half of the 1 % margin; what was seen:"
         " 7 % slower, 2 to 12",
     ),
     (
-        Closed(Reason.BASELINES_DRIFT, {"correlation": -0.9, "size": 0.03}).verdict(Seen(BEYOND)),
+        Closed(Reason.BASELINES_DRIFT, {"correlation": -0.9, "size": 0.03}).verdict(Basis(BEYOND)),
         "invalid: of the two baseline arms the ratio drifts over the campaign: rank correlation with the block -0.90,"
         " by 3 % from the first to the last; what was seen: 7 % slower, 2 to 12",
     ),
     (
-        Closed(Reason.DRIFT, {"correlation": 0.9, "size": 0.03}).verdict(Seen(BEYOND)),
+        Closed(Reason.DRIFT, {"correlation": 0.9, "size": 0.03}).verdict(Basis(BEYOND)),
         "invalid: the ratio drifts over the campaign: rank correlation with the block +0.90, by 3 % from the first to"
         " the last; what was seen: 7 % slower, 2 to 12",
     ),

@@ -26,13 +26,13 @@ from tare.analysis.trust.tails import tails
 from tare.analysis.trust.unmarked import with_unmarked
 from tare.analysis.verdicts import (
     EQUAL,
+    Basis,
     Closed,
     Enough,
     Kind,
     LogIntervals,
     Question,
     Reason,
-    Seen,
     Verdict,
     aa_gate,
     decide,
@@ -183,7 +183,7 @@ def _platform(context: _Context, name: str, counts: Counts) -> PlatformResult:
     closing = drifts.closes(context.question) if drifts else None
     closed = context.closed or closing
     if closed is not None:
-        verdict = closed.verdict(Seen(logs.wide, amount=added))
+        verdict = closed.verdict(Basis(logs.wide, amount=added))
     drift_note = []
     if drifts is not None and closing is None:
         drift_note.append(Finding(FindingKind.DRIFT, {"correlation": drifts.correlation}))

@@ -240,9 +240,9 @@ def _settling(
 def _blocks(platform: PlatformResult, margin: float) -> int:
     """How many blocks would make an open figure narrow enough, by the stopping rule; 0: nobody can predict it."""
     verdict = platform.verdict
-    if verdict.kind is not Kind.INCONCLUSIVE or verdict.seen is None or platform.n_blocks < MIN_BLOCKS:
+    if verdict.kind is not Kind.INCONCLUSIVE or verdict.basis is None or platform.n_blocks < MIN_BLOCKS:
         return 0
-    looks = [look for look in (verdict.seen.typical, verdict.seen.totals) if look is not None]
+    looks = [look for look in (verdict.basis.typical, verdict.basis.totals) if look is not None]
     rows = [Row(look.point, look.half_width, platform.n_blocks) for look in looks]
     missing = max(row.missing(margin / 2, margin) for row in rows)
     return platform.n_blocks + missing if missing else 0

@@ -86,7 +86,7 @@ def _platform(
         return replace(empty, verdict=too_few(len(logs), None)) if described.n else empty
     verdict = judge(question, typical, _intervals(totals), unseen)
     if closed is not None:
-        verdict = closed.verdict(verdict.seen)
+        verdict = closed.verdict(verdict.basis)
     else:
         verdict = within_noise(verdict, question.margin, floor.interval)
     over = overhead(typical.wide, question.direction)

@@ -81,7 +81,7 @@ EQUAL = frozenset({Kind.EQUIVALENT, Kind.TYPICAL})
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Basis:
     """What a verdict was made from: 95 % intervals of the log ratio to the baseline."""
 
     typical: Interval  # of the typical round
@@ -108,7 +108,7 @@ class Verdict:
     kind: Kind
     reason: Reason
     certain: Side | None = None
-    seen: Seen | None = None  # None: there is no interval, nor one block's figure
+    basis: Basis | None = None  # None: there is no interval, nor one block's figure
     numbers: Mapping[str, float] = field(default_factory=dict)
     unlike: tuple[str, ...] = ()  # facts of the fairness manifest
     enough: Enough | None = None
@@ -121,9 +121,9 @@ class Closed:
     reason: Reason
     numbers: Mapping[str, float]
 
-    def verdict(self, seen: Seen | None) -> Verdict:
-        """The verdict `invalid`, in place of any other; ``seen``: what it would have been made from."""
-        return Verdict(Kind.INVALID, self.reason, seen=seen, numbers=self.numbers)
+    def verdict(self, basis: Basis | None) -> Verdict:
+        """The verdict `invalid`, in place of any other; ``basis``: what it would have been made from."""
+        return Verdict(Kind.INVALID, self.reason, basis=basis, numbers=self.numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,14 +218,14 @@ def judge(
     """The verdict by `decide`, with its reason and the intervals that it is from; ``amount``: kept for the report."""
     kind = decide(question, typical, totals, unseen)
     surely = certain(question, typical, totals, unseen)
-    observed = Seen(typical.wide, None if totals is None else totals.wide, unseen, amount)
+    basis = Basis(typical.wide, None if totals is None else totals.wide, unseen, amount)
     if kind in {Kind.SLOWER, Kind.FASTER}:
         certain_side = Side.WORSE if kind is Kind.SLOWER else Side.BETTER
         in_typical_round = totals is None or side(question, typical, unseen) is kind
-        return Verdict(kind, Reason.TYPICAL_ROUND if in_typical_round else Reason.WHOLE_BLOCKS, certain_side, observed)
+        return Verdict(kind, Reason.TYPICAL_ROUND if in_typical_round else Reason.WHOLE_BLOCKS, certain_side, basis)
     if kind in EQUAL:
-        return Verdict(kind, Reason.WITHIN_MARGIN, surely, observed)
-    return Verdict(kind, _why_open(question, typical, totals, unseen), surely, observed)
+        return Verdict(kind, Reason.WITHIN_MARGIN, surely, basis)
+    return Verdict(kind, _why_open(question, typical, totals, unseen), surely, basis)
 
 
 def _why_open(question: Question, typical: LogIntervals, totals: LogIntervals | None, unseen: Hidden) -> Reason:
@@ -248,7 +248,7 @@ def too_few(n_blocks: int, log: float | None, amount: Amount | None = None) -> V
     """The verdict on fewer blocks than an interval needs; ``log``: the log ratio, where there is one block."""
     if log is None:
         return Verdict(Kind.INCONCLUSIVE, Reason.TOO_FEW_BLOCKS, numbers={"blocks": n_blocks})
-    return Verdict(Kind.INCONCLUSIVE, Reason.ONE_BLOCK, seen=Seen(Interval(log, log, log), amount=amount))
+    return Verdict(Kind.INCONCLUSIVE, Reason.ONE_BLOCK, basis=Basis(Interval(log, log, log), amount=amount))
 
 
 def within_noise(verdict: Verdict, margin: float, floor: Interval | None) -> Verdict:
@@ -256,7 +256,7 @@ def within_noise(verdict: Verdict, margin: float, floor: Interval | None) -> Ver
     if verdict.kind not in EQUAL or floor is None or floor.half_width <= margin:
         return verdict
     numbers = {"half_width": floor.half_width}
-    return Verdict(Kind.INCONCLUSIVE, Reason.WIDE_FLOOR, seen=verdict.seen, numbers=numbers)
+    return Verdict(Kind.INCONCLUSIVE, Reason.WIDE_FLOOR, basis=verdict.basis, numbers=numbers)
 
 
 def aa_gate(question: Question, baseline: LogIntervals | None) -> Closed | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tare.analysis.hidden import Hidden, highest_share
-from tare.analysis.verdicts import Kind, Reason, Seen, Verdict
+from tare.analysis.verdicts import Basis, Kind, Reason, Verdict
 from tare.estimates.intervals import Amount, Interval
 from tare.estimates.overhead import overhead, times_worse
 from tare.model import Direction, Family
@@ -45,14 +45,14 @@ def verdict_text(verdict: Verdict, subject: Subject, platform: str) -> str:
     """The verdict on a platform as a sentence."""
     if verdict.reason is Reason.NOT_ALIKE:
         return not_alike(verdict.unlike, platform)
-    if verdict.seen is None:
+    if verdict.basis is None:
         return _WITHOUT_FIGURES[verdict.reason](verdict.numbers)
     if verdict.kind is Kind.INVALID:
         closed = closed_text(verdict.reason, verdict.numbers, subject)
-        return f"invalid: {closed}; what was seen: {describe(subject, verdict.seen.typical, verdict.seen.amount)}"
+        return f"invalid: {closed}; what was seen: {describe(subject, verdict.basis.typical, verdict.basis.amount)}"
     if verdict.kind is Kind.INCONCLUSIVE:
-        return f"inconclusive: {_inconclusive(verdict, verdict.seen, subject)}{_enough(verdict, subject)}"
-    return _concluded(verdict.kind, verdict.reason, verdict.seen, subject)
+        return f"inconclusive: {_inconclusive(verdict, verdict.basis, subject)}{_enough(verdict, subject)}"
+    return _concluded(verdict.kind, verdict.reason, verdict.basis, subject)
 
 
 _WITHOUT_FIGURES: Mapping[Reason, Callable[[Mapping[str, float]], str]] = {
@@ -95,25 +95,25 @@ def wide_floor(half_width: float, margin: float) -> str:
     return f"the noise floor ±{percent(half_width)} is wider than the {percent(margin)} margin"
 
 
-def _concluded(kind: Kind, reason: Reason, observed: Seen, subject: Subject) -> str:
+def _concluded(kind: Kind, reason: Reason, basis: Basis, subject: Subject) -> str:
     margin = percent(subject.margin)
-    if reason is Reason.WHOLE_BLOCKS and observed.totals is not None:
-        typical = signed_range(overhead(observed.typical, subject.direction))
-        return f"{describe(subject, observed.totals)}, over whole blocks; a typical round: {typical}"
-    figures = _figures(observed, subject)
+    if reason is Reason.WHOLE_BLOCKS and basis.totals is not None:
+        typical = signed_range(overhead(basis.typical, subject.direction))
+        return f"{describe(subject, basis.totals)}, over whole blocks; a typical round: {typical}"
+    figures = _figures(basis, subject)
     if kind is Kind.EQUIVALENT:
-        return f"equivalent within {margin} ({figures}){_excluded(observed.unseen)}"
+        return f"equivalent within {margin} ({figures}){_excluded(basis.unseen)}"
     if kind is Kind.TYPICAL:
-        return f"equivalent within {margin} in all that was seen ({figures}){_excluded(observed.unseen)}"
+        return f"equivalent within {margin} in all that was seen ({figures}){_excluded(basis.unseen)}"
     return figures
 
 
-def _figures(observed: Seen, subject: Subject) -> str:
+def _figures(basis: Basis, subject: Subject) -> str:
     """The observed difference: with a sign where it may be none, else in the phrases of the metric."""
-    over = overhead(observed.typical, subject.direction)
+    over = overhead(basis.typical, subject.direction)
     if over.low <= 0 <= over.high:
-        return _with_amount(subject, signed_range(over), observed.amount)
-    return describe(subject, observed.typical, observed.amount)
+        return _with_amount(subject, signed_range(over), basis.amount)
+    return describe(subject, basis.typical, basis.amount)
 
 
 def _excluded(unseen: Hidden) -> str:
@@ -124,34 +124,34 @@ def _excluded(unseen: Hidden) -> str:
     return samples + starts if unseen.draws > unseen.blocks else samples
 
 
-def _inconclusive(verdict: Verdict, observed: Seen, subject: Subject) -> str:
+def _inconclusive(verdict: Verdict, basis: Basis, subject: Subject) -> str:
     """The observed difference, and why it allows no verdict."""
     if verdict.reason is Reason.ONE_BLOCK:
-        size = _with_amount(subject, _size(subject, observed.typical)[0], observed.amount)
+        size = _with_amount(subject, _size(subject, basis.typical)[0], basis.amount)
         return f"{size} in 1 block, and an interval needs 2"
     if verdict.reason is Reason.WIDE_FLOOR:
-        over = signed_range(overhead(observed.typical, subject.direction))
+        over = signed_range(overhead(basis.typical, subject.direction))
         return f"{over}, but {wide_floor(verdict.numbers['half_width'], subject.margin)}"
-    return f"{_figures(observed, subject)}{_WHY_OPEN[verdict.reason](verdict, observed, subject)}"
+    return f"{_figures(basis, subject)}{_WHY_OPEN[verdict.reason](verdict, basis, subject)}"
 
 
-def _blocks_wider(_verdict: Verdict, observed: Seen, subject: Subject) -> str:
-    assert observed.totals is not None
-    return f" in a typical round, {signed_range(overhead(observed.totals, subject.direction))} over whole blocks"
+def _blocks_wider(_verdict: Verdict, basis: Basis, subject: Subject) -> str:
+    assert basis.totals is not None
+    return f" in a typical round, {signed_range(overhead(basis.totals, subject.direction))} over whole blocks"
 
 
-def _size_open(verdict: Verdict, observed: Seen, subject: Subject) -> str:
-    over = overhead(observed.typical, subject.direction)
+def _size_open(verdict: Verdict, basis: Basis, subject: Subject) -> str:
+    over = overhead(basis.typical, subject.direction)
     where = " over whole blocks" if over.low <= 0 <= over.high else ""
     return f": {verdict.certain} for sure{where}; whether by more than the {percent(subject.margin)} margin is open"
 
 
-def _wide_interval(_verdict: Verdict, observed: Seen, subject: Subject) -> str:
-    half_width = overhead(observed.typical, subject.direction).half_width
+def _wide_interval(_verdict: Verdict, basis: Basis, subject: Subject) -> str:
+    half_width = overhead(basis.typical, subject.direction).half_width
     return f"; known to ±{percent(half_width)}, the margin is {percent(subject.margin)}"
 
 
-_WHY_OPEN: Mapping[Reason, Callable[[Verdict, Seen, Subject], str]] = {
+_WHY_OPEN: Mapping[Reason, Callable[[Verdict, Basis, Subject], str]] = {
     Reason.UNRELIABLE: lambda *_: "",
     Reason.CHANCE: lambda *_: ", but were there no difference, more than 1 of 100 campaigns would show as much",
     Reason.LOOKS_DIFFER: lambda _verdict, _evidence, subject: (
