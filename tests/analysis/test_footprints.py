@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import fake_footprints as footprints
 from refused import refused
 from tare import literature
-from tare.analysis.exposure.footprints import Exposure, Pool, View, beyond, pooled
+from tare.analysis.exposure.footprints import Exposure, PooledFootprints, View, beyond, pooled
 from tare.footprint_model import EMPTY, IDLE, Footprint, Level, Phase, Scope
 
 COUNTS = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 1000))
@@ -28,12 +28,12 @@ def test_repeats_are_pooled_before_they_are_compared_with_the_idle_host() -> Non
     assert exposure.things("native", View.BEYOND_IDLE) == {"own"}
     assert exposure.repeats("native", View.BEYOND_IDLE) == ({"own"}, set())
     assert exposure.repeats("native", View.HOST) == ({"tick", "own"}, {"tick", "rare"})
-    assert exposure.pool("native", Scope.HOST) == Pool({"tick": 200, "own": 3, "rare": 2}, 20.0, 0, 2)
+    assert exposure.pool("native", Scope.HOST) == PooledFootprints({"tick": 200, "own": 3, "rare": 2}, 20.0, 0, 2)
 
 
 def test_rates_decide_and_not_hits() -> None:
-    idle = Pool({"a": 600, "b": 600, "c": 599}, 600.0, 0, 1)
-    pool = Pool({"a": 60, "b": 61, "c": 60, "new": 1}, 60.0, 0, 1)
+    idle = PooledFootprints({"a": 600, "b": 600, "c": 599}, 600.0, 0, 1)
+    pool = PooledFootprints({"a": 60, "b": 61, "c": 60, "new": 1}, 60.0, 0, 1)
     assert beyond(pool, idle) == {"b", "c", "new"}
     assert beyond(idle, idle) == frozenset()
 
@@ -42,8 +42,8 @@ def test_rates_decide_and_not_hits() -> None:
 def test_how_long_was_counted_does_not_matter(
     hits: dict[str, int], idle_hits: dict[str, int], seconds: int, idle_seconds: int, times: int
 ) -> None:
-    pool, idle = Pool(hits, seconds, 0, 1), Pool(idle_hits, idle_seconds, 0, 1)
-    longer = Pool({thing: times * count for thing, count in hits.items()}, times * seconds, 0, 1)
+    pool, idle = PooledFootprints(hits, seconds, 0, 1), PooledFootprints(idle_hits, idle_seconds, 0, 1)
+    longer = PooledFootprints({thing: times * count for thing, count in hits.items()}, times * seconds, 0, 1)
     kept = beyond(pool, idle)
     assert beyond(longer, idle) == kept
     assert kept == {thing for thing in hits if pool.rate(thing) > idle.rate(thing) * (1 + 1e-12)}
@@ -60,9 +60,9 @@ def test_what_readings_leave_is_taken_off_in_hits_whatever_the_windows_length() 
     assert exposure.things("native", View.BEYOND_IDLE) == {"own"}
     assert exposure.things("native", View.HOST) == {"tick", "own"}
     assert exposure.platforms == ("native",)
-    assert exposure.idle == Pool({"tick": 400}, 40.0, 0, 1)
+    assert exposure.idle == PooledFootprints({"tick": 400}, 40.0, 0, 1)
     busier = Exposure([idle, empty, short.model_copy(update={"hits": {"read": 1_013}})])
-    assert busier.pool("native", Scope.HOST) == Pool({"read": 13}, 0.5, 0, 1)
+    assert busier.pool("native", Scope.HOST) == PooledFootprints({"read": 13}, 0.5, 0, 1)
     assert busier.things("native", View.BEYOND_IDLE) == {"read"}
 
 

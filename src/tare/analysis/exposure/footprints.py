@@ -42,7 +42,7 @@ _BEST = (View.INSTANCE, View.BEYOND_IDLE, View.HOST)
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class PooledFootprints:
     """Several footprints as one: hits, and seconds in which they were counted."""
 
     hits: Mapping[str, int]
@@ -60,16 +60,16 @@ class Pool:
         return sum(self.hits.values()) / self.seconds
 
 
-def pooled(footprints: Iterable[Footprint], reading_hits: Mapping[str, int] = _NOTHING) -> Pool | None:
+def pooled(footprints: Iterable[Footprint], reading_hits: Mapping[str, int] = _NOTHING) -> PooledFootprints | None:
     """The sum of these footprints less ``reading_hits``, the hits of each reading itself; None where there are none.
 
     A thing that has no more hits than the readings themselves is left out: it was not shown to have run.
     """
-    whole = summed(Pool(footprint.hits, footprint.seconds, footprint.lost, 1) for footprint in footprints)
+    whole = summed(PooledFootprints(footprint.hits, footprint.seconds, footprint.lost, 1) for footprint in footprints)
     return whole and replace(whole, hits=_beyond_readings(whole.hits, reading_hits, whole.footprints))
 
 
-def summed(pools: Iterable[Pool]) -> Pool | None:
+def summed(pools: Iterable[PooledFootprints]) -> PooledFootprints | None:
     """Several pools as one; None where there are none."""
     hits: defaultdict[str, int] = defaultdict(int)
     seconds, lost, count = 0.0, 0, 0
@@ -79,7 +79,7 @@ def summed(pools: Iterable[Pool]) -> Pool | None:
         seconds += pool.seconds
         lost += pool.lost
         count += pool.footprints
-    return Pool(hits, seconds, lost, count) if count else None
+    return PooledFootprints(hits, seconds, lost, count) if count else None
 
 
 def left_by_readings(empty: Iterable[Footprint]) -> dict[str, int]:
@@ -103,7 +103,7 @@ def _beyond_readings(hits: Mapping[str, int], reading_hits: Mapping[str, int], r
     }
 
 
-def beyond(pool: Pool, idle: Pool) -> Things:
+def beyond(pool: PooledFootprints, idle: PooledFootprints) -> Things:
     """The things whose rate of hits exceeds that of the idle host (Anjali 2020, section 3.3).
 
     The comparison is strict and knows no error: what the background does as often by itself is a toss-up in either
@@ -147,7 +147,7 @@ class Exposure:
         self.known: int | None = max(
             (footprint.known for footprint in all_footprints if footprint.known is not None), default=None
         )
-        self._pools: dict[_Key, Pool] = {}
+        self._pools: dict[_Key, PooledFootprints] = {}
         self._things: dict[tuple[str, View, Phase, str | None], Things] = {}
 
     def views(self) -> tuple[View, ...]:
@@ -181,7 +181,9 @@ class Exposure:
         """All footprints of this, every repeat; none where it was not counted."""
         return [footprint for key in self._keys(platform, scope, phase, workload) for footprint in self._parts[key]]
 
-    def pool(self, platform: str, scope: Scope, phase: Phase | None = None, workload: str | None = None) -> Pool | None:
+    def pool(
+        self, platform: str, scope: Scope, phase: Phase | None = None, workload: str | None = None
+    ) -> PooledFootprints | None:
         """All repeats as one, less the hits of their readings; None where it was not counted."""
         return summed(self._pool(key) for key in self._keys(platform, scope, phase, workload))
 
@@ -233,7 +235,7 @@ class Exposure:
             self._things[cached] = frozenset(pool.hits) if idle is None else beyond(pool, idle)
         return self._things[cached]
 
-    def _pool(self, key: _Key) -> Pool:
+    def _pool(self, key: _Key) -> PooledFootprints:
         if key not in self._pools:
             pool = pooled(self._parts[key], self._reading_hits(key[1]))
             assert pool is not None, "a key has footprints"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tare.analysis.exposure.footprints import Exposure, Pool
+from tare.analysis.exposure.footprints import Exposure, PooledFootprints
 from tare.analysis.exposure.stacks import tree
 from tare.clean import clean
 from tare.footprint_model import Phase, Scope
@@ -73,7 +73,7 @@ def folded(exposure: Exposure, scope: Scope | None = None) -> Iterator[str]:
             yield f"{head};{clean(stack)} {count}"
 
 
-def figure(pool: Pool) -> dict[str, Any]:
+def figure(pool: PooledFootprints) -> dict[str, Any]:
     """All frames wide enough to be seen. A frame refers to its name by number, since most names occur many times."""
     nodes = tree(pool.hits, MIN)
     names = list(dict.fromkeys(node.name for node in nodes))
@@ -86,7 +86,7 @@ def figure(pool: Pool) -> dict[str, Any]:
     }
 
 
-def _flame(row: StacksReport, pool: Pool) -> Flame:
+def _flame(row: StacksReport, pool: PooledFootprints) -> Flame:
     if not row.samples:
         return Flame(row, None, 0)
     drawn, depths = figure(pool), list[int]()

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tare.analysis.exposure.footprints import Exposure, Pool, View
+from tare.analysis.exposure.footprints import Exposure, PooledFootprints, View
 from tare.clean import clean
 from tare.footprint_model import IDLE, Footprint, Level, Phase, Scope
 from tare.report.footprint import instructions_terminal, stacks_terminal
@@ -30,9 +30,9 @@ class Row:
     """A row of a table: a platform's start and one workload on it; None where that was not counted."""
 
     platform: str  # or IDLE
-    start: Pool | None  # of the instance, as is ``steady``
-    steady: Pool | None
-    everybody: Pool | None  # of the whole host during the workload
+    start: PooledFootprints | None  # of the instance, as is ``steady``
+    steady: PooledFootprints | None
+    everybody: PooledFootprints | None  # of the whole host during the workload
     #: what no other platform of the table ran, in the start or the workload; empty where instances were not separated
     only: tuple[str, ...]
 

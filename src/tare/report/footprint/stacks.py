@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tare.analysis.exposure.footprints import Exposure, Pool
+from tare.analysis.exposure.footprints import Exposure, PooledFootprints
 from tare.analysis.exposure.stacks import Parts, entries, own_time
 from tare.footprint_model import IDLE, SAMPLES_A_SECOND, Phase, Scope
 from tare.report.model.footprint import SharesReport, StacksReport
@@ -22,7 +22,7 @@ def stacks_report(exposure: Exposure) -> list[StacksReport]:
     return [_row(case, pool) for case, pool in cases(exposure)]
 
 
-def cases(exposure: Exposure) -> Iterator[tuple[Case, Pool]]:
+def cases(exposure: Exposure) -> Iterator[tuple[Case, PooledFootprints]]:
     """All samples, repeats pooled: first by workload, then of the start, last of the idle host."""
     phases: list[tuple[Phase, str | None]] = [(Phase.STEADY, name) for name in exposure.workloads]
     for phase, workload in [*phases, (Phase.START, None)]:
@@ -35,7 +35,7 @@ def cases(exposure: Exposure) -> Iterator[tuple[Case, Pool]]:
         yield (IDLE, Scope.HOST, Phase.STEADY, None), exposure.idle
 
 
-def _row(case: Case, pool: Pool) -> StacksReport:
+def _row(case: Case, pool: PooledFootprints) -> StacksReport:
     platform, scope, phase, workload = case
     parts = Parts.of(pool.hits)
     return StacksReport(
