@@ -165,13 +165,13 @@ class Nginx(NginxLoad):
         return {"rate": rate, "median": half, "p99": p99, "requests": requests}
 
 
-def prepare(where: serving.Place, workers: int) -> Command:
+def prepare(where: serving.ServerAddress, workers: int) -> Command:
     """Writes nginx's configuration and the file. ``workers``: one for each CPU that it has; `auto` takes the host's."""
     words = (FOLDER, f"{where.listen}:{where.inside}", str(FILE_BYTES), str(workers))
     return Command(("bash", "-eu", "-c", PREPARE, "prepare", *words))
 
 
-def nginx(where: serving.Place, *, time_limit_s: float) -> Command:
+def nginx(where: serving.ServerAddress, *, time_limit_s: float) -> Command:
     """The command that runs nginx as a server at a place."""
     argv = ("nginx", "-p", FOLDER, "-c", f"{FOLDER}/nginx.conf", "-g", "daemon off;")
     return serving.server(argv, where, time_limit_s=time_limit_s)

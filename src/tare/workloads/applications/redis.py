@@ -98,7 +98,7 @@ class Redis(RunWorkload):
         return Outcome(figures, work=FILLS * int(params["keys"]) + 2 * windows * int(params["requests"]))
 
 
-def _bench(where: serving.Place, params: Params, tests: str, requests: int, *, limit_s: float) -> Command:
+def _bench(where: serving.ServerAddress, params: Params, tests: str, requests: int, *, limit_s: float) -> Command:
     argv = (
         "redis-benchmark", "-h", where.address, "-p", str(where.port), "-t", tests, "-n", str(requests),
         "-c", str(params["connections"]), "-P", str(params["pipeline"]), "-d", str(params["size"]),

@@ -21,7 +21,7 @@ _NEVER_S = "86400"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ServerAddress:
     """Where a server listens inside, and where the client finds it."""
 
     address: str
@@ -35,14 +35,14 @@ class Place:
         return "127.0.0.1" if self.listen == EVERYWHERE else self.listen
 
 
-def place(name: str, around: Surroundings) -> Place:
+def place(name: str, around: Surroundings) -> ServerAddress:
     """Where a workload of this name has its server. Raises `HostError` where the instance has no network."""
     if around.address is None or around.port is None or around.instance_port is None:
         raise HostError(f"{name} needs an instance with a network", fix=f"leave out {name} on this platform")
-    return Place(around.address, around.port, around.instance_port, around.listen)
+    return ServerAddress(around.address, around.port, around.instance_port, around.listen)
 
 
-def when_open(where: Place, path: str | None = None) -> tuple[str, ...]:
+def when_open(where: ServerAddress, path: str | None = None) -> tuple[str, ...]:
     """The agent's options for a server that is in service once its port takes connections, or answers a path."""
     check = f"tcp:{where.inside}" if path is None else f"http:{where.inside}:{path}"
     return ("--ready", check, "--at", where.local)
@@ -53,7 +53,9 @@ def when_answered(question: Sequence[str]) -> tuple[str, ...]:
     return ("--ready", "command", *(word for argument in question for word in ("--ask", argument)))
 
 
-def server(argv: tuple[str, ...], where: Place, question: tuple[str, ...] = (), *, time_limit_s: float) -> Command:
+def server(
+    argv: tuple[str, ...], where: ServerAddress, question: tuple[str, ...] = (), *, time_limit_s: float
+) -> Command:
     """The command of a server that is in service once its port takes connections.
 
     ``question``: a command instead, which ends with 0 once the server answers.

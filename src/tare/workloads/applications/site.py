@@ -192,7 +192,7 @@ def _load_limit_s(params: Params) -> float:
     return int(params["time_s"]) + int(params["limit_ms"]) / 1000 + GRACE_S
 
 
-def load(params: Params, where: serving.Place) -> Command:
+def load(params: Params, where: serving.ServerAddress) -> Command:
     """The command that is the users of the site, at the client's side."""
     argv = (
         AGENT, "users", where.address, str(where.port),
@@ -209,7 +209,7 @@ def seeded(params: Params, around: Surroundings) -> Command:
     return _words(words).copied(FOLDER, time_limit_s=words / SLOWEST)
 
 
-def pages(where: serving.Place, around: Surroundings, database: str, cache: str) -> Command:
+def pages(where: serving.ServerAddress, around: Surroundings, database: str, cache: str) -> Command:
     """Writes the pages, and the settings of nginx and PHP.
 
     ``database``: where PHP finds it, as PDO has it. ``cache``: an address and its port, or a socket and 0, with a colon
@@ -221,7 +221,7 @@ def pages(where: serving.Place, around: Surroundings, database: str, cache: str)
     return Command(("bash", "-eu", "-c", _PREPARE, "prepare", *settings), stdin=packed)
 
 
-def web(where: serving.Place, *, limit_s: float) -> tuple[Command, ...]:
+def web(where: serving.ServerAddress, *, limit_s: float) -> tuple[Command, ...]:
     """PHP, and nginx, which is in service once it answers with a page that all four made."""
     # PHP makes itself a process group of its own, which is not ended with its parent's: so it asks for a signal.
     php = ("setpriv", "--pdeathsig", "TERM", "php-fpm8.2", "-F", "-R", "-y", f"{FOLDER}/php.conf")
@@ -243,7 +243,7 @@ def memcached(around: Surroundings, *network: str) -> tuple[str, ...]:
     return ("memcached", "-u", "root", *network, "-m", str(min(CACHE_MIB, around.memory_bytes // 16 >> 20)))
 
 
-def _at_socket(argv: tuple[str, ...], where: serving.Place, socket: str, *, limit_s: float) -> Command:
+def _at_socket(argv: tuple[str, ...], where: serving.ServerAddress, socket: str, *, limit_s: float) -> Command:
     return serving.server(argv, where, ("test", "-S", socket), time_limit_s=limit_s)
 
 

@@ -79,7 +79,7 @@ class OwnApplication(RunWorkload):
         return self.described.contents.start.user or (image.user if image is not None else "")
 
     def _server(
-        self, places: Mapping[str, str], where: serving.Place, around: Surroundings, *, load_limit_s: float
+        self, places: Mapping[str, str], where: serving.ServerAddress, around: Surroundings, *, load_limit_s: float
     ) -> Command:
         start, ready, image = self.described.contents.start, self.described.contents.ready, around.application
         image_argv = (
