@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from tare.contract import survey
 from tare.contract.bench import BrokenPromiseError
-from tare.contract.doors import DOORS, DOORS_TO_OTHERS, Answers, Door, Host, Outcome, Reach, State, judge, order
+from tare.contract.doors import DOORS, DOORS_TO_OTHERS, Answers, Door, DoorOutcome, Host, Reach, State, judge, order
 from tare.contract.escape import _held
 from tare.contract.survey import Survey, Surveyed, SurveyedDoor
 from tare.errors import UsageError
@@ -172,7 +172,7 @@ def platform(**declared):
 
 
 def test_an_open_door_that_is_not_declared_breaks_the_promise():
-    opened = Outcome(DOOR, State.OPEN, "as it is: OK")
+    opened = DoorOutcome(DOOR, State.OPEN, "as it is: OK")
     with pytest.raises(BrokenPromiseError, match=r"open: core-pattern \(root\), as it is: OK"):
         _held(platform(), [opened])
     assert _held(platform(core_pattern="so"), [opened]) == "open by design: core-pattern"
@@ -180,7 +180,7 @@ def test_an_open_door_that_is_not_declared_breaks_the_promise():
 
 
 def test_what_is_declared_and_not_open_is_said():
-    closed = [Outcome(DOOR, State.CLOSED, ""), Outcome(CANARY, State.UNTRIED, "no disk")]
+    closed = [DoorOutcome(DOOR, State.CLOSED, ""), DoorOutcome(CANARY, State.UNTRIED, "no disk")]
     remark = _held(platform(core_pattern="so", sniff="not among these"), closed)
     assert remark == "declared open, and not so on this host: core-pattern; cannot be tried: files (no disk)"
     assert _held(platform(every="so"), closed[:1]) == ""

@@ -168,7 +168,7 @@ class State(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class DoorOutcome:
     """The state of one door. ``how``: the ways that are open and their results, or else the results of all ways."""
 
     door: Door
@@ -226,20 +226,20 @@ def order(doors: Iterable[Door], given: Mapping[str, str]) -> str:
     return "".join("\t".join(line) + "\n" for line in lines)
 
 
-def judge(door: Door, answers: Answers, host: Host) -> Outcome:
+def judge(door: Door, answers: Answers, host: Host) -> DoorOutcome:
     """The outcome of the attempts at a door."""
     ways = answers.ways.get(door.name, ())
     opened = [(way, word) for way, word in ways if word in door.opens or word == f"={host.secret}"]
     if not ways:
-        return Outcome(door, State.UNTRIED, "nothing was said of it")
+        return DoorOutcome(door, State.UNTRIED, "nothing was said of it")
     if opened:
         state = State.OPEN if _reaches(door.reach, answers, host) else State.OWN
-        return Outcome(door, state, _rendered(opened))
+        return DoorOutcome(door, state, _rendered(opened))
     tried = [(way, word) for way, word in ways if not word.startswith("-")]
     if not tried:
-        return Outcome(door, State.UNTRIED, "; ".join(dict.fromkeys(word[1:] for _, word in ways)))
+        return DoorOutcome(door, State.UNTRIED, "; ".join(dict.fromkeys(word[1:] for _, word in ways)))
     absent = door.reach is not Reach.ALWAYS and all(word in ABSENT for _, word in tried)
-    return Outcome(door, State.ABSENT if absent else State.CLOSED, _rendered(tried))
+    return DoorOutcome(door, State.ABSENT if absent else State.CLOSED, _rendered(tried))
 
 
 def _reaches(reach: Reach, answers: Answers, host: Host) -> bool:

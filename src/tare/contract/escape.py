@@ -13,7 +13,7 @@ from importlib import resources
 from tare.campaign.instances.launcher import RunningInstance
 from tare.contract import bait
 from tare.contract.bench import Bench, promise
-from tare.contract.doors import DOORS, DOORS_TO_OTHERS, Answers, Door, Host, Outcome, State, judge, order
+from tare.contract.doors import DOORS, DOORS_TO_OTHERS, Answers, Door, DoorOutcome, Host, State, judge, order
 from tare.host.network import fence
 from tare.platforms.base import EVERY_DOOR, Platform
 from tare.session.session import Session
@@ -45,7 +45,7 @@ def escape_to_others(bench: Bench) -> str:
     return _held(bench.platform, try_doors_to_others(bench))
 
 
-def try_doors(bench: Bench) -> list[Outcome]:
+def try_doors(bench: Bench) -> list[DoorOutcome]:
     """Try each door in the shared instance. Raises `BrokenPromiseError` where not all were tried."""
     running = bench.running
     with bait.laid(bench.launcher, running) as laid:
@@ -59,7 +59,7 @@ def try_doors(bench: Bench) -> list[Outcome]:
     return _judged(DOORS, _more(answers, "setuid", outside), _host_of(bench.platform, host))
 
 
-def try_doors_to_others(bench: Bench) -> list[Outcome]:
+def try_doors_to_others(bench: Bench) -> list[DoorOutcome]:
     """Try each door to another instance of the platform, which is started for this; absent without a network.
 
     Raises `BrokenPromiseError` where not all were tried.
@@ -67,7 +67,7 @@ def try_doors_to_others(bench: Bench) -> list[Outcome]:
     running = bench.running
     address = running.instance.address
     if address.host is None:
-        return [Outcome(door, State.ABSENT, address.no_ping) for door in DOORS_TO_OTHERS]
+        return [DoorOutcome(door, State.ABSENT, address.no_ping) for door in DOORS_TO_OTHERS]
     with bait.laid(bench.launcher, running) as laid, bench.fresh() as victim, _listener(bench, running) as listener:
         secret = laid.host.secret
         victim_address = victim.instance.address
@@ -113,7 +113,7 @@ def _more(answers: Answers, name: str, ways: Sequence[tuple[str, str]]) -> Answe
     return dataclasses.replace(answers, ways={**answers.ways, name: [*answers.ways.get(name, ()), *ways]})
 
 
-def _judged(doors: Sequence[Door], answers: Answers, host: Host) -> list[Outcome]:
+def _judged(doors: Sequence[Door], answers: Answers, host: Host) -> list[DoorOutcome]:
     return [judge(door, answers, host) for door in doors]
 
 
@@ -145,7 +145,7 @@ def declared(platform: Platform, door: str) -> str | None:
     return platform.open_by_design.get(door, platform.open_by_design.get(EVERY_DOOR))
 
 
-def _held(platform: Platform, outcomes: Sequence[Outcome]) -> str:
+def _held(platform: Platform, outcomes: Sequence[DoorOutcome]) -> str:
     """The remark on a kept promise. Raises `BrokenPromiseError` for a door that is open and not declared."""
     opened = [outcome for outcome in outcomes if outcome.state is State.OPEN]
     undeclared = [outcome for outcome in opened if declared(platform, outcome.door.name) is None]

@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError
 
 from tare.contract import suite
 from tare.contract.bench import Bench
-from tare.contract.doors import DOORS, DOORS_TO_OTHERS, Outcome, State
+from tare.contract.doors import DOORS, DOORS_TO_OTHERS, DoorOutcome, State
 from tare.contract.escape import declared, try_doors, try_doors_to_others
 from tare.errors import Failed, UsageError, attempt
 from tare.model import Progress
@@ -72,10 +72,12 @@ def _surveyed(platform: Platform, bench: Bench) -> Surveyed:
     contract.prepared(platform, bench.launcher.image)
     with contextlib.closing(bench):
         outcomes = (*try_doors(bench), *try_doors_to_others(bench))
-    return Surveyed(platform=platform.name, why_not=None, doors=[_seen(platform, outcome) for outcome in outcomes])
+    return Surveyed(
+        platform=platform.name, why_not=None, doors=[_surveyed_door(platform, outcome) for outcome in outcomes]
+    )
 
 
-def _seen(platform: Platform, outcome: Outcome) -> SurveyedDoor:
+def _surveyed_door(platform: Platform, outcome: DoorOutcome) -> SurveyedDoor:
     name = outcome.door.name
     return SurveyedDoor(door=name, state=outcome.state, how=outcome.how, by_design=declared(platform, name))
 
