@@ -15,7 +15,7 @@ NAMES = Path(__file__).with_name("packages.toml")
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class DistributionFamily:
     """Distributions with one package manager, and one set of names."""
 
     name: str  # as the table of names has it
@@ -25,12 +25,12 @@ class Family:
     besides: str = ""  # what may have to be set up first
 
 
-DEBIAN = Family("debian", "apt-get install", "--no-install-recommends", "apt-get install --reinstall")
-FEDORA = Family("fedora", "dnf install", "--setopt=install_weak_deps=False", "dnf reinstall")
-RHEL = Family("rhel", FEDORA.install, FEDORA.lean, FEDORA.again, besides="some of these are in EPEL")
-SUSE = Family("suse", "zypper install", "--no-recommends", "zypper install --force")
-ARCH = Family("arch", "pacman -S")
-ALPINE = Family("alpine", "apk add", again="apk fix --reinstall")
+DEBIAN = DistributionFamily("debian", "apt-get install", "--no-install-recommends", "apt-get install --reinstall")
+FEDORA = DistributionFamily("fedora", "dnf install", "--setopt=install_weak_deps=False", "dnf reinstall")
+RHEL = DistributionFamily("rhel", FEDORA.install, FEDORA.lean, FEDORA.again, besides="some of these are in EPEL")
+SUSE = DistributionFamily("suse", "zypper install", "--no-recommends", "zypper install --force")
+ARCH = DistributionFamily("arch", "pacman -S")
+ALPINE = DistributionFamily("alpine", "apk add", again="apk fix --reinstall")
 #: By the words of ``ID`` and ``ID_LIKE``, the first that is here. Oracle's and Amazon's say that they are like Fedora:
 #: the one is RHEL, the other has packages of its own.
 _FAMILIES = {
@@ -63,7 +63,7 @@ def owner(program: str) -> str:
     return f"{host_family.install if host_family else 'install'} the package that has {program}"
 
 
-def command(of: Family | None, packages: Sequence[str], *, lean: bool = False, again: bool = False) -> str:
+def command(of: DistributionFamily | None, packages: Sequence[str], *, lean: bool = False, again: bool = False) -> str:
     """The command or words of `install` for this family of distributions; None: a family that tare does not know."""
     names = {package: name_of(package, of) for package in packages}
     absent = [package for package, name in names.items() if name == ""]
@@ -78,7 +78,7 @@ def command(of: Family | None, packages: Sequence[str], *, lean: bool = False, a
     return ", and ".join(parts)
 
 
-def name_of(package: str, of: Family | None) -> str | None:
+def name_of(package: str, of: DistributionFamily | None) -> str | None:
     """What a family calls a package of Debian's; "": it has none; None: not known."""
     if of is None or of is DEBIAN:
         return package if of else None
@@ -86,7 +86,7 @@ def name_of(package: str, of: Family | None) -> str | None:
     return names if isinstance(names, str) else names.get(of.name)
 
 
-def family(os_release: Mapping[str, str]) -> Family | None:
+def family(os_release: Mapping[str, str]) -> DistributionFamily | None:
     """The family that a host's os-release(5) names; None where it is none of those here."""
     words = f"{os_release.get('ID', '')} {os_release.get('ID_LIKE', '')}".split()
     return next((_FAMILIES[word] for word in words if word in _FAMILIES), None)
