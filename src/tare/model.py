@@ -60,7 +60,7 @@ CLIENT_BUSY = "client-busy"
 class Mode(StrEnum):
     """How a workload is scheduled within a block."""
 
-    SLICES = "slices"  # all live instances in turn, in short self-paced slices
+    SLICES = "slices"  # all running instances in turn, in short self-paced slices
     RUN = "run"  # one run an instance, instances in random order
     START = "start"  # the start of the block's instance is itself the trial
     APART = "apart"  # the trial starts its own instances, and no other instance of the campaign runs meanwhile
@@ -252,7 +252,7 @@ class CpuTick:
 
 @dataclass(frozen=True, slots=True)
 class InstanceTick:
-    """A live instance's counters at a tick, since it was made; None where its control group does not tell."""
+    """A running instance's counters at a tick, since it was made; None where its control group does not tell."""
 
     arm: Arm
     cpu_ns: int

@@ -39,7 +39,7 @@ class Event:
 class Telemetry:
     """What the host was doing while a campaign ran, as counters: windows are differences of neighbouring ticks.
 
-    ``host``: a row a tick; ``cpus``: a row a tick and CPU; ``instances``: a row a tick and live instance, with
+    ``host``: a row a tick; ``cpus``: a row a tick and CPU; ``instances``: a row a tick and running instance, with
     ``platform`` and ``replica``. Columns and units are those of `tare.model.Tick` and its parts.
     """
 
