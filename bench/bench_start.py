@@ -37,7 +37,7 @@ from tare.model import Arm, Resources
 from tare.platforms import registry
 from tare.platforms.base import LaunchSpec
 from tare.platforms.crun import surroundings
-from tare.platforms.parts import disks, vm
+from tare.platforms.parts.machines import disks, vm
 
 ECHO = ["/bin/echo", "x"]
 #: CPU time of machines' starts in ms: the raw command's until its mark, tare's until the first command.

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tare.errors import UsageError
-from tare.footprint.lines import summing
+from tare.footprint.counters.lines import summing
 from tare.host import processes
 from tare.lab import gcov, kernel
 from tare.lab.kernel import Counting

@@ -16,7 +16,7 @@ from tare.campaign.host_session import HostSession, default_cpus
 from tare.host import lock, state
 from tare.host.resources import unremoved
 from tare.model import Resources
-from tare.platforms.parts import attempt
+from tare.platforms.parts.common import attempt
 
 #: Whatever plug-ins are installed where the tests run: those that a test installs itself, it names.
 os.environ[plugins.ALLOWED] = ""

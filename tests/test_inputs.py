@@ -12,7 +12,7 @@ from tare.analysis.comparisons import thresholds
 from tare.analysis.exposure import attack_profile
 from tare.analysis.studies import profile
 from tare.errors import UsageError
-from tare.platforms.parts import boxfile
+from tare.platforms.parts.machines import boxfile
 from tare.report.footprint import build
 from tare.workloads.own import file as own
 from tare.workloads.own import foreign

@@ -100,7 +100,7 @@ class Level(StrEnum):
     LINES = "lines"  # lines of the kernel's source that have code, as "mm/mmap.c:1405"
     # samples by process and path through the kernel, outermost first: "dd;entry_SYSCALL_64_after_hwframe;...;vfs_read"
     STACKS = "stacks"
-    # all that a whole machine executes, by part: "kernel", "of;instance;runc;user" (tare.footprint.instructions)
+    # all that a whole machine executes, by part: "kernel", "of;instance;runc;user" (footprint/counters/instructions.py)
     INSTRUCTIONS = "instructions"
 
 

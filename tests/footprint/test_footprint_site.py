@@ -7,7 +7,7 @@ import pytest
 from campaign.fakes import FakeLauncher, FakePlatform, a_plan, a_record
 from tare.campaign.execution import conduct
 from tare.campaign.host_session import HostSession
-from tare.footprint import site
+from tare.footprint.execution import site
 from tare.host.resources import unremoved
 from tare.store import create_store, read_store
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from tare.errors import HostError, ParseError
-from tare.footprint import functions, kmodule
-from tare.footprint.functions import check, parse_dump, parse_functions
+from tare.footprint.counters import functions
+from tare.footprint.counters.functions import check, parse_dump, parse_functions
+from tare.footprint.kernel import kmodule
 from tare.footprint_model import Scope
 from tare.host import cgroup
 

@@ -14,9 +14,9 @@ from tare import __version__
 from tare.cli import app
 from tare.errors import HostError, ParseError, StoreError, UsageError
 from tare.footprint import __main__ as in_lab
-from tare.footprint import counting, lab, wire
-from tare.footprint.request import FootprintRequest
-from tare.footprint.result import FootprintResult, Missed, Skipped
+from tare.footprint.exchange.request import FootprintRequest
+from tare.footprint.exchange.result import FootprintResult, Missed, Skipped
+from tare.footprint.execution import counting, lab, wire
 from tare.footprint_model import Footprint, Level, Phase, Scope
 from tare.session.frames import STDERR, STDOUT
 from tare.store import LeftOut, open_store, read_store

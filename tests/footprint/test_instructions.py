@@ -9,9 +9,9 @@ from tare.analysis.comparisons.instructions import START, UNIT, changes
 from tare.analysis.comparisons.thresholds import Rule, Thresholds
 from tare.analysis.exposure import instructions as analysis
 from tare.errors import HostError, ParseError
-from tare.footprint import instructions
-from tare.footprint.instructions import COUNTED, InstructionCounter, completed, hits_of, parse
-from tare.footprint.request import UNITS, WORKLOADS, FootprintRequest, workloads_of
+from tare.footprint.counters import instructions
+from tare.footprint.counters.instructions import COUNTED, InstructionCounter, completed, hits_of, parse
+from tare.footprint.exchange.request import UNITS, WORKLOADS, FootprintRequest, workloads_of
 from tare.footprint_model import PARTS, SIDES, Footprint, Level, Phase, Scope
 from tare.report.sentences.diff import explained
 

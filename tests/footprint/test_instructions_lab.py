@@ -8,9 +8,10 @@ from typer.testing import CliRunner
 import fake_footprints
 from tare.cli import app
 from tare.errors import HostError, UsageError
-from tare.footprint import instructions, lab, wire
-from tare.footprint.request import FootprintRequest
-from tare.footprint.result import FootprintResult, Missed
+from tare.footprint.counters import instructions
+from tare.footprint.exchange.request import FootprintRequest
+from tare.footprint.exchange.result import FootprintResult, Missed
+from tare.footprint.execution import lab, wire
 from tare.footprint_model import PARTS, Footprint, Level, Phase, Scope
 from tare.store import read_store
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tare.errors import HostError, ParseError
-from tare.footprint import lines
-from tare.footprint.lines import READING, LineCounter, completed
+from tare.footprint.counters import lines
+from tare.footprint.counters.lines import READING, LineCounter, completed
 from tare.footprint_model import Footprint, Level, Phase, Scope
 from tare.host import state
 from tare.host.resources.journal import Journal

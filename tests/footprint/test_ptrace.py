@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from plain_cbpf import Op, raw
 
-from tare.footprint import ptrace
+from tare.footprint.exposure import ptrace
 
 pytestmark = pytest.mark.host  # it takes CAP_SYS_ADMIN
 

@@ -10,9 +10,10 @@ import pytest
 from footprint.leftovers import check_nothing_stays
 from lab.caller import Caller
 from tare.errors import HostError
-from tare.footprint import bpf, calls, syscalls
-from tare.footprint.instance import PATH, group_number, instance
-from tare.footprint.syscalls import SyscallCounter, named
+from tare.footprint.counters import syscalls
+from tare.footprint.counters.syscalls import SyscallCounter, named
+from tare.footprint.kernel import bpf, calls
+from tare.footprint.kernel.instance import PATH, group_number, instance
 from tare.footprint_model import Scope
 from tare.host import cgroup, processes
 from tare.model import Resources
@@ -185,7 +186,7 @@ def test_what_tare_starts_inherits_nothing_that_would_keep_it_in_the_kernel(coun
 
 @pytest.mark.host
 def test_without_the_capabilities_it_says_so():
-    code = "from tare.footprint.syscalls import SyscallCounter; SyscallCounter().start('tare-test/none')"
+    code = "from tare.footprint.counters.syscalls import SyscallCounter; SyscallCounter().start('tare-test/none')"
     argv = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", sys.executable, "-c", code]
     errors = processes.run(argv, env=dict(os.environ)).stderr.decode()
     assert "BPF is locked: tare lacks the capabilities BPF and PERFMON" in errors

@@ -23,7 +23,7 @@ from tare.footprint_model import Footprint, Surface
 from tare.image import recipe
 from tare.literature import catalogue, library
 from tare.model import Layer
-from tare.platforms.parts import boxfile
+from tare.platforms.parts.machines import boxfile
 from tare.session import frames, messages
 from tare.store import CampaignRecord, known_part
 from tare.workloads import registry

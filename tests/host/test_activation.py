@@ -10,7 +10,7 @@ import pytest
 
 from tare.host.daemons import activation
 from tare.host.network import bridge
-from tare.platforms.parts import lxd_server
+from tare.platforms.parts.engines import lxd_server
 
 HOLD = "import sys, time; print('holds', flush=True); time.sleep(60)"
 

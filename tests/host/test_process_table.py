@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from host.machines import write_process
-from tare.footprint import sides
+from tare.footprint.kernel import sides
 from tare.host import cgroup
 from tare.host.facts import posture
 from tare.host.kernel import process_table

@@ -11,7 +11,7 @@ from tare.campaign.plan.plan import make_jobs
 from tare.errors import ImageError
 from tare.image import build, forms, recipe
 from tare.model import Layer
-from tare.platforms.parts import vm
+from tare.platforms.parts.machines import vm
 from tare.workloads import registry
 
 RECIPE = Path(recipe.__file__).with_name("recipe.toml")

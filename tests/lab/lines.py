@@ -4,7 +4,7 @@ import subprocess
 import sys
 import time
 
-from tare.footprint.lines import LineCounter
+from tare.footprint.counters.lines import LineCounter
 from tare.footprint_model import EMPTY, Footprint, Level, Phase, Scope
 
 #: How often a process asks for its session in each window; nothing else on the host does.

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tare.footprint import kmodule
-from tare.footprint.lab import KERNEL, LAB_MODULE, module
+from tare.footprint.execution.lab import KERNEL, LAB_MODULE, module
+from tare.footprint.kernel import kmodule
 from tare.lab import run as lab_run
 from tare.lab.run import LabCommand
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tare.footprint import instructions
+from tare.footprint.counters import instructions
 from tare.footprint_model import PARTS, SIDES
 from tare.image import vmlinux
 from tare.lab import build, exact, plugin

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from tare.analysis.exposure.stacks import Parts
-from tare.footprint import bpf, stacks
+from tare.footprint.counters import stacks
+from tare.footprint.kernel import bpf
 from tare.footprint_model import GUEST
 from tare.lab import run as lab_run
 from tare.lab.run import LabCommand

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from tare.footprint import bpf, syscalls
+from tare.footprint.counters import syscalls
+from tare.footprint.kernel import bpf
 from tare.lab import run as lab_run
 from tare.lab.run import LabCommand
 

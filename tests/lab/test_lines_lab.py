@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tare.analysis.exposure.footprints import Exposure, View
-from tare.footprint.lines import READINGS, completed
+from tare.footprint.counters.lines import READINGS, completed
 from tare.footprint_model import EMPTY, IDLE, Footprint, Level, Phase, Scope
 from tare.lab import kernel
 from tare.store import read_store

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
-from tare.platforms.parts.disks import DiskIo
-from tare.platforms.parts.machine import Machine, Plug, tap
+from tare.platforms.parts.machines.disks import DiskIo
+from tare.platforms.parts.machines.machine import Machine, Plug, tap
 
 MACHINE = Machine(
     kind="q35",

@@ -20,7 +20,7 @@ from tare.model import Arm, Mode
 from tare.platforms import blackbox, monitors, registry, xen
 from tare.platforms.blackbox import OWN
 from tare.platforms.monitors import GuestSetup, disk_format, firecracker_settings, qemu_command, xen_domain
-from tare.platforms.parts.boxfile import Answers, Box, load
+from tare.platforms.parts.machines.boxfile import Answers, Box, load
 from tare.platforms.watchers.answers import CONSOLE, UDP_ECHO, FirstAnswer, Service, is_page
 from tare.workloads import registry as workloads
 

@@ -8,7 +8,7 @@ import pytest
 from tare.errors import PlatformError
 from tare.host import processes
 from tare.platforms.base import Instant
-from tare.platforms.parts.callback import Begun, come_up
+from tare.platforms.parts.common.callback import Begun, come_up
 
 SPEC = SimpleNamespace(measured=False, start_limit_s=0.3, port=20_100)
 

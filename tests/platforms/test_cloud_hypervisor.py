@@ -9,7 +9,7 @@ import pytest
 from tare.host.network import bridge
 from tare.image import guest
 from tare.platforms import cloud_hypervisor, firecracker, registry
-from tare.platforms.parts import microvm
+from tare.platforms.parts.machines import microvm
 
 MACHINE = microvm.MicroVm(
     cpus=2,

@@ -18,7 +18,7 @@ from tare.image.build import Image
 from tare.image.forms import oci_archive
 from tare.platforms import registry
 from tare.platforms.containerd import too_old
-from tare.platforms.parts import containerd_server
+from tare.platforms.parts.engines import containerd_server
 
 #: What `ctr version` of Debian 12 printed.
 VERSION = """\

@@ -8,7 +8,7 @@ from tare.contract import suite
 from tare.contract.checks import CHECKS
 from tare.platforms import registry
 from tare.platforms.containerd import Containerd
-from tare.platforms.parts.containerd_server import SHARED
+from tare.platforms.parts.engines.containerd_server import SHARED
 
 pytestmark = pytest.mark.host
 

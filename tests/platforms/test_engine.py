@@ -19,8 +19,8 @@ import pytest
 from tare.errors import HostError
 from tare.host.daemons.dockerd import api_version
 from tare.platforms import docker, gvisor
-from tare.platforms.parts import engine
-from tare.platforms.parts.layers import stored
+from tare.platforms.parts.engines import engine
+from tare.platforms.parts.engines.layers import stored
 
 CAPTURED = Path(__file__).parent / "captured"
 INFO = json.loads((CAPTURED / "docker-20.10-info.json").read_text())

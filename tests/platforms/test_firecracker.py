@@ -17,7 +17,7 @@ from tare.errors import PlatformError
 from tare.host.network import bridge
 from tare.image import guest
 from tare.platforms import firecracker, registry
-from tare.platforms.parts import microvm, vm
+from tare.platforms.parts.machines import microvm, vm
 
 VARIANTS = ("firecracker", "firecracker-api", "firecracker-jailer")
 MACHINE = microvm.MicroVm(

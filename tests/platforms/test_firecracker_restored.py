@@ -12,7 +12,7 @@ import pytest
 from tare.errors import PlatformError
 from tare.platforms import firecracker_restored, registry
 from tare.platforms.firecracker import JailPaths
-from tare.platforms.parts import microvm
+from tare.platforms.parts.machines import microvm
 
 CONFIG = {"vsock": {"guest_cid": 3, "uds_path": "v"}}
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tare.platforms import registry
-from tare.platforms.parts import genuine
+from tare.platforms.parts.bundles import genuine
 
 #: As crun 1.8.1 and runc 1.1.5 say it (Debian 12).
 CRUN = "crun version 1.8.1\ncommit: f8a096be060b22ccd3d5f3ebe44108517fbf6c30\nrundir: /run/crun\nspec: 1.0.0"

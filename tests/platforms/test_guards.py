@@ -4,7 +4,7 @@ import pytest
 
 from tare.model import Arm
 from tare.platforms import registry
-from tare.platforms.parts import rights
+from tare.platforms.parts.common import rights
 
 #: Those that share the host's kernel and have a root inside.
 SHARED = (

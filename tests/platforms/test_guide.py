@@ -85,7 +85,7 @@ def test_a_broken_one_is_left_out_with_one_line_that_says_whose_it_is(plugin, tm
 #: A plug-in's module with a family and nothing beside it: each platform of it has its argument for a version.
 FAMILY_ALONE = """\
 from tare.platforms.base import Availability
-from tare.platforms.parts.oci import Net
+from tare.platforms.parts.bundles.oci import Net
 from tare.platforms.runc import Runc
 
 

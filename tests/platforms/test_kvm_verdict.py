@@ -8,7 +8,7 @@ import pytest
 
 from tare.host import tries
 from tare.image import guest
-from tare.platforms.parts import vm
+from tare.platforms.parts.machines import vm
 
 MADE = guest.Guest("6.1", Path("/k"), Path("/i"))
 

@@ -1,6 +1,6 @@
 """Where an image lies in a daemon's store."""
 
-from tare.platforms.parts.layers import layers_of, stored
+from tare.platforms.parts.engines.layers import layers_of, stored
 
 
 def _image(*layers, size=5_000_000):

@@ -15,7 +15,7 @@ from tare.host.resources import removers
 from tare.model import Arm
 from tare.platforms import libvirt, libvirt_at, registry
 from tare.platforms.libvirt_at import LibvirtUri
-from tare.platforms.parts import libvirtd, virsh
+from tare.platforms.parts.libvirt import libvirtd, virsh
 
 VERSION = """\
 Compiled against library: libvirt 9.0.0

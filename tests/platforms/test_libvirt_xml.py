@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tare.host import processes
-from tare.platforms.parts.disks import DiskIo
-from tare.platforms.parts.domain import AGENT_ON_STREAM, Container, Link, Machine, container_xml, machine_xml
+from tare.platforms.parts.libvirt.domain import AGENT_ON_STREAM, Container, Link, Machine, container_xml, machine_xml
+from tare.platforms.parts.machines.disks import DiskIo
 
 GOLDEN = Path(__file__).parent / "data"
 CONTAINER = Container(

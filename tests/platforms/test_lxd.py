@@ -11,7 +11,7 @@ from tare.host import processes
 from tare.host.daemons import lxd
 from tare.host.resources import removers
 from tare.platforms.lxd import Lxd, root_settings
-from tare.platforms.parts.lxd_server import INCUS, LXD, answering, container, empty_image, first_user
+from tare.platforms.parts.engines.lxd_server import INCUS, LXD, answering, container, empty_image, first_user
 
 
 def test_a_container_has_its_groups_below_the_instances_and_its_cpus_by_name():

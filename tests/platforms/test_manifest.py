@@ -7,7 +7,7 @@ import pytest
 from tare.contract import manifest
 from tare.contract.manifest import NetworkFacts, contradictions
 from tare.platforms import registry
-from tare.platforms.parts import vm
+from tare.platforms.parts.machines import vm
 
 HOSTS = NetworkFacts(on_hosts=True)
 ON_BRIDGE = NetworkFacts(on_hosts=False, plugged=frozenset({"tare0"}), addressed=True)

@@ -17,9 +17,9 @@ from tare.model import Arm
 from tare.platforms import nested
 from tare.platforms.base import Availability
 from tare.platforms.nested import Nested
-from tare.platforms.parts import inner
-from tare.platforms.parts.inner import DOCKER, Task, docker_import, padded, runtime
-from tare.platforms.parts.machine import command
+from tare.platforms.parts.machines.machine import command
+from tare.platforms.parts.nested import inner
+from tare.platforms.parts.nested.inner import DOCKER, Task, docker_import, padded, runtime
 from tare.platforms.qemu import Qemu
 
 #: As `runc spec` and `crun spec` have it.

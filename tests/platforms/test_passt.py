@@ -9,9 +9,9 @@ from tare.errors import HostError
 from tare.host import processes
 from tare.model import Arm
 from tare.platforms import registry
-from tare.platforms.parts import passt
-from tare.platforms.parts.helper import Helper, with_helper
-from tare.platforms.parts.machine import Plug, command, stream
+from tare.platforms.parts.common.helper import Helper, with_helper
+from tare.platforms.parts.machines import passt
+from tare.platforms.parts.machines.machine import Plug, command, stream
 from tare.platforms.qemu import USER_NETWORK
 
 #: What Debian 12's passt says on a host without a link that it could take (its log is not reached in a container).

@@ -11,9 +11,9 @@ from tare.campaign.execution import caches
 from tare.errors import UnsupportedError
 from tare.host.facts import tsc
 from tare.platforms import registry
-from tare.platforms.parts import vm
-from tare.platforms.parts.disks import WRITE_BACK, DiskIo
-from tare.platforms.parts.machine import Plug, command, tap, user
+from tare.platforms.parts.machines import vm
+from tare.platforms.parts.machines.disks import WRITE_BACK, DiskIo
+from tare.platforms.parts.machines.machine import Plug, command, tap, user
 from tare.workloads.base import RunPlan
 
 

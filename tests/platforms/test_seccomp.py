@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tare.model import Resources
-from tare.platforms.parts import seccomp
-from tare.platforms.parts.oci import bundle_config
-from tare.platforms.parts.rights import CAPABILITIES
+from tare.platforms.parts.bundles import seccomp
+from tare.platforms.parts.bundles.oci import bundle_config
+from tare.platforms.parts.common.rights import CAPABILITIES
 
 FIRST_KERNEL = "6.1.0-40-amd64"
 

@@ -19,8 +19,8 @@ from tare.host.resources.journal import CleanupStack, Journal
 from tare.image import guest
 from tare.model import Arm
 from tare.platforms import registry, uml
-from tare.platforms.parts.attempt import why_not
-from tare.platforms.parts.jail import command, within
+from tare.platforms.parts.common.attempt import why_not
+from tare.platforms.parts.common.jail import command, within
 from tare.platforms.uml import GuestStream, Machine, accept, script, words
 
 MACHINE = Machine(id="ab1x2", memory_bytes=448 << 20, tap="tareab1x2", mac="02:7a:0a:4d:00:0a", ubd=False)

@@ -2,7 +2,7 @@
 
 import subprocess
 
-from tare.platforms.parts import virsh
+from tare.platforms.parts.libvirt import virsh
 
 #: As virsh 9.0 prints them.
 STARTED = "event 'lifecycle' for domain 'tare-ab1x2': Started Booted"

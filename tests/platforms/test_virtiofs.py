@@ -10,8 +10,8 @@ from tare.campaign.execution import caches
 from tare.errors import HostError, UnsupportedError
 from tare.model import Arm
 from tare.platforms import registry
-from tare.platforms.parts import virtiofs
-from tare.platforms.parts.machine import command
+from tare.platforms.parts.machines import virtiofs
+from tare.platforms.parts.machines.machine import command
 from tare.workloads.base import RunPlan
 
 #: What Debian 12's (of QEMU) and the one of crates.io, which Debian 13 packages, say to `--version`.

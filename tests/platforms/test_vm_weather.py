@@ -18,7 +18,7 @@ from tare.image import forms, guest
 from tare.model import Arm
 from tare.platforms import registry, uml
 from tare.platforms.base import LaunchSpec
-from tare.platforms.parts import vm
+from tare.platforms.parts.machines import vm
 
 pytestmark = [pytest.mark.host, pytest.mark.own_host]
 

@@ -9,7 +9,8 @@ import pytest
 from tare.errors import HostError, UsageError
 from tare.host import distribution, processes
 from tare.platforms import registry
-from tare.platforms.parts import libvirtd, virtiofs, vm
+from tare.platforms.parts.libvirt import libvirtd
+from tare.platforms.parts.machines import virtiofs, vm
 from tare.setup import apt, carry_out, facts, gvisor
 from tare.setup.components import COMPONENTS, DEVELOPMENT, EVERYTHING, LIBVIRT_LXC, NATIVE, QEMU, RUST, VIRTIOFSD
 from tare.setup.plan import named, plan, without, words

@@ -6,7 +6,7 @@ from tare.host.network import bridge
 from tare.host.resources import kinds
 from tare.image.forms import disk_bytes
 from tare.platforms.base import EVERY_DOOR, Address, Availability, Family, Instance, Platform, Prepared
-from tare.platforms.parts.pipes import start
+from tare.platforms.parts.common.pipes import start
 
 #: What firejail notes of a sandbox under the id of its first process, and leaves there when it is killed.
 NOTES = kinds.files("tare-firejail:notes", "/run/firejail/name/{pid}", "/run/firejail/sandbox/{pid}")

@@ -24,7 +24,7 @@ from tare.cli.console import Console, emit
 from tare.cli.exit_codes import ExitCode
 from tare.errors import Failed, TareError, attempt
 from tare.footprint import checks as footprint_checks
-from tare.footprint import ptrace
+from tare.footprint.exposure import ptrace
 from tare.host import checks, own_namespaces, state
 from tare.host.facts import machine, siblings
 from tare.image.build import base_is_there

@@ -16,10 +16,10 @@ from tare.cli.console import Console, emit
 from tare.cli.diff import show_diff
 from tare.cli.exit_codes import ExitCode
 from tare.cli.progress import Drawn
-from tare.footprint import counting, lab
-from tare.footprint.levels import SCHEMA
-from tare.footprint.request import FootprintRequest
-from tare.footprint.result import FootprintResult
+from tare.footprint.exchange.levels import SCHEMA
+from tare.footprint.exchange.request import FootprintRequest
+from tare.footprint.exchange.result import FootprintResult
+from tare.footprint.execution import counting, lab
 from tare.report.footprint.run import render
 from tare.report.sentences.numbers import span
 from tare.store import exists

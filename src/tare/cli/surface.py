@@ -11,8 +11,9 @@ from tare import literature
 from tare.cli.console import Console, emit
 from tare.cli.exit_codes import ExitCode
 from tare.cli.report import to_read
-from tare.footprint import calls, live
-from tare.footprint.request import SurfaceRequest
+from tare.footprint.exchange.request import SurfaceRequest
+from tare.footprint.execution import live
+from tare.footprint.kernel import calls
 from tare.footprint_model import Surface
 from tare.report.surface import terminal as shown
 from tare.report.surface.build import STUDY, surfaces_report, to_data

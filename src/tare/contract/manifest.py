@@ -26,7 +26,7 @@ from tare.host.network.bridge import TUN
 from tare.host.network.fence import BRIDGE
 from tare.platforms import contract
 from tare.platforms.base import AGENT, NO_NETWORK, Observed, Platform
-from tare.platforms.parts import vm
+from tare.platforms.parts.machines import vm
 
 LIMIT_S = 120.0
 WRITTEN = 8 << 20

@@ -1,7 +1,9 @@
-"""``python -m tare.footprint FOLDER``: carry out a request in a lab. Internal: `tare.footprint.lab` calls it there.
+"""``python -m tare.footprint FOLDER``: carry out a request in a lab.
+
+Internal: `tare.footprint.execution.lab` calls it there.
 
 The request comes on standard input. Progress goes to standard output, a line of JSON each; the campaign's file with the
-footprints, and the answer, into the folder (`tare.footprint.wire`).
+footprints, and the answer, into the folder (`tare.footprint.execution.wire`).
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from pathlib import Path
 
 from tare.clean import say
 from tare.errors import TareError
-from tare.footprint import counting, wire
+from tare.footprint.execution import counting, wire
 
 
 class _ProgressWriter:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tare.errors import HostError
-from tare.footprint.counters import check
-from tare.footprint.levels import LAB_LEVELS, inside_lab
+from tare.footprint.counters.registry import check
+from tare.footprint.exchange.levels import LAB_LEVELS, inside_lab
 from tare.host.checks import Check
 from tare.model import Level
 

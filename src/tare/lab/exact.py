@@ -34,7 +34,7 @@ from tare.lab import run as lab_run
 from tare.lab.machine import Parts
 from tare.lab.run import LabCommand
 from tare.model import Progress, Resources
-from tare.platforms.parts import vm
+from tare.platforms.parts.machines import vm
 from tare.session.frames import STDOUT
 from tare.timeouts import stretched, until
 

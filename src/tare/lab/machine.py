@@ -23,7 +23,7 @@ from tare.host.resources.journal import CleanupStack
 from tare.image import guest
 from tare.lab.build import HOME_INSIDE
 from tare.model import Progress, Resources
-from tare.platforms.parts import vm
+from tare.platforms.parts.machines import vm
 from tare.session import Session, SocketStream
 
 #: An emulated host on a busy machine; it usually takes less than a tenth of this.

@@ -30,7 +30,7 @@ from tare.image.build import Image
 from tare.image.places import atomic_directory, locked
 from tare.lab import build, recipe
 from tare.model import Progress
-from tare.platforms.parts.vm import ROOT_BYTES
+from tare.platforms.parts.machines.vm import ROOT_BYTES
 
 #: Large, and of no use in a lab.
 LEFT_OUT = ("mypy", "mypyc", "ruff", "pip", "setuptools")

@@ -25,16 +25,16 @@ from tare.image import blackbox, forms, guest
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Family, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.monitors import MONITORS, GuestSetup
-from tare.platforms.parts import microvm, vm
-from tare.platforms.parts.machine import tap
+from tare.platforms.parts.machines import microvm, vm
+from tare.platforms.parts.machines.machine import tap
 from tare.platforms.watchers.answers import CONSOLE, HTTP, PING, TCP_ECHO, UDP_ECHO, FirstAnswer, Service
 from tare.platforms.watchers.marks import FirstByte, Ping
 
 if TYPE_CHECKING:
-    from tare.platforms.parts import boxfile
-    from tare.platforms.parts.boxfile import Answers, Box
+    from tare.platforms.parts.machines import boxfile
+    from tare.platforms.parts.machines.boxfile import Answers, Box
 else:
-    boxfile = lazily.LazyModule("tare.platforms.parts.boxfile")
+    boxfile = lazily.LazyModule("tare.platforms.parts.machines.boxfile")
 
 NO_PING = "QEMU's user-mode network answers no echo requests from outside"
 #: On QEMU's own network a guest gets this by DHCP: address, prefix, gateway.

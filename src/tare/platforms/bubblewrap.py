@@ -12,10 +12,10 @@ from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import image_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.parts import left_open, rights, room
-from tare.platforms.parts.attempt import TrialSite, complaint, system_folders
-from tare.platforms.parts.oci import own_users
-from tare.platforms.parts.pipes import start
+from tare.platforms.parts.bundles.oci import own_users
+from tare.platforms.parts.common import left_open, rights, room
+from tare.platforms.parts.common.attempt import TrialSite, complaint, system_folders
+from tare.platforms.parts.common.pipes import start
 
 _INSTALL = distribution.install("bubblewrap")
 #: Not --die-with-parent: the kernel takes the parent's thread for the parent, and a campaign starts some in threads

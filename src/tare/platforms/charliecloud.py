@@ -14,9 +14,9 @@ from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import image_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.parts import left_open, room
-from tare.platforms.parts.attempt import TrialSite, complaint, system_folders
-from tare.platforms.parts.pipes import start
+from tare.platforms.parts.common import left_open, room
+from tare.platforms.parts.common.attempt import TrialSite, complaint, system_folders
+from tare.platforms.parts.common.pipes import start
 
 PROGRAM = "ch-run"
 _INSTALL = distribution.install("charliecloud-runtime")

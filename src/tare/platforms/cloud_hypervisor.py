@@ -19,9 +19,10 @@ from tare.image import guest
 from tare.image.build import Image
 from tare.platforms import firecracker
 from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.parts import left_open, vm
-from tare.platforms.parts.callback import Begun, come_up
-from tare.platforms.parts.microvm import GUEST_CID, HOST_CID, PORT, MicroVm, listening
+from tare.platforms.parts.common import left_open
+from tare.platforms.parts.common.callback import Begun, come_up
+from tare.platforms.parts.machines import vm
+from tare.platforms.parts.machines.microvm import GUEST_CID, HOST_CID, PORT, MicroVm, listening
 
 PROGRAM = KIND = "cloud-hypervisor"
 #: What the monitor itself may take beside the guest's memory.

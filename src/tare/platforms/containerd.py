@@ -19,11 +19,12 @@ from tare.image.forms import image_bytes
 from tare.platforms import crun, gvisor
 from tare.platforms.base import Availability, Instance, LaunchSpec, Observed, Platform, Prepared
 from tare.platforms.gvisor import NETSTACK, find_runsc
-from tare.platforms.parts import containerd_server, helpers, left_open
-from tare.platforms.parts.attempt import TrialSite, complaint, system_folders
-from tare.platforms.parts.containerd_server import SHARED, Server
-from tare.platforms.parts.oci import NULL_NETNS, Net, plugged
-from tare.platforms.parts.pipes import start
+from tare.platforms.parts.bundles.oci import NULL_NETNS, Net, plugged
+from tare.platforms.parts.common import helpers, left_open
+from tare.platforms.parts.common.attempt import TrialSite, complaint, system_folders
+from tare.platforms.parts.common.pipes import start
+from tare.platforms.parts.engines import containerd_server
+from tare.platforms.parts.engines.containerd_server import SHARED, Server
 from tare.platforms.watchers.marks import Ping
 
 _INSTALL = distribution.install("containerd")

@@ -19,8 +19,9 @@ from tare.image.build import Image
 from tare.image.forms import image_bytes
 from tare.platforms.base import NO_NETWORK, Address, Availability, Instance, LaunchSpec, Prepared
 from tare.platforms.containerd import Containerd
-from tare.platforms.parts import containerd_server, helpers, left_open, rights
-from tare.platforms.parts.containerd_server import SHARED, Server
+from tare.platforms.parts.common import helpers, left_open, rights
+from tare.platforms.parts.engines import containerd_server
+from tare.platforms.parts.engines.containerd_server import SHARED, Server
 from tare.platforms.watchers.marks import FirstByte
 from tare.session.streams import SocketStream
 from tare.timeouts import stretched

@@ -13,10 +13,10 @@ from tare.host.kernel import pinning
 from tare.host.resources import removers
 from tare.model import Resources
 from tare.platforms.base import Availability
-from tare.platforms.parts import genuine
-from tare.platforms.parts.attempt import MEMORY, TrialSite, complaint, system_folders
-from tare.platforms.parts.oci import Net, bundle_config
-from tare.platforms.parts.on_bundle import OnBundle
+from tare.platforms.parts.bundles import genuine
+from tare.platforms.parts.bundles.oci import Net, bundle_config
+from tare.platforms.parts.bundles.on_bundle import OnBundle
+from tare.platforms.parts.common.attempt import MEMORY, TrialSite, complaint, system_folders
 
 _INSTALL = distribution.install("crun")
 #: `Platform.not_honoured` of the platforms that start crun themselves.

@@ -36,8 +36,10 @@ from tare.platforms.base import (
     Prepared,
 )
 from tare.platforms.gvisor import HOST_SOCKETS, NETSTACK
-from tare.platforms.parts import engine, genuine, helpers, left_open
-from tare.platforms.parts.layers import stored
+from tare.platforms.parts.bundles import genuine
+from tare.platforms.parts.common import helpers, left_open
+from tare.platforms.parts.engines import engine
+from tare.platforms.parts.engines.layers import stored
 from tare.platforms.watchers.marks import ECHO, FirstByte, Ping, first_reply
 from tare.session.streams import SocketStream
 from tare.timeouts import until

@@ -29,9 +29,10 @@ from tare.host.resources.journal import CleanupStack
 from tare.image import guest
 from tare.image.build import Image
 from tare.platforms.base import Availability, Instance, Instant, LaunchSpec, Platform, Prepared
-from tare.platforms.parts import left_open, vm
-from tare.platforms.parts.callback import Begun, come_up
-from tare.platforms.parts.microvm import MicroVm, listening, probe, requests, settings
+from tare.platforms.parts.common import left_open
+from tare.platforms.parts.common.callback import Begun, come_up
+from tare.platforms.parts.machines import vm
+from tare.platforms.parts.machines.microvm import MicroVm, listening, probe, requests, settings
 from tare.timeouts import stretched, until
 
 PROGRAM, JAILER = "firecracker", "jailer"

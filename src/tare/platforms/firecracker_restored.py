@@ -16,8 +16,8 @@ from tare.errors import PlatformError
 from tare.host import console, processes
 from tare.platforms.base import LaunchSpec
 from tare.platforms.firecracker import PROGRAM, QUIET, Api, Firecracker, JailPaths, configure
-from tare.platforms.parts.callback import connected
-from tare.platforms.parts.microvm import requests
+from tare.platforms.parts.common.callback import connected
+from tare.platforms.parts.machines.microvm import requests
 
 #: Of the machine's state and of its memory, in the instance's folder.
 STATE, MEMORY = "snapshot", "memory"

@@ -16,9 +16,9 @@ from tare.image.build import Image
 from tare.image.forms import image_bytes
 from tare.model import Family
 from tare.platforms.base import Availability, Instance, LaunchSpec, Observed, Platform, Prepared
-from tare.platforms.parts.attempt import TrialSite, complaint
-from tare.platforms.parts.engine import RUNSC_DEFAULTS
-from tare.platforms.parts.oci import Net, launch_bundle
+from tare.platforms.parts.bundles.oci import Net, launch_bundle
+from tare.platforms.parts.common.attempt import TrialSite, complaint
+from tare.platforms.parts.engines.engine import RUNSC_DEFAULTS
 
 #: The end of a packet's way, unless runsc uses Linux's own sockets (``--network=host``).
 NETSTACK = ", gVisor's netstack"

@@ -19,8 +19,8 @@ from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.platforms.base import Instance, LaunchSpec
 from tare.platforms.gvisor import Gvisor, find_runsc
-from tare.platforms.parts.oci import NULL_NETNS, Net, bundle_config, plugged
-from tare.platforms.parts.pipes import start
+from tare.platforms.parts.bundles.oci import NULL_NETNS, Net, bundle_config, plugged
+from tare.platforms.parts.common.pipes import start
 from tare.platforms.watchers.marks import Ping
 from tare.timeouts import stretched, until
 

@@ -15,8 +15,8 @@ from tare.image.forms import image_bytes
 from tare.platforms import crun
 from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.gvisor import KVM_FIX
-from tare.platforms.parts.attempt import complaint
-from tare.platforms.parts.oci import Net, launch_bundle
+from tare.platforms.parts.bundles.oci import Net, launch_bundle
+from tare.platforms.parts.common.attempt import complaint
 
 PROGRAM = "krun"
 FIX = "install crun with libkrun (crun-krun on Fedora): neither Debian 12 nor 13 has it"

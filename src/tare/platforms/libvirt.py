@@ -22,9 +22,11 @@ from tare.host.resources.journal import CleanupStack
 from tare.image import forms, guest
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Observed, Platform, Prepared
-from tare.platforms.parts import domain, left_open, libvirtd, rights, virsh, vm
-from tare.platforms.parts.disks import disk_io, overlay
-from tare.platforms.parts.virsh import Creation, DomainStream, MachineStream
+from tare.platforms.parts.common import left_open, rights
+from tare.platforms.parts.libvirt import domain, libvirtd, virsh
+from tare.platforms.parts.libvirt.virsh import Creation, DomainStream, MachineStream
+from tare.platforms.parts.machines import vm
+from tare.platforms.parts.machines.disks import disk_io, overlay
 from tare.platforms.watchers.marks import FirstByte, Ping
 
 INSTALL = ("libvirt-daemon-system", "libvirt-clients")

@@ -27,10 +27,11 @@ from tare.image.build import Image
 from tare.platforms import xen
 from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.libvirt import INSTALL, Libvirt, LibvirtLxc, LibvirtQemu
-from tare.platforms.parts import domain, libvirtd, virsh, vm
-from tare.platforms.parts.callback import Begun, come_up
-from tare.platforms.parts.helpers import move
-from tare.platforms.parts.virsh import Creation
+from tare.platforms.parts.common.callback import Begun, come_up
+from tare.platforms.parts.common.helpers import move
+from tare.platforms.parts.libvirt import domain, libvirtd, virsh
+from tare.platforms.parts.libvirt.virsh import Creation
+from tare.platforms.parts.machines import vm
 
 DAEMONS = ("libvirtd", "virtqemud", "virtlxcd", "virtxend", "virtlogd")
 #: Of the host's own daemon, whole or in parts.

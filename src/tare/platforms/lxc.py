@@ -16,10 +16,10 @@ from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import image_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.parts import left_open
-from tare.platforms.parts.attempt import TrialSite, complaint, system_folders
-from tare.platforms.parts.pipes import start
-from tare.platforms.parts.rights import lxc_settings
+from tare.platforms.parts.common import left_open
+from tare.platforms.parts.common.attempt import TrialSite, complaint, system_folders
+from tare.platforms.parts.common.pipes import start
+from tare.platforms.parts.common.rights import lxc_settings
 from tare.platforms.watchers.marks import Ping
 
 #: Seccomp filter, mounts and devices: what every template of LXC's includes.

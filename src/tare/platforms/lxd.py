@@ -16,10 +16,10 @@ from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import image_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.parts import helpers, left_open
-from tare.platforms.parts.attempt import TrialSite, complaint
-from tare.platforms.parts.lxd_server import INCUS, LXD, Kind, Server
-from tare.platforms.parts.pipes import start
+from tare.platforms.parts.common import helpers, left_open
+from tare.platforms.parts.common.attempt import TrialSite, complaint
+from tare.platforms.parts.common.pipes import start
+from tare.platforms.parts.engines.lxd_server import INCUS, LXD, Kind, Server
 from tare.platforms.watchers.marks import Ping
 
 #: What a program of the host's needs below /, where a trivial container runs one.

@@ -18,11 +18,11 @@ from tare.host.resources.journal import CleanupStack
 from tare.image import guest
 from tare.platforms import firecracker, xen
 from tare.platforms.base import Availability
-from tare.platforms.parts import microvm, vm
-from tare.platforms.parts.machine import SERIAL
+from tare.platforms.parts.machines import microvm, vm
+from tare.platforms.parts.machines.machine import SERIAL
 
 if TYPE_CHECKING:
-    from tare.platforms.parts.boxfile import Box
+    from tare.platforms.parts.machines.boxfile import Box
 
 
 #: What a tender of Solo5's takes beside its guest.

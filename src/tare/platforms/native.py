@@ -21,8 +21,8 @@ from tare.image.build import Image
 from tare.image.forms import image_bytes
 from tare.model import Family
 from tare.platforms.base import AGENT, Address, Availability, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.parts import left_open
-from tare.platforms.parts.pipes import start
+from tare.platforms.parts.common import left_open
+from tare.platforms.parts.common.pipes import start
 
 #: Where programs lie; an overlay over / has none of what is mounted below it.
 PROGRAMS = ("/bin", "/etc", "/lib", "/sbin", "/usr")

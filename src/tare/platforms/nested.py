@@ -16,9 +16,10 @@ from tare.host.daemons.runtimes import asked_version
 from tare.image import forms, guest, outer
 from tare.image.build import Image
 from tare.platforms.base import Availability, LaunchSpec, Prepared
-from tare.platforms.parts import nested_store, vm
-from tare.platforms.parts.inner import DOCKER, Inner, Task, padded, runtime
-from tare.platforms.parts.machine import Machine, Plug
+from tare.platforms.parts.machines import vm
+from tare.platforms.parts.machines.machine import Machine, Plug
+from tare.platforms.parts.nested import nested_store
+from tare.platforms.parts.nested.inner import DOCKER, Inner, Task, padded, runtime
 from tare.platforms.qemu import Kind, Qemu
 
 

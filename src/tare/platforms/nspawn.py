@@ -15,10 +15,10 @@ from tare.host.resources.resource import HostResource
 from tare.image.build import Image
 from tare.image.forms import image_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.parts import left_open
-from tare.platforms.parts.attempt import TrialSite, complaint, system_folders
-from tare.platforms.parts.pipes import start
-from tare.platforms.parts.rights import MASKED, READ_ONLY, present
+from tare.platforms.parts.common import left_open
+from tare.platforms.parts.common.attempt import TrialSite, complaint, system_folders
+from tare.platforms.parts.common.pipes import start
+from tare.platforms.parts.common.rights import MASKED, READ_ONLY, present
 
 _INSTALL = distribution.install("systemd-container")
 #: Pipes instead of a terminal, in the caller's control group, and the image left as it is.

@@ -23,11 +23,12 @@ from tare.image.forms import oci_tar
 from tare.platforms import crun, gvisor
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Observed, Platform, Prepared
 from tare.platforms.gvisor import NETSTACK, find_runsc
-from tare.platforms.parts import genuine, left_open
-from tare.platforms.parts.attempt import TrialSite, complaint
-from tare.platforms.parts.layers import stored
-from tare.platforms.parts.oci import NULL_NETNS
-from tare.platforms.parts.pipes import start
+from tare.platforms.parts.bundles import genuine
+from tare.platforms.parts.bundles.oci import NULL_NETNS
+from tare.platforms.parts.common import left_open
+from tare.platforms.parts.common.attempt import TrialSite, complaint
+from tare.platforms.parts.common.pipes import start
+from tare.platforms.parts.engines.layers import stored
 
 LABEL = "tare"
 IMPORT_LIMIT_S = 300.0

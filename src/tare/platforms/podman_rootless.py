@@ -26,9 +26,9 @@ from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import oci_tar
 from tare.platforms.base import Address, Availability, Family, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.parts import left_open, room
-from tare.platforms.parts.attempt import TrialSite, complaint
-from tare.platforms.parts.pipes import start
+from tare.platforms.parts.common import left_open, room
+from tare.platforms.parts.common.attempt import TrialSite, complaint
+from tare.platforms.parts.common.pipes import start
 from tare.platforms.podman import LABEL, SYSTEM, image_tag, output, ulimits
 
 #: An id that no distribution hands out: the account is in files that only the mount namespace sees.

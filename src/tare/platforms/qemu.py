@@ -21,10 +21,11 @@ from tare.host.resources.journal import CleanupStack
 from tare.image import guest
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Observed, Platform, Prepared
-from tare.platforms.parts import left_open, passt, virtiofs, vm
-from tare.platforms.parts.disks import DiskIo, disk_io, overlay
-from tare.platforms.parts.helper import Helper, with_helper
-from tare.platforms.parts.machine import Machine, Plug, command, stream, tap, user
+from tare.platforms.parts.common import left_open
+from tare.platforms.parts.common.helper import Helper, with_helper
+from tare.platforms.parts.machines import passt, virtiofs, vm
+from tare.platforms.parts.machines.disks import DiskIo, disk_io, overlay
+from tare.platforms.parts.machines.machine import Machine, Plug, command, stream, tap, user
 from tare.platforms.watchers.marks import FirstByte, Ping
 
 #: Networks without a link of the host's, in words.

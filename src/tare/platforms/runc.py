@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tare.host import distribution, processes
 from tare.platforms.base import Availability
-from tare.platforms.parts import genuine
-from tare.platforms.parts.oci import Net
-from tare.platforms.parts.on_bundle import OnBundle
+from tare.platforms.parts.bundles import genuine
+from tare.platforms.parts.bundles.oci import Net
+from tare.platforms.parts.bundles.on_bundle import OnBundle
 
 
 class Runc(OnBundle):

@@ -26,8 +26,8 @@ from tare.host.resources.journal import CleanupStack
 from tare.image import forms
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Family, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.parts import left_open
-from tare.platforms.parts.pipes import ProcessStream
+from tare.platforms.parts.common import left_open
+from tare.platforms.parts.common.pipes import ProcessStream
 from tare.platforms.watchers.marks import FirstByte
 from tare.timeouts import stretched, until
 

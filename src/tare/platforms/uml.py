@@ -27,11 +27,12 @@ from tare.host.resources.journal import CleanupStack
 from tare.image import forms, outer
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.parts import left_open, vm
-from tare.platforms.parts.attempt import TrialSite, complaint, system_folders
-from tare.platforms.parts.jail import FIX as CONFINE_FIX
-from tare.platforms.parts.jail import PROGRAM as CONFINER
-from tare.platforms.parts.jail import Jail, command, within
+from tare.platforms.parts.common import left_open
+from tare.platforms.parts.common.attempt import TrialSite, complaint, system_folders
+from tare.platforms.parts.common.jail import FIX as CONFINE_FIX
+from tare.platforms.parts.common.jail import PROGRAM as CONFINER
+from tare.platforms.parts.common.jail import Jail, command, within
+from tare.platforms.parts.machines import vm
 from tare.platforms.watchers.marks import FirstByte, Ping
 from tare.timeouts import stretched, until
 

@@ -20,9 +20,10 @@ from tare.host.resources.journal import CleanupStack
 from tare.image import guest
 from tare.image.build import Image
 from tare.platforms.base import Availability, Instance, Instant, LaunchSpec, Platform, Prepared
-from tare.platforms.parts import left_open, vm
-from tare.platforms.parts.attempt import TrialSite, complaint
-from tare.platforms.parts.callback import Begun, come_up
+from tare.platforms.parts.common import left_open
+from tare.platforms.parts.common.attempt import TrialSite, complaint
+from tare.platforms.parts.common.callback import Begun, come_up
+from tare.platforms.parts.machines import vm
 
 KIND = "xen"
 #: Shows whether this is the domain that controls the others.

@@ -9,9 +9,9 @@ from tare.image.build import Image
 from tare.image.forms import image_bytes
 from tare.platforms import crun
 from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.parts import left_open
-from tare.platforms.parts.attempt import complaint
-from tare.platforms.parts.oci import launch_bundle
+from tare.platforms.parts.bundles.oci import launch_bundle
+from tare.platforms.parts.common import left_open
+from tare.platforms.parts.common.attempt import complaint
 
 ERROR = "error in executing command"
 FIX = "tare setup --with youki"

@@ -13,8 +13,8 @@ from tare.campaign.plan.request import check_resources
 from tare.cli.commands import given
 from tare.cli.commands.instances import CPUS, MEMORY, PLATFORM, SEED, SUBNET, parse_cpus
 from tare.errors import UsageError
-from tare.footprint.levels import LAB_LEVELS, SCHEMA, inside_lab
-from tare.footprint.request import MACHINES, PROGRAMS, REPEATS, UNITS, WORKLOADS, FootprintRequest, repeats_of
+from tare.footprint.exchange.levels import LAB_LEVELS, SCHEMA, inside_lab
+from tare.footprint.exchange.request import MACHINES, PROGRAMS, REPEATS, UNITS, WORKLOADS, FootprintRequest, repeats_of
 from tare.model import Level
 from tare.store import exists
 from tare.suggest import nearest

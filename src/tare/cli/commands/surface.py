@@ -8,7 +8,7 @@ import typer
 
 from tare import outputs
 from tare.cli.commands import given
-from tare.footprint.request import SurfaceRequest
+from tare.footprint.exchange.request import SurfaceRequest
 from tare.store import exists
 
 

@@ -1,7 +1,8 @@
 """Folders of tare's where users without rights pass, as a user namespace's root is: only root enters TARE_HOME.
 
 For daemons that mount an instance's root when it starts. A program that tare starts is shown the folders in a mount
-namespace of its own (`tare.platforms.parts.room`). The place cannot be listed: who knows no name in there sees none.
+namespace of its own (`tare.platforms.parts.common.room`). The place cannot be listed: who knows no name in there sees
+none.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""The counters of what runs of the kernel: one file each."""

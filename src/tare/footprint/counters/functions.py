@@ -1,0 +1,194 @@
+"""Counts kernel functions by a kernel module of tare's (see docs/footprint-functions.md).
+
+The module counts in place, without a buffer: nothing is lost for want of a reader. What is counted is every entry of
+a function that ftrace can see; functions that the compiler inlined, and those marked ``notrace``, it cannot.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from tare.errors import HostError, ParseError
+from tare.footprint.kernel import kmodule
+from tare.footprint_model import Counts, Level, Scope
+from tare.host import cgroup, own_namespaces, processes
+from tare.host.resources import removers
+from tare.host.resources.journal import CleanupStack, Entry
+
+#: What to do where functions cannot be counted.
+LAB = "tare footprint --level functions, without --here: it boots a lab, where they can"
+TRACING = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
+DEBUG = Path("/sys/kernel/debug")
+#: There where the kernel has a function tracer.
+SWITCH = Path("/proc/sys/kernel/ftrace_enabled")
+_LINE = re.compile(r"([0-9a-f]+) (\d+) (\d+) (\S+(?: \[\w+\])?)")
+#: How a place is listed whose function was replaced when the kernel was linked: it never runs.
+_REPLACED = "__ftrace_invalid_address___"
+
+
+class FunctionCounter:
+    """Counts by the module ``tare_fcount``, whose lease is this process's: what it switched on ends with it."""
+
+    level = Level.FUNCTIONS
+    reads_itself = False  # counting is held while it is read
+
+    def __init__(self) -> None:
+        self._resources: CleanupStack | None = None
+        self._ctl: int | None = None
+        self._made: tuple[str, Entry] | None = None  # a control group that was not there
+
+    def start(self, group: str) -> None:
+        """Load the module, and count from zero; called again: for another group. The group is made if it is missing."""
+        if self._resources is None:
+            check()
+            module = kmodule.find()
+            self._resources = CleanupStack()
+            try:
+                self._load(module)
+            except BaseException:
+                self.stop()
+                raise
+        self._unmake()
+        self._make(group)
+        self._say(f"cgroup /{group}")
+        self._say("on")
+        self._say("reset")
+
+    def read(self) -> Counts:
+        """What was counted so far. Counting is held while it is read, and goes on afterwards."""
+        self._say("hold")
+        try:
+            hits, lost = parse_dump(_files("dump").read_text())
+            return Counts(hits=hits, lost=lost, known=len(known()))
+        finally:
+            self._say("go")
+
+    def reset(self) -> None:
+        """Begin to count from zero again."""
+        self._say("reset")
+
+    def stop(self) -> None:
+        """Switch it off and remove the module."""
+        if self._ctl is not None:
+            os.close(self._ctl)  # which switches it off
+            self._ctl = None
+        self._unmake()
+        if self._resources is not None:
+            self._resources.release()
+            self._resources = None
+
+    def _load(self, module: Path) -> None:
+        assert self._resources is not None
+        self._resources.own(removers.kernel_module(kmodule.NAME))
+        loaded = processes.run(["insmod", str(module)])
+        if loaded.code != 0:
+            message = loaded.stderr.decode(errors="replace").strip()
+            raise HostError(f"the kernel does not take the module that counts functions: {message}", fix=LAB)
+        self._ctl = os.open(_files("ctl"), os.O_WRONLY | os.O_CLOEXEC)
+
+    def _say(self, command: str) -> None:
+        assert self._ctl is not None, "it was not started"
+        try:
+            os.write(self._ctl, command.encode())
+        except OSError as error:
+            raise HostError(f"the kernel refuses to count functions ({command}): {error.strerror}", fix=LAB) from error
+
+    def _make(self, group: str) -> None:
+        """Make the instance's control group before the instance starts: the module has to know it beforehand."""
+        root = cgroup.hierarchies().v2
+        assert root is not None
+        assert self._resources is not None
+        if not (root / group).is_dir():
+            [entry] = self._resources.journal.write(removers.control_group(group))
+            self._made = (group, entry)
+            cgroup.reserve(group)
+
+    def _unmake(self) -> None:
+        """Remove the group if it is unused; an instance that uses it has it in the journal too, and removes it."""
+        if self._made is not None:
+            group, entry = self._made
+            cgroup.give_up(group)
+            entry.file.unlink(missing_ok=True)
+            self._made = None
+
+
+def check() -> None:
+    """Raise `HostError` where functions cannot be counted here, or should not be, since another tool is tracing."""
+    if os.geteuid() != 0 or own_namespaces.inside():  # whose root may not look into tracefs
+        raise HostError("only root may count kernel functions", fix="run tare as root (sudo)")
+    if not SWITCH.exists():
+        raise HostError(f"the kernel {os.uname().release} has no function tracer", fix=LAB)
+    if not cgroup.hierarchies().unified:
+        why = "control groups are not of version 2 here, by which the module knows an instance"
+        raise HostError(why, fix=LAB)
+    tracing = _tracing()
+    if not any(DEBUG.iterdir()):
+        raise HostError("debugfs is not mounted", fix=f"mount -t debugfs debugfs {DEBUG}")
+    if Path("/sys/module", kmodule.NAME).exists():
+        raise HostError(
+            f"the module {kmodule.NAME} is loaded already: functions are being counted, or were when tare was killed",
+            fix="wait for the other tare, or tare clean",
+        )
+    tracer = tracing.joinpath("current_tracer").read_text().strip()
+    if tracer != "nop":
+        raise HostError(f"another program traces this kernel, by the tracer {tracer}", fix="wait until that has ended")
+    foreign = tracing.joinpath("enabled_functions").read_text().splitlines()
+    if foreign:
+        problem = f"another program traces {len(foreign)} functions of this kernel, such as {foreign[0].split()[0]}"
+        fix = "wait until that has ended; `bpftool prog` and `ls /sys/kernel/tracing/instances` tell more"
+        raise HostError(problem, fix=fix)
+
+
+def known() -> frozenset[str]:
+    """The functions that can be counted now, by symbol; of several with one name there is one."""
+    modules = Path("/proc/modules").read_text().splitlines()
+    return _known(frozenset(line.split()[0] for line in modules))
+
+
+@functools.cache
+def _known(modules: frozenset[str]) -> frozenset[str]:  # noqa: ARG001 (whose functions they are: the kernel is slow to say)
+    return parse_functions(_tracing().joinpath("available_filter_functions").read_text().splitlines())
+
+
+def parse_functions(lines: Iterable[str]) -> frozenset[str]:
+    """The symbols in an ``available_filter_functions``, those of a module as "symbol [module]"."""
+    return frozenset(" ".join(line.split()) for line in lines if not line.startswith(_REPLACED))
+
+
+def parse_dump(text: str) -> tuple[dict[Scope, dict[str, int]], int]:
+    """Hits by scope and symbol, and the events that have no symbol or found no room. Raises `ParseError`."""
+    head, *lines = text.splitlines() or [""]
+    began = re.fullmatch(rf"{kmodule.NAME} 1 lost (\d+)", head)
+    if began is None or not lines or lines.pop() != "end":
+        raise ParseError(f"what {kmodule.NAME} counted is not whole: it begins with {head[:80]!r}")
+    lost = int(began[1])
+    hits: dict[Scope, dict[str, int]] = {Scope.HOST: {}, Scope.INSTANCE: {}}
+    for line in lines:
+        match = _LINE.fullmatch(line)
+        if match is None:
+            raise ParseError(f"{kmodule.NAME} says {line[:120]!r}, which is not a function with its hits")
+        _, everybodys, groups, name = match.groups()
+        if name.startswith("0x"):  # of a module that is gone
+            lost += int(everybodys)
+            continue
+        for scope, count in ((Scope.HOST, int(everybodys)), (Scope.INSTANCE, int(groups))):
+            if count:
+                hits[scope][name] = hits[scope].get(name, 0) + count
+    return hits, lost
+
+
+def _tracing() -> Path:
+    if SWITCH.read_text().strip() == "0":
+        raise HostError("function tracing is switched off on this host", fix="sysctl kernel.ftrace_enabled=1")
+    for folder in TRACING:
+        if folder.joinpath("available_filter_functions").exists():
+            return folder
+    raise HostError("tracefs is not mounted", fix=f"mount -t tracefs tracefs {TRACING[0]}")
+
+
+def _files(name: str) -> Path:
+    return DEBUG / kmodule.NAME / name

@@ -1,0 +1,1 @@
+"""What a footprint is asked for, and what comes back."""

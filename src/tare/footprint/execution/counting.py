@@ -1,0 +1,86 @@
+"""Carries out a request for footprints on this host, which may be a lab: stores them in the file, returns a result."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from functools import partial
+from pathlib import Path
+
+from tare.campaign.plan.plan import Job, make_jobs
+from tare.footprint.counters.registry import counter_of
+from tare.footprint.exchange.record import numbered_after
+from tare.footprint.exchange.request import FootprintRequest, workloads_of
+from tare.footprint.exchange.result import FootprintResult, Missed
+from tare.footprint.execution.site import PROFILE, SiteRequest, opened
+from tare.footprint.execution.walk import NO_GROUP, Route, Walk, Watcher, countable
+from tare.footprint_model import Counter, Footprint, Level
+from tare.host.cgroup import path_of
+from tare.store import LeftOut, Store
+from tare.workloads import registry as workloads
+
+
+def carry_out(request: FootprintRequest, file: Path, watcher: Watcher) -> FootprintResult:
+    """Store footprints in ``file``, each as soon as it is counted: those counted before an interrupt stay.
+
+    Raises `TareError`: `HostError` where this host does not let one count, with the fix.
+    """
+    request.check()
+    usable, skipped = countable(workloads.choose(workloads_of(request)))
+    jobs = make_jobs(usable, PROFILE, request.params)
+    counter = counter_of(request.level)
+    site_request = _site_request(request, file, jobs)
+    left_out: list[LeftOut] = []
+    warnings: list[str] = []
+    with opened(site_request, watcher.doing, left_out.append, before=partial(_try, counter, watcher)) as site:
+
+        def warn(text: str) -> None:
+            site.store.add_event("warning", text)
+            warnings.append(text)
+
+        route = Route(
+            tuple(ready.platform for ready in site.ready), jobs, request.repeats, request.idle_s, site_request.seed
+        )
+        counted, missed = _walk(Walk(route, counter, site.launcher, site.client, watcher, warn), site.store)
+    return FootprintResult(
+        footprints=tuple(counted),
+        missed=tuple(missed),
+        skipped=tuple(skipped),
+        left_out=tuple(left_out),
+        warnings=tuple(warnings),
+    )
+
+
+def _walk(walk: Walk, store: Store) -> tuple[list[Footprint], list[Missed]]:
+    """Run the walk, and store each footprint as it is counted."""
+    number = numbered_after(store.footprints())
+    counted: list[Footprint] = []
+    missed: list[Missed] = []
+    with contextlib.closing(walk.run()) as outcomes:
+        for outcome in outcomes:
+            if isinstance(outcome, Missed):
+                store.add_event("warning", str(outcome))
+                missed.append(outcome)
+            else:
+                numbered = number(outcome)
+                store.add_footprint(numbered)
+                counted.append(numbered)
+    return counted, missed
+
+
+def _site_request(request: FootprintRequest, file: Path, jobs: tuple[Job, ...]) -> SiteRequest:
+    seed = request.seed if request.seed is not None else secrets.randbelow(2**31)
+    return SiteRequest(
+        "footprint", file, seed, request.platforms, jobs, request.cpus, request.memory_bytes, request.subnet,
+        # What an engine imports is emulated too, and how large the image is, is no part of what is counted.
+        bare=request.level is Level.INSTRUCTIONS,
+    )  # fmt: skip
+
+
+def _try(counter: Counter, watcher: Watcher) -> None:
+    """Raise `HostError` before anything is built or started where this host does not let one count."""
+    watcher.doing(f"trying to count {counter.level.value}")
+    try:
+        counter.start(path_of(NO_GROUP))
+    finally:
+        counter.stop()

@@ -1,0 +1,110 @@
+"""The messages between this host and a lab, as JSON: a request in; progress meanwhile, and one answer, out.
+
+A lab gets the code of the tare that boots it, so both ends are always of one version. The end in the lab refuses a
+request of another one.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import BaseModel, NonNegativeInt, TypeAdapter, ValidationError
+
+from tare import __version__
+from tare.errors import HostError, ParseError, first_invalid
+from tare.footprint.exchange.request import FootprintRequest
+from tare.footprint.exchange.result import FootprintResult
+from tare.footprint.execution.walk import Watcher
+from tare.records import Frozen
+
+#: Files in a lab's folder of results: a campaign's file with the footprints, and the answer.
+CAMPAIGN, ANSWER = "footprint.tare", "answer.json"
+#: A lab runs what may be hostile: of an answer no more is read than the longest walk has reasons for.
+MAX_ANSWER_BYTES = 64 << 20
+
+
+class _Version(BaseModel):
+    version: str
+
+
+class _Sent(Frozen):
+    version: str
+    request: FootprintRequest
+
+
+class Doing(Frozen):
+    """The lab's message that something begins there; see `tare.footprint.execution.walk.Watcher.doing`."""
+
+    doing: str
+
+
+class Step(Frozen):
+    """The lab's message of how many windows are over there; see `tare.footprint.execution.walk.Watcher.step`."""
+
+    done: NonNegativeInt
+    of: NonNegativeInt
+    missed: NonNegativeInt
+
+
+class LabAnswer(Frozen):
+    """The result but for the footprints, which are in the file beside it; or why there is none."""
+
+    result: FootprintResult | None = None
+    error: str | None = None
+    fix: str | None = None
+
+
+_EVENT: TypeAdapter[Doing | Step] = TypeAdapter(Doing | Step)
+
+
+def packed(request: FootprintRequest) -> bytes:
+    """A request as the bytes that are sent to the lab."""
+    return _Sent(version=__version__, request=request).model_dump_json().encode()
+
+
+def unpacked(data: bytes) -> FootprintRequest:
+    """The request that was `packed`. Raises `HostError` for one of another version, or that is none."""
+    try:
+        version = _Version.model_validate_json(data).version
+        if version != __version__:
+            raise HostError(
+                f"a request of tare {version} cannot be carried out by tare {__version__}",
+                fix="tare in the lab is another one than on the host: boot the lab again",
+            )
+        return _Sent.model_validate_json(data).request
+    except ValidationError as error:
+        raise HostError(f"what the lab was sent is no request: {first_invalid(error)}") from error
+
+
+def pass_on(line: str, watcher: Watcher, prefix: str) -> bool:
+    """Pass the progress in a line from the lab on to the watcher; False for a line that is not progress."""
+    try:
+        event = _EVENT.validate_json(line)
+    except ValidationError:
+        return False
+    if isinstance(event, Doing):
+        watcher.doing(f"{prefix}{event.doing}")
+    else:
+        watcher.step(event.done, event.of, event.missed)
+    return True
+
+
+def write_answer(folder: Path, answer: LabAnswer) -> None:
+    """Leave the answer in the folder of results."""
+    text = answer.model_dump_json(exclude={"result": {"footprints"}})
+    (folder / ANSWER).write_text(text, encoding="utf-8")
+
+
+def read_answer(folder: Path) -> LabAnswer:
+    """The answer in the results that came back; an empty one where there is none. Raises `ParseError`."""
+    try:
+        with (folder / ANSWER).open("rb") as file:
+            data = file.read(MAX_ANSWER_BYTES)
+    except FileNotFoundError:
+        return LabAnswer()
+    except OSError as error:
+        raise ParseError(f"the lab's answer cannot be read: {error.strerror}") from error
+    try:
+        return LabAnswer.model_validate_json(data)
+    except ValidationError as error:
+        raise ParseError(f"the lab's answer is not valid: {first_invalid(error)}") from error

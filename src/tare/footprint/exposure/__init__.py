@@ -1,0 +1,1 @@
+"""What a platform lets a tenant ask of the kernel."""

@@ -1,0 +1,1 @@
+"""What the kernel shows of an instance, and the means to ask it."""

@@ -1,0 +1,66 @@
+"""A clock that ticks on every CPU and interrupts what runs there: the kernel's own (software) clock, as a perf event.
+
+Processors' own counters are hidden from most virtual machines; this one is a timer of the kernel's, and there on any
+host. What it cannot see: code that runs with interrupts off. Its tick comes when they are on again, and is found there.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import struct
+from pathlib import Path
+
+from tare.errors import HostError
+from tare.footprint.kernel.bpf import LAB
+from tare.host.kernel import cpulist
+
+#: linux/perf_event.h.
+_TYPE_SOFTWARE, _CPU_CLOCK = 1, 0
+_DISABLED = 1 << 0
+_CLOSED_ON_EXEC = 1 << 3
+#: type, size, config, period, sample_type, read_format, flags, wakeup_events, bp_type, config1
+_ATTRIBUTES = struct.Struct("=IIQQQQQIIQ")
+#: By architecture: perf_event_open has no function in the C library.
+_NUMBER = {"x86_64": 298, "aarch64": 241}
+
+
+def clocks(period_ns: int) -> list[int]:
+    """A stopped clock for each CPU that is online, as a descriptor; it ticks each ``period_ns``. Raises `HostError`."""
+    descriptors: list[int] = []
+    try:
+        for cpu in online():
+            descriptors.append(_open(cpu, period_ns))
+    except BaseException:
+        for descriptor in descriptors:
+            os.close(descriptor)
+        raise
+    return descriptors
+
+
+def online() -> list[int]:
+    """The CPUs that are online, by number."""
+    return list(cpulist.parse(Path("/sys/devices/system/cpu/online").read_text()))
+
+
+def _open(cpu: int, period_ns: int) -> int:
+    attributes = _ATTRIBUTES.pack(_TYPE_SOFTWARE, _ATTRIBUTES.size, _CPU_CLOCK, period_ns, 0, 0, _DISABLED, 0, 0, 0)
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    number = _NUMBER.get(os.uname().machine)
+    if number is None:
+        raise HostError(f"tare does not know how {os.uname().machine} opens perf events", fix="use x86-64 or arm64")
+    descriptor = call(number, attributes, -1, cpu, -1, _CLOSED_ON_EXEC)
+    if descriptor >= 0:
+        return int(descriptor)
+    raise refused(ctypes.get_errno())
+
+
+def refused(number: int) -> HostError:
+    """Why there is no such clock, by the number of the error, and what helps."""
+    if number in {errno.EPERM, errno.EACCES}:
+        cause = "perf events are locked: kernel.perf_event_paranoid forbids them, or tare lacks the capability PERFMON"
+        return HostError(cause, fix=f"run tare as root on the host itself, or {LAB}")
+    if number == errno.ENOSYS:
+        return HostError("this kernel has no perf events", fix=f"boot one with CONFIG_PERF_EVENTS, or {LAB}")
+    return HostError(f"this kernel has no clock to sample by: {os.strerror(number)}", fix=LAB)

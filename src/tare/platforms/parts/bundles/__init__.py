@@ -1,0 +1,1 @@
+"""Bundles of the Open Container Initiative, and what they deny."""

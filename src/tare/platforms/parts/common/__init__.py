@@ -1,0 +1,1 @@
+"""What platforms of all kinds share."""

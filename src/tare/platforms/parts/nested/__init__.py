@@ -1,0 +1,1 @@
+"""Platforms within a guest."""
