@@ -99,7 +99,8 @@ def test_what_has_ended_is_left_out():
 
 
 def test_without_the_right_the_reason_is_told():
-    ask = "import sys; from tare.footprint.exposure import ptrace; print(ptrace.installed([int(sys.argv[1])]).popitem()[1])"
+    ask = "import sys; from tare.footprint.exposure import ptrace\n"
+    ask += "print(ptrace.installed([int(sys.argv[1])]).popitem()[1])"
     with filtered(ALLOW) as process:
         argv = ["setpriv", "--bounding-set=-sys_admin", sys.executable, "-c", ask, str(process.pid)]
         assert "CAP_SYS_ADMIN" in subprocess.run(argv, capture_output=True, text=True, check=True).stdout

@@ -108,7 +108,7 @@ def command(machine: Machine, home: Path) -> list[str]:
         booted += ["-initrd", f"{inside(kernel)} console=hvc0 {arguments},{initramfs}"]
     else:
         booted = ["-kernel", inside(kernel), "-initrd", initramfs]
-        booted += ["-append", f"console=ttyS0 {arguments}"]
+        booted += ["-append", " ".join(["console=ttyS0", arguments, *vm.clock_words(machine.accel)])]
     return [
         vm.PROGRAM,
         *_accelerator(machine.accel, in_turn=machine.in_turn or hypervisor.exists()),
