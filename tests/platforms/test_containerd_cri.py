@@ -103,6 +103,21 @@ def test_a_refusal_is_told_in_the_daemons_words(tmp_path):
         runtime.call("RunPodSandbox", b"")
 
 
+def test_a_service_that_has_just_begun_is_waited_for_but_not_without_end(tmp_path, monkeypatch):
+    """What containerd 1.6.20 of Debian 12 said on a busy host, whose socket was there already."""
+    not_yet = (b"", [("grpc-status", "2"), ("grpc-message", "server is not initialized yet")])
+    fine = (framed(METADATA), [("grpc-status", "0")])
+    with (
+        serving(tmp_path / "s", [not_yet, not_yet, fine, not_yet]) as requests,
+        contextlib.closing(Runtime(str(tmp_path / "s"))) as runtime,
+    ):
+        assert runtime.call("RunPodSandbox", b"a") == METADATA
+        assert [body for _, body in requests] == [framed(b"a")] * 3
+        monkeypatch.setattr(cri, "_NOT_YET_LIMIT_S", 0.0)
+        with pytest.raises(HostError, match="refuses RunPodSandbox: server is not initialized yet"):
+            runtime.call("RunPodSandbox", b"a")
+
+
 #: What containerd 1.6.20 of Debian 12 says on a host without a network, but for the registry's name.
 NO_PAUSE = (
     'failed to get sandbox image "registry.example/pause:3.6": failed to pull image "registry.example/pause:3.6": '

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import socket
 import struct
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -16,7 +17,7 @@ from urllib.parse import unquote
 from tare import lazily
 from tare.errors import HostError
 from tare.host.daemons.containerd import CRI_NAMESPACE
-from tare.timeouts import stretched
+from tare.timeouts import stretched, until
 
 if TYPE_CHECKING:
     import h2.config as h2_config
@@ -28,6 +29,8 @@ else:
     h2_events, h2_exceptions = lazily.LazyModule("h2.events"), lazily.LazyModule("h2.exceptions")
 
 LIMIT_S = 60.0
+#: A containerd answers on its socket before its CRI service does: what that says until then, and how long it may.
+_NOT_YET, _NOT_YET_LIMIT_S = "server is not initialized yet", 20.0
 #: No answer of those that are read is nearly as long.
 ANSWER_CAP = 1 << 20
 #: How a pod of tare's is found: a label with its instance's name.
@@ -139,14 +142,20 @@ class Runtime:
             self.call(method, message({1: pod}))
 
     def call(self, method: str, request: bytes) -> bytes:
-        """The answer to one request of the runtime's service, as a message.
+        """The answer to one request of the runtime's service, as a message. A service that has just begun is waited for.
 
         Raises `HostError` where it does not answer, or refuses.
         """
-        try:
-            return self._call(method, request)
-        except (OSError, h2_exceptions.ProtocolError) as error:
-            raise HostError(f"containerd does not answer to {method}: {error}", fix=FIX) from error
+        deadline = until(_NOT_YET_LIMIT_S)
+        while True:
+            try:
+                return self._call(method, request)
+            except (OSError, h2_exceptions.ProtocolError) as error:
+                raise HostError(f"containerd does not answer to {method}: {error}", fix=FIX) from error
+            except HostError as error:
+                if _NOT_YET not in str(error) or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.1)
 
     def close(self) -> None:
         """Close the connection."""
