@@ -142,7 +142,7 @@ class Runtime:
             self.call(method, message({1: pod}))
 
     def call(self, method: str, request: bytes) -> bytes:
-        """The answer to one request of the runtime's service, as a message. A service that has just begun is waited for.
+        """The answer to one request of the runtime's service, as a message; one that has just begun is waited for.
 
         Raises `HostError` where it does not answer, or refuses.
         """
