@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from tare import plugins
+from tare.contract.leftovers import left_on_host
 from tare.errors import HostError, UsageError
 from tare.host.kernel.owner import Owner
 from tare.host.resources import claims, kinds, removers
@@ -114,6 +115,7 @@ def test_a_place_behind_a_link_is_not_the_place(plugged, tmp_path):
         ({"must": {"Name": Rule.SANDBOX}}, "not lower case words"),
         ({"must": 5}, "no mapping"),
         ({"remove": None}, "nothing that removes"),
+        ({"left": None}, "is no function"),
     ],
 )
 def test_a_kind_that_breaks_the_contract_is_left_out(changes, problem):
@@ -170,6 +172,16 @@ def test_files_by_name_and_by_process_go_once_it_has_ended(tmp_path, monkeypatch
     kind.remove(facts)
     assert (note.exists(), lock.exists(), other.exists()) == (False, False, True)
     kind.remove(facts)  # it is gone already
+
+
+def test_what_a_plug_in_has_left_of_its_kinds_is_seen_by_the_label(tmp_path, monkeypatch):
+    monkeypatch.setattr(kinds, "_KEPT_IN", (f"{tmp_path}/",))
+    notes = kinds.files("tare-x:notes", f"{tmp_path}/{{name}}.note")
+    box = dataclasses.replace(KIND, left=lambda label: [f"box {label}"] if label == "ab12cx0" else [])
+    monkeypatch.setattr(kinds, "registered", lambda: {kind.name: kind for kind in (KIND, box, notes)})
+    (tmp_path / "tare-ab12cx0.note").touch()
+    assert left_on_host("ab12cx0") == ["tare-x:box box ab12cx0", f"tare-x:notes {tmp_path}/tare-ab12cx0.note"]
+    assert left_on_host("ab12cx1") == []
 
 
 def test_a_note_of_another_process_with_the_same_id_is_the_others(tmp_path, monkeypatch):

@@ -10,6 +10,7 @@ from pathlib import Path
 from tare.host import cgroup, processes, state
 from tare.host.kernel import mounts, process_table
 from tare.host.kernel.links import links
+from tare.host.resources import kinds
 
 #: Where programs keep the state of what they run, in files named after it or after the id of its process.
 NOTED_IN = Path("/run")
@@ -66,6 +67,8 @@ def _resources(label: str) -> Iterator[str]:
     for command in LISTS:
         if processes.find(command[0]) is not None:
             yield from processes.run([*command, f"name={label}"]).text.split()
+    for kind in kinds.registered().values():
+        yield from (f"{kind.name} {line}" for line in kind.left(label))
 
 
 def _in_memory() -> frozenset[int]:

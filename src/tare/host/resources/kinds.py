@@ -57,12 +57,17 @@ class ResourceKind:
 
     ``remove`` may be called for what was never made, is half made or is gone, and then does nothing. It raises
     `HostError` for what stays. It must find what it removes by the facts alone: the process that made it may be dead.
+
+    ``left``: what of this kind carries an instance's label on the host, a line each, by which `tare platform check`
+    sees whether it was removed. Without it only what is in a place that all platforms use is seen there: mounts,
+    links, control groups, files below /run, units, iptables' rules and processes.
     """
 
     name: str  # "PACKAGE:WORD", such as "tare-firejail:notes"
     must: Mapping[str, Rule | OneOf]  # every one has these
     remove: Callable[[Facts], None]
     may: Mapping[str, Rule | OneOf] = field(default_factory=dict)  # and perhaps these (`CleanupStack.learn`)
+    left: Callable[[str], Iterable[str]] = field(default=lambda _: ())
 
     def resource(self, **facts: str) -> HostResource:
         """A resource of this kind with these facts, for `CleanupStack.own`."""
@@ -97,7 +102,12 @@ def files(name: str, *patterns: str) -> ResourceKind:
             f"{', '.join(wrong) or 'no pattern'} cannot be the path of a sandbox's files",
             fix=f"a whole path below one of {', '.join(_KEPT_IN)}, with {{name}} or {{pid}} in its last parts",
         )
-    return ResourceKind(name, {"name": Rule.SANDBOX, "group": Rule.GROUP}, remove, {"process": Rule.PROCESS})
+
+    def left(label: str) -> Iterator[str]:
+        for pattern in (pattern for pattern in patterns if "{name}" in pattern):
+            yield from map(str, Path("/").glob(pattern.replace("{name}", f"*{label}*").lstrip("/")))
+
+    return ResourceKind(name, {"name": Rule.SANDBOX, "group": Rule.GROUP}, remove, {"process": Rule.PROCESS}, left)
 
 
 def _usable_pattern(pattern: str) -> bool:
@@ -149,6 +159,8 @@ def problems(kind: ResourceKind) -> Iterable[str]:
         yield f"names a resource {kind.name!r}, and not PACKAGE:WORD"
     if not callable(kind.remove):
         yield f"has nothing that removes a {kind.name}"
+    if not callable(kind.left):
+        yield f"has a left of a {kind.name} that is no function"
     if not all(isinstance(facts, Mapping) for facts in (kind.must, kind.may)):
         yield f"tells a {kind.name} by no mapping of facts to rules"
         return
