@@ -1,4 +1,4 @@
-"""A store that is no file, from the command line: a class and a line in `tare.store.opening` are all that it takes."""
+"""A store that is no file, from the command line: a class and its entry in `tare.store.opening` are all it takes."""
 
 from __future__ import annotations
 
@@ -54,6 +54,12 @@ def test_nothing_there_is_overwritten(folder: Path) -> None:
     (folder / "night.html").unlink()
     with pytest.raises(StoreError, match=f"{NIGHT} exists and is never overwritten"):
         said(*RUN, "-o", NIGHT)
+
+
+def test_the_stores_that_there_are_are_named_where_one_is_not() -> None:
+    with pytest.raises(StoreError, match=r"^mysql://h/nights: no such store: only files and dict:/\.\.\.") as refused:
+        said("report", "mysql://h/nights")
+    assert "\n" not in str(refused.value)
 
 
 def test_an_interrupted_one_says_how_it_is_gone_on_with(monkeypatch: pytest.MonkeyPatch) -> None:

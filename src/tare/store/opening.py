@@ -75,7 +75,9 @@ def backend(location: Location) -> Backend:
         return _FILES
     scheme, rest = server
     if scheme not in BACKENDS:
-        raise StoreError(f"{scheme}://{rest}: no such store: only files", fix="give a file, such as night.tare")
+        there_are = " and ".join(["files", *(f"{known}:/..." for known in sorted(BACKENDS))])
+        what = f"{scheme}://{rest}: no such store: only {there_are}"
+        raise StoreError(what, fix="give a file, such as night.tare")
     return BACKENDS[scheme]
 
 
