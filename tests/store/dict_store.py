@@ -1,7 +1,7 @@
 """A store of the plainest kind, for tests: dictionaries and lists of a process, by name, gone with it.
 
-It shows that what is outside of `tare.store` wants a `Store` and no file, and `test_contract.py` that the contract says
-all that is wanted of one.
+It shows that what is outside of `tare.store` wants a `Store` and no file, and `test_store_contract.py` that the
+contract says all that is wanted of one.
 """
 
 from __future__ import annotations
