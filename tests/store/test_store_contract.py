@@ -1,6 +1,7 @@
 """What a store of campaigns has to do, whatever it keeps them in: the tests that every backend passes.
 
-A new one (say, of a database server) is named in `BACKENDS`, and has to pass as it is.
+A new one (say, of a database server) is named in `BACKENDS`, by a function that gives one which keeps nothing yet, and
+has to pass as it is. The tests give it a bare name (`PLACE`) for a location; elsewhere it gets ``SCHEME:/...``.
 """
 
 from __future__ import annotations
