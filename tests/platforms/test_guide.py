@@ -13,6 +13,9 @@ import typer
 from tare import plugins
 from tare.cli.doctor import examine
 from tare.contract.leftovers import left_on_host
+from tare.errors import HostError
+from tare.host import processes
+from tare.host.resources import claims, kinds, removers
 from tare.model import Arm
 from tare.platforms import registry
 
@@ -49,6 +52,50 @@ def plugin(tmp_path, monkeypatch):
 def test_it_is_found_by_its_entry_point(plugin):
     [platform] = registry.choose(["unshare"])
     assert platform.title.startswith("util-linux")
+
+
+@pytest.fixture
+def table(monkeypatch):
+    """The guide's kind of resource, as if its package were installed."""
+    blocks = re.findall(r"^```python\n(.*?)^```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
+    [code] = [block for block in blocks if "ResourceKind(" in block]
+    names = {}
+    exec(compile(code, GUIDE, "exec"), names)
+    [kind] = names["RESOURCES"]
+    monkeypatch.setattr(kinds, "registered", lambda: {kind.name: kind})
+    return kind
+
+
+def test_its_kind_of_resource_keeps_the_contract(table, tmp_path):
+    assert list(kinds.problems(table)) == []
+    bounds = claims.Bounds(tmp_path)
+    assert claims.fault(table.resource(name="tare-ab12cx0", family="inet"), bounds) is None
+    assert claims.fault(table.resource(name="tare-ab12cx0", family="bridge"), bounds) is not None
+
+
+def test_the_guide_has_every_rule():
+    assert set(re.findall(r"^\| `Rule\.(\w+)` \|", GUIDE.read_text(), re.MULTILINE)) == set(kinds.Rule.__members__)
+
+
+@pytest.mark.host
+@pytest.mark.own_host
+@pytest.mark.skipif(processes.find("nft") is None, reason="nftables is not installed")
+def test_its_kind_of_resource_removes_a_table_that_is_there_or_gone(table):
+    name = "tare-guide"
+    resource = table.resource(name=name, family="inet")
+    removers.remove(resource)
+    processes.run(["nft", "add", "table", "inet", name]).require()
+    removers.remove(resource)
+    assert processes.run(["nft", "list", "table", "inet", name]).code != 0
+
+
+def test_its_kind_of_resource_says_where_a_table_stays(table, tmp_path, monkeypatch):
+    nft = tmp_path / "nft"
+    nft.write_text("#!/bin/sh\n[ $1 = list ] && echo table inet tare-guide || { echo busy >&2; exit 1; }\n")
+    nft.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    with pytest.raises(HostError, match="busy"):
+        removers.remove(table.resource(name="tare-guide", family="inet"))
 
 
 COPY = "import copy, tare.platforms.runc as runc\none = copy.copy(runc.PLATFORMS[0])\none.name = 'x'\n"
