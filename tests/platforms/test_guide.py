@@ -85,7 +85,9 @@ def test_its_kind_of_resource_removes_a_table_that_is_there_or_gone(table):
     resource = table.resource(name=name, family="inet")
     removers.remove(resource)
     processes.run(["nft", "add", "table", "inet", name]).require()
+    assert list(table.left("guide")) == ["table inet tare-guide"]
     removers.remove(resource)
+    assert not list(table.left("guide"))
     assert processes.run(["nft", "list", "table", "inet", name]).code != 0
 
 
