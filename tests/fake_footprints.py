@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 import fake_campaign
-from tare.footprint_model import IDLE, Footprint, Level, Phase, Scope
+from tare.footprint_model import IDLE, Footprint, Phase, Scope
+from tare.model import Level
 from tare.store import create_store, open_store
 
 PLATFORMS = ("native", "docker", "gvisor")

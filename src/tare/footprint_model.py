@@ -15,7 +15,7 @@ from typing import Annotated, Protocol
 
 from pydantic import Field
 
-from tare.model import Level as Level  # noqa: PLC0414 (it is one of these types)
+from tare.model import Level
 from tare.records import Documented, Frozen
 
 #: The platform's name where nothing was started: what the host does by itself, to be set against the others.

@@ -7,7 +7,8 @@ import fake_campaign
 import fake_footprints
 from tare.analysis.comparisons.agreement import agreement, costs
 from tare.cli import app
-from tare.footprint_model import Footprint, Level, Phase, Scope
+from tare.footprint_model import Footprint, Phase, Scope
+from tare.model import Level
 from tare.report.sentences.agreement import lines
 from tare.store import read_store
 

@@ -7,7 +7,7 @@ import pytest
 from tare.analysis.exposure.attack_profile import BugDensities, attack_profile, load_densities
 from tare.analysis.exposure.overlaps import place_of
 from tare.errors import UsageError
-from tare.footprint_model import Level
+from tare.model import Level
 
 LINES = frozenset({"net/core/dev.c:1", "net/core/dev.c:2", "net/ipv4/tcp.c:9", "mm/mmap.c:3"})
 PLACE = place_of(Level.LINES)

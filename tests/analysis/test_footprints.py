@@ -9,7 +9,8 @@ import fake_footprints as footprints
 from refused import refused
 from tare import literature
 from tare.analysis.exposure.footprints import Exposure, PooledFootprints, View, beyond, pooled
-from tare.footprint_model import EMPTY, IDLE, Footprint, Level, Phase, Scope
+from tare.footprint_model import EMPTY, IDLE, Footprint, Phase, Scope
+from tare.model import Level
 
 COUNTS = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 1000))
 

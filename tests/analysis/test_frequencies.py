@@ -9,7 +9,8 @@ from scipy import stats
 import fake_footprints as footprints
 from tare.analysis.exposure.footprints import Exposure
 from tare.analysis.exposure.frequencies import Frequency, frequencies
-from tare.footprint_model import IDLE, Footprint, Level, Scope
+from tare.footprint_model import IDLE, Footprint, Scope
+from tare.model import Level
 
 
 def of(hits: dict[str, int], **facts: object) -> Footprint:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tare import literature
 from tare.analysis.exposure.overlaps import UNKNOWN, by_directory, by_file, directories, place_of, regions, shared
-from tare.footprint_model import Level
+from tare.model import Level
 
 NAMES = "ABCDE"
 #: Of each thing, the sets that it is in, a bit each: quick to draw.

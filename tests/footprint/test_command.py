@@ -10,8 +10,9 @@ import pytest
 
 import fake_campaign
 from tare import cli
-from tare.footprint_model import IDLE, Level, Phase, Scope
+from tare.footprint_model import IDLE, Phase, Scope
 from tare.host import cgroup, processes, state
+from tare.model import Level
 from tare.store import read_store
 
 MAIN = "from tare.cli import main; main()"

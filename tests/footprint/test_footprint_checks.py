@@ -4,11 +4,11 @@ import pytest
 
 from tare.errors import ImageError
 from tare.footprint.checks import checks
-from tare.footprint_model import Level
 from tare.host import state
 from tare.host.checks import Check
 from tare.lab import checks as lab_checks
 from tare.lab import kernel, recipe
+from tare.model import Level
 
 
 def _told(lab_state):

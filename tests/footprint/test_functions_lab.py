@@ -17,7 +17,8 @@ from tare.footprint import __main__ as in_lab
 from tare.footprint.exchange.request import FootprintRequest
 from tare.footprint.exchange.result import FootprintResult, Missed, Skipped
 from tare.footprint.execution import counting, lab, wire
-from tare.footprint_model import Footprint, Level, Phase, Scope
+from tare.footprint_model import Footprint, Phase, Scope
+from tare.model import Level
 from tare.session.frames import STDERR, STDOUT
 from tare.store import LeftOut, open_store, read_store
 

@@ -12,7 +12,8 @@ from tare.errors import HostError, ParseError
 from tare.footprint.counters import instructions
 from tare.footprint.counters.instructions import COUNTED, InstructionCounter, completed, hits_of, parse
 from tare.footprint.exchange.request import UNITS, WORKLOADS, FootprintRequest, workloads_of
-from tare.footprint_model import PARTS, SIDES, Footprint, Level, Phase, Scope
+from tare.footprint_model import PARTS, SIDES, Footprint, Phase, Scope
+from tare.model import Level
 from tare.report.sentences.diff import explained
 
 #: Of a real machine: the starts of native (8) and of runc (12), and call-getpid on native (9) and gvisor-kvm (5).

@@ -12,7 +12,8 @@ from tare.footprint.counters import instructions
 from tare.footprint.exchange.request import FootprintRequest
 from tare.footprint.exchange.result import FootprintResult, Missed
 from tare.footprint.execution import lab, wire
-from tare.footprint_model import PARTS, Footprint, Level, Phase, Scope
+from tare.footprint_model import PARTS, Footprint, Phase, Scope
+from tare.model import Level
 from tare.store import read_store
 
 

@@ -9,7 +9,8 @@ from tare.campaign.plan.plan import Job
 from tare.errors import HostError, ParseError, UnsupportedError
 from tare.footprint.exchange.result import Missed
 from tare.footprint.execution.walk import NO_GROUP, Route, Walk, countable
-from tare.footprint_model import EMPTY, IDLE, UNITS, Counts, Footprint, Level, Phase, Scope
+from tare.footprint_model import EMPTY, IDLE, UNITS, Counts, Footprint, Phase, Scope
+from tare.model import Level
 from tare.workloads import registry
 from tare.workloads.base import Command, RunPlan
 

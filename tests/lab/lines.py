@@ -5,7 +5,8 @@ import sys
 import time
 
 from tare.footprint.counters.lines import LineCounter
-from tare.footprint_model import EMPTY, Footprint, Level, Phase, Scope
+from tare.footprint_model import EMPTY, Footprint, Phase, Scope
+from tare.model import Level
 
 #: How often a process asks for its session in each window; nothing else on the host does.
 ASKED = (1234, 777)

@@ -8,8 +8,9 @@ import pytest
 
 from tare.analysis.exposure.footprints import Exposure, View
 from tare.footprint.counters.lines import READINGS, completed
-from tare.footprint_model import EMPTY, IDLE, Footprint, Level, Phase, Scope
+from tare.footprint_model import EMPTY, IDLE, Footprint, Phase, Scope
 from tare.lab import kernel
+from tare.model import Level
 from tare.store import read_store
 
 pytestmark = [pytest.mark.lab, pytest.mark.host, pytest.mark.timeout(3600)]

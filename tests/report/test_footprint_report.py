@@ -16,7 +16,8 @@ import old_files
 from tare.analysis.exposure.attack_profile import BugDensities
 from tare.analysis.exposure.footprints import Exposure, View
 from tare.errors import StoreError, UsageError
-from tare.footprint_model import EMPTY, IDLE, Footprint, Level, Phase, Scope
+from tare.footprint_model import EMPTY, IDLE, Footprint, Phase, Scope
+from tare.model import Level
 from tare.report.campaign.build import build
 from tare.report.campaign.drawings import drawn
 from tare.report.campaign.terminal import render

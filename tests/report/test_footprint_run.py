@@ -4,7 +4,8 @@ import pytest
 from rich.console import Console, Group
 
 from tare.analysis.exposure.footprints import Exposure
-from tare.footprint_model import EMPTY, IDLE, Footprint, Level, Phase, Scope
+from tare.footprint_model import EMPTY, IDLE, Footprint, Phase, Scope
+from tare.model import Level
 from tare.report.footprint.run import render, rows
 
 

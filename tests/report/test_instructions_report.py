@@ -11,7 +11,8 @@ from rich.console import Console, Group
 
 import fake_footprints
 from tare.cli.diff import show_diff
-from tare.footprint_model import Footprint, Level, Phase, Scope
+from tare.footprint_model import Footprint, Phase, Scope
+from tare.model import Level
 from tare.report.campaign.build import build
 from tare.report.footprint.run import render
 from tare.report.formats.html import write_html

@@ -13,7 +13,8 @@ from test_html import Page
 
 import fake_footprints
 from tare import cli
-from tare.footprint_model import IDLE, SAMPLES_A_SECOND, USER, Footprint, Level, Phase, Scope
+from tare.footprint_model import IDLE, SAMPLES_A_SECOND, USER, Footprint, Phase, Scope
+from tare.model import Level
 from tare.report.campaign.build import build
 from tare.report.campaign.terminal import render
 from tare.report.formats.export import export_stacks

@@ -18,7 +18,8 @@ import fake_campaign
 import fake_surfaces
 import old_files
 from tare.errors import StoreError
-from tare.footprint_model import Footprint, Level, Phase, Scope
+from tare.footprint_model import Footprint, Phase, Scope
+from tare.model import Level
 from tare.store import create_store, open_store, read_store
 from tare.store.limits import MAX
 from tare.store.migrations import FORMAT_VERSION

@@ -8,7 +8,8 @@ from pathlib import Path
 from tare.analysis.comparisons.agreement import agreement, costs
 from tare.analysis.exposure.attack_profile import BugDensities, load_densities
 from tare.cli.console import Console, emit
-from tare.footprint_model import Footprint, Level
+from tare.footprint_model import Footprint
+from tare.model import Level
 from tare.outputs import check_page
 from tare.report.campaign.build import build
 from tare.report.campaign.choose import parse

@@ -28,8 +28,8 @@ from tare.analysis.exposure import instructions
 from tare.analysis.exposure.instructions import Amount
 from tare.analysis.refusals import NoAnswer, RefusalKind
 from tare.estimates.intervals import Interval
-from tare.footprint_model import EMPTY, IDLE, SIDES, Footprint, Level, Phase, Scope
-from tare.model import Direction
+from tare.footprint_model import EMPTY, IDLE, SIDES, Footprint, Phase, Scope
+from tare.model import Direction, Level
 from tare.store import Store
 
 #: Worse by more than this is a regression where no thresholds are given.

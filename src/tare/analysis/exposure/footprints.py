@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tare.analysis.refusals import NoAnswer, RefusalKind
-from tare.footprint_model import EMPTY, IDLE, Footprint, Level, Phase, Scope
+from tare.footprint_model import EMPTY, IDLE, Footprint, Phase, Scope
+from tare.model import Level
 
 Things = frozenset[str]
 _NOTHING: Mapping[str, int] = {}

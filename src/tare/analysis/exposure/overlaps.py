@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 
-from tare.footprint_model import Level
+from tare.model import Level
 
 #: The directories by which Anjali 2020 divides the kernel (figures 4, 6, 13 and 18).
 PAPER_DIRECTORIES = (

@@ -14,10 +14,11 @@ from pathlib import Path
 
 from tare.errors import HostError, ParseError
 from tare.footprint.kernel import kmodule
-from tare.footprint_model import Counts, Level, Scope
+from tare.footprint_model import Counts, Scope
 from tare.host import cgroup, own_namespaces, processes
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack, Entry
+from tare.model import Level
 
 #: What to do where functions cannot be counted.
 LAB = "tare footprint --level functions, without --here: it boots a lab, where they can"

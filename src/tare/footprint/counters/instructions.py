@@ -28,7 +28,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tare.errors import HostError, ParseError
-from tare.footprint_model import PARTS, SIDES, UNITS, Counts, Footprint, Level, Scope
+from tare.footprint_model import PARTS, SIDES, UNITS, Counts, Footprint, Scope
+from tare.model import Level
 
 #: In the environment of a machine that is counted.
 COUNTED = "TARE_COUNTED"

@@ -18,12 +18,13 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from tare.errors import HostError, ParseError
-from tare.footprint_model import Counts, Footprint, Level, Scope
+from tare.footprint_model import Counts, Footprint, Scope
 from tare.host import state
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.lab import gcov
 from tare.lab.kernel import TOP, Counting
+from tare.model import Level
 
 #: Where a kernel that counts has its counters.
 COUNTERS = Path("/sys/kernel/debug/gcov")

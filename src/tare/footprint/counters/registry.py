@@ -11,7 +11,8 @@ from tare.footprint.counters.instructions import InstructionCounter
 from tare.footprint.counters.lines import LineCounter
 from tare.footprint.counters.stacks import StackCounter
 from tare.footprint.counters.syscalls import SyscallCounter
-from tare.footprint_model import Counter, Level
+from tare.footprint_model import Counter
+from tare.model import Level
 
 COUNTERS: Mapping[Level, Callable[[], Counter]] = MappingProxyType(
     {

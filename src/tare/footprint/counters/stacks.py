@@ -21,8 +21,9 @@ import numpy.typing as npt
 from tare.footprint.kernel import bpf, clock, sides, symbols
 from tare.footprint.kernel.instance import look_for
 from tare.footprint.kernel.symbols import Symbols
-from tare.footprint_model import GUEST, NO_PATH, SAMPLES_A_SECOND, USER, Counts, Level, Scope
+from tare.footprint_model import GUEST, NO_PATH, SAMPLES_A_SECOND, USER, Counts, Scope
 from tare.host.kernel import process_table
+from tare.model import Level
 
 SOURCE = "stacks.bpf.c"
 #: The same in ``stacks.bpf.c``.

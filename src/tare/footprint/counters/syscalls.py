@@ -20,7 +20,8 @@ import numpy.typing as npt
 
 from tare.footprint.kernel import bpf, calls
 from tare.footprint.kernel.instance import look_for
-from tare.footprint_model import Counts, Level, Scope
+from tare.footprint_model import Counts, Scope
+from tare.model import Level
 
 SOURCE = "syscalls.bpf.c"
 #: The same in ``syscalls.bpf.c``.

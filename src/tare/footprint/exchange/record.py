@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from tare.footprint_model import Footprint, Level
+from tare.footprint_model import Footprint
+from tare.model import Level
 
 
 def numbered_after(existing: Iterable[Footprint]) -> Callable[[Footprint], Footprint]:

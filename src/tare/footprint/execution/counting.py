@@ -14,8 +14,9 @@ from tare.footprint.exchange.request import FootprintRequest, workloads_of
 from tare.footprint.exchange.result import FootprintResult, Missed
 from tare.footprint.execution.site import PROFILE, SiteRequest, opened
 from tare.footprint.execution.walk import NO_GROUP, Route, Walk, Watcher, countable
-from tare.footprint_model import Counter, Footprint, Level
+from tare.footprint_model import Counter, Footprint
 from tare.host.cgroup import path_of
+from tare.model import Level
 from tare.store import LeftOut, Store
 from tare.workloads import registry as workloads
 

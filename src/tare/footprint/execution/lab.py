@@ -28,13 +28,13 @@ from tare.footprint.execution import wire
 from tare.footprint.execution.site import PROFILE
 from tare.footprint.execution.walk import Watcher, countable
 from tare.footprint.kernel import kmodule
-from tare.footprint_model import Footprint, Level
+from tare.footprint_model import Footprint
 from tare.host.kernel import cpulist
 from tare.image import vmlinux
 from tare.lab import build, exact, headers, kernel, plugin
 from tare.lab import run as lab_run
 from tare.lab.run import LabCommand
-from tare.model import Progress
+from tare.model import Level, Progress
 from tare.outputs import check_new_campaign
 from tare.platforms.parts.machines import vm
 from tare.session.frames import STDERR, STDOUT

@@ -31,9 +31,9 @@ from tare.campaign.plan.plan import Job
 from tare.campaign.plan.schedule import Stage
 from tare.errors import Failed, ParseError, UnsupportedError, attempt
 from tare.footprint.exchange.result import Missed, Skipped
-from tare.footprint_model import EMPTY, IDLE, UNITS, Counter, Counts, Footprint, Level, Phase, Scope
+from tare.footprint_model import EMPTY, IDLE, UNITS, Counter, Counts, Footprint, Phase, Scope
 from tare.host.cgroup import path_of
-from tare.model import Arm
+from tare.model import Arm, Level
 from tare.platforms.base import Platform
 from tare.workloads.base import RunWorkload, SliceWorkload, StartWorkload, Workload
 

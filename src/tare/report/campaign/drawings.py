@@ -239,8 +239,8 @@ def trade_off(report: Report) -> list[tuple[str, Drawing]]:
 def _plane(name: str, points: Sequence[tuple[str, float, str, State, int]], most: int, baseline: str) -> Drawing:
     """Platforms by cost (right is worse) and by calls (up is more); each with its name and figure."""
     height = 330.0
-    told = [f"{platform} {figure}, {calls} calls" for platform, _, figure, _, calls in points]
-    drawing = Drawing(760.0, height, captions.plane_label(name, EXPOSURE, told))
+    points_in_words = [f"{platform} {figure}, {calls} calls" for platform, _, figure, _, calls in points]
+    drawing = Drawing(760.0, height, captions.plane_label(name, EXPOSURE, points_in_words))
     ends = [_squeezed(felt) for _, felt, *_ in points]
     across = axis_over([0.0, _NEAR, *ends], 60, 560)  # what is alike stays beside the baseline
     up = Axis(0, most * 1.06, height - 34, 18)

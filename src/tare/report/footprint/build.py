@@ -15,8 +15,9 @@ from tare.analysis.exposure.overlaps import Place, Region, by_directory, by_file
 from tare.analysis.exposure.unseen import chao2, jaccards
 from tare.analysis.refusals import NoAnswer
 from tare.errors import UsageError
-from tare.footprint_model import Footprint, Level, Phase
+from tare.footprint_model import Footprint, Phase
 from tare.inputs import read_text
+from tare.model import Level
 from tare.report.footprint.instructions import instructions_report
 from tare.report.footprint.stacks import stacks_report
 from tare.report.model.footprint import (

@@ -10,7 +10,8 @@ import polars as pl
 
 from tare.analysis.exposure.footprints import Exposure
 from tare.analysis.exposure.overlaps import PAPER_DIRECTORIES
-from tare.footprint_model import Level, Phase
+from tare.footprint_model import Phase
+from tare.model import Level
 from tare.report.footprint import figures as footprint_figures
 from tare.report.footprint.build import Exposures
 from tare.report.footprint.figures import Directory, Overlap

@@ -11,7 +11,8 @@ from rich.text import Text
 
 from tare.analysis.exposure.footprints import Exposure, PooledFootprints, View
 from tare.clean import clean
-from tare.footprint_model import IDLE, Footprint, Level, Phase, Scope
+from tare.footprint_model import IDLE, Footprint, Phase, Scope
+from tare.model import Level
 from tare.report.footprint import instructions_terminal, stacks_terminal
 from tare.report.footprint.build import exposures
 from tare.report.footprint.instructions import instructions_report

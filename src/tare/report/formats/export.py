@@ -15,7 +15,7 @@ from typing import BinaryIO, TextIO
 import polars as pl
 
 from tare.errors import UsageError
-from tare.footprint_model import Level
+from tare.model import Level
 from tare.report.footprint.build import exposures
 from tare.report.footprint.flames import folded
 from tare.report.formats import documents, parquet

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from tare.analysis.exposure.footprints import View
-from tare.footprint_model import Level, Phase, Scope
+from tare.footprint_model import Phase, Scope
+from tare.model import Level
 from tare.records import Documented
 
 #: A phase, or the union of both.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from tare.footprint_model import IDLE, SAMPLES_A_SECOND, Level
+from tare.footprint_model import IDLE, SAMPLES_A_SECOND
+from tare.model import Level
 from tare.report.model.footprint import FootprintsReport, LevelReport
 from tare.report.sentences.footprints import densities, files
 

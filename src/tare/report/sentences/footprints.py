@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tare.analysis.exposure.footprints import View
-from tare.footprint_model import SAMPLES_A_SECOND, Level, Phase
+from tare.footprint_model import SAMPLES_A_SECOND, Phase
+from tare.model import Level
 from tare.report.model.footprint import (
     AmountReport,
     FootprintsReport,

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from tare import literature
 from tare.analysis.exposure.footprints import Exposure, Things, View
 from tare.analysis.exposure.overlaps import place_of, regions, shared
-from tare.footprint_model import Level
 from tare.literature import Region, Study
+from tare.model import Level
 from tare.report.model.footprint import BesideLinesReport
 
 STUDY = "anjali-2020"
