@@ -1,6 +1,5 @@
 """Trials that start instances of their own: cold starts, several at once, the search for the least memory."""
 
-import itertools
 import threading
 import time
 from dataclasses import replace
@@ -245,20 +244,40 @@ def test_the_least_memory_is_what_starts_and_is_not_slow(tmp_path, probed, needs
 
 
 @pytest.mark.parametrize("lucky", [0, 1, 2])
-def test_neither_bad_luck_nor_good_makes_another_least(tmp_path, monkeypatch, lucky):
-    """Every other instance is slow for no reason, and one of the first three is twice as fast as any other."""
-    calls = itertools.count()
+def test_neither_bad_luck_nor_good_makes_another_least(monkeypatch, lucky):
+    """One instance of three is slow for no reason, and one of the first three is twice as fast as any other."""
+    rates = [200.0 if number == lucky else 100.0 if number < 3 or number % 3 else 90.0 for number in range(200)]
+    assert _least_mib(monkeypatch, rates) == 96
+
+
+@pytest.mark.parametrize("slow_from", range(3, 12))
+def test_a_machine_that_becomes_slower_has_no_greater_least(monkeypatch, slow_from):
+    """Neighbours take a quarter of all rates from one try on: at no limit is the first rate reached again."""
+    rates = [100.0 if number < slow_from else 75.0 for number in range(200)]
+    assert _least_mib(monkeypatch, rates) == 96
+
+
+def test_a_machine_that_becomes_faster_has_no_lesser_least(monkeypatch):
+    """Below 256 MiB the work is slowed down by a fifth, which is not hidden by neighbours that left meanwhile."""
+    rates = [75.0 if number < 3 else 100.0 for number in range(200)]
+    assert _least_mib(monkeypatch, rates, slow_below_mib=256) == 256
+
+
+def _least_mib(monkeypatch, rates, slow_below_mib=0):
+    """What `memory-least` tells of an instance that starts with 96 MiB, its tries having these rates."""
+    rates = iter(rates)
 
     def run_slices(inner, params, stage, running_instances):
-        number = next(calls)
-        rate = 200.0 if number % 200 == lucky else 100.0 if number % 200 < 3 or number % 2 else 90.0
-        return {arm: Sliced((Sample("events-per-second", rate),)) for arm in running_instances}
+        [(arm, running)] = running_instances.items()
+        share = 0.8 if running.memory_bytes < slow_below_mib * MIB else 1.0
+        return {arm: Sliced((Sample("events-per-second", next(rates) * share),))}
 
     monkeypatch.setattr(density, "run_slices", run_slices)
     workload = registry.get("memory-least")
     pool = InstancePool(FakePlatform("runc"), Arm("runc"), FakeLauncher(least=96 * MIB), pytest.fail, pytest.fail)
-    result = minimum.least_memory(workload, workload.profiles["quick"], pool)
-    assert [(sample.metric, sample.value) for sample in result.samples] == [("limit", 96.0)]
+    [sample] = minimum.least_memory(workload, workload.profiles["quick"], pool).samples
+    assert sample.metric == "limit"
+    return sample.value
 
 
 def test_an_instance_that_does_not_work_with_all_of_the_memory_has_no_least(tmp_path, probed):

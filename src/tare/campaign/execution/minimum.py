@@ -14,7 +14,7 @@ from tare.timeouts import stretched
 from tare.workloads.apart import Attempt, LeastWorkload
 from tare.workloads.base import Params
 
-#: The rate with the campaign's limit is the median of so many instances: one of them may be fast by chance.
+#: The rate with the campaign's limit is the median of its newest so many tries: one of them may be fast by chance.
 WHOLE = 3
 #: A start with too little memory may hang instead of failing. Its time limit: so many times a usual try, and so long.
 PATIENCE, MIN_LIMIT_S = 4.0, 5.0
@@ -36,28 +36,39 @@ def least(suffices: Callable[[int], bool], enough: int) -> int:
 
 
 def least_memory(workload: LeastWorkload, params: Params, pool: InstancePool) -> ApartResult:
-    """Try the campaign's limit, which must suffice, and search below it. All tries are in the outputs."""
+    """Try the campaign's limit, which must suffice, and search below it. All tries are in the outputs.
+
+    A machine that others share is faster in one minute and slower in the next. So each try that runs is followed by one
+    with the campaign's limit, and is compared with the newest of these.
+    """
     began = time.monotonic()
     limit = pool.launcher.resources.memory_bytes
     tries = [_try(workload, params, pool, Terms(memory_bytes=limit)) for _ in range(WHOLE)]
     usual_s = (time.monotonic() - began) / WHOLE / stretched(1.0)  # without the factor of a slow machine
     limit_s = MIN_LIMIT_S + PATIENCE * usual_s
-    whole = sorted(tries, key=lambda tried: tried.rate or 0.0)[WHOLE // 2]
 
     def suffices(steps: int) -> bool:
         terms = Terms(memory_bytes=steps * workload.step_bytes, start_limit_s=limit_s)
         for _ in range(int(params["tries"])):
-            tries.append(_answer(workload, params, pool, terms))
-            if workload.suffices(params, whole, tries[-1]):
-                return True
-            if tries[-1].rate is None:  # it did not run at all, which is no chance
+            tried = _answer(workload, params, pool, terms)
+            tries.append(tried)
+            if tried.rate is None:  # it did not run at all, which is no chance
                 return False
+            tries.append(_try(workload, params, pool, Terms(memory_bytes=limit)))
+            if workload.suffices(params, _usual(tries, limit), tried):
+                return True
         return False
 
     steps = least(suffices, limit // workload.step_bytes)
     figures = workload.read(steps * workload.step_bytes)
     samples = tuple(Sample(name, value) for name, value in figures.items())
     return ApartResult(samples, {"tries": "\n".join(map(_shown, tries)).encode()})
+
+
+def _usual(tries: list[Attempt], limit_bytes: int) -> Attempt:
+    """The middle one of the newest tries with this limit."""
+    newest = [tried for tried in tries if tried.limit_bytes == limit_bytes][-WHOLE:]
+    return sorted(newest, key=lambda tried: tried.rate or 0.0)[WHOLE // 2]
 
 
 def _answer(workload: LeastWorkload, params: Params, pool: InstancePool, terms: Terms) -> Attempt:

@@ -6,9 +6,10 @@ platform, with the same definition: the limit (``Resources.memory_bytes``) is wh
 group, and what a guest has as its memory. What the guest's monitor takes beside that is `memory-footprint`'s figure.
 
 Each try starts an instance anew. It has to come up, to run a first command, and to do at least 95 % of the prime
-searches a second that instances with the campaign's limit do (the middle one of three). Neighbours only make slower:
-of an instance's rounds the best counts, and a limit is too little when so many instances (``tries``) were all too
-slow. One that does not come up, or is killed at work, is an answer at once, and no failure. The prime search itself
+searches a second that instances with the campaign's limit do (the middle one of the newest three: one is started after
+each try, because a machine that others share is faster in one minute than in the next). Neighbours only make slower: of
+an instance's rounds the best counts, and a limit is too little when so many instances (``tries``) were all too slow.
+One that does not come up, or is killed at work, is an answer at once, and no failure. The prime search itself
 takes next to no memory, so this is what the platform needs, not what a program needs on it.
 """
 
