@@ -1,5 +1,6 @@
 """What reading a file may take: signals end it, and so does its time; what nobody's tare wrote is said in one line."""
 
+import contextlib
 import sqlite3
 import subprocess
 import sys
@@ -8,9 +9,10 @@ from pathlib import Path
 
 import hostile_files
 import pytest
+import zstandard
 
 from tare.errors import StoreError
-from tare.store import connection, limits, open_store, read_store
+from tare.store import attachments, connection, limits, open_store, read_store
 
 _ENDLESS = "WITH RECURSIVE more(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM more) SELECT count(*) FROM more"
 
@@ -110,3 +112,23 @@ def test_no_file_is_attached_and_nothing_is_longer_than_it_may_be():
     with pytest.raises(sqlite3.DataError, match="too big"):
         db.execute("SELECT zeroblob(200000000)").fetchone()
     assert db.execute("PRAGMA trusted_schema").fetchone() == (0,)
+
+
+def test_attachments_that_say_they_are_too_long_are_not_unpacked(tmp_path, monkeypatch):
+    monkeypatch.setattr(attachments, "unpack", pytest.fail)
+    file = tmp_path / "x.tare"
+    hostile_files.MAKERS["attachments_that_unpack_to_gigabytes"](file)
+    with read_store(file) as store, pytest.raises(StoreError, match="hold more than 1024 MiB"):
+        store.attachments()
+
+
+def test_attachments_that_do_not_say_how_long_they_are_are_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(attachments, "ATTACHED_CAP", 5000)
+    packed = zstandard.ZstdCompressor(write_content_size=False).compress(bytes(2000))
+    file = tmp_path / "x.tare"
+    file.write_bytes(hostile_files.REAL.read_bytes())
+    with contextlib.closing(sqlite3.connect(file)) as db, db:
+        for _ in range(3):
+            db.execute("INSERT INTO attachment (at, name, zstd) VALUES (1.0, 'console', ?)", (packed,))
+    with read_store(file) as store, pytest.raises(StoreError, match="its attachments hold more than"):
+        store.attachments()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from pydantic import ValidationError
 
@@ -11,9 +12,19 @@ from tare.errors import first_invalid
 from tare.footprint_model import Footprint, Surface
 from tare.store import footprints, surfaces
 from tare.store.limits import ATTACHED_CAP, ATTACHMENT_CAP
-from tare.store.packed import unpack
+from tare.store.packed import HEADER_BYTES, stated_length, unpack
 from tare.store.reading import Model, known_part
 from tare.store.rows import BrokenError, UnknownError
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """One attachment: its row, when it was made (UNIX seconds), its name and its contents."""
+
+    id: int
+    at: float
+    name: str
+    content: bytes
 
 
 def fill(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
@@ -28,24 +39,34 @@ def fill(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
 
 def _taken(db: sqlite3.Connection, name: str, model: type[Model], *, out: bool) -> Iterator[tuple[float, Model]]:
     """What the attachments of this name hold, and since when. ``out``: they are removed."""
-    rows = db.execute("SELECT id, at FROM attachment WHERE name = ? ORDER BY id", (name,)).fetchall()
-    packed = (db.execute("SELECT zstd FROM attachment WHERE id = ?", (row,)).fetchone()[0] for row, _ in rows)
-    for number, ((row, at), data) in enumerate(zip(rows, unpacked(packed), strict=True), 1):
+    for number, attachment in enumerate(unpacked(db, name), 1):
         try:
-            read, unknown = known_part(model, data)
+            read, unknown = known_part(model, attachment.content)
         except ValidationError as error:
             raise UnknownError(f"{name} {number} is not valid: {first_invalid(error)}") from None
-        yield at, read
+        yield attachment.at, read
         if out and not unknown:
-            db.execute("DELETE FROM attachment WHERE id = ?", (row,))
+            db.execute("DELETE FROM attachment WHERE id = ?", (attachment.id,))
 
 
-def unpacked(packed: Iterable[object]) -> Iterator[bytes]:
-    """The contents of attachments, one after the other. Raises `BrokenError` for more than any tare keeps."""
-    remaining = ATTACHED_CAP
-    for data in packed:
-        content = unpack(data, ATTACHMENT_CAP)
-        remaining -= len(content)
-        if remaining < 0:
-            raise BrokenError(f"its attachments hold more than {ATTACHED_CAP >> 20} MiB")
-        yield content
+def unpacked(db: sqlite3.Connection, name: str | None = None) -> Iterator[Attachment]:
+    """Attachments in order, those of one name or all, one after the other.
+
+    Raises `BrokenError` for more than any tare keeps: at once where they say so themselves, as what tare packed does.
+    """
+    rows = db.execute(
+        f"SELECT id, at, name, substr(zstd, 1, {HEADER_BYTES}) FROM attachment WHERE ?1 IN (name, '') ORDER BY id",  # noqa: S608
+        (name or "",),
+    ).fetchall()
+    _refuse_excess(sum(stated_length(header) for *_, header in rows))
+    total = 0
+    for row, at, kept_name, _ in rows:
+        content = unpack(db.execute("SELECT zstd FROM attachment WHERE id = ?", (row,)).fetchone()[0], ATTACHMENT_CAP)
+        total += len(content)
+        _refuse_excess(total)
+        yield Attachment(row, at, str(kept_name), content)
+
+
+def _refuse_excess(length: int) -> None:
+    if length > ATTACHED_CAP:
+        raise BrokenError(f"its attachments hold more than {ATTACHED_CAP >> 20} MiB")

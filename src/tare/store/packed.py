@@ -24,6 +24,10 @@ _MAX_BYTES = 9
 _WINDOW = 1 << 27
 
 
+#: The longest header of a frame, magic number included (RFC 8878, 3.1.1).
+HEADER_BYTES = 18
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     """A raw output of a trial: what was kept, and how long it was."""
@@ -35,6 +39,14 @@ class Output:
     def capped(self) -> bool:
         """Whether more was produced than is kept."""
         return self.full_bytes > len(self.data)
+
+
+def stated_length(header: object) -> int:
+    """Bytes that what is packed says it unpacks to, 0 where it does not; ``header``: its first `HEADER_BYTES`."""
+    try:
+        return max(0, zstandard.frame_content_size(header)) if isinstance(header, bytes) else 0
+    except zstandard.ZstdError:
+        return 0
 
 
 def unpack(packed: object, cap: int) -> bytes:

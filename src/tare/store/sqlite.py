@@ -175,9 +175,7 @@ class SqliteStore:
     def attachments(self) -> list[tuple[str, bytes]]:
         """All attachments in order, as name and contents."""
         with self._translated():
-            names = self._db.execute("SELECT name FROM attachment ORDER BY id")
-            packed = (zstd for (zstd,) in self._db.execute("SELECT zstd FROM attachment ORDER BY id"))
-            return [(str(name), data) for (name,), data in zip(names, attachments.unpacked(packed), strict=True)]
+            return [(attachment.name, attachment.content) for attachment in attachments.unpacked(self._db)]
 
     # --- footprints and surfaces ---------------------------------------------------------------------------
 
