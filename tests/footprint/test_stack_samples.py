@@ -244,11 +244,19 @@ def test_of_several_names_the_plain_one_is_taken_and_what_is_no_function_is_none
     assert kernel_symbols.begins(addresses[2], "ret_from_fork_asm")
 
 
-def test_a_kernel_that_hides_its_addresses_is_told_with_the_fix():
-    hidden = [f"0000000000000000 T {line.split()[2]}" for line in (CAPTURED / "kallsyms.txt").read_text().splitlines()]
+def test_a_kernel_that_hides_its_addresses_is_told_with_the_fix(tmp_path, monkeypatch):
+    captured = CAPTURED / "kallsyms.txt"
+    hidden = [f"0000000000000000 T {line.split()[2]}\n" for line in captured.read_text().splitlines()]
     with pytest.raises(HostError, match="hides the addresses") as refused:
         Symbols(hidden)
     assert "kptr_restrict" in refused.value.fix
+    file = tmp_path / "kallsyms"
+    file.write_text("".join(hidden))
+    monkeypatch.setattr(symbols, "KALLSYMS", file)
+    with pytest.raises(HostError, match="hides the addresses"):
+        symbols.require_addresses()
+    monkeypatch.setattr(symbols, "KALLSYMS", captured)
+    symbols.require_addresses()
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ class StackCounter:
         Again: for another group. Raises `HostError` where this host does not let one sample, with the fix.
         """
         if self._loaded is None:
-            symbols.read()  # raises before anything runs where they are hidden
+            symbols.require_addresses()  # before anything runs
             self._load()
         assert self._loaded is not None
         look_for(self._loaded, group)

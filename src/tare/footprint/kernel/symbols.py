@@ -40,10 +40,7 @@ class Symbols:
             if former is None or _plainness(name, kind == "T") > _plainness(*former):
                 best[place] = (name, kind == "T")
         if not any(best):
-            raise HostError(
-                "the kernel hides the addresses of its functions",
-                fix="run tare as root, with sysctl kernel.kptr_restrict=1",
-            )
+            raise _hidden()
         places = sorted(best)
         self._names = [" ".join(best[place][0].split()) for place in places]
         self._places = np.array(places, np.uint64)
@@ -64,6 +61,19 @@ def read() -> Symbols:
     """The symbols of the running kernel, as they are now. Raises `HostError`."""
     with KALLSYMS.open(encoding="ascii", errors="replace") as lines:
         return Symbols(lines)
+
+
+def require_addresses() -> None:
+    """Raises `HostError` where the running kernel hides its functions' addresses; reads no more of them than that."""
+    with KALLSYMS.open(encoding="ascii", errors="replace") as lines:
+        if not any(int(line.partition(" ")[0], 16) for line in lines):
+            raise _hidden()
+
+
+def _hidden() -> HostError:
+    return HostError(
+        "the kernel hides the addresses of its functions", fix="run tare as root, with sysctl kernel.kptr_restrict=1"
+    )
 
 
 def _plainness(name: str, public: bool) -> tuple[bool, int, int]:
