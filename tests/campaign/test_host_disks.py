@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.host, pytest.mark.own_host]
 MIB = 1 << 20
 DISK = 5 << 30
 #: Files that it has room for: mkfs gives it 327,680, which a guest takes a minute to make.
-FILES = 131_072
+FILES = 98_304
 #: A filesystem of an instance's own: a quarter of the least that `--data-size` takes, as these fill all of it.
 VOLUME = volumes.MIN_VOLUME // 4
 #: What is left of it whatever a guest does: the reserve, less what is written between two looks.
@@ -59,9 +59,10 @@ class Shell(RunWorkload):
 
 MANY_FILES = "n=0; while n=$((n+1)); touch $(seq -f $n.%.0f 5000); do :; done; exit 1"
 WELL = Shell("well", "echo 42")
+#: Most of what an instance may take is set aside at once, which writes nothing, and the rest is written.
 FILLS = {
-    "data": "cat /dev/zero >/data/fill; sleep 100",
-    "root": "mkdir -p /var/fill && cat /dev/zero >/var/fill/fill; sleep 100",
+    "data": "fallocate -l 2G /data/held && cat /dev/zero >/data/fill; sleep 100",
+    "root": "mkdir -p /var/fill && fallocate -l 2G /var/fill/held && cat /dev/zero >/var/fill/fill; sleep 100",
     "at-once": "fallocate -l 3G /data/fill; sleep 100",
     "without-a-name": "exec 3>/data/fill; rm /data/fill; cat /dev/zero >&3; sleep 100",
     "files": "i=0; while :; do i=$((i+1)); mkdir /data/$i && cd /data/$i && touch $(seq 1000); done",

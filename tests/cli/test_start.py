@@ -2,6 +2,8 @@
 
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -128,3 +130,15 @@ def test_scipy_waits_until_something_is_to_be_analysed():
         path for path in package.rglob("*.py") if re.search(r"^(from|import) scipy\b", path.read_text(), re.MULTILINE)
     ]
     assert eager == []
+
+
+def test_numpy_starts_no_threads():
+    """OpenBLAS starts one for each CPU, and they spin beside what is measured."""
+    code = (
+        "import contextlib, os, sys; from tare.cli import main; sys.argv = ['tare', '--version']\n"
+        "with contextlib.suppress(SystemExit): main()\n"
+        "import numpy, scipy.linalg; print(len(os.listdir('/proc/self/task')))"
+    )
+    env = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "1"

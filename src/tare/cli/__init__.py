@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from types import FrameType
@@ -23,6 +24,8 @@ else:  # only an interrupt needs it
 
 def main() -> None:
     """Run a command. It ends as `ExitCode` says."""
+    # numpy's and scipy's: matrices are small here, and each of their threads would spin for a while on a CPU of its own.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     signal.signal(signal.SIGTERM, _interrupt)
     signal.signal(signal.SIGHUP, _interrupt)
     mend_streams()

@@ -59,7 +59,8 @@ def _install(package: str, place: Path, tell: Progress) -> None:
         tell(f"building {place.name} {VERSION} (some minutes)")
         named = f"-ldflags=-s -w -X {_MODULE}/runsc/version.version={VERSION}"
         environment = {"GOBIN": scratch, "GOROOT": "", "CGO_ENABLED": "0", "GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "auto"}
-        argv = [go, "install", named, f"{_MODULE}/{package}@{VERSION}"]
+        # What debuggers read, `-s -w` leaves out of the program: it need not be made at all.
+        argv = [go, "install", "-gcflags=all=-dwarf=false", named, f"{_MODULE}/{package}@{VERSION}"]
         processes.run(argv, cwd=folder, time_limit_s=LIMIT_S, env={**os.environ, **environment}).require(fix=_REACH)
         into_place(folder / package, place)
 
