@@ -24,7 +24,7 @@ else:  # only an interrupt needs it
 
 def main() -> None:
     """Run a command. It ends as `ExitCode` says."""
-    # numpy's and scipy's: matrices are small here, and each of their threads would spin for a while on a CPU of its own.
+    # numpy's and scipy's: matrices are small here, and each of their threads would spin for a while on its own CPU.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     signal.signal(signal.SIGTERM, _interrupt)
     signal.signal(signal.SIGHUP, _interrupt)
