@@ -221,7 +221,7 @@ def test_doctor_says_what_runs_and_what_needs_root(user):
     doctor = tare("doctor", "native", "bubblewrap", "runc", "--json", stdout=subprocess.PIPE)
     answer = json.loads(doctor.communicate(timeout=60)[0])
     by_name = {row["name"]: row for row in answer["platforms"]}
-    assert by_name["native"]["available"]
-    assert by_name["bubblewrap"]["available"]
+    assert by_name["native"]["available"], by_name["native"]["reason"]
+    assert by_name["bubblewrap"]["available"], by_name["bubblewrap"]["reason"]
     assert (by_name["runc"]["reason"], by_name["runc"]["fix"]) == ("it needs root", "run tare as root (sudo)")
     assert {check["state"] for check in answer["checks"] if check["name"] == "root"} == {"warn"}

@@ -106,7 +106,7 @@ def test_without_groups_nothing_is_accounted_and_instances_have_a_process_namesp
     group = cgroup.Group("tare/x1")
     group.create(SimpleNamespace(cpus=(1, 3), memory_bytes=1))
     assert group.surroundings() == [
-        "taskset", "--cpu-list", "1,3", "unshare", "--pid", "--fork", "--kill-child=KILL", "--",
+        "taskset", "--cpu-list", "1,3", "unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--",
     ]  # fmt: skip
     assert (group.accounts, group.leaf("tool"), group.pids()) == (False, [], [])
     with pytest.raises(HostError, match="nothing is accounted") as raised:

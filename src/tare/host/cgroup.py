@@ -222,7 +222,8 @@ class Group:
     def surroundings(self) -> list[str]:
         """The command prefix that does for what follows it what the host's control groups cannot (`entered_by`)."""
         pinned = [] if self._tree.pins or not self._cpus else ["taskset", "--cpu-list", cpulist.written(self._cpus)]
-        apart = ["unshare", "--pid", "--fork", "--kill-child=KILL", "--"] if self._tree.none else []
+        # With a /proc of its own: bwrap looks its child up there, by its number in here.
+        apart = ["unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--"] if self._tree.none else []
         return [*pinned, *apart]
 
     def entered_by(self, pid: int) -> None:
