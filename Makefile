@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 SOURCES := src tests scripts bench
 
-.PHONY: help setup packages venv agent gvisor image guest quick lint check test docs-tables lab gcov-kernel lab-test host-test slow-test test-all faults storm bench browser-test docs man fuzz wheel lock lower-bounds sbom audit clean
+.PHONY: help setup packages venv agent gvisor image guest quick lint check check-agent check-python test docs-tables lab gcov-kernel lab-test host-test slow-test test-all faults storm bench browser-test docs man fuzz wheel lock lower-bounds sbom audit clean
 
 ##@ Begin
 
@@ -36,7 +36,12 @@ lint: ## formatters, linters and type checkers, of Python and Rust
 	@cd agent && cargo clippy --quiet --locked --all-targets -- -D warnings
 
 check: lint ## what a change must pass, in some minutes; needs no root and starts no sandbox
-	@cd agent && cargo test --quiet --locked
+	@$(MAKE) --no-print-directory --jobs 2 check-agent check-python
+
+check-agent: # whose tests mostly wait
+	@cd agent && mkdir -p ../build/log && { cargo test --quiet --locked >../build/log/check-agent.log 2>&1 || { cat ../build/log/check-agent.log; exit 1; }; }
+
+check-python:
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q -n auto --dist worksteal -m "not host and not simulation and not thorough"
 
 test: ## set up, then every test, real platforms included
