@@ -55,8 +55,8 @@ def unpacked(db: sqlite3.Connection, name: str | None = None) -> Iterator[Attach
     Raises `BrokenError` for more than any tare keeps: at once where they say so themselves, as what tare packed does.
     """
     rows = db.execute(
-        f"SELECT id, at, name, substr(zstd, 1, {HEADER_BYTES}) FROM attachment WHERE ?1 IN (name, '') ORDER BY id",  # noqa: S608
-        (name or "",),
+        "SELECT id, at, name, substr(zstd, 1, ?1) FROM attachment WHERE ?2 IS NULL OR name = ?2 ORDER BY id",
+        (HEADER_BYTES, name),
     ).fetchall()
     _refuse_excess(sum(stated_length(header) for *_, header in rows))
     total = 0
