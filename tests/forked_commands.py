@@ -10,6 +10,7 @@ import gc
 import importlib
 import json
 import os
+import pkgutil
 import resource
 import select
 import signal
@@ -20,6 +21,8 @@ import time
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
+
+import tare.platforms
 
 #: What every command loads.
 EVERY = ("tare.cli",)
@@ -32,8 +35,9 @@ READING = (
     "tare.cli.commands.footprint", "tare.cli.commands.literature", "tare.cli.diff", "tare.cli.commands.diff",
     "tare.cli.history", "tare.cli.commands.history", "tare.cli.sql", "tare.cli.commands.sql", "tare.cli.figure",
     "tare.cli.commands.figure", "tare.cli.cite", "tare.cli.commands.cite", "tare.cli.bundle",
-    "tare.cli.commands.bundle", "duckdb", "nanoarrow", "scipy.optimize", "scipy.stats",
-    "matplotlib.figure", "matplotlib.backends.backend_svg",
+    "tare.cli.commands.bundle", "tare.store.sqlite", "duckdb", "nanoarrow", "rich._emoji_codes", "rich.status",
+    "scipy.optimize", "scipy.stats", "matplotlib.figure", "matplotlib.backends.backend_svg",
+    *(module.name for module in pkgutil.iter_modules(tare.platforms.__path__, "tare.platforms.")),
 )  # fmt: skip
 
 

@@ -59,10 +59,10 @@ class Shell(RunWorkload):
 
 MANY_FILES = "n=0; while n=$((n+1)); touch $(seq -f $n.%.0f 5000); do :; done; exit 1"
 WELL = Shell("well", "echo 42")
-#: Most of what an instance may take is set aside at once, which writes nothing, and the rest is written.
+#: Most of what an instance may take, 60 % of the disk, is set aside at once, which writes nothing; the rest is written.
 FILLS = {
-    "data": "fallocate -l 2G /data/held && cat /dev/zero >/data/fill; sleep 100",
-    "root": "mkdir -p /var/fill && fallocate -l 2G /var/fill/held && cat /dev/zero >/var/fill/fill; sleep 100",
+    "data": "fallocate -l 2700M /data/held && cat /dev/zero >/data/fill; sleep 100",
+    "root": "mkdir -p /var/fill && fallocate -l 2700M /var/fill/held && cat /dev/zero >/var/fill/fill; sleep 100",
     "at-once": "fallocate -l 3G /data/fill; sleep 100",
     "without-a-name": "exec 3>/data/fill; rm /data/fill; cat /dev/zero >&3; sleep 100",
     "files": "i=0; while :; do i=$((i+1)); mkdir /data/$i && cd /data/$i && touch $(seq 1000); done",
@@ -193,7 +193,7 @@ def test_also_behind_another_kernel(disk, name, script):
 
 def test_what_docker_keeps_of_a_root_counts_too(disk, monkeypatch):
     monkeypatch.setattr(volumes, "MAX_BYTES", 1 << 30)  # Docker's storage is on the host's own disk
-    script = "mkdir -p /var/fill; head -c 4G /dev/zero >/var/fill/fill; sleep 20"
+    script = "mkdir -p /var/fill; fallocate -l 900M /var/fill/held; head -c 4G /dev/zero >/var/fill/fill; sleep 20"
     rows, _ = _campaign(["native", "docker"], [Shell("fills", script), WELL], disk)
     reasons = {row["platform"]: row["reason"] for row in rows if row["workload"] == "fills"}
     assert TOO_MUCH in reasons["docker"]

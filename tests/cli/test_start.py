@@ -132,6 +132,13 @@ def test_scipy_waits_until_something_is_to_be_analysed():
     assert eager == []
 
 
+def test_a_report_of_some_blocks_does_without_the_statistics_of_scipy(loaded):
+    """They would be a third of its CPU time; the distributions that it needs are functions of `scipy.special`."""
+    campaign = Path(__file__).parents[1] / "store" / "released" / "whole-4.tare"
+    done, imported = loaded("report", campaign, watched=["scipy.special", "scipy.stats"])
+    assert (done.returncode, imported) == (0, ["scipy.special"])
+
+
 def test_numpy_starts_no_threads():
     """OpenBLAS starts one for each CPU, and they spin beside what is measured."""
     code = (

@@ -11,8 +11,11 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// The error says that there was no answer at all.
+    /// The error says that there was no answer at all, or no request: a client may have had no processor.
     pub fn of(mut took_ns: Vec<u64>, lost: u64, spent_ns: u64) -> Result<Self, String> {
+        if took_ns.is_empty() && lost == 0 {
+            return Err("its time was over before a request was begun that counts".into());
+        }
         if took_ns.is_empty() {
             return Err(format!("no answer to {lost} requests"));
         }
@@ -75,5 +78,7 @@ mod tests {
     #[test]
     fn without_an_answer_there_are_none() {
         assert_eq!(Figures::of(Vec::new(), 2, 1).unwrap_err(), "no answer to 2 requests");
+        let none = Figures::of(Vec::new(), 0, 1).unwrap_err();
+        assert_eq!(none, "its time was over before a request was begun that counts");
     }
 }
