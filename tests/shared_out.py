@@ -22,6 +22,7 @@ STORES = {
         "tests/campaign/test_storage_host.py",
         "tests/campaign/test_weather.py",
         "tests/cli/test_interrupt.py",
+        "tests/cli/test_unused_images_removed.py",
         "tests/platforms/test_guards.py",
         "tests/platforms/test_kill.py",
         "tests/platforms/test_resolv_conf.py",

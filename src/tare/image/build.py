@@ -183,7 +183,7 @@ def require_room() -> None:
     if free < NEEDED_DISK:
         raise ImageError(
             f"{free / 2**30:.1f} GiB are free below {state.images()}, the image needs {NEEDED_DISK / 2**30:.0f} GiB",
-            fix="free some space, or set TARE_HOME to a larger disk",
+            fix="tare clean --images, which removes those of other versions; or set TARE_HOME to a larger disk",
         )
 
 

@@ -7,13 +7,26 @@ import typer
 
 def clean(
     dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would be removed."),
+    images: bool = typer.Option(
+        False,
+        "--images",
+        help="Also cached images that this version of tare does not take, and what Docker, Podman and containerd have "
+        "of them.",
+    ),
 ) -> None:
     """Remove everything that earlier runs of tare made on this host and could not remove, and nothing else.
 
-    Campaign files and cached images stay. Exits 1 when something could not be removed.
+    Campaign files stay, and so do the images that the next campaign may take. Exits 1 when something could not be
+    removed.
 
-    Examples: [cyan]tare clean --dry-run[/], [cyan]tare clean[/]
+    Examples: [cyan]tare clean --dry-run[/], [cyan]tare clean[/], [cyan]tare clean --images[/]
     """
     from tare.cli.clean import remove_leftovers
 
-    remove_leftovers(dry_run=dry_run)
+    if not images:
+        remove_leftovers(dry_run=dry_run)
+        return
+
+    from tare.cli.unused_images import remove_unused
+
+    remove_leftovers(dry_run=dry_run, besides=remove_unused)

@@ -7,7 +7,7 @@ None of the studies that tare starts from has it: they compress with 7-Zip or by
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import count
+from itertools import count, islice
 from typing import ClassVar
 
 from tare.errors import ParseError
@@ -56,14 +56,11 @@ class Gzip(RunWorkload):
 def text(mib: int) -> bytes:
     """Lines with a number and its square, so many MiB of them; the same bytes each time."""
     size = mib << 20
-    lines = []
-    length = 0
-    for line in (f"{number} squared is {number * number}\n".encode() for number in count()):
-        if length >= size:
-            break
-        lines.append(line)
-        length += len(line)
-    return b"".join(lines)[:size]
+    lines = (f"{number} squared is {number * number}\n" for number in count())
+    written = bytearray()
+    while len(written) < size:
+        written += "".join(islice(lines, 1 << 14)).encode()
+    return bytes(written[:size])
 
 
 WORKLOAD = Gzip()
