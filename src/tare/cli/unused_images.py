@@ -39,9 +39,8 @@ def remove_unused(console: Console, dry_run: bool) -> int:
                     n_kept += 1
                     console.print(f"kept {named}: {error}", markup=False, soft_wrap=True)
     verb = "to remove" if dry_run else "removed"
-    console.print(
-        f"{len(found) - n_kept} images {verb}, {freed / 1e9:.1f} GB; {n_kept} kept" if found else "no image is unused"
-    )
+    total = f"images {verb}: {len(found) - n_kept}, {freed / 1e9:.1f} GB; kept: {n_kept}"
+    console.print(total if found else "no image is unused")
     return n_kept
 
 
