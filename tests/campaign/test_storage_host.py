@@ -28,8 +28,9 @@ LONGER = {
     "dbench": {},
     "dbench-fsync-root": {},
     "dbench-osync": {},
-    "bonnie": {"size_mib": 64, "char_mib": 1},
-    "bonnie-trajectory": {"size_mib": 64, "char_mib": 1, "iterations": 2},
+    # Of a smaller file some hosts write the blocks in half a second.
+    "bonnie": {"size_mib": 1024, "char_mib": 1},
+    "bonnie-trajectory": {"size_mib": 1024, "char_mib": 1, "iterations": 2},
 }
 
 

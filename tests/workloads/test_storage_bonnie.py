@@ -4,7 +4,7 @@ import pytest
 
 from tare.errors import HostError, ParseError
 from tare.testing import changed_digits, changed_lines
-from tare.workloads import registry
+from tare.workloads import contract, registry
 from tare.workloads.base import Surroundings
 from workloads import test_mutations as damage
 from workloads.captures import captured, completed, text
@@ -70,6 +70,13 @@ def test_what_took_less_than_half_a_second_has_no_figure():
     outcome = parse("bonnie", SMALL, captured("bonnie-short"))
     assert 0 < len(outcome.samples) < 6
     assert "block-read" not in outcome.samples
+
+
+def test_a_trial_whose_blocks_were_written_too_fast_says_so_and_what_helps():
+    bonnie = registry.get("bonnie")
+    outcome = parse("bonnie", SMALL, captured("bonnie-short"))
+    with pytest.raises(ParseError, match=r"no speed of what took less than half a second.*--profile full"):
+        contract.checked(bonnie, outcome.as_samples())
 
 
 def test_a_trajectory_is_a_figure_a_run_and_its_time():

@@ -181,6 +181,7 @@ class Workload(ABC):
     work_unit: ClassVar[str]
     packages: ClassVar[tuple[str, ...]] = ()  # Debian packages of all programs in the plan; they must be in the image
     layer: ClassVar[Layer | None] = None  # the layer that the image needs
+    no_headline: ClassVar[str] = ""  # why its tool may leave the headline out, and what helps
     source: ClassVar[Source | None] = None  # what instances run in place of the image, and of all else of the campaign
     profiles: ClassVar[Mapping[str, Params]]  # "quick" and "full"
     least: ClassVar[Mapping[str, float]] = {}  # the smallest value of a parameter with which it gives its figures

@@ -74,7 +74,8 @@ def checked(workload: Workload, samples: Iterable[Sample]) -> tuple[Sample, ...]
             raise ParseError(f"{workload.name} gives {times} figures of {metric} in round {number}: {why}")
     metrics = {sample.metric for sample in figures}
     if not metrics or (workload.mode in {Mode.RUN, Mode.SLICES} and declared[0] not in metrics):
-        raise ParseError(f"{workload.name} gives no {declared[0]}, which is its headline")
+        why = f": {workload.no_headline}" if workload.no_headline else ""
+        raise ParseError(f"{workload.name} gives no {declared[0]}, which is its headline{why}")
     return tuple(Sample(sample.metric, float(sample.value), sample.round) for sample in figures)
 
 
