@@ -99,6 +99,23 @@ def test_a_follower_reads_each_byte_once_though_the_file_is_cut_meanwhile(log):
         assert follower.more() == b"c"
 
 
+def test_a_follower_reads_once_what_is_printed_while_it_reads(log, monkeypatch):
+    log.write_bytes(b"ready")
+    follower = console.Follower(log)
+    usual = os.fstat
+
+    def printed_then(descriptor):
+        seen = usual(descriptor)
+        with log.open("ab") as other:
+            other.write(b" and more")
+        return seen
+
+    monkeypatch.setattr(os, "fstat", printed_then)
+    first = follower.more()
+    monkeypatch.setattr(os, "fstat", usual)
+    assert first + follower.more() == b"ready and more"
+
+
 def test_a_word_on_a_console_is_found_however_it_comes_and_costs_no_whole_reading(log, monkeypatch):
     reads = []
     usual = console.Follower.more

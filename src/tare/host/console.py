@@ -163,9 +163,10 @@ class Follower:
             size = os.fstat(console.fileno()).st_size
             if size < self._place:
                 self._place = 0
-            console.seek(max(self._place, size - CAP))
-            self._place = size
-            return console.read(CAP)
+            begin = console.seek(max(self._place, size - CAP))
+            new = console.read(CAP)
+            self._place = begin + len(new)  # more than its size was, where something is printed meanwhile
+            return new
 
 
 def _append(file: Path, piece: bytes) -> None:
