@@ -13,11 +13,11 @@ pub struct Figures {
 impl Figures {
     /// The error says that there was no answer at all, or no request: a client may have had no processor.
     pub fn of(mut took_ns: Vec<u64>, lost: u64, spent_ns: u64) -> Result<Self, String> {
-        if took_ns.is_empty() && lost == 0 {
-            return Err("its time was over before a request was begun that counts".into());
-        }
         if took_ns.is_empty() {
-            return Err(format!("no answer to {lost} requests"));
+            return Err(match lost {
+                0 => "its time was over before a request was begun that counts".into(),
+                _ => format!("no answer to {lost} requests"),
+            });
         }
         took_ns.sort_unstable();
         Ok(Self { took_ns, lost, spent_ns })

@@ -26,9 +26,9 @@ def remove_unused(console: Console, dry_run: bool) -> int:
     layers = {workload.layer for workload in workloads.all_workloads().values() if workload.layer is not None}
     n_kept = freed = 0
     with locked(state.images(), lambda message: console.print(message, markup=False)):
-        found = unused(build.agent_path(), layers)
-        with _engines(wanted=not dry_run and any(folder.image for folder in found)) as engines:
-            for folder in found:
+        folders = unused(build.agent_path(), layers)
+        with _engines(wanted=not dry_run and any(folder.image for folder in folders)) as engines:
+            for folder in folders:
                 size = forms.disk_bytes(folder.place)
                 named = f"image {folder.place.name}, {size / 1e6:.0f} MB, {folder.why}"
                 error = None if dry_run else _remove(folder, engines)
@@ -39,8 +39,8 @@ def remove_unused(console: Console, dry_run: bool) -> int:
                     n_kept += 1
                     console.print(f"kept {named}: {error}", markup=False, soft_wrap=True)
     verb = "to remove" if dry_run else "removed"
-    total = f"images {verb}: {len(found) - n_kept}, {freed / 1e9:.1f} GB; kept: {n_kept}"
-    console.print(total if found else "no image is unused")
+    total = f"images {verb}: {len(folders) - n_kept}, {freed / 1e9:.1f} GB; kept: {n_kept}"
+    console.print(total if folders else "no image is unused")
     return n_kept
 
 

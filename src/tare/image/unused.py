@@ -43,17 +43,17 @@ def unused(agent: Path, layers: Collection[Layer]) -> list[Unused]:
     places = sorted(place for place in state.images().iterdir() if place.is_dir())
     bases = {place: _why_no_base(place, layers) for place in places if place.name.startswith("base-")}
     recipes = {_recipe_hash(place) for place, why in bases.items() if not why}
-    found = [Unused(place, why) for place, why in bases.items() if why]
+    folders = [Unused(place, why) for place, why in bases.items() if why]
     for place in places:
         if place.name.startswith("new-"):  # whoever built it had the lock that the caller has
-            found.append(Unused(place, "half made"))
+            folders.append(Unused(place, "half made"))
         elif (is_own := re.fullmatch(_OWN, place.name)) or re.fullmatch(_IMAGE, place.name):
             recipe_hash = "" if is_own else _recipe_hash(place)
             if _agent_hash(place) != agent_hash:
-                found.append(Unused(place, "of another agent", _image(place)))
+                folders.append(Unused(place, "of another agent", _image(place)))
             elif not is_own and recipe_hash not in recipes:
-                found.append(Unused(place, "of another recipe", _image(place)))
-    return found
+                folders.append(Unused(place, "of another recipe", _image(place)))
+    return folders
 
 
 def _why_no_base(place: Path, layers: Collection[Layer]) -> str:

@@ -52,8 +52,8 @@ class Bonnie(RunWorkload):
     work_unit = "MiB"
     packages = ("bonnie++",)
     no_headline = (
-        "bonnie++ tells no speed of what took less than half a second, as a file that fits this host's memory may be "
-        "written in; that of --profile full is twice an instance's memory"
+        "bonnie++ tells no speed of what took less than half a second, as writing a file that fits the page cache may; "
+        "with --profile full the file is twice as large as an instance's memory"
     )
     profiles: ClassVar[Mapping[str, Params]] = {
         "quick": {"size_mib": 1024, "char_mib": 3},
