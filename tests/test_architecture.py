@@ -100,10 +100,16 @@ def _imports(file):
             yield node.module
 
 
+@functools.cache
 def _named(file):
     """A module's name, as it is imported."""
     parts = file.relative_to(SOURCE.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@functools.cache
+def _names():
+    return frozenset(map(_named, _modules()))
 
 
 def _depends_on(file, modules):
@@ -121,9 +127,8 @@ def _part(name):
 
 
 def _against_the_flow(file):
-    modules = {_named(each) for each in _modules()}
     part = _part(_named(file))
-    for name in _depends_on(file, modules):
+    for name in _depends_on(file, _names()):
         if _part(name) not in {"", part, *MAY_IMPORT[part]}:
             yield f"{part} must not import {name}"
 

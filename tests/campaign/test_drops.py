@@ -175,6 +175,20 @@ def test_a_file_that_should_have_passed_the_cache_by_must_not_be_in_it(box):
     run_trial(Planned(replace(plan, drop=Drop.HOST)), {}, box, None)
 
 
+@pytest.mark.parametrize(("requests", "told"), [(1, True), (2000, False)])
+def test_a_few_requests_that_went_through_the_cache_are_told_by_the_few_pages_that_they_left(box, requests, told):
+    (box.data / "file").write_bytes(b"x" * 8 * MIB)
+    one = Command(("dd", "if=file", "of=/dev/null", "bs=4k", "skip=1000", "count=1", "status=none"))
+    plan = RunPlan(measures=(one,), drop=Drop.HOST, uncached=("file",))
+    workload = Planned(plan, Outcome({"rate": 1.0}, work=float(requests)))
+    if told:
+        with pytest.raises(UnsupportedError, match=r"where now less than 1% of the file is"):
+            run_trial(workload, {}, box, None)
+    else:
+        run_trial(workload, {}, box, None)
+    assert 0 < roots.cached_share(box.data, "file") < 0.01, "as little as this was taken for a stray access"
+
+
 def test_a_preparation_says_what_the_platform_cannot_do(box):
     refuse = Command(("sh", "-c", "echo first >&2; echo the root is read-only >&2; exit 69"))
     plan = RunPlan(measures=(echo("one"),), prepare=(refuse,), cleanup=(echo("end"),))

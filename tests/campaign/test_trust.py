@@ -126,6 +126,7 @@ def test_without_a_terminal_it_refuses_in_one_line(resume, tmp_path, record):
     assert "It would run" not in done.stderr
 
 
+@pytest.mark.thorough
 def test_at_a_terminal_it_shows_what_would_run_and_takes_no_for_an_answer(resume, tmp_path, record):
     done = resume(foreign(tmp_path, record), answer="n\n")
     assert done.returncode == 1

@@ -122,8 +122,9 @@ def test_the_table_has_all_that_a_user_may_be_told_to_install_and_nothing_else()
     """But for what builds and tests tare."""
     users = {name for name in COMPONENTS if name not in {CLONE, DEVELOPMENT, "youki"}}
     packages = {need.package for name in users for need in COMPONENTS[name].needs}
-    for path in Path(tare.__file__).parent.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+    modules = map(Path.read_text, Path(tare.__file__).parent.rglob("*.py"))
+    for text in (text for text in modules if "distribution.install" in text):
+        for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "distribution.install":
                 packages |= {argument.value for argument in node.args if isinstance(argument, ast.Constant)}
     packages |= set(podman._INSTALL) | set(libvirt.INSTALL) | set(checks._PACKAGES.values())

@@ -24,6 +24,7 @@ def bootstrap(tmp_path, monkeypatch):
     sources = tmp_path / "debian.sources"
     sources.write_text("Types: deb\nURIs: http://127.0.0.1:9/debian\nSuites: bookworm\nComponents: main\n")
     monkeypatch.setattr(image_build, "sources", lambda: [str(sources)])
+    monkeypatch.setattr(build, "NEEDED_DISK", 0)  # nothing is fetched: a host with less room runs these tests too
     return tmp_path
 
 

@@ -75,7 +75,7 @@ def test_a_guests_data_are_the_hosts_folder_and_direct_io_goes_through_the_hosts
         plan = RunPlan(measures=(), uncached=("file",))
         caches.require_direct(plan, running)
         with pytest.raises(UnsupportedError, match="through the host's page cache"):
-            caches.require_uncached(plan, running)
+            caches.require_uncached(plan, running, work=8)
         names = {Path(f"/proc/{pid}/comm").read_text().strip() for pid in running.instance.host_processes()}
     finally:
         running.stop()

@@ -147,6 +147,7 @@ def sliced(session: Session, name: str, memory_bytes: int = 2**30, rounds: int =
     return run_slices(workload, {**workload.profiles["quick"], **schedule, **params}, stage, {ARM: running})[ARM]
 
 
+@pytest.mark.thorough
 def test_a_campaign_runs_them(session: Session) -> None:
     done = sliced(session, "call-getpid", slice_ms=500)  # on a busy machine an agent misses 20 ms
     assert done.error is None
@@ -178,6 +179,7 @@ def test_what_a_user_has_wrong_is_a_failure(session: Session) -> None:
     assert isinstance(sliced(session, "call-getpid", call="getpit").error, Refused)
 
 
+@pytest.mark.thorough
 def test_a_sweep_is_fitted_to_the_instance(session: Session) -> None:
     assert sliced(session, "munmap-sweep", memory_bytes=64 * MIB, slice_ms=500).error is None
     refused = sliced(session, "mmap-sweep", memory_bytes=64 * MIB, total_bytes=40 * MIB).error

@@ -130,8 +130,8 @@ class RunPlan:
     #: from that of ``measures`` in the CPU cost of a unit of work
     starts: tuple[Command, ...] = ()
     drop: Drop = Drop.NONE  # what is dropped before each of ``measures``
-    #: files of the data volume that ``measures`` go to past all caches: where the host finds one in its page cache
-    #: afterwards, the trial is unsupported
+    #: files of the data volume that ``measures`` go to past all caches, with a request or more for each unit of work:
+    #: where the host finds one in its page cache afterwards, the trial is unsupported
     uncached: tuple[str, ...] = ()
     #: files of the data volume that each of ``measures`` reads: where a guest's cache cannot be dropped beside the
     #: host's, the host must find them in its own afterwards, which it does when they have not come out of the guest's

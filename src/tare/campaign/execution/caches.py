@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import mmap
+
 from tare.campaign.instances.launcher import RunningInstance
 from tare.errors import UnsupportedError
 from tare.host.filesystems import roots
@@ -10,7 +12,8 @@ from tare.workloads.base import Drop, RunPlan
 
 #: A slow disk may take so long to write back a guest's cache.
 DROP_LIMIT_S = 300.0
-#: Share of a file that accesses other than the measured ones may leave in the host's page cache.
+#: Accesses other than the measured ones may leave as much of a file in the host's page cache: this share of its pages,
+#: and of as many as there were units of work, since few requests leave few pages, wherever they go.
 STRAY = 0.01
 #: Least share in the host's page cache of a file that was read from the disk, even where memory is short.
 FETCHED = 0.9
@@ -70,15 +73,20 @@ def require_direct(plan: RunPlan, running: RunningInstance) -> None:
         raise UnsupportedError(f"no direct I/O: {running.no_direct_io}")
 
 
-def require_uncached(plan: RunPlan, running: RunningInstance) -> None:
+def require_uncached(plan: RunPlan, running: RunningInstance, work: float) -> None:
     """Raise `UnsupportedError` for a file of the plan's ``uncached`` that went through the host's page cache.
 
+    ``work``: how many units of work the measured commands did, each with one request or more to these files.
     Only files on the host's own filesystems can be checked: a virtual machine with a disk of its own declares that its
     disk goes that way (`Platform.no_direct_io`, see `require_direct`).
     """
     for name in plan.uncached:
-        share = roots.cached_share(running.instance.spec.space.data, name)
-        if share is not None and share > STRAY:
+        counted = roots.cached_bytes(running.instance.spec.space.data, name)
+        if counted is None:
+            continue
+        cached, size = counted
+        if cached > STRAY * min(size, work * mmap.PAGESIZE):
+            share = "less than 1%" if cached * 100 < size else f"{cached / size:.0%}"
             raise UnsupportedError(
-                f"direct I/O goes through the host's page cache all the same, where now {share:.0%} of the file is"
+                f"direct I/O goes through the host's page cache all the same, where now {share} of the file is"
             )

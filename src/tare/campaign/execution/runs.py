@@ -311,7 +311,7 @@ def _measure(
         over()
     after = running.measure_memory() if counts_memory else None
     outcome, samples = _read(workload, params, results, before, after)
-    caches.require_uncached(plan, running)
+    caches.require_uncached(plan, running, outcome.work)
     return Measured(
         outcome,
         samples,
