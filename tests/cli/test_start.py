@@ -80,6 +80,7 @@ def test_short_commands_load_nothing_heavy(loaded, arguments):
     assert imported == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -102,7 +102,7 @@ def answering(tmp_path):
             return "socket"
 
     with socketserver.UnixStreamServer(str(tmp_path / "api"), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         yield Answering(tmp_path / "api", requests)
         server.shutdown()

@@ -49,7 +49,7 @@ def machine(tmp_path, monkeypatch):
     listener.listen(1)
     with Server(str(tmp_path / "api"), Handler) as server, socket.socket(socket.AF_UNIX) as agent, listener:
         server.agent, server.says = agent, b"."
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         started = []
 
         def start(argv, **_):

@@ -261,7 +261,7 @@ def test_flame_graphs_widen_and_search(page_of: Any, tmp_path: Path) -> None:
 
 def test_the_index_of_campaigns_leads_to_a_page(browser: Any, answered: Path) -> None:
     with Server(Site(answered.parent), 0) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         page = browser.new_page()
         complaints: list[str] = []
