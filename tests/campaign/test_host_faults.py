@@ -97,6 +97,18 @@ def _conduct(names, jobs, file, blocks=2, work=None, resumed=False):
             return Result(list(store.trials().iter_rows(named=True)), error)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def used_host(tmp_path_factory):
+    """A campaign before the first fault: what tare and engines make once on a host is there when it is compared.
+
+    A container of Docker's in the host's network: for others Docker keeps a file that it removes a minute later.
+    """
+    file = tmp_path_factory.mktemp("used") / "used.tare"
+    run = ["run", "-p", "runc", "-p", "docker-host", "-p", "qemu-tcg", "-w", "primes", "--blocks", "1", "-o", str(file)]
+    done = subprocess.run([sys.executable, "-m", "tare", *run], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.fixture
 def note_outcome(request):
     """Takes down what a fault came to; the host is compared with what it was before the fault."""
