@@ -84,7 +84,8 @@ def row(kind, size, ends, rounds) -> str:
     costs = {name: [] for name in ends}
     for _ in range(rounds):
         for name in random.sample(list(ends), len(ends)):
-            costs[name].append(exchange_ns(*ends[name], data))
+            sender, receiver = ends[name]
+            costs[name].append(exchange_ns(sender, receiver, data))
     cells = [ratio(costs[name], costs["clean"]) for name in ends if name != "clean"]
     clean = statistics.median(costs["clean"]) / 1e3
     return f"| {kind}, {size:,} B | {clean:.2f} µs | {' | '.join(cells)} |"

@@ -19,7 +19,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 sys.path.append(str(Path(__file__).parent.parent / "tests"))  # after what the child of another revision is given
 
@@ -149,7 +151,7 @@ def _read_footprints(file: Path) -> Callable[[], None]:
     return work
 
 
-def _opener(how: str) -> Callable[..., object]:
+def _opener(how: str) -> Callable[..., AbstractContextManager[Any]]:
     """The store's opener, by its name of now or of before the store was a protocol."""
     return getattr(tare.store, f"{how}_store", None) or getattr(tare.store.Store, how)
 

@@ -91,15 +91,15 @@ def test_all_lines_together_have_as_many_fixes_as_were_found(tmp_path):
     assert (densities.placed, densities.of) == (5, 10)
     file = tmp_path / "cves.toml"
     file.write_text(fixes.as_toml(densities))
-    densities = load_densities(file)
-    assert "5.2.7-1 to 6.1.187-1" in densities.title
-    cleanup = {f"{path}:{number}" for path, count in LINES.items() for number in range(count)}
-    whole = attack_profile(cleanup, densities, lambda line: line.partition(":")[0])
+    loaded = load_densities(file)
+    assert "5.2.7-1 to 6.1.187-1" in loaded.title
+    lines = {f"{path}:{number}" for path, count in LINES.items() for number in range(count)}
+    whole = attack_profile(lines, loaded, lambda line: line.partition(":")[0])
     assert whole.score == pytest.approx(5, rel=1e-4)
     # One fix in 10 lines; one in 100, of which 40 are this file's; none.
     assert tomllib.loads(file.read_text())["density"]["arch/x86/kernel/cpu/bugs.c"] == pytest.approx(0.1)
     part = {f"arch/x86/kvm/mmu/mmu.c:{number}" for number in range(40)} | {"kernel/sched/core.c:1"}
-    assert attack_profile(part, densities, lambda line: line.partition(":")[0]).score == pytest.approx(0.4)
+    assert attack_profile(part, loaded, lambda line: line.partition(":")[0]).score == pytest.approx(0.4)
 
 
 def test_what_is_known_of_a_folder_holds_for_the_files_in_it_too():

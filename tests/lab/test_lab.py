@@ -48,8 +48,8 @@ def started(*words):
     process = subprocess.Popen([TARE, "lab", "run", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     while process.poll() is None:
         for entry in Journal(state.journal()).entries():
-            if entry.owner.pid == process.pid and entry.thing.kind == "folder":
-                return process, Path(entry.thing.facts["path"]).name
+            if entry.owner.pid == process.pid and entry.resource.kind == "folder":
+                return process, Path(entry.resource.facts["path"]).name
         time.sleep(0.05)
     raise AssertionError(process.communicate())
 

@@ -65,13 +65,13 @@ def test_lines_of_a_start_and_of_a_workload_come_back(tmp_path):
         paths = {name.rpartition(":")[0] for name in footprint.hits}
         assert {"kernel/sched/core.c", "fs/open.c", "include/linux/list.h"} <= paths
     exposure = Exposure(prints)
-    started = exposure.cleanup("gvisor", View.BEYOND_IDLE, Phase.START)
+    started = exposure.things("gvisor", View.BEYOND_IDLE, Phase.START)
     assert in_files("kernel/seccomp.c", started)
     assert not in_files("fs/debugfs/file.c", started), "the reading alone opens these files"
 
 
-def in_files(prefix, cleanup):
-    return {name for name in cleanup if name.startswith(prefix)}
+def in_files(prefix, lines):
+    return {name for name in lines if name.startswith(prefix)}
 
 
 def test_what_ran_besides_a_reading_is_counted_exactly_and_what_the_reading_ran_is_not(tmp_path):
