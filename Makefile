@@ -32,7 +32,7 @@ lint: ## formatters, linters and type checkers, of Python and Rust
 	@$(BIN)/ruff check --quiet $(SOURCES)
 	@$(BIN)/ruff format --quiet --check $(SOURCES)
 	@$(BIN)/mypy
-	@MYPYPATH=src:tests $(BIN)/mypy --config-file scripts/mypy-on-demand.ini
+	@$(BIN)/mypy --config-file scripts/mypy-on-demand.ini
 	@cd agent && cargo fmt --check
 	@cd agent && cargo clippy --quiet --locked --all-targets -- -D warnings
 

@@ -5,6 +5,8 @@
 import gc
 import importlib
 import os
+import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -28,6 +30,13 @@ ON_DEMAND = ("browser", "lab", "slow")
 #: Thousands of collected tests stay until the end: by Python's defaults the collector looks at them again and again,
 #: which takes 5 % of the quick tests' CPU time.
 gc.set_threshold(20_000, 20, 20)
+
+
+@pytest.fixture
+def disk_path():
+    """A folder whose files page caches hold and drop; /tmp may be in memory, as on Debian 13."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="tare-test-") as folder:
+        yield Path(folder)
 
 
 @pytest.hookimpl(optionalhook=True)

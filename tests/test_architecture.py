@@ -112,13 +112,15 @@ def _names():
     return frozenset(map(_named, _modules()))
 
 
-def _depends_on(file, modules):
+def _depends_on(file):
     """The modules that one imports, also what it loads only when it needs it."""
     for node in _nodes(file):
         if isinstance(node, ast.ImportFrom):
-            yield from {name for alias in node.names for name in (f"{node.module}.{alias.name}", node.module)} & modules
+            yield from {
+                name for alias in node.names for name in (f"{node.module}.{alias.name}", node.module)
+            } & _names()
         elif isinstance(node, ast.Import):
-            yield from {alias.name for alias in node.names} & modules
+            yield from {alias.name for alias in node.names} & _names()
 
 
 def _part(name):
@@ -128,7 +130,7 @@ def _part(name):
 
 def _against_the_flow(file):
     part = _part(_named(file))
-    for name in _depends_on(file, _names()):
+    for name in _depends_on(file):
         if _part(name) not in {"", part, *MAY_IMPORT[part]}:
             yield f"{part} must not import {name}"
 
@@ -200,8 +202,7 @@ def test_one_place_makes_and_opens_stores():
 
 
 def test_no_modules_import_each_other_in_a_circle():
-    modules = {_named(file) for file in _modules()}
-    uses = {_named(file): {*_depends_on(file, modules)} - {_named(file)} for file in _modules()}
+    uses = {_named(file): {*_depends_on(file)} - {_named(file)} for file in _modules()}
     packages = {_named(file) for file in _modules() if file.name == "__init__.py"}
     # What a package gathers for its users is its modules' matter, and no step up.
     graphlib.TopologicalSorter({name: used - packages for name, used in uses.items()}).prepare()
@@ -283,13 +284,13 @@ INSIDE = {
 
 @pytest.mark.parametrize(("folder", "part"), [(folder, part) for folder, parts in INSIDE.items() for part in parts])
 def test_within_a_part_imports_go_one_way_too(folder, part):
-    modules, parts = {_named(file) for file in _modules()}, INSIDE[folder]
+    parts = INSIDE[folder]
     package = f"tare.{folder.replace('/', '.')}."
     files = [*(SOURCE / folder).glob(f"{part}.py"), *(SOURCE / folder / part).rglob("*.py")]
     assert files
     assert parts[part] <= {*list(parts)[: list(parts).index(part)]}
     for file in files:
-        inside = (name for name in _depends_on(file, modules) if name.startswith(package))
+        inside = (name for name in _depends_on(file) if name.startswith(package))
         names = {name.removeprefix(package).split(".")[0] for name in inside}
         if folder == "analysis":  # its files beside the folders are used by all of these
             names &= parts.keys()

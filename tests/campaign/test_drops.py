@@ -79,8 +79,8 @@ def echo(word):
 
 
 @pytest.fixture
-def box(tmp_path):
-    return Box(tmp_path)
+def box(disk_path):
+    return Box(disk_path)
 
 
 @pytest.fixture
@@ -112,8 +112,8 @@ def test_what_dropping_takes_is_not_the_works(box):
     assert (measured.cpu_ns, measured.daemon_cpu_ns) == (2 * 7, None)
 
 
-def test_on_the_hosts_kernel_a_guest_drops_its_files_and_no_others(box, tmp_path_factory):
-    own, foreign = box.data / "own", tmp_path_factory.mktemp("other") / "foreign"
+def test_on_the_hosts_kernel_a_guest_drops_its_files_and_no_others(box, tmp_path):
+    own, foreign = box.data / "own", tmp_path / "foreign"
     for file in (own, foreign):
         file.write_bytes(b"x" * MIB)
     caches.drop(GUEST, box)

@@ -101,7 +101,7 @@ def _conduct(names, jobs, file, blocks=2, work=None, resumed=False):
 def used_host(tmp_path_factory):
     """A campaign before the first fault: what tare and engines make once on a host is there when it is compared.
 
-    A container of Docker's in the host's network: for others Docker keeps a file that it removes a minute later.
+    Docker's container is in the host's network: of one with its own Docker removes a file only later.
     """
     file = tmp_path_factory.mktemp("used") / "used.tare"
     run = ["run", "-p", "runc", "-p", "docker-host", "-p", "qemu-tcg", "-w", "primes", "--blocks", "1", "-o", str(file)]

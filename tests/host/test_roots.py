@@ -66,16 +66,16 @@ def test_what_is_not_there_has_nothing_to_be_dropped(tmp_path):
     roots.drop_page_cache(tmp_path / "none")
 
 
-def test_what_is_cached_of_a_file_is_seen_until_it_is_dropped(tmp_path):
-    file = tmp_path / "file"
+def test_what_is_cached_of_a_file_is_seen_until_it_is_dropped(disk_path):
+    file = disk_path / "file"
     file.write_bytes(b"x" * 10_000)
-    assert roots.cached_share(tmp_path, "file") == 1
-    roots.drop_page_cache(tmp_path)
-    assert roots.cached_share(tmp_path, "file") == 0
+    assert roots.cached_share(disk_path, "file") == 1
+    roots.drop_page_cache(disk_path)
+    assert roots.cached_share(disk_path, "file") == 0
     with file.open("rb", buffering=0) as half:
         os.posix_fadvise(half.fileno(), 0, 0, os.POSIX_FADV_RANDOM)  # no pages but those that are read
         half.read(4096)
-    assert roots.cached_share(tmp_path, "file") == pytest.approx(1 / 3)
+    assert roots.cached_share(disk_path, "file") == pytest.approx(1 / 3)
 
 
 def test_nothing_is_cached_of_what_is_no_file(tmp_path):
@@ -185,15 +185,15 @@ def test_a_sparse_file_takes_no_time_and_no_memory(tmp_path, awake, place, size)
         shutil.rmtree(folder)
 
 
-def test_what_a_file_s_windows_hold_adds_up(tmp_path, monkeypatch):
+def test_what_a_file_s_windows_hold_adds_up(disk_path, monkeypatch):
     monkeypatch.setattr(roots, "WINDOW_BYTES", 1 << 16)
-    with (tmp_path / "file").open("wb") as file:
+    with (disk_path / "file").open("wb") as file:
         file.write(b"x" * (5 << 16) + b"y" * 100)
-    assert roots.cached_share(tmp_path, "file") == 1
-    roots.drop_page_cache(tmp_path)
-    assert roots.cached_share(tmp_path, "file") == 0
+    assert roots.cached_share(disk_path, "file") == 1
+    roots.drop_page_cache(disk_path)
+    assert roots.cached_share(disk_path, "file") == 0
     monkeypatch.setattr(roots, "MAX_WINDOWS", 5)
-    assert roots.cached_share(tmp_path, "file") is None
+    assert roots.cached_share(disk_path, "file") is None
 
 
 def test_what_cannot_be_written_back_is_one_line_with_the_fix(tmp_path, monkeypatch):
