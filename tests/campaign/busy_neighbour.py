@@ -1,6 +1,7 @@
 """A process that keeps a CPU busy, and telemetry read until it has used so much of it, whatever else runs there."""
 
 import contextlib
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -12,14 +13,18 @@ LIMIT_S = 100.0
 
 @contextlib.contextmanager
 def neighbour(cpu, cgroup_procs=()):
-    """The process, on this CPU from its first instruction on; in a control group where its files are given."""
+    """The process, on this CPU from its first instruction on; in a control group where its files are given.
+
+    It has entered the group when its number is returned: all CPU time that it uses from then on is the group's.
+    """
     argv = ["taskset", "--cpu-list", str(cpu), sys.executable, "-c", "while True: pass"]
-    process = processes.start(argv, cgroup_procs=cgroup_procs)
+    null = subprocess.DEVNULL
+    held = processes.start_held(argv, stdin=null, stdout=null, stderr=null, cgroup_procs=cgroup_procs)
     try:
-        yield process.pid
+        held.go()
+        yield held.process.pid
     finally:
-        processes.kill_group(process)
-        process.wait()
+        processes.end(held.process)
 
 
 def spent_ns(pid):
