@@ -31,7 +31,9 @@ def test_an_interrupted_comparison_of_the_baseline_with_itself_goes_on(tmp_path,
         assert store.trials().equals(after)
 
 
-def test_an_interrupted_search_for_added_work_goes_on_with_its_slowed_copies(tmp_path):
+def test_an_interrupted_search_for_added_work_goes_on_with_its_slowed_copies(tmp_path, monkeypatch):
+    # A half more work is seen in four blocks, whatever runs beside them; of 5 % a gate's neighbours once left 1.3 %.
+    monkeypatch.setattr(calibrate, "ADDED", (0.02, 0.5))
     file = tmp_path / "added.tare"
     with pytest.raises(KeyboardInterrupt):
         calibrate.with_added_work(file, ["native"], 4, Quiet(interrupt_after=6))
@@ -54,4 +56,4 @@ def test_an_interrupted_search_for_added_work_goes_on_with_its_slowed_copies(tmp
     assert set(before["seq"]) < set(after["seq"])
     assert set(after["status"]) == {"ok"}
     assert [name for _, name, _ in added] == [f"native+{100 * share:g}%" for share in calibrate.ADDED]
-    assert measured[0.05].point == pytest.approx(0.05, abs=0.03), "the copies do more after the resume too"
+    assert measured[0.5].point == pytest.approx(0.5, abs=0.2), "the copies do more after the resume too"

@@ -244,6 +244,7 @@ COMPONENTS: Mapping[str, Component] = {
             Need("libxml2-utils", "checks what libvirt is told", ("xmllint",)),
             Need("prometheus", "reads what tare exposes", ("promtool",)),
             Need("influxdb", "reads what tare exports", ("influxd",)),
+            Need("firejail", "the platform of the guide's package", ("firejail",)),
         ),
     ),
 }
