@@ -134,6 +134,7 @@ class FakeLive(RunningInstance):
         self.marks = marks
         self.dirty = []
         self.reachable = True
+        self.own_kernel = False
         self.session = SimpleNamespace(execute=self._execute, dead=None, hello=SimpleNamespace(image="0" * 64))
         spec = SimpleNamespace(
             id="0x0",
@@ -150,7 +151,7 @@ class FakeLive(RunningInstance):
         self.instance = SimpleNamespace(spec=spec, address=address, started=started, accounted=True)
         self.instance.host_processes = list
         self.ran = 0
-        self._killed = self._memory_kills_told = 0
+        self._killed = self._kills_told = 0
 
     def cpu_ns(self):
         return 1000 * self.ran

@@ -243,6 +243,29 @@ def test_the_least_memory_is_what_starts_and_is_not_slow(tmp_path, probed, needs
     assert launcher.most == 1
 
 
+@pytest.mark.parametrize("needs_mib", [100, 2000])
+def test_a_try_whose_processes_the_kernel_killed_says_so(tmp_path, monkeypatch, needs_mib):
+    """An answer, where less than the campaign's limit was tried; else the trial fails, and its console is kept."""
+
+    def run_slices(inner, params, stage, running_instances):
+        [(arm, running)] = running_instances.items()
+        if running.memory_bytes < needs_mib * MIB:
+            running._killed, running.session.dead = 1, SessionError("the stream ended")
+            return {arm: Sliced(error=running.session.dead)}
+        return {arm: Sliced((Sample("events-per-second", 1.0, 0),), work=1.0)}
+
+    monkeypatch.setattr(density, "run_slices", run_slices)
+    trials, _, outputs = _run(tmp_path, registry.get("memory-least"), FakeLauncher())
+    told = "processes of it that the kernel killed for want of memory: 1, at its limit of 1024 MiB (tare run --memory)"
+    if needs_mib > 1024:
+        assert trials["runc"]["reason"].startswith(told)
+        with open_store(tmp_path / "x.tare") as store:
+            assert {data for _, data in store.attachments()} == {b"its last words"}
+    else:
+        assert trials["runc"]["status"] == "ok"
+        assert f"96 MiB: {told}" in outputs["tries"].data.decode()
+
+
 @pytest.mark.parametrize("lucky", [0, 1, 2])
 def test_neither_bad_luck_nor_good_makes_another_least(monkeypatch, lucky):
     """Half of the instances are slow for no reason, and one of the first three is twice as fast as any other."""

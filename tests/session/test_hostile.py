@@ -175,6 +175,15 @@ def test_truncation_anywhere_is_an_end(liar: Liar) -> None:
             session.execute(["x"])
 
 
+def test_of_a_lost_connection_only_what_is_no_whole_message_is_shown(liar: Liar) -> None:
+    for sent, shown_text in ((b"", ""), (data(1, 1, b"out"), ""), (data(1, 1, b"out")[:-1], "; the last it sent: ")):
+        session = Session.open(liar(says(sent)), 10)
+        with pytest.raises(SessionError) as caught:
+            session.execute(["x"])
+        assert caught.value.what.partition("but its connection ended")[2].startswith(shown_text)
+        assert ("sent" in caught.value.what) == bool(shown_text)
+
+
 def test_bytes_one_by_one_are_the_same(liar: Liar) -> None:
     whole = message(**HELLO) + data(1, 1, b"out") + data(1, 1, b"") + data(1, 2, b"")
     whole += message(**{**EXITED, "stdout_bytes": 3})

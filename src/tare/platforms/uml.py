@@ -44,6 +44,8 @@ FIX = distribution.install("user-mode-linux", lean=True)
 NO_ROOM = "ptrace set fp regs failed"
 REGISTERS = "this User-Mode Linux does not know all registers of this processor (AMX): no program runs in its guests"
 NEWER = "use a newer user-mode-linux, or a processor without AMX"
+#: Each page of a process of the guest's can be a map of its own on the host; the kernel's limit is 65,530 by default.
+MAPPED = "a process beyond 256 MiB may be killed where the host's vm.max_map_count is 65530: each page can take a map"
 #: Starts a program as it is, without its setuid bit (ld.so(8)).
 LOADER = "/lib64/ld-linux-x86-64.so.2"
 #: Where the guest sees the folder with its first script, for a moment.
@@ -131,6 +133,7 @@ class Uml(Platform):
         self.not_honoured = (
             "one virtual processor, however many CPUs the instance has",
             vm.monitor_beyond_limit(KERNEL_BYTES),
+            MAPPED,
         )
         if ubd:
             self.not_honoured += (vm.OWN_VOLUME,)

@@ -319,6 +319,8 @@ class Session:
         try:
             for frame in self._decoder.feed(data):
                 self._dispatch(frame)
+            if not self._decoder.pending:
+                self._seen = b""
         except frames.FrameError as error:
             self._fail(f"what came out of the sandbox is not the protocol: {error}", with_seen=True)
         except SessionError as error:
@@ -382,7 +384,10 @@ class Session:
         raise error
 
     def _last_bytes(self) -> str:
-        return f"; the last it sent: {shown(self._seen, _SEEN)}" if self._seen else "; it sent nothing"
+        """The end of what has come since the last whole message: a part of one, or what is none."""
+        if self._seen:
+            return f"; the last it sent: {shown(self._seen, _SEEN)}"
+        return "" if self._hello else "; it sent nothing"
 
 
 def _encoded(message: messages.Message) -> bytes:

@@ -41,8 +41,7 @@ def run_apart(workload: ApartWorkload, params: Params, pool: InstancePool, clien
         return replace(result, samples=checked(workload, result.samples))
     except (SessionError, ParseError) as error:
         pool.keep_last_words()
-        if out_of_memory := pool.out_of_memory():
-            error.what = f"{out_of_memory}: {error.what}"
+        pool.add_kills(error)
         raise
     finally:
         pool.clear()

@@ -402,8 +402,8 @@ class BlockRunner:
         self.faults.report(f"{key.workload} on {key.arm}", failed)
         reason = self._why_lost(key.arm, error) if isinstance(error, SessionError) else failed.reason
         running = self.running_instances.get(key.arm)
-        if running is not None and (out_of_memory := running.out_of_memory()):
-            reason = f"{out_of_memory}: {reason}"
+        if running is not None and (killed := running.killed()):
+            reason = f"{killed}: {reason}"
         unsupported = isinstance(error, HostError | UnsupportedError)
         status = Status.UNSUPPORTED if unsupported else Status.FAILED
         return clock.failed(key, self._seq[key], reason, status=status, outputs=failed.outputs)

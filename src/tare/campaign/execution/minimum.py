@@ -76,16 +76,17 @@ def _answer(workload: LeastWorkload, params: Params, pool: InstancePool, terms: 
     try:
         return _try(workload, params, pool, terms)
     except TareError as error:
+        pool.add_kills(error)
         return Attempt(terms.memory_bytes or 0, None, str(error))
+    finally:
+        pool.clear()
 
 
 def _try(workload: LeastWorkload, params: Params, pool: InstancePool, terms: Terms) -> Attempt:
-    """One try. Raises `TareError` when the instance does not start, or its probe fails."""
-    try:
-        running_instances = pool.grow(1, terms)
-        [sliced] = sliced_at_once(workload.inner, workload.inner_params(params), pool.platform.name, running_instances)
-    finally:
-        pool.clear()
+    """One try. Raises `TareError` when the instance does not start, or its probe fails; it is in the pool then."""
+    running_instances = pool.grow(1, terms)
+    [sliced] = sliced_at_once(workload.inner, workload.inner_params(params), pool.platform.name, running_instances)
+    pool.clear()
     # Neighbours can only slow an instance down: its best round is what it is capable of.
     rate = max(sample.value for sample in sliced.samples if sample.metric == workload.metric)
     return Attempt(terms.memory_bytes or 0, rate)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tare.campaign.instances.disk_watch import DiskWatch, Tenant
+from tare.campaign.instances.kills import Kills
 from tare.campaign.instances.starts import marks, marks_from_outside
 from tare.errors import DiskFullError, Failed, HostError, PlatformError, SessionError, TareError, attempt
 from tare.host import cgroup, console
@@ -64,8 +65,9 @@ class RunningInstance:
     command_ns: int  # from the start command until its first command returned; without an agent: until it answered
     reachable: bool = True  # whether it has published its port, if that is how clients reach it
     no_direct_io: str = ""  # the platform's own
+    own_kernel: bool = False  # the platform's own
     dirty: list[Failed] = field(default_factory=list)  # clean-ups after trials in it that failed
-    _memory_kills_told: int = 0  # how many of its processes had been killed for want of memory when that was last told
+    _kills_told: int = 0  # how many kills there had been when they were last told
 
     @property
     def usable(self) -> bool:
@@ -105,14 +107,11 @@ class RunningInstance:
                     with contextlib.suppress(ProcessLookupError):
                         os.sched_setaffinity(int(thread.name), cpus)
 
-    def out_of_memory(self) -> str:
-        """Say that the kernel has killed processes of it for want of memory; "" where none since the last call."""
-        spec = self.instance.spec
-        kills = _memory_kills(spec.group) if self.instance.accounted else None
-        if kills is None:
-            return ""
-        is_new, self._memory_kills_told = kills.count > self._memory_kills_told, kills.count
-        return _in_words(kills, spec.resources.memory_bytes) if is_new else ""
+    def killed(self) -> str:
+        """Say what the host's kernel or its own one has killed of it; "" where nothing since the last call."""
+        kills = Kills.read(self.instance.spec, accounted=self.instance.accounted, own_kernel=self.own_kernel)
+        is_new, self._kills_told = kills.count > self._kills_told, kills.count
+        return kills.in_words() if is_new else ""
 
     def console(self) -> bytes:
         """The end of its console's output so far."""
@@ -229,13 +228,13 @@ class InstanceLauncher:
             published=terms.published,
             making_ns=_stopwatch(cleanup),
         )
-        with _with_memory_kills(platform, spec):
+        with _with_kills(platform, spec):
             instance = contract.launched(platform, spec, cleanup)
         instance.accounted = instance.accounted and group.accounts
         if not platform.has_agent:
             return self._start_without_agent(platform, arm, instance, cleanup, tenant, measured=measured)
         try:
-            with _with_memory_kills(platform, spec):
+            with _with_kills(platform, spec):
                 session = Session.open(instance.stream, time_limit_s=spec.start_limit_s)
                 self._check(session, platform)
                 first = session.execute(["true"], time_limit_s=spec.start_limit_s)
@@ -262,6 +261,7 @@ class InstanceLauncher:
             command_ns,
             reachable=reachable,
             no_direct_io=platform.no_direct_io,
+            own_kernel=platform.own_kernel,
         )
 
     def _start_without_agent(
@@ -270,7 +270,7 @@ class InstanceLauncher:
         """Wait until a platform without an agent answers on its services."""
         session = NoAgentSession(instance.stream, platform.name)
         try:
-            with _with_memory_kills(platform, instance.spec):
+            with _with_kills(platform, instance.spec):
                 answered = _answered(platform, instance, session)
             self.network.pin(instance.spec.id)
             self.disk.started(tenant, session)
@@ -278,7 +278,8 @@ class InstanceLauncher:
             instance.abandon()
             raise
         start_marks = marks_from_outside(instance, answered) if measured else None
-        return RunningInstance(arm, instance, session, cleanup, start_marks, answered - instance.started.monotonic_ns)
+        command_ns = answered - instance.started.monotonic_ns
+        return RunningInstance(arm, instance, session, cleanup, start_marks, command_ns, own_kernel=platform.own_kernel)
 
     def _check(self, session: Session, platform: Platform) -> None:
         image_hash = (session.hello.image or "").strip()
@@ -303,30 +304,18 @@ def _answered(platform: Platform, instance: Instance, session: NoAgentSession) -
 
 
 @contextlib.contextmanager
-def _with_memory_kills(platform: Platform, spec: LaunchSpec) -> Iterator[None]:
-    """Add to an error what the kernel killed for want of memory; at once, as cgroup v1 forgets it with groups below."""
+def _with_kills(platform: Platform, spec: LaunchSpec) -> Iterator[None]:
+    """Add to an error what the host killed of the instance; at once, as cgroup v1 forgets it with groups below.
+
+    What its own kernel says is in the end of the console, which the error gets besides.
+    """
     try:
         yield
     except TareError as error:
-        kills = None if platform.elsewhere else _memory_kills(spec.group)
-        if kills is not None:
-            error.what = f"{_in_words(kills, spec.resources.memory_bytes)}: {error.what}"
+        kills = Kills.read(spec, accounted=not platform.elsewhere, own_kernel=False)
+        if kills.count:
+            error.what = f"{kills.in_words()}: {error.what}"
         raise
-
-
-def _memory_kills(group: cgroup.Group) -> cgroup.MemoryKills | None:
-    """Kills in a group for want of memory; None also where they cannot be read: they only explain another failure."""
-    kills = attempt(group.memory_kills)
-    return None if isinstance(kills, Failed) else kills
-
-
-def _in_words(kills: cgroup.MemoryKills, memory_bytes: int) -> str:
-    text = f"processes of it that the kernel killed for want of memory: {kills.count}"
-    if not kills.at_limit:
-        return f"{text}, not at its own limit: the host, or a control group above, had none left"
-    if kills.limit_bytes > memory_bytes:
-        return f"{text}, at {kills.limit_bytes >> 20} MiB for the guest's {memory_bytes >> 20} and its monitor's"
-    return f"{text}, at its limit of {kills.limit_bytes >> 20} MiB (tare run --memory)"
 
 
 def _stopwatch(cleanup: CleanupStack) -> Callable[[], int]:

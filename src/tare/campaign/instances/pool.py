@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from tare.campaign.instances.gate import Gate, at_once
 from tare.campaign.instances.launcher import USUAL, InstanceLauncher, RunningInstance, Terms, stop_all
-from tare.errors import Failed, HostError, PlatformError
+from tare.errors import Failed, HostError, PlatformError, TareError
 from tare.host.facts import counters
 from tare.model import Arm
 from tare.platforms.base import Platform
@@ -52,9 +52,10 @@ class InstancePool:
             if running.session.dead is not None:
                 self.keep(running.console())
 
-    def out_of_memory(self) -> str:
-        """The first answer of `RunningInstance.out_of_memory` that is not empty; "" where all are."""
-        return next(filter(None, (running.out_of_memory() for running in self.running_instances)), "")
+    def add_kills(self, error: TareError) -> None:
+        """Add to an error what was killed of the first instance of which something was."""
+        if killed := next(filter(None, (running.killed() for running in self.running_instances)), ""):
+            error.what = f"{killed}: {error.what}"
 
     def clear(self) -> None:
         """End all instances, including starts interrupted before returning."""

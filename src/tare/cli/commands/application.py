@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 
 from tare import outputs
-from tare.cli.commands.instances import MEMORY
+from tare.cli.commands.instances import MEMORY, parse_memory
 from tare.errors import UsageError
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _init_from(source: Path, file: Path, image: str | None) -> None:
 @app.command("check")
 def check(
     file: Path = typer.Argument(..., metavar="FILE", help="The file of the application."),
-    memory: int = MEMORY,
+    memory: str = MEMORY,
 ) -> None:
     """Say all that is wrong with a file, with its lines; then start the application on native and run its load once.
 
@@ -88,7 +88,7 @@ def check(
 
     from tare.cli.application import try_once
 
-    try_once(described, memory << 20)
+    try_once(described, parse_memory(memory))
 
 
 def _emit(file: Path, mistakes: Sequence[Mistake]) -> None:

@@ -11,7 +11,7 @@ from tare import outputs
 from tare.campaign.plan.plan import parse_time
 from tare.campaign.plan.request import check_resources
 from tare.cli.commands import given
-from tare.cli.commands.instances import CPUS, MEMORY, PLATFORM, SEED, SUBNET, parse_cpus
+from tare.cli.commands.instances import CPUS, MEMORY, PLATFORM, SEED, SUBNET, parse_cpus, parse_memory
 from tare.errors import UsageError
 from tare.footprint.exchange.levels import LAB_LEVELS, SCHEMA, inside_lab
 from tare.footprint.exchange.request import MACHINES, PROGRAMS, REPEATS, UNITS, WORKLOADS, FootprintRequest, repeats_of
@@ -87,7 +87,7 @@ def footprint(
     idle: str = _IDLE,
     seed: int | None = SEED,
     cpus: str | None = CPUS,
-    memory: int = MEMORY,
+    memory: str = MEMORY,
     subnet: str | None = SUBNET,
     output: Path | None = _OUTPUT,
     on_this_host: bool = typer.Option(False, "--here", help="Count functions on this host itself, and not in a lab."),
@@ -110,7 +110,7 @@ def footprint(
         idle_s=parse_time(idle),
         seed=seed,
         cpus=parse_cpus(cpus),
-        memory_bytes=memory * 2**20,
+        memory_bytes=parse_memory(memory),
         subnet=subnet,
         caches=caches,
     )

@@ -11,6 +11,8 @@ from tare.campaign.plan.request import ALL, DEFAULT_MEMORY
 from tare.errors import UsageError
 from tare.host.kernel import cpulist
 
+_SIZE = re.compile(r"(\d{1,12})([MG])", re.ASCII)
+_MIB = re.compile(r"-?\d{1,15}", re.ASCII)
 #: Numbers and ranges of them; `int` takes more than these.
 _CPU_LIST = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*", re.ASCII)
 
@@ -37,7 +39,9 @@ CPUS = typer.Option(
     help="Host CPUs for the instances, by number: 1 or 2,3 or 2-5,8. Default: all but the first; of two both. Probes"
     " are on the last of them.",
 )
-MEMORY = typer.Option(DEFAULT_MEMORY >> 20, "--memory", help="Memory limit of an instance in MiB.")
+MEMORY = typer.Option(
+    f"{DEFAULT_MEMORY >> 20}M", "--memory", help="Memory limit of an instance: 2G, 512M; a number alone is in MiB."
+)
 SUBNET = typer.Option(None, "--subnet", help="Subnet of tare's bridge. Default: a free one.")
 
 
@@ -53,7 +57,12 @@ def parse_cpus(text: str | None) -> tuple[int, ...]:
 
 def parse_size(text: str) -> int:
     """A size in bytes from a text such as ``4G`` or ``3000M`` (powers of 1,024). Raises `UsageError`."""
-    match = re.fullmatch(r"(\d+)([MG])", text)
+    match = _SIZE.fullmatch(text)
     if match is None:
         raise UsageError(f"{text!r} is not a size", fix="write 4G or 3000M")
     return int(match[1]) << (30 if match[2] == "G" else 20)
+
+
+def parse_memory(text: str) -> int:
+    """A memory limit in bytes: a size, or a number of MiB such as ``512``, however small. Raises `UsageError`."""
+    return int(text) << 20 if _MIB.fullmatch(text) else parse_size(text)

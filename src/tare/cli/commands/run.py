@@ -16,7 +16,7 @@ from tare.campaign.plan.study import ordered
 from tare.cli.choices import ProgressOptions, Shown
 from tare.cli.commands import given
 from tare.cli.commands.given import TRUST
-from tare.cli.commands.instances import CPUS, MEMORY, PLATFORM, SEED, SUBNET, parse_cpus, parse_size
+from tare.cli.commands.instances import CPUS, MEMORY, PLATFORM, SEED, SUBNET, parse_cpus, parse_memory, parse_size
 from tare.errors import UsageError
 from tare.literature import Scale
 from tare.model import Design, Family
@@ -126,7 +126,7 @@ def run(
     seed: int | None = SEED,
     cpus: str | None = CPUS,
     cpu_quota: float | None = _CPU_QUOTA,
-    memory: int = MEMORY,
+    memory: str = MEMORY,
     data_size: str | None = _DATA_SIZE,
     subnet: str | None = SUBNET,
     tune: bool = _TUNE,
@@ -159,7 +159,7 @@ def run(
         seed=seed,
         cpus=parse_cpus(cpus),
         cpu_quota=cpu_quota,
-        memory_bytes=memory * 2**20,
+        memory_bytes=parse_memory(memory),
         data_bytes=parse_size(data_size) if data_size is not None else None,
         subnet=subnet,
         tune=tune,
