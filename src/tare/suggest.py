@@ -10,10 +10,14 @@ MAX_SHOWN = 60
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Say which known names come near; many of them when none does."""
+    """Say which known names come near, or that several stand in one; many of them when none does."""
     names = list(known)
     by_fold = {name.casefold(): name for name in names}
     folded = name.casefold()
+    parts = [part.strip() for part in folded.split(",")]
+    if all(part in by_fold for part in parts):
+        meant = [by_fold[part] for part in parts]
+        return f"repeat the option for each: {', '.join(meant)}" if len(meant) > 1 else f"did you mean {meant[0]}?"
     near = [by_fold[fold] for fold in difflib.get_close_matches(folded, by_fold, n=3, cutoff=0.5)]
     # Half a name is what people type first: "iperf" for "iperf3-tcp".
     near += [name for name in names if folded and folded in name.casefold() and name not in near]

@@ -183,6 +183,13 @@ def test_an_unknown_name_gets_the_nearest(typed, advice):
     assert advice in refused.value.fix
 
 
+def test_only_the_case_or_a_list_is_wrong():
+    names = ["docker", "docker-gvisor", "gvisor"]
+    assert nearest("Docker", names) == "did you mean docker?"
+    assert nearest("docker, gVisor", names) == "repeat the option for each: docker, gvisor"
+    assert nearest("docker,gvisr", names).startswith("did you mean docker-gvisor")
+
+
 def test_nearest_of_nothing():
     assert nearest("docker", []) == "there are none"
     assert nearest("", ["docker", "runc"]) == "use one of docker, runc"
