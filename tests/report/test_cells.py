@@ -3,7 +3,17 @@ from __future__ import annotations
 import pytest
 
 from tare.estimates.intervals import Interval
-from tare.report.sentences.numbers import decimals, forecast, percent, quantity, signed, signed_range, span, times_range
+from tare.report.sentences.numbers import (
+    all_failed,
+    decimals,
+    forecast,
+    percent,
+    quantity,
+    signed,
+    signed_range,
+    span,
+    times_range,
+)
 
 MINUS = "\N{MINUS SIGN}"
 
@@ -79,3 +89,7 @@ def test_a_duration_in_words(seconds, text):
 )
 def test_what_few_blocks_foretell_has_two_digits(seconds, text):
     assert forecast(seconds) == text
+
+
+def test_one_trial_that_failed_is_one() -> None:
+    assert [all_failed(trials) for trials in (1, 2)] == ["its only trial failed", "all 2 trials failed"]

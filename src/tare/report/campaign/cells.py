@@ -9,7 +9,7 @@ from tare.analysis.verdicts import REFUSED, Kind
 from tare.estimates.intervals import Interval
 from tare.model import Direction
 from tare.report.model import PlatformReport, ResultReport
-from tare.report.sentences.numbers import DOTS, decimals, percent, quantity, signed, times_range
+from tare.report.sentences.numbers import DOTS, decimals, number_of, percent, quantity, signed, times_range
 from tare.report.sentences.signs import MARKS, MEANINGS, UNSURE, Sign, added, noise, sign_of
 from tare.report.sentences.verdicts import TIMES_FROM
 from tare.report.sentences.wording import wording
@@ -105,7 +105,7 @@ def _without_figure(result: ResultReport, platform: PlatformReport) -> tuple[str
     if platform.n_unsupported and not platform.n_ok:
         return "unsupported", ""
     if platform.n_failed and not platform.n_ok:
-        return "failed", f"{platform.n_failed} trials"
+        return "failed", number_of(platform.n_failed, "trial")
     if platform.instead is not None:
         return f"see {platform.instead}", "its headline"
     if platform.verdict_reason in REFUSED:

@@ -13,7 +13,7 @@ from tare.estimates.intervals import Interval
 from tare.model import Direction
 from tare.report.model import PlatformReport, ResultReport
 from tare.report.sentences.dimensions import DIMENSIONS
-from tare.report.sentences.numbers import TO, forecast, magnitude_range, percent, quantity, times_range
+from tare.report.sentences.numbers import TO, all_failed, forecast, magnitude_range, percent, quantity, times_range
 from tare.report.sentences.signs import added
 from tare.report.sentences.verdicts import TIMES_FROM
 from tare.report.sentences.wording import Wording, wording
@@ -286,7 +286,7 @@ def _why(platform: PlatformReport) -> str:
     if platform.n_unsupported and not platform.n_ok:
         return "it cannot do this"
     if platform.n_failed and not platform.n_ok:
-        return f"all {platform.n_failed} trials failed"
+        return all_failed(platform.n_failed)
     return platform.verdict_text
 
 

@@ -196,6 +196,11 @@ def number_of(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
+def all_failed(trials: int) -> str:
+    """That none of so many trials has a result."""
+    return "its only trial failed" if trials == 1 else f"all {trials} trials failed"
+
+
 def scaled(value: float) -> str:
     """A number in four digits: 321, 5,604, 53.61 M."""
     for size, name in ((1e9, "G"), (1e6, "M")):

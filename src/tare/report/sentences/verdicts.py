@@ -11,7 +11,15 @@ from tare.estimates.intervals import Amount, Interval
 from tare.estimates.overhead import overhead, times_worse
 from tare.model import Direction, Family
 from tare.report.sentences.fairness import not_alike
-from tare.report.sentences.numbers import amount_range, forecast, magnitude_range, percent, signed_range, times_range
+from tare.report.sentences.numbers import (
+    all_failed,
+    amount_range,
+    forecast,
+    magnitude_range,
+    percent,
+    signed_range,
+    times_range,
+)
 from tare.report.sentences.wording import Wording, wording
 
 #: Beyond this factor a percentage is hard to read.
@@ -59,7 +67,7 @@ _WITHOUT_FIGURES: Mapping[Reason, Callable[[Mapping[str, float]], str]] = {
     Reason.BASELINE: lambda _: "the baseline",
     Reason.NO_DATA: lambda _: "no data",
     Reason.UNSUPPORTED: lambda _: "no data: the platform cannot do this",
-    Reason.ALL_FAILED: lambda numbers: f"no data: all {numbers['failed']:.0f} trials failed",
+    Reason.ALL_FAILED: lambda numbers: f"no data: {all_failed(round(numbers['failed']))}",
     Reason.NOT_SHOWN: lambda numbers: f"no data: none of its {numbers['ok']:.0f} good trials could show this",
     Reason.NO_BASELINE: lambda _: "no data: the baseline has none to compare with",
     Reason.ALL_MARKED: lambda _: "no data: no block is left that has it and the baseline",
