@@ -73,6 +73,7 @@ def test_a_start_that_fails_meanwhile(launcher, monkeypatch):
 
     monkeypatch.setattr(InstanceLauncher, "_check", hog)
     [platform] = registry.choose(["runc"])
+    monkeypatch.setattr(type(platform), "start_fix", lambda *_: "wait")
     with pytest.raises(PlatformError) as raised:
         launcher.start(platform, Arm("runc"), measured=False)
-    assert raised.value.what == f"{TOLD}: runc is not well"
+    assert (raised.value.what, raised.value.fix) == (f"{TOLD}: runc is not well", "wait")

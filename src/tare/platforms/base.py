@@ -326,5 +326,9 @@ class Platform(ABC):
         """The failure of a shared daemon, which ends all instances at once. Called when one was lost; None: unknown."""
         return None
 
+    def start_fix(self, console: bytes) -> str:  # noqa: ARG002
+        """What to do about a start that failed with this on the console; "" where it does not say."""
+        return ""
+
     def close(self) -> None:  # noqa: B027 (most platforms hold nothing)
         """Close connections to daemons. May be called twice."""

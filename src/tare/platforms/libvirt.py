@@ -224,6 +224,10 @@ class LibvirtQemu(Libvirt):
         self.no_direct_io = "" if cache == "none" else vm.NO_DIRECT_IO
         self.stand_in = vm.emulated_name(name) if accel == "kvm" else ""
 
+    def start_fix(self, console: bytes) -> str:
+        """Of a machine that hung by emulation."""
+        return vm.hang_fix(console) if self._accel == "tcg" else ""
+
     def prepare(self, image: Image) -> Prepared:
         """The image as an ext4 filesystem, and a libvirtd that knows its QEMU."""
         self._learn(self._running_daemon())

@@ -80,8 +80,7 @@ class Qemu(Platform):
         lacking = bridge.no_tun() if self._kind.network == "tap" else None
         if lacking is not None:
             return Availability(False, reason=lacking.what, fix=lacking.fix or "")
-        version = processes.run([vm.PROGRAM, "--version"], time_limit_s=10).text.split("\n")[0]
-        shown = version.removeprefix("QEMU emulator version ").split()[0]
+        shown = vm.version()
         try:
             boot_files = self._guest()
             beside_it = {"virtiofsd": virtiofs.located().version} if self._kind.shared else {}
@@ -130,6 +129,10 @@ class Qemu(Platform):
     def observed(self, instance: Instance, read: Callable[[str], str]) -> Observed:
         """What is declared, and which back ends the machine's monitor has open."""
         return replace(super().observed(instance, read), facts=vm.back_ends(instance))
+
+    def start_fix(self, console: bytes) -> str:
+        """Of a machine that hung by emulation."""
+        return vm.hang_fix(console) if self._kind.accel == "tcg" else ""
 
     def _guest(self) -> guest.Guest:
         return guest.ensure("virtiofs" if self._kind.shared else "virtio")

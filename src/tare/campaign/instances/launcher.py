@@ -9,6 +9,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from tare.campaign.instances.disk_watch import DiskWatch, Tenant
@@ -173,6 +174,7 @@ class InstanceLauncher:
             except TareError as error:
                 last = console.read(spaces / "console.log")
                 console_end = _last_words(last)
+                error.fix = _start_fix(platform, last) or error.fix
                 overdone = self.disk.why_ended(self.group(number))
                 if overdone is not None:
                     error.what, error.fix = f"{overdone.what}: {error.what}", overdone.fix
@@ -328,6 +330,11 @@ def stop_all(running_instances: Iterable[RunningInstance]) -> list[Failed]:
     """End all of these instances, even where ending one of them fails. Returns the failures."""
     ends = [attempt(running.stop) for running in running_instances]
     return [end for end in ends if isinstance(end, Failed)]
+
+
+def _start_fix(platform: Platform, printed: bytes) -> str:
+    fix = attempt(partial(platform.start_fix, printed))
+    return "" if isinstance(fix, Failed) else fix
 
 
 def _last_words(output: bytes) -> str:

@@ -47,6 +47,15 @@ OPENED = "data volume opened"
 OWN_VOLUME = "the data volume is an ext4 of its own, on a raw file on the host's disk"
 #: QEMU's own default is 1 GiB, which would have the monitor killed at its group's limit.
 TRANSLATED_MIB = 96
+#: Printed by a Linux guest whose processors have not come on for 20 s.
+STUCK = b"watchdog: BUG: soft lockup"
+#: By its commit deba78709ae8. Before, a processor could keep an instruction as it was while another one changed it, and
+#: a guest's kernel that changes its own code then meets for good the breakpoint that stood there for a moment.
+HANGS_BEFORE = (8, 1)
+HANG_FIX = (
+    "try again: QEMU before 8.1 hangs an emulated machine of several processors at times, by a known fault; use a newer"
+    " QEMU, or --cpus with one CPU"
+)
 #: What runs the guest's instructions, in words.
 BY = {"kvm": "KVM", "tcg": "emulation"}
 #: The guest's kernel: its console is for its last words, as every byte of an emulated serial line leaves the guest.
@@ -156,6 +165,18 @@ def clock_words(accel: str) -> list[str]:
 def monitor_beyond_limit(monitor_bytes: int) -> str:
     """What a machine does not honour of the memory limit, as half a sentence."""
     return f"the memory limit is the guest's memory; its monitor may take {monitor_bytes >> 20} MiB beside it"
+
+
+def version() -> str:
+    """The version of the QEMU that is installed. Raises `HostError`."""
+    shown = processes.run([PROGRAM, "--version"], time_limit_s=10).text.split("\n")[0]
+    return shown.removeprefix("QEMU emulator version ").split()[0]
+
+
+def hang_fix(printed: bytes) -> str:
+    """What to do where QEMU's emulation has hung a machine that printed this; "" where it has not."""
+    release = tuple(int(part) for part in version().split(".")[:2]) if STUCK in printed else HANGS_BEFORE
+    return HANG_FIX if release < HANGS_BEFORE else ""
 
 
 def vhost() -> str | None:
