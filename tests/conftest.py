@@ -5,7 +5,6 @@
 import gc
 import importlib
 import os
-import sys
 import tempfile
 from dataclasses import fields
 from pathlib import Path
@@ -16,15 +15,13 @@ from hypothesis import HealthCheck, settings
 import forked_commands
 from awake import Awake
 from platforms_here import cannot_be
+from starts_again import StartsAgain
 from tare import plugins
 from tare.campaign.host_session import HostSession, default_cpus
-from tare.campaign.instances.launcher import USUAL, InstanceLauncher
-from tare.errors import PlatformError
 from tare.host import lock, state
 from tare.host.resources import unremoved
 from tare.model import Resources
 from tare.platforms.parts.common import attempt
-from tare.platforms.parts.machines import vm
 
 #: Whatever plug-ins are installed where the tests run: those that a test installs itself, it names.
 os.environ[plugins.ALLOWED] = ""
@@ -117,26 +114,13 @@ def awake():
         yield clock
 
 
-class _StartsAgain(InstanceLauncher):
-    """Starts an emulated machine once more where QEMU has hung it, as it does one in some hundred (`vm.HANG_FIX`)."""
-
-    def start(self, platform, arm, *, measured, terms=USUAL):
-        try:
-            return super().start(platform, arm, measured=measured, terms=terms)
-        except PlatformError as error:
-            if error.fix != vm.HANG_FIX or terms.gate is not None:
-                raise
-            sys.stderr.write(f"{arm} was hung by QEMU's emulation, and is started again\n")
-            return super().start(platform, arm, measured=measured, terms=terms)
-
-
 @pytest.fixture(scope="module")
 def prepared():
     """This host as a campaign has it: where instances start, and the client."""
     with HostSession() as host:
         launcher, client = host.prepare(host.image(), Resources(default_cpus(), 512 << 20))
         kept = {field.name: getattr(launcher, field.name) for field in fields(launcher) if field.init}
-        yield _StartsAgain(**kept), client
+        yield StartsAgain(**kept), client
 
 
 @pytest.fixture(scope="module")

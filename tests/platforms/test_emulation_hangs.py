@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from conftest import _StartsAgain
+from starts_again import StartsAgain
 from tare.campaign.instances.launcher import USUAL, InstanceLauncher, Terms
 from tare.errors import PlatformError
 from tare.platforms import registry
@@ -54,7 +54,7 @@ def test_the_tests_start_one_again_for_that_and_for_nothing_else(monkeypatch, er
             raise left.pop(0)
 
     monkeypatch.setattr(InstanceLauncher, "start", start)
-    launcher = object.__new__(_StartsAgain)
+    launcher = object.__new__(StartsAgain)
     if len(errors) < starts:
         launcher.start(None, "qemu-tcg", measured=True, terms=terms)
     else:

@@ -1,0 +1,20 @@
+"""The launcher of tests on real platforms, which go on where QEMU's emulation has hung a machine."""
+
+import sys
+
+from tare.campaign.instances.launcher import USUAL, InstanceLauncher
+from tare.errors import PlatformError
+from tare.platforms.parts.machines import vm
+
+
+class StartsAgain(InstanceLauncher):
+    """Starts an emulated machine once more where QEMU has hung it, as it does one in some hundred (`vm.HANG_FIX`)."""
+
+    def start(self, platform, arm, *, measured, terms=USUAL):
+        try:
+            return super().start(platform, arm, measured=measured, terms=terms)
+        except PlatformError as error:
+            if error.fix != vm.HANG_FIX or terms.gate is not None:
+                raise
+            sys.stderr.write(f"{arm} was hung by QEMU's emulation, and is started again\n")
+            return super().start(platform, arm, measured=measured, terms=terms)
