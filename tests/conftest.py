@@ -6,7 +6,6 @@ import gc
 import importlib
 import os
 import tempfile
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -119,8 +118,7 @@ def prepared():
     """This host as a campaign has it: where instances start, and the client."""
     with HostSession() as host:
         launcher, client = host.prepare(host.image(), Resources(default_cpus(), 512 << 20))
-        kept = {field.name: getattr(launcher, field.name) for field in fields(launcher) if field.init}
-        yield StartsAgain(**kept), client
+        yield StartsAgain.of(launcher), client
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """The launcher of tests on real platforms, which go on where QEMU's emulation has hung a machine."""
 
 import sys
+from dataclasses import fields
 
 from tare.campaign.instances.launcher import USUAL, InstanceLauncher
 from tare.errors import PlatformError
@@ -9,6 +10,11 @@ from tare.platforms.parts.machines import vm
 
 class StartsAgain(InstanceLauncher):
     """Starts an emulated machine once more where QEMU has hung it, as it does one in some hundred (`vm.HANG_FIX`)."""
+
+    @classmethod
+    def of(cls, launcher):
+        """A launcher that is the same but for that."""
+        return cls(**{field.name: getattr(launcher, field.name) for field in fields(launcher)})
 
     def start(self, platform, arm, *, measured, terms=USUAL):
         try:

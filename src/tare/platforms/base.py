@@ -280,7 +280,7 @@ class Platform(ABC):
     elsewhere: bool = False  # whether it is on another machine: its figures are that machine's
     same_bits: bool = True  # whether it runs the image; figures of other bits are not compared
     keeps_quota: bool = True  # whether a CPU quota of the instance's control group holds for all of its work
-    #: whether a kernel is booted for each instance, whose uptime the agent then sees, and whose console its kills
+    #: whether a kernel is booted for each instance: the agent sees its uptime, and its console says what it killed
     own_kernel: bool = False
     alone: str = ""  # why only one instance of it can run at a time; "": several can
     #: why `tare doctor` starts no instance of it, as one whose start needs more of the image than a tryout's root has

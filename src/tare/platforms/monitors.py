@@ -142,9 +142,7 @@ def _detect_qemu(box: Box) -> Availability:
         accel, why = vm.accelerated(guest.ensure())
     except (ImageError, HostError) as error:
         return Availability(False, reason=error.what, fix=error.fix or "")
-    shown = processes.run([vm.PROGRAM, "--version"], time_limit_s=10).text.split("\n")[0]
-    version = shown.removeprefix("QEMU emulator version ").split()[0]
-    return Availability(True, version=f"{version}, {accel}", details={"accelerator": f"{accel}: {why}"})
+    return Availability(True, version=f"{vm.version()}, {accel}", details={"accelerator": f"{accel}: {why}"})
 
 
 def _need_network(box: Box) -> None:

@@ -384,7 +384,7 @@ class Session:
         raise error
 
     def _last_bytes(self) -> str:
-        """The end of what has come since the last whole message: a part of one, or what is none."""
+        """The end of what came, where that was no whole message, in words; or that nothing came."""
         if self._seen:
             return f"; the last it sent: {shown(self._seen, _SEEN)}"
         return "" if self._hello else "; it sent nothing"

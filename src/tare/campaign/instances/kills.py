@@ -16,7 +16,7 @@ from tare.host import cgroup, console
 from tare.platforms.base import LaunchSpec
 
 #: Linux's line on each kill (mm/oom_kill.c), an error, which a quiet console prints too; with the process's name.
-_KILLED = re.compile(rb"ut of memory[^\n]*: Killed process \d+ \(([ -~]{1,15})\)")
+_KILLED = re.compile(rb"[Oo]ut of memory[^\n]*: Killed process \d+ \(([ -~]{1,15})\)")
 #: User-Mode Linux's line where the host maps no more pages of a process, which then gets signal 9.
 _NOT_MAPPED = b"UML ran out of memory on the host side"
 _PANIC = re.compile(rb"Kernel panic - not syncing: ([ -~]{1,200})")

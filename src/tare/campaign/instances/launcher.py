@@ -334,7 +334,7 @@ def stop_all(running_instances: Iterable[RunningInstance]) -> list[Failed]:
 
 def _start_fix(platform: Platform, printed: bytes) -> str:
     fix = attempt(partial(platform.start_fix, printed))
-    return "" if isinstance(fix, Failed) else fix
+    return fix if isinstance(fix, str) else ""
 
 
 def _last_words(output: bytes) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -47,8 +48,8 @@ OPENED = "data volume opened"
 OWN_VOLUME = "the data volume is an ext4 of its own, on a raw file on the host's disk"
 #: QEMU's own default is 1 GiB, which would have the monitor killed at its group's limit.
 TRANSLATED_MIB = 96
-#: Printed by a Linux guest whose processors have not come on for 20 s.
-STUCK = b"watchdog: BUG: soft lockup"
+#: Printed by a Linux guest of several processors where one but the first has not come on for 20 s.
+_STUCK = re.compile(rb"watchdog: BUG: soft lockup - CPU#[1-9]")
 #: By its commit deba78709ae8. Before, a processor could keep an instruction as it was while another one changed it, and
 #: a guest's kernel that changes its own code then meets for good the breakpoint that stood there for a moment.
 HANGS_BEFORE = (8, 1)
@@ -175,7 +176,9 @@ def version() -> str:
 
 def hang_fix(printed: bytes) -> str:
     """What to do where QEMU's emulation has hung a machine that printed this; "" where it has not."""
-    release = tuple(int(part) for part in version().split(".")[:2]) if STUCK in printed else HANGS_BEFORE
+    if _STUCK.search(printed) is None:
+        return ""
+    release = tuple(int(part) for part in version().split(".")[:2])
     return HANG_FIX if release < HANGS_BEFORE else ""
 
 
