@@ -202,9 +202,11 @@ class _Foreground:
     def __init__(self) -> None:
         self._child: subprocess.Popen[bytes] | None = None
         self._stop: int | None = None
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where the parent ignores it, exit codes are lost
         signal.signal(signal.SIGINT, lambda *_: None)
         for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, self._pass_on)
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._pass_on)
 
     def run(self, argv: Sequence[str]) -> int:
         """The command's exit code, as a shell gives it."""

@@ -342,7 +342,8 @@ def _prints(node):
 def test_one_place_prints():
     # What a guest says is cleaned there: a second way to a terminal would be a way around it.
     guilty = {str(file.relative_to(SOURCE)) for file in _modules() if any(_prints(node) for node in _nodes(file))}
-    assert guilty == {"clean.py", "cli/console.py"}
+    # `cli/streams.py` makes the streams themselves, and passes bytes on.
+    assert guilty == {"clean.py", "cli/console.py", "cli/streams.py"}
 
 
 #: Texts of analysis with spaces that are no sentences for users, by their module, with the reason.

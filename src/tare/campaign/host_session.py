@@ -21,7 +21,7 @@ from tare.host.filesystems import roots
 from tare.host.kernel import pinning
 from tare.host.network import bridge
 from tare.host.resources import removers
-from tare.host.resources.journal import CleanupStack, Journal, clear_the_way
+from tare.host.resources.journal import CleanupStack, Journal, clear_the_way, remove_rest
 from tare.host.tuning import tune
 from tare.host.tuning.tune import Tuned
 from tare.image import build, own
@@ -59,6 +59,7 @@ class HostSession:
             # Otherwise `tune` would record a setting that a killed run left as the host's own.
             self._journal = Journal(state.journal())
             clear_the_way(self._journal)
+            self.callback(remove_rest, self._journal, self._journal.entries())
         except BaseException:
             self.__exit__(*sys.exc_info())
             raise

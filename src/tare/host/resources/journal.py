@@ -20,7 +20,7 @@ import re
 import stat
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -381,6 +381,18 @@ def clear_the_way(journal: Journal) -> None:
     for step in sweep(journal):
         if step.unremoved is not None:
             unremoved.note(step.unremoved)
+
+
+def remove_rest(journal: Journal, before: Collection[Entry]) -> None:
+    """Remove what this process made and nobody owns anymore: an interrupt can come between making and owning.
+
+    ``before``: entries to keep. What cannot be removed is noted (`unremoved`).
+    """
+    for entry in reversed(journal.entries()):
+        if entry.owner == Owner.me() and entry not in before:
+            error = _remove(journal, entry)
+            if error is not None:
+                unremoved.note(_unremoved(entry, error))
 
 
 def of_this_process() -> list[Entry]:
