@@ -230,7 +230,7 @@ INSIDE = {
         "own_daemon": {"kernel", "processes", "cgroup", "daemons", "resources"},
         "network": {"kernel", "distribution", "processes", "state", "cgroup", "resources", "own_daemon"},
         "tuning": {"kernel", "processes", "facts", "resources"},
-        "checks": {"distribution", "cgroup", "facts"},
+        "checks": {"distribution", "cgroup", "facts", "kernel"},
     },
     "platforms": {
         "watchers": set(),

@@ -111,6 +111,7 @@ class HostSession:
         own_namespaces.leave_hosts_network()
         net = bridge.Network(bridge.choose_subnet(subnet))
         label, work = secrets.token_hex(3)[:5], state.work()
+        self.enter_context(pinning.widened(resources.cpus))
         self.enter_context(pinning.kept_off(pinning.usable() - set(harness_cpus(resources.cpus))))
         cleanup = self.enter_context(CleanupStack(self._journal))
         datagram = self.enter_context(contextlib.closing(Datagram(net.host)))
@@ -162,8 +163,13 @@ def harness_cpus(measured: Collection[int]) -> tuple[int, ...]:
 
 
 def default_cpus(count: int | None = None) -> tuple[int, ...]:
-    """The CPUs for the instances: all but one of three and more, both of two; or ``count``, each of another core."""
-    return topology.choose(pinning.usable(), machine.cores_of_machine(), count)
+    """The CPUs for the instances, of one kind and node: all but one of three and more, both of two; or ``count``.
+
+    Isolated CPUs come first, unless whoever started tare has restricted it to others (taskset).
+    """
+    layout, usable, reachable = machine.layout(), pinning.usable(), pinning.reachable()
+    unrestricted = usable >= reachable - set(layout.isolated)
+    return topology.choose(reachable if unrestricted else usable, layout, count)
 
 
 def _client(cleanup: CleanupStack, image: Image, resources: Resources, folder: Path) -> Client:
