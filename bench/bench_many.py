@@ -20,9 +20,10 @@ from scipy import signal, stats
 from tare.analysis.comparisons.many import all_pairs
 from tare.analysis.comparisons.multiplicity import Multiplicity, corrected
 from tare.analysis.results import Counts, Description, MetricResult, PlatformResult
-from tare.analysis.trust.dependence import dependence
-from tare.analysis.verdicts import Kind, LogIntervals, Question, decide, judge
+from tare.analysis.rule import LogIntervals, decide, judge
+from tare.analysis.verdicts import Kind, Question
 from tare.campaign.plan.stopping import LOOK_EVERY, LOOK_FROM, is_look, still_wanted
+from tare.estimates.dependence import dependence
 from tare.estimates.grid import BlockRatios
 from tare.estimates.intervals import Interval, t_interval
 from tare.estimates.overhead import overhead, ratio

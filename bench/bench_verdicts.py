@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from tare.analysis.evidence import evidence
 from tare.analysis.hidden import Trials
+from tare.analysis.rule import LogIntervals, decide
 from tare.analysis.trust.tails import stalls
-from tare.analysis.verdicts import Kind, LogIntervals, Question, decide
+from tare.analysis.verdicts import Kind, Question
 from tare.estimates.grid import Grid, block_ratios, total_ratios
 from tare.estimates.intervals import t_interval
 from tare.model import Arm, Design, Direction

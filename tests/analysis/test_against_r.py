@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 from tare.analysis.comparisons.many import Method, all_pairs, holm
 from tare.analysis.comparisons.unpaired import games_howell, kruskal_wallis, one_way, rank_pairs, tukey, welch
@@ -15,6 +15,7 @@ from tare.analysis.trust.components import components
 from tare.analysis.trust.spread import sd_ratio_f, sd_ratio_pitman
 from tare.estimates.hodges_lehmann import hodges_lehmann
 from tare.estimates.intervals import t_interval
+from tare.estimates.moderated import prior_of, squeezed, trigamma_inverse, unbiased_log
 from tare.host import processes
 
 SCRIPT = Path(__file__).with_name("against_r.R")
@@ -32,6 +33,9 @@ def _data() -> dict[str, np.ndarray]:
         "paired.y": 21 + shared + rng.normal(0, 1.5, 14),
         "tied.a": rng.integers(1, 5, 8).astype(float),
         "tied.b": rng.integers(2, 6, 7).astype(float),
+        # Of variances that differ by themselves too: a scaled inverse chi-squared of 6 degrees of freedom.
+        "variances": rng.chisquare(2, 40) / 2 * 0.04 * 6 / rng.chisquare(6, 40),
+        "inverted": np.array([1e-4, 0.05, 0.7, 3.0, 40.0]),
         "p": np.array([0.01, 0.04, 0.03, 0.005, 0.2, 0.9, 0.04]),
     }
 
@@ -112,6 +116,16 @@ def test_hodges_lehmann_is_that_of_wilcox_test(r, name: str) -> None:
 
 def test_holm_is_that_of_p_adjust(r) -> None:
     assert holm(DATA["p"]) == near(r["holm"])
+
+
+def test_moderated_variances_are_those_of_limma(r) -> None:
+    variances = DATA["variances"]
+    logs, dfs = unbiased_log(variances, np.full(variances.size, 2.0)), np.full(variances.size, 2.0)
+    beyond_chance = logs.var(ddof=1) - special.polygamma(1, 1.0)
+    prior, df = prior_of(np.array([logs.mean()]), np.array([beyond_chance]))
+    assert [float(prior[0]), float(df[0])] == near(r["prior"])
+    assert squeezed(variances, dfs, prior, df) == near(r["squeezed"])
+    assert trigamma_inverse(DATA["inverted"]) == near(r["trigamma.inverse"])
 
 
 def test_all_pairs_of_two_platforms_in_few_blocks_are_a_paired_t_test(r) -> None:

@@ -130,7 +130,7 @@ def test_amounts_in_words(point: float, ends: tuple[float, float] | None, unit: 
 def test_the_smallest_effect_is_greater_than_the_half_width_and_found_in_nine_of_ten() -> None:
     rng = np.random.default_rng(8)
     n, sd = 8, 1.0
-    effect = smallest_effect(sd / np.sqrt(n), n)
+    effect = smallest_effect(sd / np.sqrt(n), n - 1)
     intervals = [t_interval(rng.normal(effect, sd, n), 0.95) for _ in range(4000)]
     assert 0.88 <= np.mean([interval.low > 0 for interval in intervals]) <= 0.93
     half_width = float(stats.t.ppf(0.975, n - 1)) * sd / np.sqrt(n)

@@ -4,15 +4,19 @@ import numpy as np
 import pytest
 from scipy import signal, stats
 
-from tare.analysis.trust.dependence import MIN_BLOCKS, dependence
+from tare.estimates.dependence import MIN_BLOCKS, dependence
 from tare.estimates.grid import BlockRatios
+
+
+def _ratios(blocks, logs):
+    return BlockRatios(blocks, logs, np.zeros(logs.size, dtype=bool), np.full(logs.size, np.nan))
 
 
 def _series(rng, n_blocks, n_series, correlation, shared=0.0):
     """First-order autoregressions; ``shared``: how much all have in common."""
     noise = rng.normal(0, 1, (n_series, n_blocks + 50)) + shared * rng.normal(0, 1, n_blocks + 50)
     lines = signal.lfilter([1.0], [1.0, -correlation], noise, axis=1)[:, 50:]
-    return [BlockRatios(np.arange(n_blocks), line, 0) for line in lines]
+    return [_ratios(np.arange(n_blocks), line) for line in lines]
 
 
 @pytest.mark.simulation
@@ -59,9 +63,9 @@ def test_holes_and_few_blocks():
     rng = np.random.default_rng(6)
     whole, holes = _series(rng, 40, 2, 0.8)
     kept = np.arange(40) % 5 != 2
-    estimate = dependence([whole, BlockRatios(holes.blocks[kept], holes.logs[kept], 0)])
+    estimate = dependence([whole, _ratios(holes.blocks[kept], holes.logs[kept])])
     assert estimate.is_sure
     short = MIN_BLOCKS - 1
-    assert dependence([BlockRatios(np.arange(short), rng.normal(size=short), 0)]) is None
-    assert dependence([BlockRatios(np.arange(20), np.zeros(20), 0)]) is None
+    assert dependence([_ratios(np.arange(short), rng.normal(size=short))]) is None
+    assert dependence([_ratios(np.arange(20), np.zeros(20))]) is None
     assert dependence([]) is None

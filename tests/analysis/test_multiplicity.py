@@ -10,8 +10,10 @@ from scipy import stats
 
 from tare.analysis.comparisons.multiplicity import Multiplicity, corrected
 from tare.analysis.results import Counts, Description, MetricResult, PlatformResult
-from tare.analysis.verdicts import Kind, LogIntervals, Question, Reason, Verdict, judge
-from tare.estimates.intervals import Interval, t_interval
+from tare.analysis.rule import intervals_of, judge
+from tare.analysis.verdicts import Kind, Question, Reason, Verdict
+from tare.estimates.intervals import Interval
+from tare.estimates.looks import Look, Looks
 from tare.estimates.overhead import overhead, ratio
 from tare.model import Direction
 
@@ -19,16 +21,18 @@ MARGIN = 0.02
 
 
 def _platform(name, logs, direction):
-    intervals = LogIntervals(*(t_interval(logs, level) for level in (0.95, 0.90, 0.99)))
+    looks = Looks(Look.over_blocks(logs))
+    wide = looks.typical.interval(0.95)
     return PlatformResult(
         name,
         logs.size,
         0,
         Counts(),
         Description(logs.size, None, None, None),
-        ratio=ratio(intervals.wide),
-        overhead=overhead(intervals.wide, direction),
-        verdict=judge(Question("m", direction, MARGIN), intervals),
+        ratio=ratio(wide),
+        overhead=overhead(wide, direction),
+        looks=looks,
+        verdict=judge(Question("m", direction, MARGIN), *intervals_of(looks)),
     )
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from tare.analysis.verdicts import Kind, LogIntervals, Question, aa_gate, decide
+from tare.analysis.rule import LogIntervals, aa_gate, decide
+from tare.analysis.verdicts import Kind, Question
 from tare.estimates.grid import Grid, block_ratios
 from tare.estimates.intervals import t_interval
 from tare.model import Arm, Direction

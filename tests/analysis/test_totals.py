@@ -12,9 +12,10 @@ import fake_campaign
 from tare.analysis import Kind, MetricResult, PlatformResult, analyse
 from tare.analysis.evidence import evidence
 from tare.analysis.hidden import Trials, hidden, highest_share, loss
+from tare.analysis.rule import settle
 from tare.analysis.trust.findings import FindingKind
 from tare.analysis.trust.tails import stalls, tails
-from tare.analysis.verdicts import Question, Reason, decide
+from tare.analysis.verdicts import Question, Reason
 from tare.estimates.grid import Grid, harmonic, total_ratios, weighted
 from tare.model import Arm, Design, Direction, Mode
 from tare.store import CampaignRecord, read_store
@@ -30,9 +31,7 @@ def grid_of(values: np.ndarray, **facts: object) -> Grid:
 
 
 def verdict(question: Question, grid: Grid, trials: Trials | None = None) -> Kind:
-    comparison = evidence(grid, 2, [0, 1], Design.BLOCKS, trials)
-    assert comparison.logs is not None
-    return decide(question, comparison.logs, comparison.totals, comparison.hidden)
+    return settle(question, evidence(grid, 2, [0, 1], trials=trials)).kind
 
 
 def quiet(rng: np.random.Generator, blocks: int, rounds: int) -> np.ndarray:
@@ -257,9 +256,9 @@ def test_equal_blocks_make_no_verdict_until_there_are_eight() -> None:
         Kind.INCONCLUSIVE,
         Kind.SLOWER,
     ]
-    comparison = evidence(constant(4, resolution=8.0), 2, [0, 1], Design.BLOCKS)
-    assert comparison.logs is not None
-    assert comparison.logs.wide.half_width == pytest.approx(math.log1p(4 / 41) + math.log1p(4 / 250))
+    looks = evidence(constant(4, resolution=8.0), 2, [0, 1]).looks
+    assert looks is not None
+    assert looks.typical.interval(0.95).half_width == pytest.approx(math.log1p(4 / 41) + math.log1p(4 / 250))
     assert verdict(slower, constant(4, resolution=8.0)) is Kind.SLOWER
 
 

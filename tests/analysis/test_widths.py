@@ -10,11 +10,9 @@ from scipy import stats
 
 import fake_campaign
 from tare.analysis import analyse
-from tare.analysis.estimates import headlines
-from tare.analysis.verdicts import Reason
 from tare.campaign.plan.interim import Interim
 from tare.estimates.intervals import Interval
-from tare.estimates.running import RunningEstimates
+from tare.estimates.running import RunningEstimates, Watched
 from tare.estimates.widths import CLEAR, LOOSEST, MAX_BLOCKS, Row, WorkloadWidths, blocks_needed
 from tare.model import Direction, Mode
 from tare.store import read_store, workload_seconds
@@ -68,49 +66,6 @@ def test_rows_are_headline_and_cost_of_every_platform_with_the_reports_own_inter
         assert np.array(sorted(rows)) == pytest.approx(np.array(sorted(expected)))
 
 
-@pytest.mark.thorough
-def test_headlines_as_they_stand_are_those_of_the_report(campaign):
-    trials = campaign.trials()
-    shown = headlines(campaign.record, estimates_of(campaign), trials)
-    results = {
-        (result.workload, platform.platform): platform
-        for result in analyse(campaign.record, campaign.samples(), trials)
-        for platform in result.platforms
-        if result.metric == next(w for w in campaign.record.workloads if w.name == result.workload).metrics[0].name
-    }
-    pairs = [(result, platform) for result in shown for platform in result.platforms]
-    assert len(pairs) == len(results)
-    for result, platform in pairs:
-        full = results[result.workload, platform.platform]
-        assert (platform.overhead is None) == (full.overhead is None)
-        if platform.overhead is not None and full.overhead is not None:
-            assert platform.overhead.low == pytest.approx(full.overhead.low)
-        assert platform.verdict.kind == full.verdict.kind
-        assert platform.counts.ok == full.counts.ok
-        assert platform.described.median == full.described.median
-
-
-def test_a_side_is_not_told_below_the_noise_floor_neither_here_nor_in_the_report(campaign):
-    jump = pl.when(pl.col("block") % 2 == 0).then(1.03).otherwise(1 / 1.03)
-    loud = pl.when((pl.col("platform") == "native") & (pl.col("replica") == 1)).then(pl.col("value") * jump)
-    samples = campaign.samples().with_columns(
-        value=loud.when(pl.col("platform") == "docker").then(pl.col("value") * jump.sqrt() * 0.996).otherwise("value")
-    )
-    named = [workload for workload in campaign.record.workloads if workload.name == "prime-slices"]
-    record = campaign.record.model_copy(update={"workloads": named})
-    estimates = RunningEstimates(record.all_arms(), record.baseline, record.design, {("prime-slices", "rate"): False})
-    estimates.read(samples)
-    for block in samples["block"].unique():
-        estimates.close(block)
-    trials = campaign.trials()
-    shown, full = (
-        next(platform.verdict for platform in results[0].platforms if platform.platform == "docker")
-        for results in (headlines(record, estimates, trials), analyse(record, samples, trials))
-    )
-    assert full.reason is Reason.WIDE_FLOOR
-    assert (shown.kind, shown.reason, shown.certain) == (full.kind, full.reason, full.certain)
-
-
 @pytest.mark.parametrize("what", ["nothing", "one block", "zeros", "a late zero"])
 def test_what_has_no_interval_has_no_row_and_wants_nothing(campaign, what):
     samples = campaign.samples()
@@ -119,10 +74,10 @@ def test_what_has_no_interval_has_no_row_and_wants_nothing(campaign, what):
     frames = {"nothing": [], "one block": [samples.filter(pl.col("block") == 0)]}
     zeros = samples.with_columns(value.alias("value"))
     record = campaign.record
-    watched = {(workload.name, workload.metrics[0].name): False for workload in record.workloads}
+    watched = {(workload.name, workload.metrics[0].name): Watched(harmonic=False) for workload in record.workloads}
     estimates = RunningEstimates(record.all_arms(), record.baseline, record.design, watched)
     for frame in frames.get(what, [zeros.filter(pl.col("block") < last), zeros.filter(pl.col("block") == last)]):
-        estimates.read(frame)
+        estimates.read(frame.with_columns(weight=None))
         for block in frame["block"].unique():
             estimates.close(block)
         estimates.figures()
@@ -189,8 +144,8 @@ def test_what_could_not_be_told_says_what_it_would_take(tmp_path):
         if platform.verdict.kind == "inconclusive"
     }
     platform = open_ones["sysbench-cpu", "docker"]
-    half_width = math.log(platform.ratio.high / platform.ratio.low) / 2
-    blocks = blocks_needed(half_width, 4, math.log1p(0.005))
+    rows = [Row.of(look) for look in platform.looks.all()]
+    blocks = max(blocks_needed(row.half_width, 4, math.log1p(0.005), row.df) for row in rows)
     assert platform.verdict.enough is not None
     assert platform.verdict.enough.blocks == blocks
     assert platform.verdict.enough.seconds == pytest.approx(blocks * seconds)

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from tare.analysis.calibration import Injected, Rate, Trust
-from tare.analysis.trust.dependence import Dependence
+from tare.estimates.dependence import Dependence
 from tare.estimates.intervals import Interval
 from tare.report.campaign.calibration import LATEST_CALIBRATION, condition, injection, line, render
 from tare.report.model.calibration import CalibrationReport

@@ -132,7 +132,7 @@ def test_what_is_open_has_a_command_that_fits_an_hour_and_what_it_takes(tmp_path
 
 
 def test_what_would_take_longer_is_named_without_a_command(tmp_path: Path) -> None:
-    shape = replace(QUIET, blocks=2, slowdown={"native": 1.0, "near": 1.004}, block_noise=0.3, noise=0.3, seed=3)
+    shape = replace(QUIET, blocks=2, slowdown={"native": 1.0, "near": 1.004}, block_noise=1.5, noise=1.5, seed=3)
     near = answer(build(fake_campaign.write(tmp_path / "a.tare", shape)), "near")
     assert near.settling is not None
     assert near.settling.beyond

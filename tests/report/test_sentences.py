@@ -14,25 +14,14 @@ from tare.analysis.exposure.stacks import Entered, Entry
 from tare.analysis.hidden import Hidden
 from tare.analysis.refusals import NoAnswer, Refusal, RefusalKind
 from tare.analysis.results import Counts, Description, FloorReason, NoiseFloor, PlatformResult, Unmarked
+from tare.analysis.rule import LogIntervals, judge, too_few
 from tare.analysis.studies.published import Line, Statement
 from tare.analysis.trust.contamination import Disturbance
-from tare.analysis.trust.dependence import Dependence
 from tare.analysis.trust.fairness import ALIKE
 from tare.analysis.trust.findings import Finding, FindingKind
-from tare.analysis.verdicts import (
-    Basis,
-    Closed,
-    Enough,
-    Kind,
-    LogIntervals,
-    Question,
-    Reason,
-    Side,
-    Verdict,
-    judge,
-    too_few,
-)
+from tare.analysis.verdicts import Basis, Closed, Enough, Kind, Question, Reason, Side, Verdict
 from tare.errors import UsageError
+from tare.estimates.dependence import Dependence
 from tare.estimates.intervals import Amount, Interval
 from tare.estimates.overhead import overhead
 from tare.model import CPU_COST, Direction, Family

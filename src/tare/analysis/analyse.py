@@ -10,11 +10,14 @@ import numpy as np
 import polars as pl
 
 from tare.analysis.amounts import Scale, amount, scale
+from tare.analysis.contrasting import contrasts_of, looks_of
 from tare.analysis.counts import CountsByArm, count_trials, trials_of
-from tare.analysis.evidence import Evidence, evidence
+from tare.analysis.evidence import Evidence, paired, side_by_side
 from tare.analysis.grids import grid_of, metric_parts
+from tare.analysis.hidden import Trials
 from tare.analysis.refusals import NoAnswer
 from tare.analysis.results import Counts, Description, FloorReason, Lone, MetricResult, NoiseFloor, PlatformResult
+from tare.analysis.rule import WIDE, closed_by, decide, intervals_of, noise_floor, settle
 from tare.analysis.trust import contamination
 from tare.analysis.trust.caveats import caveats
 from tare.analysis.trust.client import flag_client
@@ -24,26 +27,14 @@ from tare.analysis.trust.findings import Finding, FindingKind
 from tare.analysis.trust.spread import sd_ratio_bonett, variability
 from tare.analysis.trust.tails import tails
 from tare.analysis.trust.unmarked import with_unmarked
-from tare.analysis.verdicts import (
-    EQUAL,
-    Basis,
-    Closed,
-    Enough,
-    Kind,
-    LogIntervals,
-    Question,
-    Reason,
-    Verdict,
-    aa_gate,
-    decide,
-    judge,
-    too_few,
-    within_noise,
-)
+from tare.analysis.verdicts import EQUAL, Closed, Enough, Kind, Question, Reason, Verdict
+from tare.estimates.contrasts import Contrast
 from tare.estimates.grid import Grid, reference, weighted
-from tare.estimates.intervals import Interval, smallest_effect, standard_error
+from tare.estimates.intervals import Interval, bca_interval, smallest_effect
+from tare.estimates.looks import Looks
+from tare.estimates.moderated import Figure
 from tare.estimates.overhead import overhead, ratio, variability_overhead
-from tare.estimates.widths import blocks_needed
+from tare.estimates.widths import Row, blocks_needed
 from tare.model import CPU_COST, Design
 from tare.store import CampaignRecord, MetricRecord, WorkloadRecord, workload_seconds
 
@@ -53,11 +44,15 @@ class _Context:
     """What all platforms of one metric share."""
 
     grid: Grid
+    contrasts: Mapping[Figure, Contrast]  # of this metric
+    looks: Mapping[Figure, Looks]  # of all metrics
+    workload: str
     question: Question
     scale: Scale  # of the amount that a platform adds
     design: Design
     baseline: tuple[int, ...]  # positions of its arms
     n_blocks: int  # of the campaign, with any trial of this workload
+    twin: Evidence | None  # the baseline's second arm against its first
     floor: NoiseFloor | None
     closed: Closed | None  # why the metric has no verdicts
     base: Description
@@ -85,59 +80,82 @@ def analyse(
         marked = contamination.marks(trials, None, record.resources.cpus)
     counts = count_trials(trials, marked)
     blocks = dict(trials.group_by("workload").agg(pl.col("block").n_unique()).iter_rows())
-    parts, clean = (metric_parts(frame) for frame in (samples, contamination.without(samples, marked)))
-    nothing = samples.clear()
-    results = []
     seconds = workload_seconds(trials)
+    nothing = samples.clear()
+    parts, clean = (metric_parts(frame) for frame in (samples, contamination.without(samples, marked)))
+    whole = {key: grid_of(record, *of, parts.get(key, nothing)) for key, of in _metrics(record).items()}
+    without = {
+        key: grid_of(record, *of, clean.get(key, nothing))
+        for key, of in _metrics(record).items()
+        if clean.get(key, nothing).height < parts.get(key, nothing).height
+    }
+    contrasts = {key: contrasts_of(record, *key, grid) for key, grid in whole.items()}
+    clean_contrasts = {key: contrasts_of(record, *key, grid) for key, grid in without.items()}
+    looks, clean_looks = looks_of(record, contrasts), looks_of(record, contrasts | clean_contrasts) if without else {}
+    results = []
     for workload in record.workloads:
-        times = (blocks.get(workload.name, 0), seconds.get(workload.name))
         workload_results = []
         for metric in workload.metrics:
             key = workload.name, metric.name
-            part, clean_part = parts.get(key, nothing), clean.get(key, nothing)
-            result = _metric(record, workload, metric, part, counts, *times)
-            if clean_part.height < part.height:
-                result = with_unmarked(result, _metric(record, workload, metric, clean_part, counts, *times))
+            shared = _Shared(record, workload, metric, counts, blocks.get(workload.name, 0), seconds.get(workload.name))
+            result = _metric(shared, whole[key], contrasts[key], looks)
+            if key in without:
+                result = with_unmarked(result, _metric(shared, without[key], clean_contrasts[key], clean_looks))
             workload_results.append(result)
         results += flag_client(record, workload, _flag_disagreement(workload_results))
     return results
 
 
+def _metrics(record: CampaignRecord) -> dict[tuple[str, str], tuple[WorkloadRecord, MetricRecord]]:
+    pairs = ((workload, metric) for workload in record.workloads for metric in workload.metrics)
+    return {(workload.name, metric.name): (workload, metric) for workload, metric in pairs}
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """What the analysis of a metric needs besides its samples."""
+
+    record: CampaignRecord
+    workload: WorkloadRecord
+    metric: MetricRecord
+    counts: CountsByArm
+    n_blocks: int  # with any trial of the workload
+    block_s: float | None  # what a block of the workload takes
+
+
 def _metric(
-    record: CampaignRecord,
-    workload: WorkloadRecord,
-    metric: MetricRecord,
-    samples: pl.DataFrame,
-    counts: CountsByArm,
-    n_blocks: int,
-    block_s: float | None,
+    shared: _Shared, grid: Grid, contrasts: Mapping[Figure, Contrast], looks: Mapping[Figure, Looks]
 ) -> MetricResult:
-    grid = grid_of(record, workload, metric, samples)
+    record, workload, metric = shared.record, shared.workload, shared.metric
     question = Question(metric.name, metric.direction, workload.margin)
     baseline = tuple(grid.of_platform(record.baseline))
-    floor, closed = _noise_floor(grid, question, baseline, record.design)
+    twin = _twin(shared, grid, baseline, contrasts, looks)
     described = _describe(grid, baseline)
     nothing = Counts()
-    baseline_counts = counts.get((workload.name, record.baseline), nothing)
+    baseline_counts = shared.counts.get((workload.name, record.baseline), nothing)
     context = _Context(
         grid=grid,
+        contrasts=contrasts,
+        looks=looks,
         scale=scale(metric.unit, workload.family, workload.work_unit),
+        workload=workload.name,
         question=question,
         design=record.design,
         baseline=baseline,
-        n_blocks=n_blocks,
-        floor=floor,
-        closed=closed,
+        n_blocks=shared.n_blocks,
+        twin=twin,
+        floor=_noise_floor(question, baseline, twin),
+        closed=None if twin is None else closed_by(question, twin),
         base=described,
         unlike=refusals(record),
-        block_s=block_s,
+        block_s=shared.block_s,
         counts=baseline_counts,
     )
     compared = dict.fromkeys(arm.platform for arm in grid.arms if arm.platform != record.baseline)
     platforms = [_baseline(context, record.baseline, baseline_counts)]
-    platforms += [_platform(context, name, counts.get((workload.name, name), nothing)) for name in compared]
+    platforms += [_platform(context, name, shared.counts.get((workload.name, name), nothing)) for name in compared]
     return MetricResult(
-        workload.name, metric.name, metric.unit, metric.direction, workload.margin, floor, tuple(platforms)
+        workload.name, metric.name, metric.unit, metric.direction, workload.margin, context.floor, tuple(platforms)
     )
 
 
@@ -168,58 +186,63 @@ def _platform(context: _Context, name: str, counts: Counts) -> PlatformResult:
     if refusal is not None:
         return replace(empty, verdict=refusal)
     trials = trials_of(counts, context.counts)
-    contrast = evidence(grid, arm, base, design, trials)
-    count, logs = contrast.n_blocks, contrast.logs
-    result = replace(empty, n_blocks=count, n_left_out=context.n_blocks - count)
-    if logs is None:
-        return replace(result, lone=_lone(context, contrast), verdict=too_few(count, contrast.lone, added))
-    findings = caveats(grid, arm, base, context.question, contrast, trials)
+    seen = _evidence(context, name, arm, base, trials)
+    count = seen.n_blocks
+    verdict = settle(context.question, seen, context.twin, added)
+    result = replace(empty, n_blocks=count, n_left_out=context.n_blocks - count, verdict=verdict)
+    if seen.looks is None:
+        return replace(result, lone=_lone(context, seen))
+    findings = caveats(grid, arm, base, context.question, seen, trials)
     notes = [finding for finding in findings if finding.kind is not FindingKind.UNSEEN]
-    verdict = judge(context.question, logs, contrast.totals, contrast.hidden, added)
-    verdict = within_noise(verdict, context.question.margin, context.floor.interval if context.floor else None)
     if verdict.kind is Kind.INCONCLUSIVE:
-        verdict = replace(verdict, enough=_enough(context, contrast, count))
-    drifts = drift(contrast)
-    closing = drifts.closes(context.question) if drifts else None
-    closed = context.closed or closing
-    if closed is not None:
-        verdict = closed.verdict(Basis(logs.wide, amount=added))
-    drift_note = []
-    if drifts is not None and closing is None:
-        drift_note.append(Finding(FindingKind.DRIFT, {"correlation": drifts.correlation}))
+        verdict = replace(verdict, enough=_enough(context, seen))
+    drifts = drift(seen)
+    if drifts is not None and drifts.closes(context.question) is None:
+        drift_note = [Finding(FindingKind.DRIFT, {"correlation": drifts.correlation})]
+    else:
+        drift_note = []
+    typical, direction = seen.looks.typical.interval(WIDE), context.question.direction
+    totals = (seen.looks.totals or seen.looks.typical).interval(WIDE)
+    bootstrap = None if seen.pairs is None else bca_interval(seen.pairs.logs, WIDE)
     return replace(
         result,
-        ratio=ratio(logs.wide),
-        bootstrap=ratio(contrast.bootstrap) if contrast.bootstrap else None,
-        overhead=overhead(logs.wide, context.question.direction),
-        totals=overhead((contrast.totals or logs).wide, context.question.direction),
-        tails=tails(grid, arm, base, context.question.direction),
+        ratio=ratio(typical),
+        bootstrap=ratio(bootstrap) if bootstrap else None,
+        overhead=overhead(typical, direction),
+        totals=overhead(totals, direction),
+        tails=tails(grid, arm, base, direction),
         variability_overhead=variability_overhead(described.sd, context.base.sd),
         variability=_variability(grid, arm, context.baseline),
         verdict=verdict,
         findings=tuple(findings),
-        pairs=contrast.pairs,
-        notes=(*empty.notes, *notes, *_cautions(context, contrast, logs), *drift_note, *_floor_cautions(context)),
+        looks=seen.looks,
+        pairs=seen.pairs,
+        notes=(*empty.notes, *notes, *_cautions(context, seen, bootstrap), *drift_note, *_floor_cautions(context)),
     )
 
 
-def _lone(context: _Context, contrast: Evidence) -> Lone | None:
-    if contrast.lone is None:
+def _evidence(context: _Context, name: str, arm: int, base: Sequence[int], trials: Trials) -> Evidence:
+    if context.design is Design.SEQUENTIAL:
+        return side_by_side(context.grid, arm, base, trials)
+    figure = Figure(context.workload, context.question.metric, name)
+    return paired(context.contrasts[figure], context.looks.get(figure), trials)
+
+
+def _lone(context: _Context, seen: Evidence) -> Lone | None:
+    if seen.lone is None:
         return None
-    log = Interval(contrast.lone, contrast.lone, contrast.lone)
+    log = Interval(seen.lone, seen.lone, seen.lone)
     return Lone(ratio(log).point, overhead(log, context.question.direction).point)
 
 
-def _enough(context: _Context, contrast: Evidence, n_blocks: int) -> Enough | None:
+def _enough(context: _Context, seen: Evidence) -> Enough | None:
     """How long until the intervals fit into the margin, were there no difference: half of it on either side."""
-    looks = [look for look in (contrast.logs, contrast.totals) if look is not None]
-    if contrast.hidden.no_verdict or not looks:
+    if seen.hidden.no_verdict or seen.looks is None or context.block_s is None:
         return None
-    widest = max(look.wide.half_width for look in looks)
-    blocks = blocks_needed(widest, n_blocks, math.log1p(context.question.margin / 2))
-    if blocks <= n_blocks or context.block_s is None:
-        return None
-    return Enough(blocks, blocks * context.block_s)
+    goal = math.log1p(context.question.margin / 2)
+    rows = [Row.of(look) for look in seen.looks.all()]
+    blocks = max(blocks_needed(row.half_width, row.n_blocks, goal, row.df) for row in rows)
+    return Enough(blocks, blocks * context.block_s) if blocks > seen.n_blocks else None
 
 
 def _refusal(context: _Context, name: str, arm: int, counts: Counts) -> Verdict | None:
@@ -246,27 +269,35 @@ def _without_samples(counts: Counts) -> Verdict:
     return Verdict(Kind.NO_DATA, Reason.UNSUPPORTED if counts.unsupported else Reason.NO_DATA)
 
 
-def _noise_floor(
-    grid: Grid, question: Question, baseline: Sequence[int], design: Design
-) -> tuple[NoiseFloor | None, Closed | None]:
-    """The A/A figure, and why it closes the metric (None when it does not)."""
+def _twin(
+    shared: _Shared,
+    grid: Grid,
+    baseline: Sequence[int],
+    contrasts: Mapping[Figure, Contrast],
+    looks: Mapping[Figure, Looks],
+) -> Evidence | None:
+    """The baseline's second arm against its first; None where there is no such, or samples without a logarithm."""
+    if len(baseline) < 2 or grid.unfit[list(baseline[:2])].any():
+        return None
+    if shared.record.design is Design.SEQUENTIAL:
+        return side_by_side(grid, baseline[1], baseline[:1])
+    figure = Figure(shared.workload.name, shared.metric.name, None)
+    return paired(contrasts[figure], looks.get(figure))
+
+
+def _noise_floor(question: Question, baseline: Sequence[int], twin: Evidence | None) -> NoiseFloor | None:
+    """The A/A figure; None where there is one baseline arm."""
     if len(baseline) < 2:
-        return None, None
-    first, second = baseline[:2]
-    if grid.unfit[[first, second]].any():
-        return NoiseFloor(None, 0, FloorReason.UNFIT), None
-    contrast = evidence(grid, second, [first], design)
-    if contrast.logs is None:
-        return NoiseFloor(None, contrast.n_blocks, FloorReason.TOO_FEW_BLOCKS), None
-    over = overhead(contrast.logs.wide, question.direction)
+        return None
+    if twin is None:
+        return NoiseFloor(None, 0, FloorReason.UNFIT)
+    over = noise_floor(question, twin)
+    if over is None or twin.looks is None:
+        return NoiseFloor(None, twin.n_blocks, FloorReason.TOO_FEW_BLOCKS)
     excludes_zero = over.low > 0 or over.high < 0
-    closed = aa_gate(question, contrast.logs)
-    drifts = drift(contrast)
-    if closed is None and drifts is not None and (why := drifts.closes(question)) is not None:
-        closed = replace(why, reason=Reason.BASELINES_DRIFT)
-    error = standard_error(contrast.logs.wide, contrast.n_blocks)
-    least = math.expm1(smallest_effect(error, contrast.n_blocks)) if error > 0 else None
-    return NoiseFloor(over, contrast.n_blocks, None, excludes_zero, least), closed
+    spread = twin.looks.typical.shown
+    least = math.expm1(smallest_effect(spread.error, spread.df)) if spread.error > 0 else None
+    return NoiseFloor(over, twin.n_blocks, None, excludes_zero, least)
 
 
 def _variability(grid: Grid, arm: int, baseline: Sequence[int]) -> Interval | None:
@@ -290,20 +321,21 @@ def _blocks_with(grid: Grid, arm: int) -> set[int]:
 # --- cautions ----------------------------------------------------------------------------------------------
 
 
-def _cautions(context: _Context, contrast: Evidence, logs: LogIntervals) -> list[Finding]:
+def _cautions(context: _Context, seen: Evidence, bootstrap: Interval | None) -> list[Finding]:
     """Warnings that belong beside the verdict."""
     notes = []
-    count, question = contrast.n_blocks, context.question
+    count, question = seen.n_blocks, context.question
     if count < context.n_blocks:
         numbers = {"missing": context.n_blocks - count, "blocks": context.n_blocks}
         notes.append(Finding(FindingKind.BLOCKS_LEFT_OUT, numbers))
-    if contrast.pairs is not None and contrast.pairs.single_baseline:
-        numbers = {"single": contrast.pairs.single_baseline, "blocks": count}
+    if seen.pairs is not None and seen.pairs.single_baseline:
+        numbers = {"single": seen.pairs.single_baseline, "blocks": count}
         notes.append(Finding(FindingKind.SINGLE_BASELINE, numbers))
-    if contrast.bootstrap is not None:
-        bootstrap_verdict = decide(question, replace(logs, wide=contrast.bootstrap), contrast.totals, contrast.hidden)
-        if bootstrap_verdict is not decide(question, logs, contrast.totals, contrast.hidden):
-            over = overhead(contrast.bootstrap, question.direction)
+    if bootstrap is not None and seen.looks is not None:
+        typical, totals = intervals_of(seen.looks)
+        bootstrap_verdict = decide(question, replace(typical, wide=bootstrap), totals, seen.hidden)
+        if bootstrap_verdict is not decide(question, typical, totals, seen.hidden):
+            over = overhead(bootstrap, question.direction)
             ends = {"point": over.point, "low": over.low, "high": over.high}
             notes.append(Finding(FindingKind.BOOTSTRAP, ends, verdict=bootstrap_verdict))
     if context.design is Design.SEQUENTIAL:

@@ -16,12 +16,13 @@ from tare import lazily
 from tare.analysis.evidence import evidence
 from tare.analysis.grids import grid_of, metric_parts
 from tare.analysis.refusals import NoAnswer, RefusalKind
-from tare.analysis.trust.dependence import Dependence, dependence
-from tare.analysis.verdicts import EQUAL, Kind, LogIntervals, Question, aa_gate, decide
+from tare.analysis.rule import WIDE, settle
+from tare.analysis.verdicts import EQUAL, Kind, Question
+from tare.estimates.dependence import Dependence, dependence
 from tare.estimates.grid import BlockRatios, Grid, block_ratios
 from tare.estimates.intervals import Interval, half_width, smallest_effect, t_interval
 from tare.estimates.overhead import overhead
-from tare.model import Arm, Design, Direction
+from tare.model import Arm, Direction
 from tare.store import CampaignRecord, MetricRecord, WorkloadRecord
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class Trust:
     false_alarms: Rate  # called slower or faster
     covered: Rate  # intervals that hold zero
     equivalent: Rate  # in all that was seen
-    invalid: int  # the two baseline arms differ: `verdicts.aa_gate`
+    invalid: int  # the two baseline arms differ, or a ratio drifts: `rule.settle`
     bias: Interval  # mean overhead, 95 %
     half_width: float  # median over comparisons, of 95 % intervals
     block_sd: float  # of a block's log ratio, within comparisons
@@ -93,7 +94,7 @@ class Trust:
         blocks = int(seconds / self.seconds)
         if blocks < 2:
             return math.nan
-        return smallest_effect(self.block_sd / math.sqrt(blocks), blocks, level=0.99)
+        return smallest_effect(self.block_sd / math.sqrt(blocks), blocks - 1, level=0.99)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,20 +194,12 @@ def _compare(grid: Grid, first: int, question: Question) -> tuple[Comparison, fl
     arms = [first, first + 1, first + 2]
     if grid.unfit[arms].any():
         return None
-    contrast = evidence(grid, first, arms[1:], Design.BLOCKS)
-    if contrast.logs is None or contrast.pairs is None:
+    # With the spread of its own blocks: one workload has too few figures for another to borrow from.
+    seen, twin = evidence(grid, first, arms[1:]), evidence(grid, arms[2], arms[1:2])
+    if seen.looks is None or seen.pairs is None:
         return None
-    twin = evidence(grid, arms[2], [arms[1]], Design.BLOCKS)
-    kind = decide(question, contrast.logs, contrast.totals, contrast.hidden)
-    if twin.logs is not None and aa_gate(question, twin.logs) is not None:
-        kind = Kind.INVALID
-    elif twin.logs is not None and kind in EQUAL and _floor(question, twin.logs) > question.margin:
-        kind = Kind.INCONCLUSIVE
-    return Comparison(overhead(contrast.logs.wide, question.direction), kind), float(contrast.pairs.logs.std(ddof=1))
-
-
-def _floor(question: Question, logs: LogIntervals) -> float:
-    return overhead(logs.wide, question.direction).half_width
+    over = overhead(seen.looks.typical.interval(WIDE), question.direction)
+    return Comparison(over, settle(question, seen, twin).kind), float(seen.pairs.logs.std(ddof=1))
 
 
 def _some(grid: Grid, blocks: NDArray[np.int64]) -> Grid:
@@ -228,11 +221,12 @@ def injected(record: CampaignRecord, samples: pl.DataFrame, added: Sequence[tupl
             arm, base = grid.arms.index(Arm(copy)), grid.of_platform(platform)
             if grid.unfit[[arm, *base]].any():
                 continue
-            contrast = evidence(grid, arm, base, Design.BLOCKS)
-            if contrast.logs is None:
+            seen = evidence(grid, arm, base)
+            if seen.looks is None:
                 continue
+            logs = seen.looks.typical.interval(WIDE)
             sign = 1.0 if metric.direction is Direction.LOWER else -1.0
-            ends = sorted(math.expm1(sign * end) for end in (contrast.logs.wide.low, contrast.logs.wide.high))
-            point = math.expm1(sign * contrast.logs.wide.point)
-            measured.append(Injected(platform, metric.name, share, Interval(point, *ends), contrast.n_blocks))
+            ends = sorted(math.expm1(sign * end) for end in (logs.low, logs.high))
+            point = math.expm1(sign * logs.point)
+            measured.append(Injected(platform, metric.name, share, Interval(point, *ends), seen.n_blocks))
     return measured

@@ -12,6 +12,7 @@ from tare.analysis.trust.findings import Finding
 from tare.analysis.verdicts import Kind, Reason, Verdict
 from tare.estimates.grid import BlockRatios
 from tare.estimates.intervals import Amount, Floats, Interval
+from tare.estimates.looks import Looks
 from tare.model import Direction
 
 _NOTHING = Verdict(Kind.NO_DATA, Reason.NO_DATA)
@@ -116,6 +117,7 @@ class PlatformResult:
     findings: tuple[Finding, ...] = ()
     notes: tuple[Finding, ...] = ()  # what stands beside the verdict, in that order
     unmarked: Unmarked | None = None  # None: neither its trials nor the baseline's are marked
+    looks: Looks | None = None  # None: fewer than two blocks, or no ratio
     pairs: BlockRatios | None = field(default=None, compare=False)  # None: nothing is paired
     p: float | None = None  # of its verdict, adjusted for all of a report; see `multiplicity`
     survives_holm: bool | None = None  # None: no verdict to correct, or not corrected yet

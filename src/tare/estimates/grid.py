@@ -100,19 +100,8 @@ class Grid:
 
     @cached_property
     def step(self) -> float | None:
-        """The least by which figures differ: as the metric states it, else the least that any arm's samples differ by.
-
-        None where no arm's do. What lies closer than 1e-9 of the greatest figure is rounding of the arithmetic.
-        """
-        if self.resolution is not None:
-            return self.resolution
-        steps = []
-        for rows in self.values:
-            ordered = np.sort(rows[np.isfinite(rows)])
-            gaps = np.diff(ordered)
-            gaps = gaps[gaps > 1e-9 * np.abs(ordered[-1:]).max(initial=0.0)]
-            steps += [float(gaps.min())] if gaps.size else []
-        return min(steps, default=None)
+        """The least by which figures differ, by `step_of`."""
+        return step_of(self.resolution, [rows.ravel() for rows in self.values])
 
     def totals(self, arm: int, present: Bools) -> Floats:
         """By block, the total of an arm over its ``present[block, round]``; NaN where none is."""
@@ -130,7 +119,40 @@ class BlockRatios:
 
     blocks: Ints  # block numbers
     logs: Floats
-    single_baseline: int  # blocks of these in which only one of several baseline arms has samples
+    lone: Bools  # blocks of these in which only one of several baseline arms has samples
+    within: Floats  # by block: variance of the mean over its rounds, by their own scatter; NaN below two rounds
+
+    @property
+    def single_baseline(self) -> int:
+        """The number of blocks in which only one of several baseline arms has samples."""
+        return int(self.lone.sum())
+
+    @classmethod
+    def joined(cls, parts: Sequence[BlockRatios]) -> BlockRatios:
+        """The ratios of several groups of blocks as one."""
+        return cls(
+            np.concatenate([part.blocks for part in parts]),
+            np.concatenate([part.logs for part in parts]),
+            np.concatenate([part.lone for part in parts]),
+            np.concatenate([part.within for part in parts]),
+        )
+
+
+def step_of(stated: float | None, samples: Sequence[Floats]) -> float | None:
+    """The least by which a metric's figures differ: as it states it, else the least that any arm's samples differ by.
+
+    ``samples``: of each arm. None where no arm's differ. What lies closer than 1e-9 of the greatest figure is rounding
+    of the arithmetic.
+    """
+    if stated is not None:
+        return stated
+    steps = []
+    for values in samples:
+        ordered = np.sort(values[np.isfinite(values)])
+        gaps = np.diff(ordered)
+        gaps = gaps[gaps > 1e-9 * np.abs(ordered[-1:]).max(initial=0.0)]
+        steps += [float(gaps.min())] if gaps.size else []
+    return min(steps, default=None)
 
 
 def round_ratios(grid: Grid, arm: int, baseline: Sequence[int]) -> Floats:
@@ -156,7 +178,7 @@ def block_ratios(grid: Grid, arm: int, baseline: Sequence[int]) -> BlockRatios:
     estimates = np.full((len(baseline), grid.blocks.size), np.nan)
     for at, difference in enumerate(logs[0] - logs[1:]):
         estimates[at] = hodges_lehmann_rows(difference)
-    return _over_arms(grid, estimates)
+    return _over_arms(grid, arm, baseline, estimates)
 
 
 def total_ratios(grid: Grid, arm: int, baseline: Sequence[int]) -> BlockRatios:
@@ -171,7 +193,7 @@ def total_ratios(grid: Grid, arm: int, baseline: Sequence[int]) -> BlockRatios:
     for at, base in enumerate(baseline):
         common = present[arm] & present[base]
         estimates[at] = np.log(grid.totals(arm, common)) - np.log(grid.totals(base, common))
-    return _over_arms(grid, estimates)
+    return _over_arms(grid, arm, baseline, estimates)
 
 
 def reference(grid: Grid, platform: str, design: Design) -> tuple[int, ...]:
@@ -209,12 +231,24 @@ def harmonic(direction: Direction, mode: Mode) -> bool:
     return (direction is Direction.LOWER) is (mode is Mode.SLICES)
 
 
-def _over_arms(grid: Grid, estimates: Floats) -> BlockRatios:
+def _over_arms(grid: Grid, arm: int, baseline: Sequence[int], estimates: Floats) -> BlockRatios:
     """Mean over the baseline's arms of ``estimates[arm, block]``, of the blocks that have one."""
     present = ~np.isnan(estimates)
     used = np.flatnonzero(present.any(axis=0))
     lone = np.count_nonzero(present[:, used], axis=0) < len(estimates)
-    return BlockRatios(grid.blocks[used], np.nanmean(estimates[:, used], axis=0), int(lone.sum()))
+    within = _within(round_ratios(grid, arm, baseline)[used])
+    return BlockRatios(grid.blocks[used], np.nanmean(estimates[:, used], axis=0), lone, within)
+
+
+def _within(ratios: Floats) -> Floats:
+    """By block, the variance of the mean of ``ratios[block, round]``; NaN where fewer than two rounds have one."""
+    present = ~np.isnan(ratios)
+    counts = np.count_nonzero(present, axis=1)
+    filled = np.where(present, ratios, 0.0)
+    means = filled.sum(axis=1) / np.maximum(counts, 1)
+    squares = np.where(present, (filled - means[:, None]) ** 2, 0.0).sum(axis=1)
+    several = counts > 1
+    return np.where(several, squares / np.where(several, counts * (counts - 1.0), 1.0), np.nan)
 
 
 def arm_positions(samples: pl.DataFrame, arms: Sequence[Arm]) -> Ints:

@@ -91,13 +91,13 @@ def standard_error(interval: Interval, n_values: int, level: float = 0.95) -> fl
     return interval.half_width / float(special.stdtrit(n_values - 1, (1 + level) / 2))
 
 
-def smallest_effect(error: float, n_values: int, level: float = 0.95) -> float:
+def smallest_effect(error: float, df: float, level: float = 0.95) -> float:
     """The smallest true difference whose interval of this level misses zero in nine of ten campaigns (`POWER`).
 
-    ``(t((1 + level) / 2) + t(0.90)) error`` with n - 1 degrees of freedom, in the unit of the standard error. More than
-    the half-width, beyond which one in two is found.
+    ``(t((1 + level) / 2) + t(0.90)) error`` with ``df`` degrees of freedom, in the unit of the standard error. It is
+    more than the half-width, beyond which one in two is found.
     """
-    quantiles = special.stdtrit(n_values - 1, [(1 + level) / 2, POWER])
+    quantiles = special.stdtrit(df, [(1 + level) / 2, POWER])
     return float(quantiles.sum()) * error
 
 

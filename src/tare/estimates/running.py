@@ -1,4 +1,4 @@
-"""Estimates of a campaign under way: each block is analysed once, and only its figures are kept."""
+"""Estimates of a campaign under way: each block's ratios are worked out once, and kept."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from itertools import groupby
 import numpy as np
 import polars as pl
 
+from tare.estimates.contrasts import Contrast
 from tare.estimates.grid import (
+    BlockRatios,
     Floats,
     Grid,
     Ints,
@@ -18,27 +20,53 @@ from tare.estimates.grid import (
     block_ratios,
     draws_of,
     reference,
+    step_of,
     total_ratios,
 )
-from tare.estimates.intervals import MIN_BLOCKS, t_interval
+from tare.estimates.looks import Looks, rounding_of
+from tare.estimates.moderated import Figure, moderated_looks
 from tare.estimates.widths import Row, WorkloadWidths
-from tare.model import Arm, Design, Status, Trial
+from tare.model import CPU_COST, Arm, Design, Status, Trial
 
 #: A workload and one of its metrics, by name.
 MetricKey = tuple[str, str]
-#: Of some samples: the arm's position, the round, the value.
-_Columns = tuple[Ints, Ints, Floats]
+#: Of some samples: the arm's position, the round, the value, the weight in the block's total.
+_Columns = tuple[Ints, Ints, Floats, Floats]
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """How the samples of a metric are read: see `Grid`."""
+
+    harmonic: bool
+    resolution: float | None = None
+
+
+@dataclass(slots=True)
+class _Ratios:
+    """The blocks of one arm against the baseline's arms, or of the baseline's second arm against its first."""
+
+    pairs: list[BlockRatios] = field(default_factory=list)
+    totals: list[BlockRatios] = field(default_factory=list)
+    draws: int = 0
+    rounds: int = 0  # of the block that has most
+
+    def add(self, grid: Grid, at: int, against: Sequence[int]) -> None:
+        pairs = block_ratios(grid, at, against)
+        self.pairs.append(pairs)
+        self.draws += draws_of(grid, at, pairs)
+        self.totals.append(total_ratios(grid, at, against))
+        self.rounds = max(self.rounds, int(np.isfinite(grid.values[at]).sum(axis=1).max(initial=0)))
 
 
 @dataclass(slots=True)
 class BlockFigures:
-    """The figures of one metric, by position of the arm: one for each block."""
+    """What is known of one metric, by position of the arm."""
 
-    logs: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))  # log ratios to the baseline
-    totals: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))  # of whole blocks' work over time
-    draws: dict[int, int] = field(default_factory=lambda: defaultdict(int))  # samples behind them
-    twin: list[float] = field(default_factory=list)  # log ratios of the baseline's second arm to its first
-    values: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
+    ratios: dict[int, _Ratios] = field(default_factory=lambda: defaultdict(_Ratios))
+    twin: _Ratios = field(default_factory=_Ratios)  # the baseline's second arm against its first
+    values: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))  # of whole blocks
+    samples: dict[int, list[Floats]] = field(default_factory=lambda: defaultdict(list))
     unfit: set[int] = field(default_factory=set)  # arms with samples that have no logarithm
 
 
@@ -50,55 +78,65 @@ class _Block:
     arm_at: Ints
     round_number: Ints
     value: Floats
+    weight: Floats
 
     @classmethod
     def of(cls, block: int, columns: Sequence[_Columns]) -> _Block:
-        arm_at, round_number, value = (np.concatenate(column) for column in zip(*columns, strict=True))
-        return cls(np.full(value.size, block), arm_at, round_number, value)
+        arm_at, round_number, value, weight = (np.concatenate(column) for column in zip(*columns, strict=True))
+        return cls(np.full(value.size, block), arm_at, round_number, value, weight)
 
 
 class RunningEstimates:
     """Estimates as they stand; samples come as they are measured, and count once their block is closed.
 
-    They are those of the report but for its checks (drift, bootstrap, contamination), which need more than
-    a figure a block. A campaign of one platform after the other pairs no blocks: it has values, and no ratios.
-    A block's figures are the same to the last bit, alone or with others: only blocks of the same rounds share an array.
+    They are those of the report, from the same contrasts. A campaign of one platform after the other pairs no blocks:
+    it has values, and no ratios. A block's figures are the same to the last bit, alone or with others: only blocks of
+    the same rounds share an array.
     """
 
-    def __init__(self, arms: Sequence[Arm], baseline: str, design: Design, harmonic: Mapping[MetricKey, bool]) -> None:
-        """``harmonic``: the metrics that are estimated, and how their rounds make a total (`tare.estimates.grid`)."""
+    def __init__(
+        self, arms: Sequence[Arm], baseline: str, design: Design, watched: Mapping[MetricKey, Watched]
+    ) -> None:
+        """``watched``: the metrics that are estimated, headlines and CPU costs."""
         self.arms = tuple(arms)
         self._position = {arm: at for at, arm in enumerate(arms)}
         self._baseline = baseline
+        self._base = [at for at, arm in enumerate(arms) if arm.platform == baseline]
         self._design = design
-        self._harmonic = dict(harmonic)
+        self._watched = dict(watched)
         self._open: dict[int, dict[MetricKey, list[_Columns]]] = {}  # samples by block, until it is worked out
         self._closed: set[int] = set()
-        self._figures = {key: BlockFigures() for key in harmonic}
+        self._figures = {key: BlockFigures() for key in watched}
 
     def add(self, trial: Trial) -> None:
         """Take in a trial's samples; none where it failed."""
         if trial.status is not Status.OK:
             return
-        for key in self._harmonic:
+        for key in self._watched:
             samples = [sample for sample in trial.samples if key == (trial.key.workload, sample.metric)]
             if samples:
+                weights = _weights(trial, cost=key[1] == CPU_COST)
                 columns = (
                     np.full(len(samples), self._position[trial.key.arm], dtype=np.int64),
                     np.array([sample.round for sample in samples], dtype=np.int64),
                     np.array([sample.value for sample in samples], dtype=np.float64),
+                    np.array([weights.get(sample.round, np.nan) for sample in samples], dtype=np.float64),
                 )
                 self._keep(trial.key.block, key, columns)
 
     def read(self, samples: pl.DataFrame) -> None:
-        """Take in samples that were measured before: a frame as of `tare.store.Store.samples`."""
-        placed = samples.with_columns(arm_at=arm_positions(samples, self.arms))
+        """Take in samples that were measured before: a frame as of `tare.estimates.grid.weighted`."""
+        placed = samples.with_columns(
+            arm_at=arm_positions(samples, self.arms), weight=pl.col("weight").cast(pl.Float64).fill_null(float("nan"))
+        )
         parts = placed.partition_by("block", "workload", "metric", as_dict=True, include_key=False)
         for (block, workload, metric), part in parts.items():
             key = str(workload), str(metric)
-            if key in self._harmonic:
-                columns = part["arm_at"].to_numpy(), part["round"].to_numpy(), part["value"].to_numpy()
-                self._keep(int(block), key, columns)
+            if key in self._watched:
+                arm_at, round_number, value, weight = (
+                    part[name].to_numpy() for name in ("arm_at", "round", "value", "weight")
+                )
+                self._keep(int(block), key, (arm_at, round_number, value, weight))
 
     def close(self, block: int) -> None:
         """Count the block from now on: it is over, or its arms that have run by now are."""
@@ -112,19 +150,49 @@ class RunningEstimates:
         for key, metric_figures in self._figures.items():
             metric_blocks = [_Block.of(block, columns[key]) for block, columns in samples if key in columns]
             for _, alike in groupby(metric_blocks, key=lambda block: np.unique(block.round_number).tobytes()):
-                self._add_blocks(metric_figures, _grid(self.arms, list(alike), harmonic=self._harmonic[key]))
+                self._add_blocks(metric_figures, _grid(self.arms, list(alike), self._watched[key]))
         return self._figures
+
+    def contrasts(self) -> dict[Figure, Contrast]:
+        """Each platform against the baseline, and the baseline against itself, in every metric that has blocks."""
+        found = {}
+        for (workload, metric), figures in self.figures().items():
+            against = self._base if self._design is Design.BLOCKS else self._base[:1]
+            for at, ratios in figures.ratios.items():
+                figure = Figure(workload, metric, self.arms[at].platform)
+                found[figure] = self._contrast(figures, ratios, at, against, self._watched[workload, metric])
+            if figures.twin.pairs:
+                second, first = self._base[1], self._base[:1]
+                found[Figure(workload, metric, None)] = self._contrast(
+                    figures, figures.twin, second, first, self._watched[workload, metric]
+                )
+        return found
+
+    def looks(self) -> dict[Figure, Looks]:
+        """The looks of all contrasts, moderated as those of the report."""
+        contrasts = self.contrasts()
+        return moderated_looks(contrasts, frozenset(contrasts))
 
     def known(self, without: Container[str] = ()) -> dict[str, WorkloadWidths]:
         """How wide the intervals are, by workload. ``without``: platforms whose intervals are not narrowed any more."""
-        counted = {at for at, arm in enumerate(self.arms) if arm.platform not in without}
-        rows: dict[str, list[Row]] = {workload: [] for workload, _ in self._harmonic}
-        for (workload, _), figures in self.figures().items():
-            for at, logs in (*figures.logs.items(), *figures.totals.items()):
-                if at in counted and len(logs) >= MIN_BLOCKS:
-                    wide = t_interval(np.array(logs), 0.95)
-                    rows[workload].append(Row(wide.point, wide.half_width, len(logs)))
+        rows: dict[str, list[Row]] = {workload: [] for workload, _ in self._watched}
+        for figure, looks in self.looks().items():
+            if figure.platform is not None and figure.platform not in without:
+                rows[figure.workload] += [Row.of(look) for look in looks.all()]
         return {workload: WorkloadWidths(tuple(metric_rows)) for workload, metric_rows in rows.items()}
+
+    def _contrast(
+        self, figures: BlockFigures, ratios: _Ratios, at: int, against: Sequence[int], watched: Watched
+    ) -> Contrast:
+        samples = {arm: np.concatenate(parts) for arm, parts in figures.samples.items()}
+        base = np.concatenate([samples[arm] for arm in against if arm in samples])
+        step = step_of(watched.resolution, list(samples.values()))
+        pairs = BlockRatios.joined(ratios.pairs)
+        rounding = None
+        if pairs.logs.size:
+            rounding = rounding_of(step, samples[at], base, arms=len(against), rounds=ratios.rounds)
+        totals = BlockRatios.joined(ratios.totals) if ratios.draws > pairs.logs.size else None
+        return Contrast(pairs, totals, ratios.draws, len(against), rounding, watched.resolution is not None)
 
     def _keep(self, block: int, key: MetricKey, columns: _Columns) -> None:
         self._open.setdefault(block, {}).setdefault(key, []).append(columns)
@@ -133,29 +201,39 @@ class RunningEstimates:
         figures.unfit |= {at for at, count in enumerate(grid.unfit) if count}
         for at in range(len(grid.arms)):
             figures.values[at] += grid.block_values(at).tolist()
+            measured = grid.values[at][~np.isnan(grid.values[at])]
+            if measured.size:
+                figures.samples[at].append(measured)
         if self._design is Design.SEQUENTIAL:
             return
-        base = grid.of_platform(self._baseline)
+        base = self._base
         against = reference(grid, self._baseline, self._design)
         if figures.unfit & set(base):
-            figures.twin.clear()
+            figures.twin = _Ratios()
         elif len(base) > 1:
-            figures.twin += block_ratios(grid, base[1], base[:1]).logs.tolist()
+            figures.twin.add(grid, base[1], base[:1])
         for at, arm in enumerate(grid.arms):
             if figures.unfit & {at, *base}:
-                figures.logs.pop(at, None)  # one sample without a logarithm, and there is no ratio at all
-                figures.totals.pop(at, None)
-                figures.draws.pop(at, None)
+                figures.ratios.pop(at, None)  # one sample without a logarithm, and there is no ratio at all
             elif arm.platform != self._baseline:
-                pairs = block_ratios(grid, at, against)
-                figures.logs[at] += pairs.logs.tolist()
-                figures.draws[at] += draws_of(grid, at, pairs)
-                if grid.values.shape[2] > 1:  # with one round each the total is the round
-                    figures.totals[at] += total_ratios(grid, at, against).logs.tolist()
+                figures.ratios[at].add(grid, at, against)
 
 
-def _grid(arms: Sequence[Arm], blocks: Sequence[_Block], *, harmonic: bool) -> Grid:
-    names = ("arm_at", "block", "round_number", "value")
+def _weights(trial: Trial, *, cost: bool) -> dict[int, float]:
+    """By round, the time of its slice, for a cost of CPU its CPU time; none of what is not sliced."""
+    times = {facts.round: facts.cpu_ns if cost else facts.wall_ns for facts in trial.slices}
+    return {at: float(time) for at, time in times.items() if time is not None}
+
+
+def _grid(arms: Sequence[Arm], blocks: Sequence[_Block], watched: Watched) -> Grid:
+    weight = np.concatenate([block.weight for block in blocks])
     return Grid.laid_out(
-        arms, *(np.concatenate([getattr(block, name) for block in blocks]) for name in names), harmonic=harmonic
+        arms,
+        np.concatenate([block.arm_at for block in blocks]),
+        np.concatenate([block.block for block in blocks]),
+        np.concatenate([block.round_number for block in blocks]),
+        np.concatenate([block.value for block in blocks]),
+        None if np.isnan(weight).any() else weight,
+        harmonic=watched.harmonic,
+        resolution=watched.resolution,
     )

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tare import lazily
+from tare.estimates.intervals import half_width
+from tare.estimates.looks import Look
 
 if TYPE_CHECKING:
     from scipy import special
@@ -23,11 +25,20 @@ MAX_BLOCKS = 10**9
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One metric of one platform: its mean log ratio, the 95 % half-width of that, and the blocks behind it."""
+    """One metric of one platform: its mean log ratio, the 95 % half-width of that, and the blocks behind it.
+
+    ``df``: the degrees of freedom of the half-width; None: those of its blocks.
+    """
 
     point: float
     half_width: float
     n_blocks: int
+    df: float | None = None
+
+    @classmethod
+    def of(cls, look: Look) -> Row:
+        """The row of a platform's look."""
+        return cls(look.point, half_width(look.shown.error, look.shown.df), look.n_blocks, look.shown.df)
 
     def goal(self, target: float, margin: float) -> float:
         """The half-width of the log ratio that is narrow enough. ``target`` and ``margin`` are fractions.
@@ -47,7 +58,7 @@ class Row:
         goal = self.goal(target, margin)
         if self.half_width <= goal:
             return 0
-        return max(1, blocks_needed(self.half_width, self.n_blocks, goal) - self.n_blocks)
+        return max(1, blocks_needed(self.half_width, self.n_blocks, goal, self.df) - self.n_blocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,22 +72,27 @@ class WorkloadWidths:
         return max((row.missing(target, margin) for row in self.rows), default=0)
 
 
-def blocks_needed(half_width: float, n_blocks: int, target: float) -> int:
+def blocks_needed(
+    half_width: float, n_blocks: int, target: float, df: float | None = None, quantile: float = 0.5
+) -> int:
     """Blocks in all for a 95 % half-width of ``target``, when ``n_blocks`` (2 or more) gave ``half_width``.
 
-    The least n with t(0.975, n - 1) s / sqrt(n) <= target. From few blocks s is mostly too small, so it is divided by
+    The least n with ``t(0.975, n - 1 + prior) s / sqrt(n) <= target``, where the prior is what ``df`` has beyond the
+    n_blocks - 1 of the blocks themselves (None: nothing). From few blocks s is mostly too small, so it is divided by
     the median of its distribution (the root of chi-squared over its degrees of freedom): half of the answers are too
-    high and half too low. Both widths in the same unit, natural logarithms of ratios. At most `MAX_BLOCKS`.
+    high and half too low. Another ``quantile`` gives the number of blocks that is enough in that share of campaigns.
+    Both widths in the same unit, natural logarithms of ratios. At most `MAX_BLOCKS`.
     """
     if half_width <= target:
         return n_blocks
-    df = n_blocks - 1
-    deviation = half_width * math.sqrt(n_blocks) / float(special.stdtrit(df, 0.975))
-    deviation /= math.sqrt(float(special.chdtri(df, 0.5)) / df)
+    known = n_blocks - 1.0 if df is None else df
+    prior = known - (n_blocks - 1)
+    deviation = half_width * math.sqrt(n_blocks) / float(special.stdtrit(known, 0.975))
+    deviation /= math.sqrt(float(special.chdtri(known, quantile)) / known)
     low, high = n_blocks, MAX_BLOCKS
     while high - low > 1:
         middle = (low + high) // 2
-        if float(special.stdtrit(middle - 1, 0.975)) * deviation / math.sqrt(middle) <= target:
+        if float(special.stdtrit(middle - 1 + prior, 0.975)) * deviation / math.sqrt(middle) <= target:
             high = middle
         else:
             low = middle

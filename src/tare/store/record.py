@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from tare.model import Arm, Design, Direction, Family, Mode, SettingOutcome
+from tare.model import CPU_COST, Arm, Design, Direction, Family, Mode, SettingOutcome
 from tare.records import Frozen
 from tare.store.limits import LAST_MOMENT, MAX, MAX_CELLS
 
@@ -78,6 +78,11 @@ class WorkloadRecord(Frozen):
     #: written: a tare that does not know the field would not resume the campaign.
     revision: int = Field(default=1, ge=1, le=MAX, exclude_if=lambda revision: revision == 1)
     level: LevelRecord | None = None  # None: it is not one of a curve's
+
+    @property
+    def main_metrics(self) -> list[MetricRecord]:
+        """The headline and the CPU cost: what is compared over campaigns, and what a campaign under way looks at."""
+        return [metric for at, metric in enumerate(self.metrics) if at == 0 or metric.name == CPU_COST]
 
 
 class ResourceRecord(Frozen):

@@ -12,9 +12,9 @@ import numpy as np
 from tare import lazily
 from tare.analysis.comparisons.many import holm
 from tare.analysis.results import MetricResult, PlatformResult
+from tare.analysis.rule import sure_each
 from tare.analysis.verdicts import EQUAL, Kind
-from tare.estimates.intervals import Interval, standard_error
-from tare.model import Direction
+from tare.estimates.looks import Look
 
 if TYPE_CHECKING:
     from scipy import special
@@ -28,8 +28,6 @@ DIFFERENT = frozenset({Kind.SLOWER, Kind.FASTER})
 _QUANTILES = (np.arange(200) + 0.5) / 200
 #: Verdicts that depend on the data; the other kinds say that there can be none.
 _OPEN = DIFFERENT | EQUAL | {Kind.INCONCLUSIVE}
-#: Of the intervals against false alarms: one in a hundred, which two looks share (`evidence`).
-_SURE, _SURE_OF_TWO = 0.995, 0.9975
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +48,16 @@ class _Look:
 
     point: float
     error: float
-    df: int
+    df: float
     low: float  # ln(1 - margin)
     high: float  # ln(1 + margin)
     sure: float  # the quantile of the interval against false alarms
 
     @classmethod
-    def of(cls, logs: Interval, n_blocks: int, margin: float, sure: float) -> _Look:
-        """From the 95 % interval, which is the mean ± t(0.975, n - 1) standard errors."""
-        df = n_blocks - 1
-        error = standard_error(logs, n_blocks)
-        return cls(logs.point, error, df, math.log1p(-margin), math.log1p(margin), sure)
+    def of(cls, look: Look, margin: float, level: float) -> _Look:
+        """From the spread that verdicts rest on; ``level``: of the interval against false alarms."""
+        spread = look.judged
+        return cls(look.point, spread.error, spread.df, math.log1p(-margin), math.log1p(margin), (1 + level) / 2)
 
     def p_different(self) -> float:
         """The probability that blocks show as much though the ratio lies within the margin: at its end, on either side.
@@ -110,14 +107,11 @@ class _Row:
 
     @classmethod
     def of(cls, result: MetricResult, platform: PlatformResult) -> _Row | None:
-        """None where it has no ratio, or could have got no verdict."""
-        if platform.ratio is None or platform.verdict.kind not in _OPEN:
+        """None where it has no interval, or could have got no verdict."""
+        if platform.looks is None or platform.verdict.kind not in _OPEN:
             return None
-        logs = [_logs(platform.ratio)]
-        if platform.totals is not None and platform.totals != platform.overhead:
-            logs.append(_logs_of_overhead(platform.totals, result.direction))
-        sure = _SURE if len(logs) == 1 else _SURE_OF_TWO
-        return cls(tuple(_Look.of(look, platform.n_blocks, result.margin, sure) for look in logs))
+        level = sure_each(platform.looks)
+        return cls(tuple(_Look.of(look, result.margin, level) for look in platform.looks.all()))
 
     def p_different(self) -> float:
         """Either look may show a difference: the lesser p times their number (Bonferroni)."""
@@ -130,17 +124,6 @@ class _Row:
     def called_by_chance(self) -> float:
         """At most so likely: looks at the same blocks agree more often than not."""
         return sum(look.called_by_chance() for look in self.looks)
-
-
-def _logs(ratio: Interval) -> Interval:
-    return Interval(math.log(ratio.point), math.log(ratio.low), math.log(ratio.high))
-
-
-def _logs_of_overhead(over: Interval, direction: Direction) -> Interval:
-    """The log ratio that an overhead is of."""
-    if direction is Direction.LOWER:
-        return Interval(math.log1p(over.point), math.log1p(over.low), math.log1p(over.high))
-    return Interval(math.log1p(-over.point), math.log1p(-over.high), math.log1p(-over.low))
 
 
 def corrected(results: Sequence[MetricResult]) -> tuple[list[MetricResult], Multiplicity]:

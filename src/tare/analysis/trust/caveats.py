@@ -29,9 +29,9 @@ def _failures(trials: Trials) -> Iterator[Finding]:
 
 def _steps(evidence: Evidence) -> Iterator[Finding]:
     """Findings that the interval is only as wide as the metric's steps make it, or that nothing varies."""
-    if evidence.logs is not None and evidence.rounding is not None:
+    if evidence.looks is not None and evidence.rounding is not None:
         least = evidence.rounding.half_width(0.95, evidence.n_blocks)
-        if evidence.logs.wide.half_width <= least * (1 + 1e-9):
+        if evidence.looks.typical.interval(0.95).half_width <= least * (1 + 1e-9):
             yield Finding(FindingKind.RESOLUTION, {"step": evidence.rounding.step, "half_width": least})
     if evidence.same and evidence.n_blocks < BLOCKS_WITHOUT_SPREAD:
         yield Finding(FindingKind.NO_SPREAD, {"blocks": evidence.n_blocks, "needed": BLOCKS_WITHOUT_SPREAD})

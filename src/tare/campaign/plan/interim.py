@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from tare.estimates.grid import harmonic
-from tare.estimates.running import RunningEstimates
-from tare.model import CPU_COST, Trial
+from tare.estimates.grid import harmonic, weighted
+from tare.estimates.running import RunningEstimates, Watched
+from tare.model import Trial
 from tare.store import Store, with_turns
 
 #: Columns of `Store.trials` that are kept in memory: those that looks and progress need.
@@ -35,13 +35,12 @@ class Interim:
             record.baseline,
             record.design,
             {
-                (workload.name, metric.name): harmonic(metric.direction, workload.mode)
+                (workload.name, metric.name): Watched(harmonic(metric.direction, workload.mode), metric.resolution)
                 for workload in record.workloads
-                for metric in workload.metrics
-                if metric is workload.metrics[0] or metric.name == CPU_COST
+                for metric in workload.main_metrics
             },
         )
-        self.estimates.read(store.samples())
+        self.estimates.read(weighted(store.samples(), store.slices()))
         self._store = store
         self._trials = store.trials().select(pl.col(name).cast(kind) for name, kind in _COLUMNS.items())
         self._new: list[tuple[object, ...]] = []  # rows that are not among them yet

@@ -15,9 +15,9 @@ from tare.analysis.comparisons.multiplicity import corrected
 from tare.analysis.curves import curves_of
 from tare.analysis.results import Tails
 from tare.analysis.trust import contamination
-from tare.analysis.trust.dependence import dependence
 from tare.analysis.trust.fairness import Difference, differences, unlike_mtus
 from tare.analysis.trust.findings import Finding
+from tare.estimates.dependence import dependence
 from tare.literature import Scale
 from tare.model import Family, Mode, Status
 from tare.report.campaign.answers import answers_of

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tare.analysis.calibration import Injected, Rate, Trust
-from tare.analysis.trust.dependence import Dependence
+from tare.estimates.dependence import Dependence
 from tare.estimates.intervals import Interval
 from tare.report.model.calibration import (
     CalibrationReport,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tare.analysis.trust.dependence import SURE_P
+from tare.estimates.dependence import SURE_P
 from tare.report.model.calibration import CalibrationReport, ConditionReport, InjectedReport, RateReport
 from tare.report.sentences.numbers import day, percent, signed, span
 

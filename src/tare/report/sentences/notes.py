@@ -15,8 +15,8 @@ from tare.analysis.trust.contamination import (
     SWAP_LIMIT,
     Disturbance,
 )
-from tare.analysis.trust.dependence import Dependence
 from tare.analysis.trust.findings import Finding, FindingKind
+from tare.estimates.dependence import Dependence
 from tare.estimates.intervals import Interval
 from tare.report.sentences.numbers import number_of, percent, quantity, signed, signed_range
 from tare.report.sentences.verdicts import UNFIT, Subject, drift_text, kind_word, verdict_text, wide_floor

@@ -1,0 +1,40 @@
+"""The contrasts of a campaign: each platform against the baseline, and the baseline against itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tare.analysis.trust.fairness import refusals
+from tare.estimates.contrasts import Contrast, contrast
+from tare.estimates.grid import Grid, reference
+from tare.estimates.looks import Looks
+from tare.estimates.moderated import Figure, moderated_looks
+from tare.model import Design
+from tare.store import CampaignRecord
+
+
+def contrasts_of(record: CampaignRecord, workload: str, metric: str, grid: Grid) -> dict[Figure, Contrast]:
+    """The contrasts of one metric that have a ratio; none of a sequential campaign, which pairs no blocks."""
+    if record.design is Design.SEQUENTIAL:
+        return {}
+    base = grid.of_platform(record.baseline)
+    against = reference(grid, record.baseline, record.design)
+    unlike = refusals(record)
+    found = {
+        Figure(workload, metric, arm.platform): contrast(grid, at, against)
+        for at, arm in enumerate(grid.arms)
+        if arm.platform != record.baseline and arm.platform not in unlike and not grid.unfit[[at, *base]].any()
+    }
+    if len(base) > 1 and not grid.unfit[base[:2]].any():
+        found[Figure(workload, metric, None)] = contrast(grid, base[1], base[:1])
+    return found
+
+
+def looks_of(
+    record: CampaignRecord, contrasts: Mapping[tuple[str, str], Mapping[Figure, Contrast]]
+) -> dict[Figure, Looks]:
+    """The moderated looks of contrasts by metric; variances are predicted from headlines and CPU costs."""
+    main = {(workload.name, metric.name) for workload in record.workloads for metric in workload.main_metrics}
+    flat = {figure: seen for of_metric in contrasts.values() for figure, seen in of_metric.items()}
+    fitted = frozenset(figure for figure in flat if (figure.workload, figure.metric) in main)
+    return moderated_looks(flat, fitted)
