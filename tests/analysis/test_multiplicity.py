@@ -18,6 +18,7 @@ from tare.estimates.overhead import overhead, ratio
 from tare.model import Direction
 
 MARGIN = 0.02
+EVERYTHING = {("w", f"m{number}") for number in range(20)}
 
 
 def _platform(name, logs, direction):
@@ -60,7 +61,7 @@ def _simulated(n_blocks, deviations, truth=0.0, reports=40, seed=1):
     for _ in range(reports):
         table = rng.normal(0, 1, (scale.size, 10, n_blocks)) * scale
         table[:, 0] += truth
-        yield corrected(_report(table))
+        yield corrected(_report(table), EVERYTHING)
 
 
 @pytest.mark.simulation
@@ -103,7 +104,7 @@ def test_where_noise_is_far_below_the_margin_chance_gives_nothing():
 def test_p_is_that_of_the_margins_end_adjusted_for_all_rows(direction):
     logs = np.random.default_rng(4).normal(0.05, 0.01, (1, 3, 8))
     logs[0, 1] -= 0.05  # equal
-    results, together = corrected(_report(logs, direction))
+    results, together = corrected(_report(logs, direction), EVERYTHING)
     _, different, equivalent, other = results[0].platforms
     alone = [
         sum(stats.ttest_1samp(logs[0, at], end * math.log1p(MARGIN), alternative="greater").pvalue for end in (1, -1))
@@ -125,11 +126,21 @@ def test_what_could_have_no_verdict_is_not_counted_and_no_spread_is_no_proof():
         "shut", 4, 0, Counts(), Description(4, None, None, None), ratio=Interval(1.2, 1.1, 1.3),
         verdict=Verdict(Kind.INVALID, Reason.DRIFT),
     )  # fmt: skip
-    amended, together = corrected([replace(result, platforms=(*result.platforms, closed))])
+    amended, together = corrected([replace(result, platforms=(*result.platforms, closed))], EVERYTHING)
     assert together.n_rows == 2
     kinds = [(entry.verdict.kind, entry.survives_holm) for entry in amended[0].platforms]
     assert kinds == [(Kind.BASELINE, None), (Kind.SLOWER, False), (Kind.SLOWER, False), (Kind.INVALID, None)]
 
 
 def test_a_report_without_figures_says_nothing():
-    assert corrected([]) == ([], Multiplicity(0, 0, 0, 0, 0, 0))
+    assert corrected([], EVERYTHING) == ([], Multiplicity(0, 0, 0, 0, 0, 0))
+
+
+def test_only_headlines_and_costs_are_corrected():
+    """What else a workload prints says the same in other words, and would make each of them weaker."""
+    table = np.random.default_rng(6).normal(0.05, 0.01, (20, 2, 4))
+    few, together = corrected(_report(table), {("w", "m0"), ("w", "m1")})
+    every, _ = corrected(_report(table), EVERYTHING)
+    assert together.n_rows == 4
+    assert few[0].platforms[1].p < every[0].platforms[1].p
+    assert (few[2].platforms[1].p, few[2].platforms[1].survives_holm) == (None, None)

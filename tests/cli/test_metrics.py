@@ -125,7 +125,7 @@ def test_a_file_has_the_reports_figures_at_the_campaigns_end(report):
         for platform in result.platforms[1:]
         if platform.op_percent is not None
     }
-    assert shown == overheads
+    assert shown == pytest.approx(overheads)
     ended = {float(sample.timestamp) for family in families.values() for sample in family.samples}
     assert [*ended] == pytest.approx([max(segment.ended for segment in report.segments)])
     statuses = {s.labels["status"]: s.value for s in families["tare_trials"].samples}

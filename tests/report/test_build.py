@@ -25,6 +25,7 @@ from tare.report.model import (
     Report,
     to_json,
 )
+from tare.report.sentences.numbers import quantity
 from tare.store import create_store, read_store
 
 DOCS = Path(__file__).parents[2] / "docs" / "report-schema.md"
@@ -62,7 +63,7 @@ def test_what_cannot_have_a_starts_first_mark_has_its_first_one_as_headline(repo
         result.model_copy(
             update={
                 "platforms": [
-                    platform.model_copy(update={"mean": None, "op_percent": None, "amount": None, "n_failed": 0})
+                    platform.model_copy(update={"mean": None, "effect": None, "amount": None, "n_failed": 0})
                     if platform.platform == failed or (platform.platform == box and result.metric == "first-byte")
                     else platform
                     for platform in result.platforms
@@ -134,7 +135,7 @@ def test_shared_daemons_are_shown_apart(campaign: Path) -> None:
 def test_a_figure_that_the_baseline_lacks_is_shown_without_a_ratio(report: Report) -> None:
     result = report.results[0]
     alone = entry(report, result.workload, result.metric, "docker").model_copy(
-        update={"op_percent": None, "ratio": None, "verdict": "no-data", "n_blocks": 0, "mean": 3_000_000.0}
+        update={"effect": None, "ratio": None, "verdict": "no-data", "n_blocks": 0, "mean": 3_000_000.0}
     )
     shown = cell(result.model_copy(update={"unit": "ns"}), alone)
     assert (shown.figure, shown.span) == ("3.00 ms", "no baseline")
@@ -143,7 +144,11 @@ def test_a_figure_that_the_baseline_lacks_is_shown_without_a_ratio(report: Repor
 def test_failed_trials_stand_in_the_cell_and_take_the_verdict(report: Report) -> None:
     [result] = [result for result in report.results if (result.workload, result.metric) == ("iperf3-tcp", "throughput")]
     failing = entry(report, "iperf3-tcp", "throughput", "gvisor-ptrace")
-    assert cell(result, failing).below == ("13.05 Gbit/s", "4 of 12 failed")
+    native = result.platforms[0].mean
+    assert failing.effect is not None
+    assert native is not None
+    assert failing.effect.value == pytest.approx(native / failing.effect.times)
+    assert cell(result, failing).below == (quantity(failing.effect.value, "Gbit/s"), "4 of 12 failed")
     assert failing.verdict == "inconclusive"  # 3.3 times slower, in the two thirds that did not fail
     [finding] = [finding for finding in failing.findings if finding.kind == "failures"]
     assert (finding.numbers["failed"], finding.numbers["trials"]) == (4, 12)

@@ -119,7 +119,9 @@ def test_every_metric_has_a_drawing_of_intervals_and_samples(page: Page, campaig
         values = sorted(value for strip in figure.strips for value in strip.values)
         assert values == pytest.approx(sorted(part["value"].to_list()), rel=1e-5)
         assert [row.name for row in figure.intervals] == [p.platform for p in result.platforms[1:]]
-        assert [row.overhead.point for row in figure.intervals] == [p.op_percent for p in result.platforms[1:]]
+        assert [row.overhead.point for row in figure.intervals] == pytest.approx(
+            [p.op_percent for p in result.platforms[1:]]
+        )
         pictures = str(escape(drawn(figure)))
         assert pictures in page.raw
         assert len(re.findall(r"M[\d.]+ [\d.]+h0", pictures)) == part.height

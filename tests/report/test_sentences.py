@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from tare.analysis.bounds import Bound, BoundKind
 from tare.analysis.comparisons.compare import Procedure
+from tare.analysis.effects import Effect
 from tare.analysis.exposure.stacks import Entered, Entry
 from tare.analysis.hidden import Hidden
 from tare.analysis.refusals import NoAnswer, Refusal, RefusalKind
@@ -23,7 +25,7 @@ from tare.analysis.verdicts import Basis, Closed, Enough, Kind, Question, Reason
 from tare.errors import UsageError
 from tare.estimates.dependence import Dependence
 from tare.estimates.intervals import Amount, Interval
-from tare.estimates.overhead import overhead
+from tare.estimates.overhead import overhead, times_worse
 from tare.model import CPU_COST, Direction, Family
 from tare.report.sentences.comparisons import PROCEDURES
 from tare.report.sentences.fairness import UNFAIR, fact_text
@@ -53,8 +55,19 @@ def logs(low: float, high: float) -> LogIntervals:
     return LogIntervals(wide, Interval(wide.point, wide.point - half, wide.point + half), wide)
 
 
-def verdict_line(subject: Subject, verdict: Verdict) -> str:
-    return verdict_text(verdict, subject, "docker")
+def effect_of(verdict: Verdict, subject: Subject, **facts: Any) -> Effect | None:
+    """The figure that a verdict is shown with."""
+    basis = verdict.basis
+    if basis is None:
+        return None
+    whole = verdict.reason in {Reason.WHOLE_BLOCKS, Reason.BLOCKS_WIDER}
+    logs = basis.totals if whole and basis.totals is not None else basis.typical
+    level = None if verdict.reason is Reason.ONE_BLOCK else 0.95
+    return replace(Effect(times_worse(logs, subject.direction), level, whole), **facts)
+
+
+def verdict_line(subject: Subject, verdict: Verdict, **facts: Any) -> str:
+    return verdict_text(verdict, subject, "docker", effect_of(verdict, subject, **facts))
 
 
 # --- verdicts ----------------------------------------------------------------------------------------------------
@@ -85,10 +98,10 @@ def test_the_words_are_those_of_the_metric(subject: Subject, interval: LogInterv
 def test_memory_is_told_by_what_is_added() -> None:
     question = Question(MEMORY.metric, MEMORY.direction, MEMORY.margin)
     added = Amount("MiB", 45.87, Interval(45.87, 45.72, 46.02), 15)
-    text = verdict_line(MEMORY, judge(question, logs(26.1, 26.6), amount=added))
+    text = verdict_line(MEMORY, judge(question, logs(26.1, 26.6)), amount=added)
     assert text == "+45.87 MiB (45.72 to 46.02): 26.3 times as much, 26.1 to 26.6"
     small = Amount("MiB", 0.01, Interval(0.01, -0.02, 0.04), 15)
-    text = verdict_line(MEMORY, judge(question, logs(0.995, 1.006), amount=small))
+    text = verdict_line(MEMORY, judge(question, logs(0.995, 1.006)), amount=small)
     assert text == f"equivalent within 2 % (+10 KiB ({MINUS}20 to +41): 0.0 %, {MINUS}0.5 to +0.6)"
 
 
@@ -103,7 +116,7 @@ VERDICTS: list[tuple[Verdict, str]] = [
     (Verdict(Kind.SLOWER, Reason.TYPICAL_ROUND, Side.WORSE, Basis(log(1.036, 1.047))), "4.1 % slower, 3.6 to 4.7"),
     (
         Verdict(Kind.SLOWER, Reason.WHOLE_BLOCKS, Side.WORSE, Basis(SMALL, log(1.036, 1.047))),
-        f"4.1 % slower, 3.6 to 4.7, over whole blocks; a typical round: +0.15 %, {MINUS}0.20 to +0.50",
+        f"4.1 % slower, 3.6 to 4.7, over whole blocks; a typical round: +0.15 %, {MINUS}0.20 … +0.50",
     ),
     (
         Verdict(Kind.EQUIVALENT, Reason.WITHIN_MARGIN, basis=Basis(SMALL, unseen=HIDDEN)),
@@ -120,8 +133,7 @@ VERDICTS: list[tuple[Verdict, str]] = [
     (_open(Reason.UNRELIABLE, log(1.036, 1.047)), "inconclusive: 4.1 % slower, 3.6 to 4.7"),
     (
         _open(Reason.CHANCE, BEYOND),
-        "inconclusive: 7 % slower, 2 to 12, but were there no difference, more than 1 of 100 campaigns would show as"
-        " much",
+        "inconclusive: 7 % slower, 2 to 12: were there no difference, more than 1 of 100 campaigns would show as much",
     ),
     (
         _open(Reason.LOOKS_DIFFER, BEYOND),
@@ -130,7 +142,8 @@ VERDICTS: list[tuple[Verdict, str]] = [
     ),
     (
         _open(Reason.BLOCKS_WIDER, SMALL, basis=Basis(SMALL, log(0.98, 1.02))),
-        f"inconclusive: +0.15 %, {MINUS}0.20 to +0.50 in a typical round, 0.0 %, {MINUS}2.0 to +2.0 over whole blocks",
+        f"inconclusive: 0.0 %, {MINUS}2.0 to +2.0, over whole blocks; a typical round, within the margin: +0.15 %,"
+        f" {MINUS}0.20 … +0.50",
     ),
     (
         _open(Reason.FAILED_BEYOND, SMALL),
@@ -138,12 +151,12 @@ VERDICTS: list[tuple[Verdict, str]] = [
     ),
     (
         _open(Reason.SIZE_OPEN, HALF, certain=Side.WORSE),
-        "inconclusive: 1.2 % slower, 0.4 to 2.0: worse for sure; whether by more than the 1 % margin is open",
+        "inconclusive: 1.2 % slower, 0.4 to 2.0: surely worse; whether by more than the 1 % margin is open",
     ),
     (
-        _open(Reason.WIDE_INTERVAL, log(0.995, 1.023), enough=Enough(40, 3_900.0)),
-        f"inconclusive: +0.9 %, {MINUS}0.5 to +2.3; known to ±1.4 %, the margin is 1 %; ±0.5 % would take about 40"
-        " blocks, 1.1 h of this workload alone",
+        _open(Reason.WIDE_INTERVAL, log(0.995, 1.023), enough=Enough(40, 20, 110, 3_900.0)),
+        f"inconclusive: +0.9 %, {MINUS}0.5 to +2.3; the margin is 1 %; ±0.5 % would take about 40 blocks (20 to 110),"
+        " 1.1 h of this workload",
     ),
     (
         _open(Reason.WIDE_FLOOR, SMALL, numbers={"half_width": 0.019}),
@@ -151,8 +164,8 @@ VERDICTS: list[tuple[Verdict, str]] = [
     ),
     (
         Closed(Reason.BASELINES_DIFFER, {"point": 0.03, "low": 0.02, "high": 0.04}).verdict(Basis(BEYOND)),
-        "invalid: the two baseline arms differ by 3.0 % (2.0 to 4.0), more than half of the 1 % margin; what was seen:"
-        " 7 % slower, 2 to 12",
+        "invalid: the two baseline arms differ by +3.0 % (+2.0 … +4.0), more than half of the 1 % margin; what was"
+        " seen: 7 % slower, 2 to 12",
     ),
     (
         Closed(Reason.BASELINES_DRIFT, {"correlation": -0.9, "size": 0.03}).verdict(Basis(BEYOND)),
@@ -199,16 +212,33 @@ def test_no_reason_is_left_without_one() -> None:
 
 
 def test_one_block_tells_what_was_measured_with_what_it_adds() -> None:
-    verdict = too_few(1, math.log(3.3), Amount("MiB", 12.0, None, 1))
+    verdict = too_few(1, math.log(3.3))
     assert (
-        verdict_line(MEMORY, verdict)
+        verdict_line(MEMORY, verdict, amount=Amount("MiB", 12.0, None, 1))
         == "inconclusive: +12.0 MiB: 3.3 times as much in 1 block, and an interval needs 2"
     )
 
 
-def test_where_only_whole_blocks_are_sure_that_is_said() -> None:
-    verdict = _open(Reason.SIZE_OPEN, SMALL, certain=Side.BETTER)
-    assert "better for sure over whole blocks; whether" in verdict_line(TIME, verdict)
+@pytest.mark.parametrize(
+    ("bound", "words"),
+    [
+        (Bound(BoundKind.BETWEEN, 0.98, 1.04), f"between {MINUS}2.0 and +4.0 %"),
+        (Bound(BoundKind.BETWEEN, 1.04, 1.3391), "between +4.0 and +34 %"),
+        (Bound(BoundKind.AT_MOST, 0.7, 1.0591), "at most 6.0 % slower"),
+        (Bound(BoundKind.AT_MOST, 0.1, 0.4), "at least 2.5 times faster"),
+        (Bound(BoundKind.AT_MOST, 0.4, 0.7), "at least 30 % faster"),
+        (Bound(BoundKind.AT_LEAST, 4.0, 90.0), "at least 4.0 times slower"),
+        (Bound(BoundKind.AT_LEAST, 1.3, 90.0), "at least 30 % slower"),
+    ],
+)
+def test_a_bound_is_said_first_and_holds_as_it_is_printed(bound: Bound, words: str) -> None:
+    line = verdict_line(TIME, _open(Reason.WIDE_INTERVAL, log(0.6, 1.5)), bound=bound)
+    assert line.startswith(f"inconclusive: {words} in what was seen; ")
+
+
+def test_the_interval_that_decides_has_its_level_beside_it() -> None:
+    line = verdict_line(TIME, _open(Reason.CHANCE, log(0.995, 1.09)), level=0.995)
+    assert line.startswith(f"inconclusive: +4.1 %, {MINUS}0.5 to +9.0 (99.5 %): were there no difference")
 
 
 # --- what stands beside them -------------------------------------------------------------------------------------
@@ -273,7 +303,7 @@ FINDINGS: list[tuple[Finding, str]] = [
     ),
     (
         Finding(FindingKind.BOOTSTRAP, {"point": 0.012, "low": 0.004, "high": 0.02}, verdict=Kind.SLOWER),
-        "the bootstrap (BCa) says worse: +1.2 %, +0.4 to +2.0",
+        "the bootstrap (BCa) says worse: +1.2 %, +0.4 … +2.0",
     ),
     (
         Finding(FindingKind.AFTER_EACH_OTHER),
@@ -295,7 +325,7 @@ FINDINGS: list[tuple[Finding, str]] = [
     (Finding(FindingKind.FLOOR_EXCLUDES_ZERO), "the A/A interval excludes zero: take this with care"),
     (
         Finding(FindingKind.UNMARKED),
-        f"without its 1 marked trial: +0.15 %, {MINUS}0.20 to +0.50 in 11 blocks; with all: +0.9 %, {MINUS}0.5 to +2.3"
+        f"without its 1 marked trial: +0.15 %, {MINUS}0.20 … +0.50 in 11 blocks; with all: +0.9 %, {MINUS}0.5 … +2.3"
         " in 12; the verdict would be typical",
     ),
     (

@@ -13,12 +13,13 @@ from rich.console import Console
 import fake_campaign
 from tare.model import Arm
 from tare.report.campaign.build import build
-from tare.report.campaign.cells import added, cell
+from tare.report.campaign.cells import cell
 from tare.report.campaign.drawings import SYMBOLS
 from tare.report.campaign.terminal import STYLES, render
 from tare.report.formats.html import write_html
 from tare.report.model import PlatformReport, Report, ResultReport, to_json
 from tare.report.sentences.numbers import quantity
+from tare.report.sentences.shown import Figure
 from tare.report.sentences.signs import MARKS, MEANINGS, sign_of
 from tare.store import create_store
 
@@ -51,7 +52,7 @@ def test_no_answer_and_a_difference_of_open_size_have_marks_of_their_own(open_si
     assert {name: entry.verdict for name, entry in shown.items()} == dict.fromkeys(shown, "inconclusive")
     assert (shown["near"].certain, shown["nearly-better"].certain) == ("worse", "better")
     assert [MARKS[sign_of(entry)] for entry in shown.values()] == ["△", "▽"]
-    assert "worse for sure; whether by more than the 1 % margin is open" in shown["near"].verdict_text
+    assert "surely worse; whether by more than the 1 % margin is open" in shown["near"].verdict_text
     text = printed(report)
     assert "△ +" in text
     assert "▽ \N{MINUS SIGN}" in text
@@ -84,19 +85,23 @@ def test_start_up_tells_first_what_it_adds(tmp_path: Path) -> None:
     result, ptrace = of(report, "startup", "first-byte", "gvisor-ptrace")
     (native,) = (p for p in result.platforms if p.platform == "native")
     assert native.mean is not None
-    assert ptrace.mean is not None
+    assert ptrace.effect is not None
+    assert ptrace.effect.value is not None
     assert ptrace.amount is not None
-    assert ptrace.amount == pytest.approx(ptrace.mean - native.mean)
+    assert ptrace.amount_low is not None
+    assert ptrace.effect.low is not None
+    assert ptrace.amount == pytest.approx(ptrace.effect.value - native.mean)
+    assert ptrace.amount_low == pytest.approx(native.mean * (ptrace.effect.low - 1))
     assert (ptrace.amount_low, ptrace.amount_high) != (None, None)
     assert ptrace.amount_unit == "ms"
     shown = cell(result, ptrace)
-    amount = added(ptrace)
+    amount = Figure.of(result, ptrace).amount()
     assert amount is not None
     assert (shown.figure, shown.span) == amount
     assert shown.figure.startswith("+9")
     assert shown.figure.endswith(" ms")
     assert shown.below[0].startswith("3.")
-    assert shown.below[1] == quantity(ptrace.mean, "ms")
+    assert shown.below[1] == quantity(ptrace.effect.value, "ms")
     assert shown.in_line == f"▲ {shown.figure} ({shown.span}), {shown.below[0]}, {shown.below[1]}"
     assert " … " in shown.span
     assert ptrace.verdict_text.startswith(f"{amount[0]} ({amount[1].replace(' … ', ' to ')}): 3.")
@@ -114,7 +119,7 @@ def test_beside_every_ratio_stands_the_amount(tmp_path: Path) -> None:
             assert entry.amount_low < entry.amount < entry.amount_high
             assert entry.amount_unit == result.unit
     write_html([path], tmp_path / "a.html")
-    assert '>difference<small class="ends">95 % interval</small>' in (tmp_path / "a.html").read_text()
+    assert '>adds<small class="ends">interval</small>' in (tmp_path / "a.html").read_text()
 
 
 def test_one_block_shows_what_was_measured(tmp_path: Path) -> None:

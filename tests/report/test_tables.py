@@ -112,7 +112,7 @@ def grammar(text: str) -> list[list[str]]:
     assert all(line.isprintable() for line in lines)
     body = "\n".join(lines)
     assert set(re.findall(r"\\([a-zA-Z]+)", body)) <= _COMMANDS
-    bare = re.sub(r"\\[\\&%$#_{}]", "", body).replace("]~", "]")  # before a unit
+    bare = re.sub(r"\\[\\&%$#_{}]", "", body).replace("]~", "]").replace("}~", "}")  # before a unit
     depth = 0
     for char in bare:
         depth += (char == "{") - (char == "}")
@@ -188,7 +188,7 @@ def test_the_table_of_a_paper(store: Store) -> None:
     assert cells[0][:3] == ["workload", "metric", "native"]
     rows = {row[0]: row for row in cells[2:]}
     assert re.fullmatch(r"[\d,.]+ events/s", rows["sysbench-cpu"][2])
-    assert "~ms" in rows["startup"][3], "of a short time what is added"
+    assert any("~ms" in cell for cell in rows["startup"]), "of a short time what is added"
     assert "campaign 2f6f7a8e" in out.getvalue()
 
 

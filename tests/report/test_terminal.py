@@ -9,10 +9,12 @@ from rich.console import Console
 from rich.table import Table
 
 import fake_campaign
+from tare.analysis.verdicts import Kind
 from tare.clean import clean
 from tare.report.campaign.build import build
+from tare.report.campaign.cautions import turned
 from tare.report.campaign.terminal import render, render_all
-from tare.report.model import Report, SettingReport
+from tare.report.model import Report, SettingReport, UnmarkedReport
 from tare.store import create_store
 
 SNAPSHOT = Path(__file__).parent / "headline.txt"
@@ -109,8 +111,8 @@ def test_a_verdict_that_chance_may_give_in_so_large_a_table_is_marked_and_the_li
     text = printed(report.model_copy(update={"results": results, "multiplicity": many}))
     assert "▲ +0.17 %†" in text
     words = " ".join(text.split())
-    assert "13 are worse or better; if no platform differed, chance alone would make about 0.9 so." in words
-    assert "† take as a hint: 1 of them may be chance" in words
+    assert "13 differ; at most about 1 of these by luck." in words
+    assert "If one is luck, it is most likely among the 1 with † (Holm's correction)." in words
     assert "†" not in printed(report)
 
 
@@ -126,11 +128,29 @@ def test_cautions_are_counted_and_printed_on_demand(report: Report) -> None:
     caution = "iperf3-tcp on docker (cpu-cost): the ratio drifts over the campaign"
     counted = printed(report).split("\nCautions\n")[1].split("\n\n")[0]
     assert "contaminated trials, kept 7, failed trials 2, blocks left out 2, drift 1" in counted
-    assert "without contaminated trials 1 verdict would change (all of them: --cautions)" in " ".join(counted.split())
+    assert "would be another" not in counted, "where a verdict only lacks the blocks, nothing is said against it"
+    assert "drift 1 (all of them: --cautions)" in " ".join(counted.split())
     assert len(counted.splitlines()) <= 2
     assert caution not in printed(report)
     assert caution in printed(report, cautions=True)
     assert "--cautions" not in printed(report, cautions=True)
+
+
+@pytest.mark.parametrize(
+    ("clean", "counts"),
+    [("equivalent", True), ("faster", True), ("inconclusive", False), ("no-data", False), ("slower", False)],
+)
+def test_only_a_verdict_that_turns_without_contaminated_trials_is_counted(
+    report: Report, clean: str, counts: bool
+) -> None:
+    first = report.results[0]
+    slow = first.platforms[3]
+    unmarked = UnmarkedReport(
+        n_trials=1, n_baseline=0, n_blocks=11, op_percent=1.0, op_low_percent=0.0, op_high_percent=2.0,
+        verdict=Kind(clean), verdict_text="",
+    )  # fmt: skip
+    assert slow.verdict == "slower"
+    assert turned(slow.model_copy(update={"unmarked": unmarked})) is counts
 
 
 def test_a_refused_figure_is_told_and_not_counted(report: Report) -> None:
@@ -146,12 +166,12 @@ def test_a_refused_figure_is_told_and_not_counted(report: Report) -> None:
 def test_the_command_that_tells_the_rest_is_whole_in_every_width(tmp_path: Path) -> None:
     shape = fake_campaign.Shape(blocks=1, rounds=2)
     report = build(fake_campaign.write(tmp_path / "a.tare", shape))
-    commands = [answer.settling.command for answer in report.answers if answer.settling is not None]
-    assert commands
+    assert report.settling is not None
+    assert report.settling.command
     for width in (50, 100, 200):
         text = printed(report, width)
         joined = " ".join(text.replace("\\\n", "").split())
-        assert all(command in joined for command in commands)
+        assert joined.count(report.settling.command) == 1
         assert max(cell_len(line) for line in text.splitlines()) <= width
 
 

@@ -6,9 +6,11 @@ import math
 
 import pytest
 
+from tare.analysis.effects import Effect
 from tare.estimates.intervals import Amount, Interval
+from tare.estimates.overhead import times_worse
 from tare.model import CPU_COST, Direction, Family, Metric
-from tare.report.sentences.verdicts import Subject, describe
+from tare.report.sentences.verdicts import Subject, described
 from tare.report.sentences.wording import wording
 from tare.workloads.registry import all_workloads
 
@@ -16,11 +18,15 @@ HIGHER, LOWER = Direction.HIGHER, Direction.LOWER
 METRICS = [(family.family, metric) for family in all_workloads().values() for metric in family.all_metrics]
 
 
+def effect_of(logs: Interval, direction: Direction, added: Amount | None = None) -> Effect:
+    return Effect(times_worse(logs, direction), 0.95, amount=added)
+
+
 def wording_for(metric: str, unit: str, direction: Direction, factor: float, family: Family | None = None) -> str:
     """What is said of a platform that has so many times the baseline's figure."""
     subject = Subject(metric, unit, direction, 0.01, family)
     log = math.log(factor)
-    return describe(subject, Interval(log, log - 0.01, log + 0.01)).partition(",")[0]
+    return described(subject, effect_of(Interval(log, log - 0.01, log + 0.01), direction)).partition(",")[0]
 
 
 @pytest.mark.parametrize(
@@ -83,9 +89,11 @@ def test_the_amount_comes_first_where_the_metric_wants_it() -> None:
     log = Interval(math.log(45.3), math.log(43.1), math.log(47.5))
     start = Subject("command", "ms", LOWER, 0.05, Family.STARTUP)
     added = Amount("ms", 132.4, Interval(132.4, 127.9, 137.1), 6)
-    assert describe(start, log, added) == "+132.4 ms (127.9 to 137.1): 45.3 times slower, 43.1 to 47.5"
+    assert (
+        described(start, effect_of(log, LOWER, added)) == "+132.4 ms (127.9 to 137.1): 45.3 times slower, 43.1 to 47.5"
+    )
     rate = Subject("time", "s", LOWER, 0.05, Family.CPU)
-    assert describe(rate, log, added) == "45.3 times slower, 43.1 to 47.5"
+    assert described(rate, effect_of(log, LOWER, added)) == "45.3 times slower, 43.1 to 47.5"
 
 
 def _worse(family: Family, metric: Metric) -> str:

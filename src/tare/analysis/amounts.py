@@ -1,7 +1,12 @@
-"""What a platform adds, in the metric's own unit: a ratio alone does not say whether it is of 3 ms or of 3 s."""
+"""What a platform adds, in the metric's own unit: a ratio alone does not say whether it is of 3 ms or of 3 s.
+
+Where there is a ratio the amount is made from it (`tare.analysis.effects`), so that both say the same. Here is the
+amount of what has none: the baseline takes nothing, or a sample has no logarithm.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -26,6 +31,12 @@ class Scale:
     unit: str
     inverse: bool = False
 
+    def per(self, value: float) -> float:
+        """A figure of the metric in the amount's unit; NaN for the time of a call at a rate of none."""
+        if not self.inverse:
+            return value
+        return _NS / value if value else math.nan
+
 
 def scale(unit: str, family: Family, work_unit: str) -> Scale:
     """The metric's own unit; for a kernel service, whose metric is calls a second, ns a call."""
@@ -39,10 +50,10 @@ def amount(grid: Grid, arm: int, baseline: Sequence[int], design: Design, amount
 
     None where no block has both, or where a sample is not positive and finite and the amount needs that.
 
-    As the ratio, on differences instead of differences of logarithms. In blocks: ``d[b,r] = x[b,r] - y[b,r]`` with each
-    baseline arm's y, their Hodges-Lehmann estimate over the rounds, the mean of these over the baseline's arms, and
-    over blocks ``mean ± t(0.975, n - 1) s / sqrt(n)``, at least the metric's step to either side. One platform after
-    the other: Welch's interval of block medians.
+    The ratio's estimate, on differences instead of differences of logarithms. In blocks: ``d[b,r] = x[b,r] - y[b,r]``
+    with each baseline arm's y, their Hodges-Lehmann estimate over the rounds, the mean of these over the baseline's
+    arms, and over blocks ``mean ± t(0.975, n - 1) s / sqrt(n)``, at least the metric's step to either side. One
+    platform after the other: Welch's interval of block medians.
     """
     arms = [arm, *baseline]
     if grid.unfit[arms].any() and (amount_scale.inverse or np.isinf(grid.values[arms]).any()):

@@ -12,6 +12,7 @@ import polars as pl
 from tare.analysis.amounts import Scale, amount, scale
 from tare.analysis.contrasting import contrasts_of, looks_of
 from tare.analysis.counts import CountsByArm, count_trials, trials_of
+from tare.analysis.effects import effect
 from tare.analysis.evidence import Evidence, paired, side_by_side
 from tare.analysis.grids import grid_of, metric_parts
 from tare.analysis.hidden import Trials
@@ -35,7 +36,7 @@ from tare.estimates.looks import Looks
 from tare.estimates.moderated import Figure
 from tare.estimates.overhead import overhead, ratio, variability_overhead
 from tare.estimates.widths import Row, blocks_needed
-from tare.model import CPU_COST, Design
+from tare.model import CPU_COST, Design, Mode
 from tare.store import CampaignRecord, MetricRecord, WorkloadRecord, workload_seconds
 
 
@@ -80,7 +81,7 @@ def analyse(
         marked = contamination.marks(trials, None, record.resources.cpus)
     counts = count_trials(trials, marked)
     blocks = dict(trials.group_by("workload").agg(pl.col("block").n_unique()).iter_rows())
-    seconds = workload_seconds(trials)
+    seconds = with_starts(record, workload_seconds(trials))
     nothing = samples.clear()
     parts, clean = (metric_parts(frame) for frame in (samples, contamination.without(samples, marked)))
     whole = {key: grid_of(record, *of, parts.get(key, nothing)) for key, of in _metrics(record).items()}
@@ -104,6 +105,13 @@ def analyse(
             workload_results.append(result)
         results += flag_client(record, workload, _flag_disagreement(workload_results))
     return results
+
+
+def with_starts(record: CampaignRecord, seconds: Mapping[str, float]) -> dict[str, float]:
+    """Seconds of a block of each workload by itself: every block starts its instances, whatever it runs."""
+    starts = {workload.name for workload in record.workloads if workload.mode is Mode.START}
+    started = sum(seconds.get(name, 0.0) for name in starts)
+    return {name: took if name in starts else took + started for name, took in seconds.items()}
 
 
 def _metrics(record: CampaignRecord) -> dict[tuple[str, str], tuple[WorkloadRecord, MetricRecord]]:
@@ -179,17 +187,25 @@ def _platform(context: _Context, name: str, counts: Counts) -> PlatformResult:
     described = _describe(grid, [arm])
     design = context.design
     base = reference(grid, grid.arms[context.baseline[0]].platform, design)
-    added = None if name in context.unlike else amount(grid, arm, base, design, context.scale)
     marked = tuple(_contamination(counts))
-    empty = PlatformResult(name, 0, context.n_blocks, counts, described, amount=added, notes=marked)
+    empty = PlatformResult(name, 0, context.n_blocks, counts, described, notes=marked)
     refusal = _refusal(context, name, arm, counts)
     if refusal is not None:
-        return replace(empty, verdict=refusal)
+        added = None if name in context.unlike else amount(grid, arm, base, design, context.scale)
+        return replace(empty, verdict=refusal, amount=added)
     trials = trials_of(counts, context.counts)
     seen = _evidence(context, name, arm, base, trials)
     count = seen.n_blocks
-    verdict = settle(context.question, seen, context.twin, added)
-    result = replace(empty, n_blocks=count, n_left_out=context.n_blocks - count, verdict=verdict)
+    verdict = settle(context.question, seen, context.twin)
+    shown = effect(context.question, seen, verdict, context.base.mean, context.scale)
+    result = replace(
+        empty,
+        n_blocks=count,
+        n_left_out=context.n_blocks - count,
+        verdict=verdict,
+        effect=shown,
+        amount=shown.amount if shown else None,
+    )
     if seen.looks is None:
         return replace(result, lone=_lone(context, seen))
     findings = caveats(grid, arm, base, context.question, seen, trials)
@@ -241,8 +257,11 @@ def _enough(context: _Context, seen: Evidence) -> Enough | None:
         return None
     goal = math.log1p(context.question.margin / 2)
     rows = [Row.of(look) for look in seen.looks.all()]
-    blocks = max(blocks_needed(row.half_width, row.n_blocks, goal, row.df) for row in rows)
-    return Enough(blocks, blocks * context.block_s) if blocks > seen.n_blocks else None
+    low, blocks, high = (
+        max(blocks_needed(row.half_width, row.n_blocks, goal, row.df, quantile) for row in rows)
+        for quantile in (0.05, 0.5, 0.95)
+    )
+    return Enough(blocks, low, high, blocks * context.block_s) if blocks > seen.n_blocks else None
 
 
 def _refusal(context: _Context, name: str, arm: int, counts: Counts) -> Verdict | None:

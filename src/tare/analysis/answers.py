@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import polars as pl
 
+from tare.analysis.bounds import Bound, merged
 from tare.analysis.results import MetricResult, PlatformResult
-from tare.analysis.verdicts import EQUAL, Kind, Reason, Side
-from tare.estimates.intervals import MIN_BLOCKS
-from tare.estimates.overhead import ratio_of
+from tare.analysis.verdicts import Kind, Side
 from tare.estimates.widths import Row
-from tare.model import CPU_COST, Direction, Family, Mode
-from tare.store import CampaignRecord, WorkloadRecord
+from tare.model import CPU_COST, Family, Mode
+from tare.store import CampaignRecord, WorkloadRecord, workload_seconds
 
 
 class Dimension(StrEnum):
@@ -38,10 +37,13 @@ class Dimension(StrEnum):
 class State(StrEnum):
     """How a platform stands in a dimension."""
 
-    WORSE = "worse"  # for sure, by more than the margin or by an open amount
+    WORSE = "worse"  # by more than the margin
     BETTER = "better"
+    SURELY_WORSE = "surely-worse"  # whether by more than the margin is open
+    SURELY_BETTER = "surely-better"
     ALIKE = "alike"  # equivalent, or in all that was seen
-    OPEN = "open"
+    BOUNDED = "bounded"  # no verdict, and a bound
+    OPEN = "open"  # neither
     ONCE = "once"  # seen in one block: a value without an interval
     NONE = "none"  # no figure
 
@@ -82,14 +84,19 @@ class Standing:
     metric: str
     n_figures: int  # of the dimension, with a figure or without; the worst of them is shown
     felt: float  # how much the difference matters: 1 is as much as a doubled time; below 0 it is better
+    bound: Bound | None = None  # of all the dimension's figures without a verdict: the worst of several is so by luck
+    seconds: float | None = None  # what an answer would take, by even odds; None: it is there, or nobody can predict it
 
 
 @dataclass(frozen=True, slots=True)
 class Settling:
-    """A campaign of this platform alone that would tell what is open; they fit into `MAX_CAMPAIGN_S` together."""
+    """More of this campaign, which would answer what is open; it fits into `MAX_CAMPAIGN_S`.
+
+    Half of such campaigns take longer: the noise of few blocks is known roughly.
+    """
 
     workloads: tuple[str, ...]  # empty: each would take longer
-    blocks: int
+    blocks: int  # more of the workload that lacks most
     seconds: float
     beyond: tuple[str, ...]  # workloads that would take longer, on this host as it was
     beyond_seconds: float
@@ -104,27 +111,32 @@ class Answer:
     settling: Settling | None  # None: nothing is open, or nobody can predict it
 
 
-def answers(record: CampaignRecord, results: Sequence[MetricResult], trials: pl.DataFrame) -> list[Answer]:
-    """One answer a platform but the baseline, in the record's order. ``trials``: of `tare.store.Store`."""
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The answers of a campaign, one a platform but the baseline; ``settling``: of all platforms together."""
+
+    platforms: tuple[Answer, ...]
+    settling: Settling | None
+
+
+def answers(record: CampaignRecord, results: Sequence[MetricResult], trials: pl.DataFrame) -> Answers:
+    """The answers, in the record's order of platforms. ``trials``: of `tare.store.Store`."""
     workloads = {workload.name: workload for workload in record.workloads}
-    turns = _turns(trials)
-    platform_answers = []
+    cost = _Cost.of(record, trials)
+    platform_answers, lacking = [], []
     for platform in record.platforms:
         if platform.name == record.baseline:
             continue
         figures = list(_figures(workloads, results, platform.name))
-        standings = [_worst([figure for figure in figures if figure[0] is kind]) for kind in Dimension]
+        blocks = _lacking(figures)
+        standings = [_worst([figure for figure in figures if figure[0] is kind], cost) for kind in Dimension]
         ranked = sorted(
             (standing for standing in standings if standing is not None), key=lambda standing: -standing.felt
         )
-        unsure = [
-            (_standing(*figure, 1), figure[2])
-            for figure in figures
-            if _state(figure[2]) in {State.OPEN, State.ONCE} and figure[0] is not Dimension.CPU_COST
-        ]
-        settling = _settling(record, unsure, turns, platform.name)
-        platform_answers.append(Answer(platform.name, tuple(ranked), settling))
-    return platform_answers
+        platform_answers.append(Answer(platform.name, tuple(ranked), cost.settling(blocks)))
+        if "*" not in platform.open_by_design:  # what isolates nothing is there to show noise
+            lacking.append(blocks)
+    return Answers(tuple(platform_answers), cost.settling(_most(lacking)))
 
 
 _Figure = tuple[Dimension, MetricResult, PlatformResult]
@@ -162,87 +174,121 @@ def _figures(
             yield Dimension.CPU_COST, result, platform_result
 
 
+_STATES: Mapping[Kind, State] = {
+    Kind.SLOWER: State.WORSE,
+    Kind.FASTER: State.BETTER,
+    Kind.EQUIVALENT: State.ALIKE,
+    Kind.TYPICAL: State.ALIKE,
+}
+
+
 def _state(platform: PlatformResult) -> State:
     verdict = platform.verdict
-    if verdict.kind is Kind.SLOWER or (verdict.kind is Kind.INCONCLUSIVE and verdict.certain is Side.WORSE):
-        return State.WORSE
-    if verdict.kind is Kind.FASTER or (verdict.kind is Kind.INCONCLUSIVE and verdict.certain is Side.BETTER):
-        return State.BETTER
-    if verdict.kind in EQUAL:
-        return State.ALIKE
+    if verdict.kind in _STATES:
+        return _STATES[verdict.kind]
     if platform.lone is not None:
         return State.ONCE
-    return State.NONE if platform.overhead is None else State.OPEN
+    if platform.effect is None:
+        return State.NONE
+    if verdict.kind is Kind.INCONCLUSIVE and verdict.certain is not None:
+        return State.SURELY_WORSE if verdict.certain is Side.WORSE else State.SURELY_BETTER
+    return State.OPEN if platform.effect.bound is None else State.BOUNDED
 
 
-def _standing(kind: Dimension, result: MetricResult, platform: PlatformResult, n_figures: int) -> Standing:
-    return Standing(kind, _state(platform), result.workload, result.metric, n_figures, _felt(kind, result, platform))
-
-
-def _felt(kind: Dimension, result: MetricResult, platform: PlatformResult) -> float:
+def _felt(kind: Dimension, platform: PlatformResult) -> float:
     if kind in _FELT:
         return 0.0 if platform.amount is None else platform.amount.point / _FELT[kind]
-    ratio = platform.ratio.point if platform.ratio else platform.lone.ratio if platform.lone else 1.0
-    if platform.verdict.reason is Reason.WHOLE_BLOCKS and platform.totals is not None:  # what the verdict is of
-        ratio = ratio_of(platform.totals.point, result.direction)
-    times = ratio if result.direction is Direction.LOWER else 1 / ratio
-    return _WEIGHTS[kind] * math.log2(times)
+    return 0.0 if platform.effect is None else _WEIGHTS[kind] * math.log2(platform.effect.times.point)
 
 
 #: What stands for a dimension: what is worse, before what nobody knows, before what is alike or better.
-_BEFORE = (State.WORSE, State.OPEN, State.ONCE, State.ALIKE, State.BETTER, State.NONE)
+_BEFORE = (
+    State.WORSE,
+    State.SURELY_WORSE,
+    State.OPEN,
+    State.ONCE,
+    State.BOUNDED,
+    State.ALIKE,
+    State.SURELY_BETTER,
+    State.BETTER,
+    State.NONE,
+)
 
 
-def _worst(figures: Sequence[_Figure]) -> Standing | None:
-    standings = [_standing(*figure, len(figures)) for figure in figures]
-    return min(standings, key=lambda standing: (_BEFORE.index(standing.state), -standing.felt), default=None)
-
-
-def _turns(trials: pl.DataFrame) -> Mapping[tuple[str, str], float]:
-    """Seconds of work that a platform's arms took of a block of a workload, on average."""
-    means = trials.group_by("workload", "platform").agg(pl.col("turn_s").sum() / pl.col("block").n_unique())
-    return {(str(workload), str(platform)): float(seconds) for workload, platform, seconds in means.iter_rows()}
-
-
-def _settling(
-    record: CampaignRecord,
-    unsure: Sequence[tuple[Standing, PlatformResult]],
-    turns: Mapping[tuple[str, str], float],
-    platform: str,
-) -> Settling | None:
-    """By the blocks that the widths ask for, and the turns of these arms so far."""
-    margins = {workload.name: workload.margin for workload in record.workloads}
-    blocks: dict[str, int] = {}
-    for standing, result in unsure:
-        needed = FIRST_BLOCKS if standing.state is State.ONCE else _blocks(result, margins[standing.workload])
-        if needed:
-            blocks[standing.workload] = max(needed, blocks.get(standing.workload, 0))
-    if not blocks:
+def _worst(figures: Sequence[_Figure], cost: _Cost) -> Standing | None:
+    """The standing of a dimension; None where it has no figure at all."""
+    standings = [
+        Standing(kind, _state(platform), result.workload, result.metric, len(figures), _felt(kind, platform))
+        for kind, result, platform in figures
+    ]
+    if not standings:
         return None
-    starts = [start.name for start in record.workloads if start.mode is Mode.START]
-
-    def seconds(chosen: Sequence[str]) -> float:
-        most = max((blocks[name] for name in chosen), default=0)
-        took = {name: blocks[name] for name in chosen} | dict.fromkeys(starts, most)  # every block starts its instances
-        arms = (record.baseline, platform)
-        return sum(count * turns.get((name, arm), 0.0) for name, count in took.items() for arm in arms)
-
-    chosen: list[str] = []
-    for name in sorted(blocks, key=lambda name: seconds([name])):
-        if seconds([*chosen, name]) <= MAX_CAMPAIGN_S:
-            chosen.append(name)
-    near = [name for name in blocks if name in chosen]
-    far = [name for name in blocks if name not in chosen]
-    most = max((blocks[name] for name in near or far), default=0)
-    return Settling(tuple(near), most, seconds(near), tuple(far), seconds(far))
+    worst = min(standings, key=lambda standing: (_BEFORE.index(standing.state), -standing.felt))
+    settling = cost.settling(_lacking(figures)) if worst.state in {State.OPEN, State.ONCE} else None
+    seconds = None if settling is None else settling.seconds + settling.beyond_seconds
+    bound = _together([platform for _, _, platform in figures]) if worst.state is State.BOUNDED else None
+    return replace(worst, bound=bound, seconds=seconds)
 
 
-def _blocks(platform: PlatformResult, margin: float) -> int:
-    """How many blocks would make an open figure narrow enough, by the stopping rule; 0: nobody can predict it."""
-    verdict = platform.verdict
-    if verdict.kind is not Kind.INCONCLUSIVE or verdict.basis is None or platform.n_blocks < MIN_BLOCKS:
-        return 0
-    looks = [look for look in (verdict.basis.typical, verdict.basis.totals) if look is not None]
-    rows = [Row(look.point, look.half_width, platform.n_blocks) for look in looks]
-    missing = max(row.missing(margin / 2, margin) for row in rows)
-    return platform.n_blocks + missing if missing else 0
+def _together(platforms: Sequence[PlatformResult]) -> Bound | None:
+    """The bound of a dimension, which holds for all of its figures that have one in place of a verdict."""
+    bounds = [
+        platform.effect.bound
+        for platform in platforms
+        if platform.effect is not None and platform.effect.bound is not None and platform.verdict.certain is None
+    ]
+    return merged(bounds) if bounds else None
+
+
+def _lacking(figures: Sequence[_Figure]) -> dict[str, int]:
+    """By workload, the blocks that an answer for each of these figures needs; without those that have one."""
+    blocks: dict[str, int] = {}
+    for _, result, platform in figures:
+        state = _state(platform)
+        if state is State.ONCE:
+            missing = FIRST_BLOCKS - platform.n_blocks
+        elif state in {State.OPEN, State.BOUNDED} and platform.looks is not None:
+            rows = [Row.of(look) for look in platform.looks.all()]
+            missing = max(row.until(row.answer) for row in rows)
+        else:
+            missing = 0
+        if missing:
+            blocks[result.workload] = max(missing, blocks.get(result.workload, 0))
+    return blocks
+
+
+def _most(lacking: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """By workload the most that any platform lacks."""
+    names = dict.fromkeys(name for blocks in lacking for name in blocks)
+    return {name: max(blocks.get(name, 0) for blocks in lacking) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class _Cost:
+    """What a block of each workload takes; ``starts``: the workloads that every block has, as it starts instances."""
+
+    seconds: Mapping[str, float]
+    starts: frozenset[str]
+
+    @classmethod
+    def of(cls, record: CampaignRecord, trials: pl.DataFrame) -> _Cost:
+        starts = frozenset(start.name for start in record.workloads if start.mode is Mode.START)
+        return cls(workload_seconds(trials), starts)
+
+    def settling(self, blocks: Mapping[str, int]) -> Settling | None:
+        """More blocks of these workloads, those first that take least; None where there are none."""
+        if not blocks:
+            return None
+        chosen: list[str] = []
+        for name in sorted(blocks, key=lambda name: self._takes(blocks, [name])):
+            if self._takes(blocks, [*chosen, name]) <= MAX_CAMPAIGN_S:
+                chosen.append(name)
+        near = [name for name in blocks if name in chosen]
+        far = [name for name in blocks if name not in chosen]
+        most = max((blocks[name] for name in near or far), default=0)
+        return Settling(tuple(near), most, self._takes(blocks, near), tuple(far), self._takes(blocks, far))
+
+    def _takes(self, blocks: Mapping[str, int], names: Sequence[str]) -> float:
+        most = max((blocks[name] for name in names), default=0)
+        counts = {name: blocks[name] for name in names} | dict.fromkeys(self.starts, most)
+        return sum(count * self.seconds.get(name, 0.0) for name, count in counts.items())

@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
+from tare.analysis.amounts import scale
 from tare.analysis.counts import CountsByArm, count_trials, trials_of
+from tare.analysis.effects import effect
 from tare.analysis.evidence import Evidence, paired
 from tare.analysis.results import Counts, Description, MetricResult, NoiseFloor, PlatformResult
 from tare.analysis.rule import SURE_LIVE, WIDE, noise_floor, settle
@@ -54,43 +56,48 @@ def headlines(
 
 def _result(seen: _Seen, workload: WorkloadRecord, metric: MetricRecord, figures: BlockFigures) -> MetricResult:
     record = seen.record
-    arms = record.all_arms()
     question = Question(metric.name, metric.direction, workload.margin)
     twin = _evidence(seen, Figure(workload.name, metric.name, None))
     floor = NoiseFloor(noise_floor(question, twin), 0 if twin is None else twin.n_blocks)
-    platforms = []
-    for name in dict.fromkeys(arm.platform for arm in arms):
-        at = [index for index, arm in enumerate(arms) if arm.platform == name]
-        described = Description.of(np.array([value for index in at for value in figures.values.get(index, ())]))
-        counts = seen.counts.get((workload.name, name), Counts())
-        empty = PlatformResult(name, described.n, 0, counts, described)
-        if name == record.baseline:
-            platforms.append(replace(empty, verdict=Verdict(Kind.BASELINE, Reason.BASELINE)))
-        else:
-            platforms.append(_platform(seen, empty, workload.name, question, twin))
+    amounts = scale(metric.unit, workload.family, workload.work_unit)
+    empty = {name: _empty(seen, workload, figures, name) for name in _names(record)}
+    baseline = empty[record.baseline].described.mean
+    platforms = [replace(empty.pop(record.baseline), verdict=Verdict(Kind.BASELINE, Reason.BASELINE))]
+    for name, platform in empty.items():
+        evidence = _evidence(seen, Figure(workload.name, metric.name, name))
+        if evidence is None or not platform.described.n:
+            platforms.append(replace(platform, n_blocks=0))
+            continue
+        verdict = settle(question, evidence, twin, sure=seen.sure)
+        shown = effect(question, evidence, verdict, baseline, amounts)
+        platforms.append(_platform(replace(platform, verdict=verdict, effect=shown), question, evidence))
     return MetricResult(
         workload.name, metric.name, metric.unit, metric.direction, workload.margin, floor, tuple(platforms)
     )
 
 
-def _platform(
-    seen: _Seen, empty: PlatformResult, workload: str, question: Question, twin: Evidence | None
-) -> PlatformResult:
-    evidence = _evidence(seen, Figure(workload, question.metric, empty.platform))
-    if evidence is None or not empty.described.n:
-        return replace(empty, n_blocks=0)
-    verdict = settle(question, evidence, twin, sure=seen.sure)
-    if evidence.looks is None:
-        return replace(empty, n_blocks=evidence.n_blocks, verdict=verdict)
-    typical = evidence.looks.typical.interval(WIDE)
-    return replace(
-        empty,
-        n_blocks=evidence.n_blocks,
-        ratio=ratio(typical),
-        overhead=overhead(typical, question.direction),
-        looks=evidence.looks,
-        verdict=verdict,
+def _names(record: CampaignRecord) -> list[str]:
+    """Of the platforms, the baseline first."""
+    names = dict.fromkeys(arm.platform for arm in record.all_arms())
+    return [record.baseline, *(name for name in names if name != record.baseline)]
+
+
+def _empty(seen: _Seen, workload: WorkloadRecord, figures: BlockFigures, name: str) -> PlatformResult:
+    """What is known of a platform without the baseline: its blocks, and how its trials ended."""
+    arms = seen.record.all_arms()
+    at = [index for index, arm in enumerate(arms) if arm.platform == name]
+    described = Description.of(np.array([value for index in at for value in figures.values.get(index, ())]))
+    return PlatformResult(name, described.n, 0, seen.counts.get((workload.name, name), Counts()), described)
+
+
+def _platform(platform: PlatformResult, question: Question, evidence: Evidence) -> PlatformResult:
+    platform = replace(
+        platform, n_blocks=evidence.n_blocks, amount=None if platform.effect is None else platform.effect.amount
     )
+    if evidence.looks is None:
+        return platform
+    typical = evidence.looks.typical.interval(WIDE)
+    return replace(platform, ratio=ratio(typical), overhead=overhead(typical, question.direction), looks=evidence.looks)
 
 
 def _evidence(seen: _Seen, figure: Figure) -> Evidence | None:

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 import numpy as np
 
+from tare.analysis.effects import Effect
 from tare.analysis.trust.findings import Finding
 from tare.analysis.verdicts import Kind, Reason, Verdict
 from tare.estimates.grid import BlockRatios
@@ -85,6 +86,7 @@ class Unmarked:
     n_blocks: int  # that are left
     overhead: Interval | None  # 95 %; None where too little is left
     verdict: Verdict
+    effect: Effect | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,7 @@ class PlatformResult:
     ratio: Interval | None = None  # 95 %
     lone: Lone | None = None  # of the only block that there is, where there is only one
     amount: Amount | None = None  # what it adds, in the metric's unit; also where there can be no ratio
+    effect: Effect | None = None  # the figure that is shown; None: there is no ratio
     bootstrap: Interval | None = None  # of the ratio, 95 %
     overhead: Interval | None = None  # 95 %, of the typical round
     totals: Interval | None = None  # 95 %, of work over time of whole blocks; equal to it where a block has one round

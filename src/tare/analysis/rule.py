@@ -21,7 +21,7 @@ from tare.analysis.verdicts import (
     Side,
     Verdict,
 )
-from tare.estimates.intervals import Amount, Interval
+from tare.estimates.intervals import Interval
 from tare.estimates.looks import Look, Looks
 from tare.estimates.overhead import overhead
 from tare.model import Direction
@@ -63,17 +63,16 @@ def settle(
     question: Question,
     seen: Evidence,
     twin: Evidence | None = None,
-    amount: Amount | None = None,
     sure: float = SURE,
 ) -> Verdict:
     """The verdict on a platform: the one rule, for who has the evidence.
 
-    ``twin``: the baseline's second arm against its first, None where there is one arm; ``amount``: kept for the report;
-    ``sure``: the level against false alarms, both looks together.
+    ``twin``: the baseline's second arm against its first, None where there is one arm; ``sure``: the level against
+    false alarms, both looks together.
     """
     if seen.looks is None:
-        return too_few(seen.n_blocks, seen.lone, amount)
-    verdict = judge(question, *intervals_of(seen.looks, sure), seen.hidden, amount)
+        return too_few(seen.n_blocks, seen.lone)
+    verdict = judge(question, *intervals_of(seen.looks, sure), seen.hidden)
     closed = closed_by(question, twin) if twin is not None else None
     if closed is None and (drifts := drift(seen)) is not None:
         closed = drifts.closes(question)
@@ -166,12 +165,11 @@ def judge(
     typical: LogIntervals,
     totals: LogIntervals | None = None,
     unseen: Hidden = NOTHING_HIDDEN,
-    amount: Amount | None = None,
 ) -> Verdict:
-    """The verdict by `decide`, with its reason and the intervals that it is from; ``amount``: kept for the report."""
+    """The verdict by `decide`, with its reason and the intervals that it is from."""
     kind = decide(question, typical, totals, unseen)
     surely = certain(question, typical, totals, unseen)
-    basis = Basis(typical.wide, None if totals is None else totals.wide, unseen, amount)
+    basis = Basis(typical.wide, None if totals is None else totals.wide, unseen)
     if kind in {Kind.SLOWER, Kind.FASTER}:
         certain_side = Side.WORSE if kind is Kind.SLOWER else Side.BETTER
         in_typical_round = totals is None or side(question, typical, unseen) is kind
@@ -197,11 +195,11 @@ def _why_open(question: Question, typical: LogIntervals, totals: LogIntervals | 
     return Reason.CHANCE if over.low > 0 or over.high < 0 else Reason.WIDE_INTERVAL
 
 
-def too_few(n_blocks: int, log: float | None, amount: Amount | None = None) -> Verdict:
+def too_few(n_blocks: int, log: float | None) -> Verdict:
     """The verdict on fewer blocks than an interval needs; ``log``: the log ratio, where there is one block."""
     if log is None:
         return Verdict(Kind.INCONCLUSIVE, Reason.TOO_FEW_BLOCKS, numbers={"blocks": n_blocks})
-    return Verdict(Kind.INCONCLUSIVE, Reason.ONE_BLOCK, basis=Basis(Interval(log, log, log), amount=amount))
+    return Verdict(Kind.INCONCLUSIVE, Reason.ONE_BLOCK, basis=Basis(Interval(log, log, log)))
 
 
 def within_noise(verdict: Verdict, margin: float, floor: Interval | None) -> Verdict:

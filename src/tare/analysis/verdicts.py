@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tare.analysis.hidden import Hidden
-from tare.estimates.intervals import Amount, Interval
+from tare.estimates.intervals import Interval
 from tare.model import Direction
 
 NOTHING_HIDDEN = Hidden()
@@ -83,14 +83,18 @@ class Basis:
     typical: Interval  # of the typical round
     totals: Interval | None = None  # of whole blocks; None: the same, since a block has one round
     unseen: Hidden = NOTHING_HIDDEN
-    amount: Amount | None = None  # what is added, in the metric's unit
 
 
 @dataclass(frozen=True, slots=True)
 class Enough:
-    """How many blocks would make an interval fit into the margin, were there no difference, and how long they take."""
+    """How many blocks would make an interval fit into the margin, were there no difference, and how long they take.
+
+    ``low`` to ``high``: in 90 of 100 campaigns, as few blocks know their own noise roughly.
+    """
 
     blocks: int
+    low: int
+    high: int
     seconds: float
 
 

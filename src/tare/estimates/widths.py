@@ -19,6 +19,8 @@ else:
 CLEAR = 4.0
 #: ... but its size shall be known to a tenth: "66 times" is 60 to 73.
 LOOSEST = 0.1
+#: A half-width (a log) that answers a question, though it may not be a verdict: ± 15 %.
+ANSWER = math.log(1.15)
 #: The most blocks that are given as an answer.
 MAX_BLOCKS = 10**9
 
@@ -55,10 +57,21 @@ class Row:
 
     def missing(self, target: float, margin: float) -> int:
         """Blocks until the half-width is its goal; 0 where it is."""
-        goal = self.goal(target, margin)
+        return self.until(self.goal(target, margin))
+
+    def until(self, goal: float) -> int:
+        """Blocks until the half-width is ``goal``; 0 where it is."""
         if self.half_width <= goal:
             return 0
         return max(1, blocks_needed(self.half_width, self.n_blocks, goal, self.df) - self.n_blocks)
+
+    @property
+    def answer(self) -> float:
+        """The half-width with which the figure answers a question: `ANSWER`, or a quarter of how far it is from none.
+
+        The second is the width of a verdict on what differs much. Like every goal it asks for a width.
+        """
+        return max(ANSWER, abs(self.point) / CLEAR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +83,10 @@ class WorkloadWidths:
     def missing(self, target: float, margin: float) -> int:
         """Blocks until every row is known well enough; 0 where all are, or where more blocks would help none."""
         return max((row.missing(target, margin) for row in self.rows), default=0)
+
+    def missing_for_answers(self) -> int:
+        """Blocks until every row answers a question; 0 where all do."""
+        return max((row.until(row.answer) for row in self.rows), default=0)
 
 
 def blocks_needed(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -32,7 +32,7 @@ _OPEN = DIFFERENT | EQUAL | {Kind.INCONCLUSIVE}
 
 @dataclass(frozen=True, slots=True)
 class Multiplicity:
-    """Verdicts of a whole report. ``n_rows``: figures with an interval that could have been given any verdict."""
+    """Verdicts on headlines and CPU costs. ``n_rows``: those that could have been given any verdict."""
 
     n_rows: int
     n_different: int  # slower or faster
@@ -126,16 +126,20 @@ class _Row:
         return sum(look.called_by_chance() for look in self.looks)
 
 
-def corrected(results: Sequence[MetricResult]) -> tuple[list[MetricResult], Multiplicity]:
-    """The results with ``p`` and ``survives_holm`` for every row that has a verdict, and counts over all rows.
+def corrected(
+    results: Sequence[MetricResult], main: Container[tuple[str, str]]
+) -> tuple[list[MetricResult], Multiplicity]:
+    """The results with ``p`` and ``survives_holm`` for every main row that has a verdict, and counts over these rows.
 
-    ``p``: that of slower and faster, adjusted by Holm over all rows of the report (Holm, 1979), so that with those that
-    survive some verdict is wrong in at most `LEVEL` of reports, whatever the rows have in common. Equivalent rows have
-    that of equivalence, adjusted over all rows as well.
+    ``main``: workload and metric of headlines and CPU costs, which answer a question each; what else a workload prints
+    says the same in other words. ``p``: that of slower and faster, adjusted by Holm over these rows (Holm, 1979), so
+    that with those that survive some verdict is wrong in at most `LEVEL` of reports, whatever the rows have in common.
+    Equivalent rows have that of equivalence, adjusted over all of them as well.
     """
     rows = {
         (at, platform.platform): row
         for at, result in enumerate(results)
+        if (result.workload, result.metric) in main
         for platform in result.platforms
         if (row := _Row.of(result, platform)) is not None
     }
@@ -149,7 +153,8 @@ def corrected(results: Sequence[MetricResult]) -> tuple[list[MetricResult], Mult
         ]
         amended.append(replace(result, platforms=tuple(platforms)))
     chance = sum(row.called_by_chance() for row in rows.values())
-    return amended, _counted(amended, len(rows), chance)
+    counted = [result for result in amended if (result.workload, result.metric) in main]
+    return amended, _counted(counted, len(rows), chance)
 
 
 def _amend(platform: PlatformResult, different: float, equivalent: float) -> PlatformResult:

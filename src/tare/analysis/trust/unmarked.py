@@ -27,7 +27,7 @@ def _with_unmarked(whole: PlatformResult, clean: PlatformResult, baseline: Count
     if not (marked or baseline.contaminated) or whole.verdict.kind in _ALONE:
         return whole
     verdict = clean.verdict if clean.n_blocks else _NOTHING_LEFT
-    unmarked = Unmarked(marked, baseline.contaminated, clean.n_blocks, clean.overhead, verdict)
+    unmarked = Unmarked(marked, baseline.contaminated, clean.n_blocks, clean.overhead, verdict, clean.effect)
     changed = verdict.kind is not whole.verdict.kind
     # A platform without marked trials gets the finding only where the baseline's marked ones change the verdict.
     notes = (*whole.notes, Finding(FindingKind.UNMARKED)) if marked or changed else whole.notes

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tare.analysis.answers import Answer, Standing
-from tare.analysis.verdicts import Reason
-from tare.estimates.overhead import ratio_of
+from tare.analysis.answers import Answer, Answers, Settling, Standing
+from tare.analysis.bounds import Bound
 from tare.footprint_model import Call
-from tare.model import Direction
 from tare.report.model import (
     AnswerReport,
+    BoundReport,
     DimensionReport,
     PlatformFacts,
     PlatformReport,
@@ -19,16 +18,18 @@ from tare.report.model import (
 )
 from tare.report.model.surface import SurfacesReport
 from tare.report.sentences.answers import Exposed, Shown, clause, command, figure, sentences
+from tare.report.sentences.scale import overheads
 
 
 def answers_of(
-    answers: Sequence[Answer],
+    answers: Answers,
     results: Sequence[ResultReport],
     facts: Sequence[PlatformFacts],
     surfaces: SurfacesReport | None,
     baseline: str,
+    file: str,
 ) -> list[AnswerReport]:
-    """The answers with their words. ``results``: those that the answers were made from."""
+    """The answers with their words. ``results``: those that the answers were made from; ``file``: the campaign's."""
     by_name = {(result.workload, result.metric): result for result in results}
     by_platform = {platform.name: platform for platform in facts}
     return [
@@ -38,9 +39,24 @@ def answers_of(
             exposed_of(surfaces, answer.platform, baseline),
             by_platform[answer.platform],
             _failed(results, answer.platform),
+            file,
         )
-        for answer in answers
+        for answer in answers.platforms
     ]
+
+
+def settling_of(settling: Settling | None, file: str) -> SettlingReport | None:
+    """What would answer what is open, with its command; None where nothing is open."""
+    if settling is None:
+        return None
+    return SettlingReport(
+        workloads=list(settling.workloads),
+        blocks=settling.blocks,
+        seconds=settling.seconds,
+        command=command(settling, file),
+        beyond=list(settling.beyond),
+        beyond_seconds=settling.beyond_seconds,
+    )
 
 
 def shares_daemon(facts: PlatformFacts) -> bool:
@@ -68,27 +84,18 @@ def _answer(
     exposed: Exposed | None,
     facts: PlatformFacts,
     failed: Mapping[str, int],
+    file: str,
 ) -> AnswerReport:
     shown = [_shown(standing, results, answer.platform) for standing in answer.standings]
-    settling = answer.settling
     return AnswerReport(
         platform=answer.platform,
-        sentences=sentences(answer, shown, exposed, failed),
+        sentences=sentences(shown, exposed, failed),
         dimensions=[_dimension(comparison) for comparison in shown],
         daemon=shares_daemon(facts),
         needs_root=facts.needs_root,
         calls=None if exposed is None else exposed.calls,
         baseline_calls=None if exposed is None else exposed.baseline,
-        settling=None
-        if settling is None
-        else SettlingReport(
-            workloads=list(settling.workloads),
-            blocks=settling.blocks,
-            seconds=settling.seconds,
-            command=command(settling, answer.platform),
-            beyond=list(settling.beyond),
-            beyond_seconds=settling.beyond_seconds,
-        ),
+        settling=settling_of(answer.settling, file),
     )
 
 
@@ -102,19 +109,7 @@ def _failed(results: Sequence[ResultReport], platform: str) -> dict[str, int]:
 
 def _shown(standing: Standing, results: Mapping[tuple[str, str], ResultReport], platform: str) -> Shown:
     result = results[standing.workload, standing.metric]
-    return Shown(standing, result, as_judged(_of(result, platform), result.direction), result.platforms[0])
-
-
-def as_judged(platform: PlatformReport, direction: Direction) -> PlatformReport:
-    """The platform with the figure that its verdict is of: where only whole blocks differ, that of whole blocks."""
-    ends = platform.totals_low_percent, platform.totals_high_percent
-    if platform.verdict_reason is not Reason.WHOLE_BLOCKS or platform.totals_percent is None:
-        return platform
-    ratios = [None if op is None else ratio_of(op / 100, direction) for op in (platform.totals_percent, *ends)]
-    point, *between = ratios
-    low, high = between if direction is Direction.LOWER else reversed(between)
-    totals = {"op_percent": platform.totals_percent, "op_low_percent": ends[0], "op_high_percent": ends[1]}
-    return platform.model_copy(update={**totals, "ratio": point, "ratio_low": low, "ratio_high": high})
+    return Shown(standing, result, _of(result, platform), result.platforms[0])
 
 
 def _of(result: ResultReport, platform: str) -> PlatformReport:
@@ -122,7 +117,8 @@ def _of(result: ResultReport, platform: str) -> PlatformReport:
 
 
 def _dimension(shown: Shown) -> DimensionReport:
-    standing = shown.standing
+    standing, times = shown.standing, shown.figure.times
+    effect = shown.platform.effect
     return DimensionReport(
         dimension=standing.dimension,
         state=standing.state,
@@ -130,9 +126,18 @@ def _dimension(shown: Shown) -> DimensionReport:
         metric=standing.metric,
         n_figures=standing.n_figures,
         felt=standing.felt,
-        op_percent=shown.platform.op_percent,
-        value=shown.platform.mean,
+        op_percent=None if times is None else 100 * overheads(times, shown.result.direction).point,
+        value=shown.platform.mean if effect is None else effect.value,
         unit=shown.result.unit,
+        bound=None if standing.bound is None else bound_report(standing.bound),
+        seconds=standing.seconds,
+        survives_holm=shown.platform.survives_holm,
         figure=figure(shown),
         text=clause(shown),
     )
+
+
+def bound_report(bound: Bound) -> BoundReport:
+    """The report's form of a bound."""
+    low, high = bound.added or (None, None)
+    return BoundReport(kind=bound.kind, low=bound.low, high=bound.high, amount_low=low, amount_high=high)

@@ -13,6 +13,7 @@ from tare.analysis import STEAL_LIMIT, Interval, MetricResult, NoiseFloor, analy
 from tare.analysis.answers import answers
 from tare.analysis.comparisons.multiplicity import corrected
 from tare.analysis.curves import curves_of
+from tare.analysis.effects import Effect
 from tare.analysis.results import Tails
 from tare.analysis.trust import contamination
 from tare.analysis.trust.fairness import Difference, differences, unlike_mtus
@@ -20,7 +21,7 @@ from tare.analysis.trust.findings import Finding
 from tare.estimates.dependence import dependence
 from tare.literature import Scale
 from tare.model import Family, Mode, Status
-from tare.report.campaign.answers import answers_of
+from tare.report.campaign.answers import answers_of, bound_report, settling_of
 from tare.report.campaign.curves import curve_reports
 from tare.report.footprint.build import Exposures, FootprintInputs, footprints_report, of_store
 from tare.report.model import (
@@ -29,6 +30,7 @@ from tare.report.model import (
     Contamination,
     DependenceReport,
     DifferenceReport,
+    EffectReport,
     EventReport,
     FailureReport,
     FindingReport,
@@ -43,6 +45,7 @@ from tare.report.model import (
     SettingReport,
     UnmarkedReport,
 )
+from tare.report.sentences.answers import settling_text
 from tare.report.sentences.fairness import UNFAIR, fact_text, mtu_remark
 from tare.report.sentences.notes import DISTURBANCES, NO_FLOOR, FindingContext, dependence_note, sentence
 from tare.report.sentences.verdicts import Subject, verdict_text
@@ -79,12 +82,13 @@ def report_on(
     """The report of an open store; the caller reads ``samples`` and ``footprints``, and may use them too."""
     record, trials, telemetry = store.record, store.trials(), store.telemetry()
     marked = contamination.of_campaign(record, trials, telemetry)
-    analysed, together = corrected(analyse(record, samples, trials, marked, store.slices()))
+    main = {(workload.name, metric.name) for workload in record.workloads for metric in workload.main_metrics}
+    analysed, together = corrected(analyse(record, samples, trials, marked, store.slices()), main)
     surfaces, segments = surfaces_of(store), store.segments()
     if (footprints or surfaces) and trials.is_empty() and not store.schedule():
         analysed = []  # no trial was planned: leave out a table of "no data" alone
     results = results_of(record, analysed)
-    facts = _facts(record, trials)
+    facts, known = _facts(record, trials), answers(record, analysed, trials)
     return Report(
         schema_=SCHEMA,
         id=record.id,
@@ -112,9 +116,9 @@ def report_on(
         platforms=facts,
         plugins=_plugins(record),
         workload_params={workload.name: workload.params for workload in record.workloads},
-        answers=answers_of(answers(record, analysed, trials), results, facts, surfaces, record.baseline)
-        if results
-        else [],
+        answers=answers_of(known, results, facts, surfaces, record.baseline, store.name) if results else [],
+        settling=settling_of(known.settling, store.name) if results else None,
+        settling_text=settling_text(known.settling) if results else "",
         results=results,
         curves=curve_reports(curves_of(record, samples)),
         failures=_failures(trials),
@@ -316,6 +320,7 @@ def _platform(context: FindingContext, remark: str | None) -> PlatformReport:
         ratio_high=result.ratio.high if result.ratio else None,
         ratio_bootstrap_low=result.bootstrap.low if result.bootstrap else None,
         ratio_bootstrap_high=result.bootstrap.high if result.bootstrap else None,
+        effect=_effect(result.effect),
         op_percent=100 * lone.overhead if lone else op,
         op_low_percent=op_low,
         op_high_percent=op_high,
@@ -332,7 +337,7 @@ def _platform(context: FindingContext, remark: str | None) -> PlatformReport:
         variability_low_percent=None if result.variability is None else 100 * result.variability.low,
         variability_high_percent=None if result.variability is None else 100 * result.variability.high,
         verdict=result.verdict.kind,
-        verdict_text=verdict_text(result.verdict, context.subject, result.platform),
+        verdict_text=verdict_text(result.verdict, context.subject, result.platform, result.effect),
         findings=[_finding(finding, context) for finding in result.findings],
         certain=result.verdict.certain,
         verdict_reason=result.verdict.reason,
@@ -343,6 +348,21 @@ def _platform(context: FindingContext, remark: str | None) -> PlatformReport:
         unmarked=_unmarked(context),
         p_adjusted=result.p,
         survives_holm=result.survives_holm,
+    )
+
+
+def _effect(effect: Effect | None) -> EffectReport | None:
+    if effect is None:
+        return None
+    known = effect.level is not None
+    return EffectReport(
+        times=effect.times.point,
+        low=effect.times.low if known else None,
+        high=effect.times.high if known else None,
+        level=effect.level,
+        whole_blocks=effect.whole_blocks,
+        value=effect.value,
+        bound=None if effect.bound is None else bound_report(effect.bound),
     )
 
 
@@ -363,7 +383,7 @@ def _unmarked(context: FindingContext) -> UnmarkedReport | None:
         op_low_percent=op_low,
         op_high_percent=op_high,
         verdict=clean.verdict.kind,
-        verdict_text=verdict_text(clean.verdict, context.subject, context.platform.platform),
+        verdict_text=verdict_text(clean.verdict, context.subject, context.platform.platform, clean.effect),
     )
 
 

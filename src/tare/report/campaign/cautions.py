@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tare.analysis.verdicts import REFUSED, Kind
-from tare.report.model import Report
+from tare.report.model import PlatformReport, Report
 from tare.report.sentences.notes import CAUTIONS, INVALID, REFUSED_FIGURES
+
+_NO_VERDICT = frozenset({Kind.INCONCLUSIVE, Kind.NO_DATA, Kind.INVALID})
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,15 @@ class Caution:
 
     title: str
     rows: tuple[Row, ...]
+
+
+def turned(platform: PlatformReport) -> bool:
+    """Whether leaving out the contaminated trials would give another verdict, and not only take one away.
+
+    Where these are most of the blocks, hardly anything is left to conclude from, which says nothing of the verdict.
+    """
+    clean = platform.unmarked
+    return clean is not None and clean.verdict is not platform.verdict and clean.verdict not in _NO_VERDICT
 
 
 def cautions_of(report: Report) -> list[Caution]:

@@ -6,13 +6,10 @@ from dataclasses import dataclass
 
 from tare.analysis.trust.findings import FindingKind
 from tare.analysis.verdicts import REFUSED, Kind
-from tare.estimates.intervals import Interval
-from tare.model import Direction
 from tare.report.model import PlatformReport, ResultReport
-from tare.report.sentences.numbers import DOTS, decimals, number_of, percent, quantity, signed, times_range
-from tare.report.sentences.signs import MARKS, MEANINGS, UNSURE, Sign, added, noise, sign_of
-from tare.report.sentences.verdicts import TIMES_FROM
-from tare.report.sentences.wording import wording
+from tare.report.sentences.numbers import number_of, percent, quantity
+from tare.report.sentences.shown import Figure
+from tare.report.sentences.signs import MARKS, MEANINGS, UNSURE, Open, Sign, noise, sign_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +18,9 @@ class Cell:
 
     sign: Sign
     mark: str
-    figure: str  # "+4.1 %", a factor, an amount, or the baseline's value with its unit
+    figure: str  # "+4.1 %", a factor, an amount, a bound, or the baseline's value with its unit
     span: str  # "3.6 … 4.7", or a text in its place
-    below: tuple[str, ...] = ()  # the overhead where the figure is an amount; what was measured; failed trials; stalls
+    below: tuple[str, ...] = ()  # the ratio where the figure is an amount; the value; failed trials; stalls
 
     @property
     def in_line(self) -> str:
@@ -39,20 +36,19 @@ class Cell:
 
 def cell(result: ResultReport, platform: PlatformReport) -> Cell:
     """The cell of a platform that is not the baseline."""
-    shown = sign_of(platform)
-    size, span = _relative(result, platform)
-    words = wording(result.metric, result.unit, result.direction, result.family)
-    amount = added(platform) if words.amount_first and platform.amount_unit == result.unit else None
-    value = () if platform.mean is None else (quantity(platform.mean, result.unit),)
-    below = (*value, *_warnings(platform))
-    if amount is not None:
-        figure, span = amount[0], amount[1] or _no_interval(platform)
+    sign, figure = sign_of(platform), Figure.of(result, platform)
+    size, span = figure.ratio()
+    value = figure.value()
+    below = (*([value] if value else []), *_warnings(platform))
+    added = figure.first() if platform.amount_unit == result.unit else None
+    if added is not None:
         below = (size or "no ratio", *below)
-    elif size:
-        figure = size
-    else:
-        return Cell(shown, MARKS[shown], *_without_figure(result, platform))
-    return Cell(shown, MARKS[shown], figure + _unsure(platform), span, below)
+        size, span = added
+    if not size:
+        return Cell(sign, MARKS[sign], *_without_figure(result, platform))
+    if sign is Open.BOUNDED:
+        return Cell(sign, MARKS[sign], figure.bounded(), span, below)
+    return Cell(sign, MARKS[sign], size + _unsure(platform), span or _no_interval(platform), below)
 
 
 def _warnings(platform: PlatformReport) -> tuple[str, ...]:
@@ -78,27 +74,6 @@ def baseline_cell(result: ResultReport, platform: PlatformReport) -> Cell:
     """The baseline's own value, with the A/A noise floor under it."""
     figure = "no data" if platform.mean is None else quantity(platform.mean, result.unit)
     return Cell(platform.verdict, MARKS[platform.verdict], figure, noise(result))
-
-
-def _relative(result: ResultReport, platform: PlatformReport) -> tuple[str, str]:
-    """The overhead and its interval, as a factor from `TIMES_FROM` on; two empty texts where there is none."""
-    if platform.op_percent is None or platform.ratio is None:
-        return "", ""
-    times = platform.ratio if result.direction is Direction.LOWER else 1 / platform.ratio
-    if platform.op_low_percent is None or platform.op_high_percent is None:
-        factor = times_range(Interval(times, times, times))[0]
-        size = f"{factor} ×" if times > TIMES_FROM else f"{signed(platform.op_percent, 1)} %"
-        return size, "1 block"
-    if times > TIMES_FROM and platform.ratio_low is not None and platform.ratio_high is not None:
-        ends = platform.ratio_low, platform.ratio_high
-        low, high = ends if result.direction is Direction.LOWER else (1 / ends[1], 1 / ends[0])
-        size, span = times_range(Interval(times, low, high), DOTS)
-        return f"{size} ×", span
-    digits = decimals(platform.op_high_percent - platform.op_low_percent)
-    point, low_end, high_end = (
-        signed(value, digits) for value in (platform.op_percent, platform.op_low_percent, platform.op_high_percent)
-    )
-    return f"{point} %", f"{low_end}{DOTS}{high_end}"
 
 
 def _without_figure(result: ResultReport, platform: PlatformReport) -> tuple[str, str]:

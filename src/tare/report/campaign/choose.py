@@ -12,6 +12,8 @@ from tare.errors import UsageError
 from tare.report.model import AnswerReport, DimensionReport, Report
 from tare.report.sentences import choices
 from tare.report.sentences.choices import Criterion, Trait
+from tare.report.sentences.scale import overheads
+from tare.report.sentences.shown import Figure
 
 _ASK = re.compile(r"([a-z]+)(?:<([0-9]+(?:\.[0-9]+)?)\s*([%a-zA-Z]*)|=(no))")
 _FIX = 'write "cpu<10% start<300ms calls<300 daemon=no root=no", or some of these'
@@ -163,18 +165,22 @@ def _interval(report: Report, answer: AnswerReport, of: Criterion) -> tuple[floa
     if of is Criterion.CALLS or standing is None:
         return None
     shown = (
-        platform
+        (result, platform)
         for result in report.results
         if (result.workload, result.metric) == (standing.workload, standing.metric)
         for platform in result.platforms
         if platform.platform == answer.platform
     )
-    figures = next(shown, None)
-    if figures is None:
+    found = next(shown, None)
+    if found is None:
         return None
+    result, figures = found
     if of is Criterion.CPU:
-        low, high = figures.op_low_percent, figures.op_high_percent
-        return None if low is None or high is None else (low, high)
+        times = Figure.of(result, figures).times
+        if times is None or figures.effect is None or figures.effect.level is None:
+            return None
+        over = overheads(times, result.direction)
+        return 100 * over.low, 100 * over.high
     added, low, high = figures.amount, figures.amount_low, figures.amount_high
     if standing.value is None or added is None or low is None or high is None:
         return None

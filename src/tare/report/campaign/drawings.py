@@ -92,8 +92,18 @@ SYMBOLS: Mapping[str, Callable[[float, float], str]] = {
     "equivalent": circle,
     "typical": circle,
     "inconclusive": lambda x, y: f"M{x:.1f} {y - 6}l6 6l-6 6l-6 -6z",
+    "bounded": lambda x, y: f"M{x:.1f} {y - 6}l6 6l-6 6l-6 -6z",
     "invalid": lambda x, y: f"M{x - 5:.1f} {y - 5}l10 10m0 -10l-10 10",
     "no-data": lambda x, y: f"M{x - 6:.1f} {y}h12",
+}
+
+
+_STATE_SYMBOLS: Mapping[State, str] = {
+    State.WORSE: "slower",
+    State.BETTER: "faster",
+    State.SURELY_WORSE: "surely-worse",
+    State.SURELY_BETTER: "surely-better",
+    State.ALIKE: "equivalent",
 }
 
 
@@ -255,7 +265,7 @@ def _plane(name: str, points: Sequence[tuple[str, float, str, State, int]], most
     used: list[_Box] = [(x - 7, x + 7, y) for x, y in places]
     for platform, felt, figure, state, calls in sorted(points, key=lambda point: (-point[4], point[1])):
         x, y = across.at(_squeezed(felt)), up.at(calls)
-        kind = {State.WORSE: "slower", State.BETTER: "faster", State.ALIKE: "equivalent"}.get(state, "inconclusive")
+        kind = _STATE_SYMBOLS.get(state, "inconclusive")
         drawing.add(
             "path", d=SYMBOLS[kind](x, y), class_=f"symbol {kind}", title=f"{platform}: {figure}, {calls} calls"
         )

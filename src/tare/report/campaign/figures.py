@@ -15,6 +15,8 @@ from tare.report.campaign.cells import cell
 from tare.report.model import PlatformReport, Report, ResultReport
 from tare.report.model.results import NoiseFloorReport
 from tare.report.sentences.page import START_PARTS
+from tare.report.sentences.scale import overheads
+from tare.report.sentences.shown import Figure
 from tare.report.sentences.signs import Sign, sign_of
 
 #: Most points of one plot; more are thinned out evenly, and the plot says so.
@@ -220,9 +222,19 @@ def _percents(floor: NoiseFloorReport) -> Percents:
 
 
 def _interval(result: ResultReport, platform: PlatformReport, row: int) -> PlatformInterval:
-    overhead = Percents(platform.op_percent, platform.op_low_percent, platform.op_high_percent)
+    overhead = _shown(result, platform)
     text = cell(result, platform).in_line
     return PlatformInterval(row, platform.platform, sign_of(platform), overhead, text, platform.verdict_text)
+
+
+def _shown(result: ResultReport, platform: PlatformReport) -> Percents:
+    """The overhead that tables print, in per cent: of the estimate that the verdict is of."""
+    times = Figure.of(result, platform).times
+    if times is None:
+        return Percents(None, None, None)
+    over = overheads(times, result.direction)
+    known = platform.effect is not None and platform.effect.level is not None
+    return Percents(100 * over.point, 100 * over.low if known else None, 100 * over.high if known else None)
 
 
 def _floor(result: ResultReport, rows: Sequence[str]) -> tuple[int, Percents] | None:
@@ -237,8 +249,9 @@ def _limit(result: ResultReport, platforms: Sequence[PlatformReport]) -> float:
     """Half the range of the axis in per cent: covers the margin and all intervals but those beyond `_FAR_PERCENT`."""
     near = [2.0 * result.margin_percent]
     for platform in platforms:
-        if platform.op_percent is not None and abs(platform.op_percent) < _FAR_PERCENT:
-            near += [abs(platform.op_low_percent or 0.0), abs(platform.op_high_percent or 0.0)]
+        shown = _shown(result, platform)
+        if shown.point is not None and abs(shown.point) < _FAR_PERCENT:
+            near += [abs(shown.low or 0.0), abs(shown.high or 0.0)]
     if result.noise_floor is not None:
         near += [abs(result.noise_floor.low_percent or 0.0), abs(result.noise_floor.high_percent or 0.0)]
     return 1.15 * min(max(near), 2 * _FAR_PERCENT)

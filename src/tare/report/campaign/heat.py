@@ -64,7 +64,7 @@ def heat(report: Report) -> Heat:
         dimension
         for dimension in Dimension
         if any(
-            standing.dimension is dimension and standing.figure
+            standing.dimension is dimension and standing.state is not State.NONE
             for answer in report.answers
             for standing in answer.dimensions
         )
@@ -117,7 +117,7 @@ def _cell(standing: DimensionReport | None) -> HeatCell:
         return _NOTHING
     text = f"{MARKS[standing.state]} {standing.figure}".strip()
     title = f"{WORDS[standing.state]}; {standing.workload}: {standing.text}"
-    order = standing.felt if standing.figure else None
+    order = None if standing.state in {State.NONE, State.OPEN} else standing.felt
     differs = standing.state in {State.WORSE, State.BETTER}
     return HeatCell(standing.state, text, title, _shade(standing.felt) if differs else 0, order)
 

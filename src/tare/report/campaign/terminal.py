@@ -17,6 +17,7 @@ from tare.analysis.trust.findings import FindingKind
 from tare.analysis.verdicts import REFUSED, Kind
 from tare.clean import clean
 from tare.model import Design, Direction
+from tare.report.campaign.cautions import turned
 from tare.report.campaign.cells import Cell, baseline_cell, cell
 from tare.report.campaign.choose import Requirements, against, by_cost
 from tare.report.campaign.curves import render_curves
@@ -26,7 +27,7 @@ from tare.report.model import Report, ResultReport
 from tare.report.sentences import captions, dimensions
 from tare.report.sentences.captions import SIDE_BY_SIDE, blocks_text, newer_note
 from tare.report.sentences.host import cpus_note, daemons_note, layout_note, rights_note
-from tare.report.sentences.notes import caution_counts, unchanged_note, wide_floors_note
+from tare.report.sentences.notes import caution_counts, unchanged_note, wide_floors_count, wide_floors_note
 from tare.report.sentences.numbers import EMPTY, percent, when
 from tare.report.sentences.signs import MARKS, MEANINGS, Open, Sign, how_to_read, sign_of, together
 from tare.report.study.beside import render as render_beside
@@ -40,6 +41,7 @@ STYLES: Mapping[Sign, str] = {
     Open.SURELY_BETTER: "blue",
     Kind.EQUIVALENT: "green",
     Kind.TYPICAL: "green",
+    Open.BOUNDED: "",
     Kind.INCONCLUSIVE: "yellow",
     Kind.INVALID: "bold magenta",
     Kind.NO_DATA: "dim",
@@ -141,20 +143,10 @@ def _answers(report: Report, width: int) -> Iterator[RenderableType]:
         yield Text.assemble("\n", _text(answer.platform, "bold"))
         for sentence in answer.sentences:
             yield Padding(_text(sentence), (0, 0, 0, 2))
-        if answer.settling is not None and answer.settling.command:
-            yield _text("\n".join(_continued(answer.settling.command, width)), "bold")
-
-
-def _continued(command: str, width: int) -> Iterator[str]:
-    """A command in lines of a terminal that a shell takes as one: broken before options, with a backslash."""
-    line = "  "
-    first, *options = command.split(" -")
-    for word in (first, *(f"-{option}" for option in options)):
-        if len(line) + len(word) + 3 > width and line.strip():
-            yield f"{line}\\"
-            line = "      "
-        line += f"{word} "
-    yield line.rstrip()
+    if report.settling is not None:
+        yield _text(f"\n{report.settling_text}")
+        if report.settling.command:
+            yield _text(f"  {report.settling.command}", "bold")
 
 
 def _newer(report: Report) -> Iterator[Text]:
@@ -270,7 +262,7 @@ def _cautions(report: Report, results: list[ResultReport]) -> Iterator[Renderabl
         for platform in result.platforms:
             apart = {FindingKind.WIDE_FLOOR, FindingKind.UNMARKED}
             texts = [caution.text for caution in platform.cautions if caution.kind not in apart]
-            if platform.unmarked is not None and platform.unmarked.verdict is not platform.verdict:
+            if turned(platform):
                 texts += [caution.text for caution in platform.cautions if caution.kind is FindingKind.UNMARKED]
             if platform.verdict is Kind.INVALID or platform.verdict_reason in REFUSED:
                 texts.insert(0, platform.verdict_text)
@@ -306,15 +298,24 @@ def _counted(report: Report, results: list[ResultReport]) -> Iterator[Renderable
     refused: dict[tuple[str, str, str], list[str]] = {}
     for result in results:
         for platform in result.platforms:
-            kinds.update(caution.kind for caution in platform.cautions)
-            changed += platform.unmarked is not None and platform.unmarked.verdict is not platform.verdict
+            kinds.update(caution.kind for caution in platform.cautions if caution.kind is not FindingKind.WIDE_FLOOR)
+            changed += turned(platform)
             invalid += platform.verdict is Kind.INVALID
             if platform.verdict_reason in REFUSED:
                 place = result.workload, platform.platform, platform.verdict_text
                 refused.setdefault(place, []).append(result.metric)
     lines = [f"{where} on {who} ({', '.join(metrics)}): {text}" for (where, who, text), metrics in refused.items()]
     counts = [caution_counts(kinds, changed=changed, invalid=invalid)] if kinds or invalid else []
-    yield from _list("Cautions", [*_of_all(report, results), *lines, *counts])
+    yield from _list("Cautions", [*_of_all(report, results), *lines, *_floors_counted(results), *counts])
+
+
+def _floors_counted(results: list[ResultReport]) -> Iterator[str]:
+    wide = sum(
+        any(caution.kind is FindingKind.WIDE_FLOOR for platform in result.platforms for caution in platform.cautions)
+        for result in results
+    )
+    if wide:
+        yield wide_floors_count(wide, len(results))
 
 
 def _unmarked(results: list[ResultReport]) -> Iterator[str]:

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
 from tare.report.formats.tables import Table
-from tare.report.model import PlatformReport, ResultReport
+from tare.report.model import BoundReport, EffectReport, PlatformReport, ResultReport
 
 #: For a column whose unit is in another column of its row.
 OF_ROW = "see unit"
@@ -68,6 +68,14 @@ def _of_model(name: str, dtype: type[pl.DataType], unit: str = "", model: type =
     return Column(name, dtype, " ".join(description.replace("`", "").split()).rstrip("."), unit)
 
 
+def _of_effect(field: str, dtype: type[pl.DataType], unit: str = "", *, name: str = "") -> Column:
+    return replace(_of_model(field, dtype, unit, EffectReport), name=name or field)
+
+
+def _of_bound(field: str, dtype: type[pl.DataType], *, name: str) -> Column:
+    return replace(_of_model(field, dtype, "", BoundReport), name=name)
+
+
 _RESULTS = (
     _CAMPAIGN,
     _of_model("workload", pl.String, model=ResultReport),
@@ -83,6 +91,15 @@ _RESULTS = (
     *(_of_model(name, pl.Float64, OF_ROW) for name in ("mean", "sd", "median")),
     *(_of_model(name, pl.Float64) for name in ("ratio", "ratio_low", "ratio_high")),
     *(_of_model(name, pl.Float64, "%") for name in ("op_percent", "op_low_percent", "op_high_percent")),
+    _of_effect("times", pl.Float64),
+    _of_effect("low", pl.Float64, name="times_low"),
+    _of_effect("high", pl.Float64, name="times_high"),
+    _of_effect("level", pl.Float64, name="interval_level"),
+    _of_effect("whole_blocks", pl.Boolean),
+    _of_effect("value", pl.Float64, OF_ROW),
+    _of_bound("kind", pl.String, name="bound"),
+    _of_bound("low", pl.Float64, name="bound_low"),
+    _of_bound("high", pl.Float64, name="bound_high"),
     *(_of_model(name, pl.Float64, "see amount_unit") for name in ("amount", "amount_low", "amount_high")),
     _of_model("amount_unit", pl.String),
     _of_model("verdict", pl.String),

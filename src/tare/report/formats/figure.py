@@ -18,10 +18,13 @@ import polars as pl
 
 from tare.analysis.verdicts import Kind
 from tare.errors import UsageError
+from tare.estimates.intervals import Interval
 from tare.report.formats.extras import load
 from tare.report.formats.tables import Picture, Show
 from tare.report.model import PlatformReport, Report, ResultReport
 from tare.report.parts.escape import xml
+from tare.report.sentences.scale import is_factor, overheads, times_of
+from tare.report.sentences.shown import Figure
 from tare.report.sentences.wording import wording
 
 #: Widths of a figure in inches: one column, and a whole page of two.
@@ -125,27 +128,46 @@ def _overheads(axes: Any, result: ResultReport, names: Sequence[str], *, labelle
     adds = wording(result.metric, result.unit, result.direction, result.family).amount_first
     places = {place.platform: place for place in result.platforms}
     unit = ""
+    shown = {name: Figure.of(result, place) for name, place in places.items()}
+    factors = any(figure.times is not None and is_factor(figure.times) for figure in shown.values())
     if not adds:
-        margin = result.margin_percent
-        axes.axvspan(-margin, margin, color="#000000", alpha=0.06, linewidth=0)
-    axes.axvline(0, color="#000000", linewidth=0.6)
+        margin = result.margin_percent / 100
+        ends = times_of(Interval(0.0, -margin, margin), result.direction) if factors else Interval(0.0, -margin, margin)
+        scale = 1.0 if factors else 100.0
+        axes.axvspan(scale * ends.low, scale * ends.high, color="#000000", alpha=0.06, linewidth=0)
+        if factors:
+            axes.set_xscale("log")
+            axes.xaxis.set_major_formatter("{x:g}")
+    axes.axvline(1 if factors and not adds else 0, color="#000000", linewidth=0.6)
     for row, name in enumerate(names):
         place = places.get(name)
         if place is None:
             continue
-        figure = (place.amount, place.amount_low, place.amount_high)
-        if not adds:
-            figure = (place.op_percent, place.op_low_percent, place.op_high_percent)
-        elif place.amount_unit:
-            unit = place.amount_unit
+        if adds:
+            unit = place.amount_unit or unit
+            figure = (place.amount, place.amount_low, place.amount_high)
+        else:
+            figure = _figure(shown[name], factors=factors)
         _point(axes, place, figure, row)
-    _finish(axes, result, names, f"added, in {unit}" if adds else "overhead in %", labelled=labelled)
+    label = f"added, in {unit}" if adds else "times worse" if factors else "overhead in %"
+    _finish(axes, result, names, label, labelled=labelled)
+
+
+def _figure(shown: Figure, *, factors: bool) -> tuple[float | None, float | None, float | None]:
+    """What a panel draws of a platform: how many times worse, or the overhead in per cent; and its ends."""
+    if shown.times is None:
+        return None, None, None
+    drawn = shown.times if factors else overheads(shown.times, shown.result.direction)
+    scale = 1.0 if factors else 100.0
+    if shown.level is None:
+        return scale * drawn.point, None, None
+    return scale * drawn.point, scale * drawn.low, scale * drawn.high
 
 
 def _point(axes: Any, place: PlatformReport, figure: tuple[float | None, float | None, float | None], row: int) -> None:
     point, low, high = figure
     if point is None or not math.isfinite(point):
-        axes.text(0, row, " no figure", va="center", color=_OPEN[0], fontsize=6)
+        axes.text(axes.get_xlim()[0], row, " no figure", va="center", color=_OPEN[0], fontsize=6)
         return
     colour, marker = _LOOKS.get(place.verdict, _OPEN)
     if low is not None and high is not None:
@@ -169,7 +191,8 @@ def _finish(axes: Any, result: ResultReport, names: Sequence[str], label: str, *
     axes.set_xlabel(xml(label))
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_yticks(range(len(names)), [xml(name) for name in names] if labelled else [""] * len(names))
-    axes.locator_params(axis="x", nbins=5)
+    if axes.get_xscale() == "linear":
+        axes.locator_params(axis="x", nbins=5)
     axes.tick_params(width=0.6, length=2.5)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)

@@ -12,7 +12,7 @@ from tare.model import Arm, TrialKey
 from tare.report.campaign.build import timed
 from tare.report.formats.columns import COLUMNS, schema
 from tare.report.formats.tables import Table
-from tare.report.model import Report
+from tare.report.model import PlatformReport, Report
 from tare.store import Store
 
 Row = dict[str, object]
@@ -73,7 +73,8 @@ def results_frame(report: Report) -> pl.DataFrame:
     table = [
         {
             **result.model_dump(mode="json", exclude={"platforms"}),
-            **place.model_dump(mode="json", exclude={"findings", "cautions"}),
+            **place.model_dump(mode="json", exclude={"findings", "cautions", "effect"}),
+            **_effect(place),
             "campaign": report.id,
             "baseline": report.baseline,
         }
@@ -82,6 +83,23 @@ def results_frame(report: Report) -> pl.DataFrame:
     ]
     kinds = schema(Table.RESULTS)
     return pl.DataFrame([{name: row[name] for name in kinds} for row in table], schema=kinds)
+
+
+def _effect(place: PlatformReport) -> Row:
+    """The columns of the figure that is shown; empty ones where there is none."""
+    shown = place.effect
+    bound = None if shown is None else shown.bound
+    return {
+        "times": shown and shown.times,
+        "times_low": shown and shown.low,
+        "times_high": shown and shown.high,
+        "interval_level": shown and shown.level,
+        "whole_blocks": shown and shown.whole_blocks,
+        "value": shown and shown.value,
+        "bound": bound and bound.kind.value,
+        "bound_low": bound and bound.low,
+        "bound_high": bound and bound.high,
+    }
 
 
 def _batches(table: Iterator[Row]) -> Iterator[pl.DataFrame]:

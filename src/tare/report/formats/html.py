@@ -46,6 +46,7 @@ from tare.report.sentences import footprints as footprint_words
 from tare.report.sentences import surfaces as surface_words
 from tare.report.sentences.host import rights_note
 from tare.report.sentences.numbers import EMPTY, day, number_of, percent, quantity, size, some, span, when
+from tare.report.sentences.shown import Figure
 from tare.report.study import beside
 from tare.report.surface import page as surface_page
 from tare.report.surface.page import SurfaceView, surface_view
@@ -195,7 +196,7 @@ def environment() -> jinja2.Environment:
         "marks": signs.MARKS,
         "scores": scores,
         "sign_of": signs.sign_of,
-        "added": signs.added,
+        "figure_of": Figure.of,
         "meanings": signs.MEANINGS,
         "together": signs.together,
         "drawn": drawings.drawn,

@@ -15,6 +15,8 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from tare.model import Status
 from tare.report.model import PlatformReport, Report, ResultReport
+from tare.report.sentences.scale import overheads
+from tare.report.sentences.shown import Figure
 
 _FIGURE = ("workload", "metric", "platform")
 
@@ -90,14 +92,18 @@ def values_of_results(results: Iterable[ResultReport], baseline: str) -> Iterato
                 yield MetricValue("tare_figure_value", (*labels, result.unit), figures.mean)
             if figures.platform != baseline:
                 yield MetricValue("tare_figure_verdict", (*labels, figures.verdict.value), 1.0)
-                yield from _overhead(labels, figures)
+                yield from _overhead(labels, result, figures)
 
 
-def _overhead(labels: tuple[str, ...], figures: PlatformReport) -> Iterator[MetricValue]:
-    parts = (("", figures.op_percent), ("_low", figures.op_low_percent), ("_high", figures.op_high_percent))
-    for part, percent in parts:
-        if percent is not None:
-            yield MetricValue(f"tare_figure_overhead{part}_ratio", labels, percent / 100)
+def _overhead(labels: tuple[str, ...], result: ResultReport, figures: PlatformReport) -> Iterator[MetricValue]:
+    times = Figure.of(result, figures).times
+    if times is None:
+        return
+    over = overheads(times, result.direction)
+    yield MetricValue("tare_figure_overhead_ratio", labels, over.point)
+    if figures.effect is not None and figures.effect.level is not None:
+        yield MetricValue("tare_figure_overhead_low_ratio", labels, over.low)
+        yield MetricValue("tare_figure_overhead_high_ratio", labels, over.high)
 
 
 def families_of(values: Iterable[MetricValue], campaign: str, at: float | None = None) -> list[Metric]:

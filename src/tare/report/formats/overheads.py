@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
+
 from tare.report.campaign.build import timed
 from tare.report.formats.documents import Cell, Document, Span
 from tare.report.model import PlatformReport, Report, ResultReport
 from tare.report.sentences.captions import overheads_note
 from tare.report.sentences.numbers import decimals, quantity
-from tare.report.sentences.wording import wording
+from tare.report.sentences.scale import USUAL_LEVEL, is_factor
+from tare.report.sentences.scale import overheads as overheads_of
+from tare.report.sentences.shown import Figure
+from tare.report.sentences.signs import Open, sign_of
 from tare.store import Store
 
 
 def overheads(store: Store) -> Document:
     """A campaign's overheads as a document, a row for each headline that any platform has.
 
-    They are in %; of short times and sizes, what the platform adds is given instead, in its unit.
+    They are in %, or factors beyond twice; of short times and sizes, what the platform adds is given instead, in its
+    unit. Where there is no verdict the cell says what is known: "at most +6 %".
     """
     return of_report(timed(store, store.samples()))
 
@@ -30,8 +36,7 @@ def of_report(report: Report) -> Document:
             if any(cell is not None for cell in cells):
                 rows.append([result.workload, result.metric, _baseline(result, places.get(report.baseline)), *cells])
     heads = ["workload", "metric", report.baseline, *others]
-    units = ["", "", "", *("%" for _ in others)]
-    return Document(heads, units, [False, False, True, *(True for _ in others)], rows, _notes(report))
+    return Document(heads, ["" for _ in heads], [False, False, True, *(True for _ in others)], rows, _notes(report))
 
 
 def _baseline(result: ResultReport, place: PlatformReport | None) -> Cell:
@@ -41,13 +46,26 @@ def _baseline(result: ResultReport, place: PlatformReport | None) -> Cell:
 def _cell(result: ResultReport, place: PlatformReport | None) -> Cell:
     if place is None:
         return None
-    adds = wording(result.metric, result.unit, result.direction, result.family).amount_first
-    point, low, high = place.op_percent, place.op_low_percent, place.op_high_percent
-    if adds and place.amount is not None:
-        point, low, high = place.amount, place.amount_low, place.amount_high
-    if point is None:
+    figure = Figure.of(result, place)
+    if sign_of(place) is Open.BOUNDED:
+        return figure.bounded()
+    if figure.words.amount_first and place.amount is not None:
+        return _span((place.amount, place.amount_low, place.amount_high), place.amount_unit or "")
+    if figure.times is None:
         return None
-    unit = (place.amount_unit or "") if adds and point is place.amount else ""
+    times, level = figure.times, figure.level
+    note = "" if level is None or level == USUAL_LEVEL else f" ({100 * level:.3g} %)"
+    if is_factor(times):
+        better = times.high < 1
+        point, low, high = (1 / times.point, 1 / times.high, 1 / times.low) if better else astuple(times)
+        unit = f"\N{MULTIPLICATION SIGN}{' better' if better else ''}{note}"
+        return Span(f"{point:.1f}", None if level is None else (f"{low:.1f}", f"{high:.1f}"), unit)
+    over = [100 * value for value in astuple(overheads_of(times, result.direction))]
+    return _span((over[0], None, None) if level is None else (over[0], over[1], over[2]), f"%{note}")
+
+
+def _span(ends: tuple[float, float | None, float | None], unit: str) -> Span:
+    point, low, high = ends
     if low is None or high is None:
         return Span(signed(point, 1), unit=unit)
     digits = min(1, decimals(high - low))

@@ -25,7 +25,9 @@ from tare.report.model.facts import (
 )
 from tare.report.model.footprint import FootprintsReport
 from tare.report.model.results import (
+    BoundReport,
     DependenceReport,
+    EffectReport,
     FindingReport,
     MultiplicityReport,
     NoiseFloorReport,
@@ -44,11 +46,13 @@ __all__ = [
     "AnswerReport",
     "BesideReport",
     "BesideRow",
+    "BoundReport",
     "Contamination",
     "CurveReport",
     "DependenceReport",
     "DifferenceReport",
     "DimensionReport",
+    "EffectReport",
     "EstimateReport",
     "EventReport",
     "FailureReport",
@@ -132,6 +136,10 @@ class Report(Documented):
     """The parameters of each workload, by name."""
     answers: list[AnswerReport] = []
     """One entry a platform but the baseline; empty where the file has no trials."""
+    settling: SettlingReport | None = None
+    """More of this campaign that would answer what is open of any platform that isolates; null where nothing is."""
+    settling_text: str = ""
+    """The same in words; where it ends with a colon, `settling.command` follows it."""
     results: list[ResultReport]
     """One entry a workload and metric; empty where the file has no trials."""
     curves: list[CurveReport] = []

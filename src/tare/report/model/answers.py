@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tare.analysis.answers import Dimension, State
 from tare.records import Documented
+from tare.report.model.results import BoundReport
 
 
 class DimensionReport(Documented):
@@ -12,7 +13,9 @@ class DimensionReport(Documented):
     dimension: Dimension
     """The dimension."""
     state: State
-    """How the platform stands: `worse`, `better`, `alike`, `open`, `once` (seen in one block), `none`."""
+    """How the platform stands: `worse`, `better`; `surely-worse`, `surely-better` (whether by more than the margin is
+    open); `alike`, `bounded` (no verdict, and a bound), `open` (neither), `once` (seen in one block), `none`.
+    """
     workload: str
     """The workload whose figure is shown."""
     metric: str
@@ -22,9 +25,15 @@ class DimensionReport(Documented):
     felt: float
     """How much a user may feel of it: 1 is as much as a doubled time; below 0 it is better."""
     op_percent: float | None
-    """Its overhead; null where there is no ratio."""
+    """Its overhead, as it is shown; null where there is no ratio."""
     value: float | None = None
-    """The platform's mean of that figure, in `unit`."""
+    """The platform's value of that figure, in `unit`: what the ratio makes of the baseline's mean."""
+    bound: BoundReport | None = None
+    """Of a `bounded` dimension: what holds for all of its figures without a verdict."""
+    seconds: float | None = None
+    """Of an `open` dimension: more of the campaign that would answer it, by even odds; null where none can be told."""
+    survives_holm: bool | None = None
+    """Whether its verdict survives the correction for the number of verdicts (†: not); null without a verdict."""
     unit: str = ""
     """The figure's unit."""
     figure: str
@@ -34,16 +43,16 @@ class DimensionReport(Documented):
 
 
 class SettlingReport(Documented):
-    """A campaign that would tell what is open of a platform."""
+    """More of the campaign, which would answer what is open: a verdict, or a bound within ± 15 %, by even odds."""
 
     workloads: list[str]
-    """The workloads that an hour would settle; empty where none."""
+    """The workloads that an hour would answer; empty where none."""
     blocks: int
-    """How many blocks they need."""
+    """How many more blocks they need."""
     seconds: float
-    """What that takes."""
+    """What these take."""
     command: str
-    """The command; "" where there are no such workloads."""
+    """The command that goes on with the campaign; "" where there are no such workloads."""
     beyond: list[str]
     """The workloads that would take longer, on this host as it was."""
     beyond_seconds: float
@@ -56,9 +65,7 @@ class AnswerReport(Documented):
     platform: str
     """The platform."""
     sentences: list[str]
-    """In words: what is worse, what is like the baseline, what is better, and last what is open; where the last ends
-    with a colon, `settling.command` follows it.
-    """
+    """In words: what is worse, what is like the baseline, what is better, what is bounded, and last what is open."""
     dimensions: list[DimensionReport]
     """Where it stands, the most felt first."""
     daemon: bool
@@ -70,4 +77,4 @@ class AnswerReport(Documented):
     baseline_calls: int | None
     """Those of the baseline's tenant."""
     settling: SettlingReport | None
-    """What would settle what is open; null where nothing is, or nobody can predict it."""
+    """What would answer what is open of this platform; null where nothing is, or nobody can predict it."""

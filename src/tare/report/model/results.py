@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tare.analysis.bounds import BoundKind
 from tare.analysis.trust.findings import FindingKind
 from tare.analysis.verdicts import Kind, Reason, Side
 from tare.model import Direction, Family, Mode
@@ -65,6 +66,44 @@ class UnmarkedReport(Documented):
     """That verdict in words."""
 
 
+class BoundReport(Documented):
+    """What is known where there is no verdict; each end at a one-sided level of 95 %, in what was seen."""
+
+    kind: BoundKind
+    """Which ends are worth saying: `between` both, `at-most` the higher, `at-least` the lower."""
+    low: float
+    """At least so many times worse; below 1 it is better."""
+    high: float
+    """At most so many times worse."""
+    amount_low: float | None
+    """What `low` adds to the baseline's mean, in `amount_unit`; null where there is no amount."""
+    amount_high: float | None
+    """What `high` adds."""
+
+
+class EffectReport(Documented):
+    """The figure that is shown: of the estimate that the verdict is of, with the interval that decides it."""
+
+    times: float
+    """How many times worse: the ratio where lower is better, else its inverse."""
+    low: float | None
+    """Lower end of its interval; null of one block alone, and where all blocks show the same."""
+    high: float | None
+    """Upper end of its interval."""
+    level: float | None
+    """The interval's level: 0.95; where that excludes zero and is no verdict, the level that decides (0.99, or 0.995
+    of two looks).
+    """
+    whole_blocks: bool
+    """Whether it is of whole blocks, as `totals_percent`, and not of the typical round, as `op_percent`."""
+    value: float | None
+    """What the ratio makes of the baseline's mean, in `unit`: the value that is shown beside the baseline's. `mean` is
+    what the platform's own blocks average, from another estimate.
+    """
+    bound: BoundReport | None
+    """What is known where the verdict is `inconclusive`; null where that is nothing useful, and with a verdict."""
+
+
 class PlatformReport(Documented):
     """One platform in one metric. Overheads: positive is worse than the baseline. Intervals: 95 %."""
 
@@ -102,6 +141,8 @@ class PlatformReport(Documented):
     """Lower end of the same interval by bootstrap (BCa), from 10 blocks on: a check."""
     ratio_bootstrap_high: float | None
     """Upper end of it."""
+    effect: EffectReport | None = None
+    """The figure that tables, page and exports show; null where there is no ratio."""
     op_percent: float | None
     """Performance overhead; positive is worse, whichever way the metric is better."""
     op_low_percent: float | None
@@ -119,13 +160,13 @@ class PlatformReport(Documented):
     p99_percent: float | None = None
     """The same of the 99th."""
     amount: float | None = None
-    """Platform minus baseline, in `amount_unit`; positive is more, whichever way the metric is better. Also where there
-    can be no ratio; null for the baseline.
+    """What the ratio of `effect` adds to the baseline's mean, in `amount_unit`; positive is more, whichever way the
+    metric is better. Where there can be no ratio, platform minus baseline; null for the baseline.
     """
     amount_low: float | None = None
-    """Lower end of its interval; null below two blocks."""
+    """Lower end of its interval, from that of `effect`; null where that has none."""
     amount_high: float | None = None
-    """Upper end of its interval; null below two blocks."""
+    """Upper end of its interval."""
     amount_unit: str | None = None
     """The metric's unit; of the rate of a kernel service, ns a call."""
     variability_overhead_percent: float | None
@@ -168,7 +209,9 @@ class PlatformReport(Documented):
     unmarked: UnmarkedReport | None = None
     """The figure without the contaminated trials; null where neither its own nor the baseline's are marked."""
     p_adjusted: float | None = None
-    """p of slower and faster (of equivalent: that of equivalence), adjusted by Holm over the whole report."""
+    """p of slower and faster (of equivalent: that of equivalence), adjusted by Holm over headlines and CPU costs; null
+    of any other metric.
+    """
     survives_holm: bool | None = None
     """Whether `p_adjusted` is at most 5 %; null where there is no such verdict."""
 
@@ -203,10 +246,10 @@ class ResultReport(Documented):
 
 
 class MultiplicityReport(Documented):
-    """All verdicts of the report together: what chance alone would give, and what survives Holm's correction."""
+    """Headlines and CPU costs together: what chance alone would give, and what survives Holm's correction."""
 
     n_rows: int
-    """Figures with an interval that could have been given any verdict."""
+    """Headlines and CPU costs with an interval that could have been given any verdict."""
     n_different: int
     """Of these, slower or faster."""
     by_chance: float

@@ -7,16 +7,16 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tare.analysis.answers import Answer, Dimension, Settling, Standing, State
+from tare.analysis.answers import Dimension, Settling, Standing, State
 from tare.analysis.verdicts import Reason
-from tare.estimates.intervals import Interval
-from tare.model import Direction
+from tare.estimates.widths import ANSWER
 from tare.report.model import PlatformReport, ResultReport
 from tare.report.sentences.dimensions import DIMENSIONS
-from tare.report.sentences.numbers import TO, all_failed, forecast, magnitude_range, percent, quantity, times_range
-from tare.report.sentences.signs import added
-from tare.report.sentences.verdicts import TIMES_FROM
-from tare.report.sentences.wording import Wording, wording
+from tare.report.sentences.numbers import all_failed, forecast, percent, quantity
+from tare.report.sentences.scale import bound_difference, bound_phrase, coarse
+from tare.report.sentences.shown import Figure
+from tare.report.sentences.signs import UNSURE
+from tare.report.sentences.wording import Wording
 
 #: Said of the dimension CPU cost, which names what is more.
 _COST = Wording("{} more", "{} less", "{} times as much", "{} times less")
@@ -35,6 +35,12 @@ class Shown:
     platform: PlatformReport
     baseline: PlatformReport
 
+    @property
+    def figure(self) -> Figure:
+        """The figure with its words."""
+        words = _COST if self.standing.dimension is Dimension.CPU_COST else None
+        return Figure.of(self.result, self.platform, words)
+
 
 @dataclass(frozen=True, slots=True)
 class Exposed:
@@ -47,37 +53,41 @@ class Exposed:
 
 def clause(shown: Shown) -> str:
     """The difference with its interval and both values: "48 % slower (46 to 50; 22.1 MiB/s against 42.2 MiB/s)"."""
-    size, ends = _size(shown)
+    size, ends = shown.figure.in_words()
+    known = bounded(shown)
+    if known:
+        return f"{known} ({'; '.join(part for part in (f'{size}, {ends}', _values(shown)) if part)})"
     return f"{size} ({'; '.join(part for part in (ends, _values(shown)) if part)})" if size else _values(shown)
 
 
 def short(shown: Shown) -> str:
     """The difference alone, in a phrase: "48 % slower", "+212 ms"; the value where there is no difference."""
-    return _size(shown)[0] or _values(shown)
+    return shown.figure.in_words()[0] or _values(shown)
+
+
+def bounded(shown: Shown) -> str:
+    """What is known of a dimension without a verdict, in words; "" where that is nothing."""
+    bound, figure = shown.standing.bound, shown.figure
+    return "" if bound is None else bound_phrase(bound, shown.result.direction, figure.words, figure.unit)
 
 
 def figure(shown: Shown) -> str:
-    """The difference for a table: "+48 %", a factor, "+212 ms"; "" where there is none."""
-    amount = _amount(shown)
-    if amount is not None:
-        return amount[0]
-    ratio, percents = shown.platform.ratio, shown.platform.op_percent
-    if ratio is None or percents is None:
-        return ""
-    times = ratio if shown.result.direction is Direction.LOWER else 1 / ratio
-    for factor, better in ((times, ""), (1 / times, " better")):
-        if factor > TIMES_FROM:
-            return f"{times_range(Interval(factor, factor, factor))[0]} ×{better}"
-    digits = 0 if abs(percents) >= 10 else 1
-    text = f"{abs(percents):.{digits}f}"
-    sign = "" if not float(text) else "+" if percents > 0 else "\N{MINUS SIGN}"
-    return f"{sign}{text} %"
+    """The difference for a table: "+48 %", a factor, "+212 ms", a bound; "" where there is none."""
+    bound, of = shown.standing.bound, shown.figure
+    if bound is not None:
+        return bound_difference(bound, shown.result.direction, of.unit)
+    if shown.standing.state is State.OPEN:
+        return "" if shown.standing.seconds is None else f"({forecast(shown.standing.seconds)})"
+    added = of.first()
+    size = added[0] if added else "" if of.times is None else coarse(of.times.point, shown.result.direction)
+    differs = shown.standing.state in {State.WORSE, State.BETTER}
+    return size + (UNSURE if differs and shown.platform.survives_holm is False else "")
 
 
-def sentences(answer: Answer, shown: Sequence[Shown], exposed: Exposed | None, failed: Mapping[str, int]) -> list[str]:
+def sentences(shown: Sequence[Shown], exposed: Exposed | None, failed: Mapping[str, int]) -> list[str]:
     """Some sentences: what is worse, what is alike, what is better, the kernel, and last what is open.
 
-    ``shown``: of every standing, in the answer's order. ``failed``: workloads of which each trial failed, and how many.
+    ``shown``: of every standing, the most felt first. ``failed``: workloads of which each trial failed, and how many.
     """
     states = {comparison.standing.dimension: comparison.standing.state for comparison in shown}
     twice = states.get(Dimension.CPU_COST) is states.get(Dimension.COMPUTE)
@@ -86,14 +96,15 @@ def sentences(answer: Answer, shown: Sequence[Shown], exposed: Exposed | None, f
     by_state = {state: [comparison for comparison in spoken if comparison.standing.state is state] for state in State}
     return [
         *_worse(by_state[State.WORSE]),
+        *_surely(by_state[State.SURELY_WORSE] + by_state[State.SURELY_BETTER]),
         *_alike(by_state[State.ALIKE]),
         *_better(by_state[State.BETTER]),
         *([exposed_clause(exposed)] if exposed is not None else []),
         *_once(by_state[State.ONCE]),
+        *_bounded(by_state[State.BOUNDED]),
         *_unsure(by_state[State.OPEN]),
         *_missing(by_state[State.NONE]),
         *_failed({name: trials for name, trials in failed.items() if name not in mentioned}),
-        *_settling(answer.settling),
     ]
 
 
@@ -106,67 +117,23 @@ def exposed_clause(exposed: Exposed) -> str:
     return f"Exposed kernel: {calls_text}{fewer}."
 
 
-def command(settling: Settling, platform: str) -> str:
-    """The command that settles what is open of a platform; "" where none of less than an hour does."""
-    if not settling.workloads:
-        return ""
-    workloads = " ".join(f"-w {shlex.quote(name)}" for name in settling.workloads)
-    return f"tare run -p {shlex.quote(platform)} {workloads} --time {minutes(settling.seconds)}m"
+def command(settling: Settling, file: str) -> str:
+    """The command that goes on with the campaign until what is open is answered; "" where that takes above an hour."""
+    return f"tare run --more {minutes(settling.seconds)}m {shlex.quote(file)}" if settling.workloads else ""
 
 
 def minutes(seconds: float) -> int:
-    """Seconds as whole minutes, rounded up, at least one."""
-    return max(1, math.ceil(seconds / 60))
-
-
-def _size(shown: Shown) -> tuple[str, str]:
-    """A difference and its interval in words; two empty texts where there is none."""
-    amount = _amount(shown)
-    if amount is not None:
-        return amount
-    result, platform = shown.result, shown.platform
-    if platform.ratio is None or platform.op_percent is None:
-        return "", ""
-    words = _words(shown)
-    lower = result.direction is Direction.LOWER
-    ends = platform.ratio_low, platform.ratio_high
-    low, high = (platform.ratio, platform.ratio) if ends[0] is None or ends[1] is None else (ends[0], ends[1])
-    times = Interval(platform.ratio, low, high) if lower else Interval(1 / platform.ratio, 1 / high, 1 / low)
-    worse = times.point > 1
-    if not worse:
-        times = Interval(1 / times.point, 1 / times.high, 1 / times.low)
-    if times.point > TIMES_FROM:
-        size, span_text = times_range(times)
-        return (words.times_worse if worse else words.times_better).format(size), _ends(span_text, ends)
-    over = [platform.op_percent / 100, (platform.op_low_percent or 0) / 100, (platform.op_high_percent or 0) / 100]
-    size, span_text = magnitude_range(Interval(over[0], over[0], over[0]) if ends[0] is None else Interval(*over))
-    return (words.worse if worse else words.better).format(size), _ends(span_text, ends)
-
-
-def _words(shown: Shown) -> Wording:
-    if shown.standing.dimension is Dimension.CPU_COST:
-        return _COST
-    result = shown.result
-    return wording(result.metric, result.unit, result.direction, result.family)
-
-
-def _ends(text: str, ends: tuple[float | None, float | None]) -> str:
-    return "" if ends[0] is None else text
-
-
-def _amount(shown: Shown) -> tuple[str, str] | None:
-    """What is added and its interval, where the metric says that first."""
-    return added(shown.platform, TO) if _words(shown).amount_first else None
+    """Seconds as minutes that are said: whole ones up to ten, then fives, always rounded up."""
+    whole = max(1, math.ceil(seconds / 60))
+    return whole if whole <= 10 else 5 * math.ceil(whole / 5)
 
 
 def _values(shown: Shown) -> str:
     unit = shown.result.unit
-    value, base = shown.platform.mean, shown.baseline.mean
-    if value is None:
+    value, base = shown.figure.value(), shown.baseline.mean
+    if not value:
         return "no figure"
-    if base is None:
-        return quantity(value, unit)
-    return f"{quantity(value, unit)} against {quantity(base, unit)}"
+    return value if base is None else f"{value} against {quantity(base, unit)}"
 
 
 def _name(shown: Shown) -> str:
@@ -191,7 +158,28 @@ def _worse(shown: Sequence[Shown]) -> list[str]:
 
 
 def _chance(shown: Shown) -> str:
-    return "; it may be chance" if shown.platform.survives_holm is False else ""
+    return f" {UNSURE}" if shown.platform.survives_holm is False else ""
+
+
+def _surely(shown: Sequence[Shown]) -> list[str]:
+    """What differs for sure, whether by more than the margin or not."""
+    if not shown:
+        return []
+    parts = [f"{_name(comparison)} {short(comparison)} ({shown_ends(comparison)})" for comparison in shown]
+    return [f"A difference, whether beyond the margin or not: {', '.join(parts)}."]
+
+
+def shown_ends(shown: Shown) -> str:
+    """The interval of a figure in words."""
+    return shown.figure.in_words()[1]
+
+
+def _bounded(shown: Sequence[Shown]) -> list[str]:
+    """What has no verdict, and is known within bounds."""
+    if not shown:
+        return []
+    parts = [f"{_name(comparison)} {bounded(comparison)}" for comparison in shown]
+    return [f"No difference was proven, and in what was seen: {', '.join(parts)}."]
 
 
 def _alike(shown: Sequence[Shown]) -> list[str]:
@@ -200,7 +188,7 @@ def _alike(shown: Sequence[Shown]) -> list[str]:
     baseline = shown[0].baseline.platform
     margins: dict[float, list[str]] = {}
     for comparison in shown:
-        amount = _amount(comparison)
+        amount = comparison.figure.first()
         name = _name(comparison) if amount is None else f"{_name(comparison)} ({amount[0]})"
         margins.setdefault(comparison.result.margin_percent, []).append(name)
     parts = [f"{_listed(names)} within {percent(margin / 100)}" for margin, names in margins.items()]
@@ -221,14 +209,14 @@ def _once(shown: Sequence[Shown]) -> list[str]:
 
 
 def _unsure(shown: Sequence[Shown]) -> list[str]:
-    """What has no verdict: for want of blocks or quiet, or because the baseline's own two arms differ."""
+    """What nobody knows: for want of blocks or quiet, or because the baseline's own two arms differ."""
     differ = [comparison for comparison in shown if comparison.platform.verdict_reason is Reason.BASELINES_DIFFER]
     groups = {
-        "Seen, but not sure": [comparison for comparison in shown if comparison not in differ],
-        "Seen, but the baseline's own two arms differ there": differ,
+        "Not known within a factor of two": [comparison for comparison in shown if comparison not in differ],
+        "The baseline's own two arms differ in": differ,
     }
     return [
-        f"{head}: {', '.join(f'{_name(comparison)} {short(comparison)}{_known(comparison)}' for comparison in group)}."
+        f"{head}: {', '.join(f'{_name(comparison)}{_known(comparison)}' for comparison in group)}."
         for head, group in groups.items()
         if group
     ]
@@ -246,20 +234,20 @@ def _failed(failed: Mapping[str, int]) -> list[str]:
     return [f"Every trial failed: {_few([f'{name} ({trials} of {trials})' for name, trials in failed.items()])}."]
 
 
-def _settling(settling: Settling | None) -> list[str]:
-    """What would tell what is open; it ends with a colon where the command follows."""
+def settling_text(settling: Settling | None) -> str:
+    """What would answer what is open; it ends with a colon where the command follows; "" where nothing is open."""
     if settling is None:
-        return []
+        return ""
     far = ""
     if settling.beyond:
-        far = (
-            f"{_few(settling.beyond)} would take {forecast(settling.beyond_seconds)} on a host as noisy as this one:"
-            " --tune, or --margin for less"
-        )
+        far = f"{_few(settling.beyond)} would take {forecast(settling.beyond_seconds)} on a host as noisy as this one."
     if not settling.workloads:
-        return [f"{far}."]
-    near = f"{minutes(settling.seconds)} min would tell {_few(settling.workloads)}:"
-    return [f"{far}. {near}" if far else near]
+        return far
+    near = (
+        f"About {minutes(settling.seconds)} min more would answer {_few(settling.workloads)}, by even odds"
+        f" (a verdict, or a bound within {percent(math.expm1(ANSWER))}):"
+    )
+    return f"{far} {near}" if far else near
 
 
 def _few(names: Sequence[str]) -> str:
@@ -268,18 +256,12 @@ def _few(names: Sequence[str]) -> str:
 
 
 def _known(shown: Shown) -> str:
-    """How well an open figure is known."""
+    """What is known of an open figure: its interval, or how many trials failed."""
     platform = shown.platform
     if platform.n_failed:
         return f" ({platform.n_failed} of {platform.n_failed + platform.n_ok} trials failed)"
-    amount = _amount(shown)
-    if amount is not None:
-        return f" ({amount[1]})" if amount[1] else ""
-    low, high = platform.op_low_percent, platform.op_high_percent
-    if low is None or high is None:
-        return ""
-    half = (high - low) / 200
-    return f" (±{percent(half)})" if half <= 1 else " (±100 % or more)"
+    size, ends = shown.figure.in_words()
+    return f" ({size}, {ends})" if ends else ""
 
 
 def _why(platform: PlatformReport) -> str:

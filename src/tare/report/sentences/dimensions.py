@@ -36,17 +36,23 @@ EXPOSURE_MEANING = "system calls of the host's kernel that the tenant may make"
 MARKS: Mapping[State, str] = {
     State.WORSE: "▲",
     State.BETTER: "▼",
+    State.SURELY_WORSE: "△",
+    State.SURELY_BETTER: "▽",
     State.ALIKE: "=",
+    State.BOUNDED: "",  # its text says at most, at least or from which to which
     State.OPEN: "?",
     State.ONCE: "·",
     State.NONE: EMPTY,
 }
 #: What each mark says, for the legend and for who hears the page.
 WORDS: Mapping[State, str] = {
-    State.WORSE: "worse for sure",
-    State.BETTER: "better for sure",
+    State.WORSE: "worse",
+    State.BETTER: "better",
+    State.SURELY_WORSE: "surely worse, but open whether by more than the margin",
+    State.SURELY_BETTER: "surely better, but open whether by more than the margin",
     State.ALIKE: "equivalent within the margin",
-    State.OPEN: "cannot tell yet",
+    State.BOUNDED: "no difference proven; each end holds at 95 % in what was seen, for all of its figures",
+    State.OPEN: "not known within a factor of two, and what an answer would take",
     State.ONCE: "seen in one block only",
     State.NONE: "no figure",
 }

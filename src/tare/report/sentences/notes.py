@@ -18,7 +18,8 @@ from tare.analysis.trust.contamination import (
 from tare.analysis.trust.findings import Finding, FindingKind
 from tare.estimates.dependence import Dependence
 from tare.estimates.intervals import Interval
-from tare.report.sentences.numbers import number_of, percent, quantity, signed, signed_range
+from tare.report.sentences.numbers import number_of, percent, quantity, signed
+from tare.report.sentences.scale import difference, times_of
 from tare.report.sentences.verdicts import UNFIT, Subject, drift_text, kind_word, verdict_text, wide_floor
 
 #: Why a trial is marked as contaminated.
@@ -73,6 +74,12 @@ def wide_floors_note(metrics: Mapping[str, Sequence[str]]) -> str:
     return f"The noise floor is wider than the margin: equality cannot be shown, more blocks narrow it: {where}"
 
 
+def wide_floors_count(wide: int, metrics: int) -> str:
+    """In how many metrics the noise of the baseline is wider than the margin."""
+    where = "all metrics" if wide == metrics else f"{wide} of {metrics} metrics"
+    return f"The noise floor is wider than the margin in {where}: equality cannot be shown there yet"
+
+
 #: What a caution is about, in a word or some; for counts of them.
 CAUTIONS: Mapping[FindingKind, str] = {
     FindingKind.STALLS: "stalls",
@@ -104,7 +111,7 @@ INVALID, REFUSED_FIGURES = "invalid figures", "refused figures"
 def caution_counts(kinds: Mapping[FindingKind, int], *, changed: int, invalid: int) -> str:
     """How many cautions there are, by what they are about.
 
-    ``changed``: verdicts that would be others without the marked trials; ``invalid``: figures with that verdict.
+    ``changed``: figures that would have another verdict without the marked trials; ``invalid``: those with it.
     """
     counts = {INVALID: invalid} if invalid else {}
     for kind, number in kinds.items():
@@ -112,7 +119,7 @@ def caution_counts(kinds: Mapping[FindingKind, int], *, changed: int, invalid: i
             counts[CAUTIONS[kind]] = counts.get(CAUTIONS[kind], 0) + number
     parts = [f"{text} {number}" for text, number in sorted(counts.items(), key=lambda pair: -pair[1])]
     if changed:
-        parts.append(f"without contaminated trials {number_of(changed, 'verdict')} would change")
+        parts.append(f"without contaminated trials {number_of(changed, 'verdict')} would be another")
     return f"{', '.join(parts)} (all of them: --cautions)"
 
 
@@ -173,9 +180,10 @@ def _single_baseline(_finding: Finding, numbers: _Numbers, _context: FindingCont
     return f"one baseline arm only in {numbers['single']:.0f} of {numbers['blocks']:.0f} blocks"
 
 
-def _bootstrap(finding: Finding, numbers: _Numbers, _context: FindingContext) -> str:
+def _bootstrap(finding: Finding, numbers: _Numbers, context: FindingContext) -> str:
     assert finding.verdict is not None
-    between = signed_range(Interval(numbers["point"], numbers["low"], numbers["high"]))
+    over = Interval(numbers["point"], numbers["low"], numbers["high"])
+    between = _difference(over, context)
     return f"the bootstrap (BCa) says {kind_word(finding.verdict)}: {between}"
 
 
@@ -198,7 +206,7 @@ def _no_floor(_finding: Finding, _numbers: _Numbers, context: FindingContext) ->
 
 
 def _wide_floor(_finding: Finding, numbers: _Numbers, context: FindingContext) -> str:
-    return wide_floor(numbers["half_width"], context.subject.margin)
+    return wide_floor(numbers["half_width"], context.subject)
 
 
 def _floor_excludes_zero(_finding: Finding, _numbers: _Numbers, _context: FindingContext) -> str:
@@ -210,13 +218,19 @@ def _unmarked(_finding: Finding, _numbers: _Numbers, context: FindingContext) ->
     assert clean is not None
     without = f"without {_left_out(clean)}"
     if clean.overhead is None:
-        return f"{without} there is no figure: {verdict_text(clean.verdict, context.subject, whole.platform)}"
-    text = f"{without}: {signed_range(clean.overhead)} in {number_of(clean.n_blocks, 'block')}"
+        why = verdict_text(clean.verdict, context.subject, whole.platform, clean.effect)
+        return f"{without} there is no figure: {why}"
+    text = f"{without}: {_difference(clean.overhead, context)} in {number_of(clean.n_blocks, 'block')}"
     if whole.overhead is not None:
-        text += f"; with all: {signed_range(whole.overhead)} in {whole.n_blocks}"
+        text += f"; with all: {_difference(whole.overhead, context)} in {whole.n_blocks}"
     if clean.verdict.kind is not whole.verdict.kind:
         text += f"; the verdict would be {kind_word(clean.verdict.kind)}"
     return text
+
+
+def _difference(over: Interval, context: FindingContext) -> str:
+    direction = context.subject.direction
+    return ", ".join(difference(times_of(over, direction), direction))
 
 
 def _left_out(clean: Unmarked) -> str:

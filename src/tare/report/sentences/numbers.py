@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from tare.estimates.intervals import Interval
 
-_MINUS = "\N{MINUS SIGN}"
+MINUS = "\N{MINUS SIGN}"
 #: Between the ends of an interval: in a sentence, and in a table.
 TO, DOTS = " to ", " … "
 #: In place of a figure that there is none of.
@@ -44,11 +44,16 @@ def magnitude_range(over: Interval) -> tuple[str, str]:
     return f"{_plain(point, digits)} %", f"{_plain(low, digits)} to {_plain(high, digits)}"
 
 
+def signed_percents(over: Interval, to: str = TO, *, whole: bool = True) -> tuple[str, str]:
+    """An overhead and its interval with signs: ("+0.4 %", "+0.1 to +0.7"); ``whole``: whether there is an interval."""
+    point, low, high = (100 * value for value in (over.point, over.low, over.high))
+    digits = decimals(high - low) if whole else 1
+    return f"{signed(point, digits)} %", f"{signed(low, digits)}{to}{signed(high, digits)}"
+
+
 def signed_range(over: Interval) -> str:
     """An overhead and its interval with signs: "+0.4 %, +0.1 to +0.7"."""
-    point, low, high = (100 * value for value in (over.point, over.low, over.high))
-    digits = decimals(high - low)
-    return f"{signed(point, digits)} %, {signed(low, digits)} to {signed(high, digits)}"
+    return ", ".join(signed_percents(over))
 
 
 def times_range(times: Interval, to: str = TO) -> tuple[str, str]:
@@ -62,19 +67,19 @@ def times_range(times: Interval, to: str = TO) -> tuple[str, str]:
 def signed(value: float, digits: int) -> str:
     """A number with its sign; without one if it rounds to zero, and ">+999" or "<-999" beyond that."""
     if abs(value) > _FAR:
-        return f">+{_FAR}" if value > 0 else f"<{_MINUS}{_FAR}"
+        return f">+{_FAR}" if value > 0 else f"<{MINUS}{_FAR}"
     return _with_sign(value, digits)
 
 
 def _with_sign(value: float, digits: int) -> str:
     text = _plain(value, digits)
-    return text if text.startswith(_MINUS) or float(text.replace(",", "")) == 0 else f"+{text}"
+    return text if text.startswith(MINUS) or float(text.replace(",", "")) == 0 else f"+{text}"
 
 
 def _plain(value: float, digits: int) -> str:
     text = f"{value:,.{digits}f}"
     if text.startswith("-"):
-        text = text[1:] if float(text.replace(",", "")) == 0 else _MINUS + text[1:]
+        text = text[1:] if float(text.replace(",", "")) == 0 else MINUS + text[1:]
     return text
 
 
@@ -124,6 +129,13 @@ def amount_range(point: float, ends: tuple[float, float] | None, unit: str, to: 
         return figure, ""
     form = _with_sign if min(point, low) < 0 else _plain
     return figure, f"{form(low, digits)}{to}{form(high, digits)}"
+
+
+def amount_ends(low: float, high: float, unit: str) -> tuple[str, str, str]:
+    """Both ends of an added amount with their signs, and the unit: ("−1.7", "+3.0", "ms")."""
+    factor, name = _unit_for(max(abs(low), abs(high)), unit)
+    digits = decimals((high - low) * factor)
+    return _with_sign(low * factor, digits), _with_sign(high * factor, digits), name
 
 
 def _unit_for(greatest: float, unit: str) -> tuple[float, str]:
@@ -183,6 +195,11 @@ def forecast(seconds: float) -> str:
         if amount >= (4 if unit == "days" else 1):
             return f"{amount:,g} {unit}"
     return f"{float(f'{seconds:.2g}'):g} s"
+
+
+def rough(number: int) -> str:
+    """A number that is not known better than by two digits: "37", "3,700"."""
+    return f"{float(f'{number:.2g}'):,.0f}"
 
 
 def some(names: Sequence[str], most: int) -> str:

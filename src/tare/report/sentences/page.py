@@ -9,7 +9,7 @@ from markupsafe import Markup
 from tare.report.model import Report, ResultReport
 from tare.report.model.facts import Contamination
 from tare.report.sentences.host import cpus_note, cpus_text, daemons_note, layout_note
-from tare.report.sentences.numbers import percent, size, some, span
+from tare.report.sentences.numbers import percent, size, some
 from tare.report.sentences.signs import noise
 
 MOTTO = "the weight of the empty container"
@@ -42,11 +42,6 @@ def exposure_unread(platforms: Sequence[str], file: str) -> Markup:
     ).format(" ".join(platforms), file)
 
 
-def what_settles(seconds: float) -> str:
-    """The heading of what is open of a platform."""
-    return f"What is open, and how to settle it in {span(seconds)}"
-
-
 # --- headline figures --------------------------------------------------------------------------------------
 
 
@@ -60,9 +55,10 @@ def headline_note(report: Report, prefix: str) -> Markup:
     return Markup(
         "Percentages are overheads against {baseline}: positive is worse, whichever way the metric is better (↑ higher,"
         " ↓ lower); “3.3&nbsp;×” is 3.3 times worse. Short times and memory say first what they add. Below each, its"
-        " 95&nbsp;% interval over blocks. <b>A/A</b> is {baseline} against itself: half of the 95&nbsp;% interval of"
-        " what its two identical arms differed by, which is this campaign's noise. It is not the smallest difference"
-        ' that can be found: <a href="#{prefix}-noise">that is greater</a>.'
+        " 95&nbsp;% interval over blocks, or the one that decides, with its level; then the value that it makes of"
+        " {baseline}&rsquo;s mean. <b>A/A</b> is {baseline} against itself: the 95&nbsp;% interval of what its two"
+        " identical arms differed by. It is not the smallest difference that can be found:"
+        ' <a href="#{prefix}-noise">that is greater</a>.'
     ).format(baseline=report.baseline, prefix=prefix)
 
 
@@ -85,8 +81,8 @@ TELEMETRY = Markup(
 def noise_floor(baseline: str) -> Markup:
     """What the A/A intervals are."""
     return Markup(
-        "In every block {} ran twice, as two arms that differ in nothing. What they seem to differ by is noise, and a"
-        " difference between platforms that is no greater may be nothing else. An interval (95&nbsp;%) should hold zero"
+        "In every block {} ran twice, as two arms that differ in nothing: what they seem to differ by is noise. A"
+        " platform&rsquo;s own interval says how well its difference is known. An interval (95&nbsp;%) should hold zero"
         " and stay well inside the margin, which is drawn as a grey bar. The picture ends at ±20&nbsp;%; what is wider"
         " runs out of it. Half of an interval is not the smallest difference that can be found: of differences just so"
         " large, every second campaign misses one. Those that nine of ten find are about 1.6 times as large, and stand"

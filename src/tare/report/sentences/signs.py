@@ -6,18 +6,24 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from tare.analysis.verdicts import Kind, Side
+from tare.estimates.intervals import Interval
 from tare.report.model import PlatformReport, Report, ResultReport
-from tare.report.sentences.numbers import DOTS, EMPTY, amount_range, percent
+from tare.report.sentences.numbers import EMPTY
+from tare.report.sentences.scale import spread
 
 
 class Open(StrEnum):
-    """A difference is certain (99 %), but it may be smaller or larger than the margin."""
+    """Inconclusive, and yet something is known.
+
+    A difference is certain (99 %), but it may be smaller or larger than the margin; or there is a bound of it.
+    """
 
     SURELY_WORSE = "surely-worse"
     SURELY_BETTER = "surely-better"
+    BOUNDED = "bounded"
 
 
-#: A verdict as tables show it: "inconclusive" is split into a certain difference of open size, and no answer at all.
+#: A verdict as tables show it: "inconclusive" is split by what is known.
 Sign = Kind | Open
 
 #: Each has a mark of its own besides its colour. Filled: beyond the margin; hollow: whether beyond it is open.
@@ -27,6 +33,7 @@ MARKS: Mapping[Sign, str] = {
     Kind.FASTER: "▼",
     Open.SURELY_WORSE: "△",
     Open.SURELY_BETTER: "▽",
+    Open.BOUNDED: "",  # its text says at most, at least or from which to which
     Kind.EQUIVALENT: "=",
     Kind.TYPICAL: "≈",
     Kind.INCONCLUSIVE: "?",
@@ -45,6 +52,7 @@ MEANINGS: Mapping[Sign, tuple[str, str]] = {
     Open.SURELY_BETTER: ("surely better", "but open whether by more than the margin"),
     Kind.EQUIVALENT: ("equivalent", "within the margin"),
     Kind.TYPICAL: ("equivalent so far", "in all runs seen, which are too few to exclude rare slow ones"),
+    Open.BOUNDED: ("bounded", "at most, at least or from which to which: each end holds at 95 % in what was seen"),
     Kind.INCONCLUSIVE: ("cannot tell", "from so few or so noisy blocks, or with so many failures"),
     Kind.INVALID: ("invalid", "since the two baseline arms differ, or the ratio drifts"),
     Kind.NO_DATA: ("no figure", ""),
@@ -53,56 +61,47 @@ MEANINGS: Mapping[Sign, tuple[str, str]] = {
 
 def sign_of(platform: PlatformReport) -> Sign:
     """How a platform's verdict is shown."""
-    if platform.verdict is Kind.INCONCLUSIVE and platform.certain is not None:
+    if platform.verdict is not Kind.INCONCLUSIVE:
+        return platform.verdict
+    if platform.certain is not None:
         return Open.SURELY_WORSE if platform.certain is Side.WORSE else Open.SURELY_BETTER
-    return platform.verdict
-
-
-def added(platform: PlatformReport, to: str = DOTS) -> tuple[str, str] | None:
-    """The amount that a platform adds to the baseline's figure, and its interval: ("+132 ms", "128 … 137"); or None."""
-    if platform.amount is None or platform.amount_unit is None:
-        return None
-    ends = None
-    if platform.amount_low is not None and platform.amount_high is not None:
-        ends = platform.amount_low, platform.amount_high
-    return amount_range(platform.amount, ends, platform.amount_unit, to)
+    bounded = platform.effect is not None and platform.effect.bound is not None
+    return Open.BOUNDED if bounded else Kind.INCONCLUSIVE
 
 
 def noise(result: ResultReport) -> str:
-    """Half of the A/A interval of a metric as text."""
+    """The A/A interval of a metric as text."""
     floor = result.noise_floor
-    if floor is None or floor.half_width_percent is None:
+    if floor is None or floor.point_percent is None or floor.low_percent is None or floor.high_percent is None:
         return "A/A: none"
-    return f"A/A ±{percent(floor.half_width_percent / 100)}"
+    over = Interval(floor.point_percent / 100, floor.low_percent / 100, floor.high_percent / 100)
+    return f"A/A {spread(over, result.direction)}"
 
 
 def how_to_read(baseline: str) -> str:
     """What the figures of the table are."""
     return (
         f"Against {baseline}: in %, + is worse; 3.3 × is 3.3 times worse; with a unit: what is added. Below each its"
-        " 95 % interval over blocks. ↑ higher is better, ↓ lower."
-        f" A/A: half of that interval for {baseline} against itself, the noise of this campaign."
+        " 95 % interval over blocks, or the one that decides with its level, and the value that it makes of"
+        f" {baseline}'s. ↑ higher is better, ↓ lower. A/A: how {baseline} differs from itself, 95 %."
     )
 
 
 def together(report: Report) -> str:
-    """A sentence on all verdicts together: how many chance would give, and how many survive; "" without a verdict."""
+    """A sentence on all verdicts together: how many luck may have given; "" without a figure."""
     many = report.multiplicity
     if many is None or not many.n_rows:
         return ""
-    text = (
-        f"Of {many.n_rows} figures {many.n_different} are worse or better; if no platform differed, chance alone would"
-        f" make {_few(many.by_chance)} so."
-    )
+    text = f"Of {many.n_rows} headlines and CPU costs {many.n_different} differ"
+    if not many.n_different:
+        return f"{text}."
+    text += f"; {_few(many.by_chance)} of these by luck."
     unsure = many.n_different - many.n_different_sure
     if unsure:
-        text += f" {UNSURE} take as a hint: {unsure} of them may be chance (Holm's correction over all figures)."
-    elif many.n_different:
-        text += " All of them survive Holm's correction over all figures."
-    if many.n_equivalent:
-        text += f" Of {many.n_equivalent} equivalents {many.n_equivalent_sure} survive it."
+        text += f" If one is luck, it is most likely among the {unsure} with {UNSURE} (Holm's correction)."
     return text
 
 
 def _few(number: float) -> str:
-    return f"about {number:.1f}" if number >= 0.05 else "none"
+    """How many verdicts luck gives where no platform differs, which is the most that it can have given."""
+    return f"at most about {number:.0f}" if number >= 0.5 else "hardly any"
