@@ -3,6 +3,7 @@
 import random
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import fake_campaign
@@ -37,7 +38,7 @@ def _decision(interim, left_s):
 
 def _assert_same(interim, whole):
     assert interim.estimates.known() == whole.estimates.known()
-    assert dict(interim.estimates.figures()) == dict(whole.estimates.figures())
+    _assert_same_contrasts(interim.estimates, whole.estimates)
     assert interim.trials().equals(whole.trials())
     assert block_durations(interim.trials()) == block_durations(whole.trials())
     for left_s in (None, 5.0, 500.0, 50_000.0):
@@ -45,6 +46,22 @@ def _assert_same(interim, whole):
     record = whole.record
     shown = [headlines(record, analysis.estimates, analysis.trials()) for analysis in (interim, whole)]
     assert shown[0] == shown[1]
+
+
+def _assert_same_contrasts(estimates, whole):
+    """The same to the last bit, of arrays too."""
+    found, expected = estimates.contrasts(), whole.contrasts()
+    assert found.keys() == expected.keys()
+    for figure, contrast in found.items():
+        other = expected[figure]
+        for ratios, others in ((contrast.pairs, other.pairs), (contrast.totals, other.totals)):
+            assert (ratios is None) == (others is None)
+            if ratios is not None:
+                for name in ("blocks", "logs", "lone", "within"):
+                    np.testing.assert_array_equal(getattr(ratios, name), getattr(others, name))
+        assert (contrast.draws, contrast.arms, contrast.rounding) == (other.draws, other.arms, other.rounding)
+    values = [{key: dict(figures.values) for key, figures in side.figures().items()} for side in (estimates, whole)]
+    assert values[0] == values[1]
 
 
 def _crooked(trial):

@@ -1,8 +1,9 @@
 """How long a campaign worked, by block and workload: pauses between its segments count for nothing.
 
-A trial's turn (``turn_s`` of `Store.trials`) are the seconds of work from the end of the trial before it to its own:
-with the starts, hand-overs and clean-ups that led to it. So the turns of a campaign add up to all of its work, and
-those of a block, a workload or an arm to what these cost.
+A trial's turn (``turn_s`` of `Store.trials`) is the seconds of work from the end of the trial before it to its own,
+with the starts, hand-overs and clean-ups that led to it. Arms that run in turn (slices, short runs in rounds) end
+together: they share the time that all of them took. So the turns of a campaign add up to all of its work, and those of
+a block, a workload or an arm to what these cost.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from tare.store.segments import Segment
 
@@ -24,7 +26,26 @@ def with_turns(trials: pl.DataFrame, segments: Sequence[Segment]) -> pl.DataFram
         worked += np.clip(ended - segment.began, 0.0, segment.seconds)
     turns = np.empty_like(worked)
     turns[order] = np.diff(worked[order], prepend=0.0)
+    groups = _together(trials, ended, order)
+    if groups.size:
+        turns = (np.bincount(groups, turns) / np.bincount(groups))[groups]
     return trials.with_columns(turn_s=pl.Series(turns, dtype=pl.Float64))
+
+
+def _together(trials: pl.DataFrame, ended: NDArray[np.float64], order: NDArray[np.intp]) -> NDArray[np.int64]:
+    """A number for each trial, from 0: the same for trials of a block and workload that ran in turn, at one time."""
+    stages = list(trials.select("block", "workload").iter_rows())
+    began = trials["started"].to_list()
+    groups = np.zeros(ended.size, dtype=np.int64)
+    last: dict[object, tuple[int, float]] = {}  # by stage: the group of its last trial, and when that ended
+    found = 0
+    for at in order.tolist():
+        group, until = last.get(stages[at], (0, float("-inf")))
+        if not began[at] < until:
+            group, found = found, found + 1
+        groups[at] = group
+        last[stages[at]] = group, float(ended[at])
+    return groups
 
 
 def block_durations(trials: pl.DataFrame) -> dict[int, float]:
