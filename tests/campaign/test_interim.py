@@ -116,6 +116,6 @@ def test_a_campaign_reads_its_file_once_when_it_goes_on(tmp_path, monkeypatch):
     with open_store(file) as store:
         Runner(plan, store, FakeLauncher(), None, Quiet()).run()
         assert [event.text for event in store.events()] == [
-            "enough after 10 blocks: there is no interval left to be narrowed"
+            "enough after 6 blocks: there is no interval left to be narrowed"
         ]
     assert sorted(read) == ["samples", "schedule", "trials"]

@@ -1,7 +1,7 @@
 import pytest
 
 from tare.campaign.plan import request
-from tare.campaign.plan.plan import Plan, arms_of, how_long, make_jobs, parse_margins, parse_time
+from tare.campaign.plan.plan import Plan, arms_of, how_long, make_jobs
 from tare.campaign.plan.request import CampaignRequest
 from tare.errors import UsageError
 from tare.model import Arm, Resources
@@ -30,15 +30,9 @@ def test_a_block_begins_only_when_the_longest_so_far_still_fits():
     assert not plan.more_blocks(2, 61.0, 40.0)
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("5m", 300), ("1.5h", 5400)])
-def test_times(text, seconds):
-    assert parse_time(text) == seconds
-
-
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: parse_time("soon"),
         lambda: how_long("slow", None, None),
         lambda: how_long("quick", 0, None),
         lambda: how_long("quick", None, -1.0),
@@ -67,21 +61,15 @@ def test_an_unknown_platform_is_told_the_nearest_names():
 
 def test_margins_are_the_users_own_where_he_gave_some_the_nearest_first():
     chosen = [workloads.get(name) for name in ("primes", "sysbench-cpu", "stream", "iperf3-tcp")]
-    margins = parse_margins(["3%", "cpu=0.5%", "primes=0.002"])
+    margins = {"": 0.03, "cpu": 0.005, "primes": 0.002}
     jobs = make_jobs(chosen, "quick", margins=margins)
     assert [job.margin for job in jobs] == pytest.approx([0.002, 0.005, 0.03, 0.03])
     assert [job.margin for job in make_jobs(chosen, "quick")] == [0.01, 0.01, 0.02, 0.05]
 
 
-@pytest.mark.parametrize("text", ["", "0", "-1%", "100%", "much", "=2%", "cpu=", "nan", "cpu=inf%"])
-def test_what_is_no_margin_is_said_with_the_fix(text):
-    with pytest.raises(UsageError, match="is not a margin"):
-        parse_margins([text])
-
-
 def test_a_margin_for_what_is_not_there_is_an_error_and_not_lost():
     with pytest.raises(UsageError, match="no margin can be given for 'cup'"):
-        make_jobs([workloads.get("primes")], "quick", margins=parse_margins(["cup=1%"]))
+        make_jobs([workloads.get("primes")], "quick", margins={"cup": 0.01})
 
 
 def test_which_workloads_have_a_client_is_seen_by_their_plans():

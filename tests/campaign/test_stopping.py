@@ -7,8 +7,7 @@ import pytest
 from campaign.fakes import FakeLauncher, Quiet, a_plan, a_record
 from tare.campaign.execution.runner import Runner
 from tare.campaign.plan import stopping
-from tare.campaign.plan.stopping import parse_precision, still_wanted, targets
-from tare.errors import UsageError
+from tare.campaign.plan.stopping import next_workloads, still_wanted, targets
 from tare.estimates.running import RunningEstimates
 from tare.store import create_store, open_store
 
@@ -19,13 +18,16 @@ class Width:
 
     blocks: int
 
+    def missing_for_answers(self):
+        return 0
+
     def missing(self, target, margin):
         assert 0 < target <= margin
         return self.blocks
 
 
-def test_looks_are_every_five_blocks_from_the_tenth():
-    assert [block for block in range(31) if stopping.is_look(block)] == [10, 15, 20, 25, 30]
+def test_looks_are_every_three_blocks_from_the_third():
+    assert [block for block in range(14) if stopping.is_look(block)] == [3, 6, 9, 12]
 
 
 def test_the_next_blocks_run_what_takes_least_as_far_as_the_time_goes():
@@ -45,16 +47,29 @@ def test_where_none_can_be_reached_all_have_their_share():
     assert still_wanted({"never": 10**9, "soon": 10}, {"never": 1.0, "soon": 1.0}, 60.0) == ("soon",)
 
 
-@pytest.mark.parametrize(("text", "value"), [("0.5%", 0.005), ("0.02", 0.02), ("0", 0.0), ("2 %", 0.02)])
-def test_a_precision_is_a_fraction(text, value):
-    assert parse_precision(text) == pytest.approx(value)
+@dataclass
+class Known:
+    """Blocks that are missing until every figure answers a question, and until all are as narrow as was asked for."""
+
+    answers: int
+    target: int
+
+    def missing_for_answers(self):
+        return self.answers
+
+    def missing(self, target, margin):
+        return self.target
 
 
-@pytest.mark.parametrize("text", ["", "%", "fine", "-1%", "100%", "nan", "inf"])
-def test_what_is_no_precision_is_said_with_the_fix(text):
-    with pytest.raises(UsageError, match="is not a precision") as refused:
-        parse_precision(text)
-    assert "0.5%" in refused.value.fix
+def test_what_answers_no_question_yet_comes_before_what_is_only_wide():
+    margins = dict.fromkeys(("far", "near", "answered"), 0.05)
+    wanted, seconds = targets(margins, None), dict.fromkeys(margins, 1.0)
+    known = {"far": Known(100, 900), "near": Known(5, 900), "answered": Known(0, 20)}
+    assert next_workloads(known, wanted, margins, seconds, 60.0) == ("near",), "the nearest to an answer"
+    assert next_workloads(known, wanted, margins, seconds, None) == ("near", "far")
+    known["far"] = known["near"] = Known(0, 900)
+    assert next_workloads(known, wanted, margins, seconds, 60.0) == ("answered",)
+    assert next_workloads(dict.fromkeys(margins, Known(0, 0)), wanted, margins, seconds, 60.0) == ()
 
 
 def test_half_of_the_margin_unless_asked_for():
@@ -91,16 +106,16 @@ def test_a_workload_leaves_when_it_is_known_and_the_campaign_ends_with_the_last(
     with create_store(tmp_path / "x.tare", a_record(plan)) as store:
         look = Script(monkeypatch, store, start=[30, 0, 0, 0], alpha=[0, 0, 0, 0], beta=[30, 30, 30, 0])
         Runner(plan, store, FakeLauncher(), None, Quiet()).run()
-        assert look.looked_at == [10, 15, 20, 25]
-        assert _blocks(store, "alpha") == set(range(10))
-        assert _blocks(store, "start") == set(range(15))
-        assert _blocks(store, "beta") == set(range(25))
+        assert look.looked_at == [3, 6, 9, 12]
+        assert _blocks(store, "alpha") == set(range(3))
+        assert _blocks(store, "start") == set(range(6))
+        assert _blocks(store, "beta") == set(range(12))
         assert store.trials()["seq"].to_list() == list(range(store.trials().height))
         texts = [event.text for event in store.events()]
     assert texts == [
-        "after 10 blocks, what goes on: start, beta",
-        "after 15 blocks, what goes on: beta",
-        "enough after 25 blocks: there is no interval left to be narrowed",
+        "after 3 blocks, what goes on: start, beta",
+        "after 6 blocks, what goes on: beta",
+        "enough after 12 blocks: there is no interval left to be narrowed",
     ]
 
 
@@ -109,15 +124,15 @@ def test_a_campaign_that_was_cut_off_goes_on_with_the_workloads_that_were_left(t
     wide = [30] * 3
     with create_store(tmp_path / "x.tare", a_record(plan)) as store:
         Script(monkeypatch, store, start=wide, alpha=[0], beta=wide)
-        watcher = Quiet(interrupt_after=10 * 12 + 5)  # in the eleventh block
+        watcher = Quiet(interrupt_after=3 * 12 + 5)  # in the fourth block
         with pytest.raises(KeyboardInterrupt):
             Runner(plan, store, FakeLauncher(), None, watcher).run()
     with open_store(tmp_path / "x.tare") as store:
         script = Script(monkeypatch, store, start=[0], alpha=[0], beta=[0])
         Runner(plan, store, FakeLauncher(), None, Quiet()).run()
-        assert script.looked_at == [15]
-        assert _blocks(store, "alpha") == set(range(10))
-        assert _blocks(store, "beta") == _blocks(store, "start") == set(range(15))
+        assert script.looked_at == [6]
+        assert _blocks(store, "alpha") == set(range(3))
+        assert _blocks(store, "beta") == _blocks(store, "start") == set(range(6))
 
 
 def test_nobody_looks_where_blocks_were_asked_for(tmp_path, monkeypatch):

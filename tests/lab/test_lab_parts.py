@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from tare.cli.commands.instances import parse_memory, parse_size
 from tare.errors import ImageError, UsageError
 from tare.lab import build, headers, payload, recipe, run
 from tare.lab.machine import LINUX, Machine, command
@@ -174,23 +173,6 @@ def test_what_cannot_be_is_said_before_anything_is_built(changes):
     with pytest.raises(UsageError) as caught:
         LabCommand(**{**usual, **changes}).check()
     assert caught.value.fix
-
-
-def test_amounts_of_memory():
-    assert parse_size("4G") == 4 << 30
-    assert parse_size("3000M") == 3000 << 20
-    for wrong in ("4", "4g", "-1G", "many", "9" * 5000 + "G"):
-        with pytest.raises(UsageError):
-            parse_size(wrong)
-
-
-def test_a_number_alone_is_an_instances_memory_in_mib():
-    assert parse_memory("512") == parse_memory("512M") == 512 << 20
-    assert parse_memory("2G") == 2 << 30
-    assert parse_memory("-1") == -1 << 20
-    for wrong in ("", "512m", "1.5G", "9" * 5000, "many"):
-        with pytest.raises(UsageError):
-            parse_memory(wrong)
 
 
 def packed(*members):

@@ -11,7 +11,6 @@ from tare.campaign.execution.block import Watcher
 from tare.campaign.execution.slowed import slowed_name
 from tare.campaign.plan.plan import BASELINE_REPLICAS
 from tare.campaign.plan.request import CampaignRequest
-from tare.campaign.plan.stopping import LOOK_FROM
 from tare.model import CampaignStatus, Progress
 from tare.store import CampaignRecord, read_store
 
@@ -21,8 +20,8 @@ WORKLOAD = "primes"
 PARAMS = {"slice_ms": 20, "rounds": 8, "warmup_ms": 20}
 #: Arms of one comparison and comparisons in a block: the fewer blocks, the less time goes into starts.
 ARMS, AT_ONCE = 1 + BASELINE_REPLICAS, 3
-#: Blocks of one comparison: as many as a campaign has at its first look.
-BLOCKS = LOOK_FROM
+#: Blocks of one comparison, as a campaign of some minutes has.
+BLOCKS = 10
 #: The extra work, as shares of the work.
 ADDED = (0.005, 0.01, 0.02, 0.05)
 #: Only whole events can be added: with small ones, 0.5 % of them are several in every slice.

@@ -21,6 +21,10 @@ CLEAR = 4.0
 LOOSEST = 0.1
 #: A half-width (a log) that answers a question, though it may not be a verdict: ± 15 %.
 ANSWER = math.log(1.15)
+#: Fewer degrees of freedom say too little of a width for it to end anything: a variance that is small by luck would.
+MIN_DF = 5.0
+#: Fewer blocks are not enough for what was asked for, however narrow their intervals are.
+MIN_ENOUGH = 6
 #: The most blocks that are given as an answer.
 MAX_BLOCKS = 10**9
 
@@ -57,13 +61,14 @@ class Row:
 
     def missing(self, target: float, margin: float) -> int:
         """Blocks until the half-width is its goal; 0 where it is."""
-        return self.until(self.goal(target, margin))
+        return max(self.until(self.goal(target, margin)), MIN_ENOUGH - self.n_blocks)
 
     def until(self, goal: float) -> int:
-        """Blocks until the half-width is ``goal``; 0 where it is."""
-        if self.half_width <= goal:
-            return 0
-        return max(1, blocks_needed(self.half_width, self.n_blocks, goal, self.df) - self.n_blocks)
+        """Blocks until the half-width is ``goal``, of a row that is known well enough to say so; 0 where it is."""
+        if self.half_width > goal:
+            return max(1, blocks_needed(self.half_width, self.n_blocks, goal, self.df) - self.n_blocks)
+        df = self.n_blocks - 1.0 if self.df is None else self.df
+        return max(0, math.ceil(MIN_DF - df))
 
     @property
     def answer(self) -> float:

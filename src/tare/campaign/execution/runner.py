@@ -15,7 +15,7 @@ from tare.campaign.instances.launcher import InstanceLauncher
 from tare.campaign.plan.interim import Interim
 from tare.campaign.plan.plan import Plan
 from tare.campaign.plan.schedule import schedule_block
-from tare.campaign.plan.stopping import is_look, still_wanted
+from tare.campaign.plan.stopping import is_look, next_workloads
 from tare.campaign.telemetry.sampler import Sampler
 from tare.errors import Failed, attempt
 from tare.host.kernel.owner import boot_id
@@ -85,7 +85,7 @@ class Runner:
         while block in planned or self.plan.more_blocks(
             block, sum(durations.values()), max(durations.values(), default=0)
         ):
-            if block not in planned and is_look(block):
+            if block not in planned and (is_look(block) or block == self.plan.look_at):
                 looked = attempt(partial(self._look, sum(durations.values())))
                 if isinstance(looked, Failed):  # without the widths no workload has enough blocks: all go on
                     self._faults.keep("a look at the intervals", looked)
@@ -153,9 +153,8 @@ class Runner:
         estimates = self._interim.estimates.known(without=self._outages.left_out)
         seconds = workload_seconds(self._interim.trials())
         margins = {job.workload.name: job.margin for job in self.plan.jobs}
-        missing = {name: estimates[name].missing(target, margins[name]) for name, target in self.plan.targets.items()}
         left_s = None if self.plan.budget_s is None else self.plan.budget_s - spent_s
-        chosen = still_wanted(missing, seconds, left_s)
+        chosen = next_workloads(estimates, self.plan.targets, margins, seconds, left_s)
         return tuple(name for name in names if name in chosen)
 
     def _note_change(self, block: int, before: Sequence[str], after: Sequence[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
 
 #: The baseline runs twice in every block: the difference of the two is the instrument's own noise.
 BASELINE_REPLICAS = 2
-#: The longest time that a user can give: a year, in seconds.
-MAX_SECONDS = 366 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +122,7 @@ class Plan:
     slowed: tuple[float, ...] = ()  # the shares of more work that ``extra`` comes from
     in_order: bool = False  # a block's workloads run as they are listed
     scale: str | None = None  # of a study's profile
+    look_at: int | None = None  # a block before which the intervals are looked at, besides the usual looks
 
     @property
     def baseline(self) -> Platform:
@@ -211,35 +209,3 @@ def how_long(profile: str, blocks: int | None, budget_s: float | None, own: Prof
     if blocks is None and budget_s is None:
         return own or PROFILES[profile]
     return Profile(blocks, budget_s if blocks is None else None)
-
-
-def parse_time(text: str) -> float:
-    """Seconds from ``90``, ``90s``, ``5m`` or ``1.5h``: from 0 to a year. Raises `UsageError`."""
-    units = {"s": 1.0, "m": 60.0, "h": 3600.0}
-    number, unit = (text[:-1], units[text[-1]]) if text and text[-1] in units else (text, 1.0)
-    try:
-        seconds = float(number) * unit
-    except ValueError:
-        seconds = math.nan
-    if not 0 <= seconds <= MAX_SECONDS:
-        raise UsageError(f"{text!r} is not a time", fix="write 90s, 5m or 1.5h")
-    return seconds
-
-
-def parse_margins(texts: Sequence[str]) -> dict[str, float]:
-    """Margins by name, as fractions, from ``2%``, ``cpu=0.5%`` or ``primes=0.002``. Raises `UsageError`.
-
-    The empty name is for all workloads.
-    """
-    margins = {}
-    for text in texts:
-        name, equals, number = text.rpartition("=")
-        value, scale = (number[:-1], 0.01) if number.endswith("%") else (number, 1.0)
-        try:
-            margin = float(value) * scale
-        except ValueError:
-            margin = 0.0
-        if not 0 < margin < 1 or (equals and not name):
-            raise UsageError(f"{text!r} is not a margin", fix="write 2%, cpu=0.5% or primes=0.2%")
-        margins[name] = margin
-    return margins

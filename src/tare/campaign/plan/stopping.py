@@ -7,18 +7,44 @@ is narrow enough.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
+from typing import Protocol
 
-from tare.errors import UsageError
+#: Blocks before the first look, and between two looks: two blocks say nothing of how wide an interval will be.
+LOOK_FROM, LOOK_EVERY = 3, 3
 
-#: Blocks before the first look, and between two looks: fewer blocks say too little of how wide an interval will be.
-LOOK_FROM, LOOK_EVERY = 10, 5
+
+class Widths(Protocol):
+    """How many blocks a workload lacks: see `tare.estimates.widths.WorkloadWidths`."""
+
+    def missing_for_answers(self) -> int:
+        """Blocks until every figure of it answers a question; 0 where all do."""
+
+    def missing(self, target: float, margin: float) -> int:
+        """Blocks until every figure of it is as narrow as was asked for; 0 where all are."""
 
 
 def is_look(block: int) -> bool:
     """Whether the intervals are looked at before block number ``block`` (from 0)."""
     return block >= LOOK_FROM and (block - LOOK_FROM) % LOOK_EVERY == 0
+
+
+def next_workloads(
+    known: Mapping[str, Widths],
+    targets: Mapping[str, float],
+    margins: Mapping[str, float],
+    seconds: Mapping[str, float],
+    left_s: float | None,
+) -> tuple[str, ...]:
+    """The workloads that the next blocks run; none when all intervals are as narrow as was asked for.
+
+    First those with figures that answer no question yet (± 15 %, or clear of the baseline), the nearest to an answer
+    before all others; then those whose intervals are wider than their target.
+    """
+    lacking = {name: known[name].missing_for_answers() for name in targets}
+    if not any(lacking.values()):
+        lacking = {name: known[name].missing(target, margins[name]) for name, target in targets.items()}
+    return still_wanted(lacking, seconds, left_s)
 
 
 def still_wanted(missing: Mapping[str, int], seconds: Mapping[str, float], left_s: float | None) -> tuple[str, ...]:
@@ -38,18 +64,6 @@ def still_wanted(missing: Mapping[str, int], seconds: Mapping[str, float], left_
             chosen.append(name)
             left_s -= takes[name]
     return tuple(chosen or ranked)
-
-
-def parse_precision(text: str) -> float:
-    """A half-width as a fraction, from ``0.5%`` or ``0.005``; ``0`` for none. Raises `UsageError`."""
-    number, scale = (text[:-1], 0.01) if text.endswith("%") else (text, 1.0)
-    try:
-        value = float(number) * scale
-    except ValueError:
-        value = math.nan
-    if not 0 <= value < 1:
-        raise UsageError(f"{text!r} is not a precision", fix="write 0.5%, or 0 to use all of the time")
-    return value
 
 
 def targets(margins: Mapping[str, float], asked: float | None) -> dict[str, float]:

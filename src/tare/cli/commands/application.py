@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 
 from tare import outputs
-from tare.cli.commands.instances import MEMORY, parse_memory
+from tare.cli.commands.instances import MEMORY
+from tare.cli.quantities import parse_memory
 from tare.errors import UsageError
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from pathlib import Path
 import typer
 
 from tare import outputs
-from tare.campaign.plan.plan import parse_time
 from tare.campaign.plan.request import check_resources
 from tare.cli.commands import given
-from tare.cli.commands.instances import CPUS, MEMORY, PLATFORM, SEED, SUBNET, parse_cpus, parse_memory
+from tare.cli.commands.instances import CPUS, MEMORY, PLATFORM, SEED, SUBNET, parse_cpus
+from tare.cli.quantities import parse_memory, parse_time
 from tare.errors import UsageError
 from tare.footprint.exchange.levels import LAB_LEVELS, SCHEMA, inside_lab
 from tare.footprint.exchange.request import MACHINES, PROGRAMS, REPEATS, UNITS, WORKLOADS, FootprintRequest, repeats_of

@@ -11,8 +11,6 @@ from tare.campaign.plan.request import ALL, DEFAULT_MEMORY
 from tare.errors import UsageError
 from tare.host.kernel import cpulist
 
-_SIZE = re.compile(r"(\d{1,12})([MG])", re.ASCII)
-_MIB = re.compile(r"-?\d{1,15}", re.ASCII)
 #: Numbers and ranges of them; `int` takes more than these.
 _CPU_LIST = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*", re.ASCII)
 
@@ -40,7 +38,9 @@ CPUS = typer.Option(
     " are on the last of them.",
 )
 MEMORY = typer.Option(
-    f"{DEFAULT_MEMORY >> 20}M", "--memory", help="Memory limit of an instance: 2G, 512M; a number alone is in MiB."
+    f"{DEFAULT_MEMORY >> 20}M",
+    "--memory",
+    help="Memory limit of an instance: 2G, 512M (GB and GiB are G); a number alone is in MiB.",
 )
 SUBNET = typer.Option(None, "--subnet", help="Subnet of tare's bridge. Default: a free one.")
 
@@ -53,16 +53,3 @@ def parse_cpus(text: str | None) -> tuple[int, ...]:
         with contextlib.suppress(ValueError):
             return tuple(sorted({cpu for part in text.split(",") for cpu in cpulist.parse(part)}))
     raise UsageError(f"{text!r} is not a list of CPUs", fix="write 1 or 2,3 or 2-5,8")
-
-
-def parse_size(text: str) -> int:
-    """A size in bytes from a text such as ``4G`` or ``3000M`` (powers of 1,024). Raises `UsageError`."""
-    match = _SIZE.fullmatch(text)
-    if match is None:
-        raise UsageError(f"{text!r} is not a size", fix="write 4G or 3000M")
-    return int(match[1]) << (30 if match[2] == "G" else 20)
-
-
-def parse_memory(text: str) -> int:
-    """A memory limit in bytes: a size, or a number of MiB such as ``512``, however small. Raises `UsageError`."""
-    return int(text) << 20 if _MIB.fullmatch(text) else parse_size(text)

@@ -7,9 +7,8 @@ from pathlib import Path
 import typer
 
 from tare import inputs, outputs
-from tare.campaign.plan.plan import parse_time
 from tare.campaign.plan.request import check_memory
-from tare.cli.commands.instances import parse_size
+from tare.cli.quantities import parse_size, parse_time
 from tare.lab.fixes import CHANGELOG
 
 app = typer.Typer(

@@ -9,14 +9,13 @@ from pathlib import Path
 import typer
 
 from tare import literature, outputs
-from tare.campaign.plan.plan import parse_margins, parse_time
 from tare.campaign.plan.request import CampaignRequest
-from tare.campaign.plan.stopping import parse_precision
 from tare.campaign.plan.study import ordered
 from tare.cli.choices import ProgressOptions, Shown
 from tare.cli.commands import given
 from tare.cli.commands.given import TRUST
-from tare.cli.commands.instances import CPUS, MEMORY, PLATFORM, SEED, SUBNET, parse_cpus, parse_memory, parse_size
+from tare.cli.commands.instances import CPUS, MEMORY, PLATFORM, SEED, SUBNET, parse_cpus
+from tare.cli.quantities import parse_margins, parse_memory, parse_precision, parse_size, parse_time
 from tare.errors import UsageError
 from tare.literature import Scale
 from tare.model import Design, Family
@@ -119,7 +118,7 @@ def run(
     profile: str = _PROFILE,
     scale: Scale | None = _SCALE,
     blocks: int | None = typer.Option(None, "--blocks", help="Run exactly so many blocks."),
-    budget: str | None = typer.Option(None, "--time", help="Run as many blocks as fit: 90s, 5m, 1.5h."),
+    budget: str | None = typer.Option(None, "--time", help="Run as many blocks as fit: 90s, 5m, 1h30m."),
     precision: str | None = _PRECISION,
     design: Design | None = _DESIGN,
     margin: list[str] = _MARGIN,

@@ -178,10 +178,9 @@ def _signed(times: float, direction: Direction, *, up: bool) -> str:
 def _outward(value: float, digits: int, *, up: bool) -> float:
     """Rounded up or down; what is off by rounding of the arithmetic alone stays."""
     shifted = value * 10**digits
-    nearest: int = round(shifted)
-    if abs(shifted - nearest) > 1e-6:
-        nearest = math.ceil(shifted) if up else math.floor(shifted)
-    return nearest / 10**digits
+    if abs(shifted - round(shifted)) > 1e-6:
+        shifted = math.ceil(shifted) if up else math.floor(shifted)
+    return float(round(shifted, 3)) / float(10**digits)
 
 
 def spread(over: Interval, direction: Direction) -> str:

@@ -1,0 +1,81 @@
+"""Times, sizes and shares as users type them. A number that could mean two things is refused with both readings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from tare.errors import UsageError
+
+#: The longest time that a user can give: a year, in seconds.
+MAX_SECONDS = 366 * 86_400.0
+
+_NUMBER = r"\d{1,15}(?:\.\d{1,9})?"
+_BARE = re.compile(rf"{_NUMBER}", re.ASCII)
+_PART = re.compile(rf"({_NUMBER})\s*(hours?|hr?|minutes?|min|m|seconds?|sec|s)", re.ASCII | re.IGNORECASE)
+_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0}
+_SHARE = re.compile(rf"({_NUMBER})\s*(%?)", re.ASCII)
+_SIZE = re.compile(r"(\d{1,12})\s*([MG])(i?B)?", re.ASCII | re.IGNORECASE)
+_MIB = re.compile(r"-?\d{1,15}", re.ASCII)
+
+
+def parse_time(text: str) -> float:
+    """Seconds from ``90s``, ``5m``, ``5min``, ``1.5h`` or ``1h30m``: from 0 to a year. Raises `UsageError`."""
+    stripped = text.strip()
+    if _BARE.fullmatch(stripped):
+        if not float(stripped):
+            return 0.0
+        raise UsageError(f"{text!r} has no unit", fix=f"write {stripped}s or {stripped}m")
+    parts = _PART.findall(stripped)
+    whole = _PART.sub("", stripped).strip() == "" and bool(parts)
+    units = [unit[0].lower() for _, unit in parts]
+    seconds = sum(float(number) * _SECONDS[unit] for (number, _), unit in zip(parts, units, strict=True))
+    # Each unit once, the larger first: 30m1h30m is no time that anybody means.
+    if not whole or units != sorted(set(units)) or seconds > MAX_SECONDS:
+        raise UsageError(f"{text!r} is not a time", fix="write 90s, 5m or 1h30m")
+    return seconds
+
+
+def parse_share(text: str, what: str, example: str) -> float:
+    """A fraction from ``0.5%``; 0 is 0. ``what``: it is, for the error, as ``a margin``. Raises `UsageError`."""
+    match = _SHARE.fullmatch(text.strip())
+    if match is None or float(match[1]) >= 100:
+        raise UsageError(f"{text!r} is not {what}", fix=f"write {example}")
+    value = float(match[1])
+    if not match[2] and value:
+        of_one = f" or {100 * value:g}%" if value < 1 else ""
+        raise UsageError(f"{text!r} has no unit", fix=f"write {match[1]}%{of_one}")
+    return value / 100
+
+
+def parse_precision(text: str) -> float:
+    """A half-width as a fraction, from ``0.5%``; ``0`` for none. Raises `UsageError`."""
+    return parse_share(text, "a precision", "0.5%, or 0 to use all of the time")
+
+
+def parse_margins(texts: Sequence[str]) -> dict[str, float]:
+    """Margins by name, as fractions, from ``2%``, ``cpu=0.5%`` or ``primes=0.2%``. Raises `UsageError`.
+
+    The empty name is for all workloads.
+    """
+    margins = {}
+    for text in texts:
+        name, equals, number = text.rpartition("=")
+        margin = parse_share(number, "a margin", "2%, cpu=0.5% or primes=0.2%")
+        if not margin or (equals and not name):
+            raise UsageError(f"{text!r} is not a margin", fix="write 2%, cpu=0.5% or primes=0.2%")
+        margins[name] = margin
+    return margins
+
+
+def parse_size(text: str) -> int:
+    """A size in bytes from ``4G``, ``4GB``, ``4GiB`` or ``3000M``, all of powers of 1,024. Raises `UsageError`."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"{text!r} is not a size", fix="write 4G or 3000M")
+    return int(match[1]) << (30 if match[2].upper() == "G" else 20)
+
+
+def parse_memory(text: str) -> int:
+    """A memory limit in bytes: a size, or a number of MiB such as ``512``, however small. Raises `UsageError`."""
+    return int(text) << 20 if _MIB.fullmatch(text) else parse_size(text)
