@@ -163,7 +163,8 @@ def _options():
     values = {"--scale": ["full"], "--design": ["blocks"]}
     for parameter in load("run").params:
         name = max(parameter.opts, key=len)
-        if parameter.name not in {"resume", "trust", "as_json", "help", "progress", "metrics"}:  # those go with it
+        # Those go with it, or are another way to go on.
+        if parameter.name not in {"resume", "more", "files", "trust", "as_json", "help", "progress", "metrics"}:
             yield name, [] if parameter.is_flag else values.get(name, ["1"])
 
 

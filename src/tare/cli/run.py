@@ -22,7 +22,7 @@ from tare.host.facts import machine
 from tare.model import CampaignStatus
 from tare.outputs import page_of
 from tare.report.campaign import calibration
-from tare.store import exists
+from tare.store import exists, read_store
 
 #: After an interrupt while platforms were still looked for and tried.
 NOTHING_YET = "nothing was measured yet: there is no campaign file"
@@ -39,12 +39,21 @@ def measure(request: CampaignRequest, file: Path, progress_options: ProgressOpti
     show([file], html=page_of(file), as_json=as_json)
 
 
-def go_on(file: Path, progress_options: ProgressOptions, *, trusted: bool, as_json: bool) -> None:
-    """Go on with a campaign, and show it. Raises `TareError`. ``trusted``: see `tare.cli.consent`."""
+def go_on(
+    file: Path, progress_options: ProgressOptions, *, trusted: bool, as_json: bool, more_s: float | None = None
+) -> None:
+    """Go on with a campaign, and show it. Raises `TareError`.
+
+    ``trusted``: see `tare.cli.consent`; ``more_s``: with so many seconds more. Without it a complete campaign is left
+    as it is, and a line says so.
+    """
     own_namespaces.enter(state.home())
+    if more_s is None and _is_whole(file):
+        Console(stderr=True).print(_whole(file), markup=False, soft_wrap=True)
+        return
     answer = agreed(file, trusted=trusted)
     with _watched(Console(stderr=True), file, progress_options) as watcher:
-        conduct.resume(file, watcher, watcher.warn, answer)
+        conduct.resume(file, watcher, watcher.warn, answer, more_s)
     show([file], html=page_of(file), as_json=as_json)
 
 
@@ -70,6 +79,16 @@ def _watched(
             raise
         if progress_options.shown is Shown.JSON:
             lines.ended(CampaignStatus.COMPLETE, str(file))
+
+
+def _is_whole(file: Path) -> bool:
+    """Whether a campaign is complete, and no trial of its schedule is missing."""
+    with read_store(file) as store:
+        return store.status is CampaignStatus.COMPLETE and set(store.schedule()) <= store.done()
+
+
+def _whole(file: Path) -> str:
+    return f"{file} is complete: no trial is missing. For more of it: tare run --more 10m {shlex.quote(str(file))}"
 
 
 def _to_go_on(file: Path) -> str:

@@ -8,7 +8,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import tare
@@ -24,7 +24,7 @@ from tare.campaign.plan.plan import Job, Plan, arms_of, make_jobs
 from tare.campaign.plan.request import ALL, DUET_CPUS, CampaignRequest
 from tare.campaign.plan.stopping import targets
 from tare.campaign.telemetry.sampler import Sampler
-from tare.errors import Failed, HostError
+from tare.errors import Failed, HostError, UsageError
 from tare.host import state
 from tare.host.facts import machine, siblings
 from tare.host.filesystems import volumes
@@ -47,6 +47,7 @@ from tare.store import (
     SettingRecord,
     Store,
     WorkloadRecord,
+    block_durations,
     create_store,
     exists,
     open_store,
@@ -147,8 +148,11 @@ def resume(
     watcher: Watcher,
     warn: Progress | None = None,
     agreed: str = "",
+    more_s: float | None = None,
 ) -> None:
     """Run exactly the missing trials of a campaign. Raises `StoreError` when it would not be the same campaign.
+
+    ``more_s``: and then so many seconds more of it, in blocks where they help.
 
     ``warn``: called with a line for each change since the campaign began that is no reason to refuse; by default the
     watcher's ``doing``. ``agreed``: for a file that another host wrote, the digest of the record that the user has
@@ -158,6 +162,8 @@ def resume(
     with open_store(file) as store, HostSession(watcher.doing) as host:
         trust.require(store, agreed)
         record = store.record
+        if more_s is not None and record.design is Design.SEQUENTIAL:
+            raise UsageError("a sequential campaign is one pass for each platform", fix="run a new one that is longer")
         same.check_known(store)
         same.check_cpus(record)
         check_disk()
@@ -182,6 +188,9 @@ def resume(
         )
         same.check_platforms(record, prepared.ready)
         plan = _plan_of(record, prepared.ready, jobs, resources)
+        if more_s is not None:
+            plan = _extended(plan, store, more_s)
+            store.add_event("info", f"goes on for {more_s:g} s more (tare run --more)")
         store.add_event("info", RESUMED)
         changes = [
             *_tuned_otherwise(record.tuning, prepared.tuned),
@@ -213,6 +222,14 @@ def _plan_of(record: CampaignRecord, ready: Sequence[Ready], jobs: tuple[Job, ..
         in_order=record.in_order,
         scale=record.scale,
     )
+
+
+def _extended(plan: Plan, store: Store, more_s: float) -> Plan:
+    """The plan with so many seconds of work more, which looks at the intervals before its first new block."""
+    spent = sum(block_durations(store.trials()).values())
+    blocks = 1 + max((key.block for key in store.schedule()), default=-1)
+    wanted = plan.targets or targets({job.workload.name: job.margin for job in plan.jobs}, None)
+    return replace(plan, blocks=None, budget_s=spent + more_s, targets=wanted, look_at=blocks)
 
 
 def resources_for(request: CampaignRequest) -> Resources:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -19,7 +19,7 @@ from tare.campaign.plan.stopping import is_look, next_workloads
 from tare.campaign.telemetry.sampler import Sampler
 from tare.errors import Failed, attempt
 from tare.host.kernel.owner import boot_id
-from tare.model import Arm, TrialKey
+from tare.model import Arm, Mode, TrialKey
 from tare.store import Store, block_durations, workload_seconds
 
 
@@ -82,9 +82,7 @@ class Runner:
         planned = self._planned(arms)
         names = tuple(job.workload.name for job in self.plan.jobs)
         block = 0
-        while block in planned or self.plan.more_blocks(
-            block, sum(durations.values()), max(durations.values(), default=0)
-        ):
+        while block in planned or self.plan.more_blocks(block, sum(durations.values()), 0.0):
             if block not in planned and (is_look(block) or block == self.plan.look_at):
                 looked = attempt(partial(self._look, sum(durations.values())))
                 if isinstance(looked, Failed):  # without the widths no workload has enough blocks: all go on
@@ -94,6 +92,9 @@ class Runner:
                     names = looked
                 if not names:
                     break
+            takes = self._expected(names, durations, planned)
+            if block not in planned and not self.plan.more_blocks(block, sum(durations.values()), takes):
+                break
             taking_part = self._taking_part(arms)
             if block not in planned and not taking_part:
                 self.store.add_event("info", f"ended after {block} blocks: no platform is left to be compared")
@@ -105,6 +106,7 @@ class Runner:
             plan = self.plan
             schedule = schedule_block(plan.seed, block, block_arms, jobs, plan.design, in_order=plan.in_order)
             if block not in planned:
+                planned[block] = block_arms, names
                 self.store.plan_block(block, schedule.trials())
                 self._places |= {key: len(self._places) + at for at, key in enumerate(schedule.trials())}
             began = time.monotonic()
@@ -120,6 +122,20 @@ class Runner:
             [arm] = arms
             trials = trials.filter((trials["platform"] == arm.platform) & (trials["replica"] == arm.replica))
         return block_durations(trials)
+
+    def _expected(
+        self,
+        names: tuple[str, ...],
+        durations: Mapping[int, float],
+        planned: Mapping[int, tuple[tuple[Arm, ...], tuple[str, ...]]],
+    ) -> float:
+        """Seconds that a block of these workloads takes: as the longest of them so far, or as its parts took."""
+        same = [seconds for block, seconds in durations.items() if block in planned and planned[block][1] == names]
+        if same or not durations:
+            return max(same, default=0.0)
+        by_workload = workload_seconds(self._interim.trials())
+        starts = {job.workload.name for job in self.plan.jobs if job.workload.mode is Mode.START}
+        return sum(by_workload.get(name, 0.0) for name in {*names, *starts})
 
     def _taking_part(self, arms: Sequence[Arm]) -> tuple[Arm, ...]:
         """The arms of a pass whose platforms are not left out; none where they leave nothing to be compared."""

@@ -145,15 +145,15 @@ class Plan:
             return (self.arms,)
         return tuple((arm,) for arm in sorted(self.arms, key=lambda arm: arm.replica))
 
-    def more_blocks(self, block: int, spent_s: float, slowest_s: float) -> bool:
+    def more_blocks(self, block: int, spent_s: float, takes_s: float) -> bool:
         """Whether block ``block`` (from 0) of a pass is to run.
 
-        ``spent_s``: the time that the pass has taken so far; ``slowest_s``: that of its longest block, both in seconds.
+        ``spent_s``: seconds that the pass has taken so far; ``takes_s``: that the block is expected to take.
         """
         if self.blocks is not None:
             return block < self.blocks
         assert self.budget_s is not None
-        return block == 0 or spent_s + slowest_s <= self.budget_s / len(self.passes)
+        return block == 0 or spent_s + takes_s <= self.budget_s / len(self.passes)
 
 
 def arms_of(platforms: Sequence[Platform], replicas: int = BASELINE_REPLICAS) -> tuple[Arm, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import shlex
 import time
 from pathlib import Path
 
@@ -35,6 +36,8 @@ _EXAMPLES = """Examples:
 [cyan]tare run --profile karna-2021[/]              a study again, scaled down, and its published figures beside
 
 [cyan]tare run --resume night.tare[/]               go on after a kill or a reboot into the same kernel
+
+[cyan]tare run --more 10m night.tare[/]             ten minutes more of the same campaign, where they help most
 """
 
 
@@ -130,7 +133,11 @@ def run(
     subnet: str | None = SUBNET,
     tune: bool = _TUNE,
     output: Path | None = typer.Option(None, "-o", "--output", help="Campaign file. Default: tare-DATE-TIME.tare"),
-    resume: Path | None = typer.Option(None, "--resume", help="Go on with this campaign file."),
+    resume: Path | None = typer.Option(None, "--resume", help="Run what is missing of this campaign file."),
+    more: str | None = typer.Option(
+        None, "--more", help="Measure so much longer in the campaign of FILE, where it helps most: --more 10m FILE."
+    ),
+    files: list[Path] | None = typer.Argument(None, metavar="[FILE]", help="The campaign to go on with, for --more."),
     trust: bool = TRUST,
     progress: Shown = _PROGRESS,
     metrics: str | None = _METRICS,
@@ -143,8 +150,12 @@ def run(
     second one ends now.
     """
     progress_options = ProgressOptions(progress, metrics)
+    options = given.options(context, besides={"resume", "more", "files", "trust", "progress", "metrics", "as_json"})
+    if more is not None or files:
+        file, more_s = _more(more, files or [], resume)
+        _resume(file, options, progress_options, trusted=trust, as_json=as_json, more_s=more_s)
+        return
     if resume is not None:
-        options = given.options(context, besides={"resume", "trust", "progress", "metrics", "as_json"})
         _resume(resume, options, progress_options, trusted=trust, as_json=as_json)
         return
     if trust:
@@ -165,8 +176,8 @@ def run(
         margins=parse_margins(margin),
         precision=parse_precision(precision) if precision is not None else None,
     )
-    file = output or Path(time.strftime("tare-%Y%m%d-%H%M%S.tare"))
-    _begin(ordered(request, scale, design), file, progress_options, as_json=as_json)
+    new_file = output or Path(time.strftime("tare-%Y%m%d-%H%M%S.tare"))
+    _begin(ordered(request, scale, design), new_file, progress_options, as_json=as_json)
 
 
 run.__doc__ = f"{inspect.cleandoc(run.__doc__ or '')}\n\n{_EXAMPLES}"
@@ -184,14 +195,38 @@ def _begin(request: CampaignRequest, file: Path, progress_options: ProgressOptio
     measure(request, file, progress_options, as_json=as_json)
 
 
-def _resume(file: Path, options: list[str], progress_options: ProgressOptions, *, trusted: bool, as_json: bool) -> None:
+def _more(more: str | None, files: list[Path], resume: Path | None) -> tuple[Path, float]:
+    """The file and the seconds of ``--more``. Raises `UsageError` where one of them is missing."""
+    if more is None:
+        names = shlex.join(str(file) for file in files)
+        asked = " ".join(f"-p {shlex.quote(str(file))}" for file in files)
+        raise UsageError(f"{names} is not expected here", fix=f"tare run {asked}, or tare run --more 10m FILE")
+    if len(files) != 1:
+        fix = f"tare run --more {more} {shlex.quote(str(resume)) if resume else 'FILE'}"
+        raise UsageError("--more is for one campaign's file", fix=fix)
+    if resume is not None:
+        raise UsageError("--more runs what is missing too", fix="leave --resume out")
+    seconds = parse_time(more)
+    if not seconds:
+        raise UsageError("--more needs some time", fix=f"tare run --more 10m {shlex.quote(str(files[0]))}")
+    return files[0], seconds
+
+
+def _resume(
+    file: Path,
+    options: list[str],
+    progress_options: ProgressOptions,
+    *,
+    trusted: bool,
+    as_json: bool,
+    more_s: float | None = None,
+) -> None:
     if options:
-        raise UsageError(
-            f"--resume goes on as planned and takes no {' and no '.join(options)}", fix="give --resume alone"
-        )
+        how = "--resume" if more_s is None else "--more"
+        raise UsageError(f"{how} goes on as planned and takes no {' and no '.join(options)}", fix=f"give {how} alone")
     outputs.require_campaign(file)
     outputs.check_page(outputs.page_of(file), [file])
 
     from tare.cli.run import go_on
 
-    go_on(file, progress_options, trusted=trusted, as_json=as_json)
+    go_on(file, progress_options, trusted=trusted, as_json=as_json, more_s=more_s)

@@ -30,7 +30,8 @@ NONE_FITS = "no platform of this campaign has all of that"
 
 def blocks_text(report: Report) -> str:
     """How many blocks there are, and the time at work, without pauses between segments."""
-    planned = f" of {report.blocks_planned}" if report.blocks_planned is not None else ""
+    # More blocks than planned were added by --more.
+    planned = f" of {report.blocks_planned}" if (report.blocks_planned or 0) >= report.blocks_done else ""
     pauses = ", pauses left out" if len(report.segments) > 1 else ""
     worked = f" in {span(report.active_s)}{pauses}" if report.active_s else ""
     return f"{report.blocks_done}{planned} blocks{worked}"
