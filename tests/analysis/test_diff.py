@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +17,11 @@ from refused import refused
 from tare.analysis.comparisons.diff import Absent, Diff, Gap, Lack, Outcome, diff, diff_platforms
 from tare.analysis.comparisons.sides import Way
 from tare.analysis.comparisons.thresholds import Rule, Thresholds, load
+from tare.analysis.contrasting import campaign_looks
 from tare.errors import UsageError
+from tare.estimates.moderated import Figure
 from tare.model import Design
-from tare.store import create_store, read_store
+from tare.store import CampaignRecord, create_store, read_store
 
 SHAPE = fake_campaign.Shape(
     blocks=12,
@@ -46,6 +49,11 @@ def make(tmp_path: Path) -> Make:
 def compared(old: Path, new: Path, thresholds: Thresholds = Thresholds(), **options: bool) -> Diff:  # noqa: B008
     with read_store(old) as before, read_store(new) as after:
         return diff(before, after, thresholds, **options)
+
+
+def another(record: CampaignRecord, **facts: Any) -> CampaignRecord:
+    """The record of another campaign."""
+    return record.model_copy(update={"id": str(uuid.uuid4()), **facts})
 
 
 def outcomes(comparison: Diff) -> dict[tuple[str, str], Outcome]:
@@ -90,10 +98,14 @@ def test_intervals_and_p_values_are_welchs_for_all_figures_at_once(make: Make) -
         by = {name: np.log(rows.filter(rows["platform"] == name)["value"].to_numpy()) for name in ("gvisor", "native")}
         sides.append(by["gvisor"] - by["native"].reshape(-1, 2).mean(axis=1))
     test = stats.ttest_ind(sides[1], sides[0], equal_var=False)
-    low, high = test.confidence_interval(1 - 0.05 / len(comparison.changes))
+    low, high = test.confidence_interval(1 - 2 * 0.05 / len(comparison.changes))
     assert change.interval is not None
     assert change.interval.low == pytest.approx(1 - np.exp(high))
     assert change.interval.high == pytest.approx(1 - np.exp(low))
+    alone, _ = test.confidence_interval(0.90)
+    assert change.at_most == pytest.approx(1 - np.exp(alone))
+    assert change.old_times == pytest.approx(np.exp(-sides[0].mean()))
+    assert change.new_times == pytest.approx(np.exp(-sides[1].mean()))
     beyond = stats.ttest_ind(sides[1] - np.log(0.99), sides[0], equal_var=False, alternative="less").pvalue
     assert change.p is not None
     assert beyond <= change.p <= 4 * beyond * (1 + 1e-9)
@@ -112,6 +124,61 @@ def test_too_few_and_too_noisy_blocks_cannot_tell_and_say_what_would(make: Make)
     comparison = compared(make("one", blocks=1), make("other", blocks=1, seed=8))
     assert {figure.gap for figure in comparison.changes} == {Gap.TOO_FEW_BLOCKS}
     assert comparison.outcome is Outcome.OPEN
+
+
+def test_what_could_not_be_seen_is_no_proof_that_nothing_changed(make: Make) -> None:
+    """A step as large as `detectable` is found in nine of ten such comparisons."""
+    noisy = {"blocks": 5, "block_noise": 0.05, "rounds": 1}
+    [change] = [
+        figure
+        for figure in compared(make("old", **noisy), make("new", **noisy, seed=8)).changes
+        if (figure.platform, figure.metric) == ("gvisor", "cpu-cost")
+    ]
+    assert change.outcome is Outcome.OPEN
+    assert change.detectable is not None
+    found = [
+        compared(
+            make(f"old-{seed}", **noisy, seed=seed), make(f"new-{seed}", 1 + change.detectable, **noisy, seed=99 + seed)
+        ).outcome
+        for seed in range(12)
+    ]
+    assert found.count(Outcome.REGRESSION) >= 9
+
+
+def test_a_regressions_interval_lies_wholly_beyond_its_threshold(make: Make) -> None:
+    """It held zero: one-sided tests stood beside two-sided intervals."""
+    for seed in range(8):
+        noisy = {"blocks": 4, "block_noise": 0.02, "rounds": 1}
+        comparison = compared(make(f"o{seed}", **noisy, seed=seed), make(f"n{seed}", 1.06, **noisy, seed=50 + seed))
+        for change in comparison.changes:
+            assert change.interval is not None
+            assert change.at_most is not None
+            assert (change.outcome is Outcome.REGRESSION) == (change.interval.low > change.threshold)
+            if change.outcome is Outcome.FINE:
+                assert change.at_most < change.threshold
+
+
+def test_a_campaign_is_not_compared_with_itself(make: Make) -> None:
+    with refused("old.tare and again.tare are the same campaign"):
+        compared(make("old"), make("again"))
+
+
+def test_noisy_blocks_borrow_from_the_campaigns_other_figures(make: Make) -> None:
+    """Of five workloads there are figures enough: the error of a change is not that of its own three blocks."""
+    shape = {"blocks": 3, "workloads": fake_campaign.Shape().workloads, "rounds": 4}
+    old, new = make("old", **shape), make("new", **shape, seed=5)
+    with read_store(old) as before, read_store(new) as after:
+        comparison = diff(before, after, Thresholds())
+        [rate] = [
+            c for c in comparison.changes if (c.platform, c.workload, c.metric) == ("runc", "prime-slices", "rate")
+        ]
+        looks = [
+            campaign_looks(store.record, store.samples())[Figure("prime-slices", "rate", "runc")].typical
+            for store in (before, after)
+        ]
+    assert all(look.judged.df > 2 for look in looks)
+    assert rate.interval is not None
+    assert rate.interval.point == pytest.approx(1 - np.exp(looks[1].point - looks[0].point))
 
 
 def test_a_change_for_the_better_is_no_regression(make: Make) -> None:
@@ -186,7 +253,7 @@ def test_what_only_one_side_has_and_what_differs_is_said(make: Make, tmp_path: P
         platform_record.model_copy(update={"version": "99"}) if platform_record.name == "runc" else platform_record
         for platform_record in record.platforms
     ]
-    with create_store(tmp_path / "new.tare", record.model_copy(update={"platforms": platforms})) as store:
+    with create_store(tmp_path / "new.tare", another(record, platforms=platforms)) as store:
         for _, trials in fake_campaign._blocks(SHAPE):
             store.commit_trials(trials)
     comparison = compared(old, tmp_path / "new.tare")
@@ -212,7 +279,7 @@ def test_what_was_done_or_computed_otherwise_is_not_compared(
     record = fake_campaign.record(SHAPE)
     [workload] = record.workloads
     changed = workload.model_copy(update=other)
-    with create_store(tmp_path / "new.tare", record.model_copy(update={"workloads": [changed]})) as store:
+    with create_store(tmp_path / "new.tare", another(record, workloads=[changed])) as store:
         for _, trials in fake_campaign._blocks(SHAPE):
             store.commit_trials(trials)
     with refused(why):
@@ -223,7 +290,7 @@ def test_what_has_no_common_baseline_is_refused(make: Make, tmp_path: Path) -> N
     record = fake_campaign.record(SHAPE)
     for name, update in (("other", {"baseline": "runc"}), ("sequential", {"design": Design.SEQUENTIAL})):
         path = tmp_path / f"{name}.tare"
-        with create_store(path, record.model_copy(update=update)) as store:
+        with create_store(path, another(record, **update)) as store:
             for _, trials in fake_campaign._blocks(SHAPE):
                 store.commit_trials(trials)
     old = make("old")
@@ -239,7 +306,7 @@ def test_samples_without_a_logarithm_and_those_that_never_vary_are_no_verdict(tm
     paths = []
     for name, value in (("zero", 0.0), ("same", 5.0), ("alike", 5.0)):
         paths.append(tmp_path / f"{name}.tare")
-        with create_store(paths[-1], fake_campaign.record(shape)) as store:
+        with create_store(paths[-1], another(fake_campaign.record(shape))) as store:
             for _, trials in fake_campaign._blocks(shape):
                 store.commit_trials(
                     [replace(t, samples=tuple(replace(s, value=value) for s in t.samples)) for t in trials]

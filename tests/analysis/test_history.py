@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import fake_campaign
 from refused import refused
 from tare.analysis.comparisons.diff import Fact, Outcome
-from tare.analysis.comparisons.history import MIN_CAMPAIGNS, History, Summary, Why, history
+from tare.analysis.comparisons.history import MIN_CAMPAIGNS, History, Summary, Why, _smallest_step, history
 from tare.analysis.comparisons.sides import Side
 from tare.analysis.comparisons.thresholds import Rule, Thresholds
+from tare.analysis.trust.change_points import change_points
 from tare.store import CampaignRecord
 
 SHAPE = fake_campaign.Shape(slowdown={"native": 1.0, "runc": 1.0, "gvisor": 1.2}, workloads=("prime-slices",))
@@ -28,7 +32,8 @@ def campaigns(
     summaries = []
     for day, factor in enumerate(factors):
         host = record.host | ({"kernel": kernels[day]} if kernels else {})
-        day_record = record.model_copy(update={"created": record.created + day * DAY, "host": host})
+        facts = {"id": str(uuid.uuid4()), "created": record.created + day * DAY, "host": host}
+        day_record = record.model_copy(update=facts)
         sides = {}
         for platform, times in (("runc", 1.0), ("gvisor", 1.2 * factor)):
             for metric, sign in (("rate", -1), ("cpu-cost", 1)):
@@ -82,6 +87,56 @@ def test_too_few_campaigns_are_open_and_say_how_many_more():
     trend = history(campaigns([1.0] * (MIN_CAMPAIGNS - 3)), Thresholds())
     assert trend.outcome is Outcome.OPEN
     assert {series.lacking for series in trend.series} == {3}
+
+
+@pytest.mark.parametrize("noise", [0.1, 0.4])
+def test_lack_of_power_is_not_called_not_worse(noise: float) -> None:
+    """Twelve campaigns whose overhead ranged from 5 to 13 times had "no change", "not worse" and exit code 0."""
+    trend = history(campaigns([1.0] * 12, noise=noise), Thresholds())
+    assert trend.outcome is Outcome.OPEN
+    for series in trend.series:
+        assert (series.outcome, series.lacking) == (Outcome.OPEN, 0)
+        assert series.detectable is not None
+        assert series.detectable > series.threshold
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("size", [10, 12, 20, 40])
+def test_a_step_that_is_called_detectable_is_found_in_nine_of_ten(size: int) -> None:
+    rng, noise, alpha, found = np.random.default_rng(size), 0.05, 0.0125, 0
+    step = _smallest_step([rng.normal(0, noise, 4000)], alpha)  # the scatter, and nothing of chance
+    step *= np.sqrt((1 / 5 + 1 / (size - 5)) / (1 / 5 + 1 / 3995))
+    step *= stats.t.ppf([1 - alpha / 2, 0.9], size - 2).sum() / stats.norm.ppf([1 - alpha / 2, 0.9]).sum()
+    for _ in range(60):
+        values = rng.normal(0, noise, size)
+        values[size - 5 :] += step
+        found += bool(change_points(values, alpha=alpha, permutations=160))
+    assert found >= 47
+
+
+def test_a_campaign_counts_once_by_its_id() -> None:
+    """Twelve copies of one file were twelve campaigns, and not worse."""
+    [day] = campaigns([1.0])
+    copies = [Summary(f"copy-{number}.tare", day.record, day.sides) for number in range(12)]
+    trend = history(copies, Thresholds())
+    assert trend.outcome is Outcome.OPEN
+    assert len(trend.entries) == 1
+    assert {(entry.why, entry.text) for entry in trend.left_out} == {(Why.SAME, trend.entries[0].name)}
+    assert len(trend.left_out) == 11
+
+
+def test_of_two_files_of_a_campaign_the_longer_one_counts() -> None:
+    [day] = campaigns([1.0])
+    shorter = {names: replace(side, logs=side.logs[:3]) for names, side in day.sides.items()}
+    trend = history([Summary("early.tare", day.record, shorter), day], Thresholds())
+    assert [entry.name for entry in trend.entries] == [day.name]
+
+
+def test_a_regressions_interval_excludes_zero() -> None:
+    trend = history(campaigns([1.0] * 12 + [1.03] * 8), Thresholds())
+    for series in trend.series:
+        if series.outcome is Outcome.REGRESSION:
+            assert 0 < series.steps[-1].low < series.steps[-1].change < series.steps[-1].high
 
 
 def test_order_is_that_of_time_and_not_of_names():

@@ -189,7 +189,7 @@ def test_the_table_of_a_paper(store: Store) -> None:
     rows = {row[0]: row for row in cells[2:]}
     assert re.fullmatch(r"[\d,.]+ events/s", rows["sysbench-cpu"][2])
     assert any("~ms" in cell for cell in rows["startup"]), "of a short time what is added"
-    assert "campaign 2f6f7a8e" in out.getvalue()
+    assert f"campaign {store.record.id}" in out.getvalue()
 
 
 def test_a_document_that_nobody_would_read_is_refused(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import polars as pl
+
+from tare.analysis.grids import grid_of, metric_parts
 from tare.analysis.trust.fairness import refusals
 from tare.estimates.contrasts import Contrast, contrast
 from tare.estimates.grid import Grid, reference
@@ -28,6 +31,20 @@ def contrasts_of(record: CampaignRecord, workload: str, metric: str, grid: Grid)
     if len(base) > 1 and not grid.unfit[base[:2]].any():
         found[Figure(workload, metric, None)] = contrast(grid, base[1], base[:1])
     return found
+
+
+def campaign_looks(record: CampaignRecord, samples: pl.DataFrame) -> dict[Figure, Looks]:
+    """The moderated looks of a campaign's headlines and CPU costs; none of a sequential campaign."""
+    parts = metric_parts(samples)
+    contrasts = {
+        (workload.name, metric.name): contrasts_of(
+            record, workload.name, metric.name, grid_of(record, workload, metric, part)
+        )
+        for workload in record.workloads
+        for metric in workload.main_metrics
+        if (part := parts.get((workload.name, metric.name))) is not None
+    }
+    return looks_of(record, contrasts)
 
 
 def looks_of(

@@ -40,6 +40,7 @@ class RefusalKind(StrEnum):
     BLOCKS_CONSTANT = "blocks-constant"
     # of two campaigns, or of two platforms of one
     OTHER_BASELINES = "other-baselines"
+    SAME_CAMPAIGN = "same-campaign"
     NO_BASELINE_BESIDE = "no-baseline-beside"
     COMPUTED_DIFFERENTLY = "computed-differently"
     NOTHING_IN_COMMON = "nothing-in-common"

@@ -131,6 +131,11 @@ def side(question: Question, look: LogIntervals, unseen: Hidden = NOTHING_HIDDEN
     return Kind.FASTER if over.high < -question.margin else None
 
 
+def not_worse(question: Question, look: LogIntervals) -> bool:
+    """Whether the platform is worse by less than the margin, at 95 %: a one-sided test, as a gate asks."""
+    return overhead(look.narrow, question.direction).high < question.margin
+
+
 def certain(
     question: Question, typical: LogIntervals, totals: LogIntervals | None = None, unseen: Hidden = NOTHING_HIDDEN
 ) -> Side | None:

@@ -32,6 +32,14 @@ class Shown(StrEnum):
     JSON = "json"
 
 
+class OpenPolicy(StrEnum):
+    """How a gate ends where it cannot tell."""
+
+    APART = "3"  # with an exit code of its own
+    PASS = "pass"  # noqa: S105 (no password)
+    FAIL = "fail"
+
+
 @dataclass(frozen=True, slots=True)
 class ProgressOptions:
     """How the progress of a campaign is shown; ``metrics``: address and port of the endpoint, None for none."""

@@ -10,6 +10,7 @@ from tare import __version__
 from tare.analysis.comparisons.diff import Diff, Outcome, diff, diff_platforms
 from tare.analysis.comparisons.instructions import diff_counted
 from tare.analysis.comparisons.thresholds import load
+from tare.cli.choices import OpenPolicy
 from tare.cli.console import emit
 from tare.cli.exit_codes import ExitCode
 from tare.cli.report import to_read
@@ -19,11 +20,18 @@ from tare.report.campaign.gates import to_annotations, to_junit, to_sarif
 from tare.report.sentences.refusals import refusals_told
 from tare.store import read_store
 
-EXIT_CODES: Mapping[Outcome, ExitCode] = {
-    Outcome.FINE: ExitCode.DONE,
-    Outcome.REGRESSION: ExitCode.NO,
-    Outcome.OPEN: ExitCode.OPEN,
+_OPEN: Mapping[OpenPolicy, ExitCode] = {
+    OpenPolicy.APART: ExitCode.OPEN,
+    OpenPolicy.PASS: ExitCode.DONE,
+    OpenPolicy.FAIL: ExitCode.NO,
 }
+
+
+def exit_code(outcome: Outcome, policy: OpenPolicy) -> ExitCode:
+    """How a gate ends. ``policy``: where it cannot tell."""
+    if outcome is Outcome.OPEN:
+        return _OPEN[policy]
+    return ExitCode.NO if outcome is Outcome.REGRESSION else ExitCode.DONE
 
 
 def show_diff(
@@ -38,6 +46,7 @@ def show_diff(
     sarif: Path | None,
     annotations: bool,
     as_json: bool,
+    policy: OpenPolicy,
 ) -> ExitCode:
     """Print the diff, write the files that were asked for, and return the exit code. Raises `TareError`."""
     with refusals_told():
@@ -53,7 +62,7 @@ def show_diff(
         if place is not None:
             with written(place, new=True) as file:
                 file.write(text(comparison))
-    return EXIT_CODES[comparison.outcome]
+    return exit_code(comparison.outcome, policy)
 
 
 def _diff(files: Sequence[Path], platforms: Sequence[str], thresholds: Path | None, *, absolute: bool) -> Diff:

@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Group
 from rich.text import Text
 
+from tare.cli.choices import OpenPolicy
 from tare.cli.console import Console, emit
 from tare.cli.diff import show_diff
 from tare.cli.exit_codes import ExitCode
@@ -59,7 +60,7 @@ def count(
         return ExitCode.DONE
     return show_diff(
         (against, file), (), None, absolute=False, every=True, markdown=None, junit=None, sarif=None, annotations=False,
-        as_json=False,
+        as_json=False, policy=OpenPolicy.APART,
     )  # fmt: skip
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 from tare.analysis.comparisons.history import LeftOut, Summary, Why, history, summary
 from tare.analysis.comparisons.thresholds import load
 from tare.analysis.trust.change_points import MAX_VALUES
+from tare.cli.choices import OpenPolicy
 from tare.cli.console import emit
-from tare.cli.diff import EXIT_CODES
+from tare.cli.diff import exit_code
 from tare.cli.exit_codes import ExitCode
 from tare.cli.report import to_read
 from tare.errors import StoreError, UsageError
@@ -21,7 +22,14 @@ from tare.store import read_store
 
 
 def show_history(
-    folder: Path, thresholds: Path | None, *, absolute: bool, every: bool, html: Path | None, as_json: bool
+    folder: Path,
+    thresholds: Path | None,
+    *,
+    absolute: bool,
+    every: bool,
+    html: Path | None,
+    as_json: bool,
+    policy: OpenPolicy,
 ) -> ExitCode:
     """Print the history of a folder's campaigns, write the page, and return the exit code. Raises `TareError`."""
     limits = load(thresholds)
@@ -49,4 +57,4 @@ def show_history(
         to_read().print(render(trend, every=every))
     if html is not None:
         write_page(page(trend), html)
-    return EXIT_CODES[trend.outcome]
+    return exit_code(trend.outcome, policy)

@@ -13,17 +13,23 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from tare import lazily
 from tare.analysis.comparisons.many import holm
 from tare.analysis.comparisons.sides import Side, Way, aligned, side_of, sides_of
 from tare.analysis.comparisons.thresholds import Thresholds
+from tare.analysis.contrasting import campaign_looks
 from tare.analysis.grids import grid_of, metric_parts
 from tare.analysis.hidden import BLOCKS_WITHOUT_SPREAD
 from tare.analysis.refusals import NoAnswer, RefusalKind
-from tare.estimates.intervals import MIN_BLOCKS, Interval, half_width
-from tare.estimates.overhead import overhead
+from tare.analysis.rule import LogIntervals, not_worse, side
+from tare.analysis.verdicts import Kind, Question
+from tare.estimates.intervals import MIN_BLOCKS, POWER, Interval, half_width
+from tare.estimates.looks import Spread
+from tare.estimates.moderated import Figure
+from tare.estimates.overhead import overhead_of
 from tare.estimates.widths import blocks_needed
 from tare.model import CPU_COST, Design, Direction
 from tare.store import CampaignRecord, MetricRecord, Store, WorkloadRecord, workload_seconds
@@ -94,7 +100,11 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A figure's change as a fraction; positive is worse. ``interval``: holds for all figures of the diff at once."""
+    """A figure's change as a fraction; positive is worse.
+
+    ``interval``: each end holds at 95 % for all figures of the diff at once; ``at_most``: the higher end of this figure
+    alone, at 95 %; ``detectable``: the regression that nine of ten such comparisons find.
+    """
 
     platform: str
     workload: str
@@ -102,12 +112,16 @@ class Change:
     unit: str
     direction: Direction
     threshold: float
-    old: float | None  # the mean, in the unit
+    old: float | None  # in the unit: the mean, and where figures themselves are compared the mean of logarithms
     new: float | None
     n_old: int  # blocks
     n_new: int
     outcome: Outcome
     interval: Interval | None = None
+    at_most: float | None = None
+    detectable: float | None = None
+    old_times: float | None = None  # how many times worse than the baseline, where that is what changed
+    new_times: float | None = None
     p: float | None = None  # that it is worse by no more than the threshold; adjusted by Holm for all figures
     gap: Gap | None = None
     blocks: int | None = None  # that would tell, in each campaign; None: it is known, or nobody knows
@@ -154,9 +168,10 @@ class _Estimate:
         """The one-sided p-value of a change above ``limit``: how likely so large an estimate is without one."""
         return self._tail(self.point - limit)
 
-    def p_within(self, limit: float) -> float:
-        """The one-sided p-value of a change below ``limit``: how likely so small an estimate is without one."""
-        return self._tail(limit - self.point)
+    def interval(self, level: float) -> Interval:
+        """The interval of the change, as a log of how many times worse."""
+        half = half_width(self.error, self.df, level)
+        return Interval(self.point, self.point - half, self.point + half)
 
     def _tail(self, distance: float) -> float:
         if not self.error > 0:
@@ -176,7 +191,11 @@ def diff(old: Store, new: Store, thresholds: Thresholds, *, absolute: bool = Fal
         raise NoAnswer(RefusalKind.OTHER_BASELINES, old.name, was.baseline, new.name, now.baseline)
     if not absolute and Design.SEQUENTIAL in {was.design, now.design}:
         raise NoAnswer(RefusalKind.NO_BASELINE_BESIDE)
-    old_parts, new_parts = metric_parts(old.samples()), metric_parts(new.samples())
+    if was.id == now.id:
+        raise NoAnswer(RefusalKind.SAME_CAMPAIGN, old.name, new.name)
+    samples = old.samples(), new.samples()
+    old_parts, new_parts = map(metric_parts, samples)
+    spreads = [{} if absolute else _spreads(record, frame) for record, frame in zip((was, now), samples, strict=True)]
     seconds = workload_seconds(new.trials())
     drafts: list[tuple[Change, _Estimate | None]] = []
     absent: list[Absent] = []
@@ -193,9 +212,13 @@ def diff(old: Store, new: Store, thresholds: Thresholds, *, absolute: bool = Fal
                 continue
             limit = thresholds.of(workload.name, metric.name, name, workload.margin)
             if limit is not None:
-                before, after = sides[0][name], sides[1][name]
-                estimate = _welch(before.logs, after.logs, metric.direction)
-                drafts.append((_draft(name, workload, metric, limit, before, after), estimate))
+                figure = Figure(workload.name, metric.name, name)
+                before, after = (
+                    replace(side[name], spread=known.get(figure)) for side, known in zip(sides, spreads, strict=True)
+                )
+                drafts.append(
+                    (_draft(name, workload, metric, limit, (before, after), way), _welch(before, after, metric))
+                )
     if not drafts:
         others = ", ".join(missing.workload for missing in absent if missing.lack is Lack.REVISION)
         if others:
@@ -223,7 +246,7 @@ def diff_platforms(store: Store, first: str, second: str, thresholds: Thresholds
         grid = grid_of(record, workload, metric, part)
         if way is Way.ABSOLUTE:
             before, after = side_of(grid, first, way, record.baseline), side_of(grid, second, way, record.baseline)
-            estimate = _welch(before.logs, after.logs, metric.direction)
+            estimate = _welch(before, after, metric)
         else:
             before, after = (aligned(grid, name, record.baseline) for name in (first, second))
             estimate = _paired(after.logs - before.logs, metric.direction)
@@ -231,7 +254,7 @@ def diff_platforms(store: Store, first: str, second: str, thresholds: Thresholds
             lack, name = (Lack.OLD, first) if before.mean is None else (Lack.NEW, second)
             absent.append(Absent(lack, workload.name, metric.name, name))
             continue
-        drafts.append((_draft(second, workload, metric, limit, before, after), estimate))
+        drafts.append((_draft(second, workload, metric, limit, (before, after), way), estimate))
     if not drafts:
         raise NoAnswer(RefusalKind.NOTHING_IN_COMMON_OF_PLATFORMS, first, second)
     changes = _judged_all(drafts, seconds)
@@ -267,10 +290,23 @@ def _common(
                 yield workload, other, metric
 
 
+def _spreads(record: CampaignRecord, samples: pl.DataFrame) -> dict[Figure, Spread]:
+    """How well each ratio of a campaign is known; none of a design whose ratios are to other arms than a diff's."""
+    if record.design is not Design.BLOCKS:
+        return {}
+    return {figure: looks.typical.judged for figure, looks in campaign_looks(record, samples).items()}
+
+
 def _draft(
-    platform: str, workload: WorkloadRecord, metric: MetricRecord, threshold: float, before: Side, after: Side
+    platform: str, workload: WorkloadRecord, metric: MetricRecord, threshold: float, sides: tuple[Side, Side], way: Way
 ) -> Change:
-    n_old, n_new = (int((~np.isnan(side.logs)).sum()) for side in (before, after))
+    n_old, n_new = (int((~np.isnan(side.logs)).sum()) for side in sides)
+    logs = [float(np.nanmean(side.logs)) if count else None for side, count in zip(sides, (n_old, n_new), strict=True)]
+    sign = 1 if metric.direction is Direction.LOWER else -1
+    (old, new), times = (side.mean for side in sides), [None if log is None else math.exp(sign * log) for log in logs]
+    if way is Way.ABSOLUTE:  # in the estimate that the change is of
+        old, new = (mean if log is None else math.exp(log) for mean, log in zip((old, new), logs, strict=True))
+        times = [None, None]
     return Change(
         platform,
         workload.name,
@@ -278,23 +314,30 @@ def _draft(
         metric.unit,
         metric.direction,
         threshold,
-        before.mean,
-        after.mean,
+        old,
+        new,
         n_old,
         n_new,
         Outcome.OPEN,
-        gap=Gap.UNFIT if before.unfit or after.unfit else None,
+        old_times=times[0],
+        new_times=times[1],
+        gap=Gap.UNFIT if sides[0].unfit or sides[1].unfit else None,
     )
 
 
-def _welch(before: Floats, after: Floats, direction: Direction) -> _Estimate | None:
-    if min(before.size, after.size) < MIN_BLOCKS:
+def _welch(before: Side, after: Side, metric: MetricRecord) -> _Estimate | None:
+    """The difference of two means, with Welch's degrees of freedom from what each is known with."""
+    if min(before.logs.size, after.logs.size) < MIN_BLOCKS:
         return None
-    parts = [side.var(ddof=1) / side.size for side in (before, after)]
-    error = math.sqrt(sum(parts))
-    below = sum(part**2 / (side.size - 1) for part, side in zip(parts, (before, after), strict=True))
-    df = sum(parts) ** 2 / below if below > 0 else float(before.size + after.size - 2)
-    return _estimate(float(after.mean() - before.mean()), error, df, direction)
+    spreads = [_own(side) if side.spread is None else side.spread for side in (before, after)]
+    squares = [spread.error**2 for spread in spreads]
+    below = sum(square**2 / spread.df for square, spread in zip(squares, spreads, strict=True))
+    df = sum(squares) ** 2 / below if below > 0 else float(before.logs.size + after.logs.size - 2)
+    return _estimate(float(after.logs.mean() - before.logs.mean()), math.sqrt(sum(squares)), df, metric.direction)
+
+
+def _own(side: Side) -> Spread:
+    return Spread(float(side.logs.std(ddof=1)) / math.sqrt(side.logs.size), side.logs.size - 1.0)
 
 
 def _paired(differences: Floats, direction: Direction) -> _Estimate | None:
@@ -313,16 +356,16 @@ def _estimate(point: float, error: float, df: float, direction: Direction) -> _E
 def _judged_all(drafts: Sequence[tuple[Change, _Estimate | None]], seconds: Mapping[str, float]) -> tuple[Change, ...]:
     """The changes with outcomes, the worst first.
 
-    A regression must survive Holm's correction over all figures. That nothing regressed is said where every figure
-    shows it at the level, which needs no correction (an intersection-union test: Berger, 1982). Intervals are
-    Bonferroni's.
+    A regression's interval, each end of which holds for all figures at once (Bonferroni), lies wholly beyond the
+    threshold. That nothing regressed is said where every figure shows it at the level by itself, which needs no
+    correction (an intersection-union test: Berger, 1982).
     """
     usable = [at for at, (change, estimate) in enumerate(drafts) if _gap(change, estimate) is None]
     limits = {at: _log_limit(drafts[at][0]) for at in usable}
     estimates = {at: estimate for at in usable if (estimate := drafts[at][1]) is not None}
     raw = [estimates[at].p_beyond(limits[at]) for at in usable]
     adjusted = dict(zip(usable, holm(raw).tolist() if raw else [], strict=True))
-    level = 1 - LEVEL / max(1, len(usable))
+    level = 1 - 2 * LEVEL / max(1, len(usable))
     changes = []
     for at, (change, estimate) in enumerate(drafts):
         if at not in estimates:
@@ -360,20 +403,35 @@ def _log_limit(change: Change) -> float:
 def _judged(
     change: Change, estimate: _Estimate, limit: float, p: float, level: float, seconds: Mapping[str, float]
 ) -> Change:
-    half = half_width(estimate.error, estimate.df, level)
-    sign = 1 if change.direction is Direction.LOWER else -1
-    ends = sorted((sign * (estimate.point - half), sign * (estimate.point + half)))
-    interval = overhead(Interval(sign * estimate.point, *ends), change.direction)
-    judged = replace(change, interval=interval, p=p)
-    if p <= LEVEL:
+    every, own = estimate.interval(level), estimate.interval(1 - 2 * LEVEL)
+    question = Question(change.metric, Direction.LOWER, math.expm1(limit))  # of how many times worse
+    intervals = LogIntervals(wide=every, narrow=own, sure=every)
+    quantiles = float(special.stdtrit(estimate.df, [(1 + level) / 2, POWER]).sum())
+    judged = replace(
+        change,
+        interval=_change(every, change.direction),
+        at_most=_change(own, change.direction).high,
+        detectable=_fraction(limit + quantiles * estimate.error, change.direction),
+        p=p,
+    )
+    if side(question, intervals) is Kind.SLOWER:
         return replace(judged, outcome=Outcome.REGRESSION)
-    if estimate.p_within(limit) <= LEVEL:
+    if not_worse(question, intervals):
         return replace(judged, outcome=Outcome.FINE)
     n_blocks = max(MIN_BLOCKS, min(change.n_old, change.n_new))
     goal = max(abs(limit - estimate.point), limit / 4)
-    blocks = blocks_needed(max(half, goal), n_blocks, goal)
+    blocks = blocks_needed(max(half_width(estimate.error, estimate.df, level), goal), n_blocks, goal)
     block_s = seconds.get(change.workload)
     return replace(judged, blocks=blocks, seconds=None if block_s is None else blocks * block_s)
+
+
+def _change(times_worse: Interval, direction: Direction) -> Interval:
+    """Logs of how many times worse, as overheads (fractions)."""
+    return Interval(*(_fraction(log, direction) for log in (times_worse.point, times_worse.low, times_worse.high)))
+
+
+def _fraction(times_worse: float, direction: Direction) -> float:
+    return overhead_of(times_worse if direction is Direction.LOWER else -times_worse, direction)
 
 
 def computed_differently(was: CampaignRecord, now: CampaignRecord) -> list[str]:

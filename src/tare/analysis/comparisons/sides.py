@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tare.analysis.comparisons.compare import log_ratios
 from tare.analysis.grids import grid_of
 from tare.estimates.grid import Grid
+from tare.estimates.looks import Spread
 from tare.store import CampaignRecord, MetricRecord, WorkloadRecord
 
 Floats = NDArray[np.float64]
@@ -31,11 +32,16 @@ class Way(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One metric of one platform: a log a block, and the mean in its unit."""
+    """One metric of one platform: a log a block, and the mean in its unit.
+
+    ``spread``: how well the mean of the logs is known, moderated by the campaign's other figures; None: by its own
+    blocks alone.
+    """
 
     logs: Floats
     mean: float | None
     unfit: bool
+    spread: Spread | None = None
 
 
 def sides_of(

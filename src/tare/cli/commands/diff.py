@@ -6,6 +6,8 @@ from pathlib import Path
 
 import typer
 
+from tare.cli.choices import OpenPolicy
+from tare.cli.commands.given import OPEN
 from tare.errors import UsageError
 from tare.inputs import require_file
 from tare.outputs import check_new, require_campaign
@@ -27,11 +29,12 @@ def diff(
     junit: Path | None = typer.Option(None, "--junit", help="Write JUnit's XML here, a test a figure."),
     sarif: Path | None = typer.Option(None, "--sarif", help="Write SARIF 2.1.0 here, for code scanning."),
     annotations: bool = typer.Option(False, "--annotations", help="Print annotations of GitHub Actions too."),
+    policy: OpenPolicy = OPEN,
     as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.diff/1)."),
 ) -> None:
     """Say what became of each figure from one campaign to another, or from one platform to another.
 
-    Exit codes: 0 no regression, 1 a regression, 3 nobody can tell (with what it would take), 2 an error.
+    Exit codes: 0 no regression, 1 a regression, 3 nobody can tell (with what it would take; --open), 2 an error.
 
     Examples: [cyan]tare diff old.tare new.tare[/],
     [cyan]tare diff main.tare branch.tare --thresholds limits.toml --markdown diff.md --junit diff.xml[/],
@@ -66,5 +69,6 @@ def diff(
         sarif=sarif,
         annotations=annotations,
         as_json=as_json,
+        policy=policy,
     )
     raise typer.Exit(code)

@@ -8,10 +8,19 @@ from pathlib import Path
 import typer
 
 from tare.campaign.plan.request import ALL
+from tare.cli.choices import OpenPolicy
 from tare.errors import UsageError
 
 TRUST = typer.Option(
     False, "--trust", help="Go on, unasked, with a file that this host did not write: what it orders is run as root."
+)
+
+
+OPEN = typer.Option(
+    OpenPolicy.APART,
+    "--open",
+    help="How to end where no regression is found and some figure is open: 3 (an exit code of its own), pass (0) or"
+    " fail (1).",
 )
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import typer
 
+from tare.cli.choices import OpenPolicy
+from tare.cli.commands.given import OPEN
 from tare.errors import UsageError
 from tare.inputs import require_file
 from tare.outputs import check_page
@@ -21,11 +23,12 @@ def history(
     ),
     every: bool = typer.Option(False, "--all", help="Show every figure, not only those that changed."),
     html: Path | None = typer.Option(None, "--html", help="Write a page with a drawing of each figure."),
+    policy: OpenPolicy = OPEN,
     as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.history/1)."),
 ) -> None:
     """Say where each figure changed over the campaigns of a folder, in order of time.
 
-    Exit codes: 0 no regression, 1 the last change of some figure is for the worse, 3 too few campaigns, 2 an error.
+    Exit codes: 0 no regression, 1 the last change of some figure is for the worse, 3 cannot tell (--open), 2 an error.
 
     Examples: [cyan]tare history nights/[/], [cyan]tare history nights/ --thresholds limits.toml --html nights.html[/]
     """
@@ -38,4 +41,5 @@ def history(
 
     from tare.cli.history import show_history
 
-    raise typer.Exit(show_history(folder, thresholds, absolute=absolute, every=every, html=html, as_json=as_json))
+    code = show_history(folder, thresholds, absolute=absolute, every=every, html=html, as_json=as_json, policy=policy)
+    raise typer.Exit(code)

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from tare.analysis.comparisons.diff import Absent, Change, Diff, Gap, Lack, Outcome, Piece
 from tare.analysis.comparisons.sides import Way
-from tare.report.sentences.numbers import forecast, number_of, percent, quantity, scaled, signed_range
+from tare.estimates.intervals import Interval
+from tare.report.sentences.numbers import forecast, number_of, percent, quantity, rough, scaled
+from tare.report.sentences.scale import at_most, coarse, difference, times_of
 from tare.report.sentences.verdicts import UNFIT
 
 #: A mark for each outcome, which needs no colour.
@@ -45,7 +47,10 @@ _LACKS: Mapping[Lack, str] = {
 
 
 #: Why the interval is wider than that of a single figure.
-TOGETHER = "Intervals (95 %) hold for all figures at once; a regression survives Holm's correction over all of them."
+TOGETHER = (
+    "Each end of an interval holds at 95 % for all figures at once, and a regression's lies wholly beyond its"
+    " threshold; 'at most' holds at 95 % for its figure."
+)
 #: What the interval is where instructions were counted.
 _RANGES = (
     "Ranges are over the repeats of both sides, each a machine whose kernel had other random numbers; no test is made."
@@ -81,12 +86,24 @@ def figure(change: Change) -> str:
 
 
 def changed(change: Change) -> str:
-    """The change with its interval; "" where there is none."""
-    return "" if change.interval is None else signed_range(change.interval)
+    """The change with what decides its outcome: the interval, or how much it is at most; "" where there is none."""
+    if change.interval is None:
+        return ""
+    size, ends = difference(times_of(change.interval, change.direction), change.direction)
+    if change.outcome is Outcome.FINE and change.at_most is not None:
+        most = times_of(Interval(change.at_most, change.at_most, change.at_most), change.direction).point
+        return f"{size}, {at_most(most, change.direction)}"
+    return f"{size}, {ends}"
 
 
 def values(change: Change) -> tuple[str, str]:
-    """The older mean and the newer one."""
+    """The older figure and the newer one, of which the change is: overheads where these are compared."""
+    if change.old_times is not None and change.new_times is not None:
+        old, new = (
+            difference(Interval(times, times, times), change.direction, None)[0]
+            for times in (change.old_times, change.new_times)
+        )
+        return old, new
     old, new = ("–" if mean is None else quantity(mean, change.unit) for mean in (change.old, change.new))
     return old, new
 
@@ -100,10 +117,14 @@ def why(change: Change) -> str:
         return f"worse by more than {limit}"
     if change.outcome is Outcome.FINE:
         return f"not worse by {limit}"
+    told = f"open whether by more than {limit}"
+    if change.detectable is not None:
+        sees = times_of(Interval(change.detectable, change.detectable, change.detectable), change.direction).point
+        told += f": it would have found {coarse(sees, change.direction)} or more"
     if change.blocks is None:
-        return f"open whether by more than {limit}"
+        return told
     took = "" if change.seconds is None else f", {forecast(change.seconds)} of this workload"
-    return f"open whether by more than {limit}; about {change.blocks:,} blocks would tell{took}"
+    return f"{told}; about {rough(change.blocks)} blocks would tell{took}"
 
 
 def explained(change: Change) -> str:

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from tare.analysis.comparisons.diff import Outcome
 from tare.analysis.comparisons.history import Entry, History, LeftOut, Series, Step, Why
 from tare.analysis.comparisons.sides import Way
+from tare.estimates.intervals import Interval
 from tare.report.sentences.diff import OUTCOMES, counted
-from tare.report.sentences.numbers import day, number_of, percent, quantity, signed
+from tare.report.sentences.numbers import day, number_of, percent, quantity
+from tare.report.sentences.scale import difference, times_of
 
 _COUNTS: Mapping[Outcome, str] = {
     Outcome.REGRESSION: "{} worse since the last change",
-    Outcome.OPEN: "{} with too few campaigns",
+    Outcome.OPEN: "{} open",
     Outcome.FINE: "{} not worse",
 }
 _WHY: Mapping[Why, str] = {
@@ -20,6 +22,7 @@ _WHY: Mapping[Why, str] = {
     Why.BASELINE: "another baseline than the newest campaign's (--absolute compares figures themselves)",
     Why.SEQUENTIAL: "no baseline beside each figure (--absolute)",
     Why.UNREADABLE: "cannot be read: {}",
+    Why.SAME: "the same campaign as {}, which counts once",
     Why.WORK: "not its {}: other parameters than the newest campaign's, or figures that are computed differently",
 }
 #: The head of what changed besides figures.
@@ -27,7 +30,7 @@ DIFFERENCES = "what differs from the one before"
 #: What the changes rest on.
 METHOD = (
     "Changes: e-divisive with permutations, 5 % shared among all figures; a change needs 5 campaigns on either side: "
-    "ask tare diff of the newest ones."
+    "ask tare diff of the newest ones. A figure is not worse where a step of its threshold would have been seen."
 )
 
 
@@ -47,14 +50,22 @@ def conclusion(history: History) -> str:
 
 def value(history: History, series: Series, number: float) -> str:
     """A point's value: an overhead, or the figure with its unit."""
-    return quantity(number, series.unit) if history.way is Way.ABSOLUTE else f"{signed(100 * number, 1)} %"
+    return quantity(number, series.unit) if history.way is Way.ABSOLUTE else _percents(number, series)
+
+
+def _percents(fraction: float, series: Series) -> str:
+    """A fraction, positive is worse, on the scale of all tables: per cent up to twice, else a factor."""
+    times = times_of(Interval(fraction, fraction, fraction), series.direction)
+    return difference(times, series.direction, None)[0]
 
 
 def step(history: History, series: Series, change: Step) -> str:
     """A change: when, by how much, and what else changed."""
     entry: Entry = history.entries[change.campaign]
     span = f"{value(history, series, change.before)} → {value(history, series, change.after)}"
-    text = f"since {day(entry.created)} ({entry.name}) {signed(100 * change.change, 1)} % ({span})"
+    times = times_of(Interval(change.change, change.low, change.high), series.direction)
+    size, ends = difference(times, series.direction)
+    text = f"since {day(entry.created)} ({entry.name}) {size}, {ends} ({span})"
     facts = "; ".join(f"{fact.fact}: {fact.old} → {fact.new}" for fact in change.facts)
     return f"{text}; {facts}" if facts else f"{text}; nothing else on record changed"
 
@@ -63,9 +74,12 @@ def steps(history: History, series: Series) -> list[str]:
     """All that is said of a series, the newest change first."""
     if series.lacking:
         return [f"{number_of(series.lacking, 'campaign')} more would show a change"]
+    seen = []
+    if series.detectable is not None and series.outcome is not Outcome.REGRESSION:
+        seen.append(f"a step of {_percents(series.detectable, series)} or more would have been seen")
     if not series.steps:
-        return ["no change"]
-    return [step(history, series, change) for change in reversed(series.steps)]
+        return [f"no change was seen; {seen[0]}" if seen else "no change was seen"]
+    return [*(step(history, series, change) for change in reversed(series.steps)), *seen]
 
 
 def limit(series: Series) -> str:

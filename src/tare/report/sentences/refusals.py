@@ -38,6 +38,7 @@ _TEXTS: Mapping[RefusalKind, str] = {
     RefusalKind.NO_ROUNDS: "variance within blocks needs a block with at least two values",
     RefusalKind.BLOCKS_CONSTANT: "the values of every block are all the same: no variance within blocks",
     RefusalKind.OTHER_BASELINES: "{0} is against {1}, {2} against {3}: overheads do not compare",
+    RefusalKind.SAME_CAMPAIGN: "{0} and {1} are the same campaign",
     RefusalKind.NO_BASELINE_BESIDE: "a sequential campaign has no baseline beside each figure",
     RefusalKind.COMPUTED_DIFFERENTLY: "{0} and {1} have no figure in common: those of {2} are computed differently",
     RefusalKind.NOTHING_IN_COMMON: "{0} and {1} have no figure in common",
@@ -70,6 +71,7 @@ _TEXTS: Mapping[RefusalKind, str] = {
 }
 _FIXES: Mapping[RefusalKind, str] = {
     RefusalKind.OTHER_BASELINES: "--absolute compares the figures themselves",
+    RefusalKind.SAME_CAMPAIGN: "name two campaigns, or two platforms of one: -p docker -p podman",
     RefusalKind.NO_BASELINE_BESIDE: "--absolute",
     RefusalKind.COMPUTED_DIFFERENTLY: "run both with the same version of tare",
     RefusalKind.NOTHING_IN_COMMON: "name campaigns of one plan",

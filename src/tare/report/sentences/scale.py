@@ -127,6 +127,11 @@ def bound_difference(bound: Bound, direction: Direction, unit: str | None = None
     return f"at most {_one_end(bound.high, direction, up=True)}"
 
 
+def at_most(times: float, direction: Direction) -> str:
+    """The higher end of a change alone: "at most +6 %"."""
+    return bound_difference(Bound(BoundKind.AT_MOST, 0.0, times), direction)
+
+
 def bound_phrase(bound: Bound, direction: Direction, words: Wording, unit: str | None = None) -> str:
     """A bound in words: "at most 6 % slower", "between −2 and +4 %", "at least 4 times slower"."""
     if unit is not None and bound.added is not None:
