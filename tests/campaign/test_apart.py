@@ -9,7 +9,7 @@ import pytest
 from campaign.fakes import FakeFresh, FakeLauncher, FakePlatform, FakeStart, Quiet, a_plan, a_record
 from tare.campaign.execution import cold, density, minimum
 from tare.campaign.execution.runner import Runner
-from tare.campaign.execution.slices import Sliced, plan_turns
+from tare.campaign.execution.slices import Sliced, plan_turns, rounds_of
 from tare.campaign.instances.gate import Gate, at_once
 from tare.campaign.instances.pool import InstancePool
 from tare.campaign.plan.plan import Job
@@ -79,7 +79,7 @@ def test_a_probe_works_in_ever_more_instances_at_the_same_instants(tmp_path, pro
 
 def test_turns_at_once_without_a_cpu_each_are_kept_nowhere():
     arms = (Arm("runc", 0), Arm("runc", 1), Arm("runc", 2))
-    turns = plan_turns([arms, arms], 0, 90_000_000, at_once=True, own_cpus=False)
+    turns = plan_turns(rounds_of([arms, arms], {"slice_ms": 90}), 0, at_once=True, own_cpus=False)
     assert [(turn.start_ns, turn.slot, turn.cpu) for turn in turns] == [(0, 0, None)] * 3 + [(100_000_000, 1, None)] * 3
 
 

@@ -1,10 +1,13 @@
+from dataclasses import replace
+
 import pytest
 
+from tare.campaign.execution.conduct import _workloads
 from tare.campaign.plan import request
-from tare.campaign.plan.plan import Plan, arms_of, how_long, make_jobs
+from tare.campaign.plan.plan import QUICK, Plan, arms_of, how_long, make_jobs, only_in
 from tare.campaign.plan.request import CampaignRequest
 from tare.errors import UsageError
-from tare.model import Arm, Resources
+from tare.model import Arm, Family, Resources
 from tare.platforms import registry
 from tare.workloads import registry as workloads
 
@@ -51,6 +54,33 @@ def test_blocks_go_before_the_profile_and_before_time():
     assert how_long("full", None, None).budget(5) is None
     assert how_long("quick", None, None).budget(5) == 320.0
     assert how_long("quick", None, None).budget(11) < 15 * 60, "ten platforms, the baseline twice"
+
+
+def test_quick_has_a_figure_for_each_answer_and_other_lengths_have_all_defaults():
+    quick = _workloads(CampaignRequest(profile="quick"))
+    assert [workload.name for workload in quick] == list(QUICK)
+    assert all(workload.by_default for workload in quick), "quick is no other choice, but a smaller one"
+    assert {workload.family for workload in quick} == set(Family) - {Family.DENSITY, Family.KERNEL}
+    full = _workloads(CampaignRequest(profile="full"))
+    assert {workload.name for workload in full} == {
+        workload.name for workload in workloads.all_workloads().values() if workload.by_default
+    }
+    assert [workload.name for workload in _workloads(CampaignRequest(workloads=["sqlite-insert"]))] == ["sqlite-insert"]
+
+
+def test_second_baselines_run_only_what_they_belong_to_unless_they_were_asked_for():
+    chosen = registry.choose(["native", "native-plain", "native-veth", "docker"])
+    assert only_in(chosen, ()) == {
+        "native-plain": frozenset({Family.STORAGE}),
+        "native-veth": frozenset({Family.NETWORK}),
+    }
+    assert only_in(chosen, ("native-plain",)).keys() == {"native-veth"}
+    plan = replace(_plan(1, None), only_in=only_in(chosen, ()))
+    start, disk, cpu = (workloads.get(name) for name in ("startup", "sysbench-fileio-seqrd", "primes"))
+    veth, plain = Arm("native-veth"), Arm("native-plain")
+    assert [plan.takes_part(workload, plain) for workload in (start, disk, cpu)] == [True, True, False]
+    assert [plan.takes_part(workload, veth) for workload in (start, disk, cpu)] == [True, False, False]
+    assert plan.takes_part(cpu, Arm("docker"))
 
 
 def test_an_unknown_platform_is_told_the_nearest_names():

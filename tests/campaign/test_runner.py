@@ -11,7 +11,7 @@ from tare.campaign.execution.runner import Runner
 from tare.campaign.plan.plan import Job
 from tare.campaign.plan.schedule import schedule_block
 from tare.errors import ParseError, PlatformError, UnsupportedError
-from tare.model import Arm, Design, Direction, Metric, Status, TrialKey
+from tare.model import Arm, Design, Direction, Family, Metric, Status, TrialKey
 from tare.store import create_store, open_store
 from tare.workloads.base import Command
 
@@ -80,6 +80,45 @@ def test_an_instance_that_dies_fails_that_trial_and_the_next_gets_a_fresh_one(st
     assert [line for line in launcher.log if "start runc" in line] == ["start runc measured", "start runc"]
     assert launcher.living == set()
     assert [data for _, data in store.attachments()] == [b"its last words"]
+
+
+class FakeStorage(FakeRun):
+    """A run of the family that a second baseline belongs to."""
+
+    family = Family.STORAGE
+
+
+def _with_a_second_baseline():
+    plan = a_plan(others=("plain", "docker"), more=(FakeStorage("disk"),))
+    return replace(plan, only_in={"plain": frozenset({Family.STORAGE})})
+
+
+def test_a_second_baseline_runs_its_family_alone_and_is_started_for_nothing_else(tmp_path):
+    plan = _with_a_second_baseline()
+    launcher = FakeLauncher()
+    with create_store(tmp_path / "x.tare", a_record(plan)) as store:
+        _runner(plan, store, launcher).run()
+        rows = {(key.workload, key.arm.platform) for key in store.done()}
+    assert {workload for workload, platform in rows if platform == "plain"} == {"start", "disk"}
+    assert {workload for workload, platform in rows if platform == "docker"} == {"start", "alpha", "beta", "disk"}
+    assert not any("on plain" in line for line in launcher.log if line.startswith(("alpha", "beta")))
+
+    alone = replace(plan, jobs=tuple(job for job in plan.jobs if job.workload.name in {"start", "alpha"}))
+    with create_store(tmp_path / "y.tare", a_record(alone)) as store:
+        trials = _runner(alone, store)._schedule(0, plan.arms, ("start", "alpha")).trials()
+    assert {key.arm.platform for key in trials} == {"native", "docker"}
+
+
+@pytest.mark.parametrize("after", [3, 9, 15])
+def test_an_interrupted_campaign_with_a_second_baseline_keeps_its_trials(tmp_path, after):
+    plan = _with_a_second_baseline()
+    with create_store(tmp_path / "x.tare", a_record(plan)) as store, pytest.raises(KeyboardInterrupt):
+        _runner(plan, store, watcher=Quiet(interrupt_after=after)).run()
+    with open_store(tmp_path / "x.tare") as store:
+        asked_by_name = replace(plan, only_in={})  # a later tare may know other families
+        _runner(asked_by_name, store).run()
+        first = {(key.workload, key.arm.platform) for key in store.done() if key.block == 0}
+        assert {workload for workload, platform in first if platform == "plain"} == {"start", "disk"}
 
 
 @pytest.mark.thorough

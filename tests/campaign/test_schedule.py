@@ -1,7 +1,7 @@
 import itertools
 from collections import Counter
 
-from tare.campaign.execution.slices import in_parts, plan_turns
+from tare.campaign.execution.slices import in_parts, plan_turns, rounds_of
 from tare.campaign.plan.schedule import schedule_block
 from tare.model import Arm, Design, Mode
 from tare.session import MAX_SLICES
@@ -52,10 +52,25 @@ def test_every_arm_has_every_place_equally_often():
 
 
 def test_turns_do_not_overlap_and_leave_a_gap():
-    turns = plan_turns([ARMS, ARMS[::-1]], first_ns=1_000, slice_ns=100_000_000)
+    turns = plan_turns(rounds_of([ARMS, ARMS[::-1]], {"slice_ms": 100}), first_ns=1_000)
     assert [turn.arm for turn in turns] == [*ARMS, *ARMS[::-1]]
     for turn, following in itertools.pairwise(turns):
         assert following.start_ns - (turn.start_ns + 100_000_000) == 10_000_000
+
+
+def test_short_slices_have_no_cost_and_the_last_rounds_of_the_same_arms_are_long_and_have_one():
+    params = {"slice_ms": 20, "long_ms": 100, "long_rounds": 1}
+    turns = plan_turns(rounds_of([ARMS, ARMS, ARMS], params), first_ns=0)
+    assert [(turn.slice_ns // 1_000_000, turn.costed) for turn in turns[:: len(ARMS)]] == [
+        (20, False),
+        (20, False),
+        (100, True),
+    ]
+    for turn, following in itertools.pairwise(turns):
+        assert following.start_ns - turn.start_ns - turn.slice_ns == 10_000_000
+    pairs = [ARMS[:2], ARMS[2:4], ARMS[1::-1], ARMS[3:1:-1]]  # of a duet, whose pairs come in any order
+    lengths = [planned.slice_ns // 1_000_000 for planned in rounds_of(pairs, params)]
+    assert lengths == [20, 20, 100, 100], "each pair has a long round"
 
 
 def test_a_duet_pairs_every_arm_with_the_baselines_first_and_draws_who_has_which_cpu():
@@ -70,7 +85,7 @@ def test_a_duet_pairs_every_arm_with_the_baselines_first_and_draws_who_has_which
 
 def test_turns_at_once_begin_together_each_on_a_cpu_of_its_own():
     pairs = [(ARMS[0], ARMS[2]), (ARMS[3], ARMS[0])]
-    turns = plan_turns(pairs, first_ns=0, slice_ns=90_000_000, at_once=True)
+    turns = plan_turns(rounds_of(pairs, {"slice_ms": 90}), first_ns=0, at_once=True)
     assert [(turn.round, turn.arm, turn.start_ns, turn.slot, turn.cpu) for turn in turns] == [
         (0, ARMS[0], 0, 0, 0),
         (0, ARMS[2], 0, 0, 1),
@@ -85,16 +100,16 @@ def test_a_duet_of_many_platforms_fits_into_probes_part_by_part():
     schedule = schedule_block(1, 0, arms, [(llc_probe, 100)], Design.DUET)
     [stage] = schedule.stages
     assert len(stage.rounds) == 3100, "so often the baseline plays"
-    parts = in_parts(stage.rounds)
-    assert tuple(order for part in parts for order in part) == stage.rounds
+    parts = in_parts(rounds_of(stage.rounds, llc_probe.profiles["quick"]))
+    assert tuple(planned.order for part in parts for planned in part) == stage.rounds
     assert len(parts) == 4
     for part in parts:
-        slices = Counter(arm for order in part for arm in order)
+        slices = Counter(arm for planned in part for arm in planned.order)
         assert max(slices.values()) < MAX_SLICES
         assert slices.keys() == set(arms)
 
 
 def test_what_fits_into_one_probe_is_not_parted():
-    rounds = (ARMS,) * (MAX_SLICES - 1)  # and the closing one
+    rounds = rounds_of((ARMS,) * (MAX_SLICES - 1), {"slice_ms": 100})  # and the closing one
     assert in_parts(rounds) == [rounds]
-    assert len(in_parts((*rounds, ARMS))) == 2
+    assert len(in_parts((*rounds, rounds[0]))) == 2

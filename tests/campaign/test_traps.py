@@ -28,13 +28,13 @@ def _ticking(step_ns, count=8):
     return ProbeResult(tuple(slices), 0)
 
 
-def _read(result, between=None):
+def _read(result, between=None, *, costed=True):
     primes = workloads.get("primes")
     shares = [
-        Share(Turn(number, 0, Arm("x"), 0, number), before, after, 90 * MS, None)
+        Share(Turn(number, 0, Arm("x"), 0, number, 100 * MS, costed=costed), before, after, 90 * MS, None)
         for number, (before, after) in enumerate(between or [(-1, 10**18)] * len(result.slices))
     ]
-    return read_result(primes, result, shares, 0, 100 * MS)
+    return read_result(primes, result, shares, 0)
 
 
 @pytest.mark.parametrize("step_ns", [MS, 4 * MS, 10 * MS])
@@ -53,6 +53,12 @@ def test_cpu_time_is_the_hosts_and_not_the_clocks_inside():
     samples = _read(_ticking(1)).samples
     costs = {sample.value for sample in samples if sample.metric == "cpu-cost"}
     assert costs == {90 * MS / 1000}
+
+
+def test_a_slice_too_short_for_its_cost_has_a_rate_and_its_cpu_time_as_a_fact():
+    sliced = _read(_ticking(1), costed=False)
+    assert {sample.metric for sample in sliced.samples} == {"events-per-second"}
+    assert {facts.cpu_ns for facts in sliced.slices} == {90 * MS}
 
 
 def test_a_slice_that_the_host_read_too_late_or_too_soon_has_no_cpu_time():

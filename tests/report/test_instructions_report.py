@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console, Group
 
 import fake_footprints
+from tare.cli.choices import OpenPolicy
 from tare.cli.diff import show_diff
 from tare.footprint_model import Footprint, Phase, Scope
 from tare.model import Level
@@ -19,7 +20,7 @@ from tare.report.formats.html import write_html
 
 #: What a process may call itself.
 #: Of `show_diff`: no form for a pipeline.
-NOT_ASKED = {"markdown": None, "junit": None, "sarif": None, "annotations": None}
+NOT_ASKED = {"markdown": None, "junit": None, "sarif": None, "annotations": None, "policy": OpenPolicy.APART}
 EVIL = "<script>alert(1)</script>"
 
 

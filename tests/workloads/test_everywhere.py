@@ -73,11 +73,12 @@ TINY = {
 }
 #: The same, by what their names begin with.
 ALIKE = {"dbench": {"time_s": 2}, "fio": {**_FILE, "time_s": 1}, "seq": _FILE}
-SLICES = {"slice_ms": 50, "rounds": 2, "warmup_ms": 20}
+SLICES = {"slice_ms": 20, "rounds": 2, "long_ms": 50, "long_rounds": 2, "warmup_ms": 20}
 
 
 def _params(workload):
-    tiny = SLICES if workload.mode is Mode.SLICES else {}
+    tiny = {key: SLICES[key] for key in SLICES.keys() & workload.profiles["quick"].keys()}
+    tiny = tiny if workload.mode is Mode.SLICES else {}
     alike = ALIKE.get(workload.name.split("-")[0], {})
     return {**tiny, **alike, **TINY.get(workload.name, {})}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tare.campaign.execution.slices import plan_turns
+from tare.campaign.execution.slices import plan_turns, rounds_of
 from tare.errors import HostError, ParseError
 from tare.model import DEFAULT_MARGINS, Arm, Family
 from tare.workloads import registry
@@ -106,7 +106,7 @@ def test_what_does_not_fit_is_refused_with_the_fix(asked, memory):
 
 
 def test_a_sweeps_slice_may_end_late_without_a_loss_of_its_cpu_time():
-    turns = plan_turns([(Arm("x"),)] * 2, first_ns=0, slice_ns=200_000_000, gap_ns=100_000_000)
+    turns = plan_turns(rounds_of([(Arm("x"),)] * 2, {"slice_ms": 200}), first_ns=0, gap_ns=100_000_000)
     assert [turn.start_ns for turn in turns] == [0, 300_000_000]
     assert {WORKLOADS[name].gap_ms for name in ("mmap-sweep", "munmap-sweep")} == {100.0}
     assert WORKLOADS["stream"].gap_ms == 0.0

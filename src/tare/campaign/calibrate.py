@@ -17,7 +17,7 @@ from tare.store import CampaignRecord, read_store
 WORKLOAD = "primes"
 #: Short slices, so that many comparisons fit into an hour; the design is that of all campaigns. With four rounds a
 #: single outlying slice moves the whole block (docs/benchmarks.md).
-PARAMS = {"slice_ms": 20, "rounds": 8, "warmup_ms": 20}
+PARAMS = {"slice_ms": 20, "rounds": 8, "long_rounds": 0, "warmup_ms": 20}
 #: Arms of one comparison and comparisons in a block: the fewer blocks, the less time goes into starts.
 ARMS, AT_ONCE = 1 + BASELINE_REPLICAS, 3
 #: Blocks of one comparison, as a campaign of some minutes has.
@@ -25,7 +25,7 @@ BLOCKS = 10
 #: The extra work, as shares of the work.
 ADDED = (0.005, 0.01, 0.02, 0.05)
 #: Only whole events can be added: with small ones, 0.5 % of them are several in every slice.
-ADDED_PARAMS = {"slice_ms": 20, "rounds": 24, "warmup_ms": 50, "max_prime": 2500}
+ADDED_PARAMS = {"slice_ms": 20, "rounds": 24, "long_rounds": 0, "warmup_ms": 50, "max_prime": 2500}
 
 
 def blocks_for(comparisons: int) -> int:

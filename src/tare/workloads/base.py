@@ -266,6 +266,12 @@ class MemoryWorkload(RunWorkload):
         """The figures of one trial by metric name. Raises `ParseError` for what no instance takes."""
 
 
+#: Many short slices, in whose rounds the host's weather is the same for all, and some long ones, of which the CPU cost
+#: is: waking up and going to sleep costs a platform something of its own in each slice (docs/benchmarks.md).
+QUICK_SLICES: Params = {"slice_ms": 20, "rounds": 16, "long_ms": 100, "long_rounds": 4}
+FULL_SLICES: Params = {"slice_ms": 20, "rounds": 80, "long_ms": 100, "long_rounds": 24}
+
+
 class SliceWorkload(Workload):
     """A probe of the agent that runs in all running instances in turn, a slice at a time."""
 
@@ -273,8 +279,9 @@ class SliceWorkload(Workload):
     probe: ClassVar[str]  # the agent's name of it
     #: metric name -> the probe's part whose rate (work per second of its own wall time) it is
     parts: ClassVar[Mapping[str, str]]
-    #: parameters that are the schedule's and not the probe's: slice_ms, rounds, warmup_ms
+    #: parameters that are the schedule's and not the probe's; any other workload may lack those of longer slices
     schedule_keys: ClassVar[frozenset[str]] = frozenset({"slice_ms", "rounds", "warmup_ms"})
+    long_keys: ClassVar[frozenset[str]] = frozenset({"long_ms", "long_rounds"})
 
     #: idle time after a slice in ms, where a round of the probe takes long on slow platforms and so ends late; at least
     #: the campaign's usual gap
@@ -304,7 +311,7 @@ class SliceWorkload(Workload):
 
     def probe_params(self, params: Params) -> dict[str, int | float | str | bool]:
         """The parameters that go to the agent."""
-        return {key: value for key, value in params.items() if key not in self.schedule_keys}
+        return {key: value for key, value in params.items() if key not in self.schedule_keys | self.long_keys}
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from tare.campaign.execution.runner import Runner
 from tare.campaign.execution.slowed import extra_work, originals, slowed_copies
 from tare.campaign.execution.trust import jobs_of
 from tare.campaign.host_session import HostSession, default_cpus, harness_cpus
-from tare.campaign.plan.plan import Job, Plan, arms_of, make_jobs
+from tare.campaign.plan.plan import PROFILES, Job, Plan, arms_of, make_jobs, only_in
 from tare.campaign.plan.request import ALL, DUET_CPUS, CampaignRequest
 from tare.campaign.plan.stopping import targets
 from tare.campaign.telemetry.sampler import Sampler
@@ -62,7 +62,7 @@ def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
     request.check()
     check_new_campaign(file)
     named = frozenset(() if request.offered else request.platforms)
-    jobs = make_jobs(_workloads(request.workloads), request.base or request.profile, request.params, request.margins)
+    jobs = make_jobs(_workloads(request), request.base or request.profile, request.params, request.margins)
     chosen = platforms_for(request.platforms, {job.workload.family for job in jobs})
     resources = resources_for(request)
     with HostSession(watcher.doing) as host:
@@ -139,6 +139,7 @@ def _plan(
         slowed=tuple(request.slowed),
         in_order=request.in_order,
         scale=request.scale,
+        only_in=only_in(usable, () if request.offered else request.platforms),
     )
     return plan, ready
 
@@ -221,6 +222,7 @@ def _plan_of(record: CampaignRecord, ready: Sequence[Ready], jobs: tuple[Job, ..
         slowed=tuple(record.slowed),
         in_order=record.in_order,
         scale=record.scale,
+        only_in=only_in([entry.platform for entry in everything], record.asked),
     )
 
 
@@ -274,7 +276,8 @@ def platforms_for(names: Sequence[str], families: Collection[Family] = ()) -> li
     return platforms.choose([*first, *(name for name in names if name != ALL)])
 
 
-def _workloads(names: Sequence[str]) -> list[Workload]:
+def _workloads(request: CampaignRequest) -> list[Workload]:
+    names = request.workloads or (PROFILES[request.profile].workloads if request.profile in PROFILES else ())
     if not names:
         return [workload for workload in workloads.all_workloads().values() if workload.by_default]
     return workloads.choose(names)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -14,13 +14,19 @@ from tare.campaign.instances.client import Client
 from tare.campaign.instances.launcher import InstanceLauncher
 from tare.campaign.plan.interim import Interim
 from tare.campaign.plan.plan import Plan
-from tare.campaign.plan.schedule import schedule_block
+from tare.campaign.plan.schedule import BlockSchedule, schedule_block
 from tare.campaign.plan.stopping import is_look, next_workloads
 from tare.campaign.telemetry.sampler import Sampler
 from tare.errors import Failed, attempt
 from tare.host.kernel.owner import boot_id
 from tare.model import Arm, Mode, TrialKey
 from tare.store import Store, block_durations, workload_seconds
+from tare.workloads.base import Workload
+
+
+def _planned_so(block: int, known: Container[TrialKey], workload: Workload, arm: Arm) -> bool:
+    """Whether an arm runs a workload in a block that was planned before."""
+    return TrialKey(block, workload.name, arm) in known
 
 
 @dataclass(slots=True)
@@ -102,9 +108,7 @@ class Runner:
             # A block that was planned before is gone through as it was planned.
             block_arms, names = planned.get(block, (taking_part, names))
             self._show_progress(arms, block, durations)
-            jobs = [(job.workload, job.rounds) for job in self.plan.jobs if job.workload.name in names]
-            plan = self.plan
-            schedule = schedule_block(plan.seed, block, block_arms, jobs, plan.design, in_order=plan.in_order)
+            schedule = self._schedule(block, block_arms, names)
             if block not in planned:
                 planned[block] = block_arms, names
                 self.store.plan_block(block, schedule.trials())
@@ -114,6 +118,14 @@ class Runner:
                 durations[block] = durations.get(block, 0.0) + time.monotonic() - began
             self._interim.estimates.close(block)
             block += 1
+
+    def _schedule(self, block: int, arms: tuple[Arm, ...], names: tuple[str, ...]) -> BlockSchedule:
+        """The schedule of a block; of one that was planned before, with exactly the trials that it was planned with."""
+        plan = self.plan
+        jobs = [(job.workload, job.rounds) for job in plan.jobs if job.workload.name in names]
+        known = {key for key in self._places if key.block == block and key.arm in arms}
+        takes_part = partial(_planned_so, block, known) if known else plan.takes_part
+        return schedule_block(plan.seed, block, arms, jobs, plan.design, in_order=plan.in_order, takes_part=takes_part)
 
     def _durations(self, arms: Sequence[Arm]) -> dict[int, float]:
         """Seconds of work so far, by block of a pass."""

@@ -58,7 +58,9 @@ class Turn:
     arm: Arm
     start_ns: int
     slot: int  # turns of one slot run at once
+    slice_ns: int
     cpu: int | None = None  # index in the instances' CPUs of the one that it is pinned to; None: all of them
+    costed: bool = True  # whether its CPU time gives a figure: not in slices too short for that
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +75,36 @@ class Sliced:
     error: Exception | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One turn of each of these arms, or of a duet's two at once."""
+
+    order: tuple[Arm, ...]
+    slice_ns: int
+    costed: bool = True  # whether the slices' CPU time gives figures: not in slices too short for that
+
+
+def rounds_of(orders: Sequence[Sequence[Arm]], params: Params) -> tuple[Round, ...]:
+    """The rounds of a stage with these parameters.
+
+    Of the rounds of the same arms the last ``long_rounds`` have slices of ``long_ms``, and only these have CPU costs:
+    each slice costs a platform something of its own, for waking up and going to sleep, which is little beside a long
+    one. The others take ``slice_ms``: the shorter, the more alike is the host's weather in all turns of a round.
+    """
+    slice_ns, long_ns = (int(float(params.get(key, 0)) * 1e6) for key in ("slice_ms", "long_ms"))
+    long_rounds = int(params.get("long_rounds", 0))
+    left = Counter(frozenset(order) for order in orders)
+    rounds = []
+    for order in orders:
+        is_long = left[frozenset(order)] <= long_rounds
+        left[frozenset(order)] -= 1
+        rounds.append(Round(tuple(order), long_ns if is_long else slice_ns, costed=is_long or not long_rounds))
+    return tuple(rounds)
+
+
 def plan_turns(
-    rounds: Sequence[Sequence[Arm]],
+    rounds: Sequence[Round],
     first_ns: int,
-    slice_ns: int,
     *,
     gap_ns: int = GAP_NS,
     at_once: bool = False,
@@ -87,13 +115,13 @@ def plan_turns(
     ``at_once``: all arms of a round run their slices together; with ``own_cpus`` each is pinned to a CPU of its own.
     """
     turns: list[Turn] = []
-    slot = 0
-    for number, order in enumerate(rounds):
-        for position, arm in enumerate(order):
-            start = first_ns + slot * (slice_ns + gap_ns)
-            turns.append(Turn(number, position, arm, start, slot, position if at_once and own_cpus else None))
-            slot += not at_once
-        slot += at_once
+    slot, start_ns = 0, first_ns
+    for number, planned in enumerate(rounds):
+        for position, arm in enumerate(planned.order):
+            cpu = position if at_once and own_cpus else None
+            turns.append(Turn(number, position, arm, start_ns, slot, planned.slice_ns, cpu, planned.costed))
+            if not at_once or position == len(planned.order) - 1:
+                slot, start_ns = slot + 1, start_ns + planned.slice_ns + gap_ns
     return turns
 
 
@@ -111,8 +139,8 @@ def run_slices(
     """
     sliced: dict[Arm, Sliced] = {}
     first = 0
-    for rounds in in_parts(stage.rounds):
-        arms = {arm for order in rounds for arm in order}
+    for rounds in in_parts(rounds_of(stage.rounds, params)):
+        arms = {arm for planned in rounds for arm in planned.order}
         sound = {
             arm: running for arm, running in running_instances.items() if arm in arms and not _failed(sliced.get(arm))
         }
@@ -124,7 +152,7 @@ def run_slices(
     return {arm: sliced.get(arm, Sliced(error=ParseError("it had no slices"))) for arm in running_instances}
 
 
-def in_parts(rounds: Sequence[Sequence[Arm]]) -> list[Sequence[Sequence[Arm]]]:
+def in_parts(rounds: Sequence[Round]) -> list[Sequence[Round]]:
     """The rounds in parts of equal size, as few as possible with at most `MAX_SLICES` slices of an arm in each."""
     parts = math.ceil(_most_slices(rounds) / MAX_SLICES)
     while True:
@@ -135,12 +163,12 @@ def in_parts(rounds: Sequence[Sequence[Arm]]) -> list[Sequence[Sequence[Arm]]]:
         parts += 1
 
 
-def _most_slices(rounds: Sequence[Sequence[Arm]]) -> int:
+def _most_slices(rounds: Sequence[Round]) -> int:
     """The largest number of slices that an arm has, its closing slice included."""
-    return 1 + max(Counter(arm for order in rounds for arm in order).values(), default=0)
+    return 1 + max(Counter(arm for planned in rounds for arm in planned.order).values(), default=0)
 
 
-def _run_part(phase: _Phase, stage: Stage, rounds: Sequence[Sequence[Arm]]) -> dict[Arm, Sliced]:
+def _run_part(phase: _Phase, stage: Stage, rounds: Sequence[Round]) -> dict[Arm, Sliced]:
     phase.warm_up()
     turns = phase.begin(rounds, at_once=stage.at_once, own_cpus=stage.own_cpus)
     readings = phase.watch(turns)
@@ -204,10 +232,6 @@ class _Phase:
     errors: dict[Arm, Exception] = field(default_factory=dict)  # the first of each arm
 
     @property
-    def slice_ns(self) -> int:
-        return int(float(self.params["slice_ms"]) * 1e6)
-
-    @property
     def gap_ns(self) -> int:
         """The workload's gap between slices, at least `GAP_NS`: some workloads' slices end late."""
         return max(GAP_NS, int(self.workload.gap_ms * 1e6))
@@ -241,28 +265,30 @@ class _Phase:
             return None
         return result
 
-    def begin(self, rounds: Sequence[Sequence[Arm]], *, at_once: bool, own_cpus: bool) -> list[Turn]:
+    def begin(self, rounds: Sequence[Round], *, at_once: bool, own_cpus: bool) -> list[Turn]:
         """Send every agent its slices, and a closing slice of no length after the last slice of all arms.
 
         After its last slice a probe checks what it computed, and frees its memory: STREAM goes through all of its
         arrays. Without the closing slice it would do so during the last slices of other arms.
         """
-        ready = [[arm for arm in order if arm in self.probes] for order in rounds]
+        ready = [
+            replace(planned, order=tuple(arm for arm in planned.order if arm in self.probes)) for planned in rounds
+        ]
         if at_once:  # an arm whose partner is lost cannot run a duet
-            ready = [order for order, all_of in zip(ready, rounds, strict=True) if len(order) == len(all_of)]
+            ready = [planned for planned in rounds if all(arm in self.probes for arm in planned.order)]
         lead_ns = lead_of(self.offsets[arm] for arm in self.probes)
         first_ns = time.monotonic_ns() + lead_ns
-        turns = plan_turns(ready, first_ns, self.slice_ns, gap_ns=self.gap_ns, at_once=at_once, own_cpus=own_cpus)
+        turns = plan_turns(ready, first_ns, gap_ns=self.gap_ns, at_once=at_once, own_cpus=own_cpus)
         for arm, probe in self.probes.items():
             offset = self.offsets[arm]
-            own_slices = [(offset.to_agent(turn.start_ns), self.slice_ns) for turn in turns if turn.arm == arm]
+            own_slices = [(offset.to_agent(turn.start_ns), turn.slice_ns) for turn in turns if turn.arm == arm]
             closing = [(offset.to_agent(self._over_ns(turns)), 0)] if own_slices else []
             self._guarded(arm, partial(probe.begin, [*own_slices, *closing]))
         return turns
 
     def _over_ns(self, turns: Sequence[Turn]) -> int:
         """When the last turn and its gap end."""
-        return turns[-1].start_ns + self.slice_ns + self.gap_ns
+        return turns[-1].start_ns + turns[-1].slice_ns + self.gap_ns
 
     def watch(self, turns: Sequence[Turn]) -> list[Reading]:
         """Read all counters in the gap before each slot and after the last: one more reading than slots."""
@@ -315,7 +341,7 @@ class _Phase:
         result = self.probes[arm].wait(time_limit_s=GRACE_S)
         if shares:
             result = replace(result, slices=result.slices[:-1])  # without the closing slice
-        return read_result(self.workload, result, shares, self.offsets[arm].offset_ns, self.slice_ns)
+        return read_result(self.workload, result, shares, self.offsets[arm].offset_ns)
 
 
 @contextlib.contextmanager
@@ -346,9 +372,7 @@ def lead_of(offsets: Iterable[ClockOffset]) -> int:
     return min(MAX_LEAD_NS, LEAD_NS + LEAD_ROUND_TRIPS * max(round_trips, default=0))
 
 
-def read_result(
-    workload: SliceWorkload, result: ProbeResult, shares: Sequence[Share], offset_ns: int, slice_ns: int
-) -> Sliced:
+def read_result(workload: SliceWorkload, result: ProbeResult, shares: Sequence[Share], offset_ns: int) -> Sliced:
     """Join what the agent reports with the host's readings (CPU time of the instance and its daemons, by turn).
 
     A slice that began before the reading ahead of it was complete, or ended after the next reading had begun (the host
@@ -357,11 +381,12 @@ def read_result(
     """
     if len(shares) != len(result.slices):
         raise ParseError(f"{len(shares)} slices were planned, the agent reports {len(result.slices)}")
-    if all(_missed(done, slice_ns) for done in result.slices):
+    planned = [(done, share.turn.slice_ns) for done, share in zip(result.slices, shares, strict=True)]
+    if all(_missed(done, slice_ns) for done, slice_ns in planned):
         raise ParseError(f"all of its {len(shares)} slices came too late")
     tick_ns = tick(result)
     # Some probes work in rounds, which a slow platform ends long after the slice was to end.
-    longest_ns = max([slice_ns, *(done.end_ns - done.start_ns for done in result.slices)])
+    longest_ns = max(max(slice_ns, done.end_ns - done.start_ns) for done, slice_ns in planned)
     if tick_ns > COARSEST * longest_ns:
         raise ParseError(f"the clock inside ticks every {tick_ns / 1e6:g} ms: too coarse for slices of such a length")
     samples: list[Sample] = []
@@ -375,7 +400,7 @@ def read_result(
         idle = any(part.work <= 0 or part.wall_ns <= 0 for part in done.parts.values())
         if wall_ns > 0 and not (idle and 2 * wall_ns < longest_ns):
             parts: dict[str, tuple[float, int]] = {name: (part.work, part.wall_ns) for name, part in done.parts.items()}
-            figures = workload.read_slice(parts, cpu)
+            figures = workload.read_slice(parts, cpu if turn.costed else None)
             samples += [Sample(name, value, turn.round) for name, value in figures.items()]
         facts.append(SliceFacts(turn.round, turn.position, start_ns, wall_ns, cpu, share.daemon_cpu_ns, late_ns))
     if not samples:

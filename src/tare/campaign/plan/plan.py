@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
 from tare import literature
 from tare.errors import Failed, UsageError, attempt
-from tare.model import Arm, Design, Family, Resources
+from tare.model import Arm, Design, Family, Mode, Resources
 from tare.workloads.apart import BesideWorkload, RunDensity, SplitWorkload
 from tare.workloads.base import Params, RunWorkload, SliceWorkload, Surroundings, Workload
 from tare.workloads.contract import require_params
@@ -23,18 +23,24 @@ BASELINE_REPLICAS = 2
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """How long a campaign runs unless the user says: a number of blocks, or a time."""
+    """How long a campaign runs unless the user says: a number of blocks, or a time; and its workloads.
+
+    ``workloads``: those that it has unless the user names some; none: all that are by default.
+    """
 
     blocks: int | None = None
     budget_s: float | None = None
     arm_s: float | None = None  # instead of a budget: for each arm, so that more platforms are not fewer blocks
+    workloads: tuple[str, ...] = ()
 
     def budget(self, arms: int) -> float | None:
         """The time for a campaign of so many arms, in seconds; None where the length is a number of blocks."""
         return self.budget_s if self.arm_s is None else self.arm_s * arms
 
 
-PROFILES: Mapping[str, Profile] = {"quick": Profile(arm_s=64.0), "full": Profile(blocks=30)}
+#: A figure for each dimension of the answer: few workloads make many short blocks, and blocks narrow intervals.
+QUICK = ("startup", "memory-footprint", "primes", "stream", "sysbench-fileio-seqrd", "udp-rtt", "redis")
+PROFILES: Mapping[str, Profile] = {"quick": Profile(arm_s=64.0, workloads=QUICK), "full": Profile(blocks=30)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +83,7 @@ class Job:
     def rounds(self) -> int:
         """Rounds of slices, or of several runs in turn; 0 where a block has one run of an arm."""
         if isinstance(self.workload, SliceWorkload):
-            return int(self.params["rounds"])
+            return int(self.params["rounds"]) + int(self.params.get("long_rounds", 0))
         runs = int(self.params.get("rounds", 1)) if isinstance(self.workload, RunWorkload) else 1
         return runs if runs > 1 else 0
 
@@ -122,6 +128,8 @@ class Plan:
     slowed: tuple[float, ...] = ()  # the shares of more work that ``extra`` comes from
     in_order: bool = False  # a block's workloads run as they are listed
     scale: str | None = None  # of a study's profile
+    #: by platform, the families in which alone it runs: a second baseline that nobody asked for by its name
+    only_in: Mapping[str, frozenset[Family]] = field(default_factory=dict)
     look_at: int | None = None  # a block before which the intervals are looked at, besides the usual looks
 
     @property
@@ -145,6 +153,11 @@ class Plan:
             return (self.arms,)
         return tuple((arm,) for arm in sorted(self.arms, key=lambda arm: arm.replica))
 
+    def takes_part(self, workload: Workload, arm: Arm) -> bool:
+        """Whether an arm runs a workload; starts are measured of all arms that a block has."""
+        families = self.only_in.get(arm.platform)
+        return families is None or workload.mode is Mode.START or workload.family in families
+
     def more_blocks(self, block: int, spent_s: float, takes_s: float) -> bool:
         """Whether block ``block`` (from 0) of a pass is to run.
 
@@ -154,6 +167,15 @@ class Plan:
             return block < self.blocks
         assert self.budget_s is not None
         return block == 0 or spent_s + takes_s <= self.budget_s / len(self.passes)
+
+
+def only_in(platforms: Sequence[Platform], asked: Collection[str]) -> dict[str, frozenset[Family]]:
+    """By platform, the families of the second baselines that were not asked for by name."""
+    return {
+        platform.name: frozenset(platform.second_baseline)
+        for platform in platforms
+        if platform.second_baseline and platform.name not in asked
+    }
 
 
 def arms_of(platforms: Sequence[Platform], replicas: int = BASELINE_REPLICAS) -> tuple[Arm, ...]:

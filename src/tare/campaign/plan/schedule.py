@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tare.model import Arm, Design, Mode, TrialKey
@@ -48,17 +48,34 @@ def schedule_block(
     design: Design = Design.BLOCKS,
     *,
     in_order: bool = False,
+    takes_part: Callable[[Workload, Arm], bool] | None = None,
 ) -> BlockSchedule:
     """The schedule of one block: the same for the same arguments, whatever ran before.
 
     ``workloads``: each with its number of rounds (0: one run of each arm). ``in_order``: they run in that order, as
-    a study did, and not in a random one.
+    a study did, and not in a random one. ``takes_part``: whether an arm runs a workload; None: all run all. An arm that
+    runs no other workload of the block is not started for the sake of its start.
     """
     # A random generator for each block: a resumed campaign draws the same orders without those of earlier blocks.
     generator = random.Random(f"tare/{seed}/{block}")
-    launch_order = _shuffled(generator, arms)
+    runs = takes_part or (lambda workload, arm: True)  # noqa: ARG005 (the signature is the parameter's)
+    work = [workload for workload, _ in workloads if not _is_launch(workload)] or [
+        workload for workload, _ in workloads
+    ]
+    launched = [arm for arm in arms if any(runs(workload, arm) for workload in work)]
+    launch_order = _shuffled(generator, launched)
     duet = design is Design.DUET
-    stages = [_stage(generator, workload, rounds, arms, launch_order, duet=duet) for workload, rounds in workloads]
+    stages = [
+        _stage(
+            generator,
+            workload,
+            rounds,
+            [arm for arm in launched if runs(workload, arm)],
+            tuple(arm for arm in launch_order if runs(workload, arm)),
+            duet=duet,
+        )
+        for workload, rounds in workloads
+    ]
     starts = [stage for stage in stages if stage.mode is Mode.START and not stage.fresh]
     rest = [stage for stage in stages if stage not in starts]
     if not in_order:
@@ -66,6 +83,11 @@ def schedule_block(
     # Last, so that the block's own instances need not be started again.
     rest.sort(key=lambda stage: stage.fresh)
     return BlockSchedule(block, launch_order, (*starts, *rest))
+
+
+def _is_launch(workload: Workload) -> bool:
+    """Whether the start of a block's instances is itself the workload."""
+    return isinstance(workload, StartWorkload) and not workload.cold
 
 
 def _stage(
@@ -77,7 +99,7 @@ def _stage(
     *,
     duet: bool,
 ) -> Stage:
-    if isinstance(workload, StartWorkload) and not workload.cold:
+    if _is_launch(workload):
         return Stage(workload.name, workload.mode, launch_order)
     order = _shuffled(generator, arms)
     if workload.mode in {Mode.START, Mode.APART}:

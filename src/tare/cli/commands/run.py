@@ -55,7 +55,7 @@ _WORKLOAD = typer.Option(
     "--workload",
     autocompletion=_workload_names,
     help="A workload by name, or a family's (cpu, kernel ...); may be given again. Default: those that"
-    " `tare list workloads` has as by default.",
+    " `tare list workloads` has as by default; in quick those of them that answer (docs/workloads.md).",
 )
 _TUNE = typer.Option(
     False, "--tune", help="Make the host quieter for the time of the campaign, and give all settings back after it."

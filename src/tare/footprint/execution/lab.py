@@ -57,7 +57,7 @@ _IN_THE_LAB = "in the lab: "
 #: Of a machine whose instructions are counted: its folder of results, its first seed where none is given, and slices.
 OUT = "out"
 FIRST_SEED = 1
-_SLICES: Params = {"slice_ms": 10, "rounds": 1, "warmup_ms": 2}
+_SLICES: Params = {"slice_ms": 10, "rounds": 1, "long_rounds": 0, "warmup_ms": 2}
 
 
 def module(progress: Progress) -> Path:
@@ -144,7 +144,8 @@ def _short(request: FootprintRequest) -> dict[str, Params]:
     params = dict(request.params)
     for workload in workloads.choose(workloads_of(request)):
         if isinstance(workload, SliceWorkload):
-            params.setdefault(workload.name, {**workload.profiles[PROFILE], **_SLICES})
+            own = workload.profiles[PROFILE]
+            params.setdefault(workload.name, {key: _SLICES.get(key, value) for key, value in own.items()})
     return params
 
 

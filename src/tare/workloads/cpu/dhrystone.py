@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from tare.model import Direction, Family, Metric
-from tare.workloads.base import Params, SliceWorkload
+from tare.workloads.base import FULL_SLICES, QUICK_SLICES, Params, SliceWorkload
 
 
 class Dhrystone(SliceWorkload):
@@ -25,8 +25,8 @@ class Dhrystone(SliceWorkload):
     probe = "dhrystone"
     parts: ClassVar[Mapping[str, str]] = {"dhrystones-per-second": "runs"}
     profiles: ClassVar[Mapping[str, Params]] = {
-        "quick": {"slice_ms": 100, "rounds": 4, "warmup_ms": 100},
-        "full": {"slice_ms": 100, "rounds": 40, "warmup_ms": 500},
+        "quick": {**QUICK_SLICES, "warmup_ms": 100},
+        "full": {**FULL_SLICES, "warmup_ms": 500},
     }
 
 

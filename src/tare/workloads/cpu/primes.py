@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from tare.model import Direction, Family, Metric
-from tare.workloads.base import Params, SliceWorkload
+from tare.workloads.base import FULL_SLICES, QUICK_SLICES, Params, SliceWorkload
 
 
 class Primes(SliceWorkload):
@@ -26,8 +26,8 @@ class Primes(SliceWorkload):
     probe = "primes"
     parts: ClassVar[Mapping[str, str]] = {"events-per-second": "events"}
     profiles: ClassVar[Mapping[str, Params]] = {
-        "quick": {"max_prime": 10_000, "slice_ms": 100, "rounds": 4, "warmup_ms": 100},
-        "full": {"max_prime": 10_000, "slice_ms": 100, "rounds": 40, "warmup_ms": 500},
+        "quick": {"max_prime": 10_000, **QUICK_SLICES, "warmup_ms": 100},
+        "full": {"max_prime": 10_000, **FULL_SLICES, "warmup_ms": 500},
     }
 
 

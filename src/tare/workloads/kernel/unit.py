@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from tare.model import Direction, Family, Metric
-from tare.workloads.base import SliceWorkload
+from tare.workloads.base import FULL_SLICES, QUICK_SLICES, SliceWorkload
 
 
 class UnitCost(SliceWorkload):
@@ -29,8 +29,8 @@ class UnitCost(SliceWorkload):
 def unit_cost(name: str, title: str, call: str, unit: str = "call") -> UnitCost:
     """The workload of one call: ``unit`` is what the agent counts for it."""
     profiles = {
-        "quick": {"call": call, "slice_ms": 100, "rounds": 4, "warmup_ms": 100},
-        "full": {"call": call, "slice_ms": 100, "rounds": 40, "warmup_ms": 500},
+        "quick": {"call": call, **QUICK_SLICES, "warmup_ms": 100},
+        "full": {"call": call, **FULL_SLICES, "warmup_ms": 500},
     }
     attributes = {
         "__doc__": UnitCost.__doc__,

@@ -16,7 +16,7 @@ from typing import ClassVar
 
 from tare.errors import HostError
 from tare.model import Direction, Family, Metric
-from tare.workloads.base import Params, SliceWorkload
+from tare.workloads.base import FULL_SLICES, QUICK_SLICES, Params, SliceWorkload
 
 MIB = 2**20
 #: Largest part of the instance's memory for the arrays: its system and the agent need the rest.
@@ -42,8 +42,8 @@ class Ramspeed(SliceWorkload):
     #: ``mem`` is made of four parts; copy stands for them here, so that a slice without it is refused.
     parts: ClassVar[Mapping[str, str]] = {"mem": "copy", **{name: name for name in (*KERNELS, "write", "read")}}
     profiles: ClassVar[Mapping[str, Params]] = {
-        "quick": {"block_bytes": MIB, "array_bytes": 32 * MIB, "slice_ms": 100, "rounds": 4, "warmup_ms": 100},
-        "full": {"block_bytes": MIB, "array_bytes": 32 * MIB, "slice_ms": 100, "rounds": 40, "warmup_ms": 500},
+        "quick": {"block_bytes": MIB, "array_bytes": 32 * MIB, **QUICK_SLICES, "warmup_ms": 100},
+        "full": {"block_bytes": MIB, "array_bytes": 32 * MIB, **FULL_SLICES, "warmup_ms": 500},
     }
 
     def fitted(self, params: Params, memory_bytes: int) -> Params:

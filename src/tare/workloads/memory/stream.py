@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from tare.model import Direction, Family, Metric
-from tare.workloads.base import Params, SliceWorkload
+from tare.workloads.base import FULL_SLICES, QUICK_SLICES, Params, SliceWorkload
 
 MIB = 2**20
 
@@ -35,8 +35,8 @@ class Stream(SliceWorkload):
     probe = "stream"
     parts: ClassVar[Mapping[str, str]] = {"triad": "triad", "copy": "copy", "scale": "scale", "add": "add"}
     profiles: ClassVar[Mapping[str, Params]] = {
-        "quick": {"array_bytes": 128 * MIB, "slice_ms": 100, "rounds": 4, "warmup_ms": 100},
-        "full": {"array_bytes": 256 * MIB, "slice_ms": 100, "rounds": 40, "warmup_ms": 500},
+        "quick": {"array_bytes": 128 * MIB, **QUICK_SLICES, "warmup_ms": 100},
+        "full": {"array_bytes": 256 * MIB, **FULL_SLICES, "warmup_ms": 500},
     }
 
 
