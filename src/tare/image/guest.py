@@ -85,7 +85,7 @@ def _kernel(folder: Path) -> Path:
     if processes.find("apt-get") is None:
         raise ImageError(
             "the guest's kernel is Debian's, and this host has no apt-get, which fetches it",
-            fix=f"copy TARE_HOME/guest/linux-image-* of a Debian host on which tare has run a machine into {folder}",
+            fix=f"copy guest/linux-image-* below TARE_HOME of a Debian host that has run a machine with tare into {folder}",
         )
     package = depends(processes.run(["apt-cache", "show", "--no-all-versions", METAPACKAGE]).text)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:

@@ -165,7 +165,7 @@ def _without(platform: Platform, failed: Failed, keep: Keep, step: str) -> LeftO
             raise error
         return LeftOut(platform=platform.name, reason=error.what, fix=error.fix)
     if platform.baseline:
-        fix = "run it again with --debug for the traceback, and tell who wrote the platform"
+        fix = "get the traceback with `tare --debug run`, and report it to whoever wrote the platform"
         raise PlatformError(f"{step} {platform.name} failed: {failed.reason}", fix=fix) from error
     keep(f"{step} {platform.name}", failed)
     return LeftOut(platform=platform.name, reason=failed.reason)
