@@ -85,7 +85,7 @@ def _kernel(folder: Path) -> Path:
     if processes.find("apt-get") is None:
         raise ImageError(
             "the guest's kernel is Debian's, and this host has no apt-get, which fetches it",
-            fix=f"copy guest/linux-image-* below TARE_HOME of a Debian host that has run a machine with tare into {folder}",
+            fix=f"run a machine with tare on a Debian host, and copy its TARE_HOME's guest/linux-image-* to {folder}",
         )
     package = depends(processes.run(["apt-cache", "show", "--no-all-versions", METAPACKAGE]).text)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
