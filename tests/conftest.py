@@ -5,12 +5,14 @@
 import gc
 import importlib
 import os
+import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+import child_pythons
 import forked_commands
 from awake import Awake
 from platforms_here import cannot_be
@@ -24,6 +26,8 @@ from tare.platforms.parts.common import attempt
 
 #: Whatever plug-ins are installed where the tests run: those that a test installs itself, it names.
 os.environ[plugins.ALLOWED] = ""
+#: Every command that a test has the one door to processes start, on real hosts too, is looked at.
+sys.addaudithook(child_pythons.refuse_exposed)
 #: No test is timed: beside others an example takes longer than Hypothesis's 200 ms, and its data longer than it likes.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
