@@ -20,6 +20,7 @@ from starts_again import StartsAgain
 from tare import plugins
 from tare.campaign.host_session import HostSession, default_cpus
 from tare.host import lock, state
+from tare.host.network import fence
 from tare.host.resources import unremoved
 from tare.model import Resources
 from tare.platforms.parts.common import attempt
@@ -101,6 +102,13 @@ def _a_lock_of_its_own(request, _lock_folder, monkeypatch):
     """Tests that need no host have nothing to do with a campaign that runs on it meanwhile."""
     if not request.node.get_closest_marker("host"):
         monkeypatch.setattr(lock, "FOLDER", _lock_folder)
+
+
+@pytest.fixture(autouse=True)
+def _ports_that_it_may_bind(monkeypatch):
+    """Those of the fence are root's alone."""
+    if os.geteuid() != 0:
+        monkeypatch.setattr(fence, "OPEN_PORTS", range(7090, 7154))
 
 
 @pytest.fixture(autouse=True)

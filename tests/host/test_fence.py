@@ -392,6 +392,18 @@ def test_a_packet_in_anothers_name_is_not_taken(net):
         assert "unguarded" in at_client()
 
 
+_AS_NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+_BIND = (
+    "for (@ARGV) { IO::Socket::INET->new(Proto => 'udp', LocalPort => $_) and print qq($_ is bound) or print qq($!) }"
+)
+
+
+@pytest.mark.host
+def test_another_user_can_hold_no_port_that_tare_listens_on():
+    argv = [*_AS_NOBODY, "perl", "-MIO::Socket::INET", "-le", _BIND, *map(str, fence.OPEN_PORTS)]
+    assert set(processes.run(argv, env={"LC_ALL": "C"}).text.splitlines()) == {"Permission denied"}
+
+
 def test_the_program_compares_the_link_headers_sender_with_the_packets_source():
     # As `nfbpf_compile RAW` and linux/filter.h have the codes: ld [link+8]; tax; ld [12]; jeq x; ret.
     assert fence.lie_about_address()[-1] == "6,32 0 0 4292870152,7 0 0 0,32 0 0 12,29 1 0 0,6 0 0 65535,6 0 0 0"

@@ -201,8 +201,8 @@ class Ssh(Platform):
         facts = self._facts or self._look("")
         self._take(facts)
         beacon = spec.beacon
-        port, token = ("-", "-") if beacon is None else (str(beacon.port), beacon.token.hex())
-        words = [f"tare-{spec.id}", _cpus(spec, facts), str(spec.resources.memory_bytes), port, token]
+        port = "-" if beacon is None else str(beacon.port)
+        words = [f"tare-{spec.id}", _cpus(spec, facts), str(spec.resources.memory_bytes), port]
         argv = self._target.argv("exec", "/bin/sh", f"{HOME}/{self._key(spec.image)}/remote.sh", "launch", *words)
         pipe = subprocess.PIPE
         with console.opened(spec.space.log) as log:
