@@ -224,6 +224,7 @@ def frames(namespace, program, *arguments):
     argv = [
         *inside(namespace),
         sys.executable,
+        "-I",
         "-c",
         "import json, socket, struct, sys, time\n" + textwrap.dedent(program),
     ]
