@@ -44,7 +44,7 @@ class Printed(BaseModel):
 
 def one_line(text: str) -> str:
     """The text with blanks for its line ends: a fact, a name or a reason that is printed forges no line of its own."""
-    return re.sub(LINE_END, " ", text).strip()
+    return re.sub(LINE_END, " ", text)
 
 
 def in_one_line_each(value: Any) -> Any:
@@ -52,7 +52,7 @@ def in_one_line_each(value: Any) -> Any:
     if isinstance(value, str):
         return one_line(value)
     if isinstance(value, Mapping):
-        return {one_line(key): in_one_line_each(item) for key, item in value.items()}
+        return {in_one_line_each(key): in_one_line_each(item) for key, item in value.items()}
     return [in_one_line_each(item) for item in value] if isinstance(value, list) else value
 
 

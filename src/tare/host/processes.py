@@ -32,8 +32,13 @@ from tare.timeouts import stretched, until
 COMMON = ("HOME", "LANG", "LANGUAGE", "LC_*", "TERM", "TZ")
 #: For children that download: the user's proxies and certificates.
 DOWNLOADS = ("*_proxy", "*_PROXY", "SSL_CERT_*", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "APT_CONFIG", "TMPDIR")
+#: Go's places, and where it fetches from. Not all that begins so: GOOGLE_APPLICATION_CREDENTIALS does, too.
+_GO = ("AUTH", "CACHE", "ENV", "INSECURE", "MODCACHE", "NOPROXY", "NOSUMDB", "PATH", "PRIVATE", "PROXY", "SUMDB", "VCS")
 #: For children that build: also the settings of Python's, Go's and Rust's own tools.
-BUILDS = (*DOWNLOADS, "PIP_*", "GO*", "CARGO_*", "RUSTUP_*", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
+BUILDS = (
+    *(*DOWNLOADS, "PIP_*", "CARGO_*", "RUSTUP_*", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"),
+    *(f"GO{name}" for name in _GO),
+)
 ROOT = Path("/")
 #: bash, because dash cannot name descriptors above 9.
 _WAIT = """\
