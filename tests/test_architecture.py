@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
+import child_pythons
 from tare import store
 
-SOURCE = Path(__file__).parent.parent / "src" / "tare"
-AGENT = Path(__file__).parent.parent / "agent" / "src"
+TOP = Path(__file__).parent.parent
+SOURCE = TOP / "src" / "tare"
+AGENT = TOP / "agent" / "src"
 
-ARCHITECTURE = Path(__file__).parent.parent / "docs" / "architecture.md"
+ARCHITECTURE = TOP / "docs" / "architecture.md"
 
 #: What each part may import from, besides itself, of those above it in docs/architecture.md.
 MAY_IMPORT = {
@@ -313,6 +315,36 @@ def test_one_place_starts_processes():
                 if isinstance(owner, ast.Name) and owner.id in {"subprocess", "os"}:
                     guilty.append(str(file.relative_to(SOURCE)))
     assert set(guilty) == {"host/processes.py"}
+
+
+def test_no_python_that_is_started_takes_modules_from_the_current_folder():
+    """There another user may have put them: who types a command in /tmp would run them, often as root."""
+    modules = [*_modules(), *(TOP / "scripts").glob("*.py"), *(TOP / "bench").glob("*.py")]
+    in_code = {str(file.relative_to(TOP)): child_pythons.exposed_in_code(_tree(file)) for file in modules}
+    scripts = [file for file in (TOP / "scripts").iterdir() if file.is_file() and file.suffix != ".py"]
+    texts = [*scripts, TOP / "Makefile", TOP / ".ci" / "run", *SOURCE.rglob("*.sh")]
+    in_texts = {str(file.relative_to(TOP)): child_pythons.exposed_in_text(file.read_text()) for file in texts}
+    assert {name: found for name, found in (in_code | in_texts).items() if found} == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["python3", "-c", "import venv"], "python3 -c import venv"),
+        (["unshare", "--pid", "/x/.venv/bin/python", "-u", "-m", "tare.contract.victim"], "/x/.venv/bin/python -u -m"),
+        (["/usr/bin/python3.11", "-mpip"], "/usr/bin/python3.11 -mpip"),
+        (["python3", "-I", "-c", "import venv"], ""),
+        (["python3", "-P", "-u", "-m", "tare"], ""),
+        (["python3", "scripts/sbom.py", "-c", "x"], ""),
+        (["apt-get", "install", "python3", "python3-venv"], ""),
+    ],
+)
+def test_a_python_in_the_current_folder_is_seen(words, found):
+    assert (child_pythons.exposed(words) or "").startswith(found)
+    assert bool(child_pythons.exposed(words)) == bool(found)
+    code = child_pythons.exposed_in_code(ast.parse(f"argv = {words!r}"))
+    assert bool(code) == bool(found)
+    assert bool(child_pythons.exposed_in_text(" ".join(words))) == bool(found)
 
 
 #: What leads to a standard stream, by the module that has it.

@@ -1,4 +1,4 @@
-//! The command line: `serve [--beacon ADDR:PORT --token HEX] [--init] [--userspace-at SECONDS] [--host HOST] [--held]`,
+//! The command line: `serve [--beacon ADDR:PORT] [--init] [--userspace-at SECONDS] [--host HOST] [--held]`,
 //! `version`, `nothing`, which ends at once: a small program for the probe that starts programs; and the two sides of
 //! requests over a network, `answer KIND PORT SIZE` and `ask KIND ADDRESS PORT SECONDS WARMUP SIZE [PATH]`; the users of
 //! a site, `users` (`crate::users`); and an application as it is to be started, `run`, with the files that it reads,
@@ -7,17 +7,18 @@
 //! Called as `true` it succeeds: an application's root may have no other program.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use crate::away;
-use crate::beacon::{self, Beacon};
+use crate::beacon;
 use crate::exchange::{Client, Server};
 use crate::probes::NOTHING;
 use crate::run::{self, Application};
 use crate::serve;
 use crate::users::Users;
 
-const USAGE: &str = "usage: tare-agent serve [--beacon ADDR:PORT --token HEX] [--init] [--userspace-at SECONDS] \
+const USAGE: &str = "usage: tare-agent serve [--beacon ADDR:PORT] [--init] [--userspace-at SECONDS] \
                      [--host vsock:CID:PORT|tcp:ADDR:PORT] [--held] | tare-agent answer udp|tcp|tcp-each|http PORT SIZE | \
                      tare-agent ask udp|tcp|tcp-each|http ADDR PORT SECONDS WARMUP SIZE [PATH] | \
                      tare-agent users ADDR PORT USERS SECONDS THINK_MS PACE_MS LIMIT_MS SEARCHES WORDS SEED PATH... | \
@@ -35,7 +36,7 @@ pub enum Task {
     Run(Application),
     Write(String),
     Serve {
-        beacon: Option<Beacon>,
+        beacon: Option<SocketAddr>,
         init: bool,
         /// The kernel's uptime when the guest's userspace began, in ns: the boot's scripts know it.
         userspace_ns: Option<u64>,
@@ -66,7 +67,7 @@ pub fn run(args: impl Iterator<Item = String>) -> ExitCode {
         ),
         Ok(Task::Write(path)) => ended(run::write(&path)),
         Ok(Task::Serve { beacon, init, userspace_ns, away, held }) => {
-            ended(serve::serve(beacon.as_ref(), init, userspace_ns, away, held))
+            ended(serve::serve(beacon, init, userspace_ns, away, held))
         }
         Err(what) => {
             eprintln!("tare-agent: {what}; {USAGE}");
@@ -102,13 +103,11 @@ pub fn parse(mut args: impl Iterator<Item = String>) -> Result<Task, String> {
 }
 
 fn parse_serve(mut args: impl Iterator<Item = String>) -> Result<Task, String> {
-    let (mut target, mut token, mut init, mut userspace_ns, mut away) = (None, None, false, None, None);
-    let mut held = false;
+    let (mut beacon, mut init, mut userspace_ns, mut away, mut held) = (None, false, None, None, false);
     while let Some(option) = args.next() {
         let mut value = || args.next().ok_or(format!("{option} lacks its value"));
         match option.as_str() {
-            "--beacon" => target = Some(value()?),
-            "--token" => token = Some(value()?),
+            "--beacon" => beacon = Some(beacon::parse(&value()?)?),
             "--init" => init = true,
             "--held" => held = true,
             "--userspace-at" => userspace_ns = Some(nanoseconds(&value()?)?),
@@ -116,11 +115,6 @@ fn parse_serve(mut args: impl Iterator<Item = String>) -> Result<Task, String> {
             other => return Err(format!("unknown option {other:?}")),
         }
     }
-    let beacon = match (target, token) {
-        (Some(target), Some(token)) => Some(beacon::parse(&target, &token)?),
-        (None, None) => None,
-        _ => return Err("--beacon and --token go together".to_owned()),
-    };
     Ok(Task::Serve { beacon, init, userspace_ns, away, held })
 }
 
@@ -144,14 +138,13 @@ mod tests {
     }
 
     #[test]
-    fn serve_takes_a_beacon_with_its_token() {
+    fn serve_takes_a_beacon() {
         let Ok(Task::Serve { beacon: Some(beacon), init: true, userspace_ns: None, away: None, held: true }) =
-            parsed("serve --init --held --beacon 10.0.0.1:99 --token 00ff")
+            parsed("serve --init --held --beacon 10.0.0.1:99")
         else {
             panic!("not understood");
         };
-        assert_eq!(beacon.token, [0, 255]);
-        assert_eq!(beacon.target.port(), 99);
+        assert_eq!(beacon.port(), 99);
     }
 
     #[test]
@@ -177,8 +170,6 @@ mod tests {
         assert!(parsed("serve --loud").unwrap_err().contains("--loud"));
         assert!(parsed("serve --beacon").unwrap_err().contains("lacks its value"));
         assert!(parsed("serve --host 2").unwrap_err().contains("CID:PORT"));
-        assert!(parsed("serve --beacon 10.0.0.1:99").unwrap_err().contains("go together"));
-        assert!(parsed("serve --beacon nowhere --token 00").unwrap_err().contains("nowhere"));
-        assert!(parsed("serve --beacon 10.0.0.1:99 --token 0x").unwrap_err().contains("token"));
+        assert!(parsed("serve --beacon nowhere").unwrap_err().contains("nowhere"));
     }
 }

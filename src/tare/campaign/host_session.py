@@ -114,10 +114,10 @@ class HostSession:
         self.enter_context(pinning.widened(resources.cpus))
         self.enter_context(pinning.kept_off(pinning.usable() - set(harness_cpus(resources.cpus))))
         cleanup = self.enter_context(CleanupStack(self._journal))
-        datagram = self.enter_context(contextlib.closing(Datagram(net.host)))
         cleanup.own(removers.control_group(cgroup.path_of(PARENT_GROUP)))
         unfenced = net.create(cleanup)
         self.callback(net.close)
+        datagram = self.enter_context(contextlib.closing(Datagram(net.host)))
         if unfenced is not None:
             self.progress(f"not fenced: {unfenced}")
         with roots.translated("the client", work):

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from tare.errors import HostError
 from tare.host import cgroup, processes
@@ -62,7 +63,7 @@ def start(
     *,
     ready: Callable[[], bool],
     log: Path,
-    env: Mapping[str, str] | None = None,
+    env: Mapping[str, str] = MappingProxyType({}),
     time_limit_s: float = 30.0,
 ) -> Daemon:
     """Start a daemon and wait until ``ready`` says that it answers.

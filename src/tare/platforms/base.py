@@ -88,11 +88,10 @@ class Instant:
 
 @dataclass(frozen=True, slots=True)
 class Beacon:
-    """Where the agent sends its one datagram when it starts, and the token in it."""
+    """Where the agent sends its one datagram when it starts. The text in it is one that its hello says."""
 
     host: str
     port: int
-    token: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +143,7 @@ class LaunchSpec:
         """The command that the sandbox runs."""
         argv = [AGENT, "serve", *extra]
         if self.beacon is not None:
-            argv += ["--beacon", f"{self.beacon.host}:{self.beacon.port}", "--token", self.beacon.token.hex()]
+            argv += ["--beacon", f"{self.beacon.host}:{self.beacon.port}"]
         return argv
 
 

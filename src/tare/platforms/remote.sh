@@ -126,7 +126,7 @@ launch() {
     if by_systemd; then
         # What follows, to the last process, is in the scope, which goes with that. Its input and output are these.
         set -- "--unit=tare-remote-$1.scope" "--property=$(memory_limits | cut -d ' ' -f 2)=$3" /bin/sh "$0" limited "$@"
-        # Its description, which the journal keeps, would else be all these words, the token too.
+        # Its description, which the journal keeps, would else be all these words.
         set -- "--description=an instance of tare's" "$@"
         exec systemd-run --quiet --scope --collect --property=TimeoutStopSec=5s --property=TasksMax=infinity "$@"
     fi
@@ -135,7 +135,7 @@ launch() {
 
 limited() {
     closed
-    name=$1 cpus=$2 bytes=$3 port=$4 token=$5
+    name=$1 cpus=$2 bytes=$3 port=$4
     export work="$home/work/$name"
     mkdir -p "$work/upper" "$work/work" "$work/root" "$work/data"
     exec 9>"$work/lock"
@@ -156,7 +156,7 @@ limited() {
     client=${client%% *}
     case $port.$client in
     -.* | *. | *:*) ;;
-    *) set -- serve --beacon "$client:$port" --token "$token" ;;
+    *) set -- serve --beacon "$client:$port" ;;
     esac
     # Its mounts and all of its processes go with the first of them, whatever ends that.
     unshare --mount --pid --fork --kill-child --propagation private /bin/sh "$0" inside "$procs" "$@" && code=0 || code=$?

@@ -50,7 +50,6 @@ class Client:
             stdout=pipe,
             stderr=pipe,
             cgroup_procs=self.cgroup_procs,
-            env=processes.without_proxies(),  # a load goes to the instance, and to no proxy of the user's
         )
 
     def in_own_image(self) -> Client:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 
 from tare import outputs
+from tare.clean import clean
 from tare.cli.commands.instances import MEMORY, parse_memory
 from tare.errors import UsageError
 
@@ -95,7 +96,7 @@ def _emit(file: Path, mistakes: Sequence[Mistake]) -> None:
     from tare.cli.console import emit
 
     for mistake in mistakes:
-        emit(f"{file}:{mistake.line}: {mistake.what}{f' (fix: {mistake.fix})' if mistake.fix else ''}")
+        emit(clean(f"{file}:{mistake.line}: {mistake.what}{f' (fix: {mistake.fix})' if mistake.fix else ''}"))
 
 
 def _refuse(file: Path, mistakes: Sequence[Mistake]) -> NoReturn:

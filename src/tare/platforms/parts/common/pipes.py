@@ -67,7 +67,6 @@ def start(
             stderr=log,
             cgroup_procs=procs,
             within=within,
-            env=processes.without_proxies(),  # some platforms pass on what they have
             rest=spec.timed,
         )
     spec.group.entered_by(held.process.pid)

@@ -32,7 +32,15 @@ HOOKS = "/etc/libvirt/hooks"
 SOCKET = "run/libvirt/libvirt-sock"
 #: Where libvirt_lxc, which is not on PATH, is looked for.
 LXC_PLACES = ("/usr/lib/libvirt/libvirt_lxc", "/usr/libexec/libvirt_lxc", "/usr/lib64/libvirt/libvirt_lxc")
-DAEMON_CONF = 'auth_unix_rw = "none"\nauth_unix_ro = "none"\nlog_outputs = "3:stderr"\n'
+#: Who reaches a socket needs no password, so only root reaches them; libvirt's own default for the first is 0777.
+DAEMON_CONF = """\
+auth_unix_rw = "none"
+auth_unix_ro = "none"
+unix_sock_rw_perms = "0700"
+unix_sock_ro_perms = "0700"
+unix_sock_admin_perms = "0700"
+log_outputs = "3:stderr"
+"""
 #: No control groups of libvirt's own for machines: they are in the instance's.
 QEMU_CONF = """\
 user = "root"

@@ -181,7 +181,8 @@ def load(file: Path) -> Box:
     box = parse(read_text(file, FIX, largest=MAX_FILE_BYTES), str(file))
     if box.arguments:
         refuse_writable(file, "has arguments for QEMU, which tare starts as root")
-    paths = {name: file.parent / path for name in ("kernel", "initrd", "disk") if (path := getattr(box, name))}
+    folder = file.absolute().parent
+    paths = {name: folder / path for name in ("kernel", "initrd", "disk") if (path := getattr(box, name))}
     for name, path in paths.items():
         if not path.is_file():
             raise UsageError(
