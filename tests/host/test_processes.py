@@ -144,7 +144,19 @@ def test_a_child_has_the_listed_environment_and_what_it_is_given(monkeypatch):
     shown = processes.run(["/usr/bin/env", "-0"], env={"MORE": "1", "LC_TIME": "POSIX"}).text.split("\0")[:-1]
     has = dict(line.split("=", 1) for line in shown)
     assert has.keys().isdisjoint(secret)
-    assert has.keys() <= {"HOME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_TIME", "TERM", "TZ", "PATH", "MORE"}
+    assert has.keys() <= {
+        "HOME",
+        "LANG",
+        "LANGUAGE",
+        "LC_ALL",
+        "LC_CTYPE",
+        "LC_TIME",
+        "TERM",
+        "TZ",
+        "PATH",
+        "MORE",
+        "TARE_RUN_BY",
+    }
     assert (has["LANG"], has["LC_TIME"], has["TZ"], has["MORE"]) == ("C.UTF-8", "POSIX", "UTC", "1")
     assert "/usr/sbin" in has["PATH"].split(":")
 

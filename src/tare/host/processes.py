@@ -17,7 +17,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -25,7 +25,8 @@ from typing import IO
 
 from tare.errors import HostError
 from tare.host import distribution
-from tare.host.kernel import pinning
+from tare.host.kernel import pinning, process_table
+from tare.host.kernel.owner import Owner
 from tare.timeouts import stretched, until
 
 #: What every child has of tare's environment, and so the guests of some platforms: no secret, and no name of code.
@@ -57,6 +58,10 @@ OUTPUT_CAP = 4 << 20
 #: How long output is still read after a kill: a process that left its group may hold the pipes open.
 LAST_WORDS_S = 0.2
 _PIECE = 65_536
+#: The variable that names the process for which a command runs (`end_commands_of`).
+_RUN_BY = "TARE_RUN_BY"
+#: How long a killed command may take to leave the kernel.
+_KILLED_LIMIT_S = 5.0
 #: siginfo's si_code of a signal that the kernel sent: of a terminal's Ctrl-C, to all processes that it has in front.
 _BY_KERNEL = 0x80
 #: A process enters its cgroups itself, before it executes the program: that never runs outside them.
@@ -146,8 +151,24 @@ def run(
 ) -> Finished:
     """Run to the end and return what it left; never raises for its exit code (see `Finished.require` and `start`)."""
     pipe = subprocess.PIPE
-    process = start(argv, stdin=pipe, stdout=pipe, stderr=pipe, env=env, cwd=cwd, cgroup_procs=cgroup_procs)
+    marked = {**env, _RUN_BY: str(Owner.me())}
+    process = start(argv, stdin=pipe, stdout=pipe, stderr=pipe, env=marked, cwd=cwd, cgroup_procs=cgroup_procs)
     return finish(process, argv, stdin=stdin, time_limit_s=time_limit_s, output_cap=output_cap)
+
+
+def end_commands_of(owners: Collection[Owner]) -> None:
+    """Kill the commands that processes which are gone were running (`run`), and wait for their end.
+
+    What such a command makes after its owner was killed would be there again after it was removed.
+    """
+    names = {str(owner) for owner in owners}
+    ours = [Owner.of(pid) for pid, by in process_table.variables(_RUN_BY).items() if by in names]
+    for command in ours:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(command.pid, signal.SIGKILL)
+    deadline = until(_KILLED_LIMIT_S)
+    while time.monotonic() < deadline and not all(command.ended() for command in ours):
+        time.sleep(0.005)
 
 
 def finish(
