@@ -202,6 +202,16 @@ def test_a_line_of_the_console_is_an_answer_of_its_own_even_of_a_guest_that_ends
     assert watcher.wait(10, gone=lambda: True) is not None
 
 
+def test_an_expression_made_to_hang_does_not_hang_the_console_watch(tmp_path):
+    log = tmp_path / "log"
+    log.write_bytes(b"")
+    watcher = FirstAnswer([Service(CONSOLE, str(log), 0, "(a+)+$")])
+    log.write_bytes(b"a" * 60_000 + b"!")
+    began = time.monotonic()
+    assert watcher.wait(0.5) is None
+    assert time.monotonic() - began < 5
+
+
 def test_a_missing_file_is_one_line(tmp_path):
     with pytest.raises(UsageError, match="does not exist"):
         registry.choose([f"blackbox:{tmp_path}/none.toml"])

@@ -112,7 +112,7 @@ def test_what_is_no_toml_is_told_with_the_rest_and_hides_nothing_but_itself(tmp_
         ('better = "higher"', 'better = "more"', 18, "'higher' or 'lower'"),
         ("[metrics.rate]", "[metrics.cpu-cost]", 15, "tare has a metric of this name itself"),
         ("rate: ([0-9.]+)", "rate: [0-9.]+", 16, "it has 0 groups"),
-        ("rate: ([0-9.]+)", "rate: ([0-9.+", 16, "no regular expression"),
+        ("rate: ([0-9.]+)", "rate: ([0-9.+", 16, "not a regular expression"),
         ('json = "all[1].p99"', 'json = "all[x]..p99"', 20, "no path such as"),
         ("quick = 10", "quik = 10", 29, "one value, or a value for quick and one for full"),
         ("quick = 10", 'quick = "a"', 29, "a number in one profile and a text in the other"),

@@ -7,11 +7,11 @@ A load that fails, or whose output lacks a figure, fails the trial.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from tare import expressions
 from tare.errors import HostError, ParseError
 from tare.model import Family, Layer, Metric, Source
 from tare.workloads.applications import serving
@@ -143,7 +143,7 @@ class OwnApplication(RunWorkload):
     def _figure(self, table: FigureTable, output: str, all_output: str, *path: str) -> float:
         at = f"{self.described.at(*path)}: {'.'.join(path)}"
         if table.regex is not None:
-            match = re.search(table.regex, all_output, re.MULTILINE)
+            match = expressions.compiled(table.regex).search(all_output)
             if match is None:
                 raise ParseError(f"{at}: the load printed nothing that its regex matches: {shown(all_output)}")
             text: Any = match[1]

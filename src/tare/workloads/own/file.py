@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 
+from tare import expressions
 from tare.errors import UsageError
 from tare.inputs import read_text, refuse_writable
 from tare.model import Direction
@@ -34,10 +35,7 @@ MAX_RUN_S = 3600.0
 
 
 def _expression(value: str) -> str:
-    try:
-        groups = re.compile(value).groups
-    except re.error as error:
-        raise ValueError(f"it is no regular expression: {error}") from error
+    groups = expressions.compiled(value).groups
     if groups != 1:
         raise ValueError(f"it has {groups} groups, and the figure is the one in (...)")
     return value

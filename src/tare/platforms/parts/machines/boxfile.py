@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
-import re
 from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from tare import expressions
 from tare.errors import UsageError
 from tare.inputs import parse_toml, read_text, refuse_writable
 from tare.records import Strict, of_a_file
@@ -30,11 +30,8 @@ Port = Field(default=None, ge=1, le=65535)
 
 
 def expression(value: str | None) -> str | None:
-    """A regular expression as it was. Raises `ValueError` when it is none."""
-    try:
-        re.compile(value or "")
-    except re.error as error:
-        raise ValueError(f"not a regular expression: {error}") from error
+    """Return a regular expression as it was. Raises `ValueError` when it is none."""
+    expressions.compiled(value or "")
     return value
 
 
