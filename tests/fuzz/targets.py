@@ -7,6 +7,7 @@ The seeds are what is in the tree: golden frames and captured sessions, captured
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -23,6 +24,7 @@ from tare.footprint_model import Footprint, Surface
 from tare.image import recipe
 from tare.literature import catalogue, library
 from tare.model import Layer
+from tare.platforms import monitors, xen
 from tare.platforms.parts.machines import boxfile
 from tare.session import frames, messages
 from tare.store import CampaignRecord, known_part
@@ -119,7 +121,41 @@ def _boxes() -> Iterator[bytes]:
         b'machine = "microvm"\nkernel = "k"\ninitrd = "i"\ncmdline = "ip={ip}"\nmemory = 64\ncpus = 2\n'
         b'network = "virtio-net-device"\nconsole = "ready.*"\n[answers]\nhttp = 80\npath = "/x"\n'
     )
-    yield b'disk = "d.qcow2"\ndisk_device = "ide-hd"\nnetwork = "e1000"\nlink = "user"\n[answers]\ntcp = 22\n'
+    yield (
+        b'disk = "d.raw"\ndisk_device = "ide-hd"\nnetwork = "e1000"\nlink = "user"\ndevices = ["VGA", "pvpanic"]\n'
+        b'cpu = "max,-svm"\nmachine_options = "acpi=off,kernel-irqchip=split"\n[answers]\ntcp = 22\n'
+    )
+    yield b'vmm = "spt"\nkernel = "k"\ncmdline = "--a=\'b c\' --ip={ip}"\nnet_name = "n"\n[answers]\nping = true\n'
+    yield (
+        b'machine = "microvm"\nkernel = "k"\nmodern_virtio = true\nip = "10.0.0.2"\nconsole = "(a+)+$"\n'
+        b"[answers]\nudp = 7\n"
+    )
+
+
+#: A line of xl.cfg(5) as tare writes it: what its lexer takes for one number, string or list of strings.
+_STRING = r'"(?:[^"\\\n]|\\["\\])*"'
+_XEN_LINE = re.compile(rf"\w+ = (?:\d+|{_STRING}|\[(?:{_STRING}(?:, {_STRING})*)?\])")
+
+
+def _read_box(text: str) -> None:
+    """A box, and the words that its monitor would be started with: none of its files' names is among them."""
+    box = boxfile.parse(text, "box")
+    box = box.model_copy(update=dict.fromkeys(box.files, Path("of,the=box")))
+    filled = box.command_line(ip="192.0.2.9", prefix="24", netmask="255.255.255.0", gateway="192.0.2.1", mac="02:00")
+    setup = monitors.GuestSetup("tare-x", Path("/folder"), "tarex", "tap,id=net", "02:00", filled, (0,))
+    words: list[str] = []
+    if box.vmm == "qemu":
+        words = monitors.qemu_command(box, setup, "tcg", 9)
+        assert sum(word.startswith("-") for word in words) <= 60
+    elif box.vmm == "firecracker":
+        words = [json.dumps(monitors.firecracker_settings(box, setup))]
+    elif box.vmm == "xen":
+        words = xen.config(monitors.xen_domain(box, setup, ["/dev/loop0"])).removesuffix("\n").split("\n")
+        assert all(_XEN_LINE.fullmatch(word) for word in words), words
+    else:
+        words = monitors.tender_command(box, setup)
+    assert not any("\n" in word or "\0" in word for word in words)
+    assert not any("of,the=box" in word for word in words)
 
 
 def _read_weights(text: str) -> None:
@@ -216,7 +252,7 @@ def _outputs() -> Iterator[bytes]:
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "frames": check_frames,
     "replies": check_reply,
-    "boxes": _of_text(lambda text: boxfile.parse(text, "box"), UsageError),
+    "boxes": _of_text(_read_box, UsageError),
     "profiles": _of_text(lambda text: profile.parse(text, "profile"), UsageError),
     "weights": _of_text(_read_weights, UsageError),
     "studies": _of_text(lambda text: library.parse(text, "study"), UsageError),
