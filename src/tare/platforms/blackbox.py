@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from tare import lazily
 from tare.errors import HostError, ImageError, PlatformError, SessionError
-from tare.host import processes, state, userns
+from tare.host import processes, userns
 from tare.host.resources.journal import CleanupStack
 from tare.image import blackbox, forms, guest
 from tare.image.build import Image
@@ -262,9 +262,7 @@ def own_box(vmm: str) -> Box:
     words = [*KERNEL_WORDS[vmm], *(vm.clock_words(vm.accelerated(guest.ensure())[0]) if vmm == "qemu" else ())]
     cmdline = OWN_CMDLINE.format(words=" ".join(words))
     fields = {"vmm": vmm, "cmdline": cmdline, "memory": 128, "answers": answers}
-    folder = state.home() / "guest"
-    kernel, initrd = (path.relative_to(folder) for path in (boot_files.kernel, boot_files.initramfs))
-    return boxfile.Box.model_validate({**fields, "kernel": kernel, "initrd": initrd}).placed(folder)
+    return boxfile.Box.model_validate({**fields, "kernel": boot_files.kernel, "initrd": boot_files.initramfs})
 
 
 def _own(name: str, vmm: str, title: str, card: str = "") -> BlackBox:

@@ -121,7 +121,7 @@ class Box(Strict):
     disk_name: str = Field(default="storage", pattern=r"^[A-Za-z0-9]{1,67}$")
     console: str | None = None  # a regular expression that the console must show as well
     answers: Answers
-    _folder: Path = PrivateAttr(Path("/"))
+    _folder: Path | None = PrivateAttr(None)  # None: of no file, but tare's own guest, by absolute paths
 
     @field_validator("kernel", "initrd", "disk", mode="before")
     @classmethod
@@ -235,7 +235,7 @@ class Box(Strict):
     def files(self) -> dict[str, Path]:
         """The files that it names, by field."""
         named = {"kernel": self.kernel, "initrd": self.initrd, "disk": self.disk}
-        return {name: self._folder / path for name, path in named.items() if path is not None}
+        return {name: (self._folder or Path("/")) / path for name, path in named.items() if path is not None}
 
     def opened(self, name: str) -> int | None:
         """A descriptor to read one of `files` by; None unless it is a regular file in the box's folder.
@@ -243,6 +243,8 @@ class Box(Strict):
         No link is followed on the way, and no mount crossed: whoever wrote the box may have made the folder too.
         Raises `OSError` for one that nobody may read.
         """
+        if self._folder is None:
+            return os.open(self.files[name], os.O_RDONLY | os.O_CLOEXEC)
         folder = os.open(self._folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             return beneath.regular(folder, os.path.normpath(getattr(self, name)))
