@@ -38,7 +38,7 @@ def read_text(file: Path, fix: str, *, largest: int = MAX_BYTES) -> str:
     if len(raw) > largest:  # it grew, or is one of those of the kernel's that tell no size
         raise _too_large(file, largest, fix)
     try:
-        return raw.decode()
+        return raw.decode("utf-8-sig")  # Windows' editors begin a file with a byte order mark
     except UnicodeDecodeError as error:
         raise UsageError(f"{file} is not UTF-8: {error.reason} at byte {error.start}", fix=fix) from error
 

@@ -18,6 +18,8 @@ Path = tuple[str | int, ...]
 #: How tomllib says where; in a part of the text the line is that part's.
 _AT = re.compile(r" \(at (?:line (?P<line>\d+), column \d+|end of document)\)$")
 _OPEN = "(at end of document)"
+#: As TOML has them: other characters that part lines are part of a text or a comment.
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ class _Taken:
 
 def _statements(text: str, mistakes: list[Mistake]) -> Iterator[tuple[int, str]]:
     """Each statement of a text with its first line: a table's name, or a key and its value, whose lines may be many."""
-    lines = text.splitlines(keepends=True)
+    lines = _LINE.findall(text)
     at = 0
     while at < len(lines):
         part, after, error = _next(lines, at)
