@@ -7,7 +7,9 @@ The seeds are what is in the tree: golden frames and captured sessions, captured
 from __future__ import annotations
 
 import json
+import math
 import re
+import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -17,20 +19,35 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from tare.analysis.comparisons.thresholds import Thresholds
 from tare.analysis.exposure import attack_profile
 from tare.analysis.studies import profile
-from tare.errors import ImageError, ParseError, StoreError, UsageError, first_invalid
+from tare.errors import HostError, ImageError, ParseError, StoreError, UsageError, first_invalid
 from tare.footprint_model import Footprint, Surface
 from tare.image import recipe
+from tare.inputs import parse_toml
 from tare.literature import catalogue, library
 from tare.model import Layer
 from tare.platforms import monitors, xen
 from tare.platforms.parts.machines import boxfile
+from tare.records import of_a_file
+from tare.report.campaign import choose
 from tare.session import frames, messages
 from tare.store import CampaignRecord, known_part
 from tare.workloads import registry
 from tare.workloads.base import Workload
-from workloads import captures, test_mutations, test_storage_bonnie, test_storage_dbench, test_storage_fio
+from tare.workloads.own import application as own_application
+from tare.workloads.own import compose, dockerfile, lines, service
+from tare.workloads.own import file as own_file
+from workloads import (
+    captures,
+    test_mutations,
+    test_network_workloads,
+    test_own_from_files,
+    test_storage_bonnie,
+    test_storage_dbench,
+    test_storage_fio,
+)
 
 TESTS = Path(__file__).parent.parent
 PROTOCOL = TESTS.parent / "protocol"
@@ -158,6 +175,94 @@ def _read_box(text: str) -> None:
     assert not any("of,the=box" in word for word in words)
 
 
+def _read_application(text: str) -> None:
+    """An application's file, and behind a NUL what its load printed: figures, or a refusal in one line."""
+    text, _, output = text.partition("\0")
+    described, mistakes = own_file.parse(text, Path("app.toml"))
+    assert (described is None) == bool(mistakes)
+    last = text.count("\n") + 1
+    for mistake in mistakes:
+        assert 1 <= mistake.line <= last
+        _one_line(UsageError(mistake.what, fix=mistake.fix))
+    if described is None:
+        return
+    workload = own_application.of(described, "app.toml")
+    params = workload.profiles["quick"]
+    with suppress(HostError):
+        workload.plan(params, test_network_workloads.AROUND)
+    outcome = None
+    with suppress(ParseError):
+        outcome = workload.parse(params, [captures.completed(output)])
+    assert outcome is None or all(map(math.isfinite, outcome.samples.values()))
+
+
+def _applications() -> Iterator[bytes]:
+    example = resources.files("tare.workloads.own").joinpath("example.toml").read_text()
+    # Below the length to which libFuzzer is held.
+    head, built_in = (
+        "\n".join(line for line in part.splitlines() if not line.startswith("#")).encode()
+        for part in example.partition("[load]")[::2]
+    )
+    yield head + b"[load]\n" + built_in
+    guide = (TESTS.parent / "docs" / "applications-own.md").read_text().split("```toml\n")
+    shown = next(block for block in guide if block.startswith("[load]")).partition("```")[0]
+    yield head + shown.encode() + b"\0" + captures.text("wrk-fast").encode()
+    yield head + (
+        b'[load]\ncommand = ["x"]\n[metrics.a]\njson = "a[0].b"\nunit = "s"\nbetter = "lower"\n'
+        b'[metrics.b]\nregex = \'([0-9.]+)\'\nwhich = "last"\nunit = "ms"\nbetter = "higher"\n'
+        b'\0{"a": [{"b": 1.5e3}], "c": "7ms"}'
+    )
+
+
+#: All that a file of ours made of another may have.
+_KEYS = {"": {"name", "source", "start", "ready", "load"}, "source": {"image"}} | {
+    "start": {"command", "arguments", "directory", "user", "env"},
+    "ready": {"http", "tcp", "command", "within"},
+    "load": {"built_in", "path"},
+}
+
+
+def _converts(read: Callable[[str, bool], tuple[service.Service, list[lines.Mistake]]]) -> Callable[[bytes], None]:
+    """A check of what reads another kind of file: what is written of it is TOML with no key that is not ours."""
+
+    def check(data: bytes) -> None:
+        text, built = data.decode(errors="replace"), bool(sum(data) & 1)
+        described, mistakes = read(text, built)
+        for mistake in mistakes:
+            assert 1 <= mistake.line <= text.count("\n") + text.count("\r") + 2
+            _one_line(UsageError(mistake.what.replace("\n", ""), fix=mistake.fix))
+        written = tomllib.loads(service.toml_of(described, "a\nb", "x.tar" if built else None))
+        assert written.keys() <= _KEYS[""]
+        for table in written.keys() - {"name"}:
+            assert written[table].keys() <= _KEYS[table], written[table]
+
+    return check
+
+
+def _dockerfiles() -> Iterator[bytes]:
+    yield test_own_from_files.DOCKERFILE.encode()
+    yield b'FROM a\nRUN cat <<-\'E F\' <<<x >/y\n\tE F\nHEALTHCHECK --retries=2 CMD ["a", "-p", "80"]\nEXPOSE 80\n'
+
+
+def _compose_files() -> Iterator[bytes]:
+    yield test_own_from_files.COMPOSE.encode()
+    yield (
+        b"services:\n  a:\n    image: a:${TAG:?none}\n    entrypoint: [a, -p]\n    command: ['80']\n"
+        b"    ports: [{target: 80, published: 8080}]\n    environment: [A=0.0.0.0:80, SECRET]\n"
+        b"    volumes: [{type: volume, source: b, target: /b}]\n    x: !reset null\n    y: &y [*y]\n"
+    )
+
+
+def _read_thresholds(text: str) -> None:
+    read = of_a_file(Thresholds, parse_toml(text, "thresholds", "fix"), "thresholds", "fix")
+    read.names("redis", "get")
+
+
+def _thresholds() -> Iterator[bytes]:
+    yield b'percent = 5\n[[rule]]\nworkload = "redis*"\nmetric = "p99"\nplatform = "?ocker"\npercent = 10.5\n'
+    yield b'[[rule]]\nworkload = "[a-z]*"\nignore = true\n'
+
+
 def _read_weights(text: str) -> None:
     """By its first character as TOML or as CSV."""
     attack_profile.parse(text[1:], "weights.csv" if text[:1] == "c" else "weights.toml")
@@ -253,6 +358,11 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "frames": check_frames,
     "replies": check_reply,
     "boxes": _of_text(_read_box, UsageError),
+    "applications": _of_text(_read_application, UsageError),
+    "dockerfiles": _converts(dockerfile.read),
+    "compose": _converts(lambda text, built: compose.read(text, built, {"TAG": "7", "SECRET": "hush\n", "PORT": "80"})),
+    "thresholds": _of_text(_read_thresholds, UsageError),
+    "choices": _of_text(choose.parse, UsageError),
     "profiles": _of_text(lambda text: profile.parse(text, "profile"), UsageError),
     "weights": _of_text(_read_weights, UsageError),
     "studies": _of_text(lambda text: library.parse(text, "study"), UsageError),
@@ -266,6 +376,11 @@ SEEDS: dict[str, Callable[[], Iterator[bytes]]] = {
     "requests": _messages,
     "replies": _messages,
     "boxes": _boxes,
+    "applications": _applications,
+    "dockerfiles": _dockerfiles,
+    "compose": _compose_files,
+    "thresholds": _thresholds,
+    "choices": lambda: iter([b"cpu<10% start<300ms calls<300 daemon=no root=no"]),
     "profiles": _named("tare.analysis", "profile.toml"),
     "weights": _weights,
     "studies": _studies,

@@ -240,7 +240,11 @@ def examine(file: Path) -> tuple[Described | None, list[Mistake]]:
 
     Raises `UsageError` for a file that cannot be read.
     """
-    text = text_of(file, "name a file of TOML; tare app init writes one to begin with")
+    return parse(text_of(file, "name a file of TOML; tare app init writes one to begin with"), file)
+
+
+def parse(text: str, file: Path) -> tuple[Described | None, list[Mistake]]:
+    """The same of a text; ``file`` is where paths in it begin, and what messages name."""
     lined = lines.parse(text)
     mistakes = [*lined.mistakes, *_places(lined)]
     values, of_parameters = _by_profile(lined)
