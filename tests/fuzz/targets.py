@@ -201,14 +201,14 @@ def _applications() -> Iterator[bytes]:
     # Below the length to which libFuzzer is held.
     head, built_in = (
         "\n".join(line for line in part.splitlines() if not line.startswith("#")).encode()
-        for part in example.partition("[load]")[::2]
+        for part in example.partition("\n[load]\n")[::2]
     )
-    yield head + b"[load]\n" + built_in
+    yield head + b"\n[load]\n" + built_in
     guide = (TESTS.parent / "docs" / "applications-own.md").read_text().split("```toml\n")
     shown = next(block for block in guide if block.startswith("[load]")).partition("```")[0]
-    yield head + shown.encode() + b"\0" + captures.text("wrk-fast").encode()
+    yield head + b"\n" + shown.encode() + b"\0" + captures.text("wrk-fast").encode()
     yield head + (
-        b'[load]\ncommand = ["x"]\n[metrics.a]\njson = "a[0].b"\nunit = "s"\nbetter = "lower"\n'
+        b'\n[load]\ncommand = ["x"]\n[metrics.a]\njson = "a[0].b"\nunit = "s"\nbetter = "lower"\n'
         b'[metrics.b]\nregex = \'([0-9.]+)\'\nwhich = "last"\nunit = "ms"\nbetter = "higher"\n'
         b'\0{"a": [{"b": 1.5e3}], "c": "7ms"}'
     )

@@ -227,7 +227,7 @@ def test_a_tender_of_solo5_is_called_as_it_documents(file, tmp_path, vmm):
 
 @pytest.mark.parametrize("vmm", ["hvt", "spt"])
 def test_a_tender_that_is_not_there_is_one_line_with_the_fix(monkeypatch, vmm):
-    monkeypatch.setattr("tare.host.processes.find", lambda name: "/usr/bin/bwrap" if name == "bwrap" else None)
+    monkeypatch.setattr("tare.host.processes.find", lambda name: None if "solo5" in name else shutil.which(name))
     answer = monitors.MONITORS[vmm].detect(Box(vmm=vmm, kernel=Path("/k"), dhcp=True, answers=Answers(ping=True)))
     assert answer.reason == f"solo5-{vmm} is not installed"
     assert "opam install solo5" in answer.fix
@@ -476,6 +476,8 @@ def test_its_monitor_has_no_rights_and_sees_no_file_but_its_own(running):
     assert status["Uid"].split() == [str(userns.FIRST)] * 4
     assert (int(status["CapEff"], 16), int(status["CapPrm"], 16), int(status["CapInh"], 16)) == (0, 0, 0)
     assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
+    environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    assert {name.partition(b"=")[0] for name in environment if name} <= {b"PATH", b"TMPDIR", b"PWD"}
     root = Path(f"/proc/{pid}/root")
     assert sorted(path.name for path in (root / "box").iterdir()) == ["initrd", "kernel"]
     assert [path.name for path in (root / "etc").iterdir()] == ["ld.so.cache"]

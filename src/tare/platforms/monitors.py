@@ -170,6 +170,8 @@ def _confinable(detect: Callable[[Box], Availability]) -> Callable[[Box], Availa
     def detected(box: Box) -> Availability:
         if processes.find(CONFINER) is None:
             return Availability(False, reason=f"{CONFINER} is not installed", fix=CONFINE_FIX)
+        if processes.run(["unshare", "--user", "true"], time_limit_s=10).code != 0:
+            return Availability(False, reason="no user namespace can be made", fix=userns.FIX)
         return detect(box)
 
     return detected
@@ -273,7 +275,9 @@ def _jailed(box: Box, setup: GuestSetup, cleanup: CleanupStack, own: _Needs, wor
     devices = ["/dev/null", "/dev/urandom", *((TUN,) if setup.link else ()), *((vm.KVM,) if own.kvm else ())]
     system = [str(path) for path in (*system_folders(), LOADERS_CACHE) if path.exists()]
     jail = Jail(own.program, users, system, read, written, devices, capabilities=())
-    return Boot(["env", f"TMPDIR={SCRATCH}", *command(jail, words)], within(jail))
+    # Nothing of root's own environment, which may have secrets: a guest that takes its monitor over would have them.
+    environment = ("env", "-i", f"PATH={os.defpath}:/usr/sbin:/usr/local/bin", f"TMPDIR={SCRATCH}")
+    return Boot([*environment, *command(jail, words)], within(jail))
 
 
 def _program(name: str) -> Path:
