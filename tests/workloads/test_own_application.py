@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 import tomllib
 from dataclasses import replace
 from importlib import resources
@@ -158,6 +159,26 @@ def test_values_are_tomllibs_and_every_key_has_its_line(values):
     read = lines.parse(text)
     assert read.values == expected
     assert read.lines == {(name,): number for number, name in enumerate(values, start=3)}
+
+
+@pytest.mark.parametrize(
+    ("text", "mistakes"),
+    [
+        ("".join(f"a{number} = 1\n" for number in range(6000)), 0),
+        ("".join(f"a{number} = 1\n" for number in range(6000)) + "b =\n", 1),
+        ("a = [\n" + "[1],\n" * 12_000 + "]\n", 0),
+        ("a = [\n" + "[1],\n" * 12_000, 1),
+        ("a = '''\n" + "]\n" * 30_000 + "'''\n", 0),
+        ("a = '''\n" + "]\n" * 30_000, 1),
+        ("[a]\n" * 16_000, 500),
+    ],
+)
+def test_no_file_of_the_largest_size_takes_long(text, mistakes):
+    began = time.monotonic()
+    read = lines.parse(text)
+    assert time.monotonic() - began < 20
+    assert len(read.mistakes) == mistakes
+    assert read.line(("a",)) == 1
 
 
 def test_lines_of_values_over_several_lines_and_of_tables():
