@@ -11,8 +11,8 @@ from typing import cast
 
 import re2
 
-#: RE2's instructions, of which one of a usual expression has some dozens. The time to match grows with these too:
-#: 1,000 of them take 4 s for 1 MB of text at worst.
+#: Most instructions of RE2 in an expression; a usual one has some dozens. The time to match grows with them too: 1,000
+#: take at most 4 s for 1 MB of text.
 MAX_SIZE = 1_000
 
 

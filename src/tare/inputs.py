@@ -12,7 +12,7 @@ from tare.errors import UsageError
 
 #: Bytes of a file that a user writes: a profile, weights, a table of functions.
 MAX_BYTES = 64 << 20
-#: Parts of a key: the time that `tomllib` takes for one grows with their square.
+#: Most parts of a key: the time of `tomllib` grows with their square.
 MAX_PARTS = 500
 _PART = r"\.[ \t]*+(?:[\w-]++|\"[^\"\n]*+\"|'[^'\n]*+')[ \t]*+"
 _LONG_KEY = re.compile(f"(?:{_PART}){{{MAX_PARTS - 1}}}")
@@ -59,7 +59,7 @@ def parse_toml(text: str, name: str, fix: str) -> dict[str, Any]:
 
 
 def line_of_long_key(text: str) -> int | None:
-    """The line of a key of so many parts (``a.b.c``) that `tomllib` takes minutes for it; None where there is none."""
+    """The line of a key (``a.b.c``) of `MAX_PARTS` parts or more, which `tomllib` takes minutes for; None without one."""
     found = _LONG_KEY.search(text)
     return None if found is None else text.count("\n", 0, found.start()) + 1
 

@@ -1,4 +1,4 @@
-"""Asks before what a file orders is run as root: a campaign that another host wrote, an application's file."""
+"""Confirmation before a file's commands run as root: a campaign that another host wrote, an application's file."""
 
 from __future__ import annotations
 

@@ -35,20 +35,20 @@ if TYPE_CHECKING:
 
 #: What a tender of Solo5's takes beside its guest.
 TENDER_BYTES = 8 << 20
-#: Where a jailed monitor sees its program, its files, and the folder that it writes to. No name of the box's is among
-#: its words: QEMU reads commas, and a kernel's modules, out of names.
+#: Paths in the jail: the monitor's program, its files, and the folder that it writes to. They stand for the box's own
+#: names: QEMU parses commas in a name, and reads several modules out of one.
 VMM, CONFIG, KERNEL, INITRD, DISK, SCRATCH = (
     *("/box/monitor", "/box/config.json"),
     *("/box/kernel", "/box/initrd", "/box/disk", "/var/tmp"),  # noqa: S108 (in the jail)
 )
-#: Where the loader looks for libraries first.
+#: The loader's cache of libraries' paths.
 LOADERS_CACHE = Path("/etc/ld.so.cache")
 TUN = str(bridge.TUN)
-#: seccomp(2) on QEMU itself: no new process, no new rights, no call that is long obsolete.
+#: seccomp(2) for QEMU itself: it starts no process, gains no rights and makes no obsolete call.
 SANDBOX = ("-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny")
-#: The guest's console and QEMU's own messages: to its stdout, a pipe of root's, which nobody in a jail can open anew.
+#: The guest's console and QEMU's messages go to its stdout. That is a pipe of root's, which a jailed QEMU cannot reopen.
 CONSOLE = ("-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console")
-#: What a device is told besides its name: the port that guests take for it by custom.
+#: Options of a device beyond its name: the I/O port that guests expect.
 DEVICES = {"isa-debug-exit": "isa-debug-exit,iobase=0xf4,iosize=0x04"}
 
 
@@ -80,8 +80,8 @@ class Monitor:
 
     #: Whether it runs here, found by trying it.
     detect: Callable[[Box], Availability]
-    #: How a box is booted. What is made for that beside files in the folder is owned by the `CleanupStack`, and what
-    #: the machine inherits is closed with the `ExitStack`.
+    #: Prepares the boot of a box. The `CleanupStack` owns all that it makes outside the folder; the `ExitStack` closes
+    #: the descriptors that the machine inherits.
     ready: Callable[[Box, GuestSetup, CleanupStack, ExitStack], Boot]
     #: What the monitor itself takes of the instance's memory.
     own_bytes: int = 0
@@ -165,7 +165,7 @@ def xen_domain(box: Box, setup: GuestSetup, disks: Sequence[str]) -> xen.Domain:
 
 
 def _confinable(detect: Callable[[Box], Availability]) -> Callable[[Box], Availability]:
-    """The detection of a monitor that needs what jails are made by."""
+    """Add to a monitor's detection a check that jails can be made here."""
 
     def detected(box: Box) -> Availability:
         if processes.find(CONFINER) is None:
@@ -251,7 +251,7 @@ def _ready_xen(box: Box, setup: GuestSetup, cleanup: CleanupStack, opened: ExitS
 
 @dataclass(frozen=True, slots=True)
 class _Needs:
-    """What a monitor has in its jail beside the box's files; as a `Jail` has it."""
+    """A monitor's own part of its jail, beside the box's files; fields as of `Jail`."""
 
     program: str
     read: Mapping[str, Path] = field(default_factory=dict)
@@ -275,7 +275,7 @@ def _jailed(box: Box, setup: GuestSetup, cleanup: CleanupStack, own: _Needs, wor
     devices = ["/dev/null", "/dev/urandom", *((TUN,) if setup.link else ()), *((vm.KVM,) if own.kvm else ())]
     system = [str(path) for path in (*system_folders(), LOADERS_CACHE) if path.exists()]
     jail = Jail(own.program, users, system, read, written, devices, capabilities=())
-    # Nothing of root's own environment, which may have secrets: a guest that takes its monitor over would have them.
+    # Root's environment may hold secrets, which a guest that takes over its monitor could read.
     environment = ("env", "-i", f"PATH={os.defpath}:/usr/sbin:/usr/local/bin", f"TMPDIR={SCRATCH}")
     return Boot([*environment, *command(jail, words)], within(jail))
 

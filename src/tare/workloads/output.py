@@ -14,7 +14,7 @@ from tare.workloads.base import Completed
 
 #: Relative difference of two figures of one output that mean the same, for what the tool rounds.
 ROUNDING = 0.02
-#: Of no tool's number: Python refuses to convert one of thousands, and a float overflows at some hundreds.
+#: No tool prints longer numbers. Python does not convert thousands of digits, and a float overflows at some hundreds.
 MAX_DIGITS = 100
 _ENDLESS = re.compile(rb"[0-9]{%d}" % MAX_DIGITS)
 _SHOWN_LINES = 2

@@ -78,7 +78,7 @@ _FIELDS = {
     "average": rf"^ +avg: +({_NUMBER})$",
     "p99": rf"^ +99th percentile: +({_NUMBER})$",
 }
-#: sysbench's histogram of latencies ends there (MAX_LATENCY): what took longer counts as this.
+#: Upper end of sysbench's latency histogram in ms (OPER_LOG_MAX_VALUE): it records slower transactions as this.
 CEILING_MS = 100_000.0
 #: Of all transactions, those that the server may refuse because of another's lock; sysbench tries again.
 MAX_ERRORS = 0.01

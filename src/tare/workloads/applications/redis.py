@@ -31,7 +31,7 @@ _HEADER = [
     "max_latency_ms",
 ]  # fmt: skip
 _TESTS = ("SET", "GET")
-#: redis-benchmark counts what took longer as this (CONFIG_LATENCY_HISTOGRAM_MAX_VALUE), and shows it as 3000.319 ms.
+#: Upper end of redis-benchmark's latency histogram in ms (CONFIG_LATENCY_HISTOGRAM_MAX_VALUE), printed as 3000.319.
 CEILING_MS = 3000.0
 
 
@@ -129,8 +129,8 @@ def _read(done: Completed, tests: Sequence[str]) -> dict[str, dict[str, float]]:
 
 
 def _figures(test: str, columns: Mapping[str, str]) -> dict[str, float]:
-    """The figures of a row. Raises `ParseError` where what is read of it is at redis-benchmark's ceiling."""
-    # A shortest latency that rounds to nothing is none of the figures that are read.
+    """The figures of a row. Raises `ParseError` if a percentile is at redis-benchmark's ceiling."""
+    # The shortest latency may round to zero: it is no metric.
     figures = {
         name: 0.0 if text == "0.000" and name == "min_latency_ms" else positive("redis-benchmark", "a figure", text)
         for name, text in columns.items()

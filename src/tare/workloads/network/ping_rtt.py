@@ -24,7 +24,7 @@ from tare.model import Direction, Family, Metric
 from tare.workloads.base import Command, Completed, Outcome, Params, RunPlan, RunWorkload, Side, Surroundings
 from tare.workloads.output import agree, positive, read_lines, text_of
 
-#: How long the last answer is waited for where none has come before, in whole seconds; else it is two round trips.
+#: Whole seconds that ping waits after its last request if no answer has come; otherwise it waits two round trips.
 WAIT_S = 1
 GRACE_S = 15.0
 _SIZE = 56  # ping's own: 64 bytes with ICMP's header
@@ -127,14 +127,13 @@ def _figures(times: Sequence[float], summary: Mapping[str, str]) -> dict[str, fl
         "mdev": math.sqrt(max(0.0, statistics.fmean(time * time for time in times) - mean * mean)),
     }
     positive("ping", "an average time", summary["avg"])
-    # It shows the digits of a single answer down to a microsecond, but at most three from a millisecond on, and whole
-    # milliseconds from a hundred on.
+    # ping prints a single time to 1 us, with three digits from 1 ms on, and in whole milliseconds from 100 ms on.
     slack = min(1.0, max(0.001, 10 ** (math.floor(math.log10(max(*times, 0.001))) - 2)))
     for name, value in computed.items():
         agree("ping", name, value, float(summary[name]), slack=slack)
     figures = {"average" if name == "avg" else name: 1e3 * float(summary[name]) for name in computed}
     figures |= {"median": 1e3 * statistics.median(times)}
-    # One that rounds to nothing is no figure: any that is less would be it too.
+    # Zero means below ping's resolution, which is no figure.
     return {name: figure for name, figure in figures.items() if figure > 0 or name == "mdev"}
 
 

@@ -153,7 +153,7 @@ class OwnApplication(RunWorkload):
 
 
 class _TwiceError(ValueError):
-    """An object has a key twice, of which either may be the figure."""
+    """An object with a key twice, either of which may be the figure."""
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

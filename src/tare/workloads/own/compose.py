@@ -23,7 +23,7 @@ _PASSED = frozenset({
 _TOP = frozenset({"services", "version", "name", "networks", "volumes"})
 _YAML = "tag:yaml.org,2002:"
 _NULL = f"{_YAML}null"
-#: What is a number to engines where it has no quotation marks, and such as keep their text then: not 010, 1_000, 1.10.
+#: Unquoted texts that engines read as numbers, and those that stay the same text then: not 010, 1_000, 1.10.
 _NUMBER = re.compile(r"[-+]?(?:0[xXoObB][0-9a-fA-F_]+|\.?[0-9][0-9_]*(?:\.[0-9_]*)?(?:[eE][-+]?[0-9_]+)?)")
 _PLAIN_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{0,9}[1-9])?")
 _HAND = "leave it out, or write the file by hand: tare app init FILE"
@@ -104,7 +104,7 @@ class _Reader:
         self._one(name, node)
 
     def _known_tags(self, top: yaml.Node) -> None:
-        """Tags of compose's own (!reset, !override) are about several files, and others of nobody's here."""
+        """Refuse tags: compose's own (!reset, !override) are for several files, and others have no meaning."""
         waiting, seen = [top], set()
         while waiting:
             node = waiting.pop()
@@ -219,9 +219,9 @@ class _Reader:
             self._variable(entry, name, self._filled(entry, value) if separator else None)
 
     def _variable(self, node: yaml.Node, name: str, value: str | None) -> None:
-        """One without a value has that of the environment of whoever starts it.
+        """Take a variable; without a value it has that of the environment of whoever starts it.
 
-        Such a value may be a secret, and is not written down.
+        Such a value may be a secret: the file names the variable without it.
         """
         if not name:
             self._wrong(node, "a variable has no name", "NAME=VALUE")

@@ -23,12 +23,12 @@ _BUILDS = frozenset({"RUN", "COPY", "ADD"})
 _PASSED = frozenset({"LABEL", "MAINTAINER", "STOPSIGNAL"})
 _ESCAPE = re.compile(r"#\s*escape\s*=\s*(.*)$", re.IGNORECASE)
 _DIRECTIVE = re.compile(r"#\s*\w+\s*=", re.ASCII)
-#: What parts an instruction's words; other white space is part of one.
+#: White space that separates an instruction's words.
 _SPACE = re.compile(r"[\t\v\f\r ]+")
-#: A shell's word as it is written, and one that begins a text of lines: as BuildKit reads them.
+#: A shell's word as it is written, and one that starts a here-document: by BuildKit's rules.
 _WORD = re.compile(r"(?:\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"|[^\s'\"\\])+")
 _HEREDOC = re.compile(r"\d*<<(-?+)([^<]+)", re.ASCII)
-#: A dollar sign that a builder takes for itself; shlex leaves no trace of what made it so.
+#: A literal dollar sign: shlex removes the quotation marks that make it one.
 _LITERAL_DOLLAR = re.compile(r"\\\$|'[^']*\$[^']*'")
 
 
@@ -69,14 +69,14 @@ def _instructions(text: str, mistakes: list[Mistake]) -> Iterator[tuple[int, str
 
 
 def _heredocs(rest: str) -> Iterator[tuple[str, str]]:
-    """The texts that a builder's instruction begins: "-" where tabs before their end do not count, and that end."""
+    """Each here-document of an instruction: "-" if tabs before its end are ignored, and the line that ends it."""
     for word in _WORD.findall(rest):
         if begun := _HEREDOC.fullmatch(word):
             yield begun[1], re.sub(r"[\"'\\]", "", begun[2])
 
 
 def _after(lines: list[str], at: int, end: str, tabs: str) -> int | None:
-    """The line after the one that ends a text; None where none does."""
+    """The number of the line after a here-document's end; None if it does not end."""
     for number, line in enumerate(lines[at:], start=at + 1):
         if (line.lstrip("\t") if tabs else line) == end:
             return number

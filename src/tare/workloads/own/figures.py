@@ -1,7 +1,7 @@
 """A figure in the output of a user's load tool, read in one way or not at all.
 
-What could be read in two ways fails the trial, and says so: several matches, a part of a number, a unit that is not the
-declared one. A tool that prints ``835.12us`` in one trial and ``1.20ms`` in the next would be 700 times faster else.
+An ambiguous output fails the trial: several matches, a part of a number, a unit other than the declared one. Otherwise
+a tool that prints ``835.12us`` in one trial and ``1.20ms`` in the next would seem 700 times faster.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from tare.errors import ParseError
 from tare.workloads.output import shown
 from tare.workloads.own.file import FigureTable
 
-#: Matches that are looked through for the last one.
+#: Most matches to go through for the last one.
 MAX_MATCHES = 1_000
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-#: Characters of a text that is read as a number.
+#: Most characters of a number.
 MAX_DIGITS = 400
-#: Of a number that goes on, before or behind what was taken of it. A comma may as well part two of them: it counts
-#: where the regex does not say it.
+#: Signs that a number goes on before or after a match. A comma may also separate two numbers: it is a sign only if the
+#: regex does not contain it.
 _MORE_BEFORE, _COMMA_BEFORE = re.compile(r"[0-9]\.?$"), re.compile(r"[0-9],$")
 _MORE_BEHIND, _COMMA_BEHIND = re.compile(r"\.?[0-9]|[eE][+-]?[0-9]"), re.compile(r",[0-9]")
-#: A unit, or how one begins.
+#: A unit, or its first part.
 _UNIT = re.compile(r"[^\W\d_]+|%")
-#: Units that tools print by the number's size, one space behind it too.
+#: Units that tools choose by the size of a number; recognized one space after it too.
 _VARIED = frozenset({
     *("ns", "us", "µs", "μs", "ms", "s", "sec", "secs", "m", "min", "h", "k", "K", "M", "G", "T", "P", "B"),
     *(f"{prefix}{kind}" for prefix in "kKMGTP" for kind in ("B", "iB", "b", "bit", "bits", "bytes", "Bytes")),
@@ -36,7 +36,7 @@ _VARIED = frozenset({
 
 
 def number(value: Any, at: str) -> float:
-    """A finite number, or the text of one. Raises `ParseError`; ``at`` is where in the file it is described."""
+    """Read a finite number, or the text of one. Raises `ParseError`; ``at``: the figure's place in the file."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         text = repr(value)
     else:
@@ -62,7 +62,7 @@ def matched(table: FigureTable, output: str, at: str) -> float:
 
 
 def _is_part(match: re.Match[str], output: str) -> bool:
-    """Whether the number in the first group goes on before or behind it."""
+    """Return True if the number in the first group goes on before or after it."""
     begin, end = match.span(1)
     before, behind = output[max(0, begin - 2) : begin], output[end : end + 3]
     return bool(
@@ -95,7 +95,7 @@ def _listed(matches: Sequence[re.Match[str]]) -> str:
 
 
 def _worth(table: FigureTable, printed: str, at: str) -> float:
-    """What a printed unit is worth in the declared one."""
+    """The value of a printed unit in the declared one. Raises `ParseError` for a unit that is not listed."""
     if printed not in table.units:
         known = ", ".join(map(repr, table.units))
         raise ParseError(f"{at}: the load printed the unit {printed[:40]!r}, and units has {known}")
@@ -103,7 +103,7 @@ def _worth(table: FigureTable, printed: str, at: str) -> float:
 
 
 def _require_unit(table: FigureTable, behind: str, at: str) -> None:
-    """What stands behind the number is the declared unit, or no unit: the next trial could print another."""
+    """Raise `ParseError` if the number has another unit than the declared one: the next trial may print yet another."""
     adjacent, declared = _UNIT.match(behind), _UNIT.match(table.unit)
     printed = adjacent or _UNIT.match(behind.removeprefix(" "))
     if printed is None or (declared is not None and printed[0] == declared[0]):

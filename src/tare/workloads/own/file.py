@@ -244,7 +244,7 @@ def examine(file: Path) -> tuple[Described | None, list[Mistake]]:
 
 
 def parse(text: str, file: Path) -> tuple[Described | None, list[Mistake]]:
-    """The same of a text; ``file`` is where paths in it begin, and what messages name."""
+    """Examine a text, as `examine` does; ``file``: the file that messages name, in whose folder its paths begin."""
     lined = lines.parse(text)
     mistakes = [*lined.mistakes, *_places(lined)]
     values, of_parameters = _by_profile(lined)

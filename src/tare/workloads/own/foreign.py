@@ -31,7 +31,7 @@ def converted(source: Path, image: str | None) -> tuple[str, list[Mistake]]:
     """
     text = text_of(source, _FIX)
     if source.suffix in {".yaml", ".yml"}:
-        # A value whose bytes are no text can be in no file of ours.
+        # A value that is not valid text cannot be written to a file.
         texts = {name: value for name, value in os.environ.items() if _is_text(value)}
         read, mistakes = compose.read(text, image is not None, texts)
     elif "dockerfile" in source.name.lower() or "containerfile" in source.name.lower():

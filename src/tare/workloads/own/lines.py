@@ -20,9 +20,9 @@ Path = tuple[str | int, ...]
 #: How tomllib says where; in a part of the text the line is that part's.
 _AT = re.compile(r" \(at (?:line (?P<line>\d+), column \d+|end of document)\)$")
 _OPEN = "(at end of document)"
-#: Of a file with mistakes so many are looked at, each with all before it; and so many ends of one of several lines.
+#: Most statements to check in a file with mistakes, and most ends to try for a statement of several lines.
 MAX_STATEMENTS = 500
-#: What ends a text or a list of several lines is on a line with one of these.
+#: One of these is on the last line of a text or a list of several lines.
 _CLOSES = re.compile(r"\"{3}|'{3}|[\]}]")
 #: As TOML has them: other characters that part lines are part of a text or a comment.
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
@@ -81,7 +81,7 @@ def parse(text: str) -> Lined:
 
 
 class _TooLongError(ValueError):
-    """A statement of several lines that may end at too many of them."""
+    """A statement of several lines with too many possible ends."""
 
 
 class _Taken:

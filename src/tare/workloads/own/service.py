@@ -306,7 +306,7 @@ class _Filler:
 
 
 def _closing(text: str, dollar: int) -> int:
-    """Where the use of a variable in braces ends that begins at a dollar sign; the text's end where it does not."""
+    """The position after a variable in braces that begins at a dollar sign; the text's end if it is not closed."""
     depth = 0
     for brace in _BRACE.finditer(text, dollar):
         depth += 1 if brace[0] == "${" else -1
@@ -315,7 +315,7 @@ def _closing(text: str, dollar: int) -> int:
     return len(text)
 
 
-#: Defaults within defaults.
+#: Deepest nesting of defaults.
 MAX_DEPTH = 20
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _BRACE = re.compile(r"\$\{|\}")

@@ -25,7 +25,7 @@ GRACE_S = 120.0
 #: Slowest disk that is waited for.
 SLOWEST_MIB_S = 2.0
 PERCENTILES = ("50.000000", "99.000000", "99.900000")
-#: The middle of the last bucket of its histogram (FIO_IO_U_PLAT_NR, stat.c), which has all that took longer.
+#: Middle of the last bucket of fio's histogram in ns (FIO_IO_U_PLAT_NR, stat.c): it records slower requests there.
 CEILING_NS = 17_112_760_320
 #: By how much the mean over the histogram's middles may miss the mean: the width of its buckets.
 _BUCKET = 1 / 64

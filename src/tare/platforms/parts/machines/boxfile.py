@@ -25,7 +25,7 @@ MACHINES = {"qemu": ("q35", "pc", "microvm"), "firecracker": (), "xen": ("pv", "
 #: Solo5's tenders: hvt takes KVM, spt a seccomp filter.
 TENDERS = ("hvt", "spt")
 ONLY_QEMU = ("disk_device", "network", "machine_options", "cpu", "devices", "modern_virtio")
-#: Of QEMU's options of a machine those that name no file, no other program and no accelerator.
+#: Options of QEMU's machines that name no file, no program and no accelerator.
 MACHINE_OPTIONS = (
     "acpi", "auto-kernel-cmdline", "graphics", "hpet", "i8042", "ioapic2", "isa-serial", "kernel-irqchip", "pcie",
     "pic", "pit", "rtc", "sata", "smbus", "smm", "usb", "vmport", "x-option-roms",
@@ -37,14 +37,14 @@ PLACES = ("ip", "prefix", "netmask", "gateway", "mac")
 #: MiB of memory without a word of the file's; and the least that is taken, which Solo5's own tests need.
 USUAL_MEMORY, MIN_MEMORY, MIN_TENDER_MEMORY = 256, 8, 2
 FIX = "docs/platforms.md, blackbox, has an example"
-#: Bytes of a box's file, and characters of a command line.
+#: Largest box file in bytes, and longest command line in characters.
 MAX_FILE_BYTES, MAX_WORDS = 1 << 20, 16_384
-#: Further devices of QEMU's, by its names: none of them opens a file, a socket or a device of the host's.
+#: Additional devices, by QEMU's names: none opens a file, a socket or a device of the host.
 Device = Literal[
     "VGA", "isa-debug-exit", "pvpanic", "pvpanic-pci", "virtio-balloon-device", "virtio-balloon-pci",
     "virtio-rng-device", "virtio-rng-pci",
 ]  # fmt: skip
-#: What a file in the format qcow2 begins with.
+#: First bytes of a qcow2 file.
 QCOW2 = b"QFI\xfb"
 PLACE_FIX = "put the file itself there, or below it, and name it relative to that: links are not followed"
 RAW_FIX = (
@@ -96,7 +96,7 @@ class Answers(Strict):
 
 
 class Box(Strict):
-    """What to boot, and how. Files are named as in their folder (`placed`)."""
+    """A machine to boot. Its files are named relative to their folder (`placed`)."""
 
     vmm: Literal["qemu", "firecracker", "xen", "hvt", "spt"] = "qemu"
     machine: Literal["q35", "pc", "microvm", "pv", "pvh"] | None = None  # None: the first of its monitor's
