@@ -46,7 +46,7 @@ LOADERS_CACHE = Path("/etc/ld.so.cache")
 TUN = str(bridge.TUN)
 #: seccomp(2) for QEMU itself: it starts no process, gains no rights and makes no obsolete call.
 SANDBOX = ("-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny")
-#: The guest's console and QEMU's messages go to its stdout. That is a pipe of root's, which a jailed QEMU cannot reopen.
+#: The guest's console and QEMU's messages go to its stdout: a pipe of root's, which a jailed QEMU cannot reopen.
 CONSOLE = ("-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console")
 #: Options of a device beyond its name: the I/O port that guests expect.
 DEVICES = {"isa-debug-exit": "isa-debug-exit,iobase=0xf4,iosize=0x04"}
