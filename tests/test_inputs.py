@@ -1,5 +1,6 @@
 """The files that users write: read as UTF-8 wherever it is, with a limit, and refused in one line with the fix."""
 
+import json
 import os
 import subprocess
 import sys
@@ -128,3 +129,18 @@ def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path):
     assert thresholds.load(file).percent == 5
     (tmp_path / "weights.csv").write_bytes(b"\xef\xbb\xbfname,density\nnet/,2.5\ndefault,1\n")
     assert attack_profile.load_densities(tmp_path / "weights.csv").density == {"net/": 2.5}
+
+
+@pytest.mark.parametrize("key", ["a\nb\x1b[31m", "k" * 10_000])
+def test_a_strange_key_is_shown_in_one_short_line(read, key, tmp_path):
+    file = tmp_path / "keys.toml"
+    file.write_text(f"{json.dumps(key)} = 1\n[start]\n{json.dumps(key)} = 1\n")
+    try:
+        found = read(file)
+    except UsageError as error:
+        shown = [error.what]
+    else:
+        assert isinstance(found, tuple), "no other file may have such a key"
+        shown = [mistake.what for mistake in found[1]]
+    assert shown
+    assert all(line.isprintable() and len(line) < 600 for line in shown)

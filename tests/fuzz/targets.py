@@ -230,7 +230,7 @@ def _converts(read: Callable[[str, bool], tuple[service.Service, list[lines.Mist
         described, mistakes = read(text, built)
         for mistake in mistakes:
             assert 1 <= mistake.line <= text.count("\n") + text.count("\r") + 2
-            _one_line(UsageError(mistake.what.replace("\n", ""), fix=mistake.fix))
+            _one_line(UsageError(mistake.what, fix=mistake.fix))
         written = tomllib.loads(service.toml_of(described, "a\nb", "x.tar" if built else None))
         assert written.keys() <= _KEYS[""]
         for table in written.keys() - {"name"}:

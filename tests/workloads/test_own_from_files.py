@@ -292,6 +292,7 @@ def test_a_health_check_that_names_no_port_is_told_and_the_port_asked_in_its_pla
         ("volumes: {data: }", "volumes: {data: ", 19, "this is not YAML"),
         ("volumes: {data: }", "  db: {image: postgres}", 18, "there are 2 services (Cache_1, db)"),
         ("name: mine", "name: mine\nname: yours", 2, "a key twice"),
+        ("name: mine", 'name: mine\n"a\\nb": 1', 2, "a\\nb is not read"),
     ],
 )
 def test_what_is_not_plain_in_a_compose_file_is_told_at_its_line(before, after, line, what):

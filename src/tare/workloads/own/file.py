@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 
 from tare import expressions
-from tare.errors import UsageError
+from tare.errors import UsageError, key_shown
 from tare.inputs import read_text, refuse_writable
 from tare.model import Direction
 from tare.records import Strict
@@ -388,5 +388,5 @@ def _known_keys(path: tuple[str | int, ...]) -> set[str]:
 def _shown(path: tuple[str | int, ...]) -> str:
     text = ""
     for step in path:
-        text += f"[{step + 1}]" if isinstance(step, int) else f"{'.' if text else ''}{step}"
+        text += f"[{step + 1}]" if isinstance(step, int) else f"{'.' if text else ''}{key_shown(step)}"
     return text

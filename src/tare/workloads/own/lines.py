@@ -15,6 +15,8 @@ from typing import Any
 
 from tare.inputs import MAX_PARTS, line_of_long_key
 
+#: Most characters of a mistake.
+MAX_WHAT = 300
 #: A key's place: names of tables and keys, and numbers in lists.
 Path = tuple[str | int, ...]
 #: How tomllib says where; in a part of the text the line is that part's.
@@ -30,11 +32,16 @@ _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """What is wrong at a line, from 1; in one sentence without a full stop."""
+    """What is wrong at a line, from 1; in one sentence without a full stop, whatever the file has in it."""
 
     line: int
     what: str
     fix: str = ""
+
+    def __post_init__(self) -> None:
+        what = self.what if len(self.what) <= MAX_WHAT else f"{self.what[:MAX_WHAT]}..."
+        shown = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in what)
+        object.__setattr__(self, "what", shown)
 
 
 @dataclass(slots=True)
