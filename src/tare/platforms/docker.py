@@ -256,6 +256,7 @@ class Docker(Platform):
             nano_cpus=round(spec.resources.cpu_quota * 1e9) if spec.resources.cpu_quota is not None else None,
             mem_limit=spec.resources.memory_bytes,
             memswap_limit=spec.resources.memory_bytes,
+            pids_limit=spec.resources.pids,
             binds=[f"{spec.space.data}:/data:{security.writable_bind()}"],
             network_mode=self._network,
             port_bindings=published if self.publishes and spec.published else {},

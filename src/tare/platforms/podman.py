@@ -131,6 +131,7 @@ class Podman(Platform):
             *([] if spec.resources.cpu_quota is None else [f"--cpus={spec.resources.cpu_quota}"]),
             f"--memory={spec.resources.memory_bytes}b",
             f"--memory-swap={spec.resources.memory_bytes}b",
+            f"--pids-limit={spec.resources.pids or -1}",  # its own is 2,048
             f"--volume={spec.space.data}:/data:{security.writable_bind()}",
             *self._network(spec),
             "--pull=never",
