@@ -14,6 +14,7 @@ pub mod facts;
 pub mod files;
 pub mod frame;
 pub mod init;
+pub mod limits;
 pub mod mark;
 pub mod message;
 pub mod outbox;

@@ -145,6 +145,7 @@ class FakeLive(RunningInstance):
                 close=lambda: None,
                 memory_kills=lambda: MemoryKills.known(self._killed, at_limit=True, limit_bytes=1 << 30),
                 refused_processes=lambda: 0,
+                limits=dict,
             ),
         )
         address = Address(None, 0, 0, ping=None, no_ping="no network")

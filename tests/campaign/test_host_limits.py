@@ -2,11 +2,34 @@
 
 import pytest
 
+from tare.campaign.execution import preflight
 from tare.campaign.instances.launcher import Terms
+from tare.host import limits
 from tare.model import PIDS, Arm
 from tare.platforms import registry
 
 pytestmark = [pytest.mark.host, pytest.mark.own_host]
+
+#: What a platform cannot honour of the limits that all others have.
+NOT_HONOURED = {
+    "gvisor": ["transparent huge pages: none, and other platforms have madvise"],
+    "containerd": ["open files: 1,024, and other platforms have 16,384"],  # `ctr run` of 1.6 has no option for it
+}
+KIN = ["native", "runc", "crun", "docker", "podman", "containerd", "lxc", "nspawn", "bubblewrap", "gvisor", "qemu-tcg"]
+
+
+@pytest.mark.parametrize("name", KIN)
+def test_a_program_inside_has_the_limits_of_all_platforms_or_the_manifest_says_so(launcher, name):
+    [platform] = registry.choose([name])
+    ready = preflight._try(platform, platform.detect(), launcher.image, launcher)
+    expected = limits.facts(limits.wanted(launcher.resources))
+    assert expected.keys() <= ready.fairness.keys()
+    differing = [name for name, value in expected.items() if ready.fairness[name] != value]
+    unkept = NOT_HONOURED.get(name, [])
+    assert len(differing) == len(unkept)
+    assert ready.record.not_honoured == ready.fairness["not honoured"] == [*platform.not_honoured, *unkept]
+    platform.close()
+
 
 #: Makes as many processes as it is told, and says how many it got.
 FORK = "for (1..shift) { my $p = fork; defined $p or last; sleep 600 if !$p; $n++ } print $n"
