@@ -8,6 +8,7 @@ pub mod away;
 pub mod beacon;
 pub mod cli;
 pub mod clock;
+pub mod confine;
 pub mod exchange;
 pub mod exec;
 pub mod facts;

@@ -67,10 +67,13 @@ def _possible(limit: Limit) -> int | str:
 
 def for_agent(resources: Resources) -> str:
     """What the agent sets (its option ``--limits``); of a kernel only where that is the instance's own."""
-    values = wanted(resources)
-    of_processes = [f"{limit.name}:{values[limit.name]}" for limit in LIMITS if limit.number is not None]
     threads = [] if resources.pids is None else [f"threads:{resources.pids}"]
-    return ",".join([*of_processes, *threads, f"thp:{values['thp']}"])
+    return ",".join([for_programs(), *threads, f"thp:{wanted(resources)['thp']}"])
+
+
+def for_programs() -> str:
+    """The limits of processes in the same form: of what the client runs, whose control group has the others."""
+    return ",".join(f"{limit.name}:{_possible(limit)}" for limit in LIMITS if limit.number is not None)
 
 
 def for_engines() -> dict[str, int]:

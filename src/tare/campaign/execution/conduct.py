@@ -308,9 +308,8 @@ def record_of(
 
 def _resource_record(resources: Resources) -> ResourceRecord:
     harness = harness_cpus(resources.cpus)
-    return ResourceRecord.model_validate(
-        {**asdict(resources), "probe_cpu": resources.probe_cpu, "harness_cpus": harness}
-    )
+    given = {name: value for name, value in asdict(resources).items() if name != "pids"}  # the workloads' (`pids_for`)
+    return ResourceRecord.model_validate({**given, "probe_cpu": resources.probe_cpu, "harness_cpus": harness})
 
 
 def _setting_record(tuned: Tuned) -> SettingRecord:
