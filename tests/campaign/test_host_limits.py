@@ -4,6 +4,7 @@ import pytest
 
 from tare.campaign.execution import preflight
 from tare.campaign.instances.launcher import Terms
+from tare.errors import SessionError
 from tare.host import limits
 from tare.model import PIDS, Arm
 from tare.platforms import registry
@@ -46,7 +47,20 @@ def test_an_instance_has_no_more_processes_than_it_may(launcher, name):
         assert running.killed() == ""
         done = running.session.execute(["perl", "-e", FORK, "6000"], time_limit_s=180)
         assert PIDS - 200 < int(done.stdout) < PIDS
-        assert running.killed().startswith("processes and threads that the kernel refused it: 1, at its limit of 4,096")
+        assert running.killed() == "it was refused processes, having as many as it may: 4,096 with threads"
     finally:
         running.stop()
         platform.close()
+
+
+def test_a_sandbox_that_dies_of_its_limit_is_told_from_another(launcher):
+    """gVisor's sentry has a process of the host's for each of its guest's, and ends where it is refused one."""
+    [platform] = registry.choose(["gvisor"])
+    platform.prepare(launcher.image)
+    running = launcher.start(platform, Arm("gvisor"), measured=False, terms=Terms(memory_bytes=2 << 30))
+    try:
+        with pytest.raises(SessionError):
+            running.session.execute(["perl", "-e", FORK, "6000"], time_limit_s=180)
+        assert running.killed() == "it was refused processes, having as many as it may: 4,096 with threads"
+    finally:
+        running.stop()

@@ -79,7 +79,7 @@ def test_both_kernels_kills_are_counted_and_told(read):
 def test_processes_that_were_refused_explain_a_failure(read):
     kills = read(refused=1200)
     assert kills.count == 1200
-    assert kills.in_words() == "processes and threads that the kernel refused it: 1,200, at its limit of 4,096"
+    assert kills.in_words() == "it was refused processes, having as many as it may: 4,096 with threads"
     assert read(refused=1200, accounted=False).in_words() == ""
 
 

@@ -159,6 +159,11 @@ def test_refused_processes_are_counted_with_those_of_groups_below(tmp_path, monk
         (tmp_path / folder / "pids.events").write_text(f"max {count}\n")
     assert cgroup.Group("tare/x0").refused_processes() == 5
     assert cgroup.Group("tare/x2").refused_processes() == 0
+    (tmp_path / "tare/x3").mkdir()
+    for most, refused in ((4095, 0), (4096, 1)):  # of a group below that has been removed
+        (tmp_path / "tare/x3/pids.max").write_text("4096\n")
+        (tmp_path / "tare/x3/pids.peak").write_text(f"{most}\n")
+        assert cgroup.Group("tare/x3").refused_processes() == refused
 
 
 @pytest.mark.parametrize(

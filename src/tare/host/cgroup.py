@@ -322,9 +322,10 @@ class Group:
         return MemoryKills.known(sum(map(oom_kills, controls)), at_limit=at_limit, limit_bytes=limit_bytes)
 
     def refused_processes(self) -> int:
-        """How many processes and threads the kernel has refused it, and groups below, at their limit so far.
+        """How often it, and groups below, were refused a process or thread at their limit, as far as that is known.
 
-        Cgroup v1, and v2 before Linux 6.11, forget those of a group below that has been removed.
+        Cgroup v1, and v2 before Linux 6.11, forget what was refused a group below that has been removed; the most that
+        the group itself has had (Linux 6.11) then tells of one.
         """
         refused = 0
 
@@ -336,7 +337,8 @@ class Group:
         root = self._root_of(PIDS)
         if root is not None:
             _walk(root / self.path, read, lambda *_: None)
-        return refused
+        limit, most = self._limit(PIDS, "pids.max"), self._limit(PIDS, "pids.peak")
+        return max(refused, int(limit is not None and limit == most))
 
     def limits(self) -> dict[str, int | None]:
         """The limits that the kernel holds it to, read back: `PIDS`, and bytes of `SWAP`; None: it holds it to none."""

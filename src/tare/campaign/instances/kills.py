@@ -34,7 +34,7 @@ class Kills:
     by_guest: Sequence[str] = ()  # names of processes that its own kernel killed for want of memory, in order
     not_mapped: int = 0  # processes that User-Mode Linux killed, as the host mapped no more of their pages
     panic: str = ""  # of its own kernel
-    refused: int = 0  # processes and threads that the host's kernel refused it, as it had as many as it may
+    refused: int = 0  # how often the host's kernel refused it a process or thread, as it had as many as it may
     pids: int | None = None  # as many as it may have
 
     @classmethod
@@ -101,7 +101,7 @@ class Kills:
     def _refused(self) -> str:
         if not self.refused:
             return ""
-        return f"processes and threads that the kernel refused it: {self.refused:,}, at its limit of {self.pids or 0:,}"
+        return f"it was refused processes, having as many as it may: {self.pids or 0:,} with threads"
 
     def _of_memory(self) -> str:
         return f"of {self.memory_bytes >> 20} MiB (tare run --memory)"
