@@ -13,8 +13,8 @@ pytestmark = [pytest.mark.host, pytest.mark.own_host]
 
 #: What a platform cannot honour of the limits that all others have.
 NOT_HONOURED = {
-    "gvisor": ["transparent huge pages: none, and other platforms have madvise"],
-    "containerd": ["open files: 1,024, and other platforms have 16,384"],  # `ctr run` of 1.6 has no option for it
+    "gvisor": ["transparent huge pages: none in place of madvise"],
+    "containerd": ["open files: 1,024 in place of 16,384"],  # `ctr run` of 1.6 has no option for it
 }
 KIN = ["native", "runc", "crun", "docker", "podman", "containerd", "lxc", "nspawn", "bubblewrap", "gvisor", "qemu-tcg"]
 

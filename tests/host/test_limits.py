@@ -48,9 +48,9 @@ def test_what_a_program_has_is_compared_with_the_list():
     assert limits.not_honoured(wanted, wanted) == []
     found = limits.seen(GVISORS, {**GROUP, "swap": None}, own_kernel=False)
     assert limits.not_honoured(wanted, found) == [
-        "bytes of swap: unlimited, and other platforms have 0",
-        "bytes of locked memory: 65,536, and other platforms have 8,388,608",
-        "transparent huge pages: none, and other platforms have madvise",
+        "bytes of swap: unlimited in place of 0",
+        "bytes of locked memory: 65,536 in place of 8,388,608",
+        "transparent huge pages: none in place of madvise",
     ]
 
 

@@ -32,7 +32,7 @@ class Limit:
 
 
 LIMITS = (
-    Limit("swap", "bytes of swap", 0, "memory that swaps costs as much as the host's disk, and not as the platform"),
+    Limit("swap", "bytes of swap", 0, "a guest that swaps weighs the host's disk, and not its platform"),
     Limit("pids", "processes and threads", PIDS, "an instance must not use up the host's process ids"),
     Limit(
         "nofile",
@@ -104,7 +104,7 @@ def not_honoured(expected: Mapping[str, str], found: Mapping[str, str]) -> list[
     """The limits that an instance is known not to have, as half sentences."""
     titles = {limit.name: limit.title for limit in LIMITS}
     return [
-        f"{titles[name]}: {_shown(found[name])}, and other platforms have {_shown(value)}"
+        f"{titles[name]}: {_shown(found[name])} in place of {_shown(value)}"
         for name, value in expected.items()
         if found[name] not in {value, UNKNOWN}
     ]
