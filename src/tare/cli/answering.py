@@ -19,6 +19,8 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
+from tare.timeouts import until
+
 LOOPBACK = "127.0.0.1"
 #: As many as a browser opens, and a scraper or two.
 CONNECTIONS = 8
@@ -129,7 +131,7 @@ class Server(ThreadingHTTPServer):
         with self._lock:
             is_taken = len(self._open) < CONNECTIONS
             if is_taken:
-                self._open[request] = time.monotonic() + PATIENCE_S
+                self._open[request] = until(PATIENCE_S)
         return is_taken
 
     def shutdown_request(self, request: object) -> None:
@@ -143,7 +145,7 @@ class Server(ThreadingHTTPServer):
         """End connections whose request did not come in time; called twice a second."""
         now = time.monotonic()
         with self._lock:
-            late = [connection for connection, until in self._open.items() if until < now]
+            late = [connection for connection, deadline in self._open.items() if deadline < now]
         for connection in late:
             with contextlib.suppress(OSError):  # it is closed just now
                 connection.shutdown(socket.SHUT_RDWR)
