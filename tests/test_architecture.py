@@ -63,7 +63,7 @@ MAY_IMPORT = {
     "cli": {
         "model", "errors", "footprint_model", "lazily", "clean", "suggest", "inputs", "host", "image", "platforms",
         "workloads", "literature", "store", "outputs", "campaign", "contract", "lab", "footprint", "analysis",
-        "report", "setup",
+        "report", "setup", "timeouts",
     },
     "testing": {"errors", "workloads"},
     "__main__": {"cli"},
