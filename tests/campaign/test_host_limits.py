@@ -1,5 +1,7 @@
 """What an instance cannot have more of than another one, whatever the platform (docs/method.md)."""
 
+from dataclasses import replace
+
 import pytest
 
 from tare.campaign.execution import preflight
@@ -53,14 +55,15 @@ def test_an_instance_has_no_more_processes_than_it_may(launcher, name):
         platform.close()
 
 
-def test_a_sandbox_that_dies_of_its_limit_is_told_from_another(launcher):
+def test_a_sandbox_that_dies_of_its_limit_is_told_from_another(launcher, monkeypatch):
     """gVisor's sentry has a process of the host's for each of its guest's, and ends where it is refused one."""
     [platform] = registry.choose(["gvisor"])
     platform.prepare(launcher.image)
-    running = launcher.start(platform, Arm("gvisor"), measured=False, terms=Terms(memory_bytes=2 << 30))
+    monkeypatch.setattr(launcher, "resources", replace(launcher.resources, pids=300))
+    running = launcher.start(platform, Arm("gvisor"), measured=False)
     try:
         with pytest.raises(SessionError):
-            running.session.execute(["perl", "-e", FORK, "6000"], time_limit_s=180)
-        assert running.killed() == "it was refused processes, having as many as it may: 4,096 with threads"
+            running.session.execute(["perl", "-e", FORK, "600"], time_limit_s=180)
+        assert running.killed() == "it was refused processes, having as many as it may: 300 with threads"
     finally:
         running.stop()
