@@ -67,7 +67,7 @@ MAY_IMPORT = {
     "cli": {
         "model", "errors", "footprint_model", "lazily", "clean", "suggest", "inputs", "host", "image", "platforms",
         "workloads", "literature", "store", "outputs", "campaign", "contract", "lab", "footprint", "analysis",
-        "report", "setup",
+        "report", "setup", "timeouts",
     },
     "testing": {"errors", "workloads"},
     "__main__": {"cli"},
@@ -387,6 +387,8 @@ NO_SENTENCES = {
         "cpus pinned", "cpu quota", "cpus seen inside", "memory limit", "memory seen inside", "kernel seen inside",
         "clock source inside", "tcp congestion control", "mtu inside", "data filesystem inside", "disk cache",
         "network path", "security inside", "security outside", "mitigations inside", "daemons' cpus",
+        "limit of swap", "limit of pids", "limit of nofile", "limit of memlock", "limit of core", "limit of stack",
+        "limit of thp",
     },
     # the terms of the studies' files, against which they are held
     "published.py": {"variability overhead", "trial-count overhead", "sum of scores", "a multiple of {}, less {}"},

@@ -390,3 +390,37 @@ processes.run(["sh", "-c", "sleep 1; mkdir -p {late}"])
     assert journal.entries() == []
     time.sleep(1.2)
     assert not late.exists()
+
+
+def test_what_a_guest_holds_back_is_let_go_before_anything_is_removed(tmp_path, monkeypatch):
+    order = []
+    monkeypatch.setattr(removers.cgroup, "let_go", lambda path: order.append(f"let go {path}"))
+    monkeypatch.setattr(removers, "remove", lambda resource: order.append(f"remove {resource}"))
+    journal = Journal(tmp_path / "journal")
+    folder = removers.folder(tmp_path / "work" / "x0")
+    resources = [removers.control_group("tare"), removers.control_group("tare/x0"), folder]
+    with CleanupStack(journal) as cleanup:
+        cleanup.own(*resources)
+    in_order = ["let go tare/x0", f"remove {folder}", "remove cgroup tare/x0", "remove cgroup tare"]
+    assert order == in_order
+    order.clear()
+    journal.write(removers.control_group("tare/x1"))
+    for entry in journal.write(*resources[1:]):
+        nobodys(entry)
+    list(sweep(journal, dry_run=True))
+    assert order == []
+    list(sweep(journal))
+    assert order == in_order[:-1]
+
+
+@pytest.mark.parametrize("error", [HostError("they stay"), OSError(24, "Too many open files")])
+def test_a_guest_that_cannot_be_ended_keeps_no_remover_from_its_turn(tmp_path, monkeypatch, error):
+    def fails(_):
+        raise error
+
+    removed = []
+    monkeypatch.setattr(removers.cgroup, "let_go", fails)
+    monkeypatch.setattr(removers, "remove", removed.append)
+    with CleanupStack(Journal(tmp_path / "journal")) as cleanup:
+        cleanup.own(removers.control_group("tare/x0"))
+    assert removed == [removers.control_group("tare/x0")]

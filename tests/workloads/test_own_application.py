@@ -70,6 +70,11 @@ def described(tmp_path):
     return write
 
 
+def test_processes_beyond_the_usual_are_asked_for(described):
+    assert described(WHOLE).pids == 4096
+    assert described(WHOLE.replace("memory = 300", "processes = 10000")).pids == 10_000
+
+
 def _mistakes(tmp_path, text):
     place = tmp_path / "app.toml"
     place.write_text(text)

@@ -20,6 +20,7 @@ use crate::exec::Execution;
 use crate::facts::{self, Began};
 use crate::files::{FileError, Get, Put};
 use crate::frame::{Decoder, Frame, FrameError, STDERR, STDIN, STDOUT};
+use crate::limits::Limits;
 use crate::message::{Code, Counted, Reply};
 use crate::outbox::Outbox;
 use crate::pace::{Event, Mailbox, Pacer};
@@ -50,13 +51,14 @@ enum End {
 
 /// Serves the host on stdin and stdout until it is gone or says `shutdown`. With `init`, and as PID 1, it mounts
 /// what a system needs first and switches the machine off at the end. `beacon`: where the start-up mark goes. `userspace_ns`: what the greeting tells of it.
-/// `away`: where the host is instead.
+/// `away`: where the host is instead. `limits`: what all that it runs inherits.
 pub fn serve(
     beacon: Option<SocketAddr>,
     init: bool,
     userspace_ns: Option<u64>,
     away: Option<away::Host>,
     held: bool,
+    limits: &Limits,
 ) -> Result<(), ServeError> {
     if held {
         hold(away)?;
@@ -66,6 +68,7 @@ pub fn serve(
     if machine {
         init::mount_all();
     }
+    limits.assume(machine);
     if let Some(host) = away {
         away::take_place(host)?;
     }

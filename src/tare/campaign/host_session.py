@@ -184,7 +184,7 @@ def _client(cleanup: CleanupStack, image: Image, resources: Resources, folder: P
 def _client_root(cleanup: CleanupStack, image: Image, folder: Path) -> Path:
     space = roots.new_workspace(cleanup, folder)
     root = roots.overlay_root(cleanup, space, image.root)
-    roots.chroot_mounts(cleanup, root, space.data)
+    roots.client_mounts(cleanup, root, space.data)
     return root
 
 

@@ -19,7 +19,7 @@ from importlib import resources
 from pathlib import Path
 
 from tare.errors import PlatformError, UsageError
-from tare.host import console, distribution, processes
+from tare.host import console, distribution, limits, processes
 from tare.host.kernel import cpulist
 from tare.host.processes import Finished
 from tare.host.resources.journal import CleanupStack
@@ -203,6 +203,7 @@ class Ssh(Platform):
         beacon = spec.beacon
         port = "-" if beacon is None else str(beacon.port)
         words = [f"tare-{spec.id}", _cpus(spec, facts), str(spec.resources.memory_bytes), port]
+        words.append(limits.for_agent(spec.resources))
         argv = self._target.argv("exec", "/bin/sh", f"{HOME}/{self._key(spec.image)}/remote.sh", "launch", *words)
         pipe = subprocess.PIPE
         with console.opened(spec.space.log) as log:

@@ -301,6 +301,7 @@ class CleanupStack:
     def release(self) -> None:
         """Remove everything. Goes on after an error, and raises the first at the end; what failed stays journaled."""
         errors: list[HostError] = []
+        removers.let_go(entry.resource for entry in self._entries)
         while self._entries:
             entry = self._entries[-1]
             error = _remove(self.journal, entry)
@@ -356,6 +357,7 @@ def sweep(journal: Journal, *, dry_run: bool = False) -> Iterator[Swept]:
     entries = journal.entries()
     if not dry_run:
         processes.end_commands_of({entry.owner for entry in entries if not entry.owner.lives()})
+        removers.let_go(entry.resource for entry in entries if not entry.owner.lives())
     for entry in reversed(entries):
         yield _sweep(journal, entry, dry_run=dry_run)
     for unreadable in journal.unreadable():

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from tare import expressions
 from tare.errors import HostError, ParseError
-from tare.model import Family, Layer, Metric, Source
+from tare.model import PIDS, Family, Layer, Metric, Source
 from tare.workloads.applications import serving
 from tare.workloads.base import Command, Completed, Outcome, Params, RunPlan, RunWorkload, Side, Surroundings
 from tare.workloads.network import exchange
@@ -213,6 +213,7 @@ def of(described: Described, argument: str) -> OwnApplication:
         }
 
     _Application.packages = packages
+    _Application.pids = max(PIDS, contents.resources.processes)
     return _Application(described)
 
 

@@ -194,6 +194,7 @@ class ResourcesTable(Strict):
     """The table ``resources``: what the application needs."""
 
     memory: int = Field(default=0, ge=0, le=1 << 30)  # MiB
+    processes: int = Field(default=0, ge=0, le=1 << 22)  # with threads; 2^22 is the most that Linux numbers
 
 
 class OwnFile(Strict):

@@ -177,7 +177,7 @@ class Private(LibvirtDaemon):
             folder.mkdir()
         unified = cgroup.hierarchies().unified
         # A namespace of control groups has the maker's own group as its root, which may then hold no process itself.
-        top = spec.group.leaf("box") if unified else spec.group.leaf("tool", everywhere=True)
+        top = spec.group.leaf("box" if unified else "tool")
         procs = spec.group.leaf("box/tool") if unified else top
         kinds = {"mnt": "mount", "cgroup": "cgroup"} if unified else {"mnt": "mount"}
         options = f"lowerdir={spec.image.root},upperdir={upper},workdir={scratch}"
