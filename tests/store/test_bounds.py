@@ -65,7 +65,9 @@ def test_a_signal_ends_what_sqlite_is_at(number, awake):
         ("created_at_no_time", "created: Input should be less than or equal to 100000000000"),
         ("memory_without_end", "resources.memory_bytes"),
         ("a_record_of_twenty_million_characters", "its record is longer than 16 Mi characters"),
-        ("a_pipe_for_a_journal", "-journal is not a file, and SQLite would open it"),
+        ("a_pipe_for_a_journal", "-journal is there, and tare never makes one"),
+        ("a_pipe_for_a_log", "-wal is not a file, and SQLite would open it"),
+        ("a_log_without_end", "-wal has more than the 1 GiB that are read of it"),
         ("a_pipe", "is not a file"),
     ],
 )

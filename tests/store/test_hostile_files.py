@@ -84,6 +84,7 @@ def test_every_command_says_one_line_or_answers(name, reading_commands, tmp_path
         assert len(errors) == (end.returncode == 2), (words, end.stderr)
         assert "\x1b" not in end.stderr, (words, end.stderr)
     assert not Path(hostile_files.TRAP).exists()
+    assert (tmp_path / "victim").exists() == (name == "a_journal_that_names_a_file")
 
 
 def _opens(file):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         share_store,
     )
     from tare.store.packed import Output
+    from tare.store.places import MAX_LOG_BYTES, log_of
     from tare.store.reading import known_part
     from tare.store.record import (
         CampaignRecord,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from tare.store.store import Event, Store, Telemetry
 
 __all__ = [
+    "MAX_LOG_BYTES",
     "OUTPUT_CAP",
     "RESUMED",
     "CampaignRecord",
@@ -54,6 +56,7 @@ __all__ = [
     "file_of",
     "kept_in",
     "known_part",
+    "log_of",
     "open_store",
     "read_store",
     "require_file_of",
@@ -76,6 +79,7 @@ _MODULES = {
         "share_store",
     ),
     "packed": ("Output",),
+    "places": ("MAX_LOG_BYTES", "log_of"),
     "reading": ("known_part",),
     "record": (
         "CampaignRecord",

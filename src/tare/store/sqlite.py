@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import astuple, fields
 from pathlib import Path
@@ -183,13 +183,6 @@ class SqliteStore:
         """Keep what ran in the host's kernel; durable on return."""
         with self._writing("a footprint"):
             footprints.add(self._db, [(time.time(), footprint)], self._things)
-
-    def replace_footprints(self, replacements: Iterable[Footprint]) -> None:
-        """Put these in the place of all footprints in the file: all of them or, after a kill, none."""
-        with self._writing("footprints"):
-            footprints.clear(self._db)
-            self._things.clear()
-            footprints.add(self._db, ((time.time(), footprint) for footprint in replacements), self._things)
 
     def footprints(self) -> Iterator[Footprint]:
         """All footprints in order, one after the other; the names of what ran are the same objects throughout."""
