@@ -265,6 +265,13 @@ def a_pipe_for_a_journal(path: Path) -> None:
 
 
 @maker
+def a_schema_that_is_not_utf_8(path: Path) -> None:
+    """SQLite's own words for what is wrong with it quote it."""
+    contents = (_RELEASED / "whole-1.tare").read_bytes()
+    path.write_bytes(contents.replace(b"CREATE TABLE event", b"CREATE TABLE \x80vent"))
+
+
+@maker
 def a_pipe_for_a_log(path: Path) -> None:
     """Whoever opens it waits."""
     shutil.copy(REAL, path)

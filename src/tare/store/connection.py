@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shlex
 import sqlite3
 import struct
 import time
@@ -37,6 +38,16 @@ _RESERVED_BYTE, _FLOCK, _WAL_MODE = (1 << 30) + 1, "hhqqi4x", b"\x02\x02"
 _MAX_VERSION_CHARS = 40
 #: Characters that are shown of SQLite's reason, which may quote the file.
 _MAX_REASON_CHARS = 200
+#: What SQLite's codes mean of a file, and what helps.
+_TROUBLES = {
+    sqlite3.SQLITE_FULL: (
+        "cannot be written: its disk is full; what was measured until then is in it",
+        "free space there, and go on with it: tare run --resume {path}",
+    ),
+    sqlite3.SQLITE_BUSY: ("is locked by another program", "wait until that has ended, or end it"),
+    sqlite3.SQLITE_READONLY: ("cannot be written", "see that you may write to it and to its folder"),
+    sqlite3.SQLITE_CANTOPEN: ("cannot be opened", "see that you may read it, and write to its folder"),
+}
 
 
 class Lock:
@@ -95,6 +106,9 @@ class Lock:
             self._lock_reserved(fcntl.F_WRLCK)
         except BlockingIOError:
             raise _busy(self._path) from None
+        except OSError as error:
+            problem = f"{self._path} cannot be locked: {error.strerror}"
+            raise StoreError(problem, fix="choose a place on a local file system") from error
         try:
             yield
         finally:
@@ -298,7 +312,7 @@ def fold(db: sqlite3.Connection) -> None:
 def translated(path: Path, db: Bounded | None = None) -> Iterator[None]:
     """Raises `StoreError` in place of SQLite's errors within the context.
 
-    ``db``: whose statements these are; raises `KeyboardInterrupt` where a signal ended one.
+    ``db``: whose statements these are. Raises `KeyboardInterrupt` where a signal ended one.
     """
     try:
         yield
@@ -307,25 +321,27 @@ def translated(path: Path, db: Bounded | None = None) -> Iterator[None]:
         raise StoreError(f"{path}: {error}", fix=fix) from error
     except BrokenError as error:
         raise _damaged(path, str(error)) from error
-    except (sqlite3.OperationalError, sqlite3.DatabaseError) as error:
-        code = getattr(error, "sqlite_errorcode", None)
-        if code == sqlite3.SQLITE_INTERRUPT:
-            if db is None or not db.timed_out:
-                raise KeyboardInterrupt from error
-            raise StoreError(f"{path}: reading it takes too long for its size") from error
-        if code == sqlite3.SQLITE_FULL:
-            problem = f"{path} cannot be written: its disk is full; what was measured until then is in it"
-            fix = f"free space there, and go on with it: tare run --resume {path}"
-            raise StoreError(problem, fix=fix) from error
-        if code == sqlite3.SQLITE_READONLY_ROLLBACK:  # it came after `places.require_file` had looked
-            places.require_no_journal(places.real(path))
-        if code == sqlite3.SQLITE_NOTADB:
-            raise StoreError(f"{path} is not a campaign file: it is not SQLite") from None
-        # What Python finds in a column has no code: text that is not UTF-8.
-        if isinstance(error, sqlite3.OperationalError) and code not in {None, sqlite3.SQLITE_ERROR}:
-            fix = "see that the disk has space and the file may be used"
-            raise StoreError(f"{path}: {error}", fix=fix) from error
-        raise _damaged(path, str(error)) from error
+    except UnicodeDecodeError as error:  # of an error of SQLite's own that quotes the file
+        raise _damaged(path, "it has text that is not UTF-8") from error
+    except sqlite3.Error as error:
+        raise _in_words(path, error, db) from error
+
+
+def _in_words(path: Path, error: sqlite3.Error, db: Bounded | None) -> BaseException:
+    """What an error of SQLite's means for a user, by its code."""
+    code = getattr(error, "sqlite_errorcode", None)
+    if code == sqlite3.SQLITE_INTERRUPT:
+        ended = db is not None and db.timed_out
+        return StoreError(f"{path}: reading it takes too long for its size") if ended else KeyboardInterrupt()
+    if code == sqlite3.SQLITE_READONLY_ROLLBACK:  # it came after `places.require_file` had looked
+        return places.has_journal(places.real(path))
+    if code == sqlite3.SQLITE_NOTADB:
+        return StoreError(f"{path} is not a campaign file: it is not SQLite")
+    # What Python finds in a column has no code: text that is not UTF-8.
+    if not isinstance(error, sqlite3.OperationalError) or code in {None, sqlite3.SQLITE_ERROR}:
+        return _damaged(path, str(error))
+    problem, fix = _TROUBLES.get(code & 0xFF, (f"cannot be used: {error}", "see that its disk is sound, and has space"))
+    return StoreError(f"{path} {problem}", fix=fix.format(path=shlex.quote(str(path))))
 
 
 def _damaged(path: Path, why: str) -> StoreError:

@@ -78,14 +78,19 @@ def require_no_journal(file: Path) -> None:
 
     SQLite would obey it: undo what it calls unfinished, and then remove the file that it names, whichever that is.
     """
+    if os.path.lexists(file.with_name(file.name + _JOURNAL)):
+        raise has_journal(file)
+
+
+def has_journal(file: Path) -> StoreError:
+    """Return the error of a file with a rollback journal."""
     journal = file.with_name(file.name + _JOURNAL)
-    if os.path.lexists(journal):
-        raise StoreError(
-            f"{journal} is there, and tare never makes one: SQLite would change {file.name} by it, and may remove any"
-            " file of this host that it names",
-            fix=f"rm {shlex.quote(str(journal))}; only if you know that a program of yours wrote to {file.name} and was"
-            f" killed: sqlite3 {shlex.quote(str(file))} 'PRAGMA quick_check', which takes it in",
-        )
+    return StoreError(
+        f"{journal} is there, and tare never makes one: SQLite would change {file.name} by it, and may remove any"
+        " file of this host that it names",
+        fix=f"rm {shlex.quote(str(journal))}; only if you know that a program of yours wrote to {file.name} and was"
+        f" killed: sqlite3 {shlex.quote(str(file))} 'PRAGMA quick_check', which takes it in",
+    )
 
 
 def side_files(file: Path) -> Iterator[tuple[Path, os.stat_result]]:
