@@ -37,7 +37,7 @@ MAY_IMPORT = {
     "workloads": {"model", "errors", "records", "lazily", "suggest", "plugins", "inputs"},
     "literature": {"model", "errors", "records", "lazily", "suggest"},
     "estimates": {"model", "lazily"},
-    "store": {"model", "errors", "records", "footprint_model", "lazily", "timeouts"},
+    "store": {"model", "errors", "records", "footprint_model", "lazily", "timeouts", "clean"},
     "outputs": {"errors", "fsync", "store"},
     "campaign": {
         "model", "errors", "lazily", "timeouts", "suggest", "host", "image", "session", "platforms", "workloads",

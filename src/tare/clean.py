@@ -1,18 +1,30 @@
-"""Text from a guest or a file made safe for a terminal."""
+"""Text from a guest, a file or a file's name made safe: for a terminal, and for what is written as UTF-8."""
 
 from __future__ import annotations
 
 import re
 import sys
 
-#: What moves the cursor, clears the screen, sets its title or turns the writing around, and halves of characters that
-#: no encoding has: a guest, or a file from elsewhere, may hold it in any text. C0 but tab and line feed, DEL, C1, bidi.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+#: What moves the cursor, clears the screen, sets its title or turns the writing around: a guest, or a file from
+#: elsewhere, may hold it in any text. C0 but tab and line feed, DEL, C1, bidi.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+#: Halves of characters, which no encoding has. As those from U+DC80 Python keeps the bytes of a name that is not UTF-8.
+_HALVES, _BYTES = re.compile(r"[\ud800-\udfff]"), range(0xDC80, 0xDD00)
 
 
 def clean(text: str) -> str:
     """The text without what a terminal would obey."""
-    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", encodable(text))
+
+
+def encodable(text: str) -> str:
+    r"""The text as UTF-8 can have it: what was a byte of a file's name that is not UTF-8 becomes ``\xff``."""
+    return _HALVES.sub(_escaped, text)
+
+
+def _escaped(half: re.Match[str]) -> str:
+    code = ord(half[0])
+    return f"\\x{code - 0xDC00:02x}" if code in _BYTES else f"\\u{code:04x}"
 
 
 def say(text: str, *, error: bool = False) -> None:

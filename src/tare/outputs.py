@@ -112,20 +112,21 @@ def check_empty_folder(folder: Path) -> None:
 def written(place: Path, mode: str = "w", *, new: bool = False) -> Iterator[Any]:
     """A file to write to, which takes its place when all went well. ``new``: nothing there is replaced.
 
-    ``mode``: ``w`` (UTF-8) or ``wb``. A link stays, and what it names is replaced; a pipe or a device is written to. A
-    file that is replaced hands on its owner and mode. Raises `UsageError` where it cannot be written.
+    ``mode``: ``w`` (UTF-8; what that cannot have is escaped) or ``wb``. A link stays, and what it names is replaced; a
+    pipe or a device is written to. A file that is replaced hands on its owner and mode. Raises `UsageError` where it
+    cannot be written.
     """
-    encoding = None if "b" in mode else "utf-8"
+    encoding, errors = (None, None) if "b" in mode else ("utf-8", "backslashreplace")
     with _translated(place, "written"):
         if _is_stream(place):
-            with place.open(mode, encoding=encoding) as file:
+            with place.open(mode, encoding=encoding, errors=errors) as file:
                 yield file
             return
         target = _real(place)
         part = _part(target)
         descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666)
         try:
-            with os.fdopen(descriptor, mode, encoding=encoding) as file:
+            with os.fdopen(descriptor, mode, encoding=encoding, errors=errors) as file:
                 _like(target, file.fileno())
                 yield file
                 file.flush()

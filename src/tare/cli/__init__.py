@@ -9,6 +9,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from tare import lazily, store
+from tare.clean import encodable
 from tare.cli.commands.app import app
 from tare.cli.console import Console, mend_streams
 from tare.cli.exit_codes import ExitCode
@@ -81,5 +82,5 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 def _plain(text: str) -> str:
     """An error's text without markup and control characters: it may contain a sandbox's output."""
-    shown = "".join(char if char.isprintable() else "?" for char in text)
+    shown = "".join(char if char.isprintable() else "?" for char in encodable(text))
     return shown.replace("[", r"\[")

@@ -100,7 +100,7 @@ class Lock:
         """Within the context SQLite plays back no rollback journal, whoever puts one there meanwhile.
 
         It takes a journal for that of a writer who is at work as long as somebody else has the lock of one. A lock of
-        this descriptor's own counts as somebody else's.
+        this descriptor's own counts as somebody else's. Raises `StoreError` where another program is such a writer.
         """
         try:
             self._lock_reserved(fcntl.F_WRLCK)

@@ -17,6 +17,7 @@ from types import TracebackType
 import polars as pl
 import zstandard
 
+from tare.clean import encodable
 from tare.errors import StoreError
 from tare.footprint_model import Footprint, Surface
 from tare.model import CampaignStatus, Tick, Trial, TrialKey
@@ -38,7 +39,7 @@ class SqliteStore:
 
     def __init__(self, path: Path, db: Bounded, stored: connection.StoredRecord, lock: connection.Lock | None) -> None:
         self._path = path
-        self.location, self.name = str(path), path.name
+        self.location, self.name = encodable(str(path)), encodable(path.name)
         self.record, self.record_text = stored.record, stored.text
         #: Fields of the record that this tare does not know. They stay in the file, and no campaign goes on in it.
         self.unknown_fields = stored.unknown
@@ -155,7 +156,8 @@ class SqliteStore:
     def add_event(self, level: str, text: str) -> None:
         """Record something worth knowing, with the time."""
         with self._writing("an event"):
-            self._db.execute("INSERT INTO event (at, level, text) VALUES (?, ?, ?)", (time.time(), level, text))
+            values = (time.time(), level, encodable(text))
+            self._db.execute("INSERT INTO event (at, level, text) VALUES (?, ?, ?)", values)
 
     def events(self) -> list[Event]:
         """All events in order. Raises `StoreError`."""
@@ -170,7 +172,8 @@ class SqliteStore:
         """Keep a file that explains something (say, a console log); the same name may occur more than once."""
         packed = zstandard.ZstdCompressor().compress(data[:ATTACHMENT_CAP])
         with self._writing(f"attachment {name}"):
-            self._db.execute("INSERT INTO attachment (at, name, zstd) VALUES (?, ?, ?)", (time.time(), name, packed))
+            values = (time.time(), encodable(name), packed)
+            self._db.execute("INSERT INTO attachment (at, name, zstd) VALUES (?, ?, ?)", values)
 
     def attachments(self) -> list[tuple[str, bytes]]:
         """All attachments in order, as name and contents."""
@@ -245,12 +248,13 @@ class SqliteStore:
         self._db.executemany("INSERT INTO tick_instance VALUES (?, ?, ?, ?, ?, ?)", instances)
 
     def _insert(self, trial: Trial) -> None:
+        reason = None if trial.reason is None else encodable(trial.reason)
         order_and_times = (trial.seq, trial.started, trial.wall_ns, trial.cpu_ns, trial.daemon_cpu_ns)
         around = (trial.steal, trial.pressure, trial.load)
         cursor = self._db.execute(
             "INSERT INTO trial (block, workload, arm, status, reason, seq, started, wall_ns, cpu_ns, daemon_cpu_ns,"
             " steal, pressure, load) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (*self._ids(trial.key), trial.status.value, trial.reason, *order_and_times, *around),
+            (*self._ids(trial.key), trial.status.value, reason, *order_and_times, *around),
         )
         row, workload = cursor.lastrowid, trial.key.workload
         samples = [(row, self._metric(workload, s.metric), s.round, s.value) for s in trial.samples]
@@ -265,7 +269,7 @@ class SqliteStore:
         squeeze = zstandard.ZstdCompressor()
         for name, data in trial.outputs.items():
             head = data[:OUTPUT_CAP]
-            values = (row, name, len(data), len(data) > len(head), squeeze.compress(head))
+            values = (row, encodable(name), len(data), len(data) > len(head), squeeze.compress(head))
             self._db.execute("INSERT INTO output VALUES (?, ?, ?, ?, ?)", values)
 
     def outputs(self, key: TrialKey) -> dict[str, Output]:
