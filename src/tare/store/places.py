@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import shlex
@@ -17,6 +18,8 @@ _LOG, _INDEX, _JOURNAL = "-wal", "-shm", "-journal"
 _SQLITE_ENDINGS = (_LOG, _INDEX, _JOURNAL)
 #: Bytes of a log: SQLite reads all of it before anything else. tare's are taken into the file every few MiB.
 MAX_LOG_BYTES = 1 << 30
+#: As the kernel has it.
+_MAX_LINKS = 40
 #: A location that is no file's, as a `Path` leaves that of a database server: with one slash.
 _SERVER = re.compile(r"([a-z][a-z0-9+.-]+):/+(.*)")
 
@@ -28,8 +31,27 @@ def server_of(location: Path | str) -> tuple[str, str] | None:
 
 
 def real(file: Path) -> Path:
-    """Return where the file is, as SQLite finds it: it keeps its own beside that, and not beside a link."""
-    return Path(os.path.realpath(file))  # Path.resolve raises RuntimeError for a loop of links
+    """Return where a file is, as SQLite finds it: what it keeps is beside that, and not beside a link.
+
+    Links are followed as the kernel does where it protects them (``fs.protected_symlinks``), which resolving them here
+    would go around: none that another user has put into a folder where everybody may. Raises `OSError`.
+    """
+    path = file.absolute()
+    for _ in range(_MAX_LINKS):
+        link = next((part for part in (*reversed(path.parents), path) if part.is_symlink()), None)
+        if link is None:
+            return Path(os.path.realpath(path))
+        refuse_planted(link)
+        path = link.parent / link.readlink() / path.relative_to(link)
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
+
+def refuse_planted(place: Path) -> None:
+    """Raise `PermissionError` where another user owns what is there, in a folder where everybody may put something."""
+    facts, folder = place.lstat(), place.parent.stat()
+    if folder.st_mode & stat.S_IWOTH and facts.st_uid not in {os.geteuid(), 0, folder.st_uid}:
+        problem = f"{place} belongs to user {facts.st_uid}, in a folder that everybody may write to"
+        raise PermissionError(errno.EACCES, problem)
 
 
 def require_file(location: Path | str) -> Path:
