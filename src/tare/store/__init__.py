@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     )
     from tare.store.packed import Output
     from tare.store.places import MAX_LOG_BYTES, log_of
+    from tare.store.possible import unreadable
     from tare.store.reading import known_part
     from tare.store.record import (
         CampaignRecord,
@@ -61,6 +62,7 @@ __all__ = [
     "read_store",
     "require_file_of",
     "share_store",
+    "unreadable",
     "with_turns",
     "workload_seconds",
 ]
@@ -80,6 +82,7 @@ _MODULES = {
     ),
     "packed": ("Output",),
     "places": ("MAX_LOG_BYTES", "log_of"),
+    "possible": ("unreadable",),
     "reading": ("known_part",),
     "record": (
         "CampaignRecord",
