@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
+import unicodedata
 
 #: What moves the cursor, clears the screen, sets its title or turns the writing around: a guest, or a file from
 #: elsewhere, may hold it in any text. C0 but tab and line feed, DEL, C1, bidi.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 #: Halves of characters, which no encoding has. As those from U+DC80 Python keeps the bytes of a name that is not UTF-8.
 _HALVES, _BYTES = re.compile(r"[\ud800-\udfff]"), range(0xDC80, 0xDD00)
+#: What tare itself prints beyond ASCII: signs of verdicts and of numbers, arrows, and the steps of a small curve.
+_ALIKE = {
+    "\N{MINUS SIGN}": "-", "\N{EN DASH}": "-", "\N{MULTIPLICATION SIGN}": "x", "\N{PLUS-MINUS SIGN}": "+-",
+    "\N{MICRO SIGN}": "u", "\N{GREEK SMALL LETTER MU}": "u", "\N{MIDDLE DOT}": ".", "\N{REPLACEMENT CHARACTER}": "?",
+    "≈": "~", "≥": ">=", "†": "*", "“": '"', "”": '"', "→": "->", "↑": "^", "↓": "v", "▲": "A", "▼": "V", "△": "^",
+    "▽": "v", "✓": "+", "✗": "x", "…": "...", "▸": ">", "◂": "<", "─": "-", "│": "|", "┃": "|",
+    **dict(zip("▁▂▃▄▅▆▇█", "_.-:=+*#", strict=True)),
+}  # fmt: skip
 
 
 def clean(text: str) -> str:
@@ -25,6 +35,27 @@ def encodable(text: str) -> str:
 def _escaped(half: re.Match[str]) -> str:
     code = ord(half[0])
     return f"\\x{code - 0xDC00:02x}" if code in _BYTES else f"\\u{code:04x}"
+
+
+def plain(text: str, encoding: str) -> str:
+    """The text as an encoding has it: characters that it lacks are written by others that read alike.
+
+    What nothing is like stays, for whoever encodes it.
+    """
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return "".join(_alike(character, encoding) for character in text)
+    return text
+
+
+def _alike(character: str, encoding: str) -> str:
+    letter = unicodedata.normalize("NFD", character)[0]  # without its accents
+    for written in (character, _ALIKE.get(character, ""), letter):
+        with contextlib.suppress(UnicodeEncodeError):
+            if written and written.encode(encoding):
+                return written
+    return character
 
 
 def say(text: str, *, error: bool = False) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import stat
 import tomllib
 from pathlib import Path
@@ -28,7 +29,7 @@ def require_file(file: Path, fix: str = "name a file that there is", *, largest:
 
 
 def read_text(file: Path, fix: str, *, largest: int = MAX_BYTES) -> str:
-    """The text of a file. Raises `UsageError`."""
+    """The text of a file, without the mark (BOM) that some editors begin it with. Raises `UsageError`."""
     require_file(file, fix, largest=largest)
     try:
         with file.open("rb") as source:
@@ -38,9 +39,17 @@ def read_text(file: Path, fix: str, *, largest: int = MAX_BYTES) -> str:
     if len(raw) > largest:  # it grew, or is one of those of the kernel's that tell no size
         raise _too_large(file, largest, fix)
     try:
-        return raw.decode()
+        return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UsageError(f"{file} is not UTF-8: {error.reason} at byte {error.start}", fix=fix) from error
+
+
+def lines(text: str) -> list[str]:
+    """The lines of a text, with their ends: a line feed ends one, or the end of the text.
+
+    To `str.splitlines` other characters do too (U+0085, U+2028, form feed), which the forms of files have within lines.
+    """
+    return list(io.StringIO(text, newline="\n"))
 
 
 def parse_toml(text: str, name: str, fix: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import subprocess
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,6 +17,7 @@ from one_trial import KEY, TRIAL
 
 import fake_campaign
 from tare.errors import StoreError
+from tare.host.kernel import mounts
 from tare.model import Trial
 from tare.store import Store, connection, create_store, open_store, places, private_copy, read_store
 
@@ -247,6 +249,31 @@ def test_a_copy_is_whole_although_its_writer_goes_on(file: Path, monkeypatch: py
         monkeypatch.setattr(private_copy, "_take", meanwhile)
         with private_copy.copied(file) as copy, read_store(copy) as reader:
             assert reader.done() == writer.done()
+
+
+@as_root
+@pytest.mark.thorough
+@pytest.mark.parametrize("kib", [4, 40, 100, 130, 150, 170])
+def test_a_new_file_on_a_full_disk_is_an_error_and_not_left(tmp_path: Path, kib: int) -> None:
+    mounts.mount("tmpfs", tmp_path, options=f"size={kib}k")
+    try:
+        with pytest.raises(StoreError, match=r"No space left|its disk is full"):
+            create_store(tmp_path / "new.tare", fake_campaign.record(SHAPE)).close()
+        assert list(tmp_path.iterdir()) == []
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+@as_root
+def test_a_log_without_its_index_is_read_on_a_medium_that_cannot_be_written(file: Path) -> None:
+    expected = _leave_a_log(file)
+    Path(f"{file}-shm").unlink()
+    mounts.on_itself(file.parent, mounts.READ_ONLY)
+    try:
+        with read_store(file) as store:
+            assert store.done() == expected
+    finally:
+        subprocess.run(["umount", str(file.parent)], check=True)
 
 
 def _before_it_is_opened(act: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:

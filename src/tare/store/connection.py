@@ -85,6 +85,13 @@ class Lock:
         self._held.discard(self._file)
         os.close(self._fd)
 
+    def remove(self) -> None:
+        """Remove the file and what SQLite has beside it, unless something else came to its place."""
+        with suppress(OSError):
+            if _identity(self._path.lstat()) == self._file:
+                for place in (self._path, *(beside for beside, _ in places.side_files(self._path))):
+                    place.unlink()
+
     def require_side_files(self) -> None:
         """Raise `StoreError` where what SQLite has beside the file is another user's."""
         places.require_side_files(self._path, self._owner)
@@ -153,11 +160,30 @@ def make(path: Path) -> tuple[Lock, Bounded]:
         raise StoreError(f"{path} exists", fix="choose another name with -o, or go on with it: --resume") from None
     except OSError as error:
         raise StoreError(f"{path} cannot be made: {error.strerror}", fix="choose another place with -o") from None
-    with _released(lock), translated(path):
-        lock.fill(_blank())
-        db = lock.connect()
-        _write_ahead(db, lock)
+    with unmade(lock):
+        try:
+            lock.fill(_blank())
+        except OSError as error:
+            raise _unwritten(path, error.strerror) from error
+        with translated(path):
+            db = lock.connect()
+            try:
+                _write_ahead(db, lock)
+            except BaseException:
+                db.close()
+                raise
     return lock, db
+
+
+@contextmanager
+def unmade(lock: Lock) -> Iterator[None]:
+    """Where the block raises, give up the right to a file that was just made, and remove the file: nothing is in it."""
+    try:
+        yield
+    except BaseException:
+        lock.remove()
+        lock.release()
+        raise
 
 
 def _blank() -> bytes:
@@ -283,11 +309,13 @@ def _writer(db: sqlite3.Connection) -> str | None:
 def await_space(path: Path) -> None:
     """Wait some seconds where the disk is full: an instance that has just filled it is about to lose its files."""
     deadline = until(_SPACE_LIMIT_S)
-    while time.monotonic() < deadline:
-        at = os.statvfs(path.parent)
-        if at.f_bavail * at.f_frsize >= _MIN_SPACE:
-            return
+    while time.monotonic() < deadline and _is_full(path):
         time.sleep(0.05)
+
+
+def _is_full(path: Path) -> bool:
+    at = os.statvfs(path.parent)
+    return at.f_bavail * at.f_frsize < _MIN_SPACE
 
 
 def fact(db: sqlite3.Connection, name: str) -> str | None:
@@ -340,8 +368,14 @@ def _in_words(path: Path, error: sqlite3.Error, db: Bounded | None) -> BaseExcep
     # What Python finds in a column has no code: text that is not UTF-8.
     if not isinstance(error, sqlite3.OperationalError) or code in {None, sqlite3.SQLITE_ERROR}:
         return _damaged(path, str(error))
+    if _is_full(path):
+        code = sqlite3.SQLITE_FULL  # what SQLite cannot enlarge is an error of the disk's to it
     problem, fix = _TROUBLES.get(code & 0xFF, (f"cannot be used: {error}", "see that its disk is sound, and has space"))
     return StoreError(f"{path} {problem}", fix=fix.format(path=shlex.quote(str(path))))
+
+
+def _unwritten(path: Path, why: str) -> StoreError:
+    return StoreError(f"{path} cannot be made: {why}", fix="free space there, or choose another place with -o")
 
 
 def _damaged(path: Path, why: str) -> StoreError:

@@ -61,8 +61,13 @@ class SqliteStore:
         text = record.model_dump_json()
         mark = marked(text) if marked is not None else None
         lock, db = connection.make(path)
-        store = cls(path, db, connection.StoredRecord(record, text), lock)
-        store._write_names(mark)
+        with connection.unmade(lock):
+            store = cls(path, db, connection.StoredRecord(record, text), lock)
+            try:
+                store._write_names(mark)
+            except BaseException:
+                db.close()
+                raise
         return store
 
     @classmethod

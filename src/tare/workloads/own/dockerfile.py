@@ -14,6 +14,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import takewhile
 
+from tare import inputs
 from tare.workloads.own import service
 from tare.workloads.own.lines import Mistake
 from tare.workloads.own.service import INTERVAL_S, RETRIES, SHELL, Health, Service
@@ -45,7 +46,7 @@ def read(text: str, built: bool) -> tuple[Service, list[Mistake]]:
 
 def _instructions(text: str) -> Iterator[tuple[int, str, str]]:
     """Each instruction with the line where it begins, without comments; lines that end with the escape go on."""
-    lines = text.splitlines()
+    lines = [line.rstrip("\r\n") for line in inputs.lines(text)]
     escape, at = _escape(lines), 0
     while at < len(lines):
         first = at + 1

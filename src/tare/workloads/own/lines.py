@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tare import inputs
+
 #: A key's place: names of tables and keys, and numbers in lists.
 Path = tuple[str | int, ...]
 #: How tomllib says where; in a part of the text the line is that part's.
@@ -82,7 +84,7 @@ class _Taken:
 
 def _statements(text: str, mistakes: list[Mistake]) -> Iterator[tuple[int, str]]:
     """Each statement of a text with its first line: a table's name, or a key and its value, whose lines may be many."""
-    lines = text.splitlines(keepends=True)
+    lines = inputs.lines(text)
     at = 0
     while at < len(lines):
         part, after, error = _next(lines, at)
