@@ -241,6 +241,14 @@ def test_a_bundle_that_is_compressed_in_another_way_is_refused(bundle: Path, tmp
         verify(tmp_path / "x.zip")
 
 
+def test_a_list_of_a_million_members_is_not_read(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        for number in range(40_000):
+            archive.writestr(zipfile.ZipInfo(f"{number:08}"), b"")
+    with pytest.raises(TareError, match="bytes at once, which no bundle's list of members has"):
+        verify(tmp_path / "x.zip")
+
+
 def test_a_campaign_that_there_is_no_room_for_is_said(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _folder: SimpleNamespace(free=10))
     with pytest.raises(TareError, match="has room for 0 MiB") as refused:

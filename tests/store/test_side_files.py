@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import hostile_files
 import pytest
@@ -233,6 +234,19 @@ def test_a_file_of_another_user_without_a_log_is_read_where_it_is(file: Path) ->
     with read_store(file) as store:
         assert store.status == "complete"
         assert [entry.name for entry in file.parent.iterdir()] == [file.name]
+
+
+@as_root
+def test_a_copy_that_cannot_be_made_is_said(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _leave_a_log(file)
+    os.chown(file, OTHER, OTHER)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _folder: SimpleNamespace(free=0))
+    with pytest.raises(StoreError, match="a copy to read has no room") as refused:
+        read_store(file)
+    assert "TMPDIR" in str(refused.value.fix)
+    monkeypatch.setattr(tempfile, "tempdir", "/proc/nowhere")
+    with pytest.raises(StoreError, match=r"night\.tare cannot be read: No such file"):
+        read_store(file)
 
 
 def test_a_copy_is_whole_although_its_writer_goes_on(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -164,7 +164,7 @@ def make(path: Path) -> tuple[Lock, Bounded]:
         try:
             lock.fill(_blank())
         except OSError as error:
-            raise _unwritten(path, error.strerror) from error
+            raise _unwritten(path, error.strerror or str(error)) from error
         with translated(path):
             db = lock.connect()
             try:
@@ -244,15 +244,25 @@ def view(path: Path) -> tuple[Bounded, StoredRecord]:
     One that another user may change is read without any file beside it, or from a private copy with its log; so is one
     on a medium that SQLite cannot make its index on.
     """
-    place = places.real(path)
-    in_place = os.access(place.parent, os.W_OK) and _is_ours(place)
-    if in_place:
-        return _admit(path, lambda: _connect(place, "ro"))
-    if not log_of(place).exists():
-        return _admit(path, lambda: _connect(place, "ro&immutable=1"))
-    with translated(path), private_copy.copied(place) as copy:
-        # SQLite has all of it open once it has read something, and names are of no use to it any more.
-        return _admit(path, lambda: _connect(copy, "ro"))
+    with _reached(path):
+        place = places.real(path)
+        if os.access(place.parent, os.W_OK) and _is_ours(place):
+            return _admit(path, lambda: _connect(place, "ro"))
+        if not log_of(place).exists():
+            return _admit(path, lambda: _connect(place, "ro&immutable=1"))
+        with private_copy.copied(place) as copy:
+            # SQLite has all of it open once it has read something, and names are of no use to it any more.
+            return _admit(path, lambda: _connect(copy, "ro"))
+
+
+@contextmanager
+def _reached(path: Path) -> Iterator[None]:
+    """Raise the system's errors as `StoreError`."""
+    try:
+        yield
+    except OSError as error:
+        fix = "see that you may read it, or take a copy of your own"
+        raise StoreError(f"{path} cannot be read: {error.strerror or error}", fix=fix) from error
 
 
 def _is_ours(place: Path) -> bool:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import json
 import math
+import os
 import shutil
 import struct
 import tempfile
@@ -32,6 +34,8 @@ _UNPACKED_BYTES, _UNPACKED_RATIO = 64 << 20, 200
 _MAX_MEMBERS = 100
 #: Characters of a problem that are shown: it may quote what is in the bundle.
 _MAX_LINE = 500
+#: Read at once: more than the list of so many members, and what is read of a member.
+_MAX_READ_BYTES = 2 << 20
 _COMPRESSIONS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 #: How many times as long as the report that is computed again the one in the bundle may be, and how many more values it
 #: may have: each costs memory when it is read. Versions of tare differ by less.
@@ -45,6 +49,18 @@ _UNREADABLE = (
     zipfile.BadZipFile, zlib.error, struct.error, ValueError, NotImplementedError, EOFError, RuntimeError, OSError,
     OverflowError,
 )  # fmt: skip
+
+
+class _Piecewise(io.FileIO):
+    """A file of which little is read at once: the list of its members is, and takes 20 times as much memory."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Read as every file does. Raises `zipfile.BadZipFile` for more than any bundle's list has."""
+        if size is None or size < 0:
+            size = os.fstat(self.fileno()).st_size - self.tell()
+        if size > _MAX_READ_BYTES:
+            raise zipfile.BadZipFile(f"{size} bytes at once, which no bundle's list of members has")
+        return super().read(size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +80,7 @@ def verify(bundle: Path) -> Verified:
     Raises `UsageError` for what is no bundle.
     """
     try:
-        with zipfile.ZipFile(bundle) as archive, tempfile.TemporaryDirectory() as place:
+        with _Piecewise(bundle) as file, zipfile.ZipFile(file) as archive, tempfile.TemporaryDirectory() as place:
             headers = _headers(archive, bundle.stat().st_size)
             _require_room(bundle, headers, place)
             verified = _verified(archive, headers, Path(place))
