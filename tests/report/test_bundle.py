@@ -245,7 +245,7 @@ def test_a_list_of_a_million_members_is_not_read(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
         for number in range(40_000):
             archive.writestr(zipfile.ZipInfo(f"{number:08}"), b"")
-    with pytest.raises(TareError, match="bytes at once, which no bundle's list of members has"):
+    with pytest.raises(TareError, match=r"its list of members has \d+ bytes"):
         verify(tmp_path / "x.zip")
 
 

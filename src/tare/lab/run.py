@@ -114,7 +114,7 @@ def run(command: LabCommand, output: Output, progress: Progress) -> int:
         code = _execute(session, command, output)
         if command.results is not None:
             progress("fetching the results")
-            fetch(session, command.results, command.expected)
+            fetch(session, command.results, expected=command.expected)
     return code
 
 
@@ -169,8 +169,12 @@ def _stream(session: Session, execution: Execution, output: Output) -> None:
             session.pump_until(lambda: execution.over, turn, f"to {execution.what}", fatal=False)
 
 
-def fetch(session: Session, folder: Path, expected: Mapping[str, int] | None = None, lab: PurePosixPath = HOME) -> None:
+def fetch(
+    session: Session, folder: Path, lab: PurePosixPath = HOME, *, expected: Mapping[str, int] | None = None
+) -> None:
     """Bring what is in the lab's folder ``out`` into a folder here; plain files and folders, nothing else.
+
+    ``expected``: see `LabCommand`.
 
     They come as one file beside the folder, piece by piece, however large. Where something fails after hours of work,
     that file stays, and the error says so. Raises `TareError`.

@@ -59,7 +59,7 @@ class _Piecewise(io.FileIO):
         if size is None or size < 0:
             size = os.fstat(self.fileno()).st_size - self.tell()
         if size > _MAX_READ_BYTES:
-            raise zipfile.BadZipFile(f"{size} bytes at once, which no bundle's list of members has")
+            raise zipfile.BadZipFile(words.long_list(size))
         return super().read(size)
 
 
