@@ -1,4 +1,4 @@
-"""Text from a guest, a file or a file's name made safe: for a terminal, and for what is written as UTF-8."""
+"""Text from a guest, a file or a file's name made safe: for a terminal, a CI's log, and what is written as UTF-8."""
 
 from __future__ import annotations
 
@@ -12,19 +12,34 @@ import unicodedata
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 #: Halves of characters, which no encoding has. As those from U+DC80 Python keeps the bytes of a name that is not UTF-8.
 _HALVES, _BYTES = re.compile(r"[\ud800-\udfff]"), range(0xDC80, 0xDD00)
-#: What tare itself prints beyond ASCII: signs of verdicts and of numbers, arrows, and the steps of a small curve.
+#: What a CI's log would obey: GitHub's commands (`::error::`), which begin a line, and its older ones (`##[error]`),
+#: Azure's (`##vso[`) and TeamCity's (`##teamcity[`), which may stand anywhere in it.
+COMMAND_OF_A_LINE = r"(?m)^([^\S\n]*):(:)"
+COMMAND_ANYWHERE = r"#(#)((?:vso|teamcity)?\[)"
+_COMMANDS = tuple(
+    (re.compile(command), "\\1\N{REPLACEMENT CHARACTER}\\2") for command in (COMMAND_OF_A_LINE, COMMAND_ANYWHERE)
+)
+#: What tare itself prints beyond ASCII: signs of verdicts and of numbers, arrows, and the steps of a small curve. None
+#: is like a colon or a #, which begin a command.
 _ALIKE = {
     "\N{MINUS SIGN}": "-", "\N{EN DASH}": "-", "\N{MULTIPLICATION SIGN}": "x", "\N{PLUS-MINUS SIGN}": "+-",
     "\N{MICRO SIGN}": "u", "\N{GREEK SMALL LETTER MU}": "u", "\N{MIDDLE DOT}": ".", "\N{REPLACEMENT CHARACTER}": "?",
     "≈": "~", "≥": ">=", "†": "*", "“": '"', "”": '"', "→": "->", "↑": "^", "↓": "v", "▲": "A", "▼": "V", "△": "^",
     "▽": "v", "✓": "+", "✗": "x", "…": "...", "▸": ">", "◂": "<", "─": "-", "│": "|", "┃": "|",
-    **dict(zip("▁▂▃▄▅▆▇█", "_.-:=+*#", strict=True)),
+    **dict(zip("▁▂▃▄▅▆▇█", "_.-~=+*@", strict=True)),
 }  # fmt: skip
 
 
 def clean(text: str) -> str:
-    """The text without what a terminal would obey."""
-    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", encodable(text))
+    """The text without what a terminal, or the log of a CI, would obey."""
+    return without_commands(_CONTROL.sub("\N{REPLACEMENT CHARACTER}", encodable(text)))
+
+
+def without_commands(text: str) -> str:
+    """The text without what the log of a CI would obey."""
+    for command, harmless in _COMMANDS:
+        text = command.sub(harmless, text)
+    return text
 
 
 def encodable(text: str) -> str:

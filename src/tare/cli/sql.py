@@ -45,7 +45,10 @@ def _carry_out(files: Sequence[Path], statement: str, form: Format, rows: Path) 
     }
     within = processes.WITH_TARE if processes.find(processes.WITH_TARE[0]) else ()
     done = processes.run(
-        [*within, sys.executable, *_CHILD], stdin=json.dumps(asked).encode(), time_limit_s=_LIMIT_S, cwd=Path("/")
+        [*within, sys.executable, *_CHILD],
+        stdin=json.dumps(asked).encode(),
+        time_limit_s=_LIMIT_S,
+        env=processes.own_environment(),
     )
     if error.exists():
         raise UsageError(**json.loads(error.read_bytes()))

@@ -33,6 +33,8 @@ SESSION_KEYRING, USER_KEYRING = -3, -4
 #: name_to_handle_at(2): AT_FDCWD, and the largest size of a handle.
 HERE, MAX_HANDLE = -100, 128
 NOBODY = "65534"
+#: A variable of tare's own, as a CI's token is one.
+VARIABLE = "BAIT_TOKEN"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +62,19 @@ def laid(launcher: InstanceLauncher, running: RunningInstance) -> Iterator[Bait]
             "canary": str(canary),
             "group": running.instance.spec.group.path,
         }
-        for name, value in (("handle", _handle(canary)), ("disk", _disk()), ("reader", _reader())):
-            if value is not None:
-                values[name] = value
+        here = {"handle": _handle(canary), "disk": _disk(), "reader": _reader(), "variable": os.environ.get(VARIABLE)}
+        values |= {name: value for name, value in here.items() if value is not None}
         yield Bait(values, Host(secret, facts()), mark)
+
+
+@contextlib.contextmanager
+def in_environment() -> Iterator[None]:
+    """Have the variable in tare's environment, from before the instances start whose doors are tried."""
+    os.environ[VARIABLE] = secrets.token_hex(16)
+    try:
+        yield
+    finally:
+        del os.environ[VARIABLE]
 
 
 def facts() -> dict[str, str]:

@@ -334,6 +334,20 @@ sub host_process {
 
 sub try_processes { return 'in /proc' => sub { defined host_process() ? 'OK' : 'ENOENT' } }
 
+# The environment of its own processes, and of others that it may read, as they were started.
+sub try_environment {
+    my $secret = $given{variable} // return (here => sub { '-tare has no secret in its environment' });
+    return 'in /proc' => sub {
+        for my $path (glob '/proc/[0-9]*/environ') {
+            sysopen(my $file, $path, O_RDONLY) or next;
+            my $text = '';
+            1 while sysread $file, $text, 65536, length $text;
+            return 'OK' if index($text, $secret) >= 0;
+        }
+        return 'ENOENT';
+    };
+}
+
 sub try_ptrace {
     return 'by PTRACE_SEIZE' => sub { my $pid = host_process(); defined $pid ? call('ptrace', 0x4206, $pid, 0, 0) : 'ENOENT' };
 }
@@ -450,7 +464,7 @@ my %attempts = (
     file => \&try_file, mount => \&try_mount, device => \&try_device, disk_mount => \&try_disk_mount, call => \&try_call,
     bpf => \&try_bpf, handle => \&try_handle, files => \&try_files, proc => \&try_proc, chroot => \&try_chroot,
     hostfs => \&try_hostfs, shares => \&try_shares, release_agent => \&try_release_agent, limits => \&try_limits,
-    processes => \&try_processes, ptrace => \&try_ptrace, keys => \&try_keys, abstract => \&try_abstract,
+    processes => \&try_processes, environment => \&try_environment, ptrace => \&try_ptrace, keys => \&try_keys, abstract => \&try_abstract,
     ipc => sub { ('by its namespace' => sub { 'OK' }) }, sockets => \&try_sockets, user_namespace => \&try_user_namespace, setuid => \&try_setuid,
 );
 

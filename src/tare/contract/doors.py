@@ -127,6 +127,12 @@ DOORS = (
     Door("limits", "its own limits, lifted", ("limits",)),
     # The host's processes and what they share
     Door("processes", "the host's processes, and what their command lines say", ("processes",), _CANARY),
+    Door(
+        "environment",
+        "variables that tare's environment hands down: a CI's tokens, a cloud's keys",
+        ("environment",),
+        _CANARY,
+    ),
     Door("ptrace", "the memory of the host's processes", ("ptrace",), _CANARY),
     Door("keys", "the keys of the host's root", ("keys",), _CANARY),
     Door("abstract-sockets", "the host's services on abstract sockets", ("abstract",), _CANARY),
