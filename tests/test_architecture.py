@@ -41,7 +41,7 @@ MAY_IMPORT = {
     "workloads": {"model", "errors", "records", "lazily", "suggest", "plugins", "inputs", "expressions"},
     "literature": {"model", "errors", "records", "lazily", "suggest"},
     "estimates": {"model", "lazily"},
-    "store": {"model", "errors", "records", "footprint_model", "lazily", "timeouts"},
+    "store": {"model", "errors", "records", "footprint_model", "lazily", "timeouts", "clean"},
     "outputs": {"errors", "fsync", "store"},
     "campaign": {
         "model", "errors", "lazily", "timeouts", "suggest", "host", "image", "session", "platforms", "workloads",
@@ -216,14 +216,14 @@ def test_no_modules_import_each_other_in_a_circle():
 INSIDE = {
     "host": {
         "kernel": set(),
-        "distribution": set(),
+        "distribution": {"kernel"},
         "console": set(),
         "processes": {"kernel", "distribution"},
         "libraries": {"processes"},
-        "own_namespaces": {"distribution", "processes"},
+        "own_namespaces": {"kernel", "distribution", "processes"},
         "state": {"own_namespaces"},
         "tries": {"kernel", "state"},
-        "systemd": {"distribution", "processes"},
+        "systemd": {"kernel", "distribution", "processes"},
         "cgroup": {"kernel", "own_namespaces", "systemd"},
         "facts": {"kernel", "distribution", "processes", "own_namespaces", "state", "tries", "cgroup"},
         "lock": {"own_namespaces", "state"},
@@ -304,6 +304,22 @@ def test_within_a_part_imports_go_one_way_too(folder, part):
 @pytest.mark.parametrize("folder", INSIDE)
 def test_every_folder_within_a_part_has_its_place(folder):
     assert {file.parent.name for file in (SOURCE / folder).glob("*/__init__.py")} <= INSIDE[folder].keys()
+
+
+def test_text_of_the_host_is_read_in_one_place():
+    """Bytes that are not UTF-8, or a file that is missing, end nothing there (`tare.host.kernel.text`)."""
+    guilty = {}
+    for file in _modules():
+        part = file.relative_to(SOURCE).parts[0]
+        for node in _nodes(file):
+            if not isinstance(node, ast.Call) or getattr(node.func, "attr", "") != "read_text":
+                continue
+            says_how = {word.arg for word in node.keywords} & {"encoding", "errors"}
+            if part in {"host", "campaign", "footprint", "platforms"} and not says_how:
+                guilty.setdefault(str(file.relative_to(SOURCE)), []).append(node.lineno)
+    # What tare itself wrote, and its own files.
+    own = {"host/daemons/runtimes.py", "platforms/parts/bundles/seccomp.py", "platforms/parts/libvirt/libvirtd.py"}
+    assert set(guilty) == own
 
 
 def test_one_place_starts_processes():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import stat
 import tomllib
@@ -33,7 +34,7 @@ def require_file(file: Path, fix: str = "name a file that there is", *, largest:
 
 
 def read_text(file: Path, fix: str, *, largest: int = MAX_BYTES) -> str:
-    """The text of a file. Raises `UsageError`."""
+    """The text of a file, without the mark (BOM) that some editors begin it with. Raises `UsageError`."""
     require_file(file, fix, largest=largest)
     try:
         with file.open("rb") as source:
@@ -46,6 +47,14 @@ def read_text(file: Path, fix: str, *, largest: int = MAX_BYTES) -> str:
         return raw.decode("utf-8-sig")  # Windows' editors begin a file with a byte order mark
     except UnicodeDecodeError as error:
         raise UsageError(f"{file} is not UTF-8: {error.reason} at byte {error.start}", fix=fix) from error
+
+
+def lines(text: str) -> list[str]:
+    """The lines of a text, with their ends: a line feed ends one, or the end of the text.
+
+    To `str.splitlines` other characters do too (U+0085, U+2028, form feed), which the forms of files have within lines.
+    """
+    return list(io.StringIO(text, newline="\n"))
 
 
 def parse_toml(text: str, name: str, fix: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from campaign.fakes import a_plan, a_record
 from tare.campaign import calibrate
 from tare.campaign.execution import conduct, trust
 from tare.campaign.plan.plan import job_of
+from tare.cli import consent
 from tare.errors import HostError, StoreError, UsageError
 from tare.store import create_store, read_store
 from tare.workloads import registry
@@ -124,6 +125,27 @@ def test_without_a_terminal_it_refuses_in_one_line(resume, tmp_path, record):
     assert "error: " in done.stderr
     assert "was not written by this host, and what it orders would run as root" in done.stderr
     assert "It would run" not in done.stderr
+
+
+@pytest.mark.parametrize("command", ["surface", "footprint"])
+def test_surfaces_and_footprints_are_not_added_to_it_unasked(command, reading_commands, tmp_path, record):
+    file = foreign(tmp_path, record)
+    before = file.read_bytes()
+    done = reading_commands.run(command, "-o", str(file), cwd=tmp_path, env={"TARE_AGENT": "/nowhere/agent"})
+    assert done.returncode == 2
+    assert "was not written by this host, and is not added to unasked" in done.stderr
+    assert file.read_bytes() == before
+
+
+def test_who_adds_to_it_sees_what_is_taken_from_it(home, tmp_path, record, capsys):
+    file = foreign(tmp_path, record)
+    with read_store(file) as store:
+        digest = trust.digest(store)
+    assert consent.agreed_to_add(file, trusted=True) == digest
+    assert f"{file} was not written by this host. Instances would be as it says:\n  CPUs " in capsys.readouterr().err
+    create_store(tmp_path / "own.tare", record, trust.mark).close()
+    for place in ("own.tare", "new.tare"):
+        assert consent.agreed_to_add(tmp_path / place, trusted=False) == ""
 
 
 @pytest.mark.thorough

@@ -85,7 +85,7 @@ def test_an_interrupt_keeps_what_is_there_and_leaves_nothing(tmp_path):
 @pytest.mark.parametrize("command", [["footprint", "-w", "call-getpid", "-p", "native"], ["surface", "native"]])
 def test_a_campaigns_file_of_another_image_is_refused_before_anything_starts_and_gets_nothing(tmp_path, command):
     fake_campaign.write(tmp_path / "night.tare", fake_campaign.Shape(blocks=1, rounds=2, workloads=("sysbench-cpu",)))
-    argv = [sys.executable, "-P", "-c", MAIN, *command, "-o", "night.tare"]
+    argv = [sys.executable, "-P", "-c", MAIN, *command, "-o", "night.tare", "--trust"]
     done = processes.run(argv, cwd=tmp_path, env=processes.own_environment(), time_limit_s=60)
     errors = done.stderr.decode()
     assert done.code == 2, errors

@@ -9,16 +9,20 @@ from __future__ import annotations
 import json
 import math
 import re
+import tempfile
 import tomllib
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from importlib import resources
+from io import BytesIO
 from pathlib import Path
 
 from pydantic import ValidationError
 
+import fake_campaign
 from tare.analysis.comparisons.thresholds import Thresholds
 from tare.analysis.exposure import attack_profile
 from tare.analysis.studies import profile
@@ -32,8 +36,9 @@ from tare.platforms import monitors, xen
 from tare.platforms.parts.machines import boxfile
 from tare.records import of_a_file
 from tare.report.campaign import choose
+from tare.report.formats import bundle, bundled
 from tare.session import frames, messages
-from tare.store import CampaignRecord, known_part
+from tare.store import CampaignRecord, known_part, read_store
 from tare.workloads import registry
 from tare.workloads.base import Workload
 from tare.workloads.own import application as own_application
@@ -321,6 +326,71 @@ def _readings() -> Iterator[bytes]:
     ).model_dump_json().encode()  # fmt: skip
 
 
+def _edited(bases: list[bytes], data: bytes) -> bytes:
+    """A file that is too large for an input, with what the input changes of it: a place and a byte, 4 bytes each."""
+    contents = bytearray(bases[data[0] % len(bases)]) if data else bytearray()
+    for start in range(1, len(data) - 3, 4):
+        place = int.from_bytes(data[start : start + 3], "big")
+        contents[place % len(contents)] = data[start + 3]
+    return bytes(contents)
+
+
+@cache
+def _campaign_files() -> list[bytes]:
+    files = [*sorted((TESTS / "store" / "released").glob("whole-*.tare")), TESTS / "store/released/footprints-4.tare"]
+    return [file.read_bytes() for file in files]
+
+
+def check_campaign(data: bytes) -> None:
+    """A campaign's file with some bytes changed: all of it is read, or refused in one line."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "x.tare")
+        file.write_bytes(_edited(_campaign_files(), data))
+        try:
+            with read_store(file) as store, store.snapshot():
+                for read in (store.events, store.attachments, store.schedule, store.done, store.segments):
+                    read()
+                for read in (store.samples, store.trials, store.slices, store.telemetry):
+                    read()
+                for read in (store.rows, store.footprints, store.surfaces):
+                    deque(read(), maxlen=0)
+        except StoreError as error:
+            _one_line(error)
+
+
+@cache
+def _bundles() -> list[bytes]:
+    shape = fake_campaign.Shape(blocks=1, rounds=1, workloads=("startup",))
+    with tempfile.TemporaryDirectory() as folder:
+        packed = BytesIO()
+        bundle.write(fake_campaign.write(Path(folder, "x.tare"), shape), packed)
+    return [packed.getvalue()]
+
+
+def check_bundle(data: bytes) -> None:
+    """A bundle with some bytes changed, most of them near its end: what is wrong with it, or a refusal in one line."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "x.zip")
+        file.write_bytes(_edited(_bundles(), data))
+        try:
+            for problem in bundled.verify(file).problems:
+                assert "\n" not in problem
+        except UsageError as error:
+            _one_line(error)
+
+
+def _edits(bases: Callable[[], list[bytes]], tail: int) -> Callable[[], Iterator[bytes]]:
+    """Inputs for `_edited`: files as they are, and some with a byte changed among their last ones."""
+
+    def seeds() -> Iterator[bytes]:
+        for number, base in enumerate(bases()):
+            yield bytes([number])
+            for step in range(1, tail, 97):
+                yield bytes([number]) + (len(base) - step).to_bytes(3, "big") + bytes([step % 256])
+
+    return seeds
+
+
 # --- outputs of tools ----------------------------------------------------------------------------------------------
 
 
@@ -369,6 +439,8 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "recipes": check_layer,
     "readings": check_readings,
     "reports": check_report,
+    "campaigns": check_campaign,
+    "bundles": check_bundle,
 }
 #: Bytes that are right, or nearly, by target; `requests` are the agent's, whose targets are in agent/fuzz.
 SEEDS: dict[str, Callable[[], Iterator[bytes]]] = {
@@ -387,4 +459,6 @@ SEEDS: dict[str, Callable[[], Iterator[bytes]]] = {
     "recipes": _recipes,
     "readings": _readings,
     "reports": _outputs,
+    "campaigns": _edits(_campaign_files, 2),
+    "bundles": _edits(_bundles, 2000),
 }

@@ -88,12 +88,12 @@ def test_kernel_threads_of_this_host_are_added_up_from_the_first_look_on(monkeyp
     }
     files |= {"/proc/7/schedstat": "100 5 1", "/proc/8/schedstat": "5000 5 1", "/proc/9/schedstat": "10 5 1"}
 
-    def text(path):
+    def read(path):
         if path not in files:
             raise OSError(2, "No such file or directory")
         return files[path]
 
-    monkeypatch.setattr(counters, "_text", text)
+    monkeypatch.setattr(counters.text, "read", read)
     threads = counters.KernelThreads([1])
     assert threads.total_ns() == 0
     files |= {"/proc/7/schedstat": "150 6 2", "/proc/8/schedstat": "9000 5 1", "/proc/9/schedstat": "17 5 1"}

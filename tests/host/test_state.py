@@ -219,3 +219,15 @@ def test_the_script_that_comes_first_makes_the_home_as_tare_does(tmp_path, monke
         os.umask(before)
     assert (home / "bin/runsc").stat().st_mode & 0o777 == 0o755
     assert home.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_a_home_whose_path_no_runtime_can_be_told_is_refused(tmp_path, monkeypatch, link):
+    odd = tmp_path / os.fsdecode(b"h\xff")
+    if link:
+        odd.mkdir(mode=0o700)
+        (tmp_path / "plain").symlink_to(odd)
+    monkeypatch.setenv("TARE_HOME", str(tmp_path / "plain" if link else odd))
+    with pytest.raises(HostError, match="is not UTF-8"):
+        state.home()
+    assert link or not odd.exists()

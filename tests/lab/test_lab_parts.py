@@ -13,6 +13,8 @@ import pytest
 
 from tare.cli.commands.instances import parse_memory, parse_size
 from tare.errors import HostError, ImageError, UsageError
+from tare.footprint.exchange.request import FootprintRequest
+from tare.footprint.execution import lab as footprint_lab
 from tare.lab import build, headers, payload, recipe, run
 from tare.lab.machine import LINUX, Machine, command
 from tare.lab.run import LabCommand
@@ -280,3 +282,24 @@ def test_results_come_back_as_plain_files_within_their_folder(tmp_path):
     (tmp_path / "out.tar").unlink()
     paths = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*"))
     assert paths == ["out", "out/below", "out/below/good"]
+
+
+def test_of_what_a_lab_leaves_only_what_is_expected_is_taken(tmp_path):
+    names = (
+        "./footprint.tare", "./footprint.tare-wal", "./footprint.tare-journal", "./footprint.tare-shm", "./answer.json",
+        "./readings/00000.tar.gz", "./readings/below/00000.tar.gz", "./readings/x", "./other/answer.json", "./empty",
+    )  # fmt: skip
+    members = [(name, tarfile.REGTYPE) for name in names] + [("./folder", tarfile.DIRTYPE)]
+    (tmp_path / "out.tar").write_bytes(packed(*members, ("./readings/link.tar.gz", tarfile.SYMTYPE)))
+    command = footprint_lab.lab_command(FootprintRequest(), tmp_path, None)
+    run.unpack(tmp_path / "out.tar", tmp_path / "out", command.expected)
+    taken = sorted(str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*"))
+    assert taken == [
+        "answer.json", "footprint.tare", "footprint.tare-wal", "readings", "readings/00000.tar.gz"
+    ]  # fmt: skip
+
+
+def test_a_file_of_a_lab_that_is_larger_than_expected_is_refused(tmp_path):
+    (tmp_path / "out.tar").write_bytes(packed(("./answer.json", tarfile.REGTYPE)))
+    with pytest.raises(HostError, match=r"answer\.json has more than"):
+        run.unpack(tmp_path / "out.tar", tmp_path / "out", {"answer.json": 3})

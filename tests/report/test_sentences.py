@@ -514,6 +514,11 @@ def test_a_caution_stands_where_cpus_are_unlike() -> None:
     assert layout_note({}, {"cpus": [0, 1]}) is None
 
 
+@pytest.mark.parametrize("cpu", [5, "x", [], None, {"isolated": 1, "kinds": 2}, {"isolated": [[1]], "kinds": [0, "1"]}])
+def test_a_record_of_other_facts_has_no_caution_on_cpus(cpu: object) -> None:
+    assert layout_note({"cpu": cpu}, {"cpus": [0, 1]}) is None
+
+
 @pytest.mark.parametrize(
     ("cpus", "note"),
     [

@@ -170,9 +170,6 @@ class DictStore:
     def add_footprint(self, footprint: Footprint) -> None:
         self._to_write().footprints.append(footprint)
 
-    def replace_footprints(self, others: Iterable[Footprint]) -> None:
-        self._to_write().footprints[:] = list(others)
-
     def add_surface(self, surface: Surface) -> None:
         self._to_write().surfaces.append(surface)
 

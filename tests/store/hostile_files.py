@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import sqlite3
+import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -261,6 +262,50 @@ def a_pipe_for_a_journal(path: Path) -> None:
     """SQLite looks for one beside each database."""
     shutil.copy(REAL, path)
     os.mkfifo(f"{path}-journal")
+
+
+@maker
+def a_schema_that_is_not_utf_8(path: Path) -> None:
+    """SQLite's own words for what is wrong with it quote it."""
+    contents = (_RELEASED / "whole-1.tare").read_bytes()
+    path.write_bytes(contents.replace(b"CREATE TABLE event", b"CREATE TABLE \x80vent"))
+
+
+@maker
+def a_pipe_for_a_log(path: Path) -> None:
+    """Whoever opens it waits."""
+    shutil.copy(REAL, path)
+    os.mkfifo(f"{path}-wal")
+
+
+@maker
+def a_log_without_end(path: Path) -> None:
+    """A tebibyte of holes, which SQLite would read whole."""
+    shutil.copy(REAL, path)
+    Path(f"{path}-wal").touch()
+    os.truncate(f"{path}-wal", 1 << 40)
+
+
+@maker
+def a_journal_that_names_a_file(path: Path) -> None:
+    """The file would be removed."""
+    shutil.copy(REAL, path)
+    victim = path.with_name("victim")
+    victim.touch()
+    plant_journal(path, victim)
+
+
+def plant_journal(file: Path, victim: Path) -> None:
+    """Put a hot rollback journal beside a database, of no pages, whose end names a super-journal: SQLite removes that.
+
+    https://sqlite.org/fileformat2.html#the_rollback_journal
+    """
+    magic, sector, page = bytes.fromhex("d9d505f920a163d7"), 512, 4096
+    header = magic + struct.pack(">5I", 0, 1234, file.stat().st_size // page, sector, page)
+    name = os.fsencode(victim)
+    locked_page = (1 << 30) // page + 1
+    end = struct.pack(">I", locked_page) + name + struct.pack(">2I", len(name), sum(name)) + magic
+    Path(f"{file}-journal").write_bytes(header.ljust(sector, b"\0") + end)
 
 
 #: Begins lines, and stands in them, as the logs of CIs obey it.

@@ -85,6 +85,7 @@ def test_every_command_says_one_line_or_answers(name, reading_commands, tmp_path
         assert "\x1b" not in end.stderr, (words, end.stderr)
         assert _obeyed(words, end) == [], words
     assert not Path(hostile_files.TRAP).exists()
+    assert (tmp_path / "victim").exists() == (name == "a_journal_that_names_a_file")
 
 
 #: What GitHub's log obeys at the begin of a line, and what it, Azure's and TeamCity's obey anywhere in it.

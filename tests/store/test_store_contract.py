@@ -20,7 +20,6 @@ import fake_campaign
 import fake_footprints
 import fake_surfaces
 from tare.errors import StoreError
-from tare.footprint_model import Footprint
 from tare.model import Arm, Sample, Status, Trial
 from tare.report.campaign.build import report_on
 from tare.report.footprint.build import of_store
@@ -188,24 +187,6 @@ def test_no_calls_and_unknown_calls_are_not_the_same_nor_no_answer_and_none_told
         for surface in read:
             store.add_surface(surface)
         assert list(store.surfaces()) == read
-
-
-def test_footprints_are_replaced_all_at_once(stores: Backend) -> None:
-    first, second, third = (fake_footprints.footprint({"read": n, f"only {n}": 1}, repeat=n) for n in (1, 2, 3))
-    with stores.create(PLACE, RECORD) as store:
-        store.add_footprint(first)
-        store.replace_footprints([second, third])
-
-        def failing() -> Iterator[Footprint]:
-            yield first
-            raise ZeroDivisionError
-
-        with pytest.raises(ZeroDivisionError):
-            store.replace_footprints(failing())
-        assert list(store.footprints()) == [second, third]
-        store.add_footprint(first)
-    with stores.read(PLACE) as store:
-        assert list(store.footprints()) == [second, third, first]
 
 
 def test_ticks_come_back_as_they_were_written(stores: Backend) -> None:

@@ -19,6 +19,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
+from tare.clean import encodable
 from tare.timeouts import until
 
 LOOPBACK = "127.0.0.1"
@@ -46,7 +47,7 @@ class Response:
 
 def plain(status: HTTPStatus, text: str) -> Response:
     """An answer of one line of text."""
-    return Response(status, "text/plain; charset=utf-8", f"{text}\n".encode())
+    return Response(status, "text/plain; charset=utf-8", f"{encodable(text)}\n".encode())
 
 
 class _Handler(BaseHTTPRequestHandler):

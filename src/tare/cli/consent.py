@@ -1,4 +1,4 @@
-"""Confirmation before a file's commands run as root: a campaign that another host wrote, an application's file."""
+"""Confirmation before a file's contents decide what root does: a campaign of another host's, an application's file."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from tare.clean import clean
 from tare.cli.console import Console
 from tare.cli.exit_codes import ExitCode
 from tare.errors import UsageError
-from tare.store import read_store
+from tare.host.kernel import cpulist
+from tare.store import Store, exists, read_store
 from tare.workloads.own.file import Described
+
+_RUN_IT = "Run this as root, on this host?"
 
 
 def agreed(file: Path, *, trusted: bool) -> str:
@@ -26,12 +29,30 @@ def agreed(file: Path, *, trusted: bool) -> str:
     with read_store(file) as store:
         if trust.is_own(store):
             return ""
-        digest = trust.digest(store)
-        if not trusted and not sys.stdin.isatty():
+        if _cannot_ask(trusted=trusted):
             trust.require(store, "")
-        lines = list(trust.orders(store))
-    _ask(f"{file} was not written by this host. It would run:", lines, trusted=trusted)
+        digest, lines = trust.digest(store), list(trust.orders(store))
+    _ask(f"{file} was not written by this host. It would run:", lines, _RUN_IT, trusted=trusted)
     return digest
+
+
+def agreed_to_add(file: Path, *, trusted: bool) -> str:
+    """As `agreed`, of a file that gets footprints or surfaces; "" also where there is none, or a lab of this host's."""
+    if not exists(file):
+        return ""
+    with read_store(file) as store:
+        if trust.may_be_added_to(store):
+            return ""
+        if _cannot_ask(trusted=trusted):
+            trust.require_added(store, "")
+        digest, lines = trust.digest(store), list(_instances(store))
+    _ask(f"{file} was not written by this host. Instances would be as it says:", lines, "Add to it?", trusted=trusted)
+    return digest
+
+
+def _instances(store: Store) -> Iterator[str]:
+    resources = store.record.resources
+    yield f"CPUs {cpulist.written(resources.cpus)}, {resources.memory_bytes >> 20} MiB of memory each"
 
 
 def agree_to_try(described: Described, *, trusted: bool) -> None:
@@ -39,10 +60,10 @@ def agree_to_try(described: Described, *, trusted: bool) -> None:
 
     Exits 1 when the answer is no. Raises `UsageError` where nobody can be asked.
     """
-    if not trusted and not sys.stdin.isatty():
+    if _cannot_ask(trusted=trusted):
         problem = f"{described.file} has no mistake; what it orders would now run as root, and nobody is at a terminal"
         raise UsageError(problem, fix="read the file, then give --trust")
-    _ask(f"{described.file} has no mistake. It would run:", _orders(described), trusted=trusted)
+    _ask(f"{described.file} has no mistake. It would run:", _orders(described), _RUN_IT, trusted=trusted)
 
 
 def _orders(described: Described) -> Iterator[str]:
@@ -56,10 +77,14 @@ def _orders(described: Described) -> Iterator[str]:
     yield from (f"with the file {path}" for path in start.files)
 
 
-def _ask(problem: str, lines: Iterable[str], *, trusted: bool) -> None:
+def _cannot_ask(*, trusted: bool) -> bool:
+    return not trusted and not sys.stdin.isatty()
+
+
+def _ask(problem: str, lines: Iterable[str], question: str, *, trusted: bool) -> None:
     console = Console(stderr=True)
     console.print(clean(problem), markup=False, soft_wrap=True)
     for line in lines:
         console.print(f"  {clean(line)}".replace("\n", "\n    "), markup=False, soft_wrap=True)
-    if not trusted and not typer.confirm("Run this as root, on this host?", default=False, err=True):
+    if not trusted and not typer.confirm(question, default=False, err=True):
         raise typer.Exit(ExitCode.NO)

@@ -10,6 +10,7 @@ from pathlib import Path
 from tare.campaign.execution import conduct
 from tare.campaign.plan.request import CampaignRequest
 from tare.campaign.plan.study import foreword
+from tare.clean import encodable
 from tare.cli.choices import ProgressOptions, Shown
 from tare.cli.consent import agreed
 from tare.cli.console import Console
@@ -64,12 +65,12 @@ def _watched(
             by_user = isinstance(end, KeyboardInterrupt)
             if by_user or stopping.has_blocks:  # an error before the first block ends no campaign
                 if progress_options.shown is Shown.JSON:
-                    lines.ended(CampaignStatus.INTERRUPTED, str(file) if exists(file) else None)
+                    lines.ended(CampaignStatus.INTERRUPTED, encodable(str(file)) if exists(file) else None)
                 else:
                     watcher.warn(_to_go_on(file) if exists(file) else NOTHING_YET)
             raise
         if progress_options.shown is Shown.JSON:
-            lines.ended(CampaignStatus.COMPLETE, str(file))
+            lines.ended(CampaignStatus.COMPLETE, encodable(str(file)))
 
 
 def _to_go_on(file: Path) -> str:

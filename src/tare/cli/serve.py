@@ -43,19 +43,21 @@ class Site:
         token, _, name = target.removeprefix("/").partition("/")
         if not (target.startswith("/") and hmac.compare_digest(token.encode(), self.token.encode())):
             return plain(HTTPStatus.NOT_FOUND, "not found")
+        try:
+            answer = attempt(lambda: self._named(name))
+        except TareError as error:
+            return plain(HTTPStatus.INTERNAL_SERVER_ERROR, error.what)
+        return plain(HTTPStatus.INTERNAL_SERVER_ERROR, answer.reason) if isinstance(answer, Failed) else answer
+
+    def _named(self, name: str) -> Response:
         if name == "":
             return Response(HTTPStatus.OK, "text/html; charset=utf-8", index_page(self.folder).encode())
         match = _PAGE.fullmatch(name)
         path = campaign_files(self.folder).get(match[1]) if match else None
         if match is None or path is None:
             return plain(HTTPStatus.NOT_FOUND, "not found")
-        try:
-            with self._lock:  # one at a time: a page takes seconds of a core
-                page = attempt(lambda: self._page(path, match[2]))
-        except TareError as error:
-            return plain(HTTPStatus.INTERNAL_SERVER_ERROR, error.what)
-        if isinstance(page, Failed):
-            return plain(HTTPStatus.INTERNAL_SERVER_ERROR, page.reason)
+        with self._lock:  # one at a time: a page takes seconds of a core
+            page = self._page(path, match[2])
         return Response(HTTPStatus.OK, "text/html; charset=utf-8" if match[2] == "html" else "application/json", page)
 
     def _page(self, path: Path, form: str) -> bytes:

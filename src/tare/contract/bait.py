@@ -19,7 +19,7 @@ from tare.contract.doors import Host
 from tare.errors import HostError
 from tare.host import processes, state
 from tare.host.daemons import keyring
-from tare.host.kernel import mounts
+from tare.host.kernel import mounts, text
 from tare.host.kernel.owner import boot_id
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
@@ -185,11 +185,11 @@ def _disk() -> str | None:
     device = state.work().stat().st_dev
     if os.major(device):  # else no block device: overlay, tmpfs, btrfs
         return f"{os.major(device)}:{os.minor(device)}"
-    rows = [line.split() for line in Path("/proc/partitions").read_text().splitlines()[2:]]
+    rows = [line.split() for line in text.read("/proc/partitions").splitlines()[2:]]
     largest = max(rows, key=lambda row: int(row[2]), default=None)
     return f"{largest[0]}:{largest[1]}" if largest else None
 
 
 def _reader() -> str | None:
-    kinds = {line.strip() for line in Path("/proc/filesystems").read_text().splitlines() if line.startswith("\t")}
+    kinds = {line.strip() for line in text.read("/proc/filesystems").splitlines() if line.startswith("\t")}
     return next((kind for kind in READERS if kind in kinds), None)

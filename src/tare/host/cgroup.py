@@ -25,7 +25,7 @@ from typing import Self
 
 from tare.errors import HostError
 from tare.host import own_namespaces, systemd
-from tare.host.kernel import beneath, cpulist, mounts, process_table
+from tare.host.kernel import beneath, cpulist, mounts, process_table, text
 from tare.host.kernel.owner import Owner
 from tare.model import Resources
 from tare.timeouts import until
@@ -98,7 +98,7 @@ class Hierarchies:
     def controllers(self) -> list[str]:
         """Those of the v2 hierarchy that are switched on for groups: root has all, a user what was delegated."""
         assert self.v2 is not None
-        offered = (self.v2 / "cgroup.controllers").read_text().split()
+        offered = text.said(self.v2 / "cgroup.controllers").split()
         if not own_namespaces.inside():
             return ["cpu", "cpuset", "memory", *([PIDS] if PIDS in offered else [])]
         return [name for name in (*CONTROLLERS, PIDS) if name in offered]
@@ -366,8 +366,7 @@ class Group:
     def holds(self, pid: int) -> bool:
         """Whether a process is in it or below, for every controller that tare uses. Raises `OSError` when it ended."""
         within = 0
-        for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
-            _, names, path = line.split(":", 2)
+        for _, names, path in _memberships(pid):
             ours = (names == "") if self._tree.unified else bool(set(names.split(",")) & self._tree.v1.keys())
             if ours and not f"{path}/".startswith(f"/{self.path}/"):
                 return False
@@ -395,7 +394,7 @@ class Group:
     def _limit(self, controller: str, name: str) -> int | None:
         root = self._root_of(controller)
         try:
-            words = (root / self.path / name).read_text().strip() if root is not None else UNLIMITED
+            words = text.read(root / self.path / name).strip() if root is not None else UNLIMITED
         except FileNotFoundError:
             words = UNLIMITED
         return None if words == UNLIMITED else int(words)
@@ -502,15 +501,20 @@ def parse_throttled(text: bytes) -> tuple[int, int] | None:
 def usage_of(pid: int) -> Group | None:
     """The group that a foreign process (a daemon) runs in, for reading; None when that is the whole machine."""
     try:
-        lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+        memberships = list(_memberships(pid))
     except OSError:
         return None
     tree = hierarchies()
-    for line in lines:
-        _, names, path = line.split(":", 2)
+    for _, names, path in memberships:
         if (tree.unified and names == "") or (not tree.unified and "cpuacct" in names.split(",")):
             return Group(path.strip("/")) if path != "/" else None
     return None
+
+
+def _memberships(pid: int) -> Iterator[list[str]]:
+    """The lines of ``/proc/PID/cgroup``, split: hierarchy, controllers, path. A path has any byte but a line feed."""
+    for line in filter(None, Path(f"/proc/{pid}/cgroup").read_bytes().split(b"\n")):
+        yield os.fsdecode(line).split(":", 2)
 
 
 def usage_of_all(names: Collection[str]) -> list[Group]:
@@ -710,5 +714,5 @@ def _ancestry(root: Path, path: str) -> list[Path]:
 
 def _copy(source: Path, target: Path, names: Iterable[str]) -> None:
     for name in names:
-        if not (target / name).read_text().strip():
-            (target / name).write_text((source / name).read_text())
+        if not text.read(target / name).strip():
+            (target / name).write_text(text.read(source / name))

@@ -25,7 +25,7 @@ from typing import IO
 
 from tare.errors import HostError
 from tare.host import distribution
-from tare.host.kernel import pinning, process_table
+from tare.host.kernel import pinning, process_table, text
 from tare.host.kernel.owner import Owner
 from tare.timeouts import stretched, until
 
@@ -408,7 +408,7 @@ def stand_for(argv: Sequence[str], *, env: Mapping[str, str]) -> int:
 def _children(pid: int) -> list[int]:
     """The processes that a process's first thread has started and that still live."""
     try:
-        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        return [int(word) for word in text.read(f"/proc/{pid}/task/{pid}/children").split()]
     except OSError:
         return []
 

@@ -21,6 +21,7 @@ from tare.errors import PlatformError
 from tare.host import cgroup, distribution, own_namespaces, processes, state, userns
 from tare.host.daemons.runtimes import surroundings
 from tare.host.facts import security
+from tare.host.kernel import text
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
@@ -251,7 +252,7 @@ def existing(name: str) -> Account:
         raise PlatformError("root is not a rootless user", fix="-p podman")
     for kind in ("uid", "gid"):
         file = Path(f"/etc/sub{kind}")
-        count = own_namespaces.subordinate(file.read_text(), name, entry.pw_uid) if file.exists() else 0
+        count = own_namespaces.subordinate(text.said(file), name, entry.pw_uid)
         if count < SUBIDS:
             raise PlatformError(
                 f"{name} has {count} subordinate {kind}s in {file}, and the image takes {SUBIDS}",

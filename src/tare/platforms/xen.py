@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tare.errors import HostError, ImageError, PlatformError
 from tare.host import distribution, processes
-from tare.host.kernel import pinning
+from tare.host.kernel import pinning, text
 from tare.host.network.fence import BRIDGE
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
@@ -161,7 +161,7 @@ class Xen(Platform):
 def is_dom0() -> bool:
     """Whether this host is the domain that controls Xen's others."""
     try:
-        return "control_d" in CAPABILITIES.read_text()
+        return "control_d" in text.read(CAPABILITIES)
     except OSError:
         return False
 

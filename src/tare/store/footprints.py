@@ -58,12 +58,6 @@ def _packed(footprint: Footprint, ids: Mapping[str, int], number: int) -> bytes:
     return packed
 
 
-def clear(db: sqlite3.Connection) -> None:
-    """Take all out, inside of a transaction."""
-    db.execute("DELETE FROM footprint")
-    db.execute("DELETE FROM thing")
-
-
 def read(db: sqlite3.Connection) -> Iterator[Footprint]:
     """All footprints in order, a name as one object throughout.
 

@@ -6,6 +6,7 @@ have a text for a time, or an arm that does not exist.
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -69,6 +70,21 @@ _KINDS: Mapping[Column, str] = {
 }
 #: By the name that a query gives it: one name has one meaning in all tables.
 COLUMNS: Mapping[str, Column] = {name: column for column, names in _KINDS.items() for name in names.split()}
+
+
+def holds(name: str, value: int | float | None) -> bool:
+    """Whether a file that has this number in a column is read again."""
+    column = COLUMNS[name]
+    if value is None:
+        return True
+    if isinstance(value, int):
+        least, most = column.bounds or (-MAX - 1, MAX)
+        return least <= value <= most
+    if column.magnitude is not None:
+        least, most = column.magnitude
+        return value == 0 or not math.isfinite(value) or least <= abs(value) <= most
+    least, most = column.bounds or (-math.inf, math.inf)
+    return least <= value <= most
 
 
 def frame(db: sqlite3.Connection, sql: str, values: Sequence[object] = (), most: int = MAX_ROWS) -> pl.DataFrame:

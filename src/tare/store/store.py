@@ -6,7 +6,7 @@ A store that is no file is one more class with these methods, named in `tare.sto
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,9 +116,6 @@ class Store(Protocol):
 
     def add_footprint(self, footprint: Footprint) -> None:
         """Keep what ran in the host's kernel."""
-
-    def replace_footprints(self, replacements: Iterable[Footprint]) -> None:
-        """Put these in the place of all footprints that are there."""
 
     def add_surface(self, surface: Surface) -> None:
         """Keep what a platform may ask of the host's kernel; those of the platform that are there stay beside it."""

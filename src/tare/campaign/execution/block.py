@@ -27,7 +27,7 @@ from tare.errors import Failed, HostError, ParseError, PlatformError, SessionErr
 from tare.host.filesystems import roots, volumes
 from tare.model import Arm, Mode, Sample, Status, Tick, Trial, TrialKey
 from tare.platforms.base import Platform
-from tare.store import Store
+from tare.store import Store, unreadable
 from tare.workloads.apart import ApartWorkload
 from tare.workloads.base import RunWorkload, SliceWorkload, StartWorkload
 from tare.workloads.contract import checked
@@ -370,10 +370,13 @@ class BlockRunner:
     def _commit(self, trials: Sequence[Trial]) -> None:
         if not trials:
             return
+        trials = [_kept(trial) for trial in trials]
         ticks = self.sampler.drain() if self.sampler is not None else ()
         committed = attempt(partial(self.store.commit_trials, trials, ticks))
-        if isinstance(committed, Failed):  # a figure from inside is too large for the file
-            self.store.commit_trials((), ticks)
+        if isinstance(committed, Failed):
+            without = attempt(partial(self.store.commit_trials, (), ticks))
+            if isinstance(without, Failed):
+                self.faults.keep("the telemetry", without)
             trials = [self._commit_alone(trial) for trial in trials]
         for trial in trials:
             self.done.add(trial.key)
@@ -381,12 +384,11 @@ class BlockRunner:
             self.watcher.trial(trial)
 
     def _commit_alone(self, trial: Trial) -> Trial:
-        """Write one trial, as a failed one where its figures cannot be written."""
+        """Write one trial, as a failed one where it cannot be written as it is."""
         committed = attempt(partial(self.store.commit_trials, (trial,)))
         if isinstance(committed, Failed):
             self.faults.report(str(trial.key), committed)
-            bare = replace(trial, samples=(), slices=(), cpu_ns=None, daemon_cpu_ns=None, outputs=committed.outputs)
-            trial = replace(bare, status=Status.FAILED, reason=committed.reason)
+            trial = _bare(trial, committed.reason, committed.outputs)
             self.store.commit_trials((trial,))
         return trial
 
@@ -424,3 +426,17 @@ def _run_once(job: Job, run: Run) -> Measured:
     if job.rounds and measured.outcome.series:
         raise ParseError(f"{job.workload.name} has rounds of its own, and cannot be run in rounds")
     return measured
+
+
+def _kept(trial: Trial) -> Trial:
+    """The trial; one with a number that no file takes, from inside or from the host, as a failed one that says so."""
+    problem = unreadable(trial)
+    return trial if problem is None else _bare(trial, f"beyond what a file keeps: {problem}", trial.outputs)
+
+
+def _bare(trial: Trial, reason: str, outputs: Mapping[str, bytes]) -> Trial:
+    """A failed trial without figures."""
+    return replace(
+        trial, status=Status.FAILED, reason=reason, samples=(), slices=(), cpu_ns=None, daemon_cpu_ns=None,
+        outputs=outputs,
+    )  # fmt: skip

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from tare.campaign.host_session import HostSession, harness_cpus
@@ -18,7 +17,7 @@ from tare.host import limits
 from tare.host.cgroup import Group
 from tare.host.facts import security
 from tare.host.filesystems import volumes
-from tare.host.kernel import process_table
+from tare.host.kernel import process_table, text
 from tare.host.tuning.tune import Tuned
 from tare.image.build import Image
 from tare.model import NO_DAEMON, Arm, Progress, Resources
@@ -290,5 +289,4 @@ def _output_of(running: RunningInstance, argv: list[str]) -> str:
 
 
 def _clock_source() -> str:
-    where = Path(CLOCK_SOURCE)
-    return where.read_text().strip() if where.exists() else "unknown"
+    return text.said(CLOCK_SOURCE) or "unknown"

@@ -24,6 +24,8 @@ from tare.workloads.base import RunWorkload, Surroundings
 
 KEY = "key"
 _KEY_BYTES = 32
+#: Before the record of a lab's file; no record begins so.
+_FROM_A_LAB = "from a lab: "
 #: Surroundings that suffice for any plan, only to count its commands.
 _ANYWHERE = Surroundings(1 << 40, 1, 1 << 50, "192.0.2.1", 5201, 5201, ping="192.0.2.1")
 
@@ -31,6 +33,11 @@ _ANYWHERE = Surroundings(1 << 40, 1, 1 << 50, "192.0.2.1", 5201, 5201, ping="192
 def mark(record: str) -> str:
     """The mark of a record that this host writes: its HMAC, in hexadecimal. Raises `HostError` for a foreign key."""
     return hmac.new(_key(), record.encode(), hashlib.sha256).hexdigest()
+
+
+def mark_of_lab(record: str) -> str:
+    """The mark of a record that a lab of this host wrote: it may be added to, and is not resumed unasked."""
+    return mark(_FROM_A_LAB + record)
 
 
 def is_own(store: Store) -> bool:
@@ -49,6 +56,21 @@ def require(store: Store, agreed: str) -> None:
         raise StoreError(
             f"{store.location} was not written by this host, and what it orders would run as root",
             fix="see what it orders: resume it at a terminal, which asks, or with --trust",
+        )
+
+
+def may_be_added_to(store: Store) -> bool:
+    """Whether this host or a lab of it wrote the record, and nobody changed it since."""
+    from_a_lab = mark_of_lab(store.record_text).encode()
+    return is_own(store) or hmac.compare_digest((store.mark or "").encode(), from_a_lab)
+
+
+def require_added(store: Store, agreed: str) -> None:
+    """Raise `StoreError` unless `may_be_added_to`, or ``agreed`` is the record's `digest`."""
+    if not may_be_added_to(store) and agreed != digest(store):
+        raise StoreError(
+            f"{store.location} was not written by this host, and is not added to unasked",
+            fix="give a new file with -o; or add to it at a terminal, which asks, or with --trust",
         )
 
 

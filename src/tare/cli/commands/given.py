@@ -13,6 +13,7 @@ from tare.errors import UsageError
 TRUST = typer.Option(
     False, "--trust", help="Go on, unasked, with a file that this host did not write: what it orders is run as root."
 )
+TRUST_TO_ADD = typer.Option(False, "--trust", help="Add, unasked, to a file that this host did not write.")
 
 
 def options(context: typer.Context, *, besides: Collection[str]) -> list[str]:

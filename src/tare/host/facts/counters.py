@@ -8,7 +8,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tare.host.facts.machine import parse_cpu_ticks, parse_meminfo
+from tare.host.facts.machine import CPU_KINDS, parse_cpu_ticks, parse_load, parse_meminfo
+from tare.host.kernel import sysinfo, text
 
 SECTOR = 512
 _SWAPPED = re.compile(r"^pswp(in|out) (\d+)$", re.MULTILINE)
@@ -37,72 +38,83 @@ class Memory:
     swapped_out: int
 
 
+def load() -> float:
+    """The load average over the last minute; where /proc does not show one that can be, as the kernel answers."""
+    return parse_load(text.said("/proc/loadavg"), sysinfo.read().load)
+
+
 def cpu_times() -> dict[int, tuple[int, ...]]:
     """Milliseconds by kind (`parse_cpu_ticks`) of every CPU that is online, since boot."""
-    return parse_cpu_times(_text("/proc/stat"), _MS)
+    return parse_cpu_times(text.read("/proc/stat"), _MS)
 
 
-def parse_cpu_times(text: str, tick_ms: int) -> dict[int, tuple[int, ...]]:
+def parse_cpu_times(stat: str, tick_ms: int) -> dict[int, tuple[int, ...]]:
     """The result of `cpu_times` from the text of ``/proc/stat`` (proc(5)); ``tick_ms``: ms of one clock tick."""
-    ticks = parse_cpu_ticks(text)
-    return {int(name[3:]): tuple(count * tick_ms for count in kinds) for name, kinds in ticks.items() if name != "cpu"}
+    times = {}
+    for name, kinds in parse_cpu_ticks(stat).items():
+        if name != "cpu":
+            uncounted = (0,) * (CPU_KINDS - len(kinds))
+            times[int(name[3:])] = tuple(count * tick_ms for count in (*kinds, *uncounted))
+    return times
 
 
-def steal_and_total(cpus: Collection[int]) -> tuple[int, int]:
-    """Ticks since boot that the hypervisor below took from these CPUs, and all of theirs."""
-    return parse_steal_and_total(_text("/proc/stat"), cpus)
+def steal_and_total(cpus: Collection[int]) -> tuple[int, int] | None:
+    """Ticks since boot that the hypervisor below took from these CPUs, and all of theirs; None: it is not counted."""
+    return parse_steal_and_total(text.said("/proc/stat"), cpus)
 
 
-def parse_steal_and_total(text: str, cpus: Collection[int]) -> tuple[int, int]:
+def parse_steal_and_total(stat: str, cpus: Collection[int]) -> tuple[int, int] | None:
     """The result of `steal_and_total` from the text of ``/proc/stat`` (proc(5))."""
-    ticks = parse_cpu_ticks(text)
+    ticks = parse_cpu_ticks(stat)
     chosen = [ticks[name] for cpu in cpus if (name := f"cpu{cpu}") in ticks]
+    if not chosen or any(len(kinds) < CPU_KINDS for kinds in chosen):
+        return None
     return sum(kinds[7] for kinds in chosen), sum(map(sum, chosen))
 
 
 def run_times() -> dict[int, int]:
     """Nanoseconds in which any task ran, by CPU, from ``/proc/schedstat``; empty where the kernel has none."""
     try:
-        return parse_schedstat(_text("/proc/schedstat"))
-    except OSError:
+        return parse_schedstat(text.read("/proc/schedstat"))
+    except (OSError, ValueError, IndexError):
         return {}
 
 
-def parse_schedstat(text: str) -> dict[int, int]:
+def parse_schedstat(schedstat: str) -> dict[int, int]:
     """The seventh figure of each CPU's line (Documentation/scheduler/sched-stats.rst of the kernel)."""
-    lines = (line.split() for line in text.splitlines() if line.startswith("cpu"))
+    lines = (line.split() for line in schedstat.splitlines() if line.startswith("cpu"))
     return {int(words[0][3:]): int(words[7]) for words in lines}
 
 
 def pressure_us(what: str) -> int | None:
     """PSI: microseconds since boot in which some task waited for ``cpu``, ``memory`` or ``io``; None without PSI."""
     try:
-        return parse_pressure(_text(f"/proc/pressure/{what}"))
-    except OSError:
+        return parse_pressure(text.read(f"/proc/pressure/{what}"))
+    except (OSError, ValueError, KeyError):
         return None
 
 
-def parse_pressure(text: str) -> int:
+def parse_pressure(pressure: str) -> int:
     """Total stall time of "some" in microseconds from a file of ``/proc/pressure``.
 
-    Raises `ValueError` where it has no such line.
+    Raises `ValueError` or `KeyError` where it has no such line.
     """
-    for line in text.splitlines():
+    for line in pressure.splitlines():
         kind, *fields = line.split()
         if kind == "some":
             return int(dict(field.split("=") for field in fields)["total"])
-    raise ValueError(f"no line 'some' in {text!r}")
+    raise ValueError(f"no line 'some' in {pressure!r}")
 
 
 def memory() -> Memory:
     """Memory that is available now, and pages swapped since boot."""
-    available = parse_meminfo(_text("/proc/meminfo"), "MemAvailable")
-    return Memory(available, *parse_swapped(_text("/proc/vmstat")))
+    available = parse_meminfo(text.read("/proc/meminfo"), "MemAvailable")
+    return Memory(available, *parse_swapped(text.read("/proc/vmstat")))
 
 
-def parse_swapped(text: str) -> tuple[int, int]:
+def parse_swapped(vmstat: str) -> tuple[int, int]:
     """Pages swapped in and out since boot, from ``/proc/vmstat``; zeros where the kernel knows no swap."""
-    pages = dict(_SWAPPED.findall(text))
+    pages = dict(_SWAPPED.findall(vmstat))
     return int(pages.get("in", 0)), int(pages.get("out", 0))
 
 
@@ -114,12 +126,15 @@ def device_of(folder: Path) -> tuple[int, int]:
 
 def disk(device: tuple[int, int]) -> Disk | None:
     """The counters of a block device; None when there is no such one."""
-    return parse_diskstats(_text("/proc/diskstats"), device)
+    try:
+        return parse_diskstats(text.read("/proc/diskstats"), device)
+    except (OSError, ValueError, IndexError):
+        return None
 
 
-def parse_diskstats(text: str, device: tuple[int, int]) -> Disk | None:
+def parse_diskstats(diskstats: str, device: tuple[int, int]) -> Disk | None:
     """The result of `disk` from the text of ``/proc/diskstats`` (Documentation/admin-guide/iostats.rst of Linux)."""
-    for line in text.splitlines():
+    for line in diskstats.splitlines():
         words = line.split()
         if (int(words[0]), int(words[1])) == device:
             return Disk(int(words[5]) * SECTOR, int(words[9]) * SECTOR, int(words[12]))
@@ -128,13 +143,13 @@ def parse_diskstats(text: str, device: tuple[int, int]) -> Disk | None:
 
 def network(link: str) -> tuple[int, int]:
     """Bytes received and sent by a link; by all but loopback when it is not there."""
-    return pick_link(parse_links(_text("/proc/net/dev")), link)
+    return pick_link(parse_links(text.read("/proc/net/dev")), link)
 
 
-def parse_links(text: str) -> dict[str, tuple[int, int]]:
+def parse_links(dev: str) -> dict[str, tuple[int, int]]:
     """Bytes received and sent by each link, from ``/proc/net/dev`` (proc(5))."""
     links = {}
-    for line in text.splitlines():
+    for line in dev.splitlines():
         name, colon, rest = line.partition(":")
         if colon:
             words = rest.split()
@@ -168,9 +183,9 @@ class KernelThreads:
         for pid in pids:
             try:
                 if pid not in self._known:
-                    self._known[pid] = runs_on(_text(f"/proc/{pid}/comm").strip(), self._cpus)
+                    self._known[pid] = runs_on(text.read(f"/proc/{pid}/comm").strip(), self._cpus)
                 if self._known[pid]:
-                    now[pid] = int(_text(f"/proc/{pid}/schedstat").split()[0])
+                    now[pid] = int(text.read(f"/proc/{pid}/schedstat").split()[0])
             except (OSError, IndexError):  # it ended
                 continue
         if self._last is not None:
@@ -182,7 +197,7 @@ class KernelThreads:
     @staticmethod
     def _pids() -> list[str]:
         try:
-            return _text("/proc/2/task/2/children").split()  # kthreadd's, of which all others are children
+            return text.read("/proc/2/task/2/children").split()  # kthreadd's, of which all others are children
         except OSError:
             return []
 
@@ -193,15 +208,3 @@ def runs_on(name: str, cpus: Collection[int]) -> bool:
         return False
     bound = _BOUND.match(name)
     return bound is None or int(bound[1]) in cpus
-
-
-def _text(path: str) -> str:
-    """All of a file. `Path.read_text` takes twice as long, and this is done ten times twice a second."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        parts = []
-        while part := os.read(descriptor, 1 << 16):
-            parts.append(part)
-    finally:
-        os.close(descriptor)
-    return b"".join(parts).decode()

@@ -8,6 +8,7 @@ import errno
 import mmap
 import os
 import stat
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from tare.host.filesystems import volumes
 from tare.host.kernel import beneath, mounts
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
+from tare.timeouts import stretched, until
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,8 +50,11 @@ _DISK = {
 
 #: How trees that guests write to are mounted on the host.
 UNPRIVILEGED = mounts.NO_SUID | mounts.NO_DEV
-#: A file is looked at in such parts, so that its size takes no memory, and at no more of them: some seconds' work.
-WINDOW_BYTES, MAX_WINDOWS = 64 << 20, 1 << 16
+#: A file is looked at in such parts, so that its size takes no memory.
+WINDOW_BYTES = 64 << 20
+#: How long a file is looked at, and how long files are written back and dropped, in seconds. A guest may scatter a page
+#: over each of ten thousand windows, which take 2 ms each, or make a million files.
+LOOK_LIMIT_S, DROP_LIMIT_S = 5.0, 300.0
 
 
 @contextlib.contextmanager
@@ -235,12 +240,14 @@ def drop_page_cache(place: Path) -> None:
     """Write back and drop the cached pages of a file, or of all below a folder; nothing else on the host is touched.
 
     What is below was made by a sandbox, and may change meanwhile: links, pipes and mounts are passed over, not followed
-    or waited for, and so is what has vanished. Raises `HostError` when something cannot be written back.
+    or waited for, and so is what has vanished. Raises `HostError` when something cannot be written back, or it takes
+    more than `DROP_LIMIT_S`.
     """
+    deadline = until(DROP_LIMIT_S)
     try:
         with beneath.unless_vanished(), _descriptor(os.open(place, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)) as top:
             if stat.S_ISDIR(os.fstat(top).st_mode):
-                beneath.walk(top, _drop_files, lambda *_: None)
+                beneath.walk(top, lambda folder: _drop_files(folder, place, deadline), lambda *_: None)
             else:
                 _drop(beneath.reopened(top))
     except OSError as error:
@@ -250,11 +257,17 @@ def drop_page_cache(place: Path) -> None:
         ) from error
 
 
-def _drop_files(folder: int) -> list[str]:
-    """Drop the files of one folder, and return which folders are in it."""
+def _drop_files(folder: int, place: Path, deadline: float) -> list[str]:
+    """Drop the files of one folder below ``place``, and return which folders are in it."""
     below: list[str] = []
     with os.scandir(folder) as entries:
         for entry in entries:
+            if time.monotonic() > deadline:
+                limit = f"{stretched(DROP_LIMIT_S):.0f} s"
+                raise HostError(
+                    f"{place} has more files than can be written back and dropped in {limit}",
+                    fix="see what the guest writes: no workload makes so many files",
+                )
             if entry.is_dir(follow_symlinks=False):
                 below.append(entry.name)
             elif entry.is_file(follow_symlinks=False):
@@ -287,7 +300,8 @@ def cached_bytes(folder: Path, name: str) -> tuple[int, int] | None:
     """How much of a file's data the host's page cache holds (mincore(2)), of how much, in bytes; None: no such file.
 
     ``name``: the file's path below a folder that a sandbox writes to. Of a sparse file the windows that are all hole do
-    not count. None too where data is scattered over more than `MAX_WINDOWS`: no workload writes such a file.
+    not count. None too where data is scattered so widely that it takes more than `LOOK_LIMIT_S`: no workload writes a
+    file like that.
     """
     with beneath.unless_vanished(), _descriptor(os.open(folder, beneath.FOLDER)) as top:
         file = beneath.regular(top, name)
@@ -298,11 +312,11 @@ def cached_bytes(folder: Path, name: str) -> tuple[int, int] | None:
 
 
 def _cached_bytes(file: int) -> tuple[int, int] | None:
-    cached = pages = windows = 0
+    cached = pages = 0
+    deadline = until(LOOK_LIMIT_S)
     try:
         for offset, length in _data(file):
-            windows += 1
-            if windows > MAX_WINDOWS:
+            if time.monotonic() > deadline:
                 return None
             with mmap.mmap(file, length, prot=mmap.PROT_READ, offset=offset) as window:
                 states = _resident(window)

@@ -7,17 +7,18 @@ import os
 from pathlib import Path
 
 from tare.errors import HostError
+from tare.host.kernel import text
 from tare.host.kernel.owner import boot_id
 
 
 def read(file: Path) -> str | None:
     """The value; of a choice such as ``always [madvise] never`` the chosen word. None where there is none to read."""
     try:
-        text = file.read_text().strip()
-    except (OSError, UnicodeDecodeError):
+        value = text.read(file).strip()
+    except OSError:
         return None
-    chosen = [word[1:-1] for word in text.split() if word.startswith("[") and word.endswith("]")]
-    return chosen[0] if chosen else text
+    chosen = [word[1:-1] for word in value.split() if word.startswith("[") and word.endswith("]")]
+    return chosen[0] if chosen else value
 
 
 def write(file: Path, value: str) -> None:

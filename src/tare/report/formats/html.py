@@ -24,6 +24,7 @@ from tare.analysis.refusals import NoAnswer
 from tare.analysis.studies import profile as profiles
 from tare.analysis.studies.sheet import score
 from tare.analysis.trust.contamination import other_threads, windows
+from tare.clean import encodable
 from tare.model import Mode
 from tare.report.campaign import bands, cells, course, crowd, curves, drawings, figures
 from tare.report.campaign.build import report_on
@@ -164,10 +165,10 @@ def page_text(read: Sequence[Material]) -> str:
 
 
 def rendered(template: str, scripts: Sequence[str] = (), **values: object) -> str:
-    """A page from one of our templates, with our style and these of our scripts."""
+    """A page from one of our templates, with our style and these of our scripts; all of it can be encoded."""
     # Markup: our own style and script go in as they are.
     style, script = Markup(_own("report.css")), Markup("".join(map(_own, scripts)))  # noqa: S704
-    return environment().get_template(template).render(style=style, script=script, **values)
+    return encodable(environment().get_template(template).render(style=style, script=script, **values))
 
 
 @functools.cache

@@ -47,9 +47,11 @@ def layout_note(host: Mapping[str, Any], resources: Mapping[str, Any]) -> str | 
 
     ``host``: the campaign's `HostFacts`; ``resources``: a report's.
     """
-    facts, cpus = host.get("cpu") or {}, set(resources["cpus"])
-    isolated = cpus & set(facts.get("isolated") or ())
-    kinds = [kind for kind in facts.get("kinds") or () if cpus & set(kind)]
+    facts, cpus = host.get("cpu"), set(resources["cpus"])
+    if not isinstance(facts, Mapping):
+        return None
+    isolated, listed_kinds = cpus & _cpus(facts.get("isolated")), facts.get("kinds")
+    kinds = [kind for kind in listed_kinds if cpus & _cpus(kind)] if isinstance(listed_kinds, list) else []
     notes = []
     if len(isolated) > 1:
         listed = ", ".join(map(str, sorted(isolated)))
@@ -57,6 +59,11 @@ def layout_note(host: Mapping[str, Any], resources: Mapping[str, Any]) -> str | 
     if len(kinds) > 1:
         notes.append("the instances' CPUs are of several kinds, fast and slow: figures depend on where threads ran")
     return "; ".join(notes) or None
+
+
+def _cpus(listed: object) -> set[int]:
+    """The CPUs that a record lists; none where it has no list, as a record is whatever its writer wrote."""
+    return {cpu for cpu in listed if isinstance(cpu, int)} if isinstance(listed, list) else set()
 
 
 def daemons_note(fairness: Mapping[str, Any]) -> str | None:

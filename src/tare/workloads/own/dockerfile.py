@@ -14,6 +14,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import takewhile
 
+from tare import inputs
 from tare.workloads.own import service
 from tare.workloads.own.lines import Mistake
 from tare.workloads.own.service import INTERVAL_S, RETRIES, SHELL, Health, Service
@@ -51,7 +52,7 @@ def read(text: str, built: bool) -> tuple[Service, list[Mistake]]:
 
 def _instructions(text: str, mistakes: list[Mistake]) -> Iterator[tuple[int, str, str]]:
     """Each instruction with the line where it begins, without comments; lines that end with the escape go on."""
-    lines = [line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n")]
+    lines = [line.removesuffix("\n").removesuffix("\r") for line in inputs.lines(text.removeprefix("\ufeff"))]
     escape, at = _escape(lines, mistakes), 0
     while at < len(lines):
         first = at + 1

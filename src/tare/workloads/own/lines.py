@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tare import inputs
 from tare.inputs import MAX_PARTS, line_of_long_key
 
 #: Most characters of a mistake.
@@ -115,7 +116,7 @@ class _Taken:
 
 def _statements(text: str, mistakes: list[Mistake]) -> Iterator[tuple[int, str]]:
     """Each statement of a text with its first line: a table's name, or a key and its value, whose lines may be many."""
-    lines = _LINE.findall(text)
+    lines = inputs.lines(text)
     at = 0
     while at < len(lines):
         part, after, error = _next(lines, at)
