@@ -14,7 +14,7 @@ import pytest
 from tare.campaign.host_session import HostSession, default_cpus
 from tare.errors import HostError
 from tare.host import processes, state
-from tare.host.network import bridge, fence
+from tare.host.network import bridge, fence, subnets
 from tare.host.network.fence import BRIDGE, Client, rules
 from tare.host.resources.journal import CleanupStack, Journal
 from tare.image import build
@@ -56,10 +56,10 @@ def test_the_rule_for_published_ports_is_the_last(tmp_path):
     inner = ["unshare", "--net", "--mount", "--propagation", "private", "sh", "-ec", script, "sh"]
     code = (
         "from tare.host import processes, state\n"
-        "from tare.host.network import bridge\n"
+        "from tare.host.network import bridge, subnets\n"
         "from tare.host.resources.journal import CleanupStack, Journal\n"
         "with CleanupStack(Journal(state.journal())) as cleanup:\n"
-        "    bridge.Network(bridge.choose_subnet()).create(cleanup)\n"
+        "    bridge.Network(subnets.choose()[0]).create(cleanup)\n"
         "    print(processes.run(['iptables', '-S', 'FORWARD']).text)\n"
     )
     argv = ["env", f"TARE_HOME={tmp_path / 'home'}", *inner, sys.executable, "-c", code]
@@ -159,7 +159,7 @@ def unfenced(net, links):
 @pytest.fixture
 def net(tmp_path):
     """The campaign's network with two instances, a and b, in namespaces of their own."""
-    network = bridge.Network(bridge.choose_subnet())
+    network = bridge.Network(subnets.choose()[0])
     with CleanupStack(Journal(state.journal())) as cleanup:
         network.create(cleanup)
         network.a, network.b = (network.new_namespace(cleanup, name) for name in ("fencex1", "fencex2"))

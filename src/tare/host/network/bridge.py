@@ -44,8 +44,6 @@ FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
 _PROBE = "tare-probe"
 #: Is there while the kernel has the driver.
 TUN_DRIVER = Path("/sys/class/misc/tun")
-#: Private networks that are tried in turn until one is free.
-CANDIDATES = tuple(ipaddress.IPv4Network(f"10.{second}.0.0/24") for second in (77, 177, 201, 233, 99))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +103,7 @@ class Network:
             f"netns add {CLIENT_NAMESPACE}",
         )
         _without_ipv6(BRIDGE)
+        self._require_routed()
         client = Endpoint(self.client, fence.mac(self.client))
         unfenced = fence.filter_packets(cleanup, fence.Client(client.address, client.mac))
         self._plug(cleanup, CLIENT_NAMESPACE, _CLIENT_LINK, client, isolated=False)
@@ -117,6 +116,16 @@ class Network:
         passage.require_to_host(CLIENT_NAMESPACE, self.host)
         self._require_bridged_frames(cleanup.journal)
         return unfenced
+
+    def _require_routed(self) -> None:
+        """Raise `HostError` where the host's policy routing sends what is for the subnet by another link."""
+        got = processes.run(["ip", "-j", "-4", "route", "get", self.client])
+        way = str(json.loads(got.text)[0].get("dev", "")) if got.code == 0 else ""
+        if way != BRIDGE:
+            raise HostError(
+                f"the host's routing sends what is for tare's bridge {f'by {way}' if way else 'nowhere'}",
+                fix=f"`ip rule add pref 77 to {self.subnet} lookup main` and --subnet {self.subnet}, or another subnet",
+            )
 
     def _require_bridged_frames(self, journal: Journal) -> None:
         address = str(self.subnet[3])
@@ -269,9 +278,9 @@ class Network:
             whose = "the host's" if str(address) == self.host else "the client's"
             raise HostError(f"the guest's own address {address} is {whose} on the bridge", fix=fix)
         if address not in self.subnet and str(address) not in self._fixed:
-            clash = overlapping(ipaddress.IPv4Network(address), _routes())
-            if clash is not None:
-                raise HostError(f"the guest's own address {address} is taken: the host has a route to {clash}", fix=fix)
+            use = subnets.met(ipaddress.IPv4Network(address))[1]
+            if use is not None:
+                raise HostError(f"the guest's own address {address} is taken: the host has {use}", fix=fix)
             route = f"route replace {address} dev"
             ip_batch(f"{route} {BRIDGE}", f"-n {CLIENT_NAMESPACE} {route} eth0")
         self._fixed.add(str(address))
@@ -343,50 +352,6 @@ def no_tun() -> HostError | None:
 
 def _can_be_loaded(module: str) -> bool:
     return processes.find("modinfo") is not None and processes.run(["modinfo", module], time_limit_s=5).code == 0
-
-
-def choose_subnet(asked_for: str | None = None) -> ipaddress.IPv4Network:
-    """The subnet that was asked for, or the first candidate that no route of the host overlaps.
-
-    Raises `HostError` where the subnet asked for overlaps one, or every candidate does.
-    """
-    taken = _routes()
-    if asked_for is not None:
-        subnet = subnets.parse(asked_for)
-        clash = overlapping(subnet, taken)
-        if clash is not None:
-            raise HostError(
-                f"the subnet {asked_for} is taken: the host has a route to {clash}",
-                fix="give another with --subnet, or none, and a free one is chosen",
-            )
-        return subnet
-    for candidate in CANDIDATES:
-        if overlapping(candidate, taken) is None:
-            return candidate
-    raise HostError("no private subnet is free for the bridge", fix="give one with --subnet")
-
-
-def overlapping(subnet: ipaddress.IPv4Network, taken: Sequence[ipaddress.IPv4Network]) -> ipaddress.IPv4Network | None:
-    """The first of the taken networks that overlaps; default routes do not count."""
-    return next((net for net in taken if net.prefixlen > 0 and net.overlaps(subnet)), None)
-
-
-def parse_routes(text: str) -> list[ipaddress.IPv4Network]:
-    """Destinations in the output of ``ip -j -4 route``.
-
-    Those of tare's own bridge are left out: what a killed run left of it is removed before there is another.
-    """
-    destinations = []
-    for route in json.loads(text or "[]"):
-        if route.get("dev") == BRIDGE:
-            continue
-        destination = "0.0.0.0/0" if route["dst"] == "default" else route["dst"]
-        destinations.append(ipaddress.IPv4Network(destination, strict=False))
-    return destinations
-
-
-def _routes() -> list[ipaddress.IPv4Network]:
-    return parse_routes(processes.run(["ip", "-j", "-4", "route", "show", "table", "all"]).require().text)
 
 
 def ip_batch(*lines: str) -> None:

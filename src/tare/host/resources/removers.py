@@ -70,9 +70,9 @@ def link(name: str) -> HostResource:
     return HostResource("link", {"name": name})
 
 
-def iptables_rule(chain: str, *rule: str) -> HostResource:
-    """A rule of the host's packet filter, by chain and specification."""
-    return HostResource("iptables", {"rule": [chain, *rule]})
+def iptables_rule(chain: str, *rule: str, ipv6: bool = False) -> HostResource:
+    """A rule of the host's packet filter, by chain and specification; ``ipv6``: of the filter for that."""
+    return HostResource("iptables", {"rule": [chain, *rule]} | ({"program": "ip6tables"} if ipv6 else {}))
 
 
 def oci_container(runtime: str, root: Path, name: str, *, without_v2: bool = False) -> HostResource:
@@ -248,14 +248,15 @@ def _remove_link(facts: Mapping[str, Fact]) -> None:
 def _remove_iptables(facts: Mapping[str, Fact]) -> None:
     rule = facts["rule"]
     assert isinstance(rule, list)
-    if processes.find("iptables") is None:
+    program = str(facts.get("program", "iptables"))
+    if processes.find(program) is None:
         return
 
     def stays() -> bool:
-        return processes.run(["iptables", "-w", "-C", *rule]).code == 0
+        return processes.run([program, "-w", "-C", *rule]).code == 0
 
     while stays():
-        _remove_by(["iptables", "-w", "-D", *rule], stays)
+        _remove_by([program, "-w", "-D", *rule], stays)
 
 
 def _remove_oci(facts: Mapping[str, Fact]) -> None:
