@@ -392,9 +392,49 @@ def test_a_packet_in_anothers_name_is_not_taken(net):
         assert "unguarded" in at_client()
 
 
+#: A packet of SCTP's, which a kernel may take for any service of it.
+OTHER = """
+s = socket.socket(socket.AF_INET, socket.SOCK_RAW, 132)
+s.sendto(sys.argv[2].encode(), (sys.argv[1], 0))
+"""
+
+
+@pytest.mark.host
+@pytest.mark.own_host
+def test_a_packet_of_another_protocol_is_not_taken(net):
+    with socket.socket(socket.AF_INET, socket.SOCK_RAW, 132) as taken:
+        frames("tare-fencex1", OTHER, net.host, WORD)
+        assert not select.select([taken], [], [], 0.5)[0]
+        with unfenced(net, net.links):
+            frames("tare-fencex1", OTHER, net.host, WORD)
+            assert select.select([taken], [], [], 2)[0]
+
+
+@pytest.mark.host
+@pytest.mark.own_host
+def test_the_client_forwards_nothing_of_an_instances(net):
+    """Not with the host's forwarding, which a new namespace may have too: it would be the client's own packet."""
+    setting = [*inside(bridge.CLIENT_NAMESPACE), "cat", "/proc/sys/net/ipv4/ip_forward"]
+    assert processes.run(setting).require().text == "0\n"
+    with another_network() as lan, receiving("tarelan", 9) as at_lan:
+        to_client = f"{net.client} lladdr {fence.mac(net.client)} dev eth0 nud permanent"
+        ip(
+            f"-n tare-fencex1 neigh replace {to_client}",
+            f"-n tare-fencex1 route replace {lan}/32 via {net.client}",
+        )
+        frames("tare-fencex1", SEND, lan, WORD)
+        assert at_lan() == ""
+        processes.run([*inside(bridge.CLIENT_NAMESPACE), "sysctl", "-w", "net.ipv4.ip_forward=1"]).require()
+        frames("tare-fencex1", SEND, lan, WORD)
+        assert WORD in at_lan()
+
+
 def test_the_program_compares_the_link_headers_sender_with_the_packets_source():
     # As `nfbpf_compile RAW` and linux/filter.h have the codes: ld [link+8]; tax; ld [12]; jeq x; ret.
     assert fence.lie_about_address()[-1] == "6,32 0 0 4292870152,7 0 0 0,32 0 0 12,29 1 0 0,6 0 0 65535,6 0 0 0"
+    of_host = fence.lie_about_address(other_protocols=True)[-1]  # ldb [9]; jeq #6, #17, #1
+    end = "48 0 0 9,21 3 0 6,21 2 0 17,21 1 0 1,6 0 0 65535,6 0 0 0"
+    assert of_host == f"11,32 0 0 4292870152,7 0 0 0,32 0 0 12,29 1 0 0,6 0 0 65535,{end}"
     assert fence.lie_about_address("10.0.0.1")[-1].startswith("7,32 0 0 4292870152,21 4 0 167772161,7 0 0 0,")
 
 

@@ -28,7 +28,7 @@ from tare.host import processes
 from tare.host.cgroup import Group
 from tare.host.kernel import settings
 from tare.host.kernel.links import links
-from tare.host.network import dhcp, fence, passage, subnets
+from tare.host.network import dhcp, engines, fence, passage, subnets
 from tare.host.network.fence import BRIDGE
 from tare.host.own_daemon import Daemon
 from tare.host.resources import removers
@@ -61,6 +61,7 @@ class Network:
         self.subnet = subnet
         self._cleanup: CleanupStack | None = None  # of all that goes with the bridge
         self._dhcp: Daemon | None = None
+        self._engines: engines.Engines | None = None
         self._lock = threading.Lock()  # several instances may start at once
         self._unpinned: dict[str, tuple[str, Endpoint]] = {}  # by instance: ports that its platform makes
         self._fixed: set[str] = set()  # addresses that guests have by themselves
@@ -90,7 +91,7 @@ class Network:
         if BRIDGE in links():
             fix = "tare clean, with the TARE_HOME of the run that left it"
             raise HostError(f"the link {BRIDGE} exists already", fix=fix)
-        self._cleanup = cleanup
+        self._cleanup, self._engines = cleanup, engines.Engines(cleanup, self.client)
         if settings.read(FORWARDING) == "0":
             cleanup.own(removers.setting(FORWARDING, "0", "1"))
         cleanup.own(removers.link(BRIDGE), removers.network_namespace(CLIENT_NAMESPACE))
@@ -108,6 +109,8 @@ class Network:
         unfenced = fence.filter_packets(cleanup, fence.Client(client.address, client.mac))
         self._plug(cleanup, CLIENT_NAMESPACE, _CLIENT_LINK, client, isolated=False)
         _without_ipv6("all", CLIENT_NAMESPACE)
+        # A new namespace forwards where the host does: an instance's packets would come out of it as the client's.
+        _set("net/ipv4/ip_forward", "0", CLIENT_NAMESPACE)
         fence.guard_client(CLIENT_NAMESPACE, self.host)
         ip_batch(
             f"-n {CLIENT_NAMESPACE} neigh replace {self.host} lladdr {fence.mac(self.host)} dev eth0 nud permanent",
@@ -204,6 +207,11 @@ class Network:
         dhcp.admit(cleanup, mac)
         return self._dhcp.group
 
+    def enclose(self, name: str, pid: int, address: str) -> None:
+        """Restrict what a container reaches by the bridge of its engine's (`engines.Engines.enclose`)."""
+        assert self._engines is not None, "the bridge is there"
+        self._engines.enclose(f"tare-{name}", pid, address)
+
     def close(self) -> None:
         """End the DHCP server, if one was started. The rest of the network is its cleanup's."""
         if self._dhcp is not None:
@@ -221,7 +229,7 @@ class Network:
         """Restrict the port that an instance's platform has made; does nothing where tare made it, or none is."""
         if name in self._unpinned:
             outer, endpoint = self._unpinned.pop(name)
-            ip_batch(fence.port_words(outer, isolated=True))
+            ip_batch(fence.port_words(outer, isolated=True), fence.forgetting_words(outer))
             fence.pin(outer, endpoint.mac)
 
     @contextlib.contextmanager
@@ -321,10 +329,14 @@ def _known(endpoint: Endpoint) -> list[str]:
 
 def _without_ipv6(link: str, namespace: str | None = None) -> None:
     """No address that instances could reach past the filter's rules, which are of IPv4; no router that they pose as."""
-    setting = Path("/proc/sys/net/ipv6/conf", link, "disable_ipv6")
-    if setting.exists():
-        entered = ["ip", "netns", "exec", namespace] if namespace else []
-        processes.run([*entered, "tee", str(setting)], stdin=b"1").require()
+    if Path("/proc/sys/net/ipv6/conf", link).exists():
+        _set(f"net/ipv6/conf/{link}/disable_ipv6", "1", namespace)
+
+
+def _set(setting: str, value: str, namespace: str | None = None) -> None:
+    """Write a setting of a network namespace's, by default of the host's."""
+    entered = ["ip", "netns", "exec", namespace] if namespace else []
+    processes.run([*entered, "tee", f"/proc/sys/{setting}"], stdin=value.encode()).require()
 
 
 def namespace_path(name: str) -> Path:
@@ -332,10 +344,14 @@ def namespace_path(name: str) -> Path:
     return Path("/run/netns", f"tare-{name}")
 
 
+def entered(name: str) -> list[str]:
+    """The command prefix that enters the namespace made by `Network.new_namespace`."""
+    return ["nsenter", f"--net={namespace_path(name)}", "--"]
+
+
 def silence_ping(name: str) -> None:
     """Keep the kernel from answering pings in a namespace, so that only a network stack above it does."""
-    setting = "/proc/sys/net/ipv4/icmp_echo_ignore_all"
-    processes.run(["ip", "netns", "exec", f"tare-{name}", "tee", setting], stdin=b"1").require()
+    _set("net/ipv4/icmp_echo_ignore_all", "1", f"tare-{name}")
 
 
 def no_tun() -> HostError | None:
