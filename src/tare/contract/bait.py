@@ -20,10 +20,10 @@ from tare.contract.doors import Host
 from tare.errors import HostError
 from tare.host import processes, state
 from tare.host.daemons import keyring
-from tare.host.filesystems import opened
 from tare.host.kernel import mounts
 from tare.host.kernel.owner import boot_id
 from tare.host.resources import removers
+from tare.host.resources.claims import OPENED
 from tare.host.resources.journal import CleanupStack
 
 #: Read-only filesystems: an attempt to mount a disk as one of them does not change the disk.
@@ -162,8 +162,10 @@ def _file(cleanup: CleanupStack, name: str, secret: str) -> Path:
 
 def _readable_file(cleanup: CleanupStack, name: str, secret: str) -> Path:
     """A file that every user of the host reads who knows its name: a guest may be such a user, and not root."""
-    folder = opened.place(cleanup, name)
-    folder.chmod(0o755)
+    folder = OPENED / name
+    cleanup.own(removers.folder(folder, below=OPENED.parent))
+    OPENED.mkdir(mode=0o711, exist_ok=True)
+    folder.mkdir(mode=0o711)
     canary = folder / "canary"
     canary.write_text(secret)
     canary.chmod(0o644)

@@ -17,15 +17,9 @@ from tare.host.resources.journal import CleanupStack
 
 def show(cleanup: CleanupStack, source: Path, name: str) -> Path:
     """Mount a folder once more, below `OPENED`, and return where. ``name``: a label of tare's."""
-    folder = place(cleanup, name)
-    mounts.mount("none", folder, source=str(source), flags=mounts.BIND)
-    return folder
-
-
-def place(cleanup: CleanupStack, name: str) -> Path:
-    """Make an empty folder below `OPENED`. ``name``: a label of tare's."""
-    folder = OPENED / name
-    cleanup.own(removers.folder(folder, below=OPENED.parent))
+    place = OPENED / name
+    cleanup.own(removers.folder(place, below=OPENED.parent))
     OPENED.mkdir(mode=0o711, exist_ok=True)
-    folder.mkdir(mode=0o711)
-    return folder
+    place.mkdir(mode=0o711)
+    mounts.mount("none", place, source=str(source), flags=mounts.BIND)
+    return place
