@@ -18,7 +18,7 @@ from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance
 from tare.contract import services
 from tare.contract.doors import Host
 from tare.errors import HostError
-from tare.host import processes, state
+from tare.host import cgroup, processes, state
 from tare.host.daemons import keyring
 from tare.host.kernel import mounts
 from tare.host.kernel.owner import boot_id
@@ -78,7 +78,7 @@ def laid(launcher: InstanceLauncher, running: RunningInstance) -> Iterator[Bait]
             **dict.fromkeys(("process", "socket", "file"), mark),
             "canaries": f"{canary},{_readable_file(cleanup, mark, secret)}",
             "group": group.path,
-            "limited": ",".join(map(_number, group.folders())),
+            "limited": ",".join(map(_number, _folders(group))),
             "daemons": ",".join(listening_daemons(Path("/proc/net/unix").read_text())),
             **ends.enter_context(services.listening(secret)),
             **ends.enter_context(services.beyond(cleanup, secret)),
@@ -170,6 +170,12 @@ def _readable_file(cleanup: CleanupStack, name: str, secret: str) -> Path:
     canary.write_text(secret)
     canary.chmod(0o644)
     return canary
+
+
+def _folders(group: cgroup.Group) -> list[Path]:
+    """The group with an instance's limits in each hierarchy that has it; none where no groups are delegated."""
+    mounted = cgroup.hierarchies().mounted if group.accounts else ()
+    return [folder for root in mounted if (folder := root / group.path).is_dir()]
 
 
 def _number(path: Path) -> str:

@@ -337,10 +337,6 @@ class Group:
             self._files[name] = os.open(root / self.path / name, os.O_RDONLY | os.O_CLOEXEC)
         return os.pread(self._files[name], 1 << 16, 0)
 
-    def folders(self) -> list[Path]:
-        """Where its limits are set: its folder in each hierarchy that tare uses."""
-        return [root / self.path for root in self._roots()]
-
     def _roots(self) -> list[Path]:
         if self._tree.none:
             return []
