@@ -40,6 +40,9 @@ else:
 NO_PING = "QEMU's user-mode network answers no echo requests from outside"
 #: On QEMU's own network a guest gets this by DHCP: address, prefix, gateway.
 USER_NETWORK = ("10.0.2.15", "24", "10.0.2.2")
+#: Where its namespace's ports for HTTP are, above those of instances: a guest may serve echo and HTTP both by TCP, and
+#: a monitor without rights opens no port below 1024.
+HTTP_ABOVE = 2_000
 OWN_CMDLINE = "{words} box_ip={{ip}} box_prefix={{prefix}} box_gateway={{gateway}}"
 #: QEMU runs in a network namespace then: its guest would reach all that the host's programs do (see `qemu`).
 USERS_WAY = "bridge, veth, QEMU's user-mode network (slirp)"
@@ -224,17 +227,18 @@ def _plug(box: Box, spec: LaunchSpec, cleanup: CleanupStack) -> tuple[GuestSetup
         netdev, mac = tap(link), endpoint.mac
     else:
         endpoint, mac = spec.network.new_namespace(cleanup, spec.id), "02:7a:0a:00:02:0f"
+        outside = {kind: spec.port + (HTTP_ABOVE if kind == HTTP else 0) for kind in inside}
         address = Address(
             endpoint.address,
             spec.port,
             spec.port,
             None,
             NO_PING,
-            services=inside,
+            services=outside,
             lacks=lacks,
             http_path=box.answers.path,
         )
-        forwards = [f"hostfwd={_protocol(kind)}::{port}-:{port}" for kind, port in inside.items()]
+        forwards = [f"hostfwd={_protocol(kind)}::{outside[kind]}-:{port}" for kind, port in inside.items()]
         netdev, places = ",".join(["user,id=net", *forwards]), USER_NETWORK
     ip, prefix, gateway = places
     netmask = str(ipaddress.IPv4Network(f"0.0.0.0/{prefix}").netmask) if prefix else ""
