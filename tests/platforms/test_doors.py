@@ -96,7 +96,7 @@ def test_a_kernel_of_its_own_leads_nowhere(platform):
 
 def test_of_a_machine_everything_is_its_own_but_the_canaries_are_not_reached():
     states = outcomes("qemu-user-tcg")
-    for name in ("core-pattern", "sysrq", "kcore", "init-module", "kexec", "bpf", "disk-node", "clock"):
+    for name in ("core-pattern", "sysrq", "kcore", "init-module", "kexec", "bpf", "disk-node", "clock", "process-ids"):
         assert states[name] is State.OWN, name
     for door in DOORS:
         if door.reach is Reach.ALWAYS:

@@ -133,7 +133,7 @@ DOORS = (
     Door("release-agent", "a program run as the host's root when a control group empties", ("release_agent",)),
     Door("limits", "its own limits, lifted", ("limits",), owns=(OWN,)),
     Door("freezer", "processes that no signal ends: a control group of version 1, frozen", ("freezer",)),
-    Door("process-ids", "the host's process ids, until it has none left", ("process_ids", str(PROCESSES))),
+    Door("process-ids", "the host's process ids, until it has none left", ("process_ids", str(PROCESSES)), owns=(OWN,)),
     # The host's processes and what they share
     Door("processes", "the host's processes, and what their command lines say", ("processes",), _CANARY),
     Door(
