@@ -88,7 +88,8 @@ def started() -> Iterator[None]:
     CONFIG.write_text(json.dumps(configuration(), indent=1))
     with LOG.open("wb") as log:
         argv = ["dockerd", "--config-file", str(CONFIG)]
-        daemon = processes.start(argv, stdout=log, stderr=log, cgroup_procs=group())
+        env = processes.kept(*processes.DOWNLOADS, "DOCKER_*")  # it is the one that pulls images
+        daemon = processes.start(argv, stdout=log, stderr=log, env=env, cgroup_procs=group())
     try:
         _await(daemon)
         yield
@@ -202,9 +203,11 @@ class _Foreground:
     def __init__(self) -> None:
         self._child: subprocess.Popen[bytes] | None = None
         self._stop: int | None = None
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where the parent ignores it, exit codes are lost
         signal.signal(signal.SIGINT, lambda *_: None)
         for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, self._pass_on)
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._pass_on)
 
     def run(self, argv: Sequence[str]) -> int:
         """The command's exit code, as a shell gives it."""

@@ -6,6 +6,7 @@ thread. As a script it is that process.
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import importlib
 import json
@@ -13,6 +14,7 @@ import os
 import pkgutil
 import resource
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -75,17 +77,25 @@ class Commands:
         return ended
 
     def run_each(
-        self, commands, *, cwd, env=None, stdin=os.devnull, time_limit_s=120.0, memory=resource.RLIM_INFINITY
+        self,
+        commands,
+        *,
+        cwd,
+        env=None,
+        stdin=os.devnull,
+        time_limit_s=120.0,
+        memory=resource.RLIM_INFINITY,
+        stdout="file",
     ) -> list[Ended]:
         """How each of the commands ended, one after the other in one process.
 
         That process is in the folder ``cwd``, has these changes of the environment, and at most ``memory`` bytes of
-        addresses and ``time_limit_s`` for all; where it dies, so does the test.
+        addresses and ``time_limit_s`` for all; where it dies, so does the test. ``stdout``: one of `DESTINATIONS`.
         """
         order = {
             "commands": [[str(word) for word in words] for words in commands], "cwd": str(cwd),
             "env": {**os.environ, **(env or {})}, "stdin": str(stdin), "time_limit_s": time_limit_s, "memory": memory,
-            "scratch": self._scratch.name,
+            "stdout": stdout, "scratch": self._scratch.name,
         }  # fmt: skip
         self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()
@@ -107,17 +117,54 @@ def _child(order: dict) -> None:
         scratch = Path(order["scratch"])
         with (scratch / "ended").open("w") as ended:
             for words in order["commands"]:
-                print(json.dumps(_command(words, scratch / "out", scratch / "err")), file=ended, flush=True)
+                print(
+                    json.dumps(_command(words, scratch / "out", scratch / "err", order["stdout"])),
+                    file=ended,
+                    flush=True,
+                )
         died = 0
     finally:
         os._exit(died)
 
 
-def _command(words: list[str], out: Path, err: Path) -> dict:
+def _file(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+
+
+def _full(_: Path) -> int:
+    return os.open("/dev/full", os.O_WRONLY)
+
+
+def _closed(_: Path) -> int:
+    reading, writing = os.pipe()
+    os.close(reading)
+    return writing
+
+
+def _slow(path: Path) -> int:
+    """A small non-blocking pipe, whose reader begins late and writes all of it into a file."""
+    reading, writing = os.pipe()
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
+    if os.fork() == 0:
+        os.close(writing)
+        time.sleep(0.2)
+        with os.fdopen(reading, "rb") as pipe, path.open("wb") as file:
+            shutil.copyfileobj(pipe, file)
+        os._exit(0)
+    os.close(reading)
+    os.set_blocking(writing, False)
+    return writing
+
+
+#: What standard output may be.
+DESTINATIONS = {"file": _file, "full": _full, "closed": _closed, "slow": _slow}
+
+
+def _command(words: list[str], out: Path, err: Path, destination: str) -> dict:
     """How the command ended, in this process."""
     main = sys.modules["tare.cli"].main
-    for file, number in ((out, 1), (err, 2)):
-        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+    out.write_bytes(b"")
+    for descriptor, number in ((DESTINATIONS[destination](out), 1), (_file(err), 2)):
         os.dup2(descriptor, number)
         os.close(descriptor)
     sys.argv = ["tare", *words]
@@ -131,6 +178,9 @@ def _command(words: list[str], out: Path, err: Path) -> dict:
         traceback.print_exc()
     sys.stdout.flush()
     sys.stderr.flush()
+    if destination == "slow":
+        os.dup2(2, 1)  # the reader gets to the end
+        os.wait()
     return {
         "returncode": code,
         "stdout": out.read_text(errors="replace"),

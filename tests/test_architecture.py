@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
+import child_pythons
 from tare import store
 
-SOURCE = Path(__file__).parent.parent / "src" / "tare"
-AGENT = Path(__file__).parent.parent / "agent" / "src"
+TOP = Path(__file__).parent.parent
+SOURCE = TOP / "src" / "tare"
+AGENT = TOP / "agent" / "src"
 
-ARCHITECTURE = Path(__file__).parent.parent / "docs" / "architecture.md"
+ARCHITECTURE = TOP / "docs" / "architecture.md"
 
 #: What each part may import from, besides itself, of those above it in docs/architecture.md.
 MAY_IMPORT = {
@@ -28,13 +30,15 @@ MAY_IMPORT = {
     "plugins": {"errors", "clean"},
     "fsync": set(),
     "inputs": {"errors"},
+    "expressions": set(),
     "host": {"model", "errors", "records", "lazily", "timeouts", "suggest", "plugins", "fsync"},
     "image": {"model", "errors", "records", "lazily", "timeouts", "clean", "host"},
     "session": {"model", "errors", "records", "lazily", "timeouts"},
     "platforms": {
-        "model", "errors", "records", "lazily", "timeouts", "suggest", "plugins", "inputs", "host", "image", "session",
+        "model", "errors", "records", "lazily", "timeouts", "suggest", "plugins", "inputs", "expressions", "host",
+        "image", "session",
     },
-    "workloads": {"model", "errors", "records", "lazily", "suggest", "plugins", "inputs"},
+    "workloads": {"model", "errors", "records", "lazily", "suggest", "plugins", "inputs", "expressions"},
     "literature": {"model", "errors", "records", "lazily", "suggest"},
     "estimates": {"model", "lazily"},
     "store": {"model", "errors", "records", "footprint_model", "lazily", "timeouts"},
@@ -63,7 +67,7 @@ MAY_IMPORT = {
     "cli": {
         "model", "errors", "footprint_model", "lazily", "clean", "suggest", "inputs", "host", "image", "platforms",
         "workloads", "literature", "store", "outputs", "campaign", "contract", "lab", "footprint", "analysis",
-        "report", "setup",
+        "report", "setup", "timeouts",
     },
     "testing": {"errors", "workloads"},
     "__main__": {"cli"},
@@ -230,7 +234,7 @@ INSIDE = {
         "own_daemon": {"kernel", "processes", "cgroup", "daemons", "resources"},
         "network": {"kernel", "distribution", "processes", "state", "cgroup", "resources", "own_daemon"},
         "tuning": {"kernel", "processes", "facts", "resources"},
-        "checks": {"distribution", "cgroup", "facts"},
+        "checks": {"distribution", "cgroup", "facts", "kernel"},
     },
     "platforms": {
         "watchers": set(),
@@ -315,6 +319,36 @@ def test_one_place_starts_processes():
     assert set(guilty) == {"host/processes.py"}
 
 
+def test_no_python_that_is_started_takes_modules_from_the_current_folder():
+    """There another user may have put them: who types a command in /tmp would run them, often as root."""
+    modules = [*_modules(), *(TOP / "scripts").glob("*.py"), *(TOP / "bench").glob("*.py")]
+    in_code = {str(file.relative_to(TOP)): child_pythons.exposed_in_code(_tree(file)) for file in modules}
+    scripts = [file for file in (TOP / "scripts").iterdir() if file.is_file() and file.suffix != ".py"]
+    texts = [*scripts, TOP / "Makefile", TOP / ".ci" / "run", *SOURCE.rglob("*.sh")]
+    in_texts = {str(file.relative_to(TOP)): child_pythons.exposed_in_text(file.read_text()) for file in texts}
+    assert {name: found for name, found in (in_code | in_texts).items() if found} == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["python3", "-c", "import venv"], "python3 -c import venv"),
+        (["unshare", "--pid", "/x/.venv/bin/python", "-u", "-m", "tare.contract.victim"], "/x/.venv/bin/python -u -m"),
+        (["/usr/bin/python3.11", "-mpip"], "/usr/bin/python3.11 -mpip"),
+        (["python3", "-I", "-c", "import venv"], ""),
+        (["python3", "-P", "-u", "-m", "tare"], ""),
+        (["python3", "scripts/sbom.py", "-c", "x"], ""),
+        (["apt-get", "install", "python3", "python3-venv"], ""),
+    ],
+)
+def test_a_python_in_the_current_folder_is_seen(words, found):
+    assert (child_pythons.exposed(words) or "").startswith(found)
+    assert bool(child_pythons.exposed(words)) == bool(found)
+    code = child_pythons.exposed_in_code(ast.parse(f"argv = {words!r}"))
+    assert bool(code) == bool(found)
+    assert bool(child_pythons.exposed_in_text(" ".join(words))) == bool(found)
+
+
 #: What leads to a standard stream, by the module that has it.
 PRINTERS = {
     "sys": {"stdout", "stderr", "__stdout__", "__stderr__"},
@@ -342,7 +376,8 @@ def _prints(node):
 def test_one_place_prints():
     # What a guest says is cleaned there: a second way to a terminal would be a way around it.
     guilty = {str(file.relative_to(SOURCE)) for file in _modules() if any(_prints(node) for node in _nodes(file))}
-    assert guilty == {"clean.py", "cli/console.py"}
+    # `cli/streams.py` makes the streams themselves, and passes bytes on.
+    assert guilty == {"clean.py", "cli/console.py", "cli/streams.py"}
 
 
 #: Texts of analysis with spaces that are no sentences for users, by their module, with the reason.
@@ -352,6 +387,8 @@ NO_SENTENCES = {
         "cpus pinned", "cpu quota", "cpus seen inside", "memory limit", "memory seen inside", "kernel seen inside",
         "clock source inside", "tcp congestion control", "mtu inside", "data filesystem inside", "disk cache",
         "network path", "security inside", "security outside", "mitigations inside", "daemons' cpus",
+        "limit of swap", "limit of pids", "limit of nofile", "limit of memlock", "limit of core", "limit of stack",
+        "limit of thp",
     },
     # the terms of the studies' files, against which they are held
     "published.py": {"variability overhead", "trial-count overhead", "sum of scores", "a multiple of {}, less {}"},

@@ -1,8 +1,10 @@
 """The files that users write: read as UTF-8 wherever it is, with a limit, and refused in one line with the fix."""
 
+import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -89,3 +91,56 @@ def test_a_profile_is_utf_8_in_any_locale(tmp_path):
     command = [sys.executable, "-c", script, str(file)]
     done = subprocess.run(command, env=os.environ | locale, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+TOML = ["thresholds", "profile", "weights", "box"]
+
+
+@pytest.mark.parametrize("name", TOML)
+@pytest.mark.parametrize(
+    "key", ["a." * 100_000 + "a = 1", f"x = 1\n{chr(34)}a b{chr(34)} . " + "'c'.d ." * 50_000 + "e = 1"]
+)
+def test_a_key_of_many_parts_is_refused_at_once(name, key, tmp_path):
+    file = tmp_path / "keys.toml"
+    file.write_text(key)
+    began = time.monotonic()
+    assert f"keys.toml:{key.count(chr(10)) + 1}: a key of 500 parts or more is not read" in _refusal(
+        READERS[name], file
+    )
+    assert time.monotonic() - began < 5
+
+
+def test_a_key_of_many_parts_is_a_mistake_of_an_applications_file(tmp_path):
+    file = tmp_path / "app.toml"
+    file.write_text("name = 'a'\n" + "a." * 30_000 + "a = 1")
+    began = time.monotonic()
+    _, mistakes = own.examine(file)
+    assert (2, "a key of 500 parts or more is not read") in [(mistake.line, mistake.what) for mistake in mistakes]
+    assert time.monotonic() - began < 5
+
+
+def test_dots_elsewhere_are_no_long_key():
+    assert inputs.line_of_long_key("x = '" + "." * 5_000 + " 1.2.3.4 a.b.c'\n" + "a.b = 1\n" * 2_000) is None
+
+
+def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path):
+    file = tmp_path / "thresholds.toml"
+    file.write_bytes(b"\xef\xbb\xbfpercent = 5\n")
+    assert thresholds.load(file).percent == 5
+    (tmp_path / "weights.csv").write_bytes(b"\xef\xbb\xbfname,density\nnet/,2.5\ndefault,1\n")
+    assert attack_profile.load_densities(tmp_path / "weights.csv").density == {"net/": 2.5}
+
+
+@pytest.mark.parametrize("key", ["a\nb\x1b[31m", "k" * 10_000])
+def test_a_strange_key_is_shown_in_one_short_line(read, key, tmp_path):
+    file = tmp_path / "keys.toml"
+    file.write_text(f"{json.dumps(key)} = 1\n[start]\n{json.dumps(key)} = 1\n")
+    try:
+        found = read(file)
+    except UsageError as error:
+        shown = [error.what]
+    else:
+        assert isinstance(found, tuple), "no other file may have such a key"
+        shown = [mistake.what for mistake in found[1]]
+    assert shown
+    assert all(line.isprintable() and len(line) < 600 for line in shown)

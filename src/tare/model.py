@@ -167,6 +167,11 @@ class Arm:
         return self.platform if self.replica == 0 else f"{self.platform}#{self.replica + 1}"
 
 
+#: Processes and threads that an instance may have at once, unless a workload needs more (`Workload.pids`). It is
+#: several times what any of tare's workloads starts, and an eighth of the 32,768 ids that many hosts have for all.
+PIDS = 4096
+
+
 @dataclass(frozen=True, slots=True)
 class Resources:
     """What every instance of a campaign gets alike."""
@@ -175,6 +180,7 @@ class Resources:
     memory_bytes: int
     data_bytes: int | None = None  # a filesystem of its own of this size; None: the host's, watched
     cpu_quota: float | None = None  # CPUs' worth of time that it may use; None: all of its CPUs'
+    pids: int | None = PIDS  # processes and threads at once; None: no limit
 
     @property
     def probe_cpu(self) -> int:

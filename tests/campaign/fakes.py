@@ -144,6 +144,8 @@ class FakeLive(RunningInstance):
             group=SimpleNamespace(
                 close=lambda: None,
                 memory_kills=lambda: MemoryKills.known(self._killed, at_limit=True, limit_bytes=1 << 30),
+                refused_processes=lambda: 0,
+                limits=dict,
             ),
         )
         address = Address(None, 0, 0, ping=None, no_ping="no network")

@@ -5,6 +5,13 @@ import sys
 
 import pytest
 
+from tare.cli import signals
+
+
+@pytest.fixture(autouse=True)
+def _no_interrupt_of_another_test(monkeypatch):
+    monkeypatch.setattr(signals, "_raised_at", float("-inf"))
+
 
 @pytest.fixture
 def tare(request, tmp_path):

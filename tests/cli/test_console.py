@@ -107,7 +107,7 @@ def test_a_fault_is_shown_cleaned(capsys):
     try:
         raise ValueError(HOSTILE.replace("\udc80", ""))
     except ValueError as fault:
-        console._show_fault(type(fault), fault, fault.__traceback__)
+        console.show_fault(fault)
     errors = capsys.readouterr().err
     assert "Traceback" in errors
     assert KEPT in errors

@@ -235,7 +235,7 @@ def test_a_docker_daemon_is_started_there_for_who_wants_one(platforms, wanted, t
     request = FootprintRequest(platforms, level=Level.FUNCTIONS)
     command = lab.lab_command(request, tmp_path, tmp_path / "tare_fcount.ko")
     assert ("scripts/with_dockerd.py" in command.argv) == wanted
-    assert command.argv[-4:] == ["python3", "-m", "tare.footprint", "/lab/out"]
+    assert command.argv[-5:] == ["python3", "-P", "-m", "tare.footprint", "/lab/out"]
     assert command.env == {"TARE_FCOUNT": "/lab/files/tare_fcount.ko"}
     assert command.files == (tmp_path / "tare_fcount.ko",)
     assert "clocksource=tsc" in command.kernel

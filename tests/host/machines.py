@@ -76,6 +76,64 @@ HIDDEN = {
 }
 
 
+def cpus(siblings: dict[int, str], **files: dict[int, str]) -> dict[str, str]:
+    """The files of these CPUs: which threads share a core, and others by their path below a CPU's folder."""
+    folder = "sys/devices/system/cpu"
+    texts = {f"{folder}/cpu{cpu}/topology/thread_siblings_list": text for cpu, text in siblings.items()}
+    for path, each in files.items():
+        texts |= {f"{folder}/cpu{cpu}/{path.replace('__', '/')}": text for cpu, text in each.items()}
+    return texts | {f"{folder}/online": f"0-{max(siblings)}", f"{folder}/isolated": "", f"{folder}/offline": ""}
+
+
+#: A desktop with eight performance cores of two threads each and four efficiency cores; two cores are favoured.
+I7_12700K = {
+    "proc/cpuinfo": "model name\t: 12th Gen Intel(R) Core(TM) i7-12700K\nflags\t\t: fpu ht vmx",
+    **cpus(
+        {cpu: f"{cpu // 2 * 2}-{cpu // 2 * 2 + 1}" if cpu < 16 else f"{cpu}" for cpu in range(20)},
+        cpufreq__cpuinfo_max_freq={
+            cpu: "5000000" if cpu in range(8, 12) else "4900000" if cpu < 16 else "3800000" for cpu in range(20)
+        },
+    ),
+    "sys/devices/cpu_core/cpus": "0-15",
+    "sys/devices/cpu_atom/cpus": "16-19",
+    "sys/devices/system/node/node0/cpulist": "0-19",
+}
+#: A laptop with four Zen 5 and eight Zen 5c cores of two threads each: only clock rates tell them apart.
+RYZEN_STRIX = {
+    "proc/cpuinfo": "model name\t: AMD Ryzen AI 9 HX 370 w/ Radeon 890M\nflags\t\t: fpu ht svm",
+    **cpus(
+        {cpu: f"{cpu % 12},{cpu % 12 + 12}" for cpu in range(24)},
+        cpufreq__cpuinfo_max_freq={cpu: "5157895" if cpu % 12 < 4 else "3306000" for cpu in range(24)},
+    ),
+}
+#: A board with four Cortex-A55 and four Cortex-A76: the slow ones come first.
+RK3588 = {
+    "proc/cpuinfo": "CPU implementer\t: 0x41\nCPU part\t: 0xd05",
+    **cpus({cpu: f"{cpu}" for cpu in range(8)}, cpu_capacity={cpu: "530" if cpu < 4 else "1024" for cpu in range(8)}),
+}
+#: A server with two sockets of 64 cores of two threads each, a NUMA node each.
+TWO_EPYC_7763 = {
+    "proc/cpuinfo": "model name\t: AMD EPYC 7763 64-Core Processor\nflags\t\t: fpu ht svm",
+    **cpus({cpu: f"{cpu % 128},{cpu % 128 + 128}" for cpu in range(256)}),
+    "sys/devices/system/node/node0/cpulist": "0-63,128-191",
+    "sys/devices/system/node/node1/cpulist": "64-127,192-255",
+    "sys/devices/system/node/node2/cpulist": "",
+}
+#: A server that was booted with isolcpus=4-7.
+ISOLATED = {
+    "proc/cpuinfo": "model name\t: Intel(R) Xeon(R) E-2278G CPU @ 3.40GHz\nflags\t\t: fpu ht vmx",
+    **cpus({cpu: f"{cpu}" for cpu in range(8)}),
+    "sys/devices/system/cpu/isolated": "4-7",
+}
+#: A server whose second threads an administrator took offline.
+THREADS_OFF = {
+    "proc/cpuinfo": "model name\t: Intel(R) Xeon(R) Silver 4110 CPU @ 2.10GHz\nflags\t\t: fpu ht vmx",
+    **cpus({cpu: f"{cpu}" for cpu in range(8)}),
+    "sys/devices/system/cpu/offline": "8-15",
+    "sys/devices/system/cpu/isolated": "(null)",
+}
+
+
 def captured() -> dict[str, str]:
     """The texts of `CAPTURED` by path: a Firecracker guest with two CPUs, no frequency driver and kernel 6.18."""
     return dict(line.split(":", 1) for line in CAPTURED.read_text().splitlines())

@@ -140,3 +140,13 @@ def test_a_users_groups_without_cpus_of_their_own_are_no_obstacle():
     assert "Delegate=cpu cpuset memory pids" in groups.advice
     assert by_name(changed(**user, cgroup_missing=("cpuset", "memory")))["control groups"].state == "fail"
     assert by_name(changed(**user))["control groups"].state == "ok"
+
+
+def test_cpus_that_are_unlike_are_said():
+    unlike = by_name(with_cpu(kinds=((0, 1), (2, 3)), nodes=((0, 1), (2, 3)), offline=(8, 9), isolated=(2, 3)))
+    assert unlike["kinds of cpus"].observed.startswith("fastest first: 0-1; 2-3")
+    assert unlike["numa nodes"].observed.startswith("0-1; 2-3")
+    assert unlike["offline"].observed == "CPU 8-9"
+    assert (unlike["isolated"].state, "does not spread threads" in unlike["isolated"].advice) == ("warn", True)
+    assert by_name(with_cpu(isolated=(3,)))["isolated"].state == "ok"
+    assert not {"kinds of cpus", "numa nodes", "offline", "isolated"} & by_name(QUIET).keys()

@@ -62,7 +62,7 @@ def test_the_rule_for_published_ports_is_the_last(tmp_path):
         "    bridge.Network(subnets.choose()[0]).create(cleanup)\n"
         "    print(processes.run(['iptables', '-S', 'FORWARD']).text)\n"
     )
-    argv = ["env", f"TARE_HOME={tmp_path / 'home'}", *inner, sys.executable, "-c", code]
+    argv = ["env", f"TARE_HOME={tmp_path / 'home'}", *inner, sys.executable, "-P", "-c", code]
     done = processes.run(argv, time_limit_s=60)
     assert done.code == 0, done.stderr
     during, _, after = done.text.partition("\n\n")
@@ -103,7 +103,7 @@ def inside(name):
 
 @contextlib.contextmanager
 def listening(namespace, address, port=PORT):
-    argv = [*inside(namespace), sys.executable, "-c", LISTEN, address, str(port)]
+    argv = [*inside(namespace), sys.executable, "-P", "-c", LISTEN, address, str(port)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout.readline() == b"up\n"
@@ -224,6 +224,7 @@ def frames(namespace, program, *arguments):
     argv = [
         *inside(namespace),
         sys.executable,
+        "-I",
         "-c",
         "import json, socket, struct, sys, time\n" + textwrap.dedent(program),
     ]
@@ -283,7 +284,7 @@ def sniffing(namespace):
             print(data.hex(), flush=True)
     """
     head = "import json, socket, struct, sys, time\n"
-    argv = [*inside(namespace), sys.executable, "-c", head + textwrap.dedent(program)]
+    argv = [*inside(namespace), sys.executable, "-P", "-c", head + textwrap.dedent(program)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout.readline() == b"up\n"
@@ -359,7 +360,7 @@ def receiving(namespace, port):
     """What comes to a UDP port of a namespace, as its programs get it; "" is the host."""
     program = f"s = socket.socket(type=2); s.bind(('', {port})); print('up', flush=True)\n"
     program += "while True: print(s.recv(2048).decode(), flush=True)"
-    argv = [*inside(namespace), sys.executable, "-c", "import socket\n" + program]
+    argv = [*inside(namespace), sys.executable, "-P", "-c", "import socket\n" + program]
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout.readline() == b"up\n"
@@ -427,6 +428,18 @@ def test_the_client_forwards_nothing_of_an_instances(net):
         processes.run([*inside(bridge.CLIENT_NAMESPACE), "sysctl", "-w", "net.ipv4.ip_forward=1"]).require()
         frames("tare-fencex1", SEND, lan, WORD)
         assert WORD in at_lan()
+
+
+_AS_NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+_BIND = (
+    "for (@ARGV) { IO::Socket::INET->new(Proto => 'udp', LocalPort => $_) and print qq($_ is bound) or print qq($!) }"
+)
+
+
+@pytest.mark.host
+def test_another_user_can_hold_no_port_that_tare_listens_on():
+    argv = [*_AS_NOBODY, "perl", "-MIO::Socket::INET", "-le", _BIND, *map(str, fence.OPEN_PORTS)]
+    assert set(processes.run(argv, env={"LC_ALL": "C"}).text.splitlines()) == {"Permission denied"}
 
 
 def test_the_program_compares_the_link_headers_sender_with_the_packets_source():

@@ -122,7 +122,7 @@ iptables -S
 def on_a_host(tmp_path, setup, *words):
     inner = ["unshare", "--net", "--mount", "--propagation", "private", "sh", "-ec", _HOST, "sh"]
     argv = ["env", f"TARE_HOME={tmp_path / 'home'}", *inner, setup]
-    done = processes.run([*argv, sys.executable, "-c", _ON_A_HOST, *words], cwd=DATA, time_limit_s=120)
+    done = processes.run([*argv, sys.executable, "-P", "-c", _ON_A_HOST, *words], cwd=DATA, time_limit_s=120)
     assert done.code == 0, done.stderr
     first, _, after = done.text.partition("forwarding: ")
     assert "tare" not in after  # neither a link nor a rule of tare's stays

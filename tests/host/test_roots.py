@@ -259,3 +259,18 @@ def test_what_cannot_be_mounted_is_one_line_with_the_fix(tmp_path):
     with pytest.raises(HostError, match=r"nonesuch cannot be mounted on .*: ") as caught:
         mounts.mount("nonesuch", tmp_path, fix="do this")
     assert caught.value.fix == "do this"
+
+
+def test_a_line_is_appended_to_a_roots_own_file_and_through_no_link(tmp_path):
+    outside, root = tmp_path / "outside", tmp_path / "root"
+    (root / "etc").mkdir(parents=True)
+    outside.write_text("the host's\n")
+    (root / "etc" / "passwd").write_text("root:x:0:0::/root:/bin/sh")
+    (root / "etc" / "group").symlink_to(outside)
+    top = os.open(root, beneath.FOLDER)
+    for name in ("passwd", "group", "missing"):
+        roots._append(top, f"etc/{name}", "\nadded\n")
+    os.close(top)
+    assert (root / "etc" / "passwd").read_text() == "root:x:0:0::/root:/bin/sh\nadded\n"
+    assert outside.read_text() == "the host's\n"
+    assert not (root / "etc" / "missing").exists()

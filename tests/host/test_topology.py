@@ -1,15 +1,18 @@
 """Which CPUs share a core, and which are measured: on trees of ``/sys`` of several machines, as pure functions."""
 
 import os
+import shutil
 
 import pytest
 
 from host import machines
 from tare.campaign.host_session import default_cpus, harness_cpus
+from tare.campaign.plan.request import usable_cpus
 from tare.host import state, tries
 from tare.host.facts import machine as facts
 from tare.host.facts import siblings as beside
 from tare.host.facts import topology
+from tare.host.kernel import pinning
 
 R710 = tuple((cpu, cpu + 8) for cpu in range(8))
 SPLIT = {0: (0, 1), 1: (0, 1), 2: (2, 3), 3: (2, 3)}  # neighbours in number share a core, as on many AMD guests
@@ -21,11 +24,13 @@ def machine(monkeypatch, tmp_path):
 
     monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
 
-    def become(texts, usable, slowed=None):
+    def become(texts, usable, slowed=None, reachable=None):
         beside.cores.cache_clear()
+        shutil.rmtree(tmp_path / "root", ignore_errors=True)
         monkeypatch.setattr(beside, "slowed", slowed)  # None: a try would fail
         monkeypatch.setattr(facts, "ROOT", machines.write(tmp_path / "root", texts))
         monkeypatch.setattr("os.sched_getaffinity", lambda _: set(usable))
+        monkeypatch.setattr(pinning, "reachable", lambda: frozenset(usable if reachable is None else reachable))
 
     yield become
     beside.cores.cache_clear()
@@ -95,7 +100,7 @@ def test_instances_get_all_cpus_but_the_first_and_of_two_both(machine):
     ],
 )
 def test_each_cpu_is_of_another_core_while_there_are_any(usable, cores, count, chosen):
-    assert topology.choose(usable, cores, count) == chosen
+    assert topology.choose(usable, topology.Layout(cores), count) == chosen
 
 
 @pytest.mark.parametrize(
@@ -210,3 +215,71 @@ def test_of_many_measured_cpus_only_that_of_the_probes_is_tried(machine):
     machine(machines.HIDDEN, range(8), slowed)
     assert beside.cores(tuple(range(1, 8))) == ((0,), (1,), (2,), (3,), (4,), (5,), (6, 7))
     assert set(tried) == {7}
+
+
+#: What instances get by default, one CPU, and four.
+UNLIKE = {
+    "I7_12700K": ((1, *range(2, 16)), (15,), (9, 11, 13, 15)),
+    "RYZEN_STRIX": ((1, 2, 3, 12, 13, 14, 15), (15,), (12, 13, 14, 15)),
+    "RK3588": ((5, 6, 7), (7,), (4, 5, 6, 7)),
+    "TWO_EPYC_7763": ((*range(65, 128), *range(192, 256)), (255,), (252, 253, 254, 255)),
+    "ISOLATED": ((4, 5, 6, 7), (7,), (4, 5, 6, 7)),
+    "THREADS_OFF": ((1, 2, 3, 4, 5, 6, 7), (7,), (4, 5, 6, 7)),
+}
+
+
+@pytest.mark.parametrize("name", UNLIKE)
+def test_instances_get_cpus_that_are_alike(machine, name):
+    texts = getattr(machines, name)
+    number = sum(path.endswith("thread_siblings_list") for path in texts)
+    usable = range(4) if name == "ISOLATED" else range(number)
+    machine(texts, usable, reachable=range(number))
+    assert (default_cpus(), default_cpus(1), default_cpus(4)) == UNLIKE[name]
+    assert harness_cpus(default_cpus()), "the harness has some"
+
+
+def test_more_cpus_than_are_alike_come_from_all(machine):
+    machine(machines.RK3588, range(8))
+    assert default_cpus(6) == (2, 3, 4, 5, 6, 7)
+
+
+def test_who_restricts_tare_to_some_cpus_gets_these(machine):
+    machine(machines.ISOLATED, (0, 1), reachable=range(8))
+    assert default_cpus() == (0, 1)
+    assert usable_cpus() == list(range(8)), "by name all of them"
+
+
+def test_facts_have_what_makes_cpus_unlike(machine):
+    always = {"proc/loadavg": "0.1 0.1 0.1 1/100 200", "proc/uptime": "100.0 200.0"}
+    machine(always | machines.I7_12700K, range(20))
+    assert facts.gather().cpu.kinds == (tuple(range(16)), (16, 17, 18, 19))
+    machine(always | machines.THREADS_OFF, range(8))
+    cpu = facts.gather().cpu
+    assert (cpu.offline, cpu.isolated, cpu.kinds) == (tuple(range(8, 16)), (), ())
+
+
+@pytest.mark.parametrize(
+    ("capacity", "kinds"),
+    [
+        ({}, ()),
+        ({0: 1024, 1: 1024}, ()),
+        ({0: 5_000_000, 1: 4_700_000}, ()),  # favoured, and still alike
+        ({0: 250, 1: 1024, 2: 750, 3: 260}, ((1,), (2,), (0, 3))),
+    ],
+)
+def test_kinds_are_told_by_capacity(capacity, kinds):
+    assert topology.kinds_of(capacity) == kinds
+
+
+def test_a_process_reaches_cpus_that_its_parent_kept_it_from():
+    before = os.sched_getaffinity(0)
+    one = {max(before)}
+    os.sched_setaffinity(0, one)
+    try:
+        assert pinning.reachable() >= before
+        assert os.sched_getaffinity(0) == one
+        with pinning.widened(before):
+            assert os.sched_getaffinity(0) >= before
+        assert os.sched_getaffinity(0) == one
+    finally:
+        os.sched_setaffinity(0, before)

@@ -1,15 +1,18 @@
 """What the lab is made of, as pure data."""
 
 import dataclasses
+import hashlib
 import io
 import json
+import sysconfig
 import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from tare.cli.commands.instances import parse_memory, parse_size
-from tare.errors import ImageError, UsageError
+from tare.errors import HostError, ImageError, UsageError
 from tare.lab import build, headers, payload, recipe, run
 from tare.lab.machine import LINUX, Machine, command
 from tare.lab.run import LabCommand
@@ -95,10 +98,66 @@ def test_a_stock_host_has_apparmor_and_a_card_that_leads_nowhere(tmp_path):
     assert not [word for word in command(machine(tmp_path / "host"), tmp_path) if "netdev" in word]
 
 
-def test_packages_for_another_python_are_the_versions_that_are_here(tmp_path):
-    for name in ("numpy-2.4.6", "tare_bench-0.1.0", "pip-23.2.1", "types_docker-7.2.0.20261006"):
-        (tmp_path / f"{name}.dist-info").mkdir()
-    assert payload.pins(tmp_path) == ["numpy==2.4.6", "types_docker==7.2.0.20261006"]
+LOCK = """\
+contourpy==1.3.3 ; python_full_version < '3.12' \\
+    --hash=sha256:0a \\
+    --hash=sha256:0b
+contourpy==1.4.0 ; python_full_version >= '3.12' \\
+    --hash=sha256:0c
+numpy==2.4.6 \\
+    --hash=sha256:0d
+types-docker==7.2.0 \\
+    --hash=sha256:0e
+"""
+
+
+def test_an_entry_of_a_lock_comes_with_all_of_its_hashes():
+    entries = payload.lock_entries(LOCK, {"contourpy", "types-docker", "none"})
+    assert entries["contourpy"].splitlines() == LOCK.splitlines()[:5]
+    assert entries["types-docker"] == "types-docker==7.2.0 \\\n    --hash=sha256:0e\n"
+    assert entries.keys() == {"contourpy", "types-docker"}
+
+
+def test_every_package_of_this_environment_is_locked():
+    names = payload.installed(Path(sysconfig.get_paths()["purelib"])) - {"tare-bench", "pip"}
+    assert {"numpy", "pydantic", "types-docker"} <= names
+    assert names - payload.lock_entries(payload.lock(), names).keys() == set()
+
+
+@pytest.fixture
+def index(tmp_path, monkeypatch):
+    """A folder that pip takes for its index, with one wheel; returns the wheel's hash."""
+    wheel = tmp_path / "index" / "sample-1.0-py3-none-any.whl"
+    wheel.parent.mkdir()
+    with zipfile.ZipFile(wheel, "w") as packed:
+        packed.writestr("sample.py", "")
+        packed.writestr("sample-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: sample\nVersion: 1.0\n")
+        packed.writestr("sample-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        packed.writestr("sample-1.0.dist-info/RECORD", "")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheel.parent))
+    for name in ("sample-1.0", "pip-23.2.1", "tare_bench-0.1.0", "a.plug_in-1.0"):
+        (tmp_path / "here" / f"{name}.dist-info").mkdir(parents=True)
+    return hashlib.sha256(wheel.read_bytes()).hexdigest()
+
+
+def test_packages_for_another_python_are_those_with_the_locks_hashes(tmp_path, monkeypatch, index):
+    (tmp_path / "pip").mkdir()
+    (tmp_path / "pip" / "__main__.py").write_text("raise SystemExit('the current folder is another user\\'s')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(payload, "lock", lambda: f"sample==1.0 \\\n    --hash=sha256:{index}\n")
+    said = []
+    payload._install_packages(tmp_path / "site", tmp_path / "here", "3.13", said.append)
+    assert (tmp_path / "site" / "sample.py").exists()
+    assert said == ["left out of the lab, as the lock has no hashes of them: a-plug-in"]
+
+
+def test_a_package_with_another_hash_is_refused(tmp_path, monkeypatch, index):
+    monkeypatch.setattr(payload, "lock", lambda: f"sample==1.0 \\\n    --hash=sha256:{'0' * 64}\n")
+    with pytest.raises(HostError, match="Expected sha256 0000") as refused:
+        payload._install_packages(tmp_path / "site", tmp_path / "here", "3.13", lambda _: None)
+    assert index in str(refused.value)
+    assert not (tmp_path / "site" / "sample.py").exists()
 
 
 def machine(host, accel="tcg"):

@@ -13,6 +13,7 @@ from tare.contract.bench import BrokenPromiseError
 from tare.contract.doors import State
 from tare.contract.escape import escape, try_doors
 from tare.host import processes, state
+from tare.platforms.bubblewrap import Bubblewrap
 from tare.platforms.native import Native
 from tare.platforms.runc import Runc
 
@@ -151,3 +152,17 @@ def test_what_is_open_by_design_is_in_the_record_and_the_manifest(bench_of):
     ready = preflight._try(platform, platform.detect(), launcher.image, launcher)
     assert ready.record.open_by_design == dict(platform.open_by_design) != {}
     assert ready.fairness["open to the host by design"] == ready.record.open_by_design
+
+
+def test_no_guest_sees_tares_environment_and_one_that_is_given_it_is_found(bench_of, monkeypatch):
+    bench = bench_of(Bubblewrap("bubblewrap"))
+    try:
+        assert {each.door.name: each.state for each in try_doors(bench)}["environment"] is State.CLOSED
+    finally:
+        bench.close()
+    monkeypatch.setattr(processes, "environment", processes.own_environment)
+    bench = bench_of(Bubblewrap("bubblewrap"))
+    try:
+        assert {each.door.name: each.state for each in try_doors(bench)}["environment"] is State.OPEN
+    finally:
+        bench.close()

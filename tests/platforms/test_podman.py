@@ -9,15 +9,14 @@ from tare.host import processes
 from tare.platforms import podman
 
 
-def test_podmans_own_limits_are_lowered_to_what_this_process_may_have(monkeypatch):
-    monkeypatch.setattr(resource, "getrlimit", lambda number: (100, 4096))
-    assert podman.ulimits() == [f"--ulimit={name}=4096:4096" for name in podman.RAISED]
-
-
-def test_where_nothing_is_limited_they_are_podmans_own(monkeypatch):
-    monkeypatch.setattr(resource, "getrlimit", lambda number: (100, resource.RLIM_INFINITY))
-    options = [f"--ulimit={name}={limit}:{limit}" for name, (_, limit) in podman.RAISED.items()]
-    assert podman.ulimits() == options
+@pytest.mark.parametrize(
+    ("most", "values"),
+    [(4096, ("4096", "4096", "4096")), (resource.RLIM_INFINITY, ("16384", "8388608", "32768"))],
+)
+def test_limits_are_lowered_to_what_this_process_may_have(monkeypatch, most, values):
+    monkeypatch.setattr(resource, "getrlimit", lambda number: (100, most))
+    names = ("nofile", "memlock", "nproc")
+    assert podman.ulimits() == [f"--ulimit={name}={value}:{value}" for name, value in zip(names, values, strict=True)]
 
 
 def test_a_podman_that_is_too_old_is_said_to_be(monkeypatch):

@@ -24,7 +24,7 @@ def _value(argv, option, having=""):
 def test_what_the_agent_is_to_do_comes_after_the_kernels_own_words():
     [append] = _value(command(MACHINE), "-append")
     before, _, agent = append.partition(" -- ")
-    assert agent == "serve --token 00ff"
+    assert agent == "serve --beacon 10.0.0.1:914"
     assert "tare.ip=10.77.0.10/24" in before
     assert "tare.gw=10.77.0.1" in before
 

@@ -38,7 +38,7 @@ from tare.estimates.overhead import overhead
 from tare.model import CPU_COST, Direction, Family
 from tare.report.sentences.comparisons import PROCEDURES
 from tare.report.sentences.fairness import UNFAIR, fact_text
-from tare.report.sentences.host import cpus_note, cpus_text, daemons_note
+from tare.report.sentences.host import cpus_note, cpus_text, daemons_note, layout_note
 from tare.report.sentences.notes import DISTURBANCES, NO_FLOOR, FindingContext, dependence_note, sentence
 from tare.report.sentences.published import statement_text
 from tare.report.sentences.refusals import _FIXES, _TEXTS, refusal_text, refusals_told
@@ -504,6 +504,14 @@ def test_facts_of_the_manifest_in_words(value: object, text: str) -> None:
 def test_who_was_on_which_cpu(resources: dict[str, Any], had: str, note: str | None) -> None:
     assert cpus_text(resources) == had
     assert cpus_note(resources) == note
+
+
+def test_a_caution_stands_where_cpus_are_unlike() -> None:
+    host = {"cpu": {"isolated": [2, 3], "kinds": [[0, 1], [2, 3]]}}
+    assert layout_note(host, {"cpus": [3]}) is None
+    assert "spread the threads" in (layout_note(host, {"cpus": [2, 3]}) or "")
+    assert "fast and slow" in (layout_note(host, {"cpus": [1, 2]}) or "")
+    assert layout_note({}, {"cpus": [0, 1]}) is None
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,25 @@ def test_another_table_of_redis_benchmark_is_refused(damage, message):
         REDIS.parse(REDIS_ASKED, results)
 
 
+def test_latencies_at_redis_benchmarks_ceiling_are_no_figure():
+    """Of a server that stood still for 4 s while 50 of 3,000 SETs waited for it."""
+    assert '"3000.319","3000.319"' in text("redis-stalled")
+    with pytest.raises(ParseError, match="no latency above 3 s, and a hundredth of its SETs took more"):
+        REDIS.parse(REDIS_ASKED, [*of_redis()[:-1], captured("redis-stalled")])
+
+
+def test_a_shortest_latency_that_rounds_to_nothing_is_read_and_the_slowest_one_may_be_at_the_ceiling():
+    header, rows = text("redis-1").split("\n", 1)
+    at = header.split(",").index('"min_latency_ms"')
+    cells = [row.split(",") for row in rows.splitlines()]
+    for row in cells:
+        row[at], row[-1] = '"0.000"', '"3000.319"'
+    damaged = "\n".join([header, *map(",".join, cells)])
+    assert damaged.count('"0.000"') == 2
+    results = [*of_redis()[:1], completed(damaged, wall_s=1.0), *of_redis()[2:]]
+    assert REDIS.parse(REDIS_ASKED, results).samples == REDIS.parse(REDIS_ASKED, of_redis()).samples
+
+
 @pytest.mark.parametrize(
     ("ended", "message"),
     [
@@ -265,6 +284,18 @@ def test_a_second_of_sysbenchs_that_came_late_counts_for_its_time():
     assert outcome.samples["transactions"] == pytest.approx(outcome.work / 6.0577, rel=0.01)
 
 
+def test_a_second_without_a_transaction_has_no_percentile():
+    """sysbench shows 0.00 for it, as if the server had been fastest when it stood still."""
+    whole = text("mariadb-read-write")
+    second = re.search(r"^\[ 5s \] .*$", whole, re.MULTILINE)[0]
+    still = re.sub(r"(tps|qps|lat \(ms,99%\)): [0-9.]+", r"\1: 0.00", second)
+    assert still != second
+    outcome = MARIADB.parse(MARIADB.profiles["quick"], [completed(whole.replace(second, still), wall_s=6.2)])
+    rest = sorted(float(p99) for p99 in re.findall(r"lat \(ms,99%\): ([0-9.]+)", whole.replace(second, "")))
+    assert outcome.samples["p99"] == pytest.approx(rest[2])
+    assert outcome.samples["transactions"] < 110
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -275,6 +306,8 @@ def test_a_second_of_sysbenchs_that_came_late_counts_for_its_time():
         ("tps: 106.97", "tps: fast", "strange line: .* tps: fast"),
         ("(106.24 per sec.)", "(206.24 per sec.)", "contradicts itself"),
         ("total number of events:              643", "", "its events 0 times"),
+        ("lat (ms,99%): 75.82", "lat (ms,99%): 100000.00", "no latency above 100 s, and a hundredth took longer"),
+        ("99th percentile:", "99th percentile:  100000.00\n x", "no latency above 100 s|its p99"),
     ],
 )
 def test_another_report_of_sysbench_is_refused(old, new, message):

@@ -220,6 +220,7 @@ PARAMS = registry.get("primes").profiles["quick"]
             "a level that is no",
         ),
         ({"least": 3}, "no least that is a Mapping"),
+        ({"pids": 100}, "100 as its pids, and no number from 4096"),
         ({"least": {"rounds": "many"}}, "no number as the least of 'rounds'"),
         ({"mode": None}, "no mode that is a Mode"),
         ({"by_default": "yes"}, "no by_default that is a bool"),

@@ -21,7 +21,7 @@ from tare.host.filesystems import roots
 from tare.host.kernel import pinning
 from tare.host.network import bridge, subnets
 from tare.host.resources import removers
-from tare.host.resources.journal import CleanupStack, Journal, clear_the_way
+from tare.host.resources.journal import CleanupStack, Journal, clear_the_way, remove_rest
 from tare.host.tuning import tune
 from tare.host.tuning.tune import Tuned
 from tare.image import build, own
@@ -59,6 +59,7 @@ class HostSession:
             # Otherwise `tune` would record a setting that a killed run left as the host's own.
             self._journal = Journal(state.journal())
             clear_the_way(self._journal)
+            self.callback(remove_rest, self._journal, self._journal.entries())
         except BaseException:
             self.__exit__(*sys.exc_info())
             raise
@@ -113,12 +114,13 @@ class HostSession:
             self.progress(not_reached)
         net = bridge.Network(free)
         label, work = secrets.token_hex(3)[:5], state.work()
+        self.enter_context(pinning.widened(resources.cpus))
         self.enter_context(pinning.kept_off(pinning.usable() - set(harness_cpus(resources.cpus))))
         cleanup = self.enter_context(CleanupStack(self._journal))
-        datagram = self.enter_context(contextlib.closing(Datagram(net.host)))
         cleanup.own(removers.control_group(cgroup.path_of(PARENT_GROUP)))
         unfenced = net.create(cleanup)
         self.callback(net.close)
+        datagram = self.enter_context(contextlib.closing(Datagram(net.host)))
         if unfenced is not None:
             self.progress(f"not fenced: {unfenced}")
         with roots.translated("the client", work):
@@ -164,8 +166,13 @@ def harness_cpus(measured: Collection[int]) -> tuple[int, ...]:
 
 
 def default_cpus(count: int | None = None) -> tuple[int, ...]:
-    """The CPUs for the instances: all but one of three and more, both of two; or ``count``, each of another core."""
-    return topology.choose(pinning.usable(), machine.cores_of_machine(), count)
+    """The CPUs for the instances, of one kind and node: all but one of three and more, both of two; or ``count``.
+
+    Isolated CPUs come first, unless whoever started tare has restricted it to others (taskset).
+    """
+    layout, usable, reachable = machine.layout(), pinning.usable(), pinning.reachable()
+    unrestricted = usable >= reachable - set(layout.isolated)
+    return topology.choose(reachable if unrestricted else usable, layout, count)
 
 
 def _client(cleanup: CleanupStack, image: Image, resources: Resources, folder: Path) -> Client:
@@ -180,7 +187,7 @@ def _client(cleanup: CleanupStack, image: Image, resources: Resources, folder: P
 def _client_root(cleanup: CleanupStack, image: Image, folder: Path) -> Path:
     space = roots.new_workspace(cleanup, folder)
     root = roots.overlay_root(cleanup, space, image.root)
-    roots.chroot_mounts(cleanup, root, space.data)
+    roots.client_mounts(cleanup, root, space.data)
     return root
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-from types import FrameType
 from typing import TYPE_CHECKING
 
+import tare
 from tare import lazily, store
+from tare.cli import signals, streams
 from tare.cli.commands.app import app
-from tare.cli.console import Console, mend_streams
+from tare.cli.console import Console, show_fault
 from tare.cli.exit_codes import ExitCode
 from tare.errors import TareError
 from tare.host import own_namespaces, state
@@ -21,39 +21,84 @@ if TYPE_CHECKING:
 else:  # only an interrupt needs it
     journal = lazily.LazyModule("tare.host.resources.journal")
 
+#: Ends that standard error tells of, and that output which is not whole does not change.
+_SAID_ON_STDERR = {ExitCode.ERROR, ExitCode.FAULT, ExitCode.INTERRUPTED}
+
 
 def main() -> None:
-    """Run a command. It ends as `ExitCode` says."""
+    """Run a command, and exit as `ExitCode` says."""
     # numpy's and scipy's: matrices are small here, and each of their threads would spin for a while on its own CPU.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    signal.signal(signal.SIGTERM, _interrupt)
-    signal.signal(signal.SIGHUP, _interrupt)
-    mend_streams()
+    signals.take_over()
+    written = streams.take_over()
     errors = Console(stderr=True)
     try:
-        app()
-    except TareError as error:
-        if "--debug" in sys.argv:
-            raise
-        errors.print(f"[bold red]error:[/] {_plain(error.what)}", soft_wrap=True)
-        if error.fix:
-            errors.print(f"[bold]fix:[/] {_plain(error.fix)}", soft_wrap=True)
-        for note in getattr(error, "__notes__", ()):
-            errors.print(f"[bold]note:[/] {_plain(note)}", soft_wrap=True)
-        sys.exit(ExitCode.ERROR)
-    except MemoryError:
-        errors.print("[bold red]error:[/] there is not memory enough for this")
-        sys.exit(ExitCode.ERROR)
-    except SystemExit as end:
-        # Typer turns an interrupt into this exit code.
-        if end.code == ExitCode.INTERRUPTED and not isinstance(end, own_namespaces.CarriedOut):
-            errors.print(interrupted(), markup=False, soft_wrap=True)
-        raise
+        code = _run(errors)
     finally:
         for folder in state.closed():
             note = f"other users could look into {_plain(str(folder))}; it is closed to them now"
             errors.print(f"[bold]note:[/] {note}", soft_wrap=True)
         _warn_of_unremoved(errors)
+    sys.exit(_after_printing(code, written, errors))
+
+
+def _run(errors: Console) -> int:
+    """Run the command that the arguments name, print what ended it, and return its exit code."""
+    try:
+        app()
+    except own_namespaces.CarriedOut:
+        raise
+    except KeyboardInterrupt:
+        return _interrupted(errors)
+    except SystemExit as end:
+        # Typer turns an interrupt into this exit code.
+        return _interrupted(errors) if end.code == ExitCode.INTERRUPTED else _number(end)
+    except Exception as error:  # noqa: BLE001 (Python's own exit code for a fault, 1, is a verdict's)
+        return _failed(error, errors)
+    return ExitCode.DONE
+
+
+def _failed(error: Exception, errors: Console) -> ExitCode:
+    if isinstance(error, streams.OutputError):
+        return error.code
+    if isinstance(error, MemoryError):
+        error = TareError("there is not memory enough for this")
+    expected = isinstance(error, TareError)
+    if not expected or "--debug" in sys.argv:
+        show_fault(error)
+    if not isinstance(error, TareError):
+        error = TareError(
+            f"this is a fault of tare {tare.__version__}, or of a plug-in or library",
+            fix="report it with the lines above and the command",
+        )
+    errors.print(f"[bold red]error:[/] {_plain(error.what)}", soft_wrap=True)
+    if error.fix:
+        errors.print(f"[bold]fix:[/] {_plain(error.fix)}", soft_wrap=True)
+    for note in getattr(error, "__notes__", ()):
+        errors.print(f"[bold]note:[/] {_plain(note)}", soft_wrap=True)
+    return ExitCode.ERROR if expected else ExitCode.FAULT
+
+
+def _number(end: SystemExit) -> int:
+    return end.code if isinstance(end.code, int) else ExitCode.DONE if end.code is None else ExitCode.ERROR
+
+
+def _interrupted(errors: Console) -> int:
+    errors.print(interrupted(), markup=False, soft_wrap=True)
+    return ExitCode.INTERRUPTED
+
+
+def _after_printing(code: int, written: streams.Streams, errors: Console) -> int:
+    """Write what is still buffered, and return the exit code: no verdict where the output is not whole."""
+    if written.err is not None and written.err.lost:
+        errors.print(f"[bold]note:[/] some messages were not shown: {written.err.lost}", soft_wrap=True)
+    error = written.flush()
+    if error is None or code in _SAID_ON_STDERR:
+        return code
+    if error.code is ExitCode.UNWRITTEN:
+        errors.print(f"[bold red]error:[/] standard output is not whole: {error.reason}", soft_wrap=True)
+        errors.print("[bold]fix:[/] free space where it goes, or send it elsewhere, and repeat the command")
+    return error.code
 
 
 def interrupted() -> str:
@@ -72,11 +117,6 @@ def _warn_of_unremoved(errors: Console) -> None:
         errors.print(f"[bold yellow]warning:[/] {_plain(str(resource))}", soft_wrap=True)
     if unremoved_resources:
         errors.print(f"[bold]fix:[/] {unremoved.FIX}", soft_wrap=True)
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    # Handled as Ctrl-C is, so that all cleanup runs.
-    raise KeyboardInterrupt
 
 
 def _plain(text: str) -> str:

@@ -7,12 +7,10 @@
 from __future__ import annotations
 
 import codecs
-import io
 import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import TracebackType
 from typing import TextIO, cast
 
 from rich import console
@@ -20,6 +18,7 @@ from rich.console import ConsoleOptions, RenderableType
 from rich.segment import Segment
 
 from tare.clean import clean
+from tare.cli.streams import write_whole
 
 
 class Console(console.Console):
@@ -62,16 +61,9 @@ def emitting() -> Iterator[TextIO]:
     out.flush()
 
 
-def mend_streams() -> None:
-    """Escape characters that the terminal's encoding lacks, so that printing never fails, and clean tracebacks."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-    sys.excepthook = _show_fault
-
-
-def _show_fault(kind: type[BaseException], fault: BaseException, trace: TracebackType | None) -> None:
-    sys.stderr.write(clean("".join(traceback.format_exception(kind, fault, trace))))
+def show_fault(fault: BaseException) -> None:
+    """Print a traceback, cleaned."""
+    sys.stderr.write(clean("".join(traceback.format_exception(fault))))
 
 
 class Passing:
@@ -88,5 +80,5 @@ class Passing:
         if stream.isatty():
             stream.write(clean(self._decoders[channel].decode(data)))
         else:
-            stream.buffer.write(data)
+            write_whole(stream, data)
         stream.flush()

@@ -16,5 +16,11 @@ class ExitCode(IntEnum):
     """An error that a user can correct: a line says what is wrong, and one how to mend it."""
     OPEN = 3
     """A gate cannot tell; the output says what would."""
+    FAULT = 4
+    """A fault of tare, a plug-in or a library: a traceback says where. It is no verdict."""
+    UNWRITTEN = 5
+    """Standard output did not take all data, as on a full disk: what was printed is not whole."""
     INTERRUPTED = 130
     """By Ctrl-C, SIGTERM or SIGHUP; what was measured is kept."""
+    CLOSED = 141
+    """The reader of standard output left before all data was printed, as `head` does (128 + SIGPIPE)."""

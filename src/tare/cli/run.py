@@ -59,7 +59,7 @@ def _watched(
         watcher: Telling = lines if progress_options.shown is Shown.JSON else held.enter_context(display)
         stopping = held.enter_context(Stopping(watcher.warn))
         try:
-            yield Together([watcher, *_exposed(progress_options.metrics, held)], stopping)
+            yield Together([watcher, *_exposed(progress_options.metrics, held, watcher.warn)], stopping)
         except (KeyboardInterrupt, HostError, StoreError) as end:
             by_user = isinstance(end, KeyboardInterrupt)
             if by_user or stopping.has_blocks:  # an error before the first block ends no campaign
@@ -76,14 +76,14 @@ def _to_go_on(file: Path) -> str:
     return f"to go on: tare run --resume {shlex.quote(str(file))}"
 
 
-def _exposed(address: str | None, held: contextlib.ExitStack) -> list[Telling]:
+def _exposed(address: str | None, held: contextlib.ExitStack, warn: Callable[[str], object]) -> list[Telling]:
     """The watcher behind the endpoint for metrics, which is there until ``held`` is closed; none without an address."""
     if address is None:
         return []
     from tare.cli.metrics import Metrics, parse_address, serving  # noqa: PLC0415 (slow to load, and rarely wanted)
 
     metrics = Metrics()
-    held.enter_context(serving(parse_address(address), metrics))
+    held.enter_context(serving(parse_address(address), metrics, warn))
     return [metrics]
 
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol, Self
 from tare.analysis.trust.noise import Noise, noise
 from tare.campaign.execution.block import Watcher
 from tare.campaign.plan.interim import Interim
+from tare.cli import signals
 from tare.cli.console import Console
 from tare.model import CampaignStatus, Tick, Trial, TrialKey
 from tare.report.sentences.noise import cause
@@ -44,7 +45,9 @@ class Stopping:
         self._before: Any = None
 
     def __enter__(self) -> Self:
-        self._before = signal.signal(signal.SIGINT, self._interrupted)
+        self._before = signal.getsignal(signal.SIGINT)
+        if not signals.ignored(signal.SIGINT):  # of a shell's background job it is
+            signal.signal(signal.SIGINT, self._interrupted)
         return self
 
     def __exit__(
@@ -59,11 +62,12 @@ class Stopping:
     def stored(self) -> None:
         """A trial is in the store. Raises `KeyboardInterrupt` when the user wants the campaign to end."""
         if self._wanted:
-            raise KeyboardInterrupt
+            signals.interrupt()
 
     def _interrupted(self, _number: int, _frame: FrameType | None) -> None:
         if self._wanted or not self.has_blocks:
-            raise KeyboardInterrupt
+            signals.interrupt()
+            return
         self._wanted = True
         self._say(FIRST_INTERRUPT)
 

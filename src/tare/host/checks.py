@@ -13,6 +13,7 @@ from typing import Literal
 from tare.errors import HostError
 from tare.host import cgroup, distribution
 from tare.host.facts.machine import FULL_ASLR, CpuFacts, HostFacts
+from tare.host.kernel import cpulist
 
 State = Literal["ok", "warn", "fail"]
 
@@ -116,6 +117,27 @@ def _processors(facts: HostFacts) -> Iterator[Check]:
             advice="the other thread of a core takes its share: echo off > /sys/devices/system/cpu/smt/control",
         )
     yield _siblings(cpu)
+    yield from _unlike(cpu)
+
+
+def _unlike(cpu: CpuFacts) -> Iterator[Check]:
+    """Checks of what makes CPUs differ from each other; nothing for a machine whose CPUs are all alike."""
+    if cpu.kinds:
+        kinds = "; ".join(map(cpulist.written, cpu.kinds))
+        yield Check("kinds of cpus", "ok", f"fastest first: {kinds}. Instances get CPUs of the first kind")
+    if len(cpu.nodes) > 1:
+        nodes = "; ".join(map(cpulist.written, cpu.nodes))
+        yield Check("numa nodes", "ok", f"{nodes}. Instances get CPUs of one node")
+    if cpu.offline:
+        yield Check("offline", "ok", f"CPU {cpulist.written(cpu.offline)}")
+    if cpu.isolated:
+        yield _judge(
+            "isolated",
+            f"CPU {cpulist.written(cpu.isolated)}. Instances get these",
+            bad=len(cpu.isolated) > 1,
+            advice="the kernel does not spread threads over isolated CPUs: to measure programs of several threads, "
+            "give --cpus with others",
+        )
 
 
 def _siblings(cpu: CpuFacts) -> Check:

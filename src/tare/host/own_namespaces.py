@@ -120,9 +120,7 @@ def enter(home: Path) -> None:
         raise lacking
     command = [sys.executable, "-P", "-m", "tare", *sys.argv[1:]]
     argv = [*_USERS, "sh", "-ec", _MAKE, "sh", *_PROCESSES, *command]
-    # Users' paths lack the folders of tools that are mostly root's, and what tare starts finds others by it (chroot).
-    path = f"{os.environ.get('PATH', os.defpath)}:/usr/local/sbin:/usr/sbin:/sbin"
-    environment = {**os.environ, "PATH": path, "TARE_HOME": str(home), "TARE_LOCK_HOLDER": str(os.getpid())}
+    environment = {**processes.own_environment(), "TARE_HOME": str(home), "TARE_LOCK_HOLDER": str(os.getpid())}
     scope = _DELEGATED if delegates() else ()
     raise CarriedOut(processes.stand_for([*scope, *processes.WITH_TARE, *argv], env=environment))
 
@@ -156,7 +154,8 @@ def delegates() -> bool:
     """Whether the user's own systemd hands out control groups."""
     if processes.find("systemd-run") is None or not os.environ.get("XDG_RUNTIME_DIR"):
         return False
-    return processes.run([*_DELEGATED, "true"], time_limit_s=10).code == 0
+    bus = processes.kept("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
+    return processes.run([*_DELEGATED, "true"], time_limit_s=10, env=bus).code == 0
 
 
 def subordinate(text: str, name: str, uid: int) -> int:

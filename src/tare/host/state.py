@@ -119,7 +119,8 @@ def _user(uid: int) -> str:
 
 def home_if_any() -> Path:
     """The folder of everything below, which may not be there: unlike `home`, this neither makes nor checks it."""
-    return Path(os.environ.get("TARE_HOME") or (DEFAULT_HOME if os.geteuid() == 0 else _users_home()))
+    named = os.environ.get("TARE_HOME") or (DEFAULT_HOME if os.geteuid() == 0 else _users_home())
+    return Path(named).absolute()  # children run in another folder
 
 
 def _users_home() -> Path:

@@ -64,8 +64,10 @@ def limits(resources: Resources) -> list[list[str]]:
     properties = [
         ["AllowedCPUs", "ay", str(len(octets)), *map(str, octets)],
         ["MemoryMax", "t", str(resources.memory_bytes)],
+        ["MemorySwapMax", "t", "0"],
         # The default, said so that the controller is on: without it nobody's share is weighed.
         ["CPUWeight", "t", "100"],
+        ["TasksMax", "t", str(_UNLIMITED if resources.pids is None else resources.pids)],
     ]
     if resources.cpu_quota is not None:  # of each second; systemd's period is the kernel's own, 100 ms
         properties.append(["CPUQuotaPerSecUSec", "t", str(round(resources.cpu_quota * 1e6))])

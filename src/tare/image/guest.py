@@ -11,6 +11,7 @@ import gzip
 import hashlib
 import lzma
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -79,17 +80,18 @@ def ensure(kind: str = "virtio", program: bytes | None = None) -> Guest:
 
 
 def _kernel(folder: Path) -> Path:
-    cached = sorted(path for path in folder.glob("linux-image-*") if path.is_dir())
+    cached = [path for path in folder.glob("linux-image-*") if path.is_dir()]
     if cached:
-        return cached[-1]
+        return max(cached, key=lambda path: [int(number) for number in re.findall(r"\d+", path.name)])
     if processes.find("apt-get") is None:
         raise ImageError(
             "the guest's kernel is Debian's, and this host has no apt-get, which fetches it",
-            fix=f"copy TARE_HOME/guest/linux-image-* of a Debian host on which tare has run a machine into {folder}",
+            fix=f"run a machine with tare on a Debian host, and copy its TARE_HOME's guest/linux-image-* to {folder}",
         )
     package = depends(processes.run(["apt-cache", "show", "--no-all-versions", METAPACKAGE]).text)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        fetched = processes.run(["apt-get", "download", package], cwd=Path(scratch), time_limit_s=DOWNLOAD_LIMIT_S)
+        fetch, env = ["apt-get", "download", package], processes.kept(*processes.DOWNLOADS)
+        fetched = processes.run(fetch, cwd=Path(scratch), env=env, time_limit_s=DOWNLOAD_LIMIT_S)
         files = list(Path(scratch).glob("*.deb"))
         if fetched.code != 0 or len(files) != 1:
             raise ImageError(f"the guest's kernel {package} cannot be fetched: {fetched.message}", fix="apt-get update")

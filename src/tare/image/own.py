@@ -29,6 +29,8 @@ REGISTRY = "docker://"
 #: A new number where what is made of the same contents changes.
 VERSION = 1
 FETCH_LIMIT_S = 1200.0
+#: By these skopeo finds a registry, and the user's logins to it.
+_SKOPEOS = (*processes.DOWNLOADS, "REGISTRY_AUTH_FILE", "DOCKER_CONFIG", "CONTAINERS_*", "XDG_RUNTIME_DIR")
 #: Folders that guests and engines mount something on, and where the usual programs are looked for.
 _FOLDERS = ("data", "dev", "proc", "sys", "run", "tmp", "root", "etc", "usr/local/bin")
 _PROGRAM_FOLDERS = ("usr/local/bin", "usr/bin", "bin", "usr/sbin", "sbin", "usr/local/sbin")
@@ -91,7 +93,7 @@ def _image(
 
 def _of_folder(source: Source, agent: Path, agent_hash: str, tools: Image, progress: Progress) -> Image:
     """A folder goes the way of a layer: as a tar, whose digest is its identity, and which is unpacked as any other."""
-    place = Path(source.place)
+    place = Path(source.place).absolute()
     progress(f"reading {place.name}")
     with tempfile.TemporaryDirectory(dir=state.images()) as scratch:
         packed = Path(scratch, "root.tar")
@@ -145,7 +147,7 @@ def fetched(source: Source, progress: Progress) -> Path:
     progress(f"fetching {source.place}")
     with atomic_directory(place, source.place) as folder:
         argv = ["skopeo", "copy", "--quiet", source.place, f"oci:{folder}:image"]
-        done = processes.run(argv, time_limit_s=FETCH_LIMIT_S)
+        done = processes.run(argv, time_limit_s=FETCH_LIMIT_S, env=processes.kept(*_SKOPEOS))
         if done.code != 0:
             how = "it took too long" if done.timed_out else _skopeos_word(done.stderr.decode(errors="replace"))
             fix = f"see what skopeo inspect {source.place} says; a name is HOST/NAME:TAG"

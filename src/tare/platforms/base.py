@@ -31,6 +31,7 @@ from types import MappingProxyType
 from typing import ClassVar, Self
 
 from tare.errors import TareError
+from tare.host import limits
 from tare.host.cgroup import Group
 from tare.host.filesystems.roots import Workspace
 from tare.host.network.bridge import Network
@@ -88,11 +89,10 @@ class Instant:
 
 @dataclass(frozen=True, slots=True)
 class Beacon:
-    """Where the agent sends its one datagram when it starts, and the token in it."""
+    """Where the agent sends its one datagram when it starts. The text in it is one that its hello says."""
 
     host: str
     port: int
-    token: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +142,9 @@ class LaunchSpec:
 
     def agent_argv(self, *extra: str) -> list[str]:
         """The command that the sandbox runs."""
-        argv = [AGENT, "serve", *extra]
+        argv = [AGENT, "serve", "--limits", limits.for_agent(self.resources), *extra]
         if self.beacon is not None:
-            argv += ["--beacon", f"{self.beacon.host}:{self.beacon.port}", "--token", self.beacon.token.hex()]
+            argv += ["--beacon", f"{self.beacon.host}:{self.beacon.port}"]
         return argv
 
 

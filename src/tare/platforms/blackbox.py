@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from tare import lazily
 from tare.errors import HostError, ImageError, PlatformError, SessionError
-from tare.host import processes
+from tare.host import processes, userns
 from tare.host.network import bridge
 from tare.host.resources.journal import CleanupStack
 from tare.image import blackbox, forms, guest
@@ -141,7 +141,7 @@ class BlackBox(Platform):
     def prepare(self, image: Image) -> Prepared:  # noqa: ARG002 (it runs other bits)
         """Kernel, initrd and disk as they are, with their size on the disk."""
         box = self._box()
-        files = [path for path in (box.kernel, box.initrd, box.disk) if path is not None]
+        files = [*box.files.values()]
         return Prepared("what is in the box", sum(map(forms.disk_bytes, files)), tuple(files))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
@@ -158,8 +158,10 @@ class BlackBox(Platform):
             setup, address = _plug(box, spec, cleanup)
             daemons = (spec.network.serve_dhcp(cleanup, setup.mac),) if box.dhcp else ()
             monitor = MONITORS[box.vmm]
-            argv = monitor.ready(box, setup, cleanup)
-            started, process = vm.begin(spec, argv, bridge.entered(spec.id) if box.link == "user" else ())
+            within = bridge.entered(spec.id) if box.link == "user" else []
+            with contextlib.ExitStack() as opened:
+                boot = monitor.ready(box, setup, cleanup, opened)
+                started, process = vm.begin(spec, boot.argv, [*within, *boot.within], boot.pass_fds)
             stream = SilentStream(process, lambda: monitor.off(setup))
             if box.ip is not None:
                 self._fixed = stream
@@ -211,9 +213,11 @@ def _plug(box: Box, spec: LaunchSpec, cleanup: CleanupStack) -> tuple[GuestSetup
         address = Address(None, spec.port, spec.port, None, "it has no network card", lacks=lacks)
         netdev, mac, places = "", "", ("", "", "")
     elif box.link == "tap":
-        # Xen's tools make their end of the link themselves.
-        new = spec.network.new_endpoint if box.vmm == "xen" else spec.network.new_tap
-        endpoint, link = new(cleanup, spec.id, address=box.ip)
+        # Xen's tools make their end of the link themselves; the other monitors open it as users without rights.
+        if box.vmm == "xen":
+            endpoint, link = spec.network.new_endpoint(cleanup, spec.id, address=box.ip)
+        else:
+            endpoint, link = spec.network.new_tap(cleanup, spec.id, userns.FIRST, box.ip)
         address = Address(
             endpoint.address,
             spec.port,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tare import lazily
 from tare.errors import HostError, PlatformError, SessionError, TareError
-from tare.host import cgroup, distribution
+from tare.host import cgroup, distribution, limits
 from tare.host.daemons import activation, dockerd
 from tare.host.facts import security
 from tare.host.network import passage
@@ -260,6 +260,8 @@ class Docker(Platform):
             nano_cpus=round(spec.resources.cpu_quota * 1e9) if spec.resources.cpu_quota is not None else None,
             mem_limit=spec.resources.memory_bytes,
             memswap_limit=spec.resources.memory_bytes,
+            pids_limit=spec.resources.pids,
+            ulimits=[{"Name": name, "Soft": value, "Hard": value} for name, value in limits.for_engines().items()],
             binds=[f"{spec.space.data}:/data:{security.writable_bind()}"],
             network_mode=self._network,
             port_bindings=published if self.publishes and spec.published else {},

@@ -126,12 +126,11 @@ class Nspawn(Platform):
         else:
             options = [f"--network-namespace-path={bridge.namespace_path(spec.id)}"]
         argv = sandbox_argv(name, root, *options, *guards(), f"--bind={spec.space.data}:/data")
-        # It makes groups for itself and its payload in hierarchies that tare has no use for.
         # In its user namespace nspawn could not mount a /proc itself where one of the host's is covered.
         mounted = roots.privileged_within(root) if self._users else roots.privileged_beneath_hosts_root(root)
         within = [*entered, *groups_as_hosts(), *mounted]
         give_streams = _give_streams if self._users else None
-        began = start(spec, [*argv, *spec.agent_argv()], within, in_every_hierarchy=True, own=give_streams)
+        began = start(spec, [*argv, *spec.agent_argv()], within, own=give_streams)
         address = Address.on_veth(spec, endpoint.address)
         return Instance(spec, began.stream, began.at, address, began.first_byte)
 

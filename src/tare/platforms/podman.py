@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tare.errors import PlatformError
-from tare.host import distribution, processes
+from tare.host import distribution, limits, processes
 from tare.host.cgroup import Group
 from tare.host.daemons import runtimes
 from tare.host.facts import security
@@ -32,8 +32,8 @@ from tare.platforms.parts.engines.layers import stored
 
 LABEL = "tare"
 IMPORT_LIMIT_S = 300.0
-#: The limits that podman raises by itself, and how far; that takes CAP_SYS_RESOURCE, which such a host may lack too.
-RAISED = {"nofile": (resource.RLIMIT_NOFILE, 1 << 20), "nproc": (resource.RLIMIT_NPROC, 1 << 15)}
+#: Podman's own limit of a user's processes.
+NPROC = 1 << 15
 _INSTALL = ("podman", "netavark", "nftables")
 BRIDGE = "podman0"  # by netavark
 _BRIDGE_PATH = f"client, bridge, published port (NAT), {BRIDGE}, veth"
@@ -133,6 +133,7 @@ class Podman(Platform):
             *([] if spec.resources.cpu_quota is None else [f"--cpus={spec.resources.cpu_quota}"]),
             f"--memory={spec.resources.memory_bytes}b",
             f"--memory-swap={spec.resources.memory_bytes}b",
+            f"--pids-limit={spec.resources.pids or -1}",  # its own is 2,048
             f"--volume={spec.space.data}:/data:{security.writable_bind()}",
             *self._network(spec),
             "--pull=never",
@@ -217,13 +218,13 @@ def _process_and_address(name: str) -> tuple[int, str]:
 
 
 def ulimits() -> list[str]:
-    """Options for Podman's own limits, lowered to what this process may have."""
-    flags = []
-    for name, (number, raised) in RAISED.items():
-        hard = resource.getrlimit(number)[1]
-        limit = raised if hard == resource.RLIM_INFINITY else min(raised, hard)
-        flags.append(f"--ulimit={name}={limit}:{limit}")
-    return flags
+    """Options for the limits of processes: those of all platforms, and `NPROC`, lowered to what this process may have.
+
+    Podman raises ``nofile`` and ``nproc`` by itself, which fails without CAP_SYS_RESOURCE.
+    """
+    most = resource.getrlimit(resource.RLIMIT_NPROC)[1]
+    own = {"nproc": NPROC if most == resource.RLIM_INFINITY else min(NPROC, most)}
+    return [f"--ulimit={name}={value}:{value}" for name, value in {**limits.for_engines(), **own}.items()]
 
 
 def image_tag(image: Image) -> str:

@@ -220,7 +220,13 @@ COMPONENTS: Mapping[str, Component] = {
     ),
     "blackbox": Component(
         "the tiny guest without an agent, and images of your own",
-        (_QEMU, _GCC, _LIBC, Need("dnsmasq-base", "gives an address to a guest that asks by DHCP", ("dnsmasq",))),
+        (
+            _QEMU,
+            _GCC,
+            _LIBC,
+            _BUBBLEWRAP,
+            Need("dnsmasq-base", "gives an address to a guest that asks by DHCP", ("dnsmasq",)),
+        ),
     ),
     "ssh": Component("another machine", (Need("openssh-client", "the way there", ("ssh",)),)),
     "footprint": Component(

@@ -11,6 +11,7 @@ from typing import Literal
 import polars as pl
 
 from tare.model import Arm, Status, TrialKey
+from tare.records import LINE_END
 from tare.store.limits import MAX_SAMPLES, MAX_TICKS
 from tare.store.record import CampaignRecord
 from tare.store.rows import BrokenError, frame, frames, named, require_below
@@ -99,7 +100,7 @@ def trials(db: sqlite3.Connection, names: Names) -> pl.DataFrame:
     )
     if not coded.select(whole.all()).item():
         raise BrokenError("a trial ended in a way that there is not, or without a reason")
-    return _with_names(coded, names)
+    return _with_names(coded.with_columns(pl.col("reason").str.replace_all(LINE_END, " ")), names)
 
 
 def slices(db: sqlite3.Connection, names: Names) -> pl.DataFrame:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
 from tare.model import Arm, Design, Direction, Family, Mode, SettingOutcome
-from tare.records import Frozen
+from tare.records import Facts, Frozen, Line
 from tare.store.limits import LAST_MOMENT, MAX, MAX_CELLS
 
 #: A file may come from a stranger: what is a name is no book, and what is a number is one that a machine can have.
-Name = Annotated[str, Field(min_length=1, max_length=200)]
-Text = Annotated[str, Field(max_length=10_000)]
+Name = Annotated[Line, Field(min_length=1, max_length=200)]
+Text = Annotated[Line, Field(max_length=10_000)]
 Bytes = Annotated[int, Field(ge=0, le=MAX)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 #: A CPU of the host, by its number.
@@ -103,12 +103,12 @@ class LeftOut(Frozen):
 class SettingRecord(Frozen):
     """A setting of the host's that `--tune` looked at; ``former`` and ``value`` as the kernel writes them."""
 
-    name: str
-    path: str  # below /; empty where this host has no such setting
+    name: Line
+    path: Line  # below /; empty where this host has no such setting
     outcome: SettingOutcome
-    former: str | None
-    value: str | None  # during the campaign
-    why: str  # why it is wanted so, or why it was not changed
+    former: Line | None
+    value: Line | None  # during the campaign
+    why: Line  # why it is wanted so, or why it was not changed
 
 
 class CampaignRecord(Frozen):
@@ -124,10 +124,10 @@ class CampaignRecord(Frozen):
     platforms: list[PlatformRecord]
     workloads: list[WorkloadRecord]
     resources: ResourceRecord
-    host: dict[str, Any]
-    image: dict[str, Any]
-    agent_hash: str
-    fairness: dict[str, Any] = {}
+    host: Facts
+    image: Facts
+    agent_hash: Line
+    fairness: Facts = {}
     blocks: int | None = Field(default=None, ge=0, le=MAX)
     time_budget_s: Finite | None = None
     left_out: list[LeftOut] = []

@@ -20,6 +20,7 @@ import zstandard
 from tare.errors import StoreError
 from tare.footprint_model import Footprint, Surface
 from tare.model import CampaignStatus, Tick, Trial, TrialKey
+from tare.records import one_line
 from tare.store import attachments, connection, footprints, frames, migrations, segments, surfaces
 from tare.store.durations import with_turns
 from tare.store.limits import ATTACHMENT_CAP, MAX_EVENT_TEXT, MAX_EVENTS, OUTPUT_CAP, Bounded
@@ -164,7 +165,7 @@ class SqliteStore:
             if length > MAX_EVENT_TEXT:
                 raise BrokenError(f"its events have more than {MAX_EVENT_TEXT >> 20} Mi characters")
             rows = frame(self._db, "SELECT at, level, text FROM event ORDER BY id", most=MAX_EVENTS)
-        return [Event(*row) for row in rows.iter_rows()]
+        return [Event(at, level, one_line(text)) for at, level, text in rows.iter_rows()]
 
     def add_attachment(self, name: str, data: bytes) -> None:
         """Keep a file that explains something (say, a console log); the same name may occur more than once."""

@@ -30,6 +30,7 @@ from tare.model import (
     CLIENT_COST,
     DEFAULT_MARGINS,
     EVERYWHERE,
+    PIDS,
     Application,
     Direction,
     Family,
@@ -185,6 +186,7 @@ class Workload(ABC):
     source: ClassVar[Source | None] = None  # what instances run in place of the image, and of all else of the campaign
     profiles: ClassVar[Mapping[str, Params]]  # "quick" and "full"
     least: ClassVar[Mapping[str, float]] = {}  # the smallest value of a parameter with which it gives its figures
+    pids: ClassVar[int] = PIDS  # processes and threads that an instance must be able to have at once; more than usual
     revision: ClassVar[int] = 1  # raised when its figures are computed otherwise: those of before do not compare
     by_default: ClassVar[bool] = False  # whether a campaign runs it when no workload was asked for
     level: ClassVar[Level | None] = None  # None: it is not one of a curve's

@@ -13,6 +13,13 @@ ALIKE = ("host", "image", "agent", "cpus pinned", "cpu quota", "cpus seen inside
 MTU = "mtu inside"
 #: Facts that a platform is made of, or that follow from it or from its set-up: listed, and left to the reader.
 OWN = (
+    "limit of swap",
+    "limit of pids",
+    "limit of nofile",
+    "limit of memlock",
+    "limit of core",
+    "limit of stack",
+    "limit of thp",
     "memory seen inside",
     "kernel seen inside",
     "clock source inside",

@@ -33,7 +33,7 @@ from tare.host.resources import unremoved
 from tare.host.tuning.tune import Tuned
 from tare.image import build
 from tare.image.build import Image
-from tare.model import CampaignStatus, Design, Family, Progress, Resources
+from tare.model import PIDS, CampaignStatus, Design, Family, Progress, Resources
 from tare.outputs import check_new_campaign
 from tare.platforms import registry as platforms
 from tare.platforms.base import Platform
@@ -63,7 +63,7 @@ def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
     named = frozenset(() if request.offered else request.platforms)
     jobs = make_jobs(_workloads(request.workloads), request.base or request.profile, request.params, request.margins)
     chosen = platforms_for(request.platforms, {job.workload.family for job in jobs})
-    resources = resources_for(request)
+    resources = resources_for(request, jobs)
     with HostSession(watcher.doing) as host:
         check_host(request)
         host.callback(keep_unremoved_in, file)
@@ -166,7 +166,8 @@ def resume(
         image = host.image(job.workload for job in jobs)
         same.check_same(record, image, machine.gather())
         limits = record.resources
-        resources = Resources(tuple(limits.cpus), limits.memory_bytes, limits.data_bytes, limits.cpu_quota)
+        pids = pids_for(jobs)
+        resources = Resources(tuple(limits.cpus), limits.memory_bytes, limits.data_bytes, limits.cpu_quota, pids)
         volumes.check_size(limits.data_bytes, state.home())
         chosen = platforms.choose(originals(record))
         host.callback(keep_unremoved, store)
@@ -215,11 +216,16 @@ def _plan_of(record: CampaignRecord, ready: Sequence[Ready], jobs: tuple[Job, ..
     )
 
 
-def resources_for(request: CampaignRequest) -> Resources:
-    """The CPUs, memory and data volume of every instance."""
+def resources_for(request: CampaignRequest, jobs: Sequence[Job]) -> Resources:
+    """The CPUs, memory, data volume and processes of every instance."""
     count = DUET_CPUS if request.design is Design.DUET else None
     cpus = request.cpus or default_cpus(count)
-    return Resources(cpus, request.memory_bytes, request.data_bytes, request.cpu_quota)
+    return Resources(cpus, request.memory_bytes, request.data_bytes, request.cpu_quota, pids_for(jobs))
+
+
+def pids_for(jobs: Sequence[Job]) -> int:
+    """Processes and threads that an instance may have at once: as many as the workload needs that needs most."""
+    return max([PIDS, *(job.workload.pids for job in jobs)])
 
 
 def _run(plan: Plan, store: Store, prepared: Prepared, watcher: Watcher) -> None:
@@ -302,9 +308,8 @@ def record_of(
 
 def _resource_record(resources: Resources) -> ResourceRecord:
     harness = harness_cpus(resources.cpus)
-    return ResourceRecord.model_validate(
-        {**asdict(resources), "probe_cpu": resources.probe_cpu, "harness_cpus": harness}
-    )
+    given = {name: value for name, value in asdict(resources).items() if name != "pids"}  # the workloads' (`pids_for`)
+    return ResourceRecord.model_validate({**given, "probe_cpu": resources.probe_cpu, "harness_cpus": harness})
 
 
 def _setting_record(tuned: Tuned) -> SettingRecord:

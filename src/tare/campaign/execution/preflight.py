@@ -14,6 +14,7 @@ from tare.campaign.instances import posture
 from tare.campaign.instances.client import Client
 from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance
 from tare.errors import Failed, HostError, PlatformError, TareError, attempt
+from tare.host import limits
 from tare.host.cgroup import Group
 from tare.host.facts import security
 from tare.host.filesystems import volumes
@@ -22,7 +23,7 @@ from tare.host.tuning.tune import Tuned
 from tare.image.build import Image
 from tare.model import NO_DAEMON, Arm, Progress, Resources
 from tare.platforms import contract, registry
-from tare.platforms.base import NO_NETWORK, Availability, Observed, Platform
+from tare.platforms.base import AGENT, NO_NETWORK, Availability, Observed, Platform
 from tare.session import Refused
 from tare.store import LeftOut, PlatformRecord
 
@@ -165,7 +166,7 @@ def _without(platform: Platform, failed: Failed, keep: Keep, step: str) -> LeftO
             raise error
         return LeftOut(platform=platform.name, reason=error.what, fix=error.fix)
     if platform.baseline:
-        fix = "run it again with --debug for the traceback, and tell who wrote the platform"
+        fix = "get the traceback with `tare --debug run`, and report it to whoever wrote the platform"
         raise PlatformError(f"{step} {platform.name} failed: {failed.reason}", fix=fix) from error
     keep(f"{step} {platform.name}", failed)
     return LeftOut(platform=platform.name, reason=failed.reason)
@@ -177,15 +178,18 @@ def _try(platform: Platform, answer: Availability, image: Image, launcher: Insta
     try:
         observed = contract.observed(platform, running.instance, partial(_text_inside, platform, running))
         fairness = _fairness(platform, running, observed)
+        found = _limits(platform, running)
     finally:
         running.stop()
+    wanted = limits.wanted(running.instance.spec.resources)
+    not_honoured = [*platform.not_honoured, *limits.not_honoured(wanted, found)]
     record = PlatformRecord(
         name=platform.name,
         title=platform.title,
         version=answer.version,
         details={**answer.details, "image form": form.form},
         image_bytes=form.disk_bytes,
-        not_honoured=list(platform.not_honoured),
+        not_honoured=not_honoured,
         open_by_design=dict(platform.open_by_design),
         network_path=observed.network_path,
         remarks=dict(observed.remarks),
@@ -193,7 +197,7 @@ def _try(platform: Platform, answer: Availability, image: Image, launcher: Insta
         needs_root=platform.needs_root,
         package=registry.package(platform.name),
     )
-    return Ready(platform, record, fairness)
+    return Ready(platform, record, {**fairness, **limits.facts(found), "not honoured": not_honoured})
 
 
 def _fairness(platform: Platform, running: RunningInstance, observed: Observed) -> dict[str, Any]:
@@ -219,7 +223,6 @@ def _fairness(platform: Platform, running: RunningInstance, observed: Observed) 
         "data volume": volumes.described(spec.space.folder, spec.resources.data_bytes),
         "network path": observed.network_path,
         "remarks": list(observed.remarks.values()),
-        "not honoured": list(platform.not_honoured),
         "open to the host by design": dict(platform.open_by_design),
     }
 
@@ -248,6 +251,13 @@ def _seen_inside(platform: Platform, running: RunningInstance) -> dict[str, Any]
         "image": hello.image,
         "agent": hello.agent,
     }
+
+
+def _limits(platform: Platform, running: RunningInstance) -> dict[str, str]:
+    """The limits that a program inside has (`limits.LIMITS`); unknown where nobody can be asked."""
+    printed = _output_of(running, [AGENT, "limits"]) if platform.has_agent else ""
+    group = {} if platform.elsewhere else running.instance.spec.group.limits()
+    return limits.seen(printed, group, own_kernel=platform.own_kernel)
 
 
 def _mtu(running: RunningInstance) -> int | str:

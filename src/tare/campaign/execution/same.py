@@ -6,7 +6,6 @@ facts, is not refused for that. The rule is in docs/method.md ("Going on with a 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ import tare
 from tare.campaign.execution.preflight import Ready
 from tare.errors import StoreError
 from tare.host.facts.machine import HostFacts
+from tare.host.kernel import pinning
 from tare.image.build import Image
 from tare.store import CampaignRecord, LeftOut, Store
 from tare.workloads import registry as workloads
@@ -57,7 +57,7 @@ def check_known(store: Store) -> None:
 
 def check_cpus(record: CampaignRecord) -> None:
     """Raise `StoreError` where CPUs of the campaign cannot be used any more."""
-    gone = sorted(set(record.resources.cpus) - os.sched_getaffinity(0))
+    gone = sorted(set(record.resources.cpus) - pinning.reachable())
     if gone:
         raise StoreError(
             f"the campaign runs on CPU {','.join(map(str, gone))}, which cannot be used here now",

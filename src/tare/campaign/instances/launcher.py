@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -215,7 +214,6 @@ class InstanceLauncher:
         group.create(replace(resources, memory_bytes=resources.memory_bytes + platform.monitor_bytes))
         space = roots.new_workspace(cleanup, folder, resources.data_bytes)
         tenant = self.disk.add(space, group, resources.data_bytes)
-        token = secrets.token_bytes(16)
         spec = LaunchSpec(
             id=name,
             image=self.image,
@@ -224,7 +222,7 @@ class InstanceLauncher:
             space=space,
             network=self.network,
             port=FIRST_PORT + number % PORTS,
-            beacon=Beacon(self.datagram.host, self.datagram.port, token) if measured else None,
+            beacon=self._beacon(platform) if measured else None,
             start_limit_s=terms.start_limit_s or self.start_limit_s * platform.start_limit_factor,
             gate=terms.gate,
             published=terms.published,
@@ -245,7 +243,7 @@ class InstanceLauncher:
                     raise PlatformError(f"`true` in {platform.name} ended with {first.code}")
             start_marks = None
             if measured:
-                start_marks = marks(instance, session, self.datagram, token, command_ns, own_kernel=platform.own_kernel)
+                start_marks = marks(instance, session, self.datagram, command_ns, own_kernel=platform.own_kernel)
             self.network.pin(name)  # before any program of a workload runs in it
             if instance.settle is not None:
                 instance.settle()
@@ -265,6 +263,10 @@ class InstanceLauncher:
             no_direct_io=platform.no_direct_io,
             own_kernel=platform.own_kernel,
         )
+
+    def _beacon(self, platform: Platform) -> Beacon:
+        port = self.datagram.far_port() if platform.elsewhere else self.datagram.port
+        return Beacon(self.datagram.host, port)
 
     def _start_without_agent(
         self, platform: Platform, arm: Arm, instance: Instance, cleanup: CleanupStack, tenant: Tenant, *, measured: bool

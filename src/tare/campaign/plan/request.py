@@ -85,7 +85,8 @@ def check_resources(cpus: Sequence[int], memory_bytes: int) -> None:
     usable = usable_cpus()
     for cpu in cpus:
         if cpu not in usable:
-            raise UsageError(f"CPU {cpu} cannot be used here", fix=f"give --cpus out of {cpulist.written(usable)}")
+            problem = f"CPU {cpu} cannot be used here: it is not there, is offline, or is not in this process's cpuset"
+            raise UsageError(problem, fix=f"give --cpus out of {cpulist.written(usable)}")
     if memory_bytes < MIN_MEMORY:
         raise UsageError(
             f"{memory_bytes >> 20} MiB are too little for an instance",
@@ -117,5 +118,5 @@ def check_seed(seed: int | None) -> None:
 
 
 def usable_cpus() -> list[int]:
-    """The CPUs of the host that this process may use."""
-    return sorted(pinning.usable())
+    """The CPUs of the host that instances may be given."""
+    return sorted(pinning.reachable())

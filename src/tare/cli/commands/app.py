@@ -59,6 +59,15 @@ GROUPS = {
 
 
 class _LoadedWhenGiven(TyperGroup):
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command. Keep typer from ending the process by its own code, 1, which is a verdict's here."""
+        try:
+            return super().invoke(ctx)
+        except typer.Abort:  # Ctrl-C, or the end of input, at a question
+            raise KeyboardInterrupt from None
+        except (BrokenPipeError, EOFError) as fault:
+            raise RuntimeError(f"{type(fault).__name__}: {fault}") from fault
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
         return name, load(name) if name in COMMANDS else command, rest

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 
 from tare import outputs
+from tare.clean import clean
 from tare.cli.commands.instances import MEMORY, parse_memory
 from tare.errors import UsageError
 
@@ -74,8 +75,11 @@ def _init_from(source: Path, file: Path, image: str | None) -> None:
 def check(
     file: Path = typer.Argument(..., metavar="FILE", help="The file of the application."),
     memory: str = MEMORY,
+    trust: bool = typer.Option(False, "--trust", help="Run the file's commands without asking."),
 ) -> None:
     """Say all that is wrong with a file, with its lines; then start the application on native and run its load once.
+
+    On native the file's commands run as root, in no sandbox: they are shown, and you are asked before.
 
     Example: [cyan]tare app check shop.toml[/], and then [cyan]tare run -p docker -w app:shop.toml[/]
     """
@@ -87,15 +91,18 @@ def check(
         return
 
     from tare.cli.application import try_once
+    from tare.cli.consent import agree_to_try
 
-    try_once(described, parse_memory(memory))
+    memory_bytes = parse_memory(memory)
+    agree_to_try(described, trusted=trust)
+    try_once(described, memory_bytes)
 
 
 def _emit(file: Path, mistakes: Sequence[Mistake]) -> None:
     from tare.cli.console import emit
 
     for mistake in mistakes:
-        emit(f"{file}:{mistake.line}: {mistake.what}{f' (fix: {mistake.fix})' if mistake.fix else ''}")
+        emit(clean(f"{file}:{mistake.line}: {mistake.what}{f' (fix: {mistake.fix})' if mistake.fix else ''}"))
 
 
 def _refuse(file: Path, mistakes: Sequence[Mistake]) -> NoReturn:

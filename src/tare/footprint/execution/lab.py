@@ -171,7 +171,7 @@ def lab_command(
     request: FootprintRequest, results: Path, compiled: Path | None, programs: Sequence[Path] = ()
 ) -> LabCommand:
     """The command that carries out any request, which it reads. ``compiled``: the module that counts functions."""
-    argv = ["python3", "-m", "tare.footprint", str(lab_run.OUT)]
+    argv = ["python3", "-P", "-m", "tare.footprint", str(lab_run.OUT)]
     if _wants_docker(request.platforms) and Path(tare.__file__).parents[2].joinpath(_DOCKER).is_file():
         argv = ["python3", _DOCKER, *argv]
     return LabCommand(

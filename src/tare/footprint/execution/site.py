@@ -117,8 +117,11 @@ def _image(request: SiteRequest, existing: Store | None, host: HostSession) -> I
 def _resources(request: SiteRequest, existing: Store | None) -> Resources:
     """The resources of the existing campaign, so that all of its file is of equal instances; else those requested."""
     if existing is None:
-        return conduct.resources_for(CampaignRequest(cpus=request.cpus, memory_bytes=request.memory_bytes))
-    return Resources(tuple(existing.record.resources.cpus), existing.record.resources.memory_bytes)
+        return conduct.resources_for(
+            CampaignRequest(cpus=request.cpus, memory_bytes=request.memory_bytes), request.jobs
+        )
+    recorded = existing.record.resources
+    return Resources(tuple(recorded.cpus), recorded.memory_bytes, pids=conduct.pids_for(request.jobs))
 
 
 def _new(request: SiteRequest, prepared: Prepared, resources: Resources) -> Store:

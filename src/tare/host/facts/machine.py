@@ -49,6 +49,10 @@ class CpuFacts(_Facts):
     siblings: topology.Cores | None = None
     #: whether siblings are known by measurement (`tare.host.facts.siblings`), as the host does not say
     tried: bool = False
+    kinds: topology.Cores = ()  # the CPUs of each kind, the fastest first; empty: all are alike, as far as is shown
+    isolated: tuple[int, ...] = ()  # the scheduler places nothing there by itself (isolcpus, cpuset partitions)
+    offline: tuple[int, ...] = ()
+    nodes: topology.Cores = ()  # the CPUs of each NUMA node that has any
     governors: tuple[str, ...]  # of all CPUs, each once; empty where the kernel does not set the frequency
     turbo: bool | None
 
@@ -198,6 +202,7 @@ def _cpu() -> CpuFacts:
     sockets = {_text(f"{folder}/topology/physical_package_id") for folder in folders}
     governors = {_text(f"{folder}/cpufreq/scaling_governor") for folder in folders} - {""}
     smt = _text("sys/devices/system/cpu/smt/active")
+    shown = layout()
     return CpuFacts(
         model=model,
         microcode=microcode,
@@ -205,7 +210,11 @@ def _cpu() -> CpuFacts:
         cores=len(cores),
         threads=len(online),
         smt=smt == "1" if smt else None,
-        siblings=cores_of_machine(),
+        siblings=shown.cores,
+        kinds=shown.kinds,
+        isolated=shown.isolated,
+        offline=_cpus("sys/devices/system/cpu/offline"),
+        nodes=shown.nodes,
         governors=tuple(sorted(governors)),
         turbo=_turbo(),
     )
@@ -218,8 +227,46 @@ def cores_of_machine() -> topology.Cores | None:
     return topology.cores_of({cpu: cpulist.parse(text) for cpu, text in lists.items()}, virtual=virtual)
 
 
+def layout() -> topology.Layout:
+    """Return what this machine shows of its CPUs that are online."""
+    online = set(_online())
+    isolated = {*_cpus("sys/devices/system/cpu/isolated"), *_cpus("sys/fs/cgroup/cpuset.cpus.isolated")}
+    nodes = sorted((ROOT / "sys/devices/system/node").glob("node*"), key=lambda node: (len(node.name), node.name))
+    by_node = (tuple(cpu for cpu in _cpus(f"{node}/cpulist") if cpu in online) for node in nodes)
+    return topology.Layout(
+        cores=cores_of_machine(),
+        kinds=_kinds(),
+        isolated=tuple(sorted(isolated & online)),
+        nodes=tuple(filter(None, by_node)),
+    )
+
+
+def _kinds() -> topology.Cores:
+    """By capacity, which arm64 and newer x86 show; by Intel's counters, one for each kind; or by highest clock rate."""
+    capacity = _numbers("cpu_capacity")
+    if capacity:
+        return topology.kinds_of(capacity)
+    counters = ("cpu_core", "cpu_atom", "cpu_lowpower")
+    by_counter = tuple(filter(None, (_cpus(f"sys/devices/{name}/cpus") for name in counters)))
+    return by_counter if len(by_counter) > 1 else topology.kinds_of(_numbers("cpufreq/cpuinfo_max_freq"))
+
+
+def _numbers(file: str) -> dict[int, int]:
+    """The number in a file of each CPU that is online; empty unless all have it."""
+    shown = {cpu: _text(f"sys/devices/system/cpu/cpu{cpu}/{file}") for cpu in _online()}
+    return {cpu: int(text) for cpu, text in shown.items()} if all(map(str.isdecimal, shown.values())) else {}
+
+
 def _online() -> tuple[int, ...]:
-    return cpulist.parse(_text("sys/devices/system/cpu/online"))
+    return _cpus("sys/devices/system/cpu/online")
+
+
+def _cpus(path: str) -> tuple[int, ...]:
+    """The CPUs that a file lists; none where it is missing or no list (older kernels say ``(null)``)."""
+    try:
+        return cpulist.parse(_text(path))
+    except ValueError:
+        return ()
 
 
 def _turbo() -> bool | None:

@@ -1,17 +1,44 @@
-"""Which CPUs share a core, and which to measure on: the other thread of a measured core is best left idle.
+"""Which CPUs share a core, a kind and a memory, and which to measure on. Pure functions on what ``/sys`` shows.
 
-What runs on it takes a third to a half of the core's speed, in CPU time too, so that no counter of the measured CPU
-shows it. Pure functions on what ``/sys`` shows.
+The other thread of a measured core is best left idle: what runs on it takes a third to a half of the core's speed, in
+CPU time too, so that no counter of the measured CPU shows it. Instances get CPUs of one kind, since a figure that
+depends on where a thread ran (a performance core or an efficiency core) says nothing of the platform.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 #: So many CPUs are all the instances'; of more, one is left for the harness and the client.
 ENOUGH = 2
-#: The CPUs of each core, each once.
+#: CPUs of one kind have at least this share of the fastest one's capacity or highest clock rate. Among equal cores
+#: vendors favour some by up to 6 % (Turbo Boost Max 3.0); other kinds of cores have 70 % and less.
+SAME_KIND = 0.85
+#: Groups of CPUs: those of each core, kind or NUMA node.
 Cores = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What a machine shows of its CPUs. An empty tuple: nothing, or all CPUs are alike."""
+
+    cores: Cores | None = None  # None: not known
+    kinds: Cores = ()  # the fastest kind first
+    isolated: tuple[int, ...] = ()  # the scheduler places nothing there by itself
+    nodes: Cores = ()  # of each NUMA node
+
+
+def kinds_of(capacity: Mapping[int, int]) -> Cores:
+    """Group CPUs by kind from their capacity or highest clock rate, the fastest kind first; empty for one kind."""
+    kinds: list[list[int]] = []
+    top = 0
+    for cpu, value in sorted(capacity.items(), key=lambda item: (-item[1], item[0])):
+        if not kinds or value < SAME_KIND * top:
+            kinds.append([])
+            top = value
+        kinds[-1].append(cpu)
+    return tuple(tuple(sorted(kind)) for kind in kinds) if len(kinds) > 1 else ()
 
 
 def cores_of(siblings: Mapping[int, tuple[int, ...]], *, virtual: bool) -> Cores | None:
@@ -31,23 +58,37 @@ def siblings_of(cpus: Collection[int], cores: Iterable[Sequence[int]] | None) ->
     return tuple(sorted({cpu for core in cores or () if set(core) & set(cpus) for cpu in core} - set(cpus)))
 
 
-def choose(usable: Collection[int], cores: Cores | None, count: int | None = None) -> tuple[int, ...]:
-    """``count`` CPUs for the instances, each of a core of its own while there are enough cores: the last ones.
+def choose(usable: Collection[int], layout: Layout, count: int | None = None) -> tuple[int, ...]:
+    """Return ``count`` CPUs for the instances, each of a core of its own while there are enough cores: the last ones.
 
-    The first CPUs are left for the harness, the client and interrupts. None: all CPUs but the first, of two CPUs both:
-    with one CPU, platforms that are threads themselves (gVisor's systrap, a machine with its monitor) are not what
-    their users have.
+    They are isolated ones where there are any, as these were kept free for this; else of the fastest kind, and of one
+    NUMA node; wider only where these are too few. The first CPUs are left for the harness, the client and interrupts.
+    None: all CPUs of such a group but the first, of two both (with one CPU, platforms that are threads themselves,
+    as gVisor's systrap and a machine with its monitor, are not what their users have); all of those that are isolated.
     """
+    pool = next((pool for pool in _pools(usable, layout) if len(pool) >= (count or 1)), sorted(usable))
     if count is None:
-        count = len(usable) - 1 if len(usable) > ENOUGH else len(usable)
-    cpus_by_last: dict[int, list[int]] = {}  # the usable CPUs of each core, the last first, by the last
-    for cpu in sorted(usable, reverse=True):
-        core = (cpu, *siblings_of((cpu,), cores))
-        cpus_by_last.setdefault(max(set(core) & set(usable)), []).append(cpu)
+        whole = len(pool) <= ENOUGH or set(pool) <= set(layout.isolated)
+        count = len(pool) if whole else len(pool) - 1
+    cpus_by_last: dict[int, list[int]] = {}  # the pool's CPUs of each core, the last first, by the last
+    for cpu in sorted(pool, reverse=True):
+        core = (cpu, *siblings_of((cpu,), layout.cores))
+        cpus_by_last.setdefault(max(set(core) & set(pool)), []).append(cpu)
     by_core = [cpus_by_last[last] for last in sorted(cpus_by_last, reverse=True)]
     # One thread of each core; second ones only when there are no more cores.
     order = [core[turn] for turn in range(max(map(len, by_core))) for core in by_core if turn < len(core)]
     return tuple(sorted(order[:count]))
+
+
+def _pools(usable: Collection[int], layout: Layout) -> Iterator[list[int]]:
+    """Yield groups of CPUs to choose from, the best first."""
+    isolated = set(usable) & set(layout.isolated)
+    for cpus in ([isolated] if isolated else []) + [set(usable)]:
+        fastest = next(filter(None, (cpus & set(kind) for kind in layout.kinds)), cpus)
+        on_nodes = [sorted(fastest & set(node)) for node in layout.nodes]
+        yield max(reversed(on_nodes), key=len, default=sorted(fastest))
+        yield sorted(fastest)
+        yield sorted(cpus)
 
 
 def elsewhere(usable: Collection[int], measured: Collection[int], cores: Cores | None) -> tuple[int, ...]:

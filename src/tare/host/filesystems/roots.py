@@ -167,18 +167,68 @@ def _in_mounts_of_its_own(root: Path, *covered: Path) -> list[str]:
 
 def chroot_mounts(cleanup: CleanupStack, root: Path, data: Path) -> None:
     """What a program expects below /: proc, sys, dev of the host, and the data folder."""
-    plan = (
-        ("proc", "proc", 0),
-        ("sysfs", "sys", mounts.READ_ONLY),
-        # In a user namespace no mount can be had without those on it, which might hide something.
-        ("/dev", "dev", mounts.BIND | (mounts.WITH_ALL_BELOW if own_namespaces.inside() else 0)),
-        (str(data), "data", mounts.BIND),
-    )
-    for source, name, flags in plan:
-        where = root / name
-        cleanup.own(removers.mount(where))
-        where.mkdir(exist_ok=True)
-        mounts.mount("none" if flags & mounts.BIND else source, where, source=source, flags=flags)
+    _mount(cleanup, root, "proc", "proc")
+    _mount(cleanup, root, "sys", "sysfs", mounts.READ_ONLY)
+    # In a user namespace no mount can be had without those on it, which might hide something.
+    _mount(cleanup, root, "dev", "/dev", mounts.BIND | (mounts.WITH_ALL_BELOW if own_namespaces.inside() else 0))
+    _mount(cleanup, root, "data", str(data), mounts.BIND)
+
+
+#: Devices by which nobody reaches anything, and what programs expect beside them.
+HARMLESS_DEVICES = ("null", "zero", "full", "random", "urandom")
+_LINKS = {"fd": "", "stdin": "/0", "stdout": "/1", "stderr": "/2"}
+
+
+def client_user() -> int:
+    """The user and group of all that the client runs: nobody's, neither on the host nor in a namespace of a guest's.
+
+    Without root it is one of tare's own user namespace that no file of the image has (nobody is 65534).
+    """
+    return 65_533 if own_namespaces.inside() else userns.FIRST + userns.COUNT
+
+
+def client_mounts(cleanup: CleanupStack, root: Path, data: Path) -> None:
+    """What a program of the client's expects below /, who is without rights: harmless devices, sys, the data folder.
+
+    /proc is made for each program, with its own processes alone. The data folder is given to the client's user, who
+    gets a name: some tools crash where they have none.
+    """
+    (root / "proc").mkdir(exist_ok=True)
+    _mount(cleanup, root, "sys", "sysfs", mounts.READ_ONLY)
+    devices = _mount(cleanup, root, "dev", "tmpfs", mounts.NO_SUID, "mode=755")
+    for name in HARMLESS_DEVICES:
+        (devices / name).touch()
+        mounts.mount("none", devices / name, source=f"/dev/{name}", flags=mounts.BIND)
+    for name, number in _LINKS.items():
+        (devices / name).symlink_to(f"/proc/self/fd{number}")
+    (devices / "shm").mkdir()
+    (devices / "shm").chmod(0o1777)
+    _mount(cleanup, root, "data", str(data), mounts.BIND)
+    user = client_user()
+    os.chown(data, user, user)
+    top = os.open(root, beneath.FOLDER)
+    with _descriptor(top):
+        _append(top, "etc/passwd", f"\ntare-client:x:{user}:{user}::/data:/bin/sh\n")
+        _append(top, "etc/group", f"\ntare-client:x:{user}:\n")
+
+
+def _append(top: int, path: str, text: str) -> None:
+    """Append to a file of a root, if it has it: an application's own image may lack it, or have a link there."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC
+    with beneath.unless_vanished():
+        file = beneath.opened(top, path, flags)
+        with _descriptor(file):
+            os.write(file, text.encode())
+
+
+def _mount(cleanup: CleanupStack, root: Path, name: str, source: str, flags: int = 0, options: str = "") -> Path:
+    """Mount a filesystem, or bind a folder, on a folder of a root."""
+    where = root / name
+    cleanup.own(removers.mount(where))
+    where.mkdir(exist_ok=True)
+    kind = "none" if flags & mounts.BIND else source
+    mounts.mount(kind, where, source=source, flags=flags, options=options)
+    return where
 
 
 def drop_page_cache(place: Path) -> None:

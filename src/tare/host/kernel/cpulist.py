@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-#: More than any kernel has (8,192 is the most that Linux can be built for): a list from elsewhere may have any number.
+#: The most CPUs that Linux can be built for.
+MAX_KERNEL = 8192
+#: More than any kernel has: a list from elsewhere may have any number.
 MAX = 1 << 16
 
 

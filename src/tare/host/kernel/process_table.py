@@ -75,6 +75,16 @@ def argv(pid: int) -> list[str]:
     return line.split("\0") if line else []
 
 
+def variables(name: str) -> dict[int, str]:
+    """What a variable of the environment was when each process that has it began its program, by process id."""
+    found = {}
+    for pid in pids():
+        for assignment in text(pid, "environ").split("\0"):
+            if assignment.startswith(f"{name}="):
+                found[pid] = assignment.partition("=")[2]
+    return found
+
+
 def command_lines() -> dict[int, list[str]]:
     """The words of the command lines of all processes that have one, by process id."""
     return {pid: words for pid in pids() if (words := argv(pid))}

@@ -29,8 +29,9 @@ from tare.host.resources.journal import CleanupStack
 
 BRIDGE = "tare0"
 #: Ports of the host that instances may send to first: agents of guests by TCP, the marks of starts by UDP. The host's
-#: own requests by UDP come from one of these, as no rule could distinguish an answer from a first packet.
-OPEN_PORTS = range(7090, 7154)
+#: own requests by UDP come from one of these, as no rule could distinguish an answer from a first packet. IANA has
+#: given them to no service, and only root can bind them: another user can neither hold them all nor listen on one.
+OPEN_PORTS = range(914, 953)
 
 _MAC_BEGINS = "02:7a"
 #: TCP, UDP and ICMP; the most frequent first.

@@ -25,7 +25,7 @@ from tare.report.footprint.terminal import render as render_footprints
 from tare.report.model import Report, ResultReport
 from tare.report.sentences import captions, dimensions
 from tare.report.sentences.captions import SIDE_BY_SIDE, blocks_text, newer_note
-from tare.report.sentences.host import cpus_note, daemons_note, rights_note
+from tare.report.sentences.host import cpus_note, daemons_note, layout_note, rights_note
 from tare.report.sentences.notes import caution_counts, unchanged_note, wide_floors_note
 from tare.report.sentences.numbers import EMPTY, percent, when
 from tare.report.sentences.signs import MARKS, MEANINGS, Open, Sign, how_to_read, sign_of, together
@@ -286,6 +286,7 @@ def _of_all(report: Report, results: list[ResultReport]) -> list[str]:
         report.dependence.note if report.dependence is not None else None,
         rights_note(report.host),
         cpus_note(report.resources),
+        layout_note(report.host, report.resources),
         daemons_note(report.fairness),
     ]
     return [*(note for note in notes if note is not None), *_remarks(results)]

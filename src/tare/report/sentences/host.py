@@ -42,6 +42,23 @@ def cpus_note(resources: Mapping[str, Any]) -> str | None:
     return beside if probes in shared else f"{beside}; CPU {probes} was left to them and to the probes' slices"
 
 
+def layout_note(host: Mapping[str, Any], resources: Mapping[str, Any]) -> str | None:
+    """Return a caution where the instances' CPUs are unlike, or the kernel spreads no threads over them.
+
+    ``host``: the campaign's `HostFacts`; ``resources``: a report's.
+    """
+    facts, cpus = host.get("cpu") or {}, set(resources["cpus"])
+    isolated = cpus & set(facts.get("isolated") or ())
+    kinds = [kind for kind in facts.get("kinds") or () if cpus & set(kind)]
+    notes = []
+    if len(isolated) > 1:
+        listed = ", ".join(map(str, sorted(isolated)))
+        notes.append(f"CPUs {listed} are isolated: the kernel does not spread the threads of an instance over them")
+    if len(kinds) > 1:
+        notes.append("the instances' CPUs are of several kinds, fast and slow: figures depend on where threads ran")
+    return "; ".join(notes) or None
+
+
 def daemons_note(fairness: Mapping[str, Any]) -> str | None:
     """A caution where shared daemons, which make what they start, had unlike CPUs; ``fairness``: a report's."""
     platforms_on: dict[str, list[str]] = {}

@@ -31,6 +31,8 @@ _HEADER = [
     "max_latency_ms",
 ]  # fmt: skip
 _TESTS = ("SET", "GET")
+#: Upper end of redis-benchmark's latency histogram in ms (CONFIG_LATENCY_HISTOGRAM_MAX_VALUE), printed as 3000.319.
+CEILING_MS = 3000.0
 
 
 class Redis(RunWorkload):
@@ -118,7 +120,7 @@ def _read(done: Completed, tests: Sequence[str]) -> dict[str, dict[str, float]]:
         or any(len(row) != len(header) for row in rows)
     ):
         raise ParseError(f"redis-benchmark printed another table than was asked: {text_of(done)[:200]!r}")
-    figures = {row[0]: dict(zip(header[1:], map(_number, row[1:]), strict=True)) for row in rows}
+    figures = {row[0]: _figures(row[0], dict(zip(header[1:], row[1:], strict=True))) for row in rows}
     for test in figures.values():
         least, half, most = test["min_latency_ms"], test["p50_latency_ms"], test["max_latency_ms"]
         if not least <= half <= test["p95_latency_ms"] <= test["p99_latency_ms"] <= most:
@@ -126,8 +128,19 @@ def _read(done: Completed, tests: Sequence[str]) -> dict[str, dict[str, float]]:
     return figures
 
 
-def _number(text: str) -> float:
-    return positive("redis-benchmark", "a figure", text)
+def _figures(test: str, columns: Mapping[str, str]) -> dict[str, float]:
+    """The figures of a row. Raises `ParseError` if a percentile is at redis-benchmark's ceiling."""
+    # The shortest latency may round to zero: it is no metric.
+    figures = {
+        name: 0.0 if text == "0.000" and name == "min_latency_ms" else positive("redis-benchmark", "a figure", text)
+        for name, text in columns.items()
+    }
+    for name, share in (("p50_latency_ms", "half"), ("p99_latency_ms", "a hundredth")):
+        if figures[name] >= CEILING_MS:
+            raise ParseError(
+                f"redis-benchmark tells no latency above {CEILING_MS / 1000:g} s, and {share} of its {test}s took more"
+            )
+    return figures
 
 
 #: "0 to 1000 connections" by hundreds, and one that is not shared.

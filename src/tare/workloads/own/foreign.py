@@ -20,6 +20,10 @@ else:
 _FIX = "name a Dockerfile, or a compose file (.yaml, .yml)"
 
 
+def _is_text(value: str) -> bool:
+    return not any("\ud800" <= sign <= "\udfff" for sign in value)
+
+
 def converted(source: Path, image: str | None) -> tuple[str, list[Mistake]]:
     """The file of ours that is made of a Dockerfile or a compose file, and what in that is not plain.
 
@@ -27,7 +31,9 @@ def converted(source: Path, image: str | None) -> tuple[str, list[Mistake]]:
     """
     text = text_of(source, _FIX)
     if source.suffix in {".yaml", ".yml"}:
-        read, mistakes = compose.read(text, image is not None, os.environ)
+        # A value that is not valid text cannot be written to a file.
+        texts = {name: value for name, value in os.environ.items() if _is_text(value)}
+        read, mistakes = compose.read(text, image is not None, texts)
     elif "dockerfile" in source.name.lower() or "containerfile" in source.name.lower():
         read, mistakes = dockerfile.read(text, image is not None)
     else:

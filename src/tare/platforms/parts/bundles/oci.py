@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tare.host import cgroup as cgroups
-from tare.host import userns
+from tare.host import limits, userns
 from tare.host.daemons import runtimes
 from tare.host.filesystems import roots
 from tare.host.network import bridge
@@ -69,8 +69,10 @@ def bundle_config(
             "env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
             "cwd": "/",
             "capabilities": {kind: list(CAPABILITIES) for kind in ("bounding", "effective", "permitted")},
-            # None: raising a limit needs CAP_SYS_RESOURCE, which a host that is a container may lack.
-            "rlimits": [],
+            "rlimits": [
+                {"type": f"RLIMIT_{name.upper()}", "soft": value, "hard": value}
+                for name, value in limits.for_engines().items()
+            ],
             "noNewPrivileges": False,
         },
         "root": {"path": str(root), "readonly": False},

@@ -32,7 +32,15 @@ HOOKS = "/etc/libvirt/hooks"
 SOCKET = "run/libvirt/libvirt-sock"
 #: Where libvirt_lxc, which is not on PATH, is looked for.
 LXC_PLACES = ("/usr/lib/libvirt/libvirt_lxc", "/usr/libexec/libvirt_lxc", "/usr/lib64/libvirt/libvirt_lxc")
-DAEMON_CONF = 'auth_unix_rw = "none"\nauth_unix_ro = "none"\nlog_outputs = "3:stderr"\n'
+#: Who reaches a socket needs no password, so only root reaches them; libvirt's own default for the first is 0777.
+DAEMON_CONF = """\
+auth_unix_rw = "none"
+auth_unix_ro = "none"
+unix_sock_rw_perms = "0700"
+unix_sock_ro_perms = "0700"
+unix_sock_admin_perms = "0700"
+log_outputs = "3:stderr"
+"""
 #: No control groups of libvirt's own for machines: they are in the instance's.
 QEMU_CONF = """\
 user = "root"
@@ -170,8 +178,7 @@ class Private(LibvirtDaemon):
             folder.mkdir()
         unified = cgroup.hierarchies().unified
         # A namespace of control groups has the maker's own group as its root, which may then hold no process itself.
-        top = spec.group.leaf("box", everywhere=not unified)
-        procs = spec.group.leaf("box/tool", everywhere=not unified)
+        top, procs = spec.group.leaf("box"), spec.group.leaf("box/tool")
         kinds = {"mnt": "mount", "cgroup": "cgroup"} if unified else {"mnt": "mount"}
         options = f"lowerdir={spec.image.root},upperdir={upper},workdir={scratch}"
         shown = ((top[0].parent if unified else place / spec.group.inner / "box", place) for place in controllers())
