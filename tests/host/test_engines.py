@@ -168,7 +168,7 @@ while time.time() < until:
 
 def answered(container, mac, source, address):
     to = processes.run(["cat", "/sys/class/net/engine0/address"]).require().text.strip()
-    argv = [*inside(container.name), sys.executable, "-c", FRAME, mac, to, source, address, str(PORT)]
+    argv = [*inside(container.name), sys.executable, "-P", "-c", FRAME, mac, to, source, address, str(PORT)]
     return processes.run(argv).require().text.strip() == "answered"
 
 
@@ -196,7 +196,7 @@ def test_by_ipv6_tares_container_reaches_nothing(engine):
 
         def connects(container):
             code = f"import socket; socket.create_connection(('{address}%eth0', {port}), timeout=2)"
-            return processes.run([*inside(container.name), sys.executable, "-c", code]).code == 0
+            return processes.run([*inside(container.name), sys.executable, "-P", "-c", code]).code == 0
 
         deadline = time.monotonic() + 10
         while not (connects(engine.of_tare) and connects(engine.of_user)):  # addresses are doubtful ones for a second
@@ -216,6 +216,6 @@ def test_a_datagram_is_taken_at_tares_ports_and_at_no_others(engine):
         enclosed(engine)
         code = "import socket, sys; [socket.socket(type=2).sendto(b'x', (sys.argv[1], int(p))) for p in sys.argv[2:]]"
         ports = [str(each.getsockname()[1]) for each in (ours, others)]
-        processes.run([*inside("engtare"), sys.executable, "-c", code, engine.host, *ports]).require()
+        processes.run([*inside("engtare"), sys.executable, "-P", "-c", code, engine.host, *ports]).require()
         assert select.select([ours, others], [], [], 1)[0] == [ours]
         assert select.select([others], [], [], 0.2)[0] == []

@@ -181,6 +181,6 @@ def test_the_network_is_made_on_hosts_with_such_routes(tmp_path, setup, asked_fo
         f'mount -t tmpfs none /run; mkdir /run/netns; mount -t sysfs none /sys; ip link set lo up; {setup}; exec "$@"'
     )
     inner = ["unshare", "--net", "--mount", "--propagation", "private", "sh", "-ec", script, "sh"]
-    argv = ["env", f"TARE_HOME={tmp_path / 'home'}", *inner, sys.executable, "-c", CREATE, *asked_for]
+    argv = ["env", f"TARE_HOME={tmp_path / 'home'}", *inner, sys.executable, "-P", "-c", CREATE, *asked_for]
     done = processes.run(argv, time_limit_s=60)
     assert done.text.startswith(said), done.stderr
