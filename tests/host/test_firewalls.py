@@ -93,13 +93,13 @@ import sys
 from pathlib import Path
 from tare.errors import HostError
 from tare.host import state
-from tare.host.network import bridge
+from tare.host.network import bridge, subnets
 from tare.host.resources.journal import CleanupStack, Journal
 if sys.argv[1:] == ["forwards"]:
     bridge.FORWARDING.write_text("0")
 try:
     with CleanupStack(Journal(state.journal())) as cleanup:
-        print("unfenced:", bridge.Network(bridge.choose_subnet()).create(cleanup))
+        print("unfenced:", bridge.Network(subnets.choose()[0]).create(cleanup))
         if sys.argv[1:] == ["forwards"]:
             bridge.FORWARDING.write_text("1")  # as netavark does
 except HostError as error:

@@ -17,7 +17,7 @@ from tare.campaign.execution.slices import run_slices
 from tare.campaign.plan.schedule import Stage
 from tare.contract.leftovers import packet_rules
 from tare.errors import HostError, PlatformError, UsageError
-from tare.host import userns
+from tare.host import processes, userns
 from tare.host.kernel import process_table
 from tare.host.network import dhcp
 from tare.image import guest
@@ -512,6 +512,19 @@ def test_a_box_of_a_file_boots(launcher, own_file, more):
     running = launcher.start(platform, Arm(platform.name), measured=True)
     assert running.marks.answer_ns > 0
     running.stop()
+
+
+@pytest.mark.host
+def test_a_box_on_qemus_own_network_has_the_bridges_and_not_the_hosts(launcher, own_file):
+    running = launcher.start(_of(own_file, 'link = "user"'), Arm("blackbox"), measured=False)
+    try:
+        networks = {Path(f"/proc/{pid}/ns/net").readlink() for pid in running.instance.host_processes()}
+        shown = processes.run(["ip", "-n", f"tare-{running.instance.spec.id}", "-br", "-4", "addr"]).require().text
+    finally:
+        running.stop()
+    assert len(networks) == 1
+    assert Path("/proc/self/ns/net").readlink() not in networks
+    assert f"{running.instance.address.host}/" in shown
 
 
 @pytest.mark.host

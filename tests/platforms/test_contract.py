@@ -115,7 +115,7 @@ HELD_TO = {
     "podman-gvisor": DIFFERENT,
     "podman-host": DIFFERENT,
     "qemu-microvm-tcg": STARTS | {"escape", "stop-leaves-nothing", "work-is-accounted"},  # qemu-tcg's network
-    "qemu-passt-tcg": STARTS | {"network-both-ways", "stop-leaves-nothing"},  # qemu-user-tcg's doors
+    "qemu-passt-tcg": STARTS | {"escape", "network-both-ways", "stop-leaves-nothing"},
     "qemu-user-tcg": DIFFERENT,
     "qemu-virtiofs-tcg": STARTS | {"memory-holds", "stop-leaves-nothing", "work-is-accounted"},  # a helper beside it
     "qemu-writeback-tcg": STARTS,  # qemu-tcg, likewise

@@ -19,7 +19,7 @@ from tare.host import cgroup, lock, own_namespaces, state
 from tare.host.facts import machine, siblings, topology
 from tare.host.filesystems import roots
 from tare.host.kernel import pinning
-from tare.host.network import bridge
+from tare.host.network import bridge, subnets
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack, Journal, clear_the_way, remove_rest
 from tare.host.tuning import tune
@@ -109,7 +109,10 @@ class HostSession:
         Raises `HostError` where one of them cannot be made.
         """
         own_namespaces.leave_hosts_network()
-        net = bridge.Network(bridge.choose_subnet(subnet))
+        free, not_reached = subnets.choose(subnet)
+        if not_reached:
+            self.progress(not_reached)
+        net = bridge.Network(free)
         label, work = secrets.token_hex(3)[:5], state.work()
         self.enter_context(pinning.widened(resources.cpus))
         self.enter_context(pinning.kept_off(pinning.usable() - set(harness_cpus(resources.cpus))))

@@ -92,8 +92,9 @@ class Docker(Platform):
         self.by_default = (program, network) == ("runc", "bridge")
         self.publishes = network == "bridge"
         self.open_by_design = left_open.BY_NETWORK[network]
-        if network == "bridge" and not gvisors:
-            self.open_by_design = {**self.open_by_design, **left_open.BY_DOCKERS_BRIDGE}
+        if not gvisors:
+            by_bridge = left_open.BY_DOCKERS_BRIDGE if network == "bridge" else {}
+            self.open_by_design = {**self.open_by_design, **by_bridge, **left_open.BY_DOCKERS_FILTER}
         if program == "crun":
             self.not_honoured = (crun.WRAPPED,)
         self._program = program
@@ -163,7 +164,8 @@ class Docker(Platform):
         """Create; then attach and start, from the start instant on: together what ``docker run`` does."""
         api = self._client_api()
         container = removers.docker_container(f"tare-{spec.id}")
-        cleanup.own(container)
+        # The rules are there for as long as the container is.
+        cleanup.own(removers.packet_rules(f"tare-{spec.id}"), container)
         config = self._host_config(spec, api)
         mapped = engine.remapped(self._facts())
         if mapped is not None:
@@ -193,6 +195,8 @@ class Docker(Platform):
         instance = Instance(spec, stream, started, address, first_byte, ping, daemons=daemon_groups())
 
         def settle() -> None:
+            if self.publishes:
+                spec.network.enclose(spec.id, int(facts["State"]["Pid"]), engine.address(facts))
             cleanup.learn(container, removers.of_docker(response["Id"], *engine.leftovers(facts)))
             helpers.adopt(spec.group, lambda argv: helps(argv, response["Id"], address.port))
             if address.ping is not None:

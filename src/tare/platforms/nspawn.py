@@ -86,8 +86,9 @@ class Nspawn(Platform):
 
     def __init__(self, name: str, *, users: bool = False) -> None:
         self.name = name
-        namespace = left_open.on_bridge("nspawn's own filter lets root make a user namespace", "user-namespace")
-        self.open_by_design = namespace if users else {**namespace, **left_open.BY_NSPAWNS_PROC}
+        calls = ("user-namespace", "vsock", "freezer")
+        by_filter = left_open.on_bridge("nspawn's own filter lets these calls pass", *calls)
+        self.open_by_design = by_filter if users else {**by_filter, **left_open.BY_NSPAWNS_PROC}
         self.title = f"systemd-nspawn, without systemd's units{', in a user namespace (-U)' if users else ''}"
         self._users = users
         if users:
@@ -117,14 +118,13 @@ class Nspawn(Platform):
         root = self._root(spec, cleanup)
         name = f"tare-{spec.id}"
         cleanup.own(*traces(root, name, spec.group.inner))
-        namespace = bridge.namespace_path(spec.id)
         entered: list[str] = []
         if self._users:
             # It would join the network from its own user namespace, which may not: so it is started in there.
             options = [f"--private-users={userns.FIRST}:{userns.COUNT}", "--private-users-ownership=off"]
-            entered = ["nsenter", f"--net={namespace}", "--"]
+            entered = bridge.entered(spec.id)
         else:
-            options = [f"--network-namespace-path={namespace}"]
+            options = [f"--network-namespace-path={bridge.namespace_path(spec.id)}"]
         argv = sandbox_argv(name, root, *options, *guards(), f"--bind={spec.space.data}:/data")
         # In its user namespace nspawn could not mount a /proc itself where one of the host's is covered.
         mounted = roots.privileged_within(root) if self._users else roots.privileged_beneath_hosts_root(root)

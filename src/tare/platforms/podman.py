@@ -119,7 +119,9 @@ class Podman(Platform):
         """
         name = f"tare-{spec.id}"
         state = spec.space.folder / STATE
-        cleanup.own(removers.mount(state / NULL_NETNS), removers.podman_container(name, spec.group.inner))
+        # The rules are there for as long as the container is.
+        container = removers.podman_container(name, spec.group.inner)
+        cleanup.own(removers.packet_rules(name), removers.mount(state / NULL_NETNS), container)
         podman = self._podman(state)
         # conmon notes that memory ran out in a file `oom` in the folder that podman was called in.
         within = ("env", f"--chdir={spec.space.folder}")
@@ -147,7 +149,9 @@ class Podman(Platform):
         instance = Instance(spec, began.stream, began.at, address, began.first_byte)
 
         def settle() -> None:
-            instance.address = replace(address, early_ping=_own_address(name))
+            pid, own_address = _process_and_address(name)
+            spec.network.enclose(spec.id, pid, own_address)
+            instance.address = replace(address, early_ping=own_address)
 
         instance.settle = settle
         return instance
@@ -201,11 +205,16 @@ def _path(program: str) -> str | None:
     return runtimes.crun() if program == "crun" and path else path
 
 
-def _own_address(name: str) -> str | None:
-    """A running container's address on podman's bridge, which its published port hides; None when it has none."""
-    template = "{{range .NetworkSettings.Networks}}{{.IPAddress}} {{end}}"
-    inspected = processes.run([*runtimes.podman(), "container", "inspect", "--format", template, name], time_limit_s=30)
-    return next(iter(inspected.text.split()), None) if inspected.code == 0 else None
+def _process_and_address(name: str) -> tuple[int, str]:
+    """A running container's first process, and its address on podman's bridge, which its published port hides.
+
+    Raises `PlatformError`.
+    """
+    template = "{{.State.Pid}} {{range .NetworkSettings.Networks}}{{.IPAddress}} {{end}}"
+    pid, *addresses = output([*runtimes.podman(), "container", "inspect", "--format", template, name]).split()
+    if not addresses:
+        raise PlatformError(f"{name} has no address on podman's bridge", fix="see `podman network inspect podman`")
+    return int(pid), addresses[0]
 
 
 def ulimits() -> list[str]:

@@ -22,6 +22,7 @@ from tare.host import cgroup, distribution, own_namespaces, processes, state, us
 from tare.host.daemons.runtimes import surroundings
 from tare.host.facts import security
 from tare.host.kernel import text
+from tare.host.network import bridge
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
@@ -40,10 +41,11 @@ NEEDS = ("podman", "newuidmap", "setpriv")
 #: What Podman takes for users without rights, by itself: since version 5 pasta, of the package passt.
 PASTA, SLIRP = "pasta", "slirp4netns"
 PACKAGES = {PASTA: "passt", SLIRP: "slirp4netns"}
-#: The way of a packet: pasta forwards the published port by itself.
+#: The way of a packet: pasta forwards the published port by itself. Both open a container's connections as programs of
+#: the network that podman is started in, which therefore is a namespace on tare's bridge, and not the host's own.
 PATHS = {
-    PASTA: "client, bridge, published port (pasta), TAP",
-    SLIRP: "client, bridge, published port (rootlessport), slirp4netns, TAP",
+    PASTA: "client, bridge, veth, published port (pasta), TAP",
+    SLIRP: "client, bridge, veth, published port (rootlessport), slirp4netns, TAP",
 }
 
 #: Makes the room (in a mount namespace of its own) and then becomes the command, with the account's rights only.
@@ -108,7 +110,7 @@ class PodmanRootless(Platform):
     needs_root = False
     publishes = True
     not_honoured = ("it makes its container within its start: from prepared, that is in it too",)
-    open_by_design: Mapping[str, str] = {**left_open.BY_NETWORK["bridge"], **left_open.BY_PODMANS_FILTER}
+    open_by_design: Mapping[str, str] = left_open.BY_PODMANS_FILTER
 
     def __init__(self, name: str, runtime: str, user: str = "") -> None:
         self.name = name
@@ -198,7 +200,8 @@ class PodmanRootless(Platform):
         home = spec.space.folder / "home"
         _make_home(home, account, reads_images=True)
         os.chown(spec.space.data, account.uid, account.gid)
-        where = f"{spec.network.host}:{spec.port}:{spec.port}"
+        endpoint = spec.network.new_namespace(cleanup, spec.id)
+        where = f"{endpoint.address}:{spec.port}:{spec.port}"
         ports = [f"--publish={where}/tcp", f"--publish={where}/udp"] if spec.published else []
         argv = [
             *self._run(f"tare-{spec.id}"),
@@ -213,9 +216,9 @@ class PodmanRootless(Platform):
         warm = ["sh", "-ec", _WARM, image_tag(spec.image)]
         # All of it goes at once, before its folder does: podman, pause process, conmon, slirp4netns, ports.
         cleanup.own(removers.control_group(f"{spec.group.inner}/tool"))
-        began = start(spec, argv, [*_room(account, folders), *warm])
-        why = "its address is the host's, which answers before the start"
-        address = Address(spec.network.host, spec.port, spec.port, None, why)
+        began = start(spec, argv, [*bridge.entered(spec.id), *_room(account, folders), *warm])
+        why = "its address is that of podman's own network namespace, which answers before the start"
+        address = Address(endpoint.address, spec.port, spec.port, None, why)
         return Instance(spec, began.stream, began.at, address, began.first_byte)
 
     def _run(self, name: str) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -28,7 +28,9 @@ from tare.platforms.parts.machines.disks import DiskIo, disk_io, overlay
 from tare.platforms.parts.machines.machine import Machine, Plug, command, stream, tap, user
 from tare.platforms.watchers.marks import FirstByte, Ping
 
-#: Networks without a link of the host's, in words.
+#: Networks of a program that opens the guest's connections itself, in words. It runs in a network namespace on tare's
+#: bridge: on the host's own network the guest would reach all that a program of the host's does, its loopback too.
+#: slirp's `restrict=on` is no way: it keeps the guest from the client and from tare's marks of a start too.
 WITHOUT_TAP = {"passt": "passt", "slirp": "QEMU's user-mode network (slirp)"}
 #: The guest's MAC, address and gateway on such a network, which each machine has alone.
 USER_NETWORK = ("02:7a:0a:00:02:0f", "10.0.2.15/24", "10.0.2.2")
@@ -62,9 +64,8 @@ class Qemu(Platform):
         self.title = f"QEMU, machine {kind.machine}, {vm.BY[kind.accel]}{varied}"
         self.disk_cache = vm.DIRECT_DISK_CACHE if kind.cache == "none" else vm.DISK_CACHE
         self.no_direct_io = "" if kind.cache == "none" else vm.NO_DIRECT_IO
-        way = f"host stack, {without_tap}" if without_tap else "bridge, TAP"
-        self.network_path = f"client, {way}, virtio-net"
-        self.open_by_design = left_open.BY_NETWORK["bridge"] if without_tap else left_open.BY_BRIDGE
+        self.network_path = f"client, bridge, {f'veth, {without_tap}' if without_tap else 'TAP'}, virtio-net"
+        self.open_by_design = {} if without_tap else left_open.BY_BRIDGE
         if kind.shared:
             self.shares_data, self.disk_cache = True, virtiofs.CACHE
             self.not_honoured = tuple(limit for limit in self.not_honoured if limit != vm.OWN_VOLUME)
@@ -110,7 +111,8 @@ class Qemu(Platform):
             plug, address = self._plug(spec, cleanup, helper)
             machine = self._machine(spec, self._guest(), plug)
             listener = _listening(ours, machine.control)
-            started, process = _start(spec, machine, helper)
+            within = [] if self._kind.network == "tap" else bridge.entered(spec.id)
+            started, process = _start(spec, machine, helper, within)
             connection = _connected(listener, process)
         stream = vm.MachineStream(connection, process)
         first_byte = FirstByte(stream.fileno())
@@ -160,16 +162,16 @@ class Qemu(Platform):
             return Helper(virtiofs.command(virtiofs.located(), spec.space.data, listener), listener)
         if self._kind.network == "passt":
             passt_end, machine_end = (ours.enter_context(end).fileno() for end in socket.socketpair())
-            words = passt.command(passt_end, spec.network.host, spec.port, *USER_NETWORK[1:])
+            words = passt.command(passt_end, spec.port, *USER_NETWORK[1:])
             return Helper(words, passt_end, machine_end)
         return None
 
     def _plug(self, spec: LaunchSpec, cleanup: CleanupStack, helper: Helper | None) -> tuple[Plug, Address]:
         without_tap = WITHOUT_TAP.get(self._kind.network)
         if without_tap:
-            host, port = spec.network.host, spec.port
+            host, port = spec.network.new_namespace(cleanup, spec.id).address, spec.port
             machines = None if helper is None else helper.machines
-            netdev = user(host, port) if machines is None else stream(machines)
+            netdev = user(port) if machines is None else stream(machines)
             no_ping = f"{without_tap} answers no echo requests from outside"
             return Plug(netdev, *USER_NETWORK), Address(host, port, port, None, no_ping)
         endpoint, name = spec.network.new_tap(cleanup, spec.id)
@@ -217,12 +219,14 @@ def _listening(ours: contextlib.ExitStack, place: Path) -> socket.socket:
     return listener
 
 
-def _start(spec: LaunchSpec, machine: Machine, helper: Helper | None) -> tuple[Instant, subprocess.Popen[bytes]]:
+def _start(
+    spec: LaunchSpec, machine: Machine, helper: Helper | None, within: Sequence[str]
+) -> tuple[Instant, subprocess.Popen[bytes]]:
     # What the guest writes to further disks goes to a temporary file there.
     argv = ["env", f"TMPDIR={spec.space.folder}", *command(machine)]
     if helper is None:
-        return vm.begin(spec, argv)
-    return vm.begin(spec, with_helper(helper, argv), pass_fds=helper.descriptors())
+        return vm.begin(spec, argv, within)
+    return vm.begin(spec, with_helper(helper, argv), within, pass_fds=helper.descriptors())
 
 
 PLATFORMS = (

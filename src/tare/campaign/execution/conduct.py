@@ -28,7 +28,7 @@ from tare.errors import Failed, HostError
 from tare.host import state
 from tare.host.facts import machine, siblings
 from tare.host.filesystems import volumes
-from tare.host.network import bridge
+from tare.host.network import subnets
 from tare.host.resources import unremoved
 from tare.host.tuning.tune import Tuned
 from tare.image import build
@@ -109,7 +109,7 @@ def check_host(request: CampaignRequest) -> None:
     check_disk()
     volumes.check_size(request.data_bytes, state.home())
     build.agent_path()
-    bridge.choose_subnet(request.subnet)
+    subnets.choose(request.subnet)
 
 
 def _plan(

@@ -50,9 +50,9 @@ def tap(name: str, *, vhost: bool = False) -> str:
     return f"tap,id=net,ifname={name},script=no,downscript=no{',vhost=on' if vhost else ''}"
 
 
-def user(host: str, port: int) -> str:
-    """A network card on QEMU's own user-mode network stack; one port of the host's address is forwarded to it."""
-    return f"user,id=net,hostfwd=tcp:{host}:{port}-:{port},hostfwd=udp:{host}:{port}-:{port}"
+def user(port: int) -> str:
+    """A network card on QEMU's own user-mode network stack, to which one port of QEMU's own network is forwarded."""
+    return f"user,id=net,hostfwd=tcp::{port}-:{port},hostfwd=udp::{port}-:{port}"
 
 
 def stream(descriptor: int) -> str:
