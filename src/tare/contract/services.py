@@ -166,5 +166,5 @@ def _say(listener: socket.socket, secret: bytes) -> None:
         return
     connection, _ = listener.accept()
     with connection:
-        connection.settimeout(ANSWER_LIMIT_S)
+        connection.settimeout(stretched(ANSWER_LIMIT_S))
         connection.sendall(secret)
