@@ -196,6 +196,19 @@ class SliceFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class ClockFacts:
+    """How the clock inside an instance ran against the host's over a trial; rates are fractions, positive is too fast.
+
+    All that is known is bounds, since a reading takes a round trip.
+    """
+
+    offset_ns: int  # how far the clock inside was ahead when it was first read
+    offset_error_ns: int  # either way
+    rate_low: float
+    rate_high: float
+
+
+@dataclass(frozen=True, slots=True)
 class Sample:
     """One figure of one metric from one trial; ``round`` is 0 where the workload is not sliced."""
 
@@ -231,6 +244,7 @@ class Trial:
     samples: tuple[Sample, ...] = ()
     slices: tuple[SliceFacts, ...] = ()
     outputs: Mapping[str, bytes] = field(default_factory=dict)  # raw tool outputs by name
+    clock: ClockFacts | None = None  # None: nothing was timed by a clock inside
 
 
 @dataclass(frozen=True, slots=True)

@@ -318,6 +318,15 @@ FINDINGS: list[tuple[Finding, str]] = [
         "the client was near its limit: it was busy 80% of its time and can make some 12,500 requests/s",
     ),
     (
+        Finding(FindingKind.CLOCK_OFF, {"rate": -0.0031, "open": 0.0002}),
+        "the clock inside ran 0.31 % too slow (known to ±0.02 %): by that much the platform looks faster than it is",
+    ),
+    (
+        Finding(FindingKind.CLOCK_OPEN, {"open": 0.012}),
+        "the clock inside is only known to run right within ±1.2 %: the round trips to it are too long for half of the"
+        " 1 % margin",
+    ),
+    (
         Finding(FindingKind.HEADLINE_DIFFERS, verdict=Kind.EQUIVALENT, metric="rate"),
         "differs from rate, which is equivalent",
     ),

@@ -81,6 +81,8 @@ class Completed:
     timed_out: bool = False
     signal: int | None = None
     truncated: bool = False  # whether the output was longer than what is stored
+    #: of a command inside: how long the host waited for its end, by its own clock; ``wall_ns`` is by the clock inside
+    outside_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
+from tare.campaign.execution import inside_clock
 from tare.campaign.execution.apart import run_apart
 from tare.campaign.execution.clock import TrialClock
 from tare.campaign.execution.cold import drop_start_files
@@ -25,7 +26,7 @@ from tare.campaign.plan.schedule import BlockSchedule, Stage
 from tare.campaign.telemetry.sampler import Sampler
 from tare.errors import Failed, HostError, ParseError, PlatformError, SessionError, UnsupportedError, attempt
 from tare.host.filesystems import roots, volumes
-from tare.model import Arm, Mode, Sample, Status, Tick, Trial, TrialKey
+from tare.model import Arm, ClockFacts, Mode, Sample, Status, Tick, Trial, TrialKey
 from tare.platforms.base import Platform
 from tare.store import Store
 from tare.workloads.apart import ApartWorkload
@@ -279,7 +280,7 @@ class BlockRunner:
         return self._worked(clock, key, together(runs))
 
     def _worked(self, clock: TrialClock, key: TrialKey, result: Together | ApartResult) -> Trial:
-        return clock.ended(
+        trial = clock.ended(
             key,
             self._seq[key],
             result.samples,
@@ -287,6 +288,13 @@ class BlockRunner:
             daemon_cpu_ns=result.daemon_cpu_ns,
             outputs=result.outputs,
         )
+        return self._timed(trial, result.clock)
+
+    def _timed(self, trial: Trial, clock: ClockFacts | None) -> Trial:
+        """The trial with the clock inside that timed it; failed, with its figures, where that clock was wrong."""
+        trial = replace(trial, clock=clock)
+        wrong = inside_clock.why_wrong(clock, self._job(trial.key.workload).margin)
+        return trial if wrong is None else replace(trial, status=Status.FAILED, reason=wrong)
 
     # With instances of their own
 
@@ -356,7 +364,7 @@ class BlockRunner:
     def _sliced(self, clock: TrialClock, key: TrialKey, sliced: Sliced) -> Trial:
         if sliced.error is not None:
             return self._failed(clock, key, Failed(sliced.error))
-        return clock.ended(
+        trial = clock.ended(
             key,
             self._seq[key],
             sliced.samples,
@@ -364,6 +372,7 @@ class BlockRunner:
             daemon_cpu_ns=sliced.daemon_cpu_ns,
             slices=sliced.slices,
         )
+        return self._timed(trial, sliced.clock)
 
     # Common
 
@@ -385,7 +394,8 @@ class BlockRunner:
         committed = attempt(partial(self.store.commit_trials, (trial,)))
         if isinstance(committed, Failed):
             self.faults.report(str(trial.key), committed)
-            bare = replace(trial, samples=(), slices=(), cpu_ns=None, daemon_cpu_ns=None, outputs=committed.outputs)
+            bare = replace(trial, samples=(), slices=(), cpu_ns=None, daemon_cpu_ns=None, clock=None)
+            bare = replace(bare, outputs=committed.outputs)
             trial = replace(bare, status=Status.FAILED, reason=committed.reason)
             self.store.commit_trials((trial,))
         return trial
