@@ -47,6 +47,10 @@ DEFAULT_MARGINS: Mapping[Family, float] = {
 
 #: The metric that every timed workload has beside its own (docs/method.md).
 CPU_COST = "cpu-cost"
+#: The metric that storage and network workloads have beside it: what the host's kernel does for them is in it too.
+HOST_COST = "host-cost"
+#: Metrics that tables show beside the headlines.
+SHOWN_COSTS = frozenset({CPU_COST, HOST_COST})
 #: The name of the metric that has the client's CPU time for a unit of work: the other side of a network workload.
 CLIENT_COST = "client-cost"
 #: In the fairness manifest, of a platform that has no shared daemon whose CPUs could be told.

@@ -162,7 +162,12 @@ class BlockRunner:
         assert isinstance(workload, StartWorkload)
         assert running.marks is not None, "the start was measured"
         marks = running.marks
-        figures = attempt(lambda: (checked(workload, self._known(key, workload.read(marks))), running.cpu_ns()))
+
+        def read() -> tuple[tuple[Sample, ...], int | None]:
+            samples = [Sample(name, value) for name, value in workload.read(marks).items()]
+            return checked(workload, self._known(key, samples)), running.cpu_ns()
+
+        figures = attempt(read)
         if isinstance(figures, Failed):
             return self._failed(clock, key, figures)
         samples, cpu_ns = figures
@@ -170,11 +175,11 @@ class BlockRunner:
         outputs = {"not seen": unseen.encode()} if unseen else {}
         return clock.ended(key, self._seq[key], samples, cpu_ns=cpu_ns, daemon_cpu_ns=None, outputs=outputs)
 
-    def _known(self, key: TrialKey, figures: Mapping[str, float]) -> list[Sample]:
-        """The figures of a start as samples: those that its record names, which an older tare may have begun."""
+    def _known(self, key: TrialKey, samples: Iterable[Sample]) -> tuple[Sample, ...]:
+        """The figures that the campaign's record names, which an older tare may have begun."""
         workload = next(entry for entry in self.store.record.workloads if entry.name == key.workload)
         names = {metric.name for metric in workload.metrics}
-        return [Sample(name, value) for name, value in figures.items() if name in names]
+        return tuple(sample for sample in samples if sample.metric in names)
 
     def _alive(self, arm: Arm, job: Job) -> RunningInstance:
         """The arm's instance of this block; a fresh one when it was lost, or has no port where a client calls.
@@ -283,7 +288,7 @@ class BlockRunner:
         trial = clock.ended(
             key,
             self._seq[key],
-            result.samples,
+            self._known(key, result.samples),
             cpu_ns=result.cpu_ns,
             daemon_cpu_ns=result.daemon_cpu_ns,
             outputs=result.outputs,

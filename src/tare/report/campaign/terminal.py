@@ -11,12 +11,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from tare.analysis import CPU_COST
 from tare.analysis.answers import State
 from tare.analysis.trust.findings import FindingKind
 from tare.analysis.verdicts import REFUSED, Kind
 from tare.clean import clean
-from tare.model import Design, Direction
+from tare.model import SHOWN_COSTS, Design, Direction
 from tare.report.campaign.cells import Cell, baseline_cell, cell
 from tare.report.campaign.choose import Requirements, against, by_cost
 from tare.report.campaign.curves import render_curves
@@ -54,9 +53,10 @@ _PADDING = 2
 def render(report: Report, *, width: int = 100, every_metric: bool = False, cautions: bool = False) -> Group:
     """The whole report for a console of this width in characters.
 
-    ``every_metric``: not only headlines and CPU cost. ``cautions``: each of them, and not their number.
+    ``every_metric``: not only headlines, and what CPU time platform and host spend. ``cautions``: each of them, and not
+    their number.
     """
-    results = [r for r in report.results if every_metric or r.headline or r.metric == CPU_COST]
+    results = [r for r in report.results if every_metric or r.headline or r.metric in SHOWN_COSTS]
     parts: list[RenderableType] = [_title(report), *_answers(report, width)]
     if report.alone() is None:
         names = [report.baseline, *(platform.name for platform in report.platforms if platform.name != report.baseline)]
