@@ -13,7 +13,7 @@ from tare.host.kernel import pinning
 from tare.host.resources import removers
 from tare.model import Resources
 from tare.platforms.base import Availability
-from tare.platforms.parts.bundles import genuine
+from tare.platforms.parts.bundles import own_build
 from tare.platforms.parts.bundles.oci import Net, bundle_config
 from tare.platforms.parts.bundles.on_bundle import OnBundle
 from tare.platforms.parts.common.attempt import MEMORY, TrialSite, complaint, system_folders
@@ -34,14 +34,17 @@ def trial_config(root: Path, group: str) -> dict[str, Any]:
     return config
 
 
-def trial_argv(site: TrialSite, program: str, within: Sequence[str] = ()) -> list[str]:
-    """A runtime with that bundle. ``within``: what makes the surroundings of a crun that must not see cgroup v2."""
+def trial_argv(site: TrialSite, program: str, within: Sequence[str] = (), removed_by: str = "") -> list[str]:
+    """A runtime with that bundle. ``within``: what makes the surroundings of a crun that must not see cgroup v2.
+
+    ``removed_by``: the installed runtime of which ``program`` is another build.
+    """
     root = site.folder / "root"
     root.mkdir()
     (site.folder / "config.json").write_text(json.dumps(trial_config(root, site.group.inner)))
     state = site.folder / "state"
     name = f"tare-{site.folder.name}"
-    site.cleanup.own(removers.oci_container(program, state, name, without_v2=bool(within)))
+    site.cleanup.own(removers.oci_container(removed_by or program, state, name, without_v2=bool(within)))
     return [*within, program, "--root", str(state), "run", "--bundle", str(site.folder), name]
 
 
@@ -56,16 +59,17 @@ class Crun(OnBundle):
         """Run a trivial bundle."""
         if processes.find("crun") is None:
             return Availability(False, reason="crun is not installed", fix=_INSTALL)
-        another = genuine.other("crun", "crun")
-        if another is not None:
-            return another
-        why = complaint(lambda site: trial_argv(site, "crun", surroundings(cgroup.hierarchies())))
+        unfit = self.unfit()
+        if unfit is not None:
+            return unfit
+        why = complaint(lambda site: trial_argv(site, self.program, surroundings(cgroup.hierarchies()), "crun"))
         if why:
             return Availability(False, reason=f"a trivial bundle fails: {why}", fix="tare doctor")
-        version = processes.run(asked_version("crun"), time_limit_s=5).text.splitlines()
+        version = processes.run([self.program, *asked_version("crun")[1:]], time_limit_s=5).text.splitlines()
         shown = version[0].removeprefix("crun version ").strip() if version else "unknown"
         hidden = surroundings(cgroup.hierarchies())
-        return Availability(True, version=shown, details={"hidden from it": hidden[-1]} if hidden else {})
+        details = {**self.details(), **({"hidden from it": hidden[-1]} if hidden else {})}
+        return Availability(True, version=shown, details=details)
 
 
 PLATFORMS = (
@@ -74,3 +78,4 @@ PLATFORMS = (
     Crun("crun-userns", users=True),
     Crun("crun-seccomp", filtered=True),
 )
+FAMILIES = own_build.family("crun", "crun", lambda name, path: Crun(name, build=path))
