@@ -121,6 +121,14 @@ def detected(platform: Platform) -> Availability:
     return answer
 
 
+def released(platform: Platform, version: str) -> int | None:
+    """The result of `Platform.released`. Raises `TypeError` for what is no year, and what the method raises."""
+    year = platform.released(version)
+    if year is not None and not (isinstance(year, int) and 1970 <= year <= 9999):
+        raise TypeError(f"the released of {platform.name} gave {year!r}, which is no year")
+    return year
+
+
 def prepared(platform: Platform, image: Image) -> Prepared:
     """The result of `Platform.prepare`. Raises `TypeError` where it is no `Prepared`, and what the method raises."""
     form = _require(platform, platform.prepare(image), Prepared, "prepare")

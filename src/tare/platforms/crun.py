@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tare.host import cgroup, distribution, processes
@@ -53,6 +54,15 @@ class Crun(OnBundle):
 
     by_default = False
     runtime = "crun"
+    years = MappingProxyType(
+        {
+            2021: "1.0 1.1 1.2 1.3",
+            2022: "1.4 1.5 1.6 1.7",
+            2023: "1.8 1.9 1.10 1.11 1.12",
+            2024: "1.14 1.15 1.16 1.17 1.18 1.19",
+            2025: "1.20 1.21 1.22 1.23",
+        }
+    )
     without_v2 = True
 
     def detect(self) -> Availability:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tare.errors import HostError, ImageError, PlatformError
@@ -82,6 +83,9 @@ class Firecracker(Platform):
     own_kernel = True
     by_default = False
     network_path = "client, bridge, TAP, virtio-net"
+    years = MappingProxyType(
+        {2022: "1.0 1.1 1.2", 2023: "1.3 1.4 1.5 1.6", 2024: "1.7 1.8 1.9 1.10", 2025: "1.11 1.12 1.13"}
+    )
     agent_options: tuple[str, ...] = ()
     open_by_design = left_open.BY_BRIDGE
     not_honoured = (vm.OWN_VOLUME, vm.monitor_beyond_limit(MONITOR_BYTES))

@@ -96,6 +96,11 @@ class Gvisor(Platform):
     def _runsc(self) -> str | None:
         return self._build or find_runsc()
 
+    def released(self, version: str) -> int | None:
+        """The year of the release or of the commit, which runsc's version has in it."""
+        date = re.search(r"(?<!\d)(20\d\d)(?:[01]\d)(?:[0-3]\d)", version)
+        return int(date[1]) if date else None
+
     def _why_not(self, runsc: str) -> str:
         """Why a trivial sandbox does not run, "" where it does."""
 

@@ -8,6 +8,7 @@ import resource
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 from tare.errors import PlatformError
 from tare.host import distribution, processes
@@ -47,6 +48,9 @@ class Podman(Platform):
     """A container of ``podman run``: seccomp filter, overlay storage, conmon as its monitor."""
 
     by_default = False
+    years = MappingProxyType(
+        {2022: "4.0 4.1 4.2 4.3", 2023: "4.4 4.5 4.6 4.7 4.8", 2024: "4.9 5.0 5.1 5.2 5.3", 2025: "5.4 5.5 5.6 5.7"}
+    )
 
     def __init__(self, name: str, runtime: str | None = None, *, shares_network: bool = False) -> None:
         """``runtime``: its program; None: podman's own default."""

@@ -30,7 +30,7 @@ from tare.platforms.base import Address, Availability, Family, Instance, LaunchS
 from tare.platforms.parts.common import left_open, room
 from tare.platforms.parts.common.attempt import TrialSite, complaint
 from tare.platforms.parts.common.pipes import start
-from tare.platforms.podman import LABEL, SYSTEM, image_tag, output, ulimits
+from tare.platforms.podman import LABEL, SYSTEM, Podman, image_tag, output, ulimits
 
 #: An id that no distribution hands out: the account is in files that only the mount namespace sees.
 MADE_UP_UID = 60600
@@ -105,6 +105,7 @@ class PodmanRootless(Platform):
 
     network_path = PATHS[SLIRP]
     by_default = False
+    years = Podman.years
     needs_root = False
     publishes = True
     not_honoured = ("it makes its container within its start: from prepared, that is in it too",)

@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 from tare.errors import HostError, ImageError, PlatformError
@@ -52,6 +53,7 @@ class Qemu(Platform):
     own_kernel = True
     monitor_bytes = vm.MONITOR_BYTES
     by_default = False  # a start takes seconds by emulation
+    years = MappingProxyType({2021: "6", 2022: "7", 2023: "8", 2024: "9", 2025: "10.0 10.1 10.2"})
     not_honoured: tuple[str, ...] = (vm.OWN_VOLUME, vm.monitor_beyond_limit(vm.MONITOR_BYTES))
 
     def __init__(self, name: str, kind: Kind) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from tare.host import distribution, processes
 from tare.platforms.base import Availability
 from tare.platforms.parts.bundles import own_build
@@ -13,6 +15,7 @@ class Runc(OnBundle):
     """Namespaces, cgroups and capabilities by runc; no seccomp filter, as in its own default spec, or Docker's."""
 
     runtime = "runc"
+    years = MappingProxyType({2021: "1.0", 2022: "1.1", 2024: "1.2", 2025: "1.3"})
 
     def detect(self) -> Availability:
         """Ask runc for its version."""

@@ -192,6 +192,7 @@ def _try(platform: Platform, answer: Availability, image: Image, launcher: Insta
         daemon=platform.daemon,
         needs_root=platform.needs_root,
         package=registry.package(platform.name),
+        released=contract.released(platform, answer.version),
     )
     return Ready(platform, record, fairness)
 

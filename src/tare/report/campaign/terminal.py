@@ -24,7 +24,7 @@ from tare.report.footprint.terminal import render as render_footprints
 from tare.report.model import Report, ResultReport
 from tare.report.sentences import captions, dimensions
 from tare.report.sentences.captions import SIDE_BY_SIDE, blocks_text, newer_note
-from tare.report.sentences.host import cpus_note, daemons_note, layout_note, rights_note
+from tare.report.sentences.host import age_note, cpus_note, daemons_note, layout_note, rights_note, versions_text
 from tare.report.sentences.notes import caution_counts, unchanged_note, wide_floors_note
 from tare.report.sentences.numbers import EMPTY, percent, when
 from tare.report.sentences.signs import MARKS, MEANINGS, Open, Sign, how_to_read, sign_of, together
@@ -115,7 +115,8 @@ def _title(report: Report) -> Text:
     how = f" ({report.scale}){how}" if report.scale is not None else how
     plan = f"profile {report.profile}{how}, seed {report.seed}, {blocks_text(report)}"
     facts = f"{report.host_title()}, {when(report.created)}, {_alone(report) or plan}, {report.status}"
-    return Text.assemble(_text(f"tare {report.tare_version}", "bold"), "  ", _text(facts))
+    versions = versions_text(report.host, report.platforms, report.baseline)
+    return Text.assemble(_text(f"tare {report.tare_version}", "bold"), "  ", _text(facts), "\n", _text(versions))
 
 
 def render_choice(report: Report, requirements: Requirements, *, width: int = 100) -> Group:
@@ -288,6 +289,7 @@ def _of_all(report: Report, results: list[ResultReport]) -> list[str]:
         cpus_note(report.resources),
         layout_note(report.host, report.resources),
         daemons_note(report.fairness),
+        age_note(report.platforms, report.created),
     ]
     return [*(note for note in notes if note is not None), *_remarks(results)]
 
