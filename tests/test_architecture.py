@@ -353,6 +353,8 @@ NO_SENTENCES = {
         "cpus pinned", "cpu quota", "cpus seen inside", "memory limit", "memory seen inside", "kernel seen inside",
         "clock source inside", "tcp congestion control", "mtu inside", "data filesystem inside", "disk cache",
         "network path", "security inside", "security outside", "mitigations inside", "daemons' cpus",
+        "huge pages inside", "cpu scheduler", "i/o scheduler of /data", "socket limits inside", "filesystem of /tmp",
+        "restrictions of /", "restrictions of /data", "fsync on /",
     },
     # the terms of the studies' files, against which they are held
     "published.py": {"variability overhead", "trial-count overhead", "sum of scores", "a multiple of {}, less {}"},

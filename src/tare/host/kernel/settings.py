@@ -13,11 +13,15 @@ from tare.host.kernel.owner import boot_id
 def read(file: Path) -> str | None:
     """The value; of a choice such as ``always [madvise] never`` the chosen word. None where there is none to read."""
     try:
-        text = file.read_text().strip()
+        return choice(file.read_text())
     except (OSError, UnicodeDecodeError):
         return None
+
+
+def choice(text: str) -> str:
+    """The value in a setting's file; of a choice such as ``always [madvise] never`` the chosen word."""
     chosen = [word[1:-1] for word in text.split() if word.startswith("[") and word.endswith("]")]
-    return chosen[0] if chosen else text
+    return chosen[0] if chosen else text.strip()
 
 
 def write(file: Path, value: str) -> None:

@@ -81,7 +81,13 @@ def bundle_config(
             {"destination": "/dev/pts", "type": "devpts", "source": "devpts", "options": ["nosuid", "newinstance"]},
             {"destination": "/dev/shm", "type": "tmpfs", "source": "shm", "options": flags},  # noqa: S108
             {"destination": "/sys", "type": "sysfs", "source": "sysfs", "options": [*flags, "ro"]},
-            {"destination": "/data", "type": "bind", "source": str(data), "options": ["rbind", "rw"]},
+            # As the folder is mounted on the host: runc keeps what is locked there, other runtimes only what is named.
+            {
+                "destination": "/data",
+                "type": "bind",
+                "source": str(data),
+                "options": ["rbind", "rw", "nosuid", "nodev"],
+            },
         ],
         "linux": {
             "cgroupsPath": f"/{cgroup}",
