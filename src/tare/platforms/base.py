@@ -288,6 +288,8 @@ class Platform(ABC):
     #: (`image.tryout`); "": it does
     untried: str = ""
     has_agent: bool = True  # else the stream has no bytes, and ends when the instance does
+    #: why `-p all` does not mean it, as one whose preparation takes minutes; "": it does. By its name it takes part
+    only_named: str = ""
     start_limit_factor: float = 1.0  # how many times longer than others' its start may take before it is given up
     #: whether it runs by a user's own rights: as root of a user namespace (`own_namespaces`)
     without_root: bool = False

@@ -80,7 +80,7 @@ def _values(platform: Platform) -> Iterator[str]:
     for name in _SWITCHES:
         if not isinstance(getattr(platform, name, None), bool):
             yield f"has a {name} that is neither True nor False"
-    for name in ("no_direct_io", "daemon", "alone", "stand_in", "untried"):
+    for name in ("no_direct_io", "daemon", "alone", "stand_in", "untried", "only_named"):
         if not isinstance(getattr(platform, name, None), str):
             yield f"has a {name} that is no text"
     families = getattr(platform, "second_baseline", None)

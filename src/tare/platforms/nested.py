@@ -36,6 +36,8 @@ class Nested(Qemu):
             *inner.not_honoured,
         )
         self.start_limit_factor = inner.start_limit_factor
+        if inner.store and accel == "tcg":
+            self.only_named = "an emulated machine fills its engine's store before the first block: that takes minutes"
         self._inner = inner
 
     def detect(self) -> Availability:
