@@ -83,7 +83,7 @@ class Nested(Qemu):
             return super()._root(image)
         return nested_store.ensure(image, self._system(), self._kind.accel)
 
-    def _machine(self, spec: LaunchSpec, boot_files: guest.Guest, plug: Plug) -> Machine:
+    def _machine(self, spec: LaunchSpec, boot_files: guest.Guest | guest.Direct, plug: Plug) -> Machine:
         machine = super()._machine(spec, boot_files, plug)
         order_file = spec.space.folder / "order"
         task = Task(spec.agent_argv(), spec.port, machine.cpus, machine.memory_bytes)
