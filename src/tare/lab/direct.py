@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from tare.model import Progress
 
 #: About how many files there are to compile, for the progress shown.
 OBJECTS = 2100
+#: What the build takes besides: Debian's configuration has keys in the kernel.
+_BESIDE = ("libssl-dev",)
 
 
 def ensure(progress: Progress) -> Path:
@@ -36,7 +39,7 @@ def _make(new_folder: Path, progress: Progress) -> None:
     versions = {package: kernel.candidate_of(package) for package in (base.source, base.compiler)}
     root, log = new_folder / "root", new_folder / "build.log"
     progress(f"making the root in which {base.source} {versions[base.source]} is built (about a minute)")
-    build.bootstrap(recipe.build_root(base, versions), root)
+    build.bootstrap(recipe.build_root(replace(base, packages=(*base.packages, *_BESIDE)), versions), root)
     (new_folder / "packages.json").write_text(json.dumps(versions, indent=1))
     asked = resources.files("tare.lab").joinpath("direct.config").read_text()
     (root / "wanted.config").write_text(asked)
