@@ -35,11 +35,13 @@ COMMON = ("native", "runc", "crun", "docker", "podman", "lxc", "nspawn", "bubble
 #: What a host has besides.
 OWN = {"debian12": ("lxd",), "debian13": ("incus",)}
 #: Beside these in a campaign: what runs without a guest's kernel, which takes minutes to start in an emulated host.
-MORE = ("docker-host", "gvisor-ptrace", "podman-crun", "podman-gvisor", "podman-rootless")
+MORE = ("docker-host", "gvisor-ptrace", "podman-runc", "podman-gvisor", "podman-rootless")
 #: Guests by emulation, in a host that is emulated itself: a start takes minutes, and each has a campaign of its own.
 EMULATED = "-tcg"
+#: A kernel that nobody has built in such a host.
+_DIRECT = "qemu-microvm-direct-tcg"
 #: But those that lack a program there: no engine of Debian 12's brings passt. `everything` tells why they are left out.
-LACKING = {"debian12": ("qemu-passt-tcg",), "debian13": ()}
+LACKING = {"debian12": ("qemu-passt-tcg", _DIRECT), "debian13": (_DIRECT,)}
 #: A start takes a minute here, and on an emulated host some seventy times as long, as that of crun in a guest does.
 ENDLESS = ("docker-in-qemu-tcg",)
 PLAN = ("-w", "startup", "-w", "primes", "--blocks", "1", "--json")

@@ -405,6 +405,8 @@ NO_SENTENCES = {
         "network path", "security inside", "security outside", "mitigations inside", "daemons' cpus",
         "limit of swap", "limit of pids", "limit of nofile", "limit of memlock", "limit of core", "limit of stack",
         "limit of thp",
+        "huge pages inside", "cpu scheduler", "i/o scheduler of /data", "socket limits inside", "filesystem of /tmp",
+        "restrictions of /", "restrictions of /data", "fsync on /",
     },
     # the terms of the studies' files, against which they are held
     "published.py": {"variability overhead", "trial-count overhead", "sum of scores", "a multiple of {}, less {}"},

@@ -47,6 +47,10 @@ DEFAULT_MARGINS: Mapping[Family, float] = {
 
 #: The metric that every timed workload has beside its own (docs/method.md).
 CPU_COST = "cpu-cost"
+#: The metric that storage and network workloads have beside it: what the host's kernel does for them is in it too.
+HOST_COST = "host-cost"
+#: Metrics that tables show beside the headlines.
+SHOWN_COSTS = frozenset({CPU_COST, HOST_COST})
 #: The name of the metric that has the client's CPU time for a unit of work: the other side of a network workload.
 CLIENT_COST = "client-cost"
 #: In the fairness manifest, of a platform that has no shared daemon whose CPUs could be told.
@@ -202,6 +206,19 @@ class SliceFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class ClockFacts:
+    """How the clock inside an instance ran against the host's over a trial; rates are fractions, positive is too fast.
+
+    All that is known is bounds, since a reading takes a round trip.
+    """
+
+    offset_ns: int  # how far the clock inside was ahead when it was first read
+    offset_error_ns: int  # either way
+    rate_low: float
+    rate_high: float
+
+
+@dataclass(frozen=True, slots=True)
 class Sample:
     """One figure of one metric from one trial; ``round`` is 0 where the workload is not sliced."""
 
@@ -237,6 +254,7 @@ class Trial:
     samples: tuple[Sample, ...] = ()
     slices: tuple[SliceFacts, ...] = ()
     outputs: Mapping[str, bytes] = field(default_factory=dict)  # raw tool outputs by name
+    clock: ClockFacts | None = None  # None: nothing was timed by a clock inside
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ REQUIRED = {
     "docker-none",
     "docker-gvisor-host",
     "podman-crun",
+    "podman-runc",
     "podman-gvisor",
     "podman-host",
     "podman-rootless",
@@ -112,6 +113,7 @@ HELD_TO = {
     "lxd-privileged": DIFFERENT,
     "nspawn-users": DIFFERENT,
     "podman-crun": RUNTIME,
+    "podman-runc": RUNTIME,
     "podman-gvisor": DIFFERENT,
     "podman-host": DIFFERENT,
     "qemu-microvm-tcg": STARTS | {"escape", "stop-leaves-nothing", "work-is-accounted"},  # qemu-tcg's network

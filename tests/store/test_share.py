@@ -86,6 +86,13 @@ def test_the_copy_is_a_campaign_with_the_same_figures(personal, tmp_path):
         assert copy.trials().drop("reason").equals(store.trials().drop("reason"))
 
 
+def test_a_user_who_is_called_as_a_platform_is_nobody(personal, tmp_path):
+    """Packages make such users: libvirt-qemu."""
+    shared(personal, tmp_path / "shared.tare", hosts={HOST}, users={USER, "docker", "kata"})
+    with read_store(personal) as store, read_store(tmp_path / "shared.tare") as copy:
+        assert copy.record == store.record
+
+
 def test_this_machine_is_not_named_either(personal, tmp_path):
     name = socket.gethostname()
     with open_store(personal) as store:

@@ -73,6 +73,10 @@ def test_a_trial_comes_back_as_it_was_written(stores: Backend) -> None:
             "steal": 0.01,
             "pressure": None,
             "load": 0.25,
+            "clock_offset_ns": -(2**60),
+            "clock_offset_error_ns": 8,
+            "clock_rate_low": -0.25,
+            "clock_rate_high": 1e6,
             "turn_s": pytest.approx(1e-8),
         }
         assert store.slices().row(0)[4:] == (0, 1, 2**60 + 3, 4, None, 6, 7)

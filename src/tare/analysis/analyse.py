@@ -18,6 +18,7 @@ from tare.analysis.results import Counts, Description, FloorReason, Lone, Metric
 from tare.analysis.trust import contamination
 from tare.analysis.trust.caveats import caveats
 from tare.analysis.trust.client import flag_client
+from tare.analysis.trust.clocks import flag_clocks
 from tare.analysis.trust.drift import drift
 from tare.analysis.trust.fairness import refusals
 from tare.analysis.trust.findings import Finding, FindingKind
@@ -99,7 +100,8 @@ def analyse(
             if clean_part.height < part.height:
                 result = with_unmarked(result, _metric(record, workload, metric, clean_part, counts, *times))
             workload_results.append(result)
-        results += flag_client(record, workload, _flag_disagreement(workload_results))
+        flagged = flag_client(record, workload, _flag_disagreement(workload_results))
+        results += flag_clocks(workload.name, flagged, trials)
     return results
 
 

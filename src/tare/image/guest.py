@@ -55,6 +55,10 @@ DOWNLOAD_LIMIT_S = 300.0
 UNPACKED_CAP = 256 << 20
 
 
+#: Files in the folder of the kernel that boots without an initramfs (`direct_folder`).
+PACKED, RELEASE = "vmlinuz", "release"
+
+
 @dataclass(frozen=True, slots=True)
 class Guest:
     """A kernel and its initramfs."""
@@ -62,6 +66,14 @@ class Guest:
     release: str  # as uname says it inside
     kernel: Path
     initramfs: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Direct:
+    """A kernel that boots from its disk by itself."""
+
+    release: str
+    kernel: Path
 
 
 def ensure(kind: str = "virtio", program: bytes | None = None) -> Guest:
@@ -77,6 +89,27 @@ def ensure(kind: str = "virtio", program: bytes | None = None) -> Guest:
     if kind.endswith(("firecracker", "cloud-hypervisor")):
         kernel = vmlinux.ensure(kernel)
     return Guest(release, kernel, _initramfs(folder, place, release, MODULES[kind], program))
+
+
+def direct_folder() -> Path:
+    """Where the kernel is that has all drivers of a microVM built in, and boots without an initramfs."""
+    return state.home() / "guest" / "direct"
+
+
+def direct(*, plain: bool = False) -> Direct:
+    """That kernel; ``plain``: as an ELF file, as Firecracker takes it. Raises `ImageError` where it was not built."""
+    kernel, release = direct_folder() / PACKED, direct_folder() / RELEASE
+    if not kernel.exists() or not release.exists():
+        raise ImageError(
+            f"there is no kernel in {direct_folder()} that boots without an initramfs",
+            fix="make direct-kernel, in a clone on a Debian host: half an hour of two processors",
+        )
+    return Direct(release.read_text().strip(), vmlinux.ensure(kernel) if plain else kernel)
+
+
+def config() -> Path:
+    """The configuration of the guest's kernel, Debian's for clouds. Raises `ImageError`."""
+    return next((_kernel(state.home() / "guest") / "boot").glob("config-*"))
 
 
 def _kernel(folder: Path) -> Path:

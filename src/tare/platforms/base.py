@@ -22,6 +22,7 @@ has been measured.
 
 from __future__ import annotations
 
+import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -287,6 +288,8 @@ class Platform(ABC):
     #: (`image.tryout`); "": it does
     untried: str = ""
     has_agent: bool = True  # else the stream has no bytes, and ends when the instance does
+    #: why `-p all` does not mean it, as one whose preparation takes minutes; "": it does. By its name it takes part
+    only_named: str = ""
     start_limit_factor: float = 1.0  # how many times longer than others' its start may take before it is given up
     #: whether it runs by a user's own rights: as root of a user namespace (`own_namespaces`)
     without_root: bool = False
@@ -297,6 +300,8 @@ class Platform(ABC):
     by_default: bool = True  # whether it takes part when the user names no platforms
     #: families of workloads with which it takes part then too: there the baseline has costs that others have as well
     second_baseline: tuple[WorkloadFamily, ...] = ()
+    #: the lines of its program's versions, as a version begins, by the year in which they first came out
+    years: Mapping[int, str] = MappingProxyType({})
     stand_in: str = ""  # the platform that a profile takes in its place where it does not run; "": none
 
     @abstractmethod
@@ -329,6 +334,13 @@ class Platform(ABC):
     def start_fix(self, console: bytes) -> str:  # noqa: ARG002
         """What to do about a start that failed with this on the console; "" where it does not say."""
         return ""
+
+    def released(self, version: str) -> int | None:
+        """The year in which the line of this version first came out (`years`); None: it is not known."""
+        number = re.search(r"\d+(?:\.\d+)*", version)
+        parts = number[0].split(".") if number else []
+        lines = {".".join(parts[:length]) for length in range(1, len(parts) + 1)}
+        return next((year for year, known in self.years.items() if lines & set(known.split())), None)
 
     def close(self) -> None:  # noqa: B027 (most platforms hold nothing)
         """Close connections to daemons. May be called twice."""

@@ -10,6 +10,7 @@ import struct
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from tare import lazily
@@ -79,6 +80,7 @@ class Docker(Platform):
     """
 
     daemon = "dockerd"
+    years = MappingProxyType({2019: "19.03", 2020: "20.10", 2023: "23 24", 2024: "25 26 27", 2025: "28 29"})
 
     def __init__(
         self, name: str, program: str, title: str, network: str = "bridge", options: Mapping[str, str] | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import MappingProxyType
 
 from tare.host import cgroup, distribution, processes, userns
 from tare.host.filesystems import roots
@@ -83,6 +84,9 @@ class Nspawn(Platform):
 
     network_path = "client, bridge, veth"
     by_default = False
+    years = MappingProxyType(
+        {2021: "248 249 250", 2022: "251 252", 2023: "253 254 255", 2024: "256 257", 2025: "258 259"}
+    )
 
     def __init__(self, name: str, *, users: bool = False) -> None:
         self.name = name

@@ -8,6 +8,7 @@ import resource
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 from tare.errors import PlatformError
 from tare.host import distribution, limits, processes
@@ -47,17 +48,22 @@ class Podman(Platform):
     """A container of ``podman run``: seccomp filter, overlay storage, conmon as its monitor."""
 
     by_default = False
+    years = MappingProxyType(
+        {2022: "4.0 4.1 4.2 4.3", 2023: "4.4 4.5 4.6 4.7 4.8", 2024: "4.9 5.0 5.1 5.2 5.3", 2025: "5.4 5.5 5.6 5.7"}
+    )
 
-    def __init__(self, name: str, runtime: str = "runc", *, shares_network: bool = False) -> None:
+    def __init__(self, name: str, runtime: str | None = None, *, shares_network: bool = False) -> None:
+        """``runtime``: its program; None: podman's own default."""
         self.name = name
-        self.title = f"Podman with {runtime}{' on the host network' if shares_network else ''}, as root, no daemon"
+        by = "its default runtime" if runtime is None else runtime
+        self.title = f"Podman with {by}{' on the host network' if shares_network else ''}, as root, no daemon"
         self.network_path = _SHARED_PATH if shares_network else _BRIDGE_PATH
         if runtime == "runsc":
             self.network_path += NETSTACK
         self.open_by_design = left_open.BY_NETWORK["host" if shares_network else "bridge"]
         if runtime != "runsc":
             self.open_by_design = {**self.open_by_design, **left_open.BY_PODMANS_FILTER}
-        if runtime == "crun":
+        if runtime in {None, "crun"}:  # most distributions' default is crun
             self.not_honoured = (crun.WRAPPED,)
         self.publishes = not shares_network
         self._runtime = runtime
@@ -65,15 +71,17 @@ class Podman(Platform):
 
     def detect(self) -> Availability:
         """Run a trivial container of the host's own files, without a network."""
-        missing = [program for program in ("podman", self._runtime) if _path(program) is None]
+        asked = [self._runtime] if self._runtime else []
+        missing = [program for program in ("podman", *asked) if _path(program) is None]
         if missing:
             runsc_only = missing == ["runsc"]
-            advice = distribution.install(*_INSTALL, self._runtime, lean=True)
+            advice = distribution.install(*_INSTALL, *asked, lean=True)
             fix = "tare setup --with gvisor" if runsc_only else advice
             return Availability(False, reason=f"{missing[0]} is not installed", fix=fix)
-        another = genuine.other(_path(self._runtime) or self._runtime, self._runtime)
-        if another is not None:
-            return another
+        for program in asked:
+            another = genuine.other(_path(program) or program, program)
+            if another is not None:
+                return another
         finished = processes.run([*runtimes.podman(), "info", "--format", FACTS], time_limit_s=10)
         if finished.code != 0:
             if b"NetworkBackend" in finished.stderr:  # the template asks for what that version has not
@@ -82,12 +90,13 @@ class Podman(Platform):
                 reason, fix = "`podman info` fails", "see what `podman info` says"
             return Availability(False, reason=reason, fix=fix)
         version, storage, backend, manager = finished.text.split()
+        default_runtime.cache_clear()
         why = complaint(self._command)
         if why:
             return Availability(False, reason=f"a trivial container fails: {why}", fix="see what `podman info` says")
         details = {"storage": storage, "network": "the host's" if self._shares_network else backend}
         details["cgroup manager"] = manager
-        details["runtime"] = _path(self._runtime) or self._runtime
+        details["runtime"] = runtimes.described(self._program())
         return Availability(True, version=version, details=details)
 
     def _command(self, site: TrialSite) -> list[str]:
@@ -106,7 +115,7 @@ class Podman(Platform):
             change = f"--change=LABEL {LABEL}={image.hash}"
             output([*runtimes.podman(), "import", "--quiet", change, str(oci_tar(image)), tag])
         [shown] = json.loads(output([*runtimes.podman(), "image", "inspect", tag]))
-        return stored(tag, shown, ("podman", "conmon", _path(self._runtime) or self._runtime))
+        return stored(tag, shown, ("podman", "conmon", self._program()))
 
     def kept(self, image: Image) -> list[HostResource]:
         """The imported image."""
@@ -175,7 +184,16 @@ class Podman(Platform):
 
     def _podman(self, state: Path) -> list[str]:
         # The runtime's own notes are the instance's, and nothing of them stays below /run.
-        return [*runtimes.podman(), f"--runtime={_path(self._runtime)}", f"--runtime-flag=root={state}"]
+        program = self._program()
+        told = [] if self._runtime is None and program == default_runtime() else [f"--runtime={program}"]
+        return [*runtimes.podman(), *told, f"--runtime-flag=root={state}"]
+
+    def _program(self) -> str:
+        """The runtime that starts its containers: a path, of a script where crun must not see all of the host."""
+        if self._runtime is not None:
+            return _path(self._runtime) or self._runtime
+        default = default_runtime()
+        return runtimes.crun() if Path(default).name == "crun" else default
 
 
 def _options(name: str, group: Group) -> list[str]:
@@ -196,6 +214,12 @@ def _options(name: str, group: Group) -> list[str]:
 def cgroup_manager() -> str:
     """Who makes the groups of podman's containers: ``systemd`` or ``cgroupfs``. Raises `PlatformError`."""
     return output([*runtimes.podman(), "info", "--format", "{{.Host.CgroupManager}}"])
+
+
+@functools.cache
+def default_runtime() -> str:
+    """The path of the runtime that podman takes when it is told none. Raises `PlatformError`."""
+    return output([*runtimes.podman(), "info", "--format", "{{.Host.OCIRuntime.Path}}"])
 
 
 def _path(program: str) -> str | None:
@@ -244,6 +268,7 @@ def output(
 
 PLATFORMS = (
     Podman("podman"),
+    Podman("podman-runc", "runc"),
     Podman("podman-crun", "crun"),
     Podman("podman-gvisor", "runsc"),
     Podman("podman-host", shares_network=True),

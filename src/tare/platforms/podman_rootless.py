@@ -19,6 +19,7 @@ from pathlib import Path
 
 from tare.errors import PlatformError
 from tare.host import cgroup, distribution, own_namespaces, processes, state, userns
+from tare.host.daemons import runtimes
 from tare.host.daemons.runtimes import surroundings
 from tare.host.facts import security
 from tare.host.kernel import text
@@ -31,7 +32,7 @@ from tare.platforms.base import Address, Availability, Family, Instance, LaunchS
 from tare.platforms.parts.common import left_open, room
 from tare.platforms.parts.common.attempt import TrialSite, complaint
 from tare.platforms.parts.common.pipes import start
-from tare.platforms.podman import LABEL, SYSTEM, image_tag, output, ulimits
+from tare.platforms.podman import LABEL, SYSTEM, Podman, image_tag, output, ulimits
 
 #: An id that no distribution hands out: the account is in files that only the mount namespace sees.
 MADE_UP_UID = 60600
@@ -107,15 +108,15 @@ class PodmanRootless(Platform):
 
     network_path = PATHS[SLIRP]
     by_default = False
+    years = Podman.years
     needs_root = False
     publishes = True
     not_honoured = ("it makes its container within its start: from prepared, that is in it too",)
     open_by_design: Mapping[str, str] = left_open.BY_PODMANS_FILTER
 
-    def __init__(self, name: str, runtime: str, user: str = "") -> None:
+    def __init__(self, name: str, user: str = "") -> None:
         self.name = name
-        self.title = f"Podman with {runtime}, rootless ({f'user {user}' if user else 'a user without an account'})"
-        self._runtime = runtime
+        self.title = f"Podman, rootless ({f'user {user}' if user else 'a user without an account'})"
         self._user = user
         self._network = SLIRP
         self.without_root = not user  # who has no root's rights becomes nobody else
@@ -127,9 +128,9 @@ class PodmanRootless(Platform):
             self._network = default_network(processes.run(["podman", "--version"], time_limit_s=5).text)
             self.network_path = PATHS[self._network]
             networks = [PACKAGES[self._network]]
-        missing = [program for program in (*NEEDS, self._network, self._runtime) if processes.find(program) is None]
+        missing = [program for program in (*NEEDS, self._network) if processes.find(program) is None]
         if missing:
-            fix = distribution.install("podman", self._runtime, *networks, "uidmap", lean=True)
+            fix = distribution.install("podman", *networks, "uidmap", lean=True)
             return Availability(False, reason=f"{missing[0]} is not installed", fix=fix)
         why, fix = _tun_obstacle()
         if why:
@@ -143,7 +144,7 @@ class PodmanRootless(Platform):
             fix = "see what `podman info` says to a user without rights"
             return Availability(False, reason=f"a trivial container fails: {why}", fix=fix)
         version = processes.run(["podman", "--version"], time_limit_s=5).text.split()
-        details = {"storage": "overlay", "network": self._network, "runtime": self._runtime}
+        details = {"storage": "overlay", "network": self._network, "runtime": self._default_runtime()}
         if self._network == PASTA:
             details["network"] += " (its published port was never tried)"
         details["user"] = self._account().described
@@ -223,7 +224,16 @@ class PodmanRootless(Platform):
 
     def _run(self, name: str) -> list[str]:
         options = ["--interactive", "--rm", f"--name={name}", "--log-driver=none"]
-        return [*PODMAN, f"--runtime={self._runtime}", "run", *options, *ulimits()]
+        return [*PODMAN, "run", *options, *ulimits()]
+
+    def _default_runtime(self) -> str:
+        """The runtime that its user's podman takes when it is told none."""
+        account = self._account()
+        home = _account_folder(account) / "home"
+        if not home.exists():
+            _make_home(home, account)
+        info = [*PODMAN, "info", "--format", "{{.Host.OCIRuntime.Path}}"]
+        return runtimes.described(_output([*_room(account, {"home": home}, _GOING), *info]))
 
 
 def default_network(version: str) -> str:
@@ -322,10 +332,10 @@ def _output(argv: list[str]) -> str:
     return output(argv, name="rootless podman", fix="free disk space below TARE_HOME, and try again")
 
 
-PLATFORMS = (PodmanRootless("podman-rootless", "runc"),)
+PLATFORMS = (PodmanRootless("podman-rootless"),)
 FAMILIES = {
     "podman-rootless": Family(
-        lambda user: PodmanRootless(f"podman-rootless:{user}", "runc", user),
+        lambda user: PodmanRootless(f"podman-rootless:{user}", user),
         "ACCOUNT",
         "podman-rootless as an account of this host's",
         "name one with subordinate ids: -p podman-rootless:ACCOUNT",

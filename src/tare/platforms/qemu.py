@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 from tare.errors import HostError, ImageError, PlatformError
@@ -45,6 +46,7 @@ class Kind:
     network: Literal["tap", "slirp", "passt"] = "tap"  # slirp: QEMU's own network stack
     cache: str = "none"  # how disks are opened; or "writeback", through the host's page cache
     shared: bool = False  # whether /data is a folder of the host's (virtiofs), and no disk
+    direct: bool = False  # whether it boots from its disk by itself, by a kernel that has its drivers built in
 
 
 class Qemu(Platform):
@@ -54,6 +56,7 @@ class Qemu(Platform):
     own_kernel = True
     monitor_bytes = vm.MONITOR_BYTES
     by_default = False  # a start takes seconds by emulation
+    years = MappingProxyType({2021: "6", 2022: "7", 2023: "8", 2024: "9", 2025: "10.0 10.1 10.2"})
     not_honoured: tuple[str, ...] = (vm.OWN_VOLUME, vm.monitor_beyond_limit(vm.MONITOR_BYTES))
 
     def __init__(self, name: str, kind: Kind) -> None:
@@ -61,6 +64,7 @@ class Qemu(Platform):
         without_tap = WITHOUT_TAP.get(kind.network)
         varied = (f", {without_tap}" if without_tap else "") + (", disks written back" if kind.cache != "none" else "")
         varied += ", /data by virtiofs" if kind.shared else ""
+        varied += ", without an initramfs" if kind.direct else ""
         self.title = f"QEMU, machine {kind.machine}, {vm.BY[kind.accel]}{varied}"
         self.disk_cache = vm.DIRECT_DISK_CACHE if kind.cache == "none" else vm.DISK_CACHE
         self.no_direct_io = "" if kind.cache == "none" else vm.NO_DIRECT_IO
@@ -84,6 +88,7 @@ class Qemu(Platform):
         shown = vm.version()
         try:
             boot_files = self._guest()
+            kernel = self._boots()
             beside_it = {"virtiofsd": virtiofs.located().version} if self._kind.shared else {}
             if self._kind.network == "passt":
                 beside_it["passt"] = passt.require(shown, *USER_NETWORK[1:])
@@ -93,7 +98,7 @@ class Qemu(Platform):
             return Availability(False, reason=error.what, fix=error.fix or "")
         details = {
             "accelerator": f"{self._kind.accel}: {why}",
-            "guest kernel": boot_files.release,
+            "guest kernel": kernel.release,
             "disks": disks.described(),
             "network back end": self._back_end(),
             **beside_it,
@@ -102,14 +107,14 @@ class Qemu(Platform):
 
     def prepare(self, image: Image) -> Prepared:
         """The image as an ext4 filesystem; guests write to a copy that is thrown away."""
-        return vm.prepared(self._root(image), self._guest(), vm.PROGRAM)
+        return vm.prepared(self._root(image), self._boots(), vm.PROGRAM)
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Make network, data volume and control socket, and start the machine."""
         with contextlib.ExitStack() as ours:
             helper = self._helper(spec, ours)
             plug, address = self._plug(spec, cleanup, helper)
-            machine = self._machine(spec, self._guest(), plug)
+            machine = self._machine(spec, self._boots(), plug)
             listener = _listening(ours, machine.control)
             within = [] if self._kind.network == "tap" else bridge.entered(spec.id)
             started, process = _start(spec, machine, helper, within)
@@ -138,6 +143,10 @@ class Qemu(Platform):
 
     def _guest(self) -> guest.Guest:
         return guest.ensure("virtiofs" if self._kind.shared else "virtio")
+
+    def _boots(self) -> guest.Guest | guest.Direct:
+        """What its machines boot."""
+        return guest.direct() if self._kind.direct else self._guest()
 
     def _vhost(self) -> str | None:
         """Why the host's kernel does not move the guest's packets; None: it does."""
@@ -182,14 +191,14 @@ class Qemu(Platform):
     def _root(self, image: Image) -> Path:
         return vm.root_disk(image)
 
-    def _machine(self, spec: LaunchSpec, boot_files: guest.Guest, plug: Plug) -> Machine:
+    def _machine(self, spec: LaunchSpec, boot_files: guest.Guest | guest.Direct, plug: Plug) -> Machine:
         return Machine(
             kind=self._kind.machine,
             accel=self._kind.accel,
             cpus=len(spec.resources.cpus),
             memory_bytes=spec.resources.memory_bytes,
             kernel=boot_files.kernel,
-            initramfs=boot_files.initramfs,
+            initramfs=boot_files.initramfs if isinstance(boot_files, guest.Guest) else None,
             root=overlay(self._root(spec.image), spec.space.folder),
             data=None if self._kind.shared else vm.data_volume(spec.space.data),
             shared=_share(spec) if self._kind.shared else None,
@@ -233,6 +242,8 @@ PLATFORMS = (
     Qemu("qemu", Kind()),
     Qemu("qemu-kvm", Kind()),  # its older name
     Qemu("qemu-microvm", Kind(machine="microvm")),
+    Qemu("qemu-microvm-direct", Kind(machine="microvm", direct=True)),
+    Qemu("qemu-microvm-direct-tcg", Kind(machine="microvm", accel="tcg", direct=True)),
     Qemu("qemu-microvm-tcg", Kind(machine="microvm", accel="tcg")),
     Qemu("qemu-passt", Kind(network="passt")),
     Qemu("qemu-passt-tcg", Kind(accel="tcg", network="passt")),

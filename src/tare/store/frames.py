@@ -29,6 +29,11 @@ _TRIALS = """
 SELECT seq, block, workload, arm, status, reason, started, wall_ns, cpu_ns, daemon_cpu_ns, steal, pressure, load
 FROM trial ORDER BY seq, id
 """
+_CLOCKS = """
+SELECT block, workload, arm, offset_ns AS clock_offset_ns, offset_error_ns AS clock_offset_error_ns,
+    rate_low AS clock_rate_low, rate_high AS clock_rate_high
+FROM inside_clock JOIN trial ON trial.id = inside_clock.trial
+"""
 _SLICES = """
 SELECT block, workload, arm, slice.round, position, start_ns, slice.wall_ns, slice.cpu_ns, slice.daemon_cpu_ns, late_ns
 FROM slice JOIN trial ON trial.id = slice.trial ORDER BY trial.id, slice.round
@@ -101,6 +106,16 @@ def trials(db: sqlite3.Connection, names: Names) -> pl.DataFrame:
     if not coded.select(whole.all()).item():
         raise BrokenError("a trial ended in a way that there is not, or without a reason")
     return _with_names(coded.with_columns(pl.col("reason").str.replace_all(LINE_END, " ")), names)
+
+
+def clocks(db: sqlite3.Connection, names: Names) -> pl.DataFrame:
+    """block, workload, platform, replica, and the facts of the clock inside, of trials that it timed."""
+    return _with_names(frame(db, _CLOCKS), names)
+
+
+def with_clocks(timed: pl.DataFrame, inside: pl.DataFrame) -> pl.DataFrame:
+    """All trials, with the facts of the clock inside where there are any."""
+    return timed.join(inside, on=["block", "workload", "platform", "replica"], how="left", maintain_order="left")
 
 
 def slices(db: sqlite3.Connection, names: Names) -> pl.DataFrame:

@@ -19,6 +19,7 @@ Bytes = Annotated[int, Field(ge=0, le=MAX)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 #: A CPU of the host, by its number.
 Cpu = Annotated[int, Field(ge=0, lt=2**16)]
+Year = Annotated[int, Field(ge=1970, le=9999)]
 #: The value of a workload's parameter.
 Value = Annotated[int, Field(strict=True, ge=-MAX, le=MAX)] | Finite | Name | bool
 
@@ -38,6 +39,7 @@ class PlatformRecord(Frozen):
     daemon: Text | None = None  # the program that its instances share; "": there is none; None: an older tare asked not
     needs_root: bool | None = None  # whether only root, or a daemon of root's, can run it; None: likewise
     package: Text = ""  # of the plug-in that it comes from, with its version; "": it is tare's own
+    released: Year | None = None  # in which the line of its version first came out; None: not known
 
 
 class MetricRecord(Frozen):

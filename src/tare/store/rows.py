@@ -56,12 +56,13 @@ _KINDS: Mapping[Column, str] = {
     _NUMBER: "block round position cpu thing",
     _COUNT: "trial seq tick start_ns wall_ns cpu_ns daemon_cpu_ns at_ns memory_bytes footprint repeat lost known"
     " surface task",
-    _COUNTER: "late_ns own_ns tare_ns client_ns daemons_ns kernel_ns cpu_pressure_us memory_pressure_us io_pressure_us"
-    " memory_available swapped_in swapped_out disk_read_bytes disk_written_bytes disk_busy_ms net_received_bytes"
-    " net_sent_bytes user_ms nice_ms system_ms idle_ms iowait_ms irq_ms softirq_ms steal_ms run_ns throttled"
-    " throttled_ns total pid filters uid gid reachable threads",
+    _COUNTER: "clock_offset_ns clock_offset_error_ns late_ns own_ns tare_ns client_ns daemons_ns kernel_ns"
+    " cpu_pressure_us memory_pressure_us io_pressure_us memory_available swapped_in swapped_out disk_read_bytes"
+    " disk_written_bytes disk_busy_ms net_received_bytes net_sent_bytes user_ms nice_ms system_ms idle_ms"
+    " iowait_ms irq_ms softirq_ms steal_ms run_ns throttled throttled_ns total pid filters uid gid reachable"
+    " threads",
     _MOMENT: "started ended at began",
-    _REAL: "steal pressure load",
+    _REAL: "steal pressure load clock_rate_low clock_rate_high",
     _FIGURE: "value",
     Column(pl.Float64): "seconds",  # what is none is refused by `tare.store.footprints`
     Column(pl.Boolean): "first readable counted no_new_privs in_kernel",

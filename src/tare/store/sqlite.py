@@ -272,6 +272,8 @@ class SqliteStore:
                 for s in trial.slices
             ],
         )
+        if trial.clock is not None:
+            self._db.execute("INSERT INTO inside_clock VALUES (?, ?, ?, ?, ?)", (row, *astuple(trial.clock)))
         squeeze = zstandard.ZstdCompressor()
         for name, data in trial.outputs.items():
             head = data[:OUTPUT_CAP]
@@ -313,10 +315,13 @@ class SqliteStore:
         """Every trial, in order of the schedule: its key, how it ended and why, and what the host saw of it.
 
         Columns: seq, block, workload, platform, replica, status, reason, started (UNIX s), wall_ns, cpu_ns,
-        daemon_cpu_ns, steal, pressure, load; null where the host could not see it; turn_s (see `durations`).
+        daemon_cpu_ns, steal, pressure, load; null where the host could not see it; clock_offset_ns,
+        clock_offset_error_ns, clock_rate_low, clock_rate_high: `tare.model.ClockFacts`, null where nothing was timed
+        by a clock inside; turn_s (see `durations`).
         """
-        with self._translated():
-            return with_turns(frames.trials(self._db, self._names), self.segments())
+        with self._translated(), migrations.having(self._db, migrations.CLOCKS_SINCE) as db:
+            timed = frames.with_clocks(frames.trials(self._db, self._names), frames.clocks(db, self._names))
+            return with_turns(timed, self.segments())
 
     def slices(self) -> pl.DataFrame:
         """Every slice of every trial, in ns of the host's monotonic clock.
@@ -334,7 +339,8 @@ class SqliteStore:
     def rows(self) -> Iterator[dict[str, object]]:
         """Every sample with the facts of its trial, whatever its status; a trial without samples gives one row.
 
-        Keys: the columns of `trials` but turn_s, then metric, round and value (None where there is no sample). Streams.
+        Keys: the columns of `trials` but those of the clock inside and turn_s, then metric, round and value (None where
+        there is no sample). Streams.
         """
         with self._translated():
             yield from frames.rows(self._db, self._names)

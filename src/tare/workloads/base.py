@@ -13,7 +13,8 @@ The campaign calls, in this order and once a trial:
    not understand, with the text in question.
 
 Every workload also has the metric ``cpu-cost`` (ns of CPU of the whole platform per ``work_unit``), which the
-campaign computes from the host's cgroup and `Outcome.work`; no workload reports it itself.
+campaign computes from the host's cgroup and `Outcome.work`; no workload reports it itself, nor ``host-cost``, which
+those of storage and network have beside it.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from tare.model import (
     CLIENT_COST,
     DEFAULT_MARGINS,
     EVERYWHERE,
+    HOST_COST,
     PIDS,
     Application,
     Direction,
@@ -82,6 +84,8 @@ class Completed:
     timed_out: bool = False
     signal: int | None = None
     truncated: bool = False  # whether the output was longer than what is stored
+    #: of a command inside: how long the host waited for its end, by its own clock; ``wall_ns`` is by the clock inside
+    outside_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,13 +224,20 @@ class RunWorkload(Workload):
     def all_metrics(self) -> tuple[Metric, ...]:
         """Own metrics and the CPU cost; over a network the client's too: part of a packet's way is charged to either.
 
-        Of an application also how busy the client was, which makes the load: where it had no more to give, its rate is
-        the client's and not the platform's.
+        Of storage and network also the host's: its kernel's threads write back and move packets for containers, which a
+        guest's own kernel does within the guest. Of an application also how busy the client was, which makes the load:
+        where it had no more to give, its rate is the client's and not the platform's.
         """
+        metrics, unit = super().all_metrics, f"ns/{self.work_unit}"
+        if self.family in {Family.STORAGE, Family.NETWORK}:
+            description = (
+                "CPU cost of the whole host: the platform's, its daemons', and its kernel's threads' meanwhile"
+            )
+            metrics = (*metrics, Metric(HOST_COST, unit, Direction.LOWER, description))
         if self.family not in {Family.NETWORK, Family.APPLICATION} or not self.loaded:
-            return super().all_metrics
+            return metrics
         description = "CPU cost of the client, which is not in cpu-cost"
-        metrics = (*super().all_metrics, Metric(CLIENT_COST, f"ns/{self.work_unit}", Direction.LOWER, description))
+        metrics = (*metrics, Metric(CLIENT_COST, unit, Direction.LOWER, description))
         if self.family is Family.NETWORK:
             return metrics
         return (*metrics, Metric(CLIENT_BUSY, "%", Direction.LOWER, "CPU time of the client, of one CPU's"))

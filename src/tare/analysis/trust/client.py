@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tare.analysis.results import MetricResult
 from tare.analysis.trust.findings import Finding, FindingKind
-from tare.model import CLIENT_BUSY, CLIENT_COST, CPU_COST
+from tare.model import CLIENT_BUSY, CLIENT_COST, CPU_COST, HOST_COST
 from tare.store import CampaignRecord, WorkloadRecord
 
 #: From this share of its CPUs' time on the client is taken to have no more to give.
@@ -43,7 +43,7 @@ def flag_client(
     unit = f"{workload.work_unit}s/s"
     flagged = []
     for result in results:
-        if result.metric in {CPU_COST, CLIENT_COST, CLIENT_BUSY}:
+        if result.metric in {CPU_COST, HOST_COST, CLIENT_COST, CLIENT_BUSY}:
             flagged.append(result)
             continue
         platforms = tuple(

@@ -32,6 +32,8 @@ class FindingKind(StrEnum):
     ``client-limited``: the client used ``busy`` of its CPUs' time here, ``baseline_busy`` on the baseline; it had no
     more to give from `analysis.trust.client.BUSY` on. With all of it, it would ask for ``limit`` of ``unit``.
     ``client-near``: the same from `analysis.trust.client.NEAR` on, where it had some more to give.
+    ``clock-off``: the clock inside ran by ``rate`` too fast (below zero: too slow), known to ``open`` either way.
+    ``clock-open``: whether it was right is only known to ``open`` either way, which is more than half of the margin.
     ``headline-differs``: the workload's headline ``metric`` has another ``verdict``.
     """
 
@@ -53,6 +55,8 @@ class FindingKind(StrEnum):
     UNMARKED = "unmarked"
     CLIENT_LIMITED = "client-limited"
     CLIENT_NEAR = "client-near"
+    CLOCK_OFF = "clock-off"
+    CLOCK_OPEN = "clock-open"
     HEADLINE_DIFFERS = "headline-differs"
 
 

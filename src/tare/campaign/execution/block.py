@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
+from tare.campaign.execution import inside_clock
 from tare.campaign.execution.apart import run_apart
 from tare.campaign.execution.clock import TrialClock
 from tare.campaign.execution.cold import drop_start_files
@@ -25,7 +26,7 @@ from tare.campaign.plan.schedule import BlockSchedule, Stage
 from tare.campaign.telemetry.sampler import Sampler
 from tare.errors import Failed, HostError, ParseError, PlatformError, SessionError, UnsupportedError, attempt
 from tare.host.filesystems import roots, volumes
-from tare.model import Arm, Mode, Sample, Status, Tick, Trial, TrialKey
+from tare.model import Arm, ClockFacts, Mode, Sample, Status, Tick, Trial, TrialKey
 from tare.platforms.base import Platform
 from tare.store import Store, unreadable
 from tare.workloads.apart import ApartWorkload
@@ -161,7 +162,12 @@ class BlockRunner:
         assert isinstance(workload, StartWorkload)
         assert running.marks is not None, "the start was measured"
         marks = running.marks
-        figures = attempt(lambda: (checked(workload, self._known(key, workload.read(marks))), running.cpu_ns()))
+
+        def read() -> tuple[tuple[Sample, ...], int | None]:
+            samples = [Sample(name, value) for name, value in workload.read(marks).items()]
+            return checked(workload, self._known(key, samples)), running.cpu_ns()
+
+        figures = attempt(read)
         if isinstance(figures, Failed):
             return self._failed(clock, key, figures)
         samples, cpu_ns = figures
@@ -169,11 +175,11 @@ class BlockRunner:
         outputs = {"not seen": unseen.encode()} if unseen else {}
         return clock.ended(key, self._seq[key], samples, cpu_ns=cpu_ns, daemon_cpu_ns=None, outputs=outputs)
 
-    def _known(self, key: TrialKey, figures: Mapping[str, float]) -> list[Sample]:
-        """The figures of a start as samples: those that its record names, which an older tare may have begun."""
+    def _known(self, key: TrialKey, samples: Iterable[Sample]) -> tuple[Sample, ...]:
+        """The figures that the campaign's record names, which an older tare may have begun."""
         workload = next(entry for entry in self.store.record.workloads if entry.name == key.workload)
         names = {metric.name for metric in workload.metrics}
-        return [Sample(name, value) for name, value in figures.items() if name in names]
+        return tuple(sample for sample in samples if sample.metric in names)
 
     def _alive(self, arm: Arm, job: Job) -> RunningInstance:
         """The arm's instance of this block; a fresh one when it was lost, or has no port where a client calls.
@@ -279,14 +285,21 @@ class BlockRunner:
         return self._worked(clock, key, together(runs))
 
     def _worked(self, clock: TrialClock, key: TrialKey, result: Together | ApartResult) -> Trial:
-        return clock.ended(
+        trial = clock.ended(
             key,
             self._seq[key],
-            result.samples,
+            self._known(key, result.samples),
             cpu_ns=result.cpu_ns,
             daemon_cpu_ns=result.daemon_cpu_ns,
             outputs=result.outputs,
         )
+        return self._timed(trial, result.clock)
+
+    def _timed(self, trial: Trial, clock: ClockFacts | None) -> Trial:
+        """The trial with the clock inside that timed it; failed, with its figures, where that clock was wrong."""
+        trial = replace(trial, clock=clock)
+        wrong = inside_clock.why_wrong(clock, self._job(trial.key.workload).margin)
+        return trial if wrong is None else replace(trial, status=Status.FAILED, reason=wrong)
 
     # With instances of their own
 
@@ -356,7 +369,7 @@ class BlockRunner:
     def _sliced(self, clock: TrialClock, key: TrialKey, sliced: Sliced) -> Trial:
         if sliced.error is not None:
             return self._failed(clock, key, Failed(sliced.error))
-        return clock.ended(
+        trial = clock.ended(
             key,
             self._seq[key],
             sliced.samples,
@@ -364,6 +377,7 @@ class BlockRunner:
             daemon_cpu_ns=sliced.daemon_cpu_ns,
             slices=sliced.slices,
         )
+        return self._timed(trial, sliced.clock)
 
     # Common
 
@@ -438,5 +452,5 @@ def _bare(trial: Trial, reason: str, outputs: Mapping[str, bytes]) -> Trial:
     """A failed trial without figures."""
     return replace(
         trial, status=Status.FAILED, reason=reason, samples=(), slices=(), cpu_ns=None, daemon_cpu_ns=None,
-        outputs=outputs,
+        clock=None, outputs=outputs,
     )  # fmt: skip

@@ -83,7 +83,7 @@ def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
             if left_out.platform in named:
                 watcher.fault(f"{left_out.platform} is left out: {left_out.reason}")
         plan, ready = _plan(request, prepared.ready, jobs, resources)
-        everything_left_out = [*request.left_out, *prepared.left_out]
+        everything_left_out = [*request.left_out, *prepared.left_out, *not_meant(request.platforms)]
         record = record_of(plan, ready, prepared.launcher.image, everything_left_out, named, prepared.tuned)
         with create_store(file, record, trust.mark) as store:
             faults = Faults(store, watcher.fault)
@@ -259,8 +259,20 @@ def platforms_for(names: Sequence[str], families: Collection[Family] = ()) -> li
             if platform.by_default or any(family in families for family in platform.second_baseline)
         ]
     # Overheads are relative to the baseline, so it always takes part.
-    first = [platform.name for platform in registered.values() if platform.baseline or ALL in names]
+    of_all = [platform.name for platform in registered.values() if not platform.only_named] if ALL in names else []
+    first = [*(platform.name for platform in registered.values() if platform.baseline), *of_all]
     return platforms.choose([*first, *(name for name in names if name != ALL)])
+
+
+def not_meant(names: Sequence[str]) -> list[LeftOut]:
+    """Platforms that these names do not mean though they have "all" among them, each with the reason."""
+    if ALL not in names:
+        return []
+    return [
+        LeftOut(platform=name, reason=platform.only_named, fix=f"name it as well: -p all -p {name}")
+        for name, platform in platforms.all_platforms().items()
+        if platform.only_named and name not in names
+    ]
 
 
 def _workloads(names: Sequence[str]) -> list[Workload]:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from tare.campaign.host_session import HostSession, harness_cpus
-from tare.campaign.instances import posture
+from tare.campaign.instances import environment, posture
 from tare.campaign.instances.client import Client
 from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance
 from tare.errors import Failed, HostError, PlatformError, TareError, attempt
@@ -191,10 +191,11 @@ def _try(platform: Platform, answer: Availability, image: Image, launcher: Insta
         not_honoured=not_honoured,
         open_by_design=dict(platform.open_by_design),
         network_path=observed.network_path,
-        remarks=dict(observed.remarks),
+        remarks={**environment.remarks(fairness), **observed.remarks},
         daemon=platform.daemon,
         needs_root=platform.needs_root,
         package=registry.package(platform.name),
+        released=contract.released(platform, answer.version),
     )
     return Ready(platform, record, {**fairness, **limits.facts(found), "not honoured": not_honoured})
 
@@ -214,6 +215,7 @@ def _fairness(platform: Platform, running: RunningInstance, observed: Observed) 
         "clock source": _clock_source(),
         "security labels": security.labels(running.instance.host_processes()),
         **posture.facts(platform, running),
+        **environment.facts(platform, running),
         "daemons' cpus": _cpus_of(running.instance.daemons),
         **({"published ports": PUBLISHED} if platform.publishes else {}),
         **({"no direct I/O": platform.no_direct_io} if platform.no_direct_io else {}),

@@ -9,16 +9,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from tare.campaign.execution import caches
+from tare.campaign.execution import caches, inside_clock
 from tare.campaign.execution.clock import total_ns
+from tare.campaign.execution.host_cost import KernelWork
 from tare.campaign.execution.slices import spent
 from tare.campaign.instances.client import OUTPUT_CAP, Client
 from tare.campaign.instances.launcher import RunningInstance
 from tare.errors import OUTPUTS, Failed, HostError, ParseError, TareError, UnsupportedError, attempt
 from tare.host import distribution
 from tare.host.filesystems import roots, volumes
-from tare.model import CLIENT_BUSY, CLIENT_COST, CPU_COST, Sample
-from tare.session import Execution
+from tare.model import CLIENT_BUSY, CLIENT_COST, CPU_COST, HOST_COST, ClockFacts, Sample
+from tare.session import ClockOffset, Execution
 from tare.workloads.base import (
     UNSUPPORTED_CODE,
     Command,
@@ -51,6 +52,9 @@ class Measured:
     starting_ns: int | None = 0  # CPU time of the programs' own start, which is in ``cpu_ns``
     client_ns: int | None = None  # CPU time of the client's commands; None where there were none
     loading_ns: int | None = None  # how long the measured commands took, where it matters how busy the client was then
+    clock: ClockFacts | None = None  # None: no clock inside timed anything
+    #: CPU time of the host beside ``cpu_ns``: of daemons that the platform shares, and of the host's kernel
+    beside_ns: int | None = None
 
     @property
     def cpu_cost(self) -> float | None:
@@ -61,11 +65,17 @@ class Measured:
         return spent_ns / self.outcome.work if spent_ns > 0 else None
 
     @property
+    def host_cost(self) -> float | None:
+        """The same with what the host does beside it: all that it does but the harness's, the client's and others'."""
+        cost = self.cpu_cost
+        return None if cost is None or self.beside_ns is None else cost + self.beside_ns / self.outcome.work
+
+    @property
     def costs(self) -> tuple[Sample, ...]:
-        """What is known of `cpu_cost`, and of the client's CPU time: for a unit of work in ns, and in % of one CPU."""
+        """What is known of `cpu_cost`, `host_cost` and the client's CPU time: for a unit of work in ns, and in %."""
         client = self.client_ns / self.outcome.work if self.client_ns and self.outcome.work > 0 else None
         busy = 100 * self.client_ns / self.loading_ns if self.client_ns and self.loading_ns else None
-        by_name = {CPU_COST: self.cpu_cost, CLIENT_COST: client, CLIENT_BUSY: busy}
+        by_name = {CPU_COST: self.cpu_cost, HOST_COST: self.host_cost, CLIENT_COST: client, CLIENT_BUSY: busy}
         return tuple(Sample(name, cost) for name, cost in by_name.items() if cost is not None)
 
 
@@ -77,6 +87,7 @@ class Together:
     outputs: Mapping[str, bytes]
     cpu_ns: int | None  # of all runs; None where it could not be read for one of them
     daemon_cpu_ns: int | None
+    clock: ClockFacts | None
 
 
 def together(runs: Sequence[Measured]) -> Together:
@@ -89,7 +100,8 @@ def together(runs: Sequence[Measured]) -> Together:
         before = f"round {number}: " if len(runs) > 1 else ""
         outputs |= {before + name: printed for name, printed in outputs_of(run.results).items()}
     cpu_ns, daemon_cpu_ns = [run.cpu_ns for run in runs], [run.daemon_cpu_ns for run in runs]
-    return Together(tuple(samples), outputs, total_ns(cpu_ns), total_ns(daemon_cpu_ns))
+    clock = inside_clock.most_off([run.clock for run in runs])
+    return Together(tuple(samples), outputs, total_ns(cpu_ns), total_ns(daemon_cpu_ns), clock)
 
 
 def surroundings(running: RunningInstance) -> Surroundings:
@@ -169,11 +181,18 @@ def planned(
         looked_at = _of_a_full_volume(running)
         looked_at(_all)(plan.prepare, running, client)
         called = _past_the_hosts_filter(plan, running)
-        yield looked_at(called(partial(_beside_servers, workload, params, plan, running, client)))
+        clock = running.session.sync_clock(inside_clock.EXCHANGES) if _timed_inside(workload, plan) else None
+        yield looked_at(called(partial(_beside_servers, workload, params, plan, running, client, clock)))
     finally:
         for command in plan.cleanup:
             if command.side is not Side.INSTANCE or not running.session.dead:
                 _tidy(running, partial(_all, (command,), running, client))
+
+
+def _timed_inside(workload: RunWorkload, plan: RunPlan) -> bool:
+    """Whether the figures rest on a clock inside."""
+    memory_alone = isinstance(workload, MemoryWorkload)
+    return not memory_alone and any(command.side is Side.INSTANCE for command in plan.measures)
 
 
 @contextlib.contextmanager
@@ -246,6 +265,7 @@ def _beside_servers(
     plan: RunPlan,
     running: RunningInstance,
     client: Client,
+    began: ClockOffset | None,
     gate: Callable[[], None] | None = None,
     over: Callable[[], None] | None = None,
 ) -> Measured:
@@ -253,7 +273,18 @@ def _beside_servers(
         starting_ns = _starting(plan, running, client)  # before the gate: it is not part of the measurement
         if gate is not None:
             gate()
-        return dataclasses.replace(_measure(workload, params, plan, running, client, over), starting_ns=starting_ns)
+        measured = _measure(workload, params, plan, running, client, over)
+        clock = _clock(began, running, measured.results)
+        return dataclasses.replace(measured, starting_ns=starting_ns, clock=clock)
+
+
+def _clock(began: ClockOffset | None, running: RunningInstance, results: Sequence[Completed]) -> ClockFacts | None:
+    """The clock inside since it was first read; None where it was not."""
+    if began is None:
+        return None
+    return inside_clock.with_commands(
+        inside_clock.compared(began, running.session.sync_clock(inside_clock.EXCHANGES)), results
+    )
 
 
 @contextlib.contextmanager
@@ -295,17 +326,20 @@ def _measure(
     counts_memory = isinstance(workload, MemoryWorkload)
     before = running.measure_memory() if counts_memory else None
     results: list[Completed] = []
-    cpu, daemon, clients = _Meter(), _Meter(), _Meter()
+    cpu, daemon, clients, kernel = _Meter(), _Meter(), _Meter(), _Meter()
     declared = {metric.name for metric in workload.all_metrics}
     both_sides = CLIENT_COST in declared
+    work = KernelWork() if HOST_COST in declared else None
     for command in plan.measures:
         undropped = caches.drop(plan, running)
+        kernel_began = work.so_far_ns() if work is not None else None
         cpu_began, daemon_began = running.cpu_ns(), running.daemon_cpu_ns()
         client_began = client.cpu_ns() if both_sides else None
         results.append(_run(command, running, client))
         cpu.add(cpu_began, running.cpu_ns())
         daemon.add(daemon_began, running.daemon_cpu_ns())
         clients.add(client_began, client.cpu_ns() if both_sides else None)
+        kernel.add(kernel_began, work.so_far_ns() if work is not None else None)
         caches.require_fetched(undropped, plan, running)
     if over is not None and all(done.exit_code == 0 for done in results):
         over()
@@ -320,7 +354,13 @@ def _measure(
         daemon.spent_ns,
         client_ns=clients.spent_ns,
         loading_ns=sum(done.wall_ns for done in results) if CLIENT_BUSY in declared else None,
+        beside_ns=None if work is None else _beside_ns(kernel, daemon, running),
     )
+
+
+def _beside_ns(kernel: _Meter, daemon: _Meter, running: RunningInstance) -> int | None:
+    """CPU time of the host's kernel and, where the platform has any, of its daemons."""
+    return total_ns((kernel.spent_ns, daemon.spent_ns if running.instance.daemons else 0))
 
 
 @dataclass(slots=True)
@@ -363,6 +403,7 @@ def _run(command: Command, running: RunningInstance, client: Client) -> Complete
 
 
 def _inside(command: Command, running: RunningInstance) -> Completed:
+    began_ns = time.monotonic_ns()
     done = running.session.execute(
         list(command.argv),
         env=dict(command.env),
@@ -380,6 +421,7 @@ def _inside(command: Command, running: RunningInstance) -> Completed:
         timed_out=done.timed_out,
         signal=done.signal,
         truncated=done.truncated,
+        outside_ns=time.monotonic_ns() - began_ns,
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import tare
 from tare.campaign.execution.preflight import Ready
+from tare.campaign.instances import environment
 from tare.errors import StoreError
 from tare.host.facts.machine import HostFacts
 from tare.host.kernel import pinning
@@ -31,6 +32,8 @@ _SEEN = "memory seen inside"
 #: A kernel reserves a few pages more or less in every boot: a difference up to this share is not another memory size.
 _MEMORY_SLACK = 0.01
 _INEXACT = (_SEEN, "memory_bytes")
+#: Of the fairness manifest, what is reported and not refused: settings of a host are those of its containers.
+_REPORTED = frozenset({_SEEN, *environment.SETTINGS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +116,10 @@ def notes(record: CampaignRecord, host: HostFacts, ready: Sequence[Ready]) -> It
     for change in _host_changes(record, host, _SETTINGS):
         yield f"resumed: {change}"
     for entry in ready:
-        before, now = _fairness(record, entry).get(_SEEN), entry.fairness.get(_SEEN)
-        if not _alike(_SEEN, before, now):
-            yield f"resumed: {Change(f'{entry.platform.name}: {_SEEN}', before, now)}"
+        for fact in sorted(_REPORTED):
+            before, now = _fairness(record, entry).get(fact), entry.fairness.get(fact)
+            if not _alike(fact, before, now):
+                yield f"resumed: {Change(f'{entry.platform.name}: {fact}', before, now)}"
 
 
 def _packages(record: CampaignRecord, ready: Sequence[Ready]) -> Iterator[Change]:
@@ -152,7 +156,7 @@ def _platform_changes(record: CampaignRecord, ready: Ready) -> Iterator[Change]:
         yield Change(f"{name}'s version", before.version, ready.record.version)
     present = {**ready.record.details, **ready.fairness}
     for fact, value in {**before.details, **_fairness(record, ready)}.items():
-        if fact != _SEEN and not _alike(fact, value, present.get(fact)):
+        if fact not in _REPORTED and not _alike(fact, value, present.get(fact)):
             yield Change(f"{name}: {fact}", value, present[fact])
 
 

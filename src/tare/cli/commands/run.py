@@ -35,6 +35,8 @@ _EXAMPLES = """Examples:
 
 [cyan]tare run --profile karna-2021[/]              a study again, scaled down, and its published figures beside
 
+[cyan]tare run --with runc=./runc -w startup[/]      the runc that is installed, and a build of yours
+
 [cyan]tare run --resume night.tare[/]               go on after a kill or a reboot into the same kernel
 """
 
@@ -100,6 +102,13 @@ _SCALE = typer.Option(
     help="Of a study's profile. scaled (default): shorter, and says how; full: the study's own durations and runs.",
 )
 
+_WITH = typer.Option(
+    [],
+    "--with",
+    metavar="PROGRAM=FILE",
+    help="Your own build of a runtime (runc, crun, youki, runsc) as a platform beside the one that is installed:"
+    " runc=./runc; may be given again.",
+)
 _PROGRESS = typer.Option(
     Shown.AUTO,
     "--progress",
@@ -115,6 +124,7 @@ _METRICS = typer.Option(
 def run(
     context: typer.Context,
     platform: list[str] = PLATFORM,
+    build: list[str] = _WITH,
     workload: list[str] = _WORKLOAD,
     profile: str = _PROFILE,
     scale: Scale | None = _SCALE,
@@ -151,7 +161,7 @@ def run(
     if trust:
         raise UsageError("--trust is about a file that there is", fix="give it with --resume, or leave it out")
     request = CampaignRequest(
-        platforms=platform,
+        platforms=[*platform, *given.builds(build)],
         workloads=workload,
         profile=profile,
         blocks=blocks,

@@ -15,6 +15,8 @@ SECTOR = 512
 _SWAPPED = re.compile(r"^pswp(in|out) (\d+)$", re.MULTILINE)
 #: Of a workqueue, for when memory is short: it sleeps, and there is one for each.
 _RESCUER = "kworker/R-"
+#: Moves the packets of one machine: before Linux 6.4 a kernel's thread, in the machine's control group.
+_OF_MACHINES = "vhost-"
 #: kworker/1:3-events, ksoftirqd/1, migration/1; not kworker/u8:4-flush-254:0 nor jbd2/vda-8.
 _BOUND = re.compile(r"(?:kworker|ksoftirqd|migration|cpuhp|idle_inject|rcuc)/(\d+)")
 _MS = 1000 // os.sysconf("SC_CLK_TCK")
@@ -84,6 +86,22 @@ def parse_schedstat(schedstat: str) -> dict[int, int]:
     """The seventh figure of each CPU's line (Documentation/scheduler/sched-stats.rst of the kernel)."""
     lines = (line.split() for line in schedstat.splitlines() if line.startswith("cpu"))
     return {int(words[0][3:]): int(words[7]) for words in lines}
+
+
+def interrupts_ns() -> int:
+    """Nanoseconds since boot in interrupts, on all CPUs, that are in the time of no task."""
+    return 1_000_000 * parse_interrupts(text.read("/proc/stat"), _MS)
+
+
+def parse_interrupts(text: str, tick_ms: int) -> int:
+    """The result of `interrupts_ns` in ms, from the text of ``/proc/stat``; ``tick_ms``: ms of one clock tick.
+
+    A kernel that times interrupts (CONFIG_IRQ_TIME_ACCOUNTING) takes them out of the tasks that they interrupt, and
+    shows some time in them on every CPU. One that does not meets next to none by its clock ticks, which are themselves
+    interrupts, and leaves their time in the tasks: then there is nothing beside these.
+    """
+    times = parse_cpu_times(text, tick_ms).values()
+    return sum(irq + softirq for *_, irq, softirq, _ in times) if all(irq for *_, irq, _, _ in times) else 0
 
 
 def pressure_us(what: str) -> int | None:
@@ -166,7 +184,7 @@ def pick_link(links: Mapping[str, tuple[int, int]], link: str) -> tuple[int, int
 class KernelThreads:
     """CPU time of the kernel's threads that may run on some CPUs: they write back and free for all processes."""
 
-    def __init__(self, cpus: Collection[int]) -> None:
+    def __init__(self, cpus: Collection[int] = range(2**16)) -> None:
         self._cpus = frozenset(cpus)
         self._known: dict[str, bool] = {}  # by process id, whether it is counted
         self._last: dict[str, int] | None = None
@@ -175,7 +193,7 @@ class KernelThreads:
     def total_ns(self) -> int:
         """CPU time of these threads in ns since the first call.
 
-        0 where the kernel does not show them (CONFIG_PROC_CHILDREN and CONFIG_SCHED_INFO, which distributions have).
+        0 where the kernel does not show them (`shown`).
         """
         now = {}
         pids = self._pids()
@@ -194,17 +212,28 @@ class KernelThreads:
         self._last = now
         return self._total
 
+    @property
+    def shown(self) -> bool:
+        """Whether they are: not in a namespace of processes, nor by a kernel without what distributions' have.
+
+        That is CONFIG_PROC_CHILDREN and CONFIG_SCHED_INFO.
+        """
+        return bool(self._last)
+
     @staticmethod
     def _pids() -> list[str]:
-        try:
-            return text.read("/proc/2/task/2/children").split()  # kthreadd's, of which all others are children
+        try:  # kthreadd's, of which all others are children
+            return text.read("/proc/2/task/2/children").split() if text.read("/proc/2/comm") == "kthreadd\n" else []
         except OSError:
             return []
 
 
 def runs_on(name: str, cpus: Collection[int]) -> bool:
-    """Whether the kernel's thread of this name may run on one of these CPUs: some are bound to one, by their name."""
-    if name.startswith(_RESCUER):
+    """Whether the kernel's thread of this name may run on one of these CPUs: some are bound to one, by their name.
+
+    One that works for a single machine alone, in its control group, is that machine's.
+    """
+    if name.startswith((_RESCUER, _OF_MACHINES)):
         return False
     bound = _BOUND.match(name)
     return bound is None or int(bound[1]) in cpus

@@ -14,11 +14,15 @@ from tare.host.kernel.owner import boot_id
 def read(file: Path) -> str | None:
     """The value; of a choice such as ``always [madvise] never`` the chosen word. None where there is none to read."""
     try:
-        value = text.read(file).strip()
+        return choice(text.read(file))
     except OSError:
         return None
-    chosen = [word[1:-1] for word in value.split() if word.startswith("[") and word.endswith("]")]
-    return chosen[0] if chosen else value
+
+
+def choice(shown: str) -> str:
+    """The value in a setting's file; of a choice such as ``always [madvise] never`` the chosen word."""
+    chosen = [word[1:-1] for word in shown.split() if word.startswith("[") and word.endswith("]")]
+    return chosen[0] if chosen else shown.strip()
 
 
 def write(file: Path, value: str) -> None:

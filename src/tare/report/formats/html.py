@@ -18,14 +18,13 @@ import polars as pl
 from markupsafe import Markup
 
 from tare import outputs
-from tare.analysis import CPU_COST
 from tare.analysis.grids import metric_parts
 from tare.analysis.refusals import NoAnswer
 from tare.analysis.studies import profile as profiles
 from tare.analysis.studies.sheet import score
 from tare.analysis.trust.contamination import other_threads, windows
 from tare.clean import encodable
-from tare.model import Mode
+from tare.model import SHOWN_COSTS, Mode
 from tare.report.campaign import bands, cells, course, crowd, curves, drawings, figures
 from tare.report.campaign.build import report_on
 from tare.report.campaign.cautions import Caution, cautions_of
@@ -252,7 +251,7 @@ def _view(of: Material) -> CampaignView:
         results = [result for result in report.results if result.workload == name]
         frames = {result.metric: parts.get((name, result.metric), empty) for result in results}
         workloads.append(_workload(report, results, frames))
-    headlines = [result for result in report.results if result.headline or result.metric == CPU_COST]
+    headlines = [result for result in report.results if result.headline or result.metric in SHOWN_COSTS]
     footprints = footprint_view(report, exposures, of.sources)
     surfaces = surface_view(report)
     more = [*surface_page.tables(report), *tables(report, exposures)]

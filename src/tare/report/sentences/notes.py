@@ -93,6 +93,8 @@ CAUTIONS: Mapping[FindingKind, str] = {
     FindingKind.WIDE_FLOOR: "noise wider than the margin",
     FindingKind.FLOOR_EXCLUDES_ZERO: "A/A without zero",
     FindingKind.UNMARKED: "the figure without contaminated trials",
+    FindingKind.CLOCK_OFF: "the clock inside was off",
+    FindingKind.CLOCK_OPEN: "the clock inside is not known well enough",
     FindingKind.HEADLINE_DIFFERS: "headline and CPU cost differ",
 }
 
@@ -251,6 +253,22 @@ def _at_most(finding: Finding) -> str:
     return "" if limit is None else f" and can make some {quantity(limit, finding.unit)}"
 
 
+def _clock_off(_finding: Finding, numbers: _Numbers, _context: FindingContext) -> str:
+    rate = numbers["rate"]
+    way, figures = ("fast", "slower") if rate > 0 else ("slow", "faster")
+    return (
+        f"the clock inside ran {percent(abs(rate))} too {way} (known to ±{percent(numbers['open'])}): by that much the"
+        f" platform looks {figures} than it is"
+    )
+
+
+def _clock_open(_finding: Finding, numbers: _Numbers, context: FindingContext) -> str:
+    return (
+        f"the clock inside is only known to run right within ±{percent(numbers['open'])}: the round trips to it are too"
+        f" long for half of the {percent(context.subject.margin)} margin"
+    )
+
+
 def _headline_differs(finding: Finding, _numbers: _Numbers, _context: FindingContext) -> str:
     assert finding.verdict is not None
     return f"differs from {finding.metric}, which is {kind_word(finding.verdict)}"
@@ -275,5 +293,7 @@ _SENTENCES: Mapping[FindingKind, Callable[[Finding, _Numbers, FindingContext], s
     FindingKind.UNMARKED: _unmarked,
     FindingKind.CLIENT_LIMITED: _client_limited,
     FindingKind.CLIENT_NEAR: _client_near,
+    FindingKind.CLOCK_OFF: _clock_off,
+    FindingKind.CLOCK_OPEN: _clock_open,
     FindingKind.HEADLINE_DIFFERS: _headline_differs,
 }

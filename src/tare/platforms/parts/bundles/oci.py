@@ -83,7 +83,13 @@ def bundle_config(
             {"destination": "/dev/pts", "type": "devpts", "source": "devpts", "options": ["nosuid", "newinstance"]},
             {"destination": "/dev/shm", "type": "tmpfs", "source": "shm", "options": flags},  # noqa: S108
             {"destination": "/sys", "type": "sysfs", "source": "sysfs", "options": [*flags, "ro"]},
-            {"destination": "/data", "type": "bind", "source": str(data), "options": ["rbind", "rw"]},
+            # As the folder is mounted on the host: runc keeps what is locked there, other runtimes only what is named.
+            {
+                "destination": "/data",
+                "type": "bind",
+                "source": str(data),
+                "options": ["rbind", "rw", "nosuid", "nodev"],
+            },
         ],
         "linux": {
             "cgroupsPath": f"/{cgroup}",
@@ -116,12 +122,14 @@ def launch_bundle(
     options: Sequence[str],
     net: Net = Net.VETH,
     *,
+    removed_by: str = "",
     without_v2: bool = False,
     users: bool = False,
     filtered: bool = False,
 ) -> Instance:
     """Write the bundle, and run it in the foreground: its stdin and stdout are the agent's.
 
+    ``removed_by``: the installed runtime that removes its container, where ``runtime`` is another build of that.
     ``without_v2``: the runtime is not to see cgroup v2 beside v1 (`runtimes.surroundings`). ``users``: in a user
     namespace. ``filtered``: by Docker's seccomp profile.
     """
@@ -144,7 +152,7 @@ def launch_bundle(
     name = f"tare-{spec.id}"
     # State of its own: nothing is shared with other containers of the runtime, and it is removed with the instance.
     state = spec.space.folder / "state"
-    container = removers.oci_container(runtime, state, name, without_v2=without_v2)
+    container = removers.oci_container(removed_by or runtime, state, name, without_v2=without_v2)
     cleanup.own(removers.mount(state / NULL_NETNS), container)
     # Removed first: a runtime whose tare was killed would go on, and mount again what was removed.
     cleanup.own(removers.control_group(f"{spec.group.inner}/tool"))
