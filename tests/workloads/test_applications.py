@@ -16,6 +16,8 @@ from tare.workloads.base import RunWorkload, Side
 from workloads.captures import captured, completed, text
 from workloads.test_plans import ROOMY, disk
 
+#: Bytes that a row of sysbench's and a scale of pgbench's take at least, without indexes.
+SBTEST_ROW, PGBENCH_SCALE = 190, 12 << 20
 REDIS = registry.get("redis")
 #: With what the outputs were captured.
 REDIS_ASKED = {**REDIS.profiles["quick"], "requests": 10_000, "keys": 10_000}
@@ -330,7 +332,7 @@ def of_ab():
 
 def test_ab_has_the_rate_and_the_mean_of_its_windows():
     plan = AB.plan(AB.profiles["quick"], ROOMY)
-    assert " ".join(plan.measures[0].argv) == "ab -q -k -t 1 -n 100000000 -c 50 http://192.0.2.3:20107/favicon.ico"
+    assert " ".join(plan.measures[0].argv) == "ab -q -t 1 -n 100000000 -c 50 http://192.0.2.3:20107/favicon.ico"
     outcome = AB.parse(AB.profiles["quick"], of_ab())
     assert outcome.samples["rate"] == pytest.approx(11877.005)
     assert outcome.samples["mean"] == pytest.approx(4.191)
@@ -388,10 +390,35 @@ def test_another_report_of_memaslap_is_refused(old, new, message):
 
 
 POSTGRESQL = registry.get("postgresql")
+#: With what the reports were captured.
+ONE_BRANCH = {**POSTGRESQL.profiles["quick"], "scale": 1}
+
+
+def test_there_are_never_fewer_branches_than_clients():
+    """pgbench's manual: else it measures how its clients wait for each other."""
+    for workload in registry.all_workloads().values():
+        if isinstance(workload, postgresql.PostgreSql):
+            for params in workload.profiles.values():
+                assert params["scale"] >= params["clients"], workload.name
+    with pytest.raises(HostError, match="4 clients would wait for each other's 1 branches") as refused:
+        POSTGRESQL.plan(ONE_BRANCH, ROOMY)
+    assert refused.value.fix == "give scale 4 or more"
+
+
+def test_in_full_a_databases_tables_are_several_times_its_pool():
+    maria, postgres = registry.get("mariadb-read").profiles["full"], POSTGRESQL.profiles["full"]
+    assert maria["tables"] * maria["rows"] * SBTEST_ROW > 4 * (maria["pool_mib"] << 20)
+    assert postgres["scale"] * PGBENCH_SCALE > 4 * (postgres["buffers_mib"] << 20)
+    # And with more memory than by default, which gives the pool a quarter: it is no larger.
+    roomy = replace(ROOMY, memory_bytes=64 << 30)
+    [server] = registry.get("mariadb-read").plan(maria, roomy).servers
+    assert f"--innodb-buffer-pool-size={maria['pool_mib']}M" in server.argv
+    [server] = POSTGRESQL.plan(postgres, roomy).servers
+    assert f"shared_buffers={postgres['buffers_mib']}MB" in server.argv
 
 
 def test_pgbenchs_figures_are_read():
-    outcome = POSTGRESQL.parse(POSTGRESQL.profiles["quick"], [captured("postgresql", wall_s=6.3)])
+    outcome = POSTGRESQL.parse(ONE_BRANCH, [captured("postgresql", wall_s=6.3)])
     assert outcome.samples["average"] == 10.405
     assert outcome.work == 2299
 
@@ -409,11 +436,11 @@ def test_pgbenchs_figures_are_read():
 def test_another_report_of_pgbench_is_refused(old, new, message):
     damaged = completed(text("postgresql").replace(old, new), stderr=text("postgresql", ".err"))
     with pytest.raises(ParseError, match=message):
-        POSTGRESQL.parse(POSTGRESQL.profiles["quick"], [damaged])
+        POSTGRESQL.parse(ONE_BRANCH, [damaged])
 
 
 def test_the_second_in_which_pgbench_connects_is_no_window():
-    outcome = POSTGRESQL.parse(POSTGRESQL.profiles["quick"], [captured("postgresql-gvisor", wall_s=6.3)])
+    outcome = POSTGRESQL.parse(ONE_BRANCH, [captured("postgresql-gvisor", wall_s=6.3)])
     assert outcome.samples["transactions"] == pytest.approx((0.9 * 311.7 + 321.0 + 124.4 + 140.6 + 305.0) / 4.9)
     assert outcome.samples["warm-up"] == pytest.approx(0.3 + 1.1)
 
@@ -426,7 +453,7 @@ def test_a_second_of_pgbenchs_that_came_late_counts_for_its_time():
     assert windows_of.mean_rate(all_windows) == pytest.approx(
         int(re.search(r"processed: (\d+)", text("postgresql-late"))[1]) / 6, rel=0.01
     )
-    outcome = POSTGRESQL.parse(POSTGRESQL.profiles["quick"], [captured("postgresql-late", wall_s=6.3)])
+    outcome = POSTGRESQL.parse(ONE_BRANCH, [captured("postgresql-late", wall_s=6.3)])
     later_half = all_windows[2:]  # it was never steady
     assert outcome.samples["transactions"] == pytest.approx(windows_of.mean_rate(later_half))
 
@@ -434,4 +461,4 @@ def test_a_second_of_pgbenchs_that_came_late_counts_for_its_time():
 def test_a_line_of_pgbenchs_that_is_no_second_is_refused():
     aborted = text("postgresql", ".err") + "pgbench: error: client 2 aborted\n"
     with pytest.raises(ParseError, match="strange line: 'pgbench: error: client 2 aborted'"):
-        POSTGRESQL.parse(POSTGRESQL.profiles["quick"], [completed(text("postgresql"), stderr=aborted)])
+        POSTGRESQL.parse(ONE_BRANCH, [completed(text("postgresql"), stderr=aborted)])

@@ -37,7 +37,8 @@ scale=$1; shift
 cd "$folder"
 "$@" {PROGRAMS}/initdb -D "$folder/new" -U tare -A trust --no-sync --locale=C -E UTF8 >"$folder/log"
 echo 'host all all 0.0.0.0/0 trust' >>"$folder/new/pg_hba.conf"
-"$@" {PROGRAMS}/pg_ctl -D "$folder/new" -w -t 300 -l "$folder/server.log" -o "-k $folder -h ''" start >/dev/null
+"$@" {PROGRAMS}/pg_ctl -D "$folder/new" -w -t 300 -l "$folder/server.log" \\
+    -o "-k $folder -h '' -c fsync=off -c wal_level=minimal -c max_wal_senders=0 -c max_wal_size=64MB" start >/dev/null
 "$@" {PROGRAMS}/pgbench -h "$folder" -U tare -i -q -s "$scale" postgres >/dev/null 2>"$folder/pgbench.log"
 "$@" {PROGRAMS}/pg_ctl -D "$folder/new" -w -t 300 -m fast stop >/dev/null
 cd /
