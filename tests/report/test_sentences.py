@@ -318,6 +318,11 @@ FINDINGS: list[tuple[Finding, str]] = [
         "the client was near its limit: it was busy 80% of its time and can make some 12,500 requests/s",
     ),
     (
+        Finding(FindingKind.CLIENT_DEARER, {"times": 14.25}),
+        "a unit of work cost the client 14.2 times the CPU time that it cost with the baseline: the figure is the"
+        " client's as well as the platform's",
+    ),
+    (
         Finding(FindingKind.HEADLINE_DIFFERS, verdict=Kind.EQUIVALENT, metric="rate"),
         "differs from rate, which is equivalent",
     ),

@@ -32,6 +32,8 @@ class FindingKind(StrEnum):
     ``client-limited``: the client used ``busy`` of its CPUs' time here, ``baseline_busy`` on the baseline; it had no
     more to give from `analysis.trust.client.BUSY` on. With all of it, it would ask for ``limit`` of ``unit``.
     ``client-near``: the same from `analysis.trust.client.NEAR` on, where it had some more to give.
+    ``client-dearer``: a unit of work cost the client ``times`` as much CPU time as on the baseline, so the figure is the
+    client's as well: beyond `analysis.trust.client.DEARER`.
     ``headline-differs``: the workload's headline ``metric`` has another ``verdict``.
     """
 
@@ -53,7 +55,12 @@ class FindingKind(StrEnum):
     UNMARKED = "unmarked"
     CLIENT_LIMITED = "client-limited"
     CLIENT_NEAR = "client-near"
+    CLIENT_DEARER = "client-dearer"
     HEADLINE_DIFFERS = "headline-differs"
+
+
+#: What loads the platform was the limit: such a figure says nothing of the platform, and stands for none of its costs.
+NOT_THE_PLATFORMS = frozenset({FindingKind.CLIENT_LIMITED, FindingKind.CLIENT_DEARER})
 
 
 @dataclass(frozen=True, slots=True)
