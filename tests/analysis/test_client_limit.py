@@ -117,7 +117,9 @@ def _answered(*notes_by_workload):
         results.append(
             MetricResult(workload.name, workload.metrics[0].name, "/s", Direction.HIGHER, 0.05, None, (docker,))
         )
-    trials = pl.DataFrame(schema={"workload": pl.String, "platform": pl.String, "turn_s": pl.Float64, "block": pl.Int64})
+    trials = pl.DataFrame(
+        schema={"workload": pl.String, "platform": pl.String, "turn_s": pl.Float64, "block": pl.Int64}
+    )
     [answer] = [answer for answer in answers(record, results, trials) if answer.platform == "docker"]
     [standing] = answer.standings
     return standing

@@ -13,7 +13,7 @@ from tare.workloads.output import decode, shown, text_of
 
 
 class TestStart(Printed):
-    """What the client asked the server for; ``target_bitrate``: the bits a second to send, 0 for as many as possible."""
+    """What the client asked the server for; ``target_bitrate``: bits a second to send, 0 for as many as possible."""
 
     protocol: Literal["TCP", "UDP"]
     num_streams: int

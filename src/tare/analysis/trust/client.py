@@ -27,8 +27,9 @@ def flag_client(
 
     The baseline has no platform between server and client, so what it reaches with a busy client is the client's own
     limit on this host; the median over blocks counts. What the client would reach with all of its CPUs' time is known
-    from what it spends on a unit of work, under this load and with this platform. Where that is more than `DEARER` times
-    what it spends with the baseline, a finding says so too. Costs of CPU time have no finding: they stay what they are.
+    from what it spends on a unit of work, under this load and with this platform. Where that is more than `DEARER`
+    times what it spends with the baseline, a finding says so too. Costs of CPU time have no finding: they stay what
+    they are.
     """
     busy = next((result for result in results if result.metric == CLIENT_BUSY), None)
     if busy is None:

@@ -32,8 +32,8 @@ class FindingKind(StrEnum):
     ``client-limited``: the client used ``busy`` of its CPUs' time here, ``baseline_busy`` on the baseline; it had no
     more to give from `analysis.trust.client.BUSY` on. With all of it, it would ask for ``limit`` of ``unit``.
     ``client-near``: the same from `analysis.trust.client.NEAR` on, where it had some more to give.
-    ``client-dearer``: a unit of work cost the client ``times`` as much CPU time as on the baseline, so the figure is the
-    client's as well: beyond `analysis.trust.client.DEARER`.
+    ``client-dearer``: a unit of work cost the client ``times`` as much CPU time as on the baseline, more than
+    `analysis.trust.client.DEARER`: the figure is the client's as well.
     ``headline-differs``: the workload's headline ``metric`` has another ``verdict``.
     """
 

@@ -38,6 +38,8 @@ def render(sheet: Sheet, profile: Profile, baseline: str) -> Group:
         Text(scores.percents(clean(baseline)), style="bold"),
     ]
     parts += [_percents(sheet), "", Text(scores.STANDARDISED, style="bold"), _scores(sheet)]
+    if sheet.trial_counts:
+        parts += ["", Text(scores.trial_counts(clean(baseline)), style="bold"), _trial_counts(sheet)]
     return Group(*parts)
 
 
@@ -79,6 +81,15 @@ def _scores(sheet: Sheet) -> Table:
     for name in _names(sheet.standardised):
         cells = [f"{row[name]:.3f}" if name in row else EMPTY for row in sheet.standardised.values()]
         table.add_row(clean(name), *cells, f"{sheet.rows[name]:.3f}" if name in sheet.rows else EMPTY)
+    return table
+
+
+def _trial_counts(sheet: Sheet) -> Table:
+    table = _table("platform", *sheet.trial_counts)
+    for name in _names(sheet.trial_counts):
+        counts = [row.get(name) for row in sheet.trial_counts.values()]
+        cells = [EMPTY if count is None else f"{count.trials:,} ({count.overhead_percent:.1f} %)" for count in counts]
+        table.add_row(clean(name), *cells)
     return table
 
 

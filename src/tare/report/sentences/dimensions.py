@@ -39,7 +39,7 @@ MARKS: Mapping[State, str] = {
     State.ALIKE: "=",
     State.OPEN: "?",
     State.ONCE: "·",
-    State.LIMITED: "!",
+    State.LIMITED: "c",
     State.NONE: EMPTY,
 }
 #: What each mark says, for the legend and for who hears the page.
@@ -49,7 +49,7 @@ WORDS: Mapping[State, str] = {
     State.ALIKE: "equivalent within the margin",
     State.OPEN: "cannot tell yet",
     State.ONCE: "seen in one block only",
-    State.LIMITED: "what loads it was the limit",
+    State.LIMITED: "the client was the limit",
     State.NONE: "no figure",
 }
 

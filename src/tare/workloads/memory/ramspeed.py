@@ -1,9 +1,10 @@
 """RAMspeed's families for integers, for floating-point numbers and for SSE, as probes of the agent, in slices.
 
-Giallorenzo 2021 ran RAMspeed 3.5.0 (``-g 32 -l 5``) and reports the mean of copy, scale, add and triad. Debian does
-not have it, so that the agent does the same work anew: mark (INTmark, FLOATmark, SSEmark) writes and reads one block, an
+Giallorenzo 2021 ran RAMspeed 3.5.0 (``-g 32 -l 5``) and reports the mean of copy, scale, add and triad. Debian does not
+have it, so that the agent does the same work anew: mark (INTmark, FLOATmark, SSEmark) writes and reads one block, an
 element at a time; mem (INTmem, FLOATmem, SSEmem) does copy, scale, add and triad on arrays of 32 MiB, RAMspeed's
-default. An element has 8 bytes, of SSE 16. The families "(nt)" store past the caches; tare has SSE's. sysbench memory and mbw, which Debian has, know neither scale, add nor triad nor floating-point numbers.
+default. An element has 8 bytes, of SSE 16. The families "(nt)" store past the caches; tare has SSE's. sysbench memory
+and mbw, which Debian has, know neither scale, add nor triad nor floating-point numbers.
 RAMspeed's passes are gigabytes long; in slices each part goes on where it was. Its MMX families are left out: those
 registers of 8 bytes are the old floating-point unit's, and neither Rust nor today's C compilers make code for them.
 """
