@@ -334,16 +334,16 @@ def test_ab_has_the_rate_and_the_mean_of_its_windows():
     plan = AB.plan(AB.profiles["quick"], ROOMY)
     assert " ".join(plan.measures[0].argv) == "ab -q -t 1 -n 100000000 -c 50 http://192.0.2.3:20107/favicon.ico"
     outcome = AB.parse(AB.profiles["quick"], of_ab())
-    assert outcome.samples["rate"] == pytest.approx(11877.005)
-    assert outcome.samples["mean"] == pytest.approx(4.191)
+    assert outcome.samples["rate"] == pytest.approx((4588.79 + 5216.10 + 4871.76 + 2787.72) / 4)
+    assert outcome.samples["mean"] == pytest.approx((10.263 + 10.896) / 2)
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         ("Failed requests:        0", "Failed requests:        7", "7 failed requests"),
-        ("Keep-Alive requests", "Non-2xx responses:      9\nKeep-Alive requests", "Non-2xx responses: +9"),
-        ("Complete requests:      11965", "Complete requests:      1196", "contradicts itself"),
+        ("Total transferred", "Non-2xx responses:      9\nTotal transferred", "Non-2xx responses: +9"),
+        ("Complete requests:      4590", "Complete requests:      459", "contradicts itself"),
         ("Concurrency Level:      50", "Concurrency Level:      5", "on 5 connections"),
         ("1150 bytes", "153 bytes", "for 153 bytes"),
         ("Requests per second:", "Requests:", "its rate 0 times"),
