@@ -147,6 +147,8 @@ class Nginx(NginxLoad):
         text = text_of(done)
         for wrong in re.findall(r"Socket errors: [^\n]*|Non-2xx or 3xx responses: \d+", text):
             raise ParseError(f"wrk reports {wrong}")
+        if re.search(r"^ *0 requests in ", text, re.MULTILINE):  # its shares of nothing are no numbers
+            raise ParseError(f"wrk was not answered once in {params['window_s']} s")
         fields = read_lines("wrk", text, _GRAMMAR)
         if int(fields["asked"]) != int(params["window_s"]) or int(fields["connections"]) != int(params["connections"]):
             raise ParseError(f"wrk ran {fields['asked']} s on {fields['connections']} connections, which was not asked")
