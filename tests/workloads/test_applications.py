@@ -323,6 +323,12 @@ def test_a_stage_that_does_not_say_that_it_was_done_is_refused(at, old, new):
         PIPELINE.parse(PIPELINE.profiles["quick"], results)
 
 
+def test_a_window_of_wrks_without_an_answer_says_so():
+    """It prints shares of nothing then, which are no numbers."""
+    with pytest.raises(ParseError, match="wrk was not answered once in 1 s"):
+        registry.get("nginx").read(captured("nginx-silent"), {"connections": 1000, "window_s": 1})
+
+
 AB = registry.get("nginx-ab")
 
 
