@@ -125,7 +125,7 @@ def _answered(*notes_by_workload):
     return standing
 
 
-@pytest.mark.parametrize("kind", [FindingKind.CLIENT_LIMITED, FindingKind.CLIENT_DEARER])
+@pytest.mark.parametrize("kind", [FindingKind.CLIENT_LIMITED, FindingKind.CLIENT_DEARER, FindingKind.DISK_LIMITED])
 def test_a_row_whose_client_was_the_limit_never_stands_for_a_dimension(kind):
     assert _answered((), ()).workload == "nginx"
     standing = _answered((Finding(kind, {}),), ())

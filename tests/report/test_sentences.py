@@ -323,6 +323,10 @@ FINDINGS: list[tuple[Finding, str]] = [
         " client's as well as the platform's",
     ),
     (
+        Finding(FindingKind.DISK_LIMITED, {"busy": 0.95, "baseline_busy": 0.98}),
+        "the disk was the limit: it was busy 95% of the time, and 98% with the baseline",
+    ),
+    (
         Finding(FindingKind.HEADLINE_DIFFERS, verdict=Kind.EQUIVALENT, metric="rate"),
         "differs from rate, which is equivalent",
     ),

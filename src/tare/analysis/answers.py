@@ -44,7 +44,7 @@ class State(StrEnum):
     ALIKE = "alike"  # equivalent, or in all that was seen
     OPEN = "open"
     ONCE = "once"  # seen in one block: a value without an interval
-    LIMITED = "limited"  # what loads it was the limit in all of its figures: they are not the platform's
+    LIMITED = "limited"  # the client or the disk was the limit in all of its figures: they are not the platform's
     NONE = "none"  # no figure
 
 
@@ -200,7 +200,7 @@ _BEFORE = (State.WORSE, State.OPEN, State.ONCE, State.ALIKE, State.BETTER, State
 
 
 def _worst(figures: Sequence[_Figure]) -> Standing | None:
-    """The figure that stands for a dimension: one whose client was the limit only where all others are so too."""
+    """The figure that stands for a dimension: one whose client or disk was the limit only where all are so."""
     standing_for = [figure for figure in figures if _state(figure[2]) is not State.LIMITED] or figures
     standings = [_standing(*figure, len(standing_for)) for figure in standing_for]
     return min(standings, key=lambda standing: (_BEFORE.index(standing.state), -standing.felt), default=None)

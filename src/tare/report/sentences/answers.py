@@ -239,7 +239,7 @@ def _limited(shown: Sequence[Shown]) -> list[str]:
     if not shown:
         return []
     parts = [f"{_name(comparison)} ({comparison.standing.workload})" for comparison in shown]
-    return [f"Measured, but the client was the limit: {_listed(parts)}."]
+    return [f"Measured, but the client or the disk was the limit: {_listed(parts)}."]
 
 
 def _missing(shown: Sequence[Shown]) -> list[str]:

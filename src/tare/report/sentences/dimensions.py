@@ -49,7 +49,7 @@ WORDS: Mapping[State, str] = {
     State.ALIKE: "equivalent within the margin",
     State.OPEN: "cannot tell yet",
     State.ONCE: "seen in one block only",
-    State.LIMITED: "the client was the limit",
+    State.LIMITED: "the client or the disk was the limit",
     State.NONE: "no figure",
 }
 

@@ -89,6 +89,7 @@ CAUTIONS: Mapping[FindingKind, str] = {
     FindingKind.CLIENT_LIMITED: "the client was the limit",
     FindingKind.CLIENT_NEAR: "the client near its limit",
     FindingKind.CLIENT_DEARER: "the client spent more on each unit",
+    FindingKind.DISK_LIMITED: "the disk was the limit",
     FindingKind.ONE_BASELINE: "no A/A figure",
     FindingKind.NO_FLOOR: "no A/A figure",
     FindingKind.WIDE_FLOOR: "noise wider than the margin",
@@ -253,6 +254,13 @@ def _client_dearer(_finding: Finding, numbers: _Numbers, _context: FindingContex
     )
 
 
+def _disk_limited(_finding: Finding, numbers: _Numbers, _context: FindingContext) -> str:
+    return (
+        f"the disk was the limit: it was busy {numbers['busy']:.0%} of the time, and {numbers['baseline_busy']:.0%}"
+        " with the baseline"
+    )
+
+
 def _at_most(finding: Finding) -> str:
     """What the client could ask for, where its cost is known."""
     limit = finding.numbers.get("limit")
@@ -284,5 +292,6 @@ _SENTENCES: Mapping[FindingKind, Callable[[Finding, _Numbers, FindingContext], s
     FindingKind.CLIENT_LIMITED: _client_limited,
     FindingKind.CLIENT_NEAR: _client_near,
     FindingKind.CLIENT_DEARER: _client_dearer,
+    FindingKind.DISK_LIMITED: _disk_limited,
     FindingKind.HEADLINE_DIFFERS: _headline_differs,
 }
