@@ -80,8 +80,8 @@ def report_on(
     """The report of an open store; the caller reads ``samples`` and ``footprints``, and may use them too."""
     record, trials, telemetry = store.record, store.trials(), store.telemetry()
     marked = contamination.of_campaign(record, trials, telemetry)
-    results = analyse(record, samples, trials, marked, store.slices())
-    analysed, together = corrected(flag_disk(record, results, trials, telemetry))
+    alone = analyse(record, samples, trials, marked, store.slices())
+    analysed, together = corrected(flag_disk(record, alone, trials, telemetry))
     surfaces, segments = surfaces_of(store), store.segments()
     if (footprints or surfaces) and trials.is_empty() and not store.schedule():
         analysed = []  # no trial was planned: leave out a table of "no data" alone

@@ -166,7 +166,7 @@ def _require_all(run: Run, limit_ms: int) -> None:
 
 
 def percentile(counts: Counter[int], percent: float) -> float:
-    """Of microseconds, in ms: the least within which so many per cent are."""
+    """Of microseconds, in ms: the least within which so many per cent are. Raises `ParseError` without any."""
     rank = math.ceil(counts.total() * percent / 100)
     for us, count in sorted(counts.items()):
         rank -= count
