@@ -134,6 +134,16 @@ def test_every_profile_plans_and_starts_at_both_scales(study, scale):
             job.workload.fitted(job.params, DEFAULT_MEMORY)
 
 
+@pytest.mark.parametrize("scale", Scale)
+@STUDIES
+def test_no_profile_asks_bonnie_for_a_file_that_fits_the_page_cache(study, scale):
+    """It tells no speed of what took less than half a second, and the trial fails."""
+    order = ordered(CampaignRequest(profile=study.name), scale)
+    for job in make_jobs(workloads.choose(order.workloads), order.base, order.params):
+        if job.workload.name.startswith("bonnie"):
+            assert job.params["size_mib"] == 0 or int(job.params["size_mib"]) << 20 >= DEFAULT_MEMORY
+
+
 def test_a_level_of_the_full_scale_alone_is_not_in_the_scaled_run():
     scaled, full = (ordered(CampaignRequest(profile="karna-2021"), scale).workloads for scale in Scale)
     levels = [10, 30, 60, 90, 120, 150, 180, 200]
