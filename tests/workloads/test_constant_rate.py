@@ -44,7 +44,7 @@ def test_figures_are_read(name):
     outcome = registry.get(name).parse(registry.get(name).profiles["quick"], [captured(name)])
     figures = outcome.samples
     assert figures["answered"] == pytest.approx(1000, rel=0.05)
-    assert figures["failed"] == 0
+    assert figures["transport-errors"] == 0
     assert 0 < figures["median"] < figures["p99"]
     assert outcome.work == pytest.approx(8000, rel=0.05)
 
@@ -97,5 +97,5 @@ def test_a_server_that_stands_still_for_a_second_has_it_in_its_percentiles(workl
     figures = workload.parse(params, [result]).samples
     assert 1000 * STALL_S * 0.85 < figures["p99"] <= 1000 * STALL_S * 1.3
     assert figures["median"] < 100
-    assert figures["failed"] == 0
+    assert figures["transport-errors"] == 0
     assert figures["answered"] == pytest.approx(200, rel=0.1)

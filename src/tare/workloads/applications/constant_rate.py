@@ -41,7 +41,7 @@ class ConstantRate(RunWorkload):
         users.P99,
         users.MEDIAN,
         Metric("answered", "requests/s", Direction.HIGHER, "requests answered well, a second"),
-        Metric("failed", "requests/s", Direction.LOWER, "requests refused, broken off or given up, a second"),
+        Metric("transport-errors", "requests/s", Direction.LOWER, "requests refused, broken off or given up, a second"),
         users.LATE,
         users.WARM_UP,
     )
@@ -75,7 +75,7 @@ class ConstantRate(RunWorkload):
         sums, figures, seconds = run.sums(), run.figures(), len(run.counted())
         if not sums["successes"] or sums["server-errors"]:
             raise ParseError(f"of {sums['due']} requests {sums['successes']} were answered well")
-        rates = {"answered": sums["successes"] / seconds, "failed": sums["transport-errors"] / seconds}
+        rates = {"answered": sums["successes"] / seconds, "transport-errors": sums["transport-errors"] / seconds}
         return Outcome({**rates, **figures}, work=run.answered())
 
 
