@@ -7,7 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from tare.campaign.plan.plan import make_jobs
+from tare.campaign.plan.request import CampaignRequest
+from tare.campaign.plan.study import ordered
 from tare.errors import HostError, ParseError, UsageError
+from tare.literature import Scale
 from tare.model import EVERYWHERE
 from tare.workloads import contract, registry
 from tare.workloads.applications import postgresql, serving, steady
@@ -409,6 +413,21 @@ def test_there_are_never_fewer_branches_than_clients():
     with pytest.raises(HostError, match="4 clients would wait for each other's 1 branches") as refused:
         POSTGRESQL.plan(ONE_BRANCH, ROOMY)
     assert refused.value.fix == "give scale 4 or more"
+
+
+def test_a_study_without_range_queries_and_prepared_statements_has_its_load():
+    load = " ".join(
+        registry.get("mariadb-read").plan(registry.get("mariadb-read").profiles["quick"], ROOMY).measures[0].argv
+    )
+    assert "--range_selects" not in load
+    assert "--db-ps-mode" not in load
+    order = ordered(CampaignRequest(profile="karna-2021"), Scale.FULL)
+    [job] = make_jobs([registry.get("mariadb-read-threads-30")], order.base, order.params)
+    planned = job.workload.plan(job.params, ROOMY)
+    load, [server] = " ".join(planned.measures[0].argv), planned.servers
+    assert "--threads=30 --time=20" in load
+    assert "--range_selects=off --db-ps-mode=disable run" in load
+    assert "--innodb-buffer-pool-size=128M" in server.argv
 
 
 def test_in_full_a_databases_tables_are_several_times_its_pool():
