@@ -22,7 +22,8 @@ use crate::users::Users;
 const USAGE: &str = "usage: tare-agent serve [--beacon ADDR:PORT] [--init] [--userspace-at SECONDS] \
                      [--host vsock:CID:PORT|tcp:ADDR:PORT] [--held] [--limits NAME:VALUE,...] | tare-agent limits | tare-agent answer udp|tcp|tcp-each|http PORT SIZE | \
                      tare-agent ask udp|tcp|tcp-each|http ADDR PORT SECONDS WARMUP SIZE [PATH] | \
-                     tare-agent users ADDR PORT USERS SECONDS THINK_MS PACE_MS LIMIT_MS SEARCHES WORDS SEED PATH... | \
+                     tare-agent users http|redis ADDR PORT USERS SECONDS THINK_US PACE_US LIMIT_MS SEARCHES WORDS \
+                     SEED REQUEST... | \
                      tare-agent run [OPTION VALUE]... -- PROGRAM... | tare-agent write PATH | \
                      tare-agent version | tare-agent nothing";
 

@@ -328,6 +328,15 @@ FINDINGS: list[tuple[Finding, str]] = [
         " 1 % margin",
     ),
     (
+        Finding(FindingKind.CLIENT_DEARER, {"times": 14.25}),
+        "a unit of work cost the client 14.2 times the CPU time that it cost with the baseline: the figure is the"
+        " client's as well as the platform's",
+    ),
+    (
+        Finding(FindingKind.DISK_LIMITED, {"busy": 0.95, "baseline_busy": 0.98}),
+        "the disk was the limit: it was busy 95% of the time, and 98% with the baseline",
+    ),
+    (
         Finding(FindingKind.HEADLINE_DIFFERS, verdict=Kind.EQUIVALENT, metric="rate"),
         "differs from rate, which is equivalent",
     ),

@@ -25,6 +25,8 @@ GOOD = [
     ("iperf3-udp", OMIT, ["iperf3-udp-to-omit", "iperf3-udp-from-omit"]),
     ("iperf3-jitter", {}, ["iperf3-jitter-to", "iperf3-jitter-from"]),
     ("iperf3-jitter", {}, ["iperf3-jitter-to-gvisor", "iperf3-jitter-from-gvisor"]),
+    ("iperf3-udp-1g", {}, ["iperf3-udp-1g-to", "iperf3-udp-1g-from"]),
+    ("iperf3-tcp-1g", {}, ["iperf3-tcp-1g-to", "iperf3-tcp-1g-from"]),
     ("iperf3-streams", SECOND, ["iperf3-streams-to", "iperf3-streams-from"]),
     ("iperf3-streams", SECOND, ["iperf3-streams-to-gvisor", "iperf3-streams-from-gvisor"]),
     ("ping-rtt", {}, ["ping-rtt"]),
@@ -72,6 +74,14 @@ def test_udp_as_fast_as_it_goes_and_slowly():
         planned = plan(name, profile)
         assert clients(planned) == [forth.format(*settings), f"{forth.format(*settings)} -R"]
         assert [server.argv for server in planned.servers] == [server.argv for server in plan("iperf3-tcp").servers]
+
+
+def test_a_gigabit_is_the_most_that_is_sent():
+    assert "-b 1000M -R" in clients(plan("iperf3-tcp-1g"))[1]
+    assert "-u -b 1000M -l 1448" in clients(plan("iperf3-udp-1g"))[0]
+    [to, back] = [captured(f"iperf3-tcp-1g-{way}") for way in ("to", "from")]
+    with pytest.raises(ParseError, match="another test than was asked"):
+        parse("iperf3-tcp", {**SECOND, "time_s": 3, "omit_s": 1}, to, back)
 
 
 def test_streams_are_four():

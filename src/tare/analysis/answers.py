@@ -13,6 +13,7 @@ from enum import StrEnum
 import polars as pl
 
 from tare.analysis.results import MetricResult, PlatformResult
+from tare.analysis.trust.findings import NOT_THE_PLATFORMS
 from tare.analysis.verdicts import EQUAL, Kind, Reason, Side
 from tare.estimates.intervals import MIN_BLOCKS
 from tare.estimates.overhead import ratio_of
@@ -43,6 +44,7 @@ class State(StrEnum):
     ALIKE = "alike"  # equivalent, or in all that was seen
     OPEN = "open"
     ONCE = "once"  # seen in one block: a value without an interval
+    LIMITED = "limited"  # the client or the disk was the limit in all of its figures: they are not the platform's
     NONE = "none"  # no figure
 
 
@@ -80,7 +82,7 @@ class Standing:
     state: State
     workload: str
     metric: str
-    n_figures: int  # of the dimension, with a figure or without; the worst of them is shown
+    n_figures: int  # of the dimension, with a figure or without, but for those that stand for none; the worst is shown
     felt: float  # how much the difference matters: 1 is as much as a doubled time; below 0 it is better
 
 
@@ -164,6 +166,8 @@ def _figures(
 
 def _state(platform: PlatformResult) -> State:
     verdict = platform.verdict
+    if any(note.kind in NOT_THE_PLATFORMS for note in platform.notes):
+        return State.LIMITED
     if verdict.kind is Kind.SLOWER or (verdict.kind is Kind.INCONCLUSIVE and verdict.certain is Side.WORSE):
         return State.WORSE
     if verdict.kind is Kind.FASTER or (verdict.kind is Kind.INCONCLUSIVE and verdict.certain is Side.BETTER):
@@ -176,7 +180,9 @@ def _state(platform: PlatformResult) -> State:
 
 
 def _standing(kind: Dimension, result: MetricResult, platform: PlatformResult, n_figures: int) -> Standing:
-    return Standing(kind, _state(platform), result.workload, result.metric, n_figures, _felt(kind, result, platform))
+    state = _state(platform)
+    felt = 0.0 if state is State.LIMITED else _felt(kind, result, platform)
+    return Standing(kind, state, result.workload, result.metric, n_figures, felt)
 
 
 def _felt(kind: Dimension, result: MetricResult, platform: PlatformResult) -> float:
@@ -190,11 +196,13 @@ def _felt(kind: Dimension, result: MetricResult, platform: PlatformResult) -> fl
 
 
 #: What stands for a dimension: what is worse, before what nobody knows, before what is alike or better.
-_BEFORE = (State.WORSE, State.OPEN, State.ONCE, State.ALIKE, State.BETTER, State.NONE)
+_BEFORE = (State.WORSE, State.OPEN, State.ONCE, State.ALIKE, State.BETTER, State.NONE, State.LIMITED)
 
 
 def _worst(figures: Sequence[_Figure]) -> Standing | None:
-    standings = [_standing(*figure, len(figures)) for figure in figures]
+    """The figure that stands for a dimension: one whose client or disk was the limit only where all are so."""
+    standing_for = [figure for figure in figures if _state(figure[2]) is not State.LIMITED] or figures
+    standings = [_standing(*figure, len(standing_for)) for figure in standing_for]
     return min(standings, key=lambda standing: (_BEFORE.index(standing.state), -standing.felt), default=None)
 
 

@@ -16,6 +16,7 @@ from tare.analysis.curves import curves_of
 from tare.analysis.results import Tails
 from tare.analysis.trust import contamination
 from tare.analysis.trust.dependence import dependence
+from tare.analysis.trust.disk import flag_disk
 from tare.analysis.trust.fairness import Difference, differences, unlike_mtus
 from tare.analysis.trust.findings import Finding
 from tare.literature import Scale
@@ -79,7 +80,8 @@ def report_on(
     """The report of an open store; the caller reads ``samples`` and ``footprints``, and may use them too."""
     record, trials, telemetry = store.record, store.trials(), store.telemetry()
     marked = contamination.of_campaign(record, trials, telemetry)
-    analysed, together = corrected(analyse(record, samples, trials, marked, store.slices()))
+    alone = analyse(record, samples, trials, marked, store.slices())
+    analysed, together = corrected(flag_disk(record, alone, trials, telemetry))
     surfaces, segments = surfaces_of(store), store.segments()
     if (footprints or surfaces) and trials.is_empty() and not store.schedule():
         analysed = []  # no trial was planned: leave out a table of "no data" alone

@@ -234,10 +234,10 @@ def material_of(store: Store, name: str, study: str | None = None, inputs: Footp
     return Material(report, samples, store.trials(), exposures, sources, store.record, store.telemetry())
 
 
-def _score(record: CampaignRecord, samples: pl.DataFrame) -> ScoreView | None:
+def _score(record: CampaignRecord, samples: pl.DataFrame, trials: pl.DataFrame) -> ScoreView | None:
     profile = profiles.load()
     try:
-        return score_view(score(record, samples, profile).points, profile)
+        return score_view(score(record, samples, trials, profile).points, profile)
     except NoAnswer:  # a figure that no share can be made of
         return None
 
@@ -260,7 +260,7 @@ def _view(of: Material) -> CampaignView:
     cpus = of.record.resources.cpus
     meanwhile = windows(of.telemetry, cpus, other_threads(of.record.host, cpus))
     happened = course.telemetry(meanwhile, of.trials, report.segments)
-    floor, scores = figures.floor_figure(report), _score(of.record, samples)
+    floor, scores = figures.floor_figure(report), _score(of.record, samples, of.trials)
     return CampaignView(report, *answer, headlines, workloads, floor, happened, scores, footprints, surfaces, downloads)
 
 

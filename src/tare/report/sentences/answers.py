@@ -91,6 +91,7 @@ def sentences(answer: Answer, shown: Sequence[Shown], exposed: Exposed | None, f
         *([exposed_clause(exposed)] if exposed is not None else []),
         *_once(by_state[State.ONCE]),
         *_unsure(by_state[State.OPEN]),
+        *_limited(by_state[State.LIMITED]),
         *_missing(by_state[State.NONE]),
         *_failed({name: trials for name, trials in failed.items() if name not in mentioned}),
         *_settling(answer.settling),
@@ -232,6 +233,13 @@ def _unsure(shown: Sequence[Shown]) -> list[str]:
         for head, group in groups.items()
         if group
     ]
+
+
+def _limited(shown: Sequence[Shown]) -> list[str]:
+    if not shown:
+        return []
+    parts = [f"{_name(comparison)} ({comparison.standing.workload})" for comparison in shown]
+    return [f"Measured, but the client or the disk was the limit: {_listed(parts)}."]
 
 
 def _missing(shown: Sequence[Shown]) -> list[str]:

@@ -39,6 +39,7 @@ MARKS: Mapping[State, str] = {
     State.ALIKE: "=",
     State.OPEN: "?",
     State.ONCE: "·",
+    State.LIMITED: "c",
     State.NONE: EMPTY,
 }
 #: What each mark says, for the legend and for who hears the page.
@@ -48,6 +49,7 @@ WORDS: Mapping[State, str] = {
     State.ALIKE: "equivalent within the margin",
     State.OPEN: "cannot tell yet",
     State.ONCE: "seen in one block only",
+    State.LIMITED: "the client or the disk was the limit",
     State.NONE: "no figure",
 }
 

@@ -88,6 +88,8 @@ CAUTIONS: Mapping[FindingKind, str] = {
     FindingKind.DRIFT: "drift",
     FindingKind.CLIENT_LIMITED: "the client was the limit",
     FindingKind.CLIENT_NEAR: "the client near its limit",
+    FindingKind.CLIENT_DEARER: "the client spent more on each unit",
+    FindingKind.DISK_LIMITED: "the disk was the limit",
     FindingKind.ONE_BASELINE: "no A/A figure",
     FindingKind.NO_FLOOR: "no A/A figure",
     FindingKind.WIDE_FLOOR: "noise wider than the margin",
@@ -247,6 +249,20 @@ def _client_near(finding: Finding, numbers: _Numbers, _context: FindingContext) 
     return f"the client was near its limit: it was busy {numbers['busy']:.0%} of its time{_at_most(finding)}"
 
 
+def _client_dearer(_finding: Finding, numbers: _Numbers, _context: FindingContext) -> str:
+    return (
+        f"a unit of work cost the client {numbers['times']:.1f} times the CPU time that it cost with the baseline: the"
+        " figure is the client's as well as the platform's"
+    )
+
+
+def _disk_limited(_finding: Finding, numbers: _Numbers, _context: FindingContext) -> str:
+    return (
+        f"the disk was the limit: it was busy {numbers['busy']:.0%} of the time, and {numbers['baseline_busy']:.0%}"
+        " with the baseline"
+    )
+
+
 def _at_most(finding: Finding) -> str:
     """What the client could ask for, where its cost is known."""
     limit = finding.numbers.get("limit")
@@ -295,5 +311,7 @@ _SENTENCES: Mapping[FindingKind, Callable[[Finding, _Numbers, FindingContext], s
     FindingKind.CLIENT_NEAR: _client_near,
     FindingKind.CLOCK_OFF: _clock_off,
     FindingKind.CLOCK_OPEN: _clock_open,
+    FindingKind.CLIENT_DEARER: _client_dearer,
+    FindingKind.DISK_LIMITED: _disk_limited,
     FindingKind.HEADLINE_DIFFERS: _headline_differs,
 }
