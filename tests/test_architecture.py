@@ -36,7 +36,7 @@ MAY_IMPORT = {
     "platforms": {
         "model", "errors", "records", "lazily", "timeouts", "suggest", "plugins", "inputs", "host", "image", "session",
     },
-    "workloads": {"model", "errors", "records", "lazily", "suggest", "plugins", "inputs"},
+    "workloads": {"model", "errors", "records", "lazily", "clean", "suggest", "plugins", "inputs"},
     "literature": {"model", "errors", "records", "lazily", "suggest"},
     "estimates": {"model", "lazily"},
     "store": {"model", "errors", "records", "footprint_model", "lazily", "timeouts"},

@@ -138,11 +138,11 @@ def image_for(workloads: Iterable[Workload], progress: Progress, *, bare: bool =
     chosen = list(workloads)
     layers = {workload.layer for workload in chosen if workload.layer is not None}
     image = build.ensure(build.agent_path(), progress=progress, layers=layers)
-    sources = {workload.name: workload.source for workload in chosen if workload.source is not None}
+    sources = {workload.source: workload.name for workload in chosen if workload.source is not None}
     if len(sources) > 1:
-        problem = f"{' and '.join(sources)} bring an image each, and all instances of a campaign run one"
+        problem = f"{' and '.join(sources.values())} bring an image each, and all instances of a campaign run one"
         raise ImageError(problem, fix="run them in a campaign each")
-    for source in sources.values():
+    for source in sources:
         image = own.ensure(source, build.agent_path(), image, progress)
     for workload in chosen:
         runs = image.tools if workload.source is not None and image.tools is not None else image
@@ -150,7 +150,7 @@ def image_for(workloads: Iterable[Workload], progress: Progress, *, bare: bool =
         if missing:
             fix = "give the workload a layer with it (docs/add-a-workload.md), or leave the workload out"
             if sources and workload.source is None:
-                fix = f"run it in a campaign without {next(iter(sources))}, whose image the instances run"
+                fix = f"run it in a campaign without {next(iter(sources.values()))}, whose image the instances run"
             raise ImageError(f"{workload.name} needs {', '.join(missing)}, which the image has not", fix=fix)
     if bare and not any(workload.packages or workload.layer or workload.source for workload in chosen):
         return own.bare(build.agent_path(), image, progress)

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from tare.campaign.execution import caches
@@ -17,7 +17,7 @@ from tare.campaign.instances.launcher import RunningInstance
 from tare.errors import OUTPUTS, Failed, HostError, ParseError, TareError, UnsupportedError, attempt
 from tare.host import distribution
 from tare.host.filesystems import roots, volumes
-from tare.model import CLIENT_BUSY, CLIENT_COST, CPU_COST, Sample
+from tare.model import CLIENT_BUSY, CLIENT_COST, CPU_COST, PEAK_MEMORY, Sample
 from tare.session import Execution
 from tare.workloads.base import (
     UNSUPPORTED_CODE,
@@ -35,6 +35,8 @@ from tare.workloads.base import (
 from tare.workloads.contract import checked, require_work
 from tare.workloads.network import exchange
 
+#: The output of a trial that says which of its metrics have no figure, and why.
+NOT_SEEN = "not seen"
 #: Longest time until a server that was ended has ended.
 END_LIMIT_S = 10.0
 
@@ -51,6 +53,8 @@ class Measured:
     starting_ns: int | None = 0  # CPU time of the programs' own start, which is in ``cpu_ns``
     client_ns: int | None = None  # CPU time of the client's commands; None where there were none
     loading_ns: int | None = None  # how long the measured commands took, where it matters how busy the client was then
+    peak_bytes: int | None = None  # the most memory of the whole platform meanwhile; None where it is not known
+    unseen: Mapping[str, str] = field(default_factory=dict)  # metric name -> why it has no figure
 
     @property
     def cpu_cost(self) -> float | None:
@@ -62,10 +66,11 @@ class Measured:
 
     @property
     def costs(self) -> tuple[Sample, ...]:
-        """What is known of `cpu_cost`, and of the client's CPU time: for a unit of work in ns, and in % of one CPU."""
+        """What is known of `cpu_cost`, of the client's CPU time (for a unit of work in ns, in % of one CPU), and of memory."""
         client = self.client_ns / self.outcome.work if self.client_ns and self.outcome.work > 0 else None
         busy = 100 * self.client_ns / self.loading_ns if self.client_ns and self.loading_ns else None
-        by_name = {CPU_COST: self.cpu_cost, CLIENT_COST: client, CLIENT_BUSY: busy}
+        peak = None if self.peak_bytes is None else self.peak_bytes / 2**20
+        by_name = {CPU_COST: self.cpu_cost, CLIENT_COST: client, CLIENT_BUSY: busy, PEAK_MEMORY: peak}
         return tuple(Sample(name, cost) for name, cost in by_name.items() if cost is not None)
 
 
@@ -88,6 +93,9 @@ def together(runs: Sequence[Measured]) -> Together:
         samples += figures if len(runs) == 1 else [dataclasses.replace(figure, round=number) for figure in figures]
         before = f"round {number}: " if len(runs) > 1 else ""
         outputs |= {before + name: printed for name, printed in outputs_of(run.results).items()}
+    unseen = {metric: reason for run in runs for metric, reason in run.unseen.items()}
+    if unseen:
+        outputs[NOT_SEEN] = "\n".join(f"{metric}: {reason}" for metric, reason in unseen.items()).encode()
     cpu_ns, daemon_cpu_ns = [run.cpu_ns for run in runs], [run.daemon_cpu_ns for run in runs]
     return Together(tuple(samples), outputs, total_ns(cpu_ns), total_ns(daemon_cpu_ns))
 
@@ -122,6 +130,9 @@ def outputs_of(results: Sequence[Completed]) -> dict[str, bytes]:
         printed[f"{number} {done.argv[0]}{cut}"] = done.stdout
         if done.stderr:
             printed[f"{number} {done.argv[0]} stderr"] = done.stderr
+        if done.exit_code != 0:
+            how = f"signal {done.signal}" if done.exit_code is None else str(done.exit_code)
+            printed[f"{number} {done.argv[0]} exit code"] = how.encode()
     return printed
 
 
@@ -229,7 +240,7 @@ def _tidy(running: RunningInstance, task: Callable[[], object]) -> None:
 
 def _require_tools(workload: RunWorkload, plan: RunPlan, running: RunningInstance) -> None:
     """Raise `HostError` when the instance does not run the image, and lacks a program that the plan runs inside."""
-    commands = (*plan.prepare, *plan.servers, *plan.measures)
+    commands = (*plan.prepare, *plan.each, *plan.servers, *plan.measures)
     programs = dict.fromkeys(command.argv[0] for command in commands if command.side is Side.INSTANCE)
     if not programs or running.session.hello.image is not None:
         return
@@ -249,6 +260,7 @@ def _beside_servers(
     gate: Callable[[], None] | None = None,
     over: Callable[[], None] | None = None,
 ) -> Measured:
+    _all(plan.each, running, client)
     with serving(plan.servers, running):
         starting_ns = _starting(plan, running, client)  # before the gate: it is not part of the measurement
         if gate is not None:
@@ -293,6 +305,7 @@ def _measure(
     over: Callable[[], None] | None,
 ) -> Measured:
     counts_memory = isinstance(workload, MemoryWorkload)
+    peak: int | Failed | None = None
     before = running.measure_memory() if counts_memory else None
     results: list[Completed] = []
     cpu, daemon, clients = _Meter(), _Meter(), _Meter()
@@ -302,7 +315,9 @@ def _measure(
         undropped = caches.drop(plan, running)
         cpu_began, daemon_began = running.cpu_ns(), running.daemon_cpu_ns()
         client_began = client.cpu_ns() if both_sides else None
-        results.append(_run(command, running, client))
+        run = partial(_run, command, running, client)
+        done, peak = _with_peak(run, running) if workload.counts_peak else (run(), None)
+        results.append(done)
         cpu.add(cpu_began, running.cpu_ns())
         daemon.add(daemon_began, running.daemon_cpu_ns())
         clients.add(client_began, client.cpu_ns() if both_sides else None)
@@ -315,12 +330,29 @@ def _measure(
     return Measured(
         outcome,
         samples,
-        tuple(results),
+        tuple(_kept(done, workload.kept_output) for done in results),
         cpu.spent_ns,
         daemon.spent_ns,
         client_ns=clients.spent_ns,
         loading_ns=sum(done.wall_ns for done in results) if CLIENT_BUSY in declared else None,
+        peak_bytes=peak if isinstance(peak, int) else None,
+        unseen={**outcome.unseen, **({PEAK_MEMORY: peak.reason} if isinstance(peak, Failed) else {})},
     )
+
+
+def _kept(done: Completed, most: int | None) -> Completed:
+    """The result with the end of its outputs, of so many bytes each; None: with all of them."""
+    if most is None:
+        return done
+    return dataclasses.replace(done, stdout=done.stdout[-most:], stderr=done.stderr[-most:])
+
+
+def _with_peak(task: Callable[[], Completed], running: RunningInstance) -> tuple[Completed, int | Failed]:
+    """The result of a task, and the most memory, in bytes, that the instance had meanwhile, or why that is unknown."""
+    with contextlib.ExitStack() as watching:
+        read = attempt(lambda: watching.enter_context(running.peak_watched()))
+        done = task()
+        return done, read if isinstance(read, Failed) else attempt(read)
 
 
 @dataclass(slots=True)
@@ -380,6 +412,7 @@ def _inside(command: Command, running: RunningInstance) -> Completed:
         timed_out=done.timed_out,
         signal=done.signal,
         truncated=done.truncated,
+        max_rss_bytes=done.max_rss_bytes,
     )
 
 
@@ -411,7 +444,7 @@ def _start(command: Command, running: RunningInstance) -> Execution:
 def _all(commands: Sequence[Command], running: RunningInstance, client: Client) -> None:
     for command in commands:
         done = _run(command, running, client)
-        if done.exit_code != 0:
+        if done.exit_code != 0 and not command.may_fail:
             lines = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
             if done.exit_code == UNSUPPORTED_CODE and lines:
                 raise UnsupportedError(lines[-1])
