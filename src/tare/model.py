@@ -153,7 +153,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A command that a user measures (`tare run -- COMMAND`). Words stand as they are run: no name is left in braces."""
+    """A command that a user measures (`tare run -- COMMAND`), in the words that are run."""
 
     argv: tuple[str, ...]
     prepare: tuple[str, ...] = ()  # before each run, not timed; (): nothing

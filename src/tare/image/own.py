@@ -189,7 +189,8 @@ def _put_work(root: Path, tar: IO[bytes], user: int, group: int, digest: str) ->
 
 def _identity(image: Image) -> tuple[int, int]:
     """The numbers of the user and group that an image's programs run as, which its own files may name."""
-    name, _, group_name = (image.application.user if image.application is not None else "").partition(":")
+    user_text = image.application.user if image.application is not None else ""
+    name, _, group_name = user_text.partition(":")
     if not name:
         return 0, 0
     top = os.open(image.root, beneath.FOLDER)
@@ -202,7 +203,7 @@ def _identity(image: Image) -> tuple[int, int]:
     if group_name:
         group = next((fields[2] for fields in groups if fields[0] == group_name), group_name)
     if not (user.isdecimal() and group.isdecimal()):
-        raise ImageError(f"the image has no user {image.application.user!r}", fix="name one of its /etc/passwd")
+        raise ImageError(f"the image has no user {user_text!r}", fix="name one of its /etc/passwd")
     return int(user), int(group)
 
 

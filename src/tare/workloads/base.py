@@ -51,6 +51,7 @@ PEAK = Metric(
     "MiB",
     Direction.LOWER,
     "most memory of the instance's control group on the host; of a VM, all that its guest has touched so far",
+    headline=True,
 )
 #: Parameter values of a workload, JSON-able; recorded in the campaign.
 Params = Mapping[str, int | float | str | bool]

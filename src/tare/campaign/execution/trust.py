@@ -20,13 +20,14 @@ from tare.campaign.plan.plan import Job, job_of
 from tare.errors import Failed, HostError, StoreError, attempt
 from tare.host import state
 from tare.model import Program
-from tare.records import one_line
 from tare.store import CampaignRecord, Store, WorkloadRecord
 from tare.workloads import registry as workloads
 from tare.workloads.base import RunWorkload, Surroundings, Workload
 from tare.workloads.own import program
 
 KEY = "key"
+#: In place of a line end in a word of a command.
+_LINE_END = "\N{RETURN SYMBOL}"
 _KEY_BYTES = 32
 #: Surroundings that suffice for any plan, only to count its commands.
 _ANYWHERE = Surroundings(1 << 40, 1, 1 << 50, "192.0.2.1", 5201, 5201, ping="192.0.2.1")
@@ -99,7 +100,7 @@ def _of_program(ordered: Program) -> Iterator[str]:
     }
     for what, text in told.items():
         if text:
-            yield f"  {what}: {one_line(text)}"
+            yield f"  {what}: {_LINE_END.join(text.splitlines())}"
 
 
 def _commands(job: Job) -> str:

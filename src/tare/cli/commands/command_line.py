@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperCommand
 
+from tare.cli.commands.given import options
 from tare.errors import UsageError
 
 if TYPE_CHECKING:
-    from tare.workloads.base import RunWorkload
+    from tare.workloads.base import Params
+    from tare.workloads.own.program import OwnProgram
 
 #: What `tare run --help` has these options under.
 PANEL = "A command of your own (docs/programs.md)"
@@ -50,7 +55,10 @@ COMMAND = _option(
 SHELL = _option(False, "--shell", text="Run texts by the image's sh -c: with pipes, && and variables.")
 NAME = _option([], "--name", metavar="TEXT", text="The name in tables, of each command in their order.")
 FOLDER = _option(
-    None, "--folder", metavar="DIR", text="Each run finds a copy of this folder at /work, as it is now, and begins there."
+    None,
+    "--folder",
+    metavar="DIR",
+    text="Each run finds a copy of this folder at /work, as it is now, and begins there.",
 )
 IMAGE = _option(
     None,
@@ -66,24 +74,36 @@ SCAN = _option(
 WARMUP = _option(0, "--warmup", metavar="N", text="Runs in each instance that are not measured, before the others.")
 PREPARE = _option(None, "--prepare", metavar="TEXT", text="A command before each run, not timed.")
 CLEANUP = _option(None, "--cleanup", metavar="TEXT", text="A command after the last run in an instance, not timed.")
-RUNS = _option(
-    None, "--runs", metavar="N", text="Runs in each block. Default: by how long a first run takes, 1 to 20."
-)
+RUNS = _option(None, "--runs", metavar="N", text="Runs in each block. Default: by how long a first run takes, 1 to 20.")
 IGNORE_FAILURE = _option(False, "--ignore-failure", text="Measure runs that do not end with 0, too.")
 ENV = _option([], "--env", metavar="NAME=VALUE", text="A variable of the command's; may be given again.")
 TIME_LIMIT = _option("10m", "--time-limit", metavar="TIME", text="A run that takes longer is ended, and has failed.")
-#: The parameters of `tare.cli.commands.run.run` that these options are.
-PARAMETERS = (
-    "command", "shell", "name", "folder", "image", "package", "scan", "warmup", "prepare", "cleanup", "runs",
-    "ignore_failure", "env", "time_limit",
-)  # fmt: skip
 
 
-def workloads(context: typer.Context) -> list[RunWorkload]:
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The options as they were given, by the names that the command's parameters have."""
+
+    command: Sequence[str]
+    shell: bool
+    name: Sequence[str]
+    folder: Path | None
+    image: str | None
+    package: Sequence[str]
+    scan: Sequence[str]
+    warmup: int
+    prepare: str | None
+    cleanup: str | None
+    runs: int | None
+    ignore_failure: bool
+    env: Sequence[str]
+    time_limit: str
+
+
+def workloads(context: typer.Context, given: Given) -> list[OwnProgram]:
     """The workloads of the commands that were typed; none where there are none. Raises `UsageError`."""
-    given: dict[str, Any] = {name: context.params[name] for name in PARAMETERS}
     behind = words(context)
-    if not (behind or given["command"]):
+    if not (behind or given.command):
         _refuse_alone(context)
         return []
 
@@ -93,28 +113,28 @@ def workloads(context: typer.Context) -> list[RunWorkload]:
     from tare.workloads.own import program
     from tare.workloads.own.commands import Typed, programs
 
-    if given["shell"] and not given["command"]:
-        raise UsageError("--shell is for a text", fix=f"--shell --command {' '.join(behind)!r}")
-    if given["package"] and given["image"]:
+    if given.shell and not given.command:
+        raise UsageError("--shell is for a text", fix=f"--shell --command {shlex.quote(' '.join(behind))}")
+    if given.package and given.image:
         raise UsageError("--package goes on top of tare's image, and --image is yours", fix="give one of them")
     common = Program(
         argv=(),
-        warmup=_whole("--warmup", given["warmup"], 0),
-        time_limit_s=_limit(parse_time(given["time_limit"])),
-        ignore_failure=given["ignore_failure"],
-        folder=_folder(given["folder"]),
-        image=_place(given["image"]),
-        packages=tuple(given["package"]),
+        warmup=_whole("--warmup", given.warmup, 0),
+        time_limit_s=_limit(parse_time(given.time_limit)),
+        ignore_failure=given.ignore_failure,
+        folder=_folder(given.folder),
+        image=_place(given.image),
+        packages=tuple(given.package),
     )
     typed = Typed(
         argv=behind,
-        texts=given["command"],
-        names=given["name"],
-        scans=given["scan"],
-        prepare=given["prepare"],
-        cleanup=given["cleanup"],
-        env=given["env"],
-        shell=given["shell"],
+        texts=given.command,
+        names=given.name,
+        scans=given.scan,
+        prepare=given.prepare,
+        cleanup=given.cleanup,
+        env=given.env,
+        shell=given.shell,
     )
     known = registry.all_workloads()
     made = [program.of(name, definition) for name, definition in programs(typed, common)]
@@ -124,18 +144,16 @@ def workloads(context: typer.Context) -> list[RunWorkload]:
     return made
 
 
-def rounds(context: typer.Context, commands: list[RunWorkload]) -> dict[str, dict[str, int | str]]:
-    """The parameters of commands whose runs in a block are given, by name."""
-    runs = context.params["runs"]
-    if runs is None:
+def rounds(given: Given, commands: Sequence[OwnProgram]) -> dict[str, Params]:
+    """The parameters of commands whose runs in a block are given, by name. Raises `UsageError`."""
+    if given.runs is None:
         return {}
-    return {workload.name: {"rounds": _whole("--runs", runs, 1)} for workload in commands}
+    return {workload.name: {"rounds": _whole("--runs", given.runs, 1)} for workload in commands}
 
 
 def _refuse_alone(context: typer.Context) -> None:
-    from tare.cli.commands import given
-
-    alone = given.options(context, besides={p.name or "" for p in context.command.params} - {*PARAMETERS})
+    names = {field.name for field in fields(Given)}
+    alone = options(context, besides={parameter.name or "" for parameter in context.command.params} - names)
     if alone:
         raise UsageError(f"{alone[0]} goes with a command", fix=f"tare run {alone[0]} ... -- make test")
 

@@ -167,7 +167,23 @@ def run(
         return
     if trust:
         raise UsageError("--trust is about a file that there is", fix="give it with --resume, or leave it out")
-    commands = command_line.workloads(context)
+    own = command_line.Given(
+        command,
+        shell,
+        name,
+        folder,
+        image,
+        package,
+        scan,
+        warmup,
+        prepare,
+        cleanup,
+        runs,
+        ignore_failure,
+        env,
+        time_limit,
+    )
+    commands = command_line.workloads(context, own)
     if commands and (profile in literature.names() or profile in PRESETS):
         problem = f"the profile {profile} has workloads of its own, and a command is another one"
         raise UsageError(problem, fix="leave --profile out, or give quick or full")
@@ -175,7 +191,7 @@ def run(
         platforms=platform,
         workloads=workload,
         programs=commands,
-        params=command_line.rounds(context, commands),
+        params=command_line.rounds(own, commands),
         profile=profile,
         blocks=blocks,
         budget_s=parse_time(budget) if budget is not None else None,
@@ -193,7 +209,7 @@ def run(
     _begin(ordered(request, scale, design), file, progress_options, as_json=as_json)
 
 
-setattr(run, "command_class", command_line.WithCommand)
+run.command_class = command_line.WithCommand  # type: ignore[attr-defined]
 run.__doc__ = f"{inspect.cleandoc(run.__doc__ or '')}\n\n{_EXAMPLES}"
 
 

@@ -19,6 +19,7 @@ from tare.errors import UsageError
 from tare.model import Program
 from tare.suggest import nearest
 from tare.workloads.own.program import in_short
+from tare.workloads.own.service import SHELL
 
 #: Commands with the values of their parameters that one campaign may have.
 MAX_COMMANDS = 100
@@ -65,9 +66,10 @@ def programs(typed: Typed, common: Program) -> list[tuple[str, Program]]:
         cleanup=_words(typed.cleanup, typed.shell) if typed.cleanup is not None else (),
         env=dict(map(_variable, typed.env)),
     )
+    names = [*map(_own_name, typed.names), *[""] * (len(commands) - len(typed.names))]
     made = [
         (_filled(name, values), _program(pattern, argv, values))
-        for argv, name in itertools.zip_longest(commands, [_own_name(name) for name in typed.names], fillvalue="")
+        for argv, name in zip(commands, names, strict=True)
         for values in _combined(scanned)
     ]
     _check_used(scanned, commands, pattern)
@@ -82,7 +84,7 @@ def _words(text: str, shell: bool) -> tuple[str, ...]:
     if shell:
         if not text.strip():
             raise UsageError("a command is empty", fix="--command 'make test'")
-        return ("sh", "-c", text)
+        return (*SHELL, text)
     try:
         words = tuple(shlex.split(text))
     except ValueError as error:
@@ -189,8 +191,9 @@ def _own_name(name: str) -> str:
 
 def _name_of(program: Program) -> str:
     """The command itself as a name: of a shell's its text, with the program's own name alone, and cut where long."""
-    words = program.argv[2:] if program.argv[:2] == ("sh", "-c") and len(program.argv) == 3 else None
-    line = words[0] if words else shlex.join((program.argv[0].rpartition("/")[2] or program.argv[0], *program.argv[1:]))
+    first, *rest = program.argv
+    script = program.argv[len(SHELL) :] if program.argv[: len(SHELL)] == SHELL else ()
+    line = script[0] if script else shlex.join((first.rpartition("/")[2] or first, *rest))
     return in_short(clean(line), MAX_NAME)
 
 

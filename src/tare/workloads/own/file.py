@@ -28,7 +28,7 @@ PLACES = ("port", "address", "memory", "cpus")
 PLACE = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 _PARAMETER = re.compile(r"[a-z][a-z0-9_]*")
 #: Debian's names of packages (its policy, 5.6.1).
-_PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+")
+PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+")
 JSON_STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
 MAX_RUN_S = 3600.0
 
@@ -56,7 +56,7 @@ def _word(value: str) -> str:
 
 
 def _package(value: str) -> str:
-    if not _PACKAGE.fullmatch(value):
+    if not PACKAGE.fullmatch(value):
         raise ValueError(f"{value!r} is no name of a Debian package")
     return value
 

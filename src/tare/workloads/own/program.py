@@ -15,11 +15,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import ClassVar
 
-from tare.errors import ParseError
+from tare.errors import ParseError, UsageError
 from tare.model import WORK, WORK_ORIGINAL, Direction, Family, Layer, Metric, Program, Source
 from tare.workloads.base import Command, Completed, Outcome, Params, RunPlan, RunWorkload, Surroundings
 from tare.workloads.network.exchange import AGENT
 from tare.workloads.output import shown
+from tare.workloads.own.file import PACKAGE
 
 WALL, PEAK_RSS = "wall", "peak-rss"
 #: How long a folder may take to be renewed; it has as many files as the user likes.
@@ -50,7 +51,7 @@ class OwnProgram(RunWorkload):
     def plan(self, params: Params, around: Surroundings) -> RunPlan:
         program = self.program
         renewal = (Command((AGENT, "renew", WORK_ORIGINAL, WORK), cwd="/", time_limit_s=RENEW_LIMIT_S),)
-        each = renewal if program.folder else ()
+        each: tuple[Command, ...] = renewal if program.folder else ()
         if program.prepare:
             each += (self._command(program.prepare, around),)
         measured = self._command(program.argv, around)
@@ -120,8 +121,11 @@ def in_short(text: str, most: int) -> str:
 
 
 def of(name: str, program: Program) -> OwnProgram:
-    """The workload of a program under this name."""
+    """The workload of a program under this name. Raises `UsageError` for what is no name of a Debian package."""
     packages = tuple(sorted(set(program.packages)))
+    for package in packages:
+        if not PACKAGE.fullmatch(package):
+            raise UsageError(f"{package!r} is no name of a Debian package", fix="such as python3-minimal")
     listed = ", ".join(f'"{package}"' for package in packages)
     definition = {key: value for key, value in asdict(program).items() if key != "folder"}
     digest = hashlib.sha256(json.dumps(definition, sort_keys=True).encode()).hexdigest()
