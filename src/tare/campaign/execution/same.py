@@ -15,7 +15,9 @@ from tare.campaign.execution.preflight import Ready
 from tare.errors import StoreError
 from tare.host.facts.machine import HostFacts
 from tare.host.kernel import pinning
+from tare.image import own
 from tare.image.build import Image
+from tare.image.manifests import OwnManifest
 from tare.store import CampaignRecord, LeftOut, Store
 from tare.workloads import registry as workloads
 from tare.workloads.base import Workload
@@ -82,12 +84,24 @@ def check_revisions(record: CampaignRecord, present: Iterable[Workload]) -> None
 def check_same(record: CampaignRecord, image: Image, host: HostFacts) -> None:
     """Raise `StoreError` where the campaign ran another image (the agent is part of it), or on another host."""
     if record.image.get("hash") != image.hash:
+        _refuse_folder(record, image)
         before = str(record.image.get("hash"))[:16]
         raise StoreError(
             f"the campaign ran image {before}, and now there is {image.hash[:16]}: other bits, other figures",
             fix=f"resume with tare {record.tare_version}, or begin a new campaign",
         )
     _refuse(_host_changes(record, host, _DECISIVE))
+
+
+def _refuse_folder(record: CampaignRecord, image: Image) -> None:
+    """Raise `StoreError` where the folder that the user's commands run in is not as it was."""
+    now = image.manifest.digests.get(own.WORK_DIGEST) if isinstance(image.manifest, OwnManifest) else None
+    folders = {entry.program.folder for entry in record.workloads if entry.program is not None} - {""}
+    if folders and now != record.image.get("digests", {}).get(own.WORK_DIGEST):
+        raise StoreError(
+            f"{' and '.join(folders)} has changed since the campaign began: its files, their modes or their times",
+            fix="begin a new campaign, or put the folder back as it was",
+        )
 
 
 def check_all_there(missing: Sequence[LeftOut]) -> None:

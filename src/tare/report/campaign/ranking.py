@@ -27,5 +27,9 @@ def _ranking(result: ResultReport, baseline: str) -> RankingReport:
 
 def _rank(platform: PlatformReport) -> RankReport:
     return RankReport(
-        platform=platform.platform, times=platform.ratio, low=platform.ratio_low, high=platform.ratio_high
+        platform=platform.platform,
+        times=platform.ratio,
+        low=platform.ratio_low,
+        high=platform.ratio_high,
+        n_ok=platform.n_ok,
     )

@@ -16,6 +16,8 @@ class RankReport(Documented):
     """Lower end of its 95 % interval; null of one block alone."""
     high: float | None
     """Upper end of it."""
+    n_ok: int
+    """Trials that ended ok."""
 
 
 class RankingReport(Documented):

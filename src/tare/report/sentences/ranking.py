@@ -20,7 +20,7 @@ def _parts(baseline: str, ranks: Sequence[RankReport]) -> Iterator[str]:
     before = None
     for rank in ranks:
         if rank.times is None:
-            yield f"{rank.platform} has no figure"
+            yield f"{rank.platform} {'has nothing to be compared with' if rank.n_ok else 'has no run that ended well'}"
             continue
         size, words = _size(rank.times)
         than = f" as {baseline}" if words == _SAME else f" than {baseline}"

@@ -85,7 +85,7 @@ class OwnProgram(RunWorkload):
         if done.timed_out:
             raise ParseError(
                 f"{quoted(program.argv)} did not end within {program.time_limit_s:g} s: {_printed(done)}",
-                fix="--time-limit",
+                fix="a longer --time-limit",
             )
         if done.exit_code != 0 and not program.ignore_failure:
             raise ParseError(f"{quoted(program.argv)} {_how_it_ended(done)}: {_printed(done)}")
