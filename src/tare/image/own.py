@@ -13,7 +13,7 @@ import os
 import re
 import tarfile
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO
 
@@ -39,6 +39,8 @@ WORK_FILE, WORK_DIGEST = "work", "folder at /work"
 #: Files of a user's own folder: an installed JavaScript project has some 100,000.
 MAX_WORK_FILES = 2_000_000
 MAX_TABLE_BYTES = 1 << 20
+#: Images of earlier states of folders from which on the user is told how to remove them.
+MANY_STATES = 5
 #: Folders that guests and engines mount something on, and where the usual programs are looked for.
 _FOLDERS = ("data", "dev", "proc", "sys", "run", "tmp", "root", "etc", "usr/local/bin")
 _PROGRAM_FOLDERS = ("usr/local/bin", "usr/bin", "bin", "usr/sbin", "sbin", "usr/local/sbin")
@@ -136,7 +138,7 @@ def _with_work(image: Image, work: Path, tools: Image, progress: Progress) -> Im
     The folder belongs to the image's user, and its identity is that of its contents with their times.
     """
     if not work.is_dir() or work == Path("/"):
-        raise ImageError(f"{work} is no folder that instances can have", fix="--folder with the folder of your program")
+        raise ImageError(f"{work} is no folder that instances can have", fix="name the folder of your program")
     progress(f"reading {work.name}")
     with locked(state.images(), progress), tempfile.TemporaryDirectory(dir=state.images()) as scratch:
         packed = Path(scratch, "work.tar")
@@ -155,7 +157,11 @@ def _with_work(image: Image, work: Path, tools: Image, progress: Progress) -> Im
                 with atomic_directory(folder, work.name) as new_folder:
                     copy_by_links(image.root, new_folder / "root")
                     _unpacked(lambda: _put_work(new_folder / "root", tar, user, group, digest), Source(str(work)))
-                    (new_folder / WORK_FILE).write_text(f"{work}\n")
+                    (new_folder / WORK_FILE).write_text(f"{work}\non {image.hash}\n")
+                earlier = len(earlier_states(state.images().iterdir()))
+                if earlier >= MANY_STATES:
+                    progress(f"{earlier} images of folders as they were earlier are kept: tare clean --images")
+            (folder / WORK_FILE).touch()  # by this it is told from those of earlier states
     base = image.manifest
     digests = {**(base.digests if isinstance(base, OwnManifest) else {}), WORK_DIGEST: contents}
     manifest = OwnManifest(
@@ -168,6 +174,22 @@ def _with_work(image: Image, work: Path, tools: Image, progress: Progress) -> Im
         tools_hash=tools.hash,
     )
     return dataclasses.replace(image, hash=digest, root=folder / "root", manifest=manifest, tools=tools)
+
+
+def earlier_states(places: Iterable[Path]) -> list[Path]:
+    """The folders of images with a user's folder in it that another one, of the same folder on the same image, followed.
+
+    A campaign that ran one of them is not resumed: the folder has changed.
+    """
+    states: dict[str, list[Path]] = {}
+    for place in places:
+        if place.name.startswith("own-") and (place / WORK_FILE).is_file():
+            states.setdefault((place / WORK_FILE).read_text(), []).append(place)
+
+    def last_used(place: Path) -> int:
+        return (place / WORK_FILE).stat().st_mtime_ns
+
+    return [place for several in states.values() for place in sorted(several, key=last_used)[:-1]]
 
 
 def _put_work(root: Path, tar: IO[bytes], user: int, group: int, digest: str) -> None:

@@ -83,7 +83,7 @@ def unpack_root(file: IO[bytes], folder: Path, most: int, most_members: int | No
     Links are made and never followed; owners, modes, file capabilities and the eight harmless devices are kept. Root of
     a user namespace can make no devices; platforms that run there bring their own, and these are left out.
     Anything else is refused, and so is a name outside of the folder, one below a link, and one that comes twice. Bounds
-    are ``most`` bytes, and ``most_members`` (None: `MAX_MEMBERS`). The entry of the folder itself is passed over. Raises
+    are ``most`` bytes, and ``most_members`` (None: `MAX_MEMBERS`). The folder's own entry is passed over. Raises
     `tarfile.TarError`, and `OSError` where the disk or the rights do not suffice.
     """
     top = os.open(folder, beneath.FOLDER)

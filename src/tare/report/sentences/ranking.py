@@ -13,7 +13,10 @@ _SAME = "as fast"
 
 def ranking(workload: str, baseline: str, ranks: Sequence[RankReport]) -> str:
     """Say it: "make test: runc was 1.02 times slower than native (0.99 to 1.05), gvisor 2.31 (2.22 to 2.40)"."""
-    return f"{workload}: {', '.join(_parts(baseline, ranks)) or f'no other platform was compared with {baseline}'}"
+    told = ", ".join(_parts(baseline, ranks)) or f"no other platform was compared with {baseline}"
+    compared = [rank for rank in ranks if rank.times is not None]
+    once = "; in one block, so without intervals" if compared and not any(map(_interval, compared)) else ""
+    return f"{workload}: {told}{once}"
 
 
 def _parts(baseline: str, ranks: Sequence[RankReport]) -> Iterator[str]:
@@ -43,7 +46,7 @@ def _size(times: float) -> tuple[str, str]:
 
 def _interval(rank: RankReport) -> str:
     if rank.times is None or rank.low is None or rank.high is None:
-        return " (in one block)"
+        return ""
     ends = (rank.low, rank.high) if _size(rank.times)[1] != "times faster" else (1 / rank.high, 1 / rank.low)
     return f" ({TO.join(map(_digits, ends))})"
 
