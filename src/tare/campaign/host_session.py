@@ -24,7 +24,7 @@ from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack, Journal, clear_the_way, remove_rest
 from tare.host.tuning import tune
 from tare.host.tuning.tune import Tuned
-from tare.image import build, own
+from tare.image import build, own, work
 from tare.image.build import Image
 from tare.model import Progress, Resources
 from tare.platforms.watchers.marks import Datagram
@@ -143,7 +143,10 @@ def image_for(workloads: Iterable[Workload], progress: Progress, *, bare: bool =
         problem = f"{' and '.join(sources.values())} bring an image each, and all instances of a campaign run one"
         raise ImageError(problem, fix="run them in a campaign each")
     for source in sources:
-        image = own.ensure(source, build.agent_path(), image, progress)
+        if source.place:
+            image = own.ensure(source, build.agent_path(), image, progress)
+        if source.work is not None:
+            image = work.ensure(image, Path(source.work), progress)
     for workload in chosen:
         runs = image.tools if workload.source is not None and image.tools is not None else image
         missing = [package for package in workload.packages if package not in runs.manifest.packages]

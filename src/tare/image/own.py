@@ -1,4 +1,4 @@
-"""A user's own image as one that instances run: its root filesystem, and the agent in it; and a folder of the user's.
+"""A user's own image as one that instances run: its root filesystem, and the agent in it.
 
 What comes out is an `Image` as tare's own, and so has all of its forms: a folder, a tar, an ext4 filesystem. It is made
 once for the same contents and the same agent, beside tare's images.
@@ -7,26 +7,23 @@ once for the same contents and the same agent, beside tare's images.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import hashlib
 import os
 import re
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO
 
 from tare.errors import ImageError
 from tare.host import distribution, processes, state
 from tare.host.filesystems import archives
-from tare.host.filesystems.copies import copy_by_links
 from tare.host.kernel import beneath, removal
 from tare.image import forms, oci
 from tare.image.build import AGENT_INSIDE, HASH_INSIDE, Image
 from tare.image.manifests import OwnManifest
 from tare.image.places import atomic_directory, locked
-from tare.model import WORK, WORK_ORIGINAL, Application, Progress, Source
+from tare.model import Application, Progress, Source
 
 REGISTRY = "docker://"
 #: A new number where what is made of the same contents changes.
@@ -34,13 +31,6 @@ VERSION = 1
 FETCH_LIMIT_S = 1200.0
 #: By these skopeo finds a registry, and the user's logins to it.
 _SKOPEOS = (*processes.DOWNLOADS, "REGISTRY_AUTH_FILE", "DOCKER_CONFIG", "CONTAINERS_*", "XDG_RUNTIME_DIR")
-#: The file beside an image's root that names the folder in it, and the folder's name among the image's digests.
-WORK_FILE, WORK_DIGEST = "work", "folder at /work"
-#: Files of a user's own folder: an installed JavaScript project has some 100,000.
-MAX_WORK_FILES = 2_000_000
-MAX_TABLE_BYTES = 1 << 20
-#: Images of earlier states of folders from which on the user is told how to remove them.
-MANY_STATES = 5
 #: Folders that guests and engines mount something on, and where the usual programs are looked for.
 _FOLDERS = ("data", "dev", "proc", "sys", "run", "tmp", "root", "etc", "usr/local/bin")
 _PROGRAM_FOLDERS = ("usr/local/bin", "usr/bin", "bin", "usr/sbin", "sbin", "usr/local/sbin")
@@ -51,25 +41,20 @@ def ensure(source: Source, agent: Path, tools: Image, progress: Progress) -> Ima
 
     ``tools``: tare's image, which the client of such a campaign runs.
     """
-    image = _brought(source, agent, tools, progress) if source.place else tools
-    return image if source.work is None else _with_work(image, Path(source.work).absolute(), tools, progress)
-
-
-def _brought(source: Source, agent: Path, tools: Image, progress: Progress) -> Image:
     agent_hash = hashlib.sha256(agent.read_bytes()).hexdigest()
     with locked(state.images(), progress):
         if source.folder:
             return _of_folder(source, agent, agent_hash, tools, progress)
         place = fetched(source, progress)
         container = oci.read(place, source.tag)
-        digest = _hash(container.digest, agent_hash)
+        digest = hash_of(container.digest, agent_hash)
         folder = state.images() / f"own-{digest[:16]}"
         if not folder.is_dir():
             progress(f"unpacking {_name(source)}")
             with atomic_directory(folder, _name(source)) as new_folder:
                 root = new_folder / "root"
                 root.mkdir(mode=0o755)
-                _unpacked(lambda: oci.unpack(place, container, root), source)
+                unpacked(lambda: oci.unpack(place, container, root), _name(source))
                 add_agent(root, agent, digest)
         return _image(folder, digest, agent_hash, tools, source, container.digests, container.application)
 
@@ -83,7 +68,8 @@ def bare(agent: Path, tools: Image, progress: Progress) -> Image:
         return ensure(Source(str(folder), folder=True), agent, tools, progress)
 
 
-def _hash(contents: str, agent_hash: str) -> str:
+def hash_of(contents: str, agent_hash: str) -> str:
+    """The hash of an image that has these contents, and the agent."""
     return hashlib.sha256(f"own {VERSION}\n{contents}\n{agent_hash}\n".encode()).hexdigest()
 
 
@@ -120,137 +106,29 @@ def _of_folder(source: Source, agent: Path, agent_hash: str, tools: Image, progr
             )
         with packed.open("rb") as tar:
             contents = hashlib.file_digest(tar, "sha256").hexdigest()
-            digest = _hash(contents, agent_hash)
+            digest = hash_of(contents, agent_hash)
             folder = state.images() / f"own-{digest[:16]}"
             if not folder.is_dir():
                 tar.seek(0)
                 with atomic_directory(folder, place.name) as new_folder:
                     root = new_folder / "root"
                     root.mkdir(mode=0o755)
-                    _unpacked(lambda: archives.unpack_layer(tar, root, 2 * oci.MAX_BYTES), source)
+                    unpacked(lambda: archives.unpack_layer(tar, root, 2 * oci.MAX_BYTES), _name(source))
                     add_agent(root, agent, digest)
     return _image(folder, digest, agent_hash, tools, source, {"folder": contents}, Application())
 
 
-def _with_work(image: Image, work: Path, tools: Image, progress: Progress) -> Image:
-    """An image with a folder of the host's in it twice: for its programs, and as it was. The root's files are shared.
-
-    The folder belongs to the image's user, and its identity is that of its contents with their times.
-    """
-    if not work.is_dir() or work == Path("/"):
-        raise ImageError(f"{work} is no folder that instances can have", fix="name the folder of your program")
-    progress(f"reading {work.name}")
-    with locked(state.images(), progress), tempfile.TemporaryDirectory(dir=state.images()) as scratch:
-        packed = Path(scratch, "work.tar")
-        user, group = _identity(image)
-        owned = ["--no-xattrs", f"--owner={user}", f"--group={group}"]
-        argv = ["tar", "-C", str(work), *forms.same_bytes(clamp=False), *owned, "-cf", str(packed), "."]
-        done = processes.run(argv, time_limit_s=forms.LIMIT_S)
-        if done.code != 0:
-            fix = "make all in it readable, let nothing change it meanwhile, and free disk space"
-            raise ImageError(f"{work} cannot be packed: {done.message}", fix=fix)
-        with packed.open("rb") as tar:
-            contents = hashlib.file_digest(tar, "sha256").hexdigest()
-            digest = _hash(f"{image.hash}\nwork {contents}", image.agent_hash)
-            folder = state.images() / f"own-{digest[:16]}"
-            if not folder.is_dir():
-                with atomic_directory(folder, work.name) as new_folder:
-                    copy_by_links(image.root, new_folder / "root")
-                    _unpacked(lambda: _put_work(new_folder / "root", tar, user, group, digest), Source(str(work)))
-                    (new_folder / WORK_FILE).write_text(f"{work}\non {image.hash}\n")
-                earlier = len(earlier_states(state.images().iterdir()))
-                if earlier >= MANY_STATES:
-                    progress(f"{earlier} images of folders as they were earlier are kept: tare clean --images")
-            (folder / WORK_FILE).touch()  # by this it is told from those of earlier states
-    base = image.manifest
-    digests = {**(base.digests if isinstance(base, OwnManifest) else {}), WORK_DIGEST: contents}
-    manifest = OwnManifest(
-        suite="own",
-        recipe_hash=digest,
-        packages=base.packages,
-        source=f"{base.source} and {work.name}" if isinstance(base, OwnManifest) else work.name,
-        digests=digests,
-        tools=tools.manifest,
-        tools_hash=tools.hash,
-    )
-    return dataclasses.replace(image, hash=digest, root=folder / "root", manifest=manifest, tools=tools)
-
-
-def earlier_states(places: Iterable[Path]) -> list[Path]:
-    """The folders of images with a user's folder in it that another one, of the same folder on the same image, followed.
-
-    A campaign that ran one of them is not resumed: the folder has changed.
-    """
-    states: dict[str, list[Path]] = {}
-    for place in places:
-        if place.name.startswith("own-") and (place / WORK_FILE).is_file():
-            states.setdefault((place / WORK_FILE).read_text(), []).append(place)
-
-    def last_used(place: Path) -> int:
-        return (place / WORK_FILE).stat().st_mtime_ns
-
-    return [place for several in states.values() for place in sorted(several, key=last_used)[:-1]]
-
-
-def _put_work(root: Path, tar: IO[bytes], user: int, group: int, digest: str) -> None:
-    """Unpack a folder's tar to both of its places; as a mount would, it covers what the image has there."""
-    top = os.open(root, beneath.FOLDER)
-    try:
-        for name in (WORK, WORK_ORIGINAL):
-            removal.remove_in(top, name.lstrip("/"))
-            place = root / name.lstrip("/")
-            place.mkdir(mode=0o755)
-            os.chown(place, user, group)
-            tar.seek(0)
-            archives.unpack_root(tar, place, 2 * oci.MAX_BYTES, MAX_WORK_FILES)
-            os.utime(place, (0, 0))  # the same in both, whenever they were unpacked
-        _write(top, HASH_INSIDE, f"{digest}\n".encode(), 0o644)
-    finally:
-        os.close(top)
-
-
-def _identity(image: Image) -> tuple[int, int]:
-    """The numbers of the user and group that an image's programs run as, which its own files may name."""
-    user_text = image.application.user if image.application is not None else ""
-    name, _, group_name = user_text.partition(":")
-    if not name:
-        return 0, 0
-    top = os.open(image.root, beneath.FOLDER)
-    try:
-        users, groups = _table(top, "etc/passwd"), _table(top, "etc/group")
-    finally:
-        os.close(top)
-    entry = next((fields for fields in users if name in {fields[0], fields[2]}), [])
-    user, group = entry[2] if entry else name, entry[3] if len(entry) > 3 else "0"
-    if group_name:
-        group = next((fields[2] for fields in groups if fields[0] == group_name), group_name)
-    if not (user.isdecimal() and group.isdecimal()):
-        raise ImageError(f"the image has no user {user_text!r}", fix="name one of its /etc/passwd")
-    return int(user), int(group)
-
-
-def _table(top: int, path: str) -> list[list[str]]:
-    """The entries of a root's passwd or group file, with three fields or more; none where there is no such file."""
-    with beneath.unless_vanished():
-        descriptor = beneath.regular(top, path)
-        if descriptor is not None:
-            with os.fdopen(descriptor, "rb") as file:
-                text = file.read(MAX_TABLE_BYTES).decode(errors="replace")
-            return [fields for line in text.splitlines() if len(fields := line.split(":")) >= 3]
-    return []
-
-
-def _unpacked(unpack: Callable[[], None], source: Source) -> None:
-    """Unpack, with the errors that only the disk or the source can cause as `ImageError`."""
+def unpacked(unpack: Callable[[], None], name: str) -> None:
+    """Unpack a source of this name. Raises `ImageError` for errors that only the disk or the source can cause."""
     if os.geteuid() != 0:
         raise ImageError("only root can make the files of an image", fix="run tare as root (sudo)")
     try:
         unpack()
     except tarfile.TarError as error:
-        message = f"{_name(source)} cannot be unpacked: {error}"
+        message = f"{name} cannot be unpacked: {error}"
         raise ImageError(message, fix="leave that file out of the image") from error
     except OSError as error:
-        message = f"{_name(source)} cannot be unpacked: {error.strerror}"
+        message = f"{name} cannot be unpacked: {error.strerror}"
         raise ImageError(message, fix=f"free disk space below {state.home()}") from error
 
 
@@ -290,12 +168,12 @@ def add_agent(root: Path, agent: Path, digest: str) -> None:
     try:
         for path in _FOLDERS:
             _make_folder(top, path)
-        _write(top, AGENT_INSIDE, agent.read_bytes(), 0o755)
-        _write(top, HASH_INSIDE, f"{digest}\n".encode(), 0o644)
+        write(top, AGENT_INSIDE, agent.read_bytes(), 0o755)
+        write(top, HASH_INSIDE, f"{digest}\n".encode(), 0o644)
         if not _has(top, "true"):
             os.symlink(Path(AGENT_INSIDE).name, "usr/local/bin/true", dir_fd=top)
         if not any(_is_there(top, path) for path in ("etc/os-release", "usr/lib/os-release")):
-            _write(top, "etc/os-release", b"ID=own\n", 0o644)  # what systemd-nspawn knows a root by
+            write(top, "etc/os-release", b"ID=own\n", 0o644)  # what systemd-nspawn knows a root by
     finally:
         os.close(top)
 
@@ -313,7 +191,7 @@ def _make_folder(top: int, path: str) -> None:
             raise ImageError(f"/{name} of the image is no folder", fix="build it with a folder there") from error
 
 
-def _write(top: int, path: str, contents: bytes, mode: int) -> None:
+def write(top: int, path: str, contents: bytes, mode: int) -> None:
     """A new file in the place of whatever has its name; the folder above was made by `_make_folder`."""
     folder, _, name = path.rpartition("/")
     above = beneath.opened(top, folder, beneath.FOLDER)

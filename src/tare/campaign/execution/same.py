@@ -15,7 +15,7 @@ from tare.campaign.execution.preflight import Ready
 from tare.errors import StoreError
 from tare.host.facts.machine import HostFacts
 from tare.host.kernel import pinning
-from tare.image import own
+from tare.image import work
 from tare.image.build import Image
 from tare.image.manifests import OwnManifest
 from tare.store import CampaignRecord, LeftOut, Store
@@ -95,9 +95,9 @@ def check_same(record: CampaignRecord, image: Image, host: HostFacts) -> None:
 
 def _refuse_folder(record: CampaignRecord, image: Image) -> None:
     """Raise `StoreError` where the folder that the user's commands run in is not as it was."""
-    now = image.manifest.digests.get(own.WORK_DIGEST) if isinstance(image.manifest, OwnManifest) else None
+    now = image.manifest.digests.get(work.DIGEST) if isinstance(image.manifest, OwnManifest) else None
     folders = {entry.program.folder for entry in record.workloads if entry.program is not None} - {""}
-    if folders and now != record.image.get("digests", {}).get(own.WORK_DIGEST):
+    if folders and now != record.image.get("digests", {}).get(work.DIGEST):
         raise StoreError(
             f"{' and '.join(folders)} has changed since the campaign began: its files, their modes or their times",
             fix="begin a new campaign, or put the folder back as it was",
