@@ -77,6 +77,7 @@ class Command:
     cwd: str = "/data"
     ready: bytes | None = None
     ready_limit_s: float = 10.0  # the longest time until a server is
+    ready_fix: str = ""  # what helps where it is not
     may_fail: bool = False  # of what is not measured: whether it counts as done however it ends
 
 

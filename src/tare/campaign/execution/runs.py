@@ -14,7 +14,7 @@ from tare.campaign.execution.clock import total_ns
 from tare.campaign.execution.slices import spent
 from tare.campaign.instances.client import OUTPUT_CAP, Client
 from tare.campaign.instances.launcher import RunningInstance
-from tare.errors import OUTPUTS, Failed, HostError, ParseError, TareError, UnsupportedError, attempt
+from tare.errors import OUTPUTS, Failed, HostError, ParseError, SessionError, TareError, UnsupportedError, attempt
 from tare.host import distribution
 from tare.host.filesystems import roots, volumes
 from tare.model import CLIENT_BUSY, CLIENT_COST, CPU_COST, PEAK_MEMORY, Sample
@@ -34,9 +34,12 @@ from tare.workloads.base import (
 )
 from tare.workloads.contract import checked, require_work
 from tare.workloads.network import exchange
+from tare.workloads.output import shown
 
 #: The output of a trial that says which of its metrics have no figure, and why.
 NOT_SEEN = "not seen"
+#: How the agent's own words begin, among a server's.
+_AGENT_SAYS = "tare-agent: "
 #: Longest time until a server that was ended has ended.
 END_LIMIT_S = 10.0
 
@@ -276,12 +279,35 @@ def serving(commands: Sequence[Command], running: RunningInstance) -> Iterator[S
         for command in commands:
             servers.append(_start(command, running))
             if command.ready is not None:
-                servers[-1].wait_output(command.ready, time_limit_s=command.ready_limit_s)
+                _await(servers[-1], command)
         yield servers
     finally:
         for server in servers:
             if not running.session.dead:
                 _tidy(running, partial(_end, server))
+
+
+def _await(server: Execution, command: Command) -> None:
+    """Wait until a server is in service. An error says what the server has printed, which is in its outputs too."""
+    assert command.ready is not None
+    try:
+        server.wait_output(command.ready, time_limit_s=command.ready_limit_s)
+    except SessionError as error:
+        printed = {f"{command.argv[0]} stdout": server.stdout, f"{command.argv[0]} stderr": server.stderr}
+        setattr(error, OUTPUTS, {name: output for name, output in printed.items() if output})
+        error.what, error.fix = _not_in_service(server, command) or error.what, command.ready_fix or error.fix
+        raise
+
+
+def _not_in_service(server: Execution, command: Command) -> str:
+    """Why a server that the agent watches is not in service, in its words; "" where it does not say."""
+    text = (server.stdout + server.stderr).decode(errors="replace")
+    said = [line for line in text.splitlines() if line.startswith(_AGENT_SAYS)]
+    if not said or "--" not in command.argv:
+        return ""
+    printed = "\n".join(line for line in text.splitlines() if line not in said)
+    program = command.argv[command.argv.index("--") + 1]
+    return f"{program} is not in service: {said[-1].removeprefix(_AGENT_SAYS)}; it printed {shown(printed)}"
 
 
 def _starting(plan: RunPlan, running: RunningInstance, client: Client) -> int | None:

@@ -10,7 +10,8 @@ import typer
 
 from tare import outputs
 from tare.clean import clean
-from tare.cli.commands.instances import MEMORY, parse_memory
+from tare.cli.commands.instances import MEMORY, parse_memory, platform_names
+from tare.cli.exit_codes import ExitCode
 from tare.errors import UsageError
 
 if TYPE_CHECKING:
@@ -74,13 +75,26 @@ def _init_from(source: Path, file: Path, image: str | None) -> None:
 @app.command("check")
 def check(
     file: Path = typer.Argument(..., metavar="FILE", help="The file of the application."),
+    platform: list[str] = typer.Option(
+        [],
+        "-p",
+        "--platform",
+        autocompletion=platform_names,
+        help="Where to try it; may be given again. Default: native.",
+    ),
     memory: str = MEMORY,
 ) -> None:
-    """Say all that is wrong with a file, with its lines; then start the application on native and run its load once.
+    """Say all that is wrong with a file, with its lines; then start the application and run its load once.
 
-    Example: [cyan]tare app check shop.toml[/], and then [cyan]tare run -p docker -w app:shop.toml[/]
+    Exits with 1 where it runs on some of several platforms alone.
+
+    Example: [cyan]tare app check shop.toml -p native -p docker -p gvisor[/], and then
+    [cyan]tare run -p docker -p gvisor -w app:shop.toml[/]
     """
+    from tare.platforms import registry
     from tare.workloads.own import file as own_file
+
+    registry.require(platform)
 
     described, mistakes = own_file.examine(file)
     if described is None:
@@ -89,7 +103,8 @@ def check(
 
     from tare.cli.application import try_once
 
-    try_once(described, parse_memory(memory))
+    if not try_once(described, parse_memory(memory), platform or ["native"]):
+        raise typer.Exit(ExitCode.NO)
 
 
 def _emit(file: Path, mistakes: Sequence[Mistake]) -> None:

@@ -107,6 +107,7 @@ class OwnApplication(RunWorkload):
             cwd=start.directory or (image.directory if image is not None else "/"),
             ready=serving.READY if ready.output is None else ready.output.encode(),
             ready_limit_s=ready.within + GRACE_S,
+            ready_fix=f"{self.described.at('ready')}: a longer within in [ready], or see what it waits for",
         )
 
     def _load(self, params: Params, places: Mapping[str, str], around: Surroundings) -> Command:

@@ -18,6 +18,8 @@ Path = tuple[str | int, ...]
 #: How tomllib says where; in a part of the text the line is that part's.
 _AT = re.compile(r" \(at (?:line (?P<line>\d+), column \d+|end of document)\)$")
 _OPEN = "(at end of document)"
+#: What tomllib says in words that only a reader of its code understands.
+_PLAINER = {"Illegal character '\\n'": "a text in quotes ends with its line, without the second quote"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,4 +134,5 @@ def _line(error: BaseException) -> int:
 
 def _why(error: BaseException) -> str:
     text = _AT.sub("", str(error)) or type(error).__name__
+    text = _PLAINER.get(text, text)
     return f"this is not TOML: {text[0].lower()}{text[1:]}"
