@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tare.campaign.execution import tried
 from tare.campaign.execution.tried import Tried
 from tare.cli.console import Console, emit
-from tare.errors import Failed, ImageError, SessionError, TareError
+from tare.errors import ImageError, SessionError, TareError
 from tare.host import own_namespaces, state
 from tare.workloads.own import application
 from tare.workloads.own.application import OwnApplication
@@ -28,14 +28,17 @@ def try_once(described: Described, memory_bytes: int, platforms: Sequence[str] =
         console.print(line, markup=False, soft_wrap=True)
 
     good: list[str] = []
-    for platform, result in tried.each(workload, memory_bytes, progress, platforms):
-        if isinstance(result, Failed) and len(platforms) == 1:
-            raise _placed(described, result.error)
-        if isinstance(result, Failed):
-            emit(f"{platform}: {_placed(described, result.error)}")
-        else:
-            good.append(platform)
-            _show(workload, platform if len(platforms) > 1 else "", result)
+    try:
+        for platform, result in tried.each(workload, memory_bytes, progress, platforms):
+            if isinstance(result, Tried):
+                good.append(platform)
+                _show(workload, platform if len(platforms) > 1 else "", result)
+            elif len(platforms) == 1:
+                raise result.error
+            else:
+                emit(f"{platform}: {_placed(described, result.error)}")
+    except TareError as error:
+        raise _placed(described, error) from error
     if good:
         asked = " ".join(f"-p {platform}" for platform in good if platform != tried.PLATFORM) or "-p docker"
         emit(f"{described.file} runs on {', '.join(good)}: tare run -w {workload.origin} {asked}")

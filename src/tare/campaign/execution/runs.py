@@ -38,8 +38,8 @@ from tare.workloads.output import shown
 
 #: The output of a trial that says which of its metrics have no figure, and why.
 NOT_SEEN = "not seen"
-#: How the agent's own words begin, among a server's.
-_AGENT_SAYS = "tare-agent: "
+#: How the agent's own words begin, among a server's, and those of one that only lacked time.
+_AGENT_SAYS, _IN_TIME = "tare-agent: ", "not ready within"
 #: Longest time until a server that was ended has ended.
 END_LIMIT_S = 10.0
 
@@ -295,19 +295,21 @@ def _await(server: Execution, command: Command) -> None:
     except SessionError as error:
         printed = {f"{command.argv[0]} stdout": server.stdout, f"{command.argv[0]} stderr": server.stderr}
         setattr(error, OUTPUTS, {name: output for name, output in printed.items() if output})
-        error.what, error.fix = _not_in_service(server, command) or error.what, command.ready_fix or error.fix
+        why, printed_text = _said(server)
+        if why and "--" in command.argv:
+            program = command.argv[command.argv.index("--") + 1]
+            error.what = f"{program} is not in service: {why}; it printed {shown(printed_text)}"
+        error.fix = (command.ready_fix if not why or why.startswith(_IN_TIME) else "") or error.fix
         raise
 
 
-def _not_in_service(server: Execution, command: Command) -> str:
-    """Why a server that the agent watches is not in service, in its words; "" where it does not say."""
-    text = (server.stdout + server.stderr).decode(errors="replace")
-    said = [line for line in text.splitlines() if line.startswith(_AGENT_SAYS)]
-    if not said or "--" not in command.argv:
-        return ""
-    printed = "\n".join(line for line in text.splitlines() if line not in said)
-    program = command.argv[command.argv.index("--") + 1]
-    return f"{program} is not in service: {said[-1].removeprefix(_AGENT_SAYS)}; it printed {shown(printed)}"
+def _said(server: Execution) -> tuple[str, str]:
+    """The last words of the agent that watches a server, "" where there are none, and all else that was printed."""
+    lines = (server.stdout + server.stderr).decode(errors="replace").splitlines()
+    last = next((at for at in reversed(range(len(lines))) if lines[at].startswith(_AGENT_SAYS)), None)
+    if last is None:
+        return "", "\n".join(lines)
+    return lines[last].removeprefix(_AGENT_SAYS), "\n".join([*lines[:last], *lines[last + 1 :]])
 
 
 def _starting(plan: RunPlan, running: RunningInstance, client: Client) -> int | None:

@@ -95,9 +95,11 @@ def check_same(record: CampaignRecord, image: Image, host: HostFacts) -> None:
 
 def _refuse_folder(record: CampaignRecord, image: Image) -> None:
     """Raise `StoreError` where the folder that the user's commands run in is not as it was."""
-    now = image.manifest.digests.get(work.DIGEST) if isinstance(image.manifest, OwnManifest) else None
     folders = {entry.program.folder for entry in record.workloads if entry.program is not None} - {""}
-    if folders and now != record.image.get("digests", {}).get(work.DIGEST):
+    if not folders:
+        return
+    now = image.manifest.digests.get(work.DIGEST) if isinstance(image.manifest, OwnManifest) else None
+    if now != record.image.get("digests", {}).get(work.DIGEST):
         raise StoreError(
             f"{' and '.join(folders)} has changed since the campaign began: its files, their modes or their times",
             fix="begin a new campaign, or put the folder back as it was",
