@@ -38,7 +38,7 @@ MAY_IMPORT = {
         "model", "errors", "records", "lazily", "timeouts", "suggest", "plugins", "inputs", "expressions", "host",
         "image", "session",
     },
-    "workloads": {"model", "errors", "records", "lazily", "suggest", "plugins", "inputs", "expressions"},
+    "workloads": {"model", "errors", "records", "lazily", "clean", "suggest", "plugins", "inputs", "expressions"},
     "literature": {"model", "errors", "records", "lazily", "suggest"},
     "estimates": {"model", "lazily"},
     "store": {"model", "errors", "records", "footprint_model", "lazily", "timeouts", "clean"},

@@ -1,8 +1,8 @@
 //! The command line: `serve [--beacon ADDR:PORT] [--init] [--userspace-at SECONDS] [--host HOST] [--held]
 //! [--limits NAME:VALUE,...]`, `limits`, which prints those that it has (`crate::limits`), `version`, `nothing`, which ends at once: a small program for the probe that starts programs; and the two sides of
 //! requests over a network, `answer KIND PORT SIZE` and `ask KIND ADDRESS PORT SECONDS WARMUP SIZE [PATH]`; the users of
-//! a site, `users` (`crate::users`); and an application as it is to be started, `run`, with the files that it reads,
-//! `write PATH` (`crate::run`).
+//! a site, `users` (`crate::users`); an application as it is to be started, `run`, with the files that it reads,
+//! `write PATH` (`crate::run`); and a folder that is made as it was, `renew FROM TO` (`crate::renew`).
 //!
 //! Called as `true` it succeeds: an application's root may have no other program.
 
@@ -15,7 +15,8 @@ use crate::beacon;
 use crate::exchange::{Client, Server};
 use crate::limits::{self, Limits};
 use crate::probes::NOTHING;
-use crate::run::{self, Application};
+use crate::renew::{RenewError, Renewal};
+use crate::run::{self, Application, RunError};
 use crate::serve;
 use crate::users::Users;
 
@@ -25,7 +26,7 @@ const USAGE: &str = "usage: tare-agent serve [--beacon ADDR:PORT] [--init] [--us
                      tare-agent users http|redis ADDR PORT USERS SECONDS THINK_US PACE_US LIMIT_MS SEARCHES WORDS \
                      SEED REQUEST... | \
                      tare-agent run [OPTION VALUE]... -- PROGRAM... | tare-agent write PATH | \
-                     tare-agent version | tare-agent nothing";
+                     tare-agent renew FROM TO | tare-agent version | tare-agent nothing";
 
 /// What the command line asks for.
 #[derive(Debug, PartialEq)]
@@ -38,6 +39,7 @@ pub enum Task {
     Users(Users),
     Run(Application),
     Write(String),
+    Renew(Renewal),
     Serve {
         beacon: Option<SocketAddr>,
         init: bool,
@@ -66,13 +68,8 @@ pub fn run(args: impl Iterator<Item = String>) -> ExitCode {
         Ok(Task::Answer(server)) => ended(server.run()),
         Ok(Task::Ask(client)) => ended(client.run().map(|figures| print!("{figures}"))),
         Ok(Task::Users(users)) => ended(users.run().map(|tally| print!("{tally}"))),
-        Ok(Task::Run(application)) => application.run().map_or_else(
-            |error| {
-                eprintln!("tare-agent: {error}");
-                ExitCode::from(error.code())
-            },
-            |()| ExitCode::SUCCESS,
-        ),
+        Ok(Task::Run(application)) => ended_with(application.run(), RunError::code),
+        Ok(Task::Renew(renewal)) => ended_with(renewal.run(), RenewError::code),
         Ok(Task::Write(path)) => ended(run::write(&path)),
         Ok(Task::Serve { beacon, init, userspace_ns, away, held, limits }) => {
             ended(serve::serve(beacon, init, userspace_ns, away, held, &limits))
@@ -85,11 +82,15 @@ pub fn run(args: impl Iterator<Item = String>) -> ExitCode {
 }
 
 fn ended(result: Result<(), impl fmt::Display>) -> ExitCode {
+    ended_with(result, |_| 1)
+}
+
+fn ended_with<E: fmt::Display>(result: Result<(), E>, code: impl Fn(&E) -> u8) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("tare-agent: {error}");
-            ExitCode::FAILURE
+            ExitCode::from(code(&error))
         }
     }
 }
@@ -104,6 +105,7 @@ pub fn parse(mut args: impl Iterator<Item = String>) -> Result<Task, String> {
         Some("ask") => Client::parse(args).map(Task::Ask),
         Some("users") => Users::parse(args).map(Task::Users),
         Some("run") => Application::parse(args).map(Task::Run),
+        Some("renew") => Renewal::parse(args).map(Task::Renew),
         Some("write") => args.next().map(Task::Write).ok_or("no file is named".to_owned()),
         Some("serve") => parse_serve(args),
         Some(other) => Err(format!("unknown command {other:?}")),

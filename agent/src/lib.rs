@@ -21,6 +21,7 @@ pub mod message;
 pub mod outbox;
 pub mod pace;
 pub mod probes;
+pub mod renew;
 pub mod run;
 pub mod serve;
 pub mod sys;

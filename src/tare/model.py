@@ -53,10 +53,14 @@ HOST_COST = "host-cost"
 SHOWN_COSTS = frozenset({CPU_COST, HOST_COST})
 #: The name of the metric that has the client's CPU time for a unit of work: the other side of a network workload.
 CLIENT_COST = "client-cost"
+#: The name of the metric that has the most memory of the whole platform in a run.
+PEAK_MEMORY = "peak-memory"
 #: In the fairness manifest, of a platform that has no shared daemon whose CPUs could be told.
 NO_DAEMON = "it has none"
 #: What a server listens on that any address of its network may reach.
 EVERYWHERE = "0.0.0.0"  # noqa: S104 (of an instance's own network, in which the client is alone)
+#: Where an instance has its copy of a user's folder, and where that stays as it was.
+WORK, WORK_ORIGINAL = "/work", "/.tare-work"
 #: The name of the metric that says how busy the client was: an application's load comes from there.
 CLIENT_BUSY = "client-busy"
 
@@ -141,12 +145,30 @@ class Layer:
 class Source:
     """What instances run in place of tare's image: a user's container image, or a folder with a root filesystem.
 
-    ``place``: the path of an OCI layout, an archive of one, or a folder; or ``docker://HOST/NAME:TAG``.
+    ``place``: the path of an OCI layout, an archive of one, or a folder; or ``docker://HOST/NAME:TAG``; "": tare's
+    image, with ``work`` in it.
     """
 
-    place: str
+    place: str = ""
     folder: bool = False  # whether it is a root filesystem as it is
     tag: str | None = None  # of a layout with several images
+    work: str | None = None  # a folder of the host's, of which each instance has a copy of its own at `WORK`
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A command that a user measures (`tare run -- COMMAND`), in the words that are run."""
+
+    argv: tuple[str, ...]
+    prepare: tuple[str, ...] = ()  # before each run, not timed; (): nothing
+    cleanup: tuple[str, ...] = ()  # after an instance's last run, not timed
+    env: Mapping[str, str] = field(default_factory=dict)
+    warmup: int = 0  # runs in each instance before the first one that is measured
+    time_limit_s: float = 600.0  # of each run, and of ``prepare`` and ``cleanup``
+    ignore_failure: bool = False  # whether a run counts that does not end with 0
+    folder: str = ""  # a folder of the host's, which each run finds at `WORK` as it was at the beginning; "": none
+    image: str = ""  # place of the image that has the command, as in `Source`; "": tare's own
+    packages: tuple[str, ...] = ()  # Debian packages on top of tare's image
 
 
 @dataclass(frozen=True, slots=True)

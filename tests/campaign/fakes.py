@@ -198,7 +198,14 @@ class FakeLive(RunningInstance):
             raise self.session.dead
         code = 1 if argv[0] == "fail" else 0
         return SimpleNamespace(
-            code=code, stdout=b"42.0", stderr=b"", wall_ns=1, timed_out=False, signal=None, truncated=False
+            code=code,
+            stdout=b"42.0",
+            stderr=b"",
+            wall_ns=1,
+            timed_out=False,
+            signal=None,
+            truncated=False,
+            max_rss_bytes=1 << 20,
         )
 
 

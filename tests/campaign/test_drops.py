@@ -59,6 +59,7 @@ class Box:
             timed_out=False,
             signal=None,
             truncated=False,
+            max_rss_bytes=1 << 20,
         )
 
 

@@ -91,7 +91,7 @@ def test_five_mistakes_are_five_errors_each_with_its_line():
         (8, "start.command[4]: nothing stands for {prot}"),
         (9, "start.usr: there is no such key"),
         (15, "ready.http: it does not begin with /, or has spaces or letters that no address has"),
-        (21, "resources.memory: input should be a valid integer"),
+        (21, "resources.memory: it is not a whole number"),
     ]
     assert [mistake.fix for mistake in mistakes][1:3] == ["did you mean port?", "did you mean user?"]
 
@@ -212,6 +212,42 @@ def test_a_file_that_everybody_may_write_to_is_refused(tmp_path):
         file.examine(tmp_path / "open.toml")
 
 
+def test_a_value_of_the_wrong_kind_is_said_with_how_it_is_written(tmp_path):
+    text = WHOLE.replace("[start]", '[start]\ncommand = "lighttpd -D -p {port} \\"a b\\""', 1)
+    text = text.replace('output = "running"', "http = true").replace("within = 3", 'within = "3s"')
+    place = tmp_path / "app.toml"
+    place.write_text(text.replace('A = "b"', "A = 5").replace('"{address}:{port}" }', '"{port}", N = 5 }'))
+    _, mistakes = file.examine(place)
+    assert [(mistake.what, mistake.fix) for mistake in mistakes] == [
+        ("start.command: it is not a list of words", 'write a list: ["lighttpd", "-D", "-p", "{port}", "a b"]'),
+        ("start.env.N: it is not a text in quotes", 'write "5"'),
+        ("ready.http: it is not a text in quotes", 'write the path of a page: http = "/"'),
+        ("ready.within: it is not a number", ""),
+    ]
+
+
+def test_a_text_that_ends_with_its_line_is_said_in_plain_words(tmp_path):
+    text = WHOLE.replace('name = "broker"', 'name = "broker')
+    assert _mistakes(tmp_path, text) == [
+        (1, "this is not TOML: a text in quotes ends with its line, without the second quote")
+    ]
+
+
+def test_two_files_with_one_name_are_refused(tmp_path):
+    for name in ("a.toml", "b.toml"):
+        (tmp_path / name).write_text(WHOLE)
+    with pytest.raises(UsageError, match="two files describe an application of the name app:broker"):
+        registry.choose([f"app:{tmp_path / name}" for name in ("a.toml", "b.toml")])
+
+
+def test_a_record_from_before_applications_had_names_keeps_its_own(tmp_path):
+    (tmp_path / "a.toml").write_text(WHOLE)
+    origin = f"app:{tmp_path / 'a.toml'}"
+    assert registry.recorded(origin, "").name == origin
+    assert registry.recorded("app:broker", origin).name == "app:broker"
+    assert registry.recorded("startup", "").name == "startup"
+
+
 def test_a_campaign_says_the_first_mistake_and_how_to_see_all():
     with pytest.raises(UsageError, match=r"five_mistakes.toml:1: name: .* \(and 4 more: tare app check"):
         registry.choose([f"app:{HERE / 'five_mistakes.toml'}"])
@@ -230,7 +266,8 @@ def test_the_workload_is_one_as_all_others(described):
     quick, full = (workload.profiles[name] for name in ("quick", "full"))
     assert (quick["messages"], full["messages"], quick["other"]) == (10, 1000, "x")
     require_params(workload, quick)
-    assert registry.choose([workload.name])[0].name == workload.name
+    assert workload.name == "app:broker"
+    assert [chosen.name for chosen in registry.choose([workload.origin, workload.origin])] == ["app:broker"]
 
 
 def test_a_file_that_was_changed_is_not_resumed(described):

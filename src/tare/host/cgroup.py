@@ -378,13 +378,25 @@ class Group:
         while self._files:
             os.close(self._files.popitem()[1])
 
-    def _read(self, controller: str, name: str) -> bytes:
+    def file(self, controller: str, name: str) -> Path:
+        """The path of one of its files; on v2 all controllers have theirs in one folder.
+
+        Raises `HostError` where there are no groups.
+        """
         if self._tree.none:
             raise HostError("no control groups are delegated to this user: nothing is accounted", fix=DELEGATE)
+        root = self._root_of(controller)
+        assert root is not None
+        return root / self.path / name
+
+    @property
+    def unified(self) -> bool:
+        """Whether its limits and accounts are those of cgroup v2."""
+        return self._tree.unified
+
+    def _read(self, controller: str, name: str) -> bytes:
         if name not in self._files:
-            root = self._root_of(controller)
-            assert root is not None
-            self._files[name] = os.open(root / self.path / name, os.O_RDONLY | os.O_CLOEXEC)
+            self._files[name] = os.open(self.file(controller, name), os.O_RDONLY | os.O_CLOEXEC)
         return os.pread(self._files[name], 1 << 16, 0)
 
     def _root_of(self, controller: str) -> Path | None:

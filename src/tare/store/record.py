@@ -15,6 +15,12 @@ from tare.store.limits import LAST_MOMENT, MAX, MAX_CELLS
 #: A file may come from a stranger: what is a name is no book, and what is a number is one that a machine can have.
 Name = Annotated[Line, Field(min_length=1, max_length=200)]
 Text = Annotated[Line, Field(max_length=10_000)]
+#: A word of a command, which may have lines of its own; and a path, or the name of an image.
+Word = Annotated[str, Field(max_length=131_072, pattern="^[^\0]*$")]
+Path = Annotated[str, Field(max_length=4_096, pattern="^[^\0]*$")]
+EnvName = Annotated[str, Field(max_length=1_000, pattern="^[A-Za-z_][A-Za-z0-9_]*$")]
+#: The name of a Debian package, which an image is built with.
+Package = Annotated[str, Field(max_length=200, pattern="^[a-z0-9][a-z0-9+.-]+$")]
 Bytes = Annotated[int, Field(ge=0, le=MAX)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 #: A CPU of the host, by its number.
@@ -64,6 +70,21 @@ class LevelRecord(Frozen):
     limit: Finite  # of the latency, in its unit: the best rate below is a result of the curve
 
 
+class ProgramRecord(Frozen):
+    """A user's own command, as `tare.model.Program` has it: what a resume runs."""
+
+    argv: Annotated[list[Word], Field(min_length=1, max_length=250)]
+    prepare: Annotated[list[Word], Field(max_length=250)] = []
+    cleanup: Annotated[list[Word], Field(max_length=250)] = []
+    env: Annotated[dict[EnvName, Word], Field(max_length=250)] = {}
+    warmup: int = Field(default=0, ge=0, le=1_000)
+    time_limit_s: Finite = Field(default=600.0, gt=0, le=86_400)
+    ignore_failure: bool = False
+    folder: Path = ""
+    image: Path = ""
+    packages: Annotated[list[Package], Field(max_length=1_000)] = []
+
+
 class WorkloadRecord(Frozen):
     """A workload with the parameters that it ran with; ``margin`` is a fraction, stated before the data."""
 
@@ -80,6 +101,10 @@ class WorkloadRecord(Frozen):
     #: written: a tare that does not know the field would not resume the campaign.
     revision: int = Field(default=1, ge=1, le=MAX, exclude_if=lambda revision: revision == 1)
     level: LevelRecord | None = None  # None: it is not one of a curve's
+    #: the user's command that it is; not written of others, for the tares that do not know the field
+    program: ProgramRecord | None = Field(default=None, exclude_if=lambda program: program is None)
+    #: by what it is chosen where that is not its name: ``app:FILE``
+    origin: Text = Field(default="", exclude_if=lambda origin: not origin)
 
 
 class ResourceRecord(Frozen):

@@ -32,6 +32,7 @@ from tare.model import (
     DEFAULT_MARGINS,
     EVERYWHERE,
     HOST_COST,
+    PEAK_MEMORY,
     PIDS,
     Application,
     Direction,
@@ -39,6 +40,7 @@ from tare.model import (
     Layer,
     Metric,
     Mode,
+    Program,
     Sample,
     Source,
 )
@@ -46,6 +48,14 @@ from tare.model import (
 #: How a preparation ends when the platform cannot do it (EX_UNAVAILABLE of sysexits.h).
 UNSUPPORTED_CODE = 69
 
+#: What the campaign measures of each run of a workload that ``counts_peak``.
+PEAK = Metric(
+    PEAK_MEMORY,
+    "MiB",
+    Direction.LOWER,
+    "most memory of the instance's control group on the host; of a VM, all that its guest has touched so far",
+    headline=True,
+)
 #: Parameter values of a workload, JSON-able; recorded in the campaign.
 Params = Mapping[str, int | float | str | bool]
 
@@ -70,6 +80,8 @@ class Command:
     cwd: str = "/data"
     ready: bytes | None = None
     ready_limit_s: float = 10.0  # the longest time until a server is
+    ready_fix: str = ""  # what helps where it is not
+    may_fail: bool = False  # of what is not measured: whether it counts as done however it ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +98,8 @@ class Completed:
     truncated: bool = False  # whether the output was longer than what is stored
     #: of a command inside: how long the host waited for its end, by its own clock; ``wall_ns`` is by the clock inside
     outside_ns: int | None = None
+    #: of the largest of its processes, as the kernel below them counts (a guest's own); None: of one at the client
+    max_rss_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +135,7 @@ class Drop(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """Commands of one trial: ``prepare`` and ``cleanup`` are not timed, ``server`` runs beside ``measures``.
+    """Commands of one trial: ``prepare`` and ``cleanup`` are not timed, ``servers`` run beside ``measures``.
 
     A preparation in the instance that ends with `UNSUPPORTED_CODE` means that the platform cannot run the workload; the
     last line of its standard error is the reason.
@@ -129,6 +143,7 @@ class RunPlan:
 
     measures: tuple[Command, ...]
     prepare: tuple[Command, ...] = ()
+    each: tuple[Command, ...] = ()  # before each run of ``measures``, where ``prepare`` is run once; not timed
     cleanup: tuple[Command, ...] = ()
     servers: tuple[Command, ...] = ()
     #: the programs of ``measures`` with next to nothing to do: their CPU time, that of starting them, is subtracted
@@ -154,6 +169,7 @@ class Outcome:
     work: float
     #: metric name -> a figure for each round of a trial; None where a round has none
     series: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
+    unseen: Mapping[str, str] = field(default_factory=dict)  # metric name -> why it has no figure
 
     def as_samples(self) -> list[Sample]:
         """The figures as samples: those of the trial have round 0, those of a series their own round."""
@@ -188,6 +204,8 @@ class Workload(ABC):
     layer: ClassVar[Layer | None] = None  # the layer that the image needs
     no_headline: ClassVar[str] = ""  # why its tool may leave the headline out, and what helps
     source: ClassVar[Source | None] = None  # what instances run in place of the image, and of all else of the campaign
+    origin: ClassVar[str] = ""  # by what it is chosen where that is not its name
+    program: ClassVar[Program | None] = None  # the user's command that it is; it is in the campaign's record
     profiles: ClassVar[Mapping[str, Params]]  # "quick" and "full"
     least: ClassVar[Mapping[str, float]] = {}  # the smallest value of a parameter with which it gives its figures
     pids: ClassVar[int] = PIDS  # processes and threads that an instance must be able to have at once; more than usual
@@ -219,6 +237,10 @@ class RunWorkload(Workload):
     mode: ClassVar[Mode] = Mode.RUN
     fresh: ClassVar[bool] = False  # whether it gets an instance of its own, in which nothing has run before
     loaded: ClassVar[bool] = True  # of an application: whether a client makes its load
+    #: whether the peak of the instance's memory in each run, of one measured command, is a metric
+    counts_peak: ClassVar[bool] = False
+    #: bytes of the end of each output that the file keeps of a run that went well; None: all that the store takes
+    kept_output: ClassVar[int | None] = None
 
     @property
     def all_metrics(self) -> tuple[Metric, ...]:
@@ -235,7 +257,7 @@ class RunWorkload(Workload):
             )
             metrics = (*metrics, Metric(HOST_COST, unit, Direction.LOWER, description))
         if self.family not in {Family.NETWORK, Family.APPLICATION} or not self.loaded:
-            return metrics
+            return (*metrics, *((PEAK,) if self.counts_peak else ()))
         description = "CPU cost of the client, which is not in cpu-cost"
         metrics = (*metrics, Metric(CLIENT_COST, unit, Direction.LOWER, description))
         if self.family is Family.NETWORK:

@@ -15,7 +15,7 @@ from tare.campaign.execution.cold import drop_start_files
 from tare.campaign.execution.density import ApartResult
 from tare.campaign.execution.faults import Faults
 from tare.campaign.execution.outages import Outages
-from tare.campaign.execution.runs import Measured, Run, Together, ready, together
+from tare.campaign.execution.runs import NOT_SEEN, Measured, Run, Together, ready, together
 from tare.campaign.execution.slices import Sliced, run_slices
 from tare.campaign.instances.client import Client
 from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance, Terms, stop_all
@@ -172,7 +172,7 @@ class BlockRunner:
             return self._failed(clock, key, figures)
         samples, cpu_ns = figures
         unseen = "\n".join(f"{mark}: {reason}" for mark, reason in marks.reasons.items())
-        outputs = {"not seen": unseen.encode()} if unseen else {}
+        outputs = {NOT_SEEN: unseen.encode()} if unseen else {}
         return clock.ended(key, self._seq[key], samples, cpu_ns=cpu_ns, daemon_cpu_ns=None, outputs=outputs)
 
     def _known(self, key: TrialKey, samples: Iterable[Sample]) -> tuple[Sample, ...]:

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import tare
-from tare.campaign.execution import same, trust
+from tare.campaign.execution import same, sizing, trust
 from tare.campaign.execution.block import Watcher
 from tare.campaign.execution.faults import Faults
 from tare.campaign.execution.preflight import Prepared, Ready, available, close_all, prepare, require_any
@@ -43,6 +43,7 @@ from tare.store import (
     LeftOut,
     LevelRecord,
     MetricRecord,
+    ProgramRecord,
     ResourceRecord,
     SettingRecord,
     Store,
@@ -61,7 +62,7 @@ def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
     request.check()
     check_new_campaign(file)
     named = frozenset(() if request.offered else request.platforms)
-    jobs = make_jobs(_workloads(request.workloads), request.base or request.profile, request.params, request.margins)
+    jobs = make_jobs(_workloads(request), request.base or request.profile, request.params, request.margins)
     chosen = platforms_for(request.platforms, {job.workload.family for job in jobs})
     resources = resources_for(request, jobs)
     with HostSession(watcher.doing) as host:
@@ -82,6 +83,7 @@ def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
         for left_out in prepared.left_out:
             if left_out.platform in named:
                 watcher.fault(f"{left_out.platform} is left out: {left_out.reason}")
+        jobs = sizing.sized(jobs, request.params, prepared, watcher.doing)
         plan, ready = _plan(request, prepared.ready, jobs, resources)
         everything_left_out = [*request.left_out, *prepared.left_out, *not_meant(request.platforms)]
         record = record_of(plan, ready, prepared.launcher.image, everything_left_out, named, prepared.tuned)
@@ -275,10 +277,10 @@ def not_meant(names: Sequence[str]) -> list[LeftOut]:
     ]
 
 
-def _workloads(names: Sequence[str]) -> list[Workload]:
-    if not names:
+def _workloads(request: CampaignRequest) -> list[Workload]:
+    if not request.workloads and not request.programs:
         return [workload for workload in workloads.all_workloads().values() if workload.by_default]
-    return workloads.choose(names)
+    return [*request.programs, *workloads.choose(request.workloads)]
 
 
 def record_of(
@@ -358,6 +360,8 @@ def _workload_record(job: Job) -> WorkloadRecord:
         package=workloads.package(workload.name),
         revision=workload.revision,
         level=None if workload.level is None else LevelRecord.model_validate(asdict(workload.level)),
+        program=None if workload.program is None else ProgramRecord.model_validate(asdict(workload.program)),
+        origin=workload.origin,
     )
 
 

@@ -16,7 +16,9 @@ from tare.campaign.instances import environment
 from tare.errors import StoreError
 from tare.host.facts.machine import HostFacts
 from tare.host.kernel import pinning
+from tare.image import work
 from tare.image.build import Image
+from tare.image.manifests import OwnManifest
 from tare.store import CampaignRecord, LeftOut, Store
 from tare.workloads import registry as workloads
 from tare.workloads.base import Workload
@@ -85,12 +87,26 @@ def check_revisions(record: CampaignRecord, present: Iterable[Workload]) -> None
 def check_same(record: CampaignRecord, image: Image, host: HostFacts) -> None:
     """Raise `StoreError` where the campaign ran another image (the agent is part of it), or on another host."""
     if record.image.get("hash") != image.hash:
+        _refuse_folder(record, image)
         before = str(record.image.get("hash"))[:16]
         raise StoreError(
             f"the campaign ran image {before}, and now there is {image.hash[:16]}: other bits, other figures",
             fix=f"resume with tare {record.tare_version}, or begin a new campaign",
         )
     _refuse(_host_changes(record, host, _DECISIVE))
+
+
+def _refuse_folder(record: CampaignRecord, image: Image) -> None:
+    """Raise `StoreError` where the folder that the user's commands run in is not as it was."""
+    folders = {entry.program.folder for entry in record.workloads if entry.program is not None} - {""}
+    if not folders:
+        return
+    now = image.manifest.digests.get(work.DIGEST) if isinstance(image.manifest, OwnManifest) else None
+    if now != record.image.get("digests", {}).get(work.DIGEST):
+        raise StoreError(
+            f"{' and '.join(folders)} has changed since the campaign began: its files, their modes or their times",
+            fix="begin a new campaign, or put the folder back as it was",
+        )
 
 
 def check_all_there(missing: Sequence[LeftOut]) -> None:

@@ -15,7 +15,7 @@ from tare.campaign.instances.disk_watch import DiskWatch, Tenant
 from tare.campaign.instances.kills import Kills
 from tare.campaign.instances.starts import marks, marks_from_outside
 from tare.errors import DiskFullError, Failed, HostError, PlatformError, SessionError, TareError, attempt
-from tare.host import cgroup, console
+from tare.host import cgroup, console, peak
 from tare.host.facts import denials, memory
 from tare.host.filesystems import roots
 from tare.host.network.bridge import Network
@@ -90,6 +90,17 @@ class RunningInstance:
         guest = memory.mapping_bytes(pids, self.instance.guest_bytes) if self.instance.guest_bytes else None
         charged = group.used_bytes() if idle else group.memory_bytes()
         return MemoryUsage(charged, memory.pss_bytes(pids), memory.host_bytes(), guest)
+
+    @contextlib.contextmanager
+    def peak_watched(self) -> Iterator[Callable[[], int]]:
+        """Yield a function that returns the most memory that it had on this host in this context (`peak.watched`).
+
+        Raises `HostError` where this host does not account its work, or does not know.
+        """
+        if not self.instance.accounted:
+            raise HostError("its memory cannot be read: it is another machine's, or in no control group")
+        with peak.watched(self.instance.spec.group) as highest:
+            yield highest
 
     def daemon_cpu_ns(self) -> int | None:
         """CPU time of the platform's shared daemons so far, in ns; None where there are none that can be read."""

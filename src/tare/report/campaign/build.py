@@ -23,6 +23,7 @@ from tare.literature import Scale
 from tare.model import Family, Mode, Status
 from tare.report.campaign.answers import answers_of
 from tare.report.campaign.curves import curve_reports
+from tare.report.campaign.ranking import rankings_of
 from tare.report.footprint.build import Exposures, FootprintInputs, footprints_report, of_store
 from tare.report.model import (
     SCHEMA,
@@ -118,6 +119,7 @@ def report_on(
         if results
         else [],
         results=results,
+        rankings=rankings_of(record, results),
         curves=curve_reports(curves_of(record, samples)),
         failures=_failures(trials),
         left_out=[LeftOutReport.model_validate(omitted.model_dump()) for omitted in record.left_out],

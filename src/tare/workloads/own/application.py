@@ -108,6 +108,7 @@ class OwnApplication(RunWorkload):
             cwd=start.directory or (image.directory if image is not None else "/"),
             ready=serving.READY if ready.output is None else ready.output.encode(),
             ready_limit_s=ready.within + GRACE_S,
+            ready_fix=f"{self.described.at('ready')}: a longer within in [ready], or see what it waits for",
         )
 
     def _load(self, params: Params, places: Mapping[str, str], around: Surroundings) -> Command:
@@ -184,12 +185,15 @@ def _filled(text: str, places: Mapping[str, str]) -> str:
     return PLACE.sub(lambda match: places.get(match[1], match[0]), text)
 
 
-def of_file(argument: str) -> OwnApplication:
-    """The workload that a file describes, which is ``app:FILE``. Raises `UsageError`."""
-    return of(own_file.load(Path(argument)), argument)
+def of_file(argument: str, name: str = "") -> OwnApplication:
+    """The workload that a file describes, which is chosen by ``app:FILE``. Raises `UsageError`.
+
+    ``name``: the workload's, where it is not the one that the file gives.
+    """
+    return of(own_file.load(Path(argument)), argument, name)
 
 
-def of(described: Described, argument: str) -> OwnApplication:
+def of(described: Described, argument: str, own_name: str = "") -> OwnApplication:
     """The workload of a file that was read."""
     contents = described.contents
     tables = contents.source
@@ -197,7 +201,8 @@ def of(described: Described, argument: str) -> OwnApplication:
     listed = ", ".join(f'"{package}"' for package in packages)
 
     class _Application(OwnApplication):
-        name = f"app:{argument}"
+        name = own_name or f"app:{contents.name}"
+        origin = f"app:{argument}"
         title = contents.title or f"{contents.name}, as {described.file.name} describes it"
         metrics = exchange.METRICS if contents.load.built_in is not None else _metrics(described)
         work_unit = "page" if contents.work is None else contents.work.unit

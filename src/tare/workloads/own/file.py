@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import json
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +32,7 @@ PLACES = ("port", "address", "memory", "cpus")
 PLACE = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 _PARAMETER = re.compile(r"[a-z][a-z0-9_]*")
 #: Debian's names of packages (its policy, 5.6.1).
-_PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+")
+PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+")
 JSON_STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
 MAX_RUN_S = 3600.0
 
@@ -59,7 +62,7 @@ def _word(value: str) -> str:
 
 
 def _package(value: str) -> str:
-    if not _PACKAGE.fullmatch(value):
+    if not PACKAGE.fullmatch(value):
         raise ValueError(f"{value!r} is no name of a Debian package")
     return value
 
@@ -374,7 +377,34 @@ def _mistake(details: Any, lined: Lined) -> Mistake:
         return Mistake(lined.line(path), f"{where}: there is no such key", nearest(str(path[-1]), keys))
     if kind == "missing":
         return Mistake(lined.line(path[:-1]), f"{where}: it is missing", GUIDE)
+    if kind in _WRONG_KINDS and path:
+        return Mistake(lined.line(path), f"{where}: it is not {_WRONG_KINDS[kind]}", _written(path[-1], kind, details))
     return Mistake(lined.line(path), f"{where}: {message[0].lower()}{message[1:]}" if where else message)
+
+
+#: Characters of a value that is written as it should be.
+MAX_SHOWN = 100
+#: What a value of the wrong kind is not, by pydantic's name of the error.
+_WRONG_KINDS = {
+    "tuple_type": "a list of words",
+    "string_type": "a text in quotes",
+    "float_type": "a number",
+    "int_type": "a whole number",
+    "bool_type": "true or false",
+}
+
+
+def _written(key: str | int, kind: str, details: Any) -> str:
+    """The fix for a value of the wrong kind: how it is written."""
+    value = details["input"]
+    if kind == "tuple_type" and isinstance(value, str) and len(value) <= MAX_SHOWN:
+        with contextlib.suppress(ValueError):  # a quote that is not closed
+            return f"write a list: {json.dumps(shlex.split(value), ensure_ascii=False)}"
+    if key == "http":
+        return 'write the path of a page: http = "/"'
+    if kind == "string_type" and isinstance(value, int | float) and len(str(value)) <= MAX_SHOWN:
+        return f'write "{value}"'
+    return ""
 
 
 def _known_keys(path: tuple[str | int, ...]) -> set[str]:

@@ -36,6 +36,13 @@ def converted(source: Path, image: str | None) -> tuple[str, list[Mistake]]:
         read, mistakes = compose.read(text, image is not None, texts)
     elif "dockerfile" in source.name.lower() or "containerfile" in source.name.lower():
         read, mistakes = dockerfile.read(text, image is not None)
+        read.name = _named_by(source.absolute().parent) or read.name
     else:
         raise UsageError(f"{source} is neither by its name", fix=_FIX)
     return service.toml_of(read, source.name, image), mistakes
+
+
+def _named_by(folder: Path) -> str:
+    """The name of an application by the folder of its Dockerfile, which says none itself; "" where that has none."""
+    name = service.word_of(folder.name) if folder.name else ""
+    return f"app-{name}" if name[:1].isdigit() else name

@@ -29,6 +29,8 @@ MAX_STATEMENTS = 500
 _CLOSES = re.compile(r"\"{3}|'{3}|[\]}]")
 #: As TOML has them: other characters that part lines are part of a text or a comment.
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
+#: What tomllib says in words that only a reader of its code understands.
+_PLAINER = {"Illegal character '\\n'": "a text in quotes ends with its line, without the second quote"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,4 +181,5 @@ def _line(error: BaseException) -> int:
 
 def _why(error: BaseException) -> str:
     text = _AT.sub("", str(error)) or type(error).__name__
+    text = _PLAINER.get(text, text)
     return f"this is not TOML: {text[0].lower()}{text[1:]}"
