@@ -61,10 +61,11 @@ def rows(store: Store, platform: str) -> list[str]:
     lines = []
     for workload in WORKLOADS:
         timed = trials.filter(pl.col("workload").cast(pl.String) == workload)
-        bounds = f"{100 * timed['clock_rate_low'].min():+.2f} to {100 * timed['clock_rate_high'].max():+.2f} %"
+        low, high = timed.select(pl.col("clock_rate_low").min(), pl.col("clock_rate_high").max()).row(0)
+        bounds = f"{100 * low:+.2f} to {100 * high:+.2f} %"
         ends = "; ".join(dict.fromkeys(reason or "ok" for reason in timed["reason"]))
         for metric, part in figures.filter(pl.col("workload") == workload).group_by("metric", maintain_order=True):
-            lines.append(f"{workload}, {metric[0]} | {part['value'].median():.4g} | {bounds} | {ends}")
+            lines.append(f"{workload}, {metric[0]} | {part.select(pl.median('value')).item():.4g} | {bounds} | {ends}")
     return lines
 
 

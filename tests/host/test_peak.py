@@ -69,7 +69,9 @@ def test_descriptors_are_closed(tmp_path):
 
     def opened():
         return [
-            link for link in Path("/proc/self/fd").iterdir() if link.is_symlink() and "memory.peak" in os.readlink(link)
+            link
+            for link in Path("/proc/self/fd").iterdir()
+            if link.is_symlink() and "memory.peak" in str(link.readlink())
         ]
 
     with peak.watched(Group(tmp_path, unified=True)):
