@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 SOURCES := src tests scripts bench
 
-.PHONY: help setup packages venv agent gvisor image guest quick lint check check-agent check-python test docs-tables lab gcov-kernel lab-test host-test slow-test test-all faults storm bench browser-test docs man fuzz wheel lock lower-bounds sbom audit clean
+.PHONY: help setup packages venv agent gvisor image guest quick lint check check-agent check-python test docs-tables lab gcov-kernel lab-test host-test slow-test test-all faults storm bench kvm-table direct-kernel browser-test docs man fuzz wheel lock lower-bounds sbom audit clean
 
 ##@ Begin
 
@@ -25,6 +25,9 @@ packages venv agent gvisor image guest: ## one step of the set-up
 quick: ## install what a first table needs, weigh the usual platforms in some minutes, print the table
 	@scripts/setup quick
 	@scripts/quick
+
+kvm-table: ## on a machine whose KVM runs guests: weigh virtual machines for an hour, and write a file that can be sent. TIME=60m
+	@TIME="$(TIME)" scripts/kvm-table
 
 ##@ Every change
 
@@ -64,6 +67,9 @@ man: venv ## man pages of tare and its commands: build/man/man1
 
 lab: ## what the lab consists of: some minutes, 3 GB below TARE_HOME
 	@$(BIN)/tare lab build
+
+direct-kernel: ## the kernel of microVMs that boot without an initramfs (qemu-microvm-direct, firecracker-direct): half an hour
+	@$(BIN)/python scripts/direct_kernel.py
 
 gcov-kernel: ## the lab's kernel that counts its own lines: some 20 minutes of two processors
 	@$(BIN)/tare lab build --flavour lines

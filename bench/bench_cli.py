@@ -48,7 +48,7 @@ def cpu_s(words: tuple[str, ...]) -> float:
     """User and system time of one command, in seconds."""
     process = os.posix_spawn(
         sys.executable,
-        [sys.executable, "-c", MAIN, *words],
+        [sys.executable, "-P", "-c", MAIN, *words],
         os.environ,
         file_actions=[(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_WRONLY, 0) for number in (1, 2)],
     )

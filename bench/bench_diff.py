@@ -98,7 +98,7 @@ def more_work() -> Iterator[None]:
 
 def compared(old: Path, new: Path) -> tuple[int, str, int | None]:
     """What `tare diff` ends with, the platform's changes with their intervals, and how many blocks would tell."""
-    argv = [sys.executable, "-m", "tare", "diff", str(old), str(new), "--json"]
+    argv = [sys.executable, "-P", "-m", "tare", "diff", str(old), str(new), "--json"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.returncode not in OUTCOMES:
         sys.exit(done.stderr)

@@ -20,13 +20,14 @@ from scipy import signal, stats
 from tare.analysis.comparisons.many import all_pairs
 from tare.analysis.comparisons.multiplicity import Multiplicity, corrected
 from tare.analysis.results import Counts, Description, MetricResult, PlatformResult
-from tare.analysis.rule import LogIntervals, decide, judge
+from tare.analysis.rule import LogIntervals, decide, intervals_of, judge
 from tare.analysis.verdicts import Kind, Question
 from tare.campaign.plan.stopping import LOOK_EVERY, LOOK_FROM, is_look, still_wanted
 from tare.estimates.dependence import dependence
 from tare.estimates.grid import BlockRatios
 from tare.estimates.intervals import Interval, t_interval
-from tare.estimates.overhead import overhead, ratio
+from tare.estimates.looks import Look, Looks
+from tare.estimates.overhead import overhead
 from tare.estimates.widths import Row, WorkloadWidths, blocks_needed
 from tare.model import Direction
 
@@ -214,14 +215,12 @@ def _report(n_blocks: int, deviations: Sequence[float] | Floats, effect: float, 
     for number, deviation in enumerate(deviations):
         platforms = []
         for at in range(10):
-            logs = _intervals(rng.normal(0.0 if at else effect, deviation, n_blocks))
-            verdict = judge(_question(), logs)
+            looks = Looks(Look.over_blocks(rng.normal(0.0 if at else effect, deviation, n_blocks)))
+            verdict = judge(_question(), *intervals_of(looks))
             nothing = Description(n_blocks, None, None, None)
-            platforms.append(
-                PlatformResult(f"p{at}", n_blocks, 0, Counts(), nothing, ratio=ratio(logs.wide), verdict=verdict)
-            )
+            platforms.append(PlatformResult(f"p{at}", n_blocks, 0, Counts(), nothing, looks=looks, verdict=verdict))
         results.append(MetricResult("w", f"m{number}", "s", Direction.LOWER, MARGIN, None, tuple(platforms)))
-    return corrected(results)[1]
+    return corrected(results, {(result.workload, result.metric) for result in results})[1]
 
 
 # --- pairs with holes --------------------------------------------------------------------------------------
@@ -252,6 +251,10 @@ def _half(table: Floats) -> float:
 # --- blocks that depend on each other ----------------------------------------------------------------------
 
 
+def _blocks(logs: Floats) -> BlockRatios:
+    return BlockRatios(np.arange(logs.size), logs, np.zeros(logs.size, dtype=bool), np.full(logs.size, np.nan))
+
+
 def alike() -> None:
     """How often the note comes, and what intervals cover, of 20 series in one campaign."""
     print("\nBlocks that depend on each other: coverage of 95 % intervals, campaigns with the note, factor told (true)")
@@ -262,7 +265,7 @@ def alike() -> None:
             for _ in range(60):
                 noise = rng.normal(0, 1, (20, n_blocks + 50))
                 lines = signal.lfilter([1.0], [1.0, -correlation], noise, axis=1)[:, 50:]
-                result = dependence([BlockRatios(np.arange(n_blocks), line, 0) for line in lines])
+                result = dependence([_blocks(line) for line in lines])
                 assert result is not None
                 noted += result.is_sure
                 factors.append(result.too_narrow)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tare.analysis.evidence import evidence
 from tare.analysis.hidden import Trials
-from tare.analysis.rule import LogIntervals, decide
+from tare.analysis.rule import LogIntervals, decide, intervals_of
 from tare.analysis.trust.tails import stalls
 from tare.analysis.verdicts import Kind, Question
 from tare.estimates.grid import Grid, block_ratios, total_ratios
@@ -43,8 +43,8 @@ def before(question: Question, grid: Grid) -> Kind:
 def after(question: Question, grid: Grid, trials: Trials | None = None) -> Kind:
     """The rule that ships."""
     comparison = evidence(grid, 2, [0, 1], Design.BLOCKS, trials)
-    assert comparison.logs is not None
-    return decide(question, comparison.logs, comparison.totals, comparison.hidden)
+    assert comparison.looks is not None
+    return decide(question, *intervals_of(comparison.looks), comparison.hidden)
 
 
 def percents(kinds: Counter[Kind], *chosen: Kind) -> str:
@@ -218,13 +218,11 @@ def silent() -> None:
             for _ in range(2 * CAMPAIGNS if blocks < 10 else CAMPAIGNS // 2):
                 grid = grid_of(np.exp(world(rng, blocks, rounds)))
                 comparison = evidence(grid, 2, [0, 1], Design.BLOCKS)
-                assert comparison.logs is not None
+                assert comparison.looks is not None
+                in_rounds, in_blocks = intervals_of(comparison.looks)
                 old[before(question, grid)] += 1
-                new[decide(question, comparison.logs, comparison.totals, comparison.hidden)] += 1
-                held += [
-                    look.wide.low <= 0 <= look.wide.high
-                    for look in (comparison.logs, comparison.totals or comparison.logs)
-                ]
+                new[decide(question, in_rounds, in_blocks, comparison.hidden)] += 1
+                held += [look.wide.low <= 0 <= look.wide.high for look in (in_rounds, in_blocks or in_rounds)]
             typical, totals = 100 * held / new.total()
             print(
                 f"| {name} | {rounds} | {blocks} | {percents(old, *ALARMS)} | {percents(new, *ALARMS)} | {typical:.1f} "

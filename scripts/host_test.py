@@ -35,11 +35,13 @@ COMMON = ("native", "runc", "crun", "docker", "podman", "lxc", "nspawn", "bubble
 #: What a host has besides.
 OWN = {"debian12": ("lxd",), "debian13": ("incus",)}
 #: Beside these in a campaign: what runs without a guest's kernel, which takes minutes to start in an emulated host.
-MORE = ("docker-host", "gvisor-ptrace", "podman-crun", "podman-gvisor", "podman-rootless")
+MORE = ("docker-host", "gvisor-ptrace", "podman-runc", "podman-gvisor", "podman-rootless")
 #: Guests by emulation, in a host that is emulated itself: a start takes minutes, and each has a campaign of its own.
 EMULATED = "-tcg"
+#: A kernel that nobody has built in such a host.
+_DIRECT = "qemu-microvm-direct-tcg"
 #: But those that lack a program there: no engine of Debian 12's brings passt. `everything` tells why they are left out.
-LACKING = {"debian12": ("qemu-passt-tcg",), "debian13": ()}
+LACKING = {"debian12": ("qemu-passt-tcg", _DIRECT), "debian13": (_DIRECT,)}
 #: A start takes a minute here, and on an emulated host some seventy times as long, as that of crun in a guest does.
 ENDLESS = ("docker-in-qemu-tcg",)
 PLAN = ("-w", "startup", "-w", "primes", "--blocks", "1", "--json")
@@ -206,16 +208,19 @@ def needed(name: str, python: tuple[int, int], folder: Path) -> list[Path]:
         return []
     image = folder / "image.tar.zst"
     export = [str(TOP / ".venv/bin/tare"), "image", "export", str(image)]
-    processes.run(export, time_limit_s=PACK_LIMIT_S).require(fix="make image")
+    own = processes.own_environment()
+    processes.run(export, time_limit_s=PACK_LIMIT_S, env=own).require(fix="make image")
     if name == "user":
         return [image]
-    processes.run([str(TOP / "scripts/wheel"), "x86_64"], time_limit_s=PACK_LIMIT_S).require(fix="make wheel")
+    processes.run([str(TOP / "scripts/wheel"), "x86_64"], time_limit_s=PACK_LIMIT_S, env=own).require(fix="make wheel")
     wheel = next((TOP / "build" / "wheel").glob("*_x86_64.whl"))
     packages = folder / "wheels"
     version = "{}.{}".format(*python)
-    pip = [str(TOP / ".venv/bin/python"), "-m", "pip", "download", "--quiet", "--dest", str(packages)]
+    pip = [str(TOP / ".venv/bin/python"), "-I", "-m", "pip", "download", "--quiet", "--dest", str(packages)]
     pip += ["--python-version", version, "--only-binary=:all:", str(wheel)]
-    processes.run(pip, time_limit_s=PACK_LIMIT_S).require(fix=f"see that pip finds wheels for Python {version}")
+    processes.run(pip, time_limit_s=PACK_LIMIT_S, env=own).require(
+        fix=f"see that pip finds wheels for Python {version}"
+    )
     with tarfile.open(folder / "wheels.tar", "w") as archive:
         archive.add(packages, ".")
     return [wheel, folder / "wheels.tar", image]
@@ -232,7 +237,8 @@ def run(host: str, name: str, argv: Sequence[str]) -> Result:
     with tempfile.TemporaryDirectory() as scratch, output.open("wb") as stdout, errors.open("wb") as stderr:
         files = needed(name, recipe.load().python(host), Path(scratch))
         lab += [word for file in files for word in ("--file", str(file))]
-        process = processes.start([*lab, "--", *argv], stdout=stdout, stderr=stderr)
+        own = processes.own_environment()
+        process = processes.start([*lab, "--", *argv], stdout=stdout, stderr=stderr, env=own)
         try:
             code = process.wait(LAB_LIMIT_S)  # whose command has a limit of its own
         finally:

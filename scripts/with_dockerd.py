@@ -88,7 +88,8 @@ def started() -> Iterator[None]:
     CONFIG.write_text(json.dumps(configuration(), indent=1))
     with LOG.open("wb") as log:
         argv = ["dockerd", "--config-file", str(CONFIG)]
-        daemon = processes.start(argv, stdout=log, stderr=log, cgroup_procs=group())
+        env = processes.kept(*processes.DOWNLOADS, "DOCKER_*")  # it is the one that pulls images
+        daemon = processes.start(argv, stdout=log, stderr=log, env=env, cgroup_procs=group())
     try:
         _await(daemon)
         yield

@@ -5,12 +5,14 @@
 import gc
 import importlib
 import os
+import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+import child_pythons
 import forked_commands
 from awake import Awake
 from platforms_here import cannot_be
@@ -18,12 +20,15 @@ from starts_again import StartsAgain
 from tare import plugins
 from tare.campaign.host_session import HostSession, default_cpus
 from tare.host import lock, state
+from tare.host.network import fence
 from tare.host.resources import unremoved
 from tare.model import Resources
 from tare.platforms.parts.common import attempt
 
 #: Whatever plug-ins are installed where the tests run: those that a test installs itself, it names.
 os.environ[plugins.ALLOWED] = ""
+#: Every command that a test has the one door to processes start, on real hosts too, is looked at.
+sys.addaudithook(child_pythons.refuse_exposed)
 #: No test is timed: beside others an example takes longer than Hypothesis's 200 ms, and its data longer than it likes.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
@@ -97,6 +102,13 @@ def _a_lock_of_its_own(request, _lock_folder, monkeypatch):
     """Tests that need no host have nothing to do with a campaign that runs on it meanwhile."""
     if not request.node.get_closest_marker("host"):
         monkeypatch.setattr(lock, "FOLDER", _lock_folder)
+
+
+@pytest.fixture(autouse=True)
+def _ports_that_it_may_bind(monkeypatch):
+    """Those of the fence are root's alone."""
+    if os.geteuid() != 0:
+        monkeypatch.setattr(fence, "OPEN_PORTS", range(7090, 7154))
 
 
 @pytest.fixture(autouse=True)

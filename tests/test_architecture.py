@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
+import child_pythons
 from tare import store
 
-SOURCE = Path(__file__).parent.parent / "src" / "tare"
-AGENT = Path(__file__).parent.parent / "agent" / "src"
+TOP = Path(__file__).parent.parent
+SOURCE = TOP / "src" / "tare"
+AGENT = TOP / "agent" / "src"
 
-ARCHITECTURE = Path(__file__).parent.parent / "docs" / "architecture.md"
+ARCHITECTURE = TOP / "docs" / "architecture.md"
 
 #: What each part may import from, besides itself, of those above it in docs/architecture.md.
 MAY_IMPORT = {
@@ -28,16 +30,18 @@ MAY_IMPORT = {
     "plugins": {"errors", "clean"},
     "fsync": set(),
     "inputs": {"errors"},
+    "expressions": set(),
     "host": {"model", "errors", "records", "lazily", "timeouts", "suggest", "plugins", "fsync"},
     "image": {"model", "errors", "records", "lazily", "timeouts", "clean", "host"},
     "session": {"model", "errors", "records", "lazily", "timeouts"},
     "platforms": {
-        "model", "errors", "records", "lazily", "timeouts", "suggest", "plugins", "inputs", "host", "image", "session",
+        "model", "errors", "records", "lazily", "timeouts", "suggest", "plugins", "inputs", "expressions", "host",
+        "image", "session",
     },
-    "workloads": {"model", "errors", "records", "lazily", "suggest", "plugins", "inputs"},
+    "workloads": {"model", "errors", "records", "lazily", "clean", "suggest", "plugins", "inputs", "expressions"},
     "literature": {"model", "errors", "records", "lazily", "suggest"},
     "estimates": {"model", "lazily"},
-    "store": {"model", "errors", "records", "footprint_model", "lazily", "timeouts"},
+    "store": {"model", "errors", "records", "footprint_model", "lazily", "timeouts", "clean"},
     "outputs": {"errors", "fsync", "store"},
     "campaign": {
         "model", "errors", "lazily", "timeouts", "suggest", "host", "image", "session", "platforms", "workloads",
@@ -63,7 +67,7 @@ MAY_IMPORT = {
     "cli": {
         "model", "errors", "footprint_model", "lazily", "clean", "suggest", "inputs", "host", "image", "platforms",
         "workloads", "literature", "store", "outputs", "campaign", "contract", "lab", "footprint", "analysis",
-        "report", "setup",
+        "report", "setup", "timeouts",
     },
     "testing": {"errors", "workloads"},
     "__main__": {"cli"},
@@ -212,14 +216,14 @@ def test_no_modules_import_each_other_in_a_circle():
 INSIDE = {
     "host": {
         "kernel": set(),
-        "distribution": set(),
+        "distribution": {"kernel"},
         "console": set(),
         "processes": {"kernel", "distribution"},
         "libraries": {"processes"},
-        "own_namespaces": {"distribution", "processes"},
+        "own_namespaces": {"kernel", "distribution", "processes"},
         "state": {"own_namespaces"},
         "tries": {"kernel", "state"},
-        "systemd": {"distribution", "processes"},
+        "systemd": {"kernel", "distribution", "processes"},
         "cgroup": {"kernel", "own_namespaces", "systemd"},
         "facts": {"kernel", "distribution", "processes", "own_namespaces", "state", "tries", "cgroup"},
         "lock": {"own_namespaces", "state"},
@@ -302,6 +306,22 @@ def test_every_folder_within_a_part_has_its_place(folder):
     assert {file.parent.name for file in (SOURCE / folder).glob("*/__init__.py")} <= INSIDE[folder].keys()
 
 
+def test_text_of_the_host_is_read_in_one_place():
+    """Bytes that are not UTF-8, or a file that is missing, end nothing there (`tare.host.kernel.text`)."""
+    guilty = {}
+    for file in _modules():
+        part = file.relative_to(SOURCE).parts[0]
+        for node in _nodes(file):
+            if not isinstance(node, ast.Call) or getattr(node.func, "attr", "") != "read_text":
+                continue
+            says_how = {word.arg for word in node.keywords} & {"encoding", "errors"}
+            if part in {"host", "campaign", "footprint", "platforms"} and not says_how:
+                guilty.setdefault(str(file.relative_to(SOURCE)), []).append(node.lineno)
+    # What tare itself wrote, and its own files.
+    own = {"host/daemons/runtimes.py", "platforms/parts/bundles/seccomp.py", "platforms/parts/libvirt/libvirtd.py"}
+    assert set(guilty) == own
+
+
 def test_one_place_starts_processes():
     # Types such as Popen may be named elsewhere; starting is what counts.
     starters = {"run", "Popen", "call", "check_call", "check_output", "system", "popen", "fork", "posix_spawn", "execv"}
@@ -313,6 +333,36 @@ def test_one_place_starts_processes():
                 if isinstance(owner, ast.Name) and owner.id in {"subprocess", "os"}:
                     guilty.append(str(file.relative_to(SOURCE)))
     assert set(guilty) == {"host/processes.py"}
+
+
+def test_no_python_that_is_started_takes_modules_from_the_current_folder():
+    """There another user may have put them: who types a command in /tmp would run them, often as root."""
+    modules = [*_modules(), *(TOP / "scripts").glob("*.py"), *(TOP / "bench").glob("*.py")]
+    in_code = {str(file.relative_to(TOP)): child_pythons.exposed_in_code(_tree(file)) for file in modules}
+    scripts = [file for file in (TOP / "scripts").iterdir() if file.is_file() and file.suffix != ".py"]
+    texts = [*scripts, TOP / "Makefile", TOP / ".ci" / "run", *SOURCE.rglob("*.sh")]
+    in_texts = {str(file.relative_to(TOP)): child_pythons.exposed_in_text(file.read_text()) for file in texts}
+    assert {name: found for name, found in (in_code | in_texts).items() if found} == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["python3", "-c", "import venv"], "python3 -c import venv"),
+        (["unshare", "--pid", "/x/.venv/bin/python", "-u", "-m", "tare.contract.victim"], "/x/.venv/bin/python -u -m"),
+        (["/usr/bin/python3.11", "-mpip"], "/usr/bin/python3.11 -mpip"),
+        (["python3", "-I", "-c", "import venv"], ""),
+        (["python3", "-P", "-u", "-m", "tare"], ""),
+        (["python3", "scripts/sbom.py", "-c", "x"], ""),
+        (["apt-get", "install", "python3", "python3-venv"], ""),
+    ],
+)
+def test_a_python_in_the_current_folder_is_seen(words, found):
+    assert (child_pythons.exposed(words) or "").startswith(found)
+    assert bool(child_pythons.exposed(words)) == bool(found)
+    code = child_pythons.exposed_in_code(ast.parse(f"argv = {words!r}"))
+    assert bool(code) == bool(found)
+    assert bool(child_pythons.exposed_in_text(" ".join(words))) == bool(found)
 
 
 #: What leads to a standard stream, by the module that has it.
@@ -353,6 +403,10 @@ NO_SENTENCES = {
         "cpus pinned", "cpu quota", "cpus seen inside", "memory limit", "memory seen inside", "kernel seen inside",
         "clock source inside", "tcp congestion control", "mtu inside", "data filesystem inside", "disk cache",
         "network path", "security inside", "security outside", "mitigations inside", "daemons' cpus",
+        "limit of swap", "limit of pids", "limit of nofile", "limit of memlock", "limit of core", "limit of stack",
+        "limit of thp",
+        "huge pages inside", "cpu scheduler", "i/o scheduler of /data", "socket limits inside", "filesystem of /tmp",
+        "restrictions of /", "restrictions of /data", "fsync on /",
     },
     # the terms of the studies' files, against which they are held
     "published.py": {"variability overhead", "trial-count overhead", "sum of scores", "a multiple of {}, less {}"},

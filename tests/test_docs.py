@@ -146,3 +146,29 @@ def test_the_glossary_gives_the_words_of_the_page_the_same_meanings():
     text = (HERE / "docs" / "glossary.md").read_text().replace("`", "")
     glossary = dict(re.findall(r"^\| (.+?) \| (.+) \|$", text, re.MULTILINE))
     assert words.MEANINGS.items() <= glossary.items()
+
+
+def _figures_below_noise(text):
+    """Figures of tables with a row A/A (in percent) that are less than twice that of their column."""
+    floors = []
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if cells[0] == "A/A" and cells[1].startswith("±"):
+            floors = [float(cell.strip("± %")) for cell in cells[1:]]
+        elif not line.startswith("|"):
+            floors = []
+        for cell, floor in zip(cells[1:], floors, strict=False) if cells[0] != "A/A" else ():
+            percent, times = re.fullmatch(r"([+-][\d.]+) %", cell), re.fullmatch(r"([\d.]+)x", cell)
+            size = abs(float(percent[1])) if percent else 100 * (float(times[1]) - 1) if times else 2 * floor
+            if size < 2 * floor:
+                yield cell
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(HERE)))
+def test_no_table_prints_what_its_own_noise_refuses(document):
+    assert list(_figures_below_noise(document.read_text())) == []
+
+
+def test_such_figures_are_found():
+    table = "| platform | a | b |\n| A/A | ±3 % | ±150 % |\n| x | +5.9 % | 3.9x |\n| y | -6.1 % | 4.1x |"
+    assert list(_figures_below_noise(table)) == ["+5.9 %", "3.9x"]

@@ -177,3 +177,89 @@ def test_results_may_go_into_a_new_or_an_empty_folder(tmp_path):
     (tmp_path / "empty").mkdir()
     outputs.check_empty_folder(tmp_path / "empty")
     assert [path.name for path in tmp_path.iterdir()] == ["empty"]
+
+
+@pytest.fixture
+def shared(tmp_path):
+    """A folder where everybody may put something, as /tmp, and what another user put there."""
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    folder.chmod(0o1777)
+    return folder
+
+
+def _plant(link, target):
+    link.symlink_to(target)
+    os.chown(link, 54321, 54321, follow_symlinks=False)
+
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make what another user owns")
+
+
+@as_root
+@pytest.mark.parametrize("name", ["r.html", "folder/r.html", "own.html"])
+def test_a_link_that_another_user_planted_is_not_followed(shared, tmp_path, name):
+    (tmp_path / "target").mkdir()
+    _plant(shared / "r.html", tmp_path / "made.html")
+    _plant(shared / "folder", tmp_path / "target")
+    (shared / "own.html").symlink_to("r.html")
+    with pytest.raises(UsageError, match="belongs to user 54321, in a folder that everybody may write to"):
+        outputs.check_page(shared / name)
+    for new in (False, True):
+        try:
+            with outputs.written(shared / name, new=new) as file:
+                file.write("x")
+        except UsageError:
+            pass
+    assert not (tmp_path / "made.html").exists()
+    assert list((tmp_path / "target").iterdir()) == []
+
+
+@as_root
+def test_a_link_that_another_user_planted_leads_to_no_campaign(shared, campaign):
+    _plant(shared / "night.tare", campaign)
+    with pytest.raises(TareError, match="belongs to user 54321"):
+        outputs.require_campaign(shared / "night.tare")
+
+
+@as_root
+def test_a_file_of_another_user_in_a_shared_folder_is_not_replaced(shared):
+    page = shared / "r.html"
+    page.write_text(PAGE)
+    os.chown(page, 54321, 54321)
+    with pytest.raises(UsageError, match="belongs to user 54321"):
+        outputs.check_page(page)
+    with pytest.raises(UsageError, match="belongs to user 54321"), outputs.written(page) as file:
+        file.write("of root, and it would be theirs")
+    assert page.read_text() == PAGE
+
+
+@as_root
+def test_a_folder_of_another_user_in_a_shared_folder_gets_no_files(shared):
+    (shared / "out").mkdir()
+    os.chown(shared / "out", 54321, 54321)
+    with pytest.raises(UsageError, match="belongs to user 54321"):
+        outputs.check_empty_folder(shared / "out")
+
+
+def test_a_new_file_does_not_follow_a_link_that_came_meanwhile(tmp_path):
+    (tmp_path / "new.csv").symlink_to(tmp_path / "made.csv")
+    with pytest.raises(UsageError, match="File exists"), outputs.written(tmp_path / "new.csv", new=True) as file:
+        file.write("x")
+    assert not (tmp_path / "made.csv").exists()
+
+
+def test_links_of_ones_own_are_followed_wherever_they_lead(tmp_path):
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "there").symlink_to("a/b/../b")
+    (tmp_path / "link.html").symlink_to("there/../real.html")
+    with outputs.written(tmp_path / "link.html") as file:
+        file.write("x")
+    assert (tmp_path / "a" / "real.html").read_text() == "x"
+
+
+def test_a_loop_of_links_is_said(tmp_path):
+    (tmp_path / "one").symlink_to("two")
+    (tmp_path / "two").symlink_to("one")
+    with pytest.raises(UsageError, match="Too many levels of symbolic links"):
+        outputs.check_page(tmp_path / "one")

@@ -1,41 +1,47 @@
-//! The command line: `serve [--beacon ADDR:PORT --token HEX] [--init] [--userspace-at SECONDS] [--host HOST] [--held]`,
-//! `version`, `nothing`, which ends at once: a small program for the probe that starts programs; and the two sides of
+//! The command line: `serve [--beacon ADDR:PORT] [--init] [--userspace-at SECONDS] [--host HOST] [--held]
+//! [--limits NAME:VALUE,...]`, `limits`, which prints those that it has (`crate::limits`), `version`, `nothing`, which ends at once: a small program for the probe that starts programs; and the two sides of
 //! requests over a network, `answer KIND PORT SIZE` and `ask KIND ADDRESS PORT SECONDS WARMUP SIZE [PATH]`; the users of
-//! a site, `users` (`crate::users`); and an application as it is to be started, `run`, with the files that it reads,
-//! `write PATH` (`crate::run`).
+//! a site, `users` (`crate::users`); an application as it is to be started, `run`, with the files that it reads,
+//! `write PATH` (`crate::run`); and a folder that is made as it was, `renew FROM TO` (`crate::renew`).
 //!
 //! Called as `true` it succeeds: an application's root may have no other program.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use crate::away;
-use crate::beacon::{self, Beacon};
+use crate::beacon;
 use crate::exchange::{Client, Server};
+use crate::limits::{self, Limits};
 use crate::probes::NOTHING;
-use crate::run::{self, Application};
+use crate::renew::{RenewError, Renewal};
+use crate::run::{self, Application, RunError};
 use crate::serve;
 use crate::users::Users;
 
-const USAGE: &str = "usage: tare-agent serve [--beacon ADDR:PORT --token HEX] [--init] [--userspace-at SECONDS] \
-                     [--host vsock:CID:PORT|tcp:ADDR:PORT] [--held] | tare-agent answer udp|tcp|tcp-each|http PORT SIZE | \
+const USAGE: &str = "usage: tare-agent serve [--beacon ADDR:PORT] [--init] [--userspace-at SECONDS] \
+                     [--host vsock:CID:PORT|tcp:ADDR:PORT] [--held] [--limits NAME:VALUE,...] | tare-agent limits | tare-agent answer udp|tcp|tcp-each|http PORT SIZE | \
                      tare-agent ask udp|tcp|tcp-each|http ADDR PORT SECONDS WARMUP SIZE [PATH] | \
-                     tare-agent users ADDR PORT USERS SECONDS THINK_MS PACE_MS LIMIT_MS SEARCHES WORDS SEED PATH... | \
+                     tare-agent users http|redis ADDR PORT USERS SECONDS THINK_US PACE_US LIMIT_MS SEARCHES WORDS \
+                     SEED REQUEST... | \
                      tare-agent run [OPTION VALUE]... -- PROGRAM... | tare-agent write PATH | \
-                     tare-agent version | tare-agent nothing";
+                     tare-agent renew FROM TO | tare-agent version | tare-agent nothing";
 
 /// What the command line asks for.
 #[derive(Debug, PartialEq)]
 pub enum Task {
     Version,
     Nothing,
+    Limits,
     Answer(Server),
     Ask(Client),
     Users(Users),
     Run(Application),
     Write(String),
+    Renew(Renewal),
     Serve {
-        beacon: Option<Beacon>,
+        beacon: Option<SocketAddr>,
         init: bool,
         /// The kernel's uptime when the guest's userspace began, in ns: the boot's scripts know it.
         userspace_ns: Option<u64>,
@@ -43,6 +49,7 @@ pub enum Task {
         away: Option<away::Host>,
         /// Whether to wait for a byte before all else.
         held: bool,
+        limits: Limits,
     },
 }
 
@@ -54,19 +61,18 @@ pub fn run(args: impl Iterator<Item = String>) -> ExitCode {
             ExitCode::SUCCESS
         }
         Ok(Task::Nothing) => ExitCode::SUCCESS,
+        Ok(Task::Limits) => {
+            print!("{}", limits::shown());
+            ExitCode::SUCCESS
+        }
         Ok(Task::Answer(server)) => ended(server.run()),
         Ok(Task::Ask(client)) => ended(client.run().map(|figures| print!("{figures}"))),
         Ok(Task::Users(users)) => ended(users.run().map(|tally| print!("{tally}"))),
-        Ok(Task::Run(application)) => application.run().map_or_else(
-            |error| {
-                eprintln!("tare-agent: {error}");
-                ExitCode::from(error.code())
-            },
-            |()| ExitCode::SUCCESS,
-        ),
+        Ok(Task::Run(application)) => ended_with(application.run(), RunError::code),
+        Ok(Task::Renew(renewal)) => ended_with(renewal.run(), RenewError::code),
         Ok(Task::Write(path)) => ended(run::write(&path)),
-        Ok(Task::Serve { beacon, init, userspace_ns, away, held }) => {
-            ended(serve::serve(beacon.as_ref(), init, userspace_ns, away, held))
+        Ok(Task::Serve { beacon, init, userspace_ns, away, held, limits }) => {
+            ended(serve::serve(beacon, init, userspace_ns, away, held, &limits))
         }
         Err(what) => {
             eprintln!("tare-agent: {what}; {USAGE}");
@@ -76,11 +82,15 @@ pub fn run(args: impl Iterator<Item = String>) -> ExitCode {
 }
 
 fn ended(result: Result<(), impl fmt::Display>) -> ExitCode {
+    ended_with(result, |_| 1)
+}
+
+fn ended_with<E: fmt::Display>(result: Result<(), E>, code: impl Fn(&E) -> u8) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("tare-agent: {error}");
-            ExitCode::FAILURE
+            ExitCode::from(code(&error))
         }
     }
 }
@@ -90,10 +100,12 @@ pub fn parse(mut args: impl Iterator<Item = String>) -> Result<Task, String> {
     match args.next().as_deref() {
         Some("version" | "--version") => Ok(Task::Version),
         Some(NOTHING) => Ok(Task::Nothing),
+        Some("limits") => Ok(Task::Limits),
         Some("answer") => Server::parse(args).map(Task::Answer),
         Some("ask") => Client::parse(args).map(Task::Ask),
         Some("users") => Users::parse(args).map(Task::Users),
         Some("run") => Application::parse(args).map(Task::Run),
+        Some("renew") => Renewal::parse(args).map(Task::Renew),
         Some("write") => args.next().map(Task::Write).ok_or("no file is named".to_owned()),
         Some("serve") => parse_serve(args),
         Some(other) => Err(format!("unknown command {other:?}")),
@@ -102,26 +114,21 @@ pub fn parse(mut args: impl Iterator<Item = String>) -> Result<Task, String> {
 }
 
 fn parse_serve(mut args: impl Iterator<Item = String>) -> Result<Task, String> {
-    let (mut target, mut token, mut init, mut userspace_ns, mut away) = (None, None, false, None, None);
-    let mut held = false;
+    let (mut beacon, mut init, mut userspace_ns, mut away, mut held) = (None, false, None, None, false);
+    let mut limits = Limits::default();
     while let Some(option) = args.next() {
         let mut value = || args.next().ok_or(format!("{option} lacks its value"));
         match option.as_str() {
-            "--beacon" => target = Some(value()?),
-            "--token" => token = Some(value()?),
+            "--beacon" => beacon = Some(beacon::parse(&value()?)?),
             "--init" => init = true,
             "--held" => held = true,
             "--userspace-at" => userspace_ns = Some(nanoseconds(&value()?)?),
             "--host" => away = Some(away::parse(&value()?)?),
+            "--limits" => limits = Limits::parse(&value()?)?,
             other => return Err(format!("unknown option {other:?}")),
         }
     }
-    let beacon = match (target, token) {
-        (Some(target), Some(token)) => Some(beacon::parse(&target, &token)?),
-        (None, None) => None,
-        _ => return Err("--beacon and --token go together".to_owned()),
-    };
-    Ok(Task::Serve { beacon, init, userspace_ns, away, held })
+    Ok(Task::Serve { beacon, init, userspace_ns, away, held, limits })
 }
 
 /// Seconds with a decimal point, as `/proc/uptime` has them; at most a century.
@@ -144,21 +151,27 @@ mod tests {
     }
 
     #[test]
-    fn serve_takes_a_beacon_with_its_token() {
-        let Ok(Task::Serve { beacon: Some(beacon), init: true, userspace_ns: None, away: None, held: true }) =
-            parsed("serve --init --held --beacon 10.0.0.1:99 --token 00ff")
+    fn serve_takes_a_beacon() {
+        let Ok(Task::Serve { beacon: Some(beacon), init: true, userspace_ns: None, away: None, held: true, .. }) =
+            parsed("serve --init --held --beacon 10.0.0.1:99")
         else {
             panic!("not understood");
         };
-        assert_eq!(beacon.token, [0, 255]);
-        assert_eq!(beacon.target.port(), 99);
+        assert_eq!(beacon.port(), 99);
     }
 
     #[test]
     fn serve_takes_the_uptime_as_proc_has_it() {
         assert_eq!(
             parsed("serve --userspace-at 1.25"),
-            Ok(Task::Serve { beacon: None, init: false, userspace_ns: Some(1_250_000_000), away: None, held: false })
+            Ok(Task::Serve {
+                beacon: None,
+                init: false,
+                userspace_ns: Some(1_250_000_000),
+                away: None,
+                held: false,
+                limits: Limits::default()
+            })
         );
         for wrong in ["soon", "-1", "NaN", "inf", "1e300"] {
             assert!(parsed(&format!("serve --userspace-at {wrong}")).unwrap_err().contains(wrong));
@@ -177,8 +190,7 @@ mod tests {
         assert!(parsed("serve --loud").unwrap_err().contains("--loud"));
         assert!(parsed("serve --beacon").unwrap_err().contains("lacks its value"));
         assert!(parsed("serve --host 2").unwrap_err().contains("CID:PORT"));
-        assert!(parsed("serve --beacon 10.0.0.1:99").unwrap_err().contains("go together"));
-        assert!(parsed("serve --beacon nowhere --token 00").unwrap_err().contains("nowhere"));
-        assert!(parsed("serve --beacon 10.0.0.1:99 --token 0x").unwrap_err().contains("token"));
+        assert!(parsed("serve --beacon nowhere").unwrap_err().contains("nowhere"));
+        assert!(parsed("serve --limits loud:1").unwrap_err().contains("loud"));
     }
 }

@@ -29,7 +29,7 @@ impl Began {
 }
 
 /// The agent's greeting. Everything in it is quick to learn: a start is being timed.
-pub fn hello(began: Began) -> Hello {
+pub fn hello(began: Began, beacon: Option<String>) -> Hello {
     let memory = rustix::system::sysinfo();
     // The fields' widths differ between architectures.
     #[allow(clippy::useless_conversion)]
@@ -45,6 +45,7 @@ pub fn hello(began: Began) -> Hello {
         memory_bytes,
         kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
         image: image(),
+        beacon,
         probes: probes::names().map(str::to_owned).collect(),
         // Last: what is told above is part of the agent's own start.
         clock_ns: clock::now_ns(),

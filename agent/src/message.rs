@@ -140,6 +140,7 @@ pub struct Hello {
     pub memory_bytes: u64,
     pub kernel: String,
     pub image: Option<String>,
+    pub beacon: Option<String>,
     pub probes: Vec<String>,
 }
 

@@ -1,8 +1,9 @@
 //! An application as it is to be started: as its user, in its folder; and a word when it is in service.
 //!
 //! `run [--user USER[:GROUP]] [--directory DIR] [--env NAME=VALUE]... [--ready tcp:PORT|http:PORT:PATH|command|output]
-//! [--at ADDRESS] [--ask WORD]... [--within SECONDS] -- PROGRAM [ARG...]`. It is for roots that have no shell, `env` or
-//! `su`. Users are looked up in the root's own `/etc/passwd` and `/etc/group`, as container engines do; a number needs no
+//! [--at ADDRESS] [--ask WORD]... [--within SECONDS] [--limits NAME:VALUE,...] [--confined UID [--keep net-raw]] --
+//! PROGRAM [ARG...]`. It is for roots that have no shell, `env` or `su`. Confined (`crate::confine`) is what the host's
+//! client runs. Users are looked up in the root's own `/etc/passwd` and `/etc/group`, as container engines do; a number needs no
 //! entry. Without `--ready` the program takes this process's place. With it the program is a child in the same process
 //! group, its standard error joined to its output, and `READY` is printed on a line of its own once it answers: at
 //! `--at` (the loopback interface, where it is not given), or once the command of all `--ask` ends with 0.
@@ -20,6 +21,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Gid, Uid};
 
+use crate::confine::{self, Confinement};
+use crate::limits::Limits;
+
 /// What is printed when the application answers.
 pub const READY: &str = "tare: the application is ready";
 /// A look at the port every so often.
@@ -30,6 +34,8 @@ const PAUSE_BETWEEN_PROGRAMS: Duration = Duration::from_millis(50);
 const LIMIT: Duration = Duration::from_secs(2);
 /// The instance's data volume: it is given to the application's user.
 const DATA: &str = "/data";
+/// What a confined program has of the environment, besides what it is given.
+const KEPT_IN_CONFINEMENT: [&str; 3] = ["PATH", "HOME", "LANG"];
 /// Most of a page that is read for its first line.
 const HEAD: u64 = 4096;
 
@@ -54,6 +60,8 @@ pub struct Application {
     at: Ipv4Addr,
     ask: Vec<String>,
     within: Duration,
+    limits: Limits,
+    confinement: Option<Confinement>,
     argv: Vec<String>,
 }
 
@@ -108,6 +116,8 @@ impl Application {
             at: Ipv4Addr::LOCALHOST,
             ask: vec![],
             within: LIMIT,
+            limits: Limits::default(),
+            confinement: None,
             argv: vec![],
         };
         while let Some(option) = words.next() {
@@ -127,6 +137,12 @@ impl Application {
                 "--at" => read.at = value.parse().map_err(|_| format!("{value:?} is no IPv4 address"))?,
                 "--ask" => read.ask.push(value),
                 "--within" => read.within = seconds(&value)?,
+                "--limits" => read.limits = Limits::parse(&value)?,
+                "--confined" => read.confinement = Some(Confinement::of(&value)?),
+                "--keep" => {
+                    let confinement = read.confinement.as_mut().ok_or("--keep comes after --confined".to_owned())?;
+                    confinement.kept |= confine::right(&value)?;
+                }
                 _ => return Err(format!("unknown option {option:?}")),
             }
         }
@@ -135,6 +151,9 @@ impl Application {
         }
         if (read.ready == Some(Ready::Command)) == read.ask.is_empty() {
             return Err("--ready command and --ask go together".to_owned());
+        }
+        if read.ready.is_some() && read.confinement.is_some() {
+            return Err("--confined goes without --ready".to_owned());
         }
         Ok(read)
     }
@@ -155,11 +174,20 @@ impl Application {
         let identity = self.user.as_deref().map(identify).transpose()?;
         let mut command = Command::new(&self.argv[0]);
         command.args(&self.argv[1..]);
+        if self.confinement.is_some() {
+            // A load tool's output must not follow the locale of whoever started the host's side.
+            command.env_clear();
+            command.envs(KEPT_IN_CONFINEMENT.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+        }
         if let Some(identity) = &identity {
             if let Some(home) = &identity.home {
                 command.env("HOME", home);
             }
             identity.assume().map_err(RunError::User)?;
+        }
+        self.limits.assume(false);
+        if let Some(confinement) = self.confinement {
+            confinement.assume().map_err(|error| format!("to give up root's rights: {error}"))?;
         }
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         if let Some(directory) = &self.directory {
@@ -396,6 +424,10 @@ mod tests {
         assert!(parsed("--ready command -- true").unwrap_err().contains("--ask"));
         assert!(parsed("--ready tcp:1 --ask x -- true").unwrap_err().contains("--ask"));
         assert!(parsed("--within never -- true").unwrap_err().contains("never"));
+        assert!(parsed("--limits loud:1 -- true").unwrap_err().contains("loud"));
+        assert!(parsed("--confined root -- true").unwrap_err().contains("root"));
+        assert!(parsed("--confined 7 --ready tcp:1 -- true").unwrap_err().contains("without --ready"));
+        assert!(parsed("--keep net-raw -- true").unwrap_err().contains("--confined"));
         let whole = parsed("--ready http:80:/a --within 3 --env A=b=c -- prog --user x").unwrap();
         assert_eq!(whole.argv, ["prog", "--user", "x"]);
         assert_eq!(whole.env, [("A".to_owned(), "b=c".to_owned())]);

@@ -88,15 +88,24 @@ class StoreError(TareError):
     """A campaign file cannot be read, or is not ours."""
 
 
+#: Most characters of a key in a message.
+MAX_KEY = 100
+
+
 def first_invalid(error: ValidationError, *, index_from: int = 0) -> str:
     """The first field that is not valid, in one line (``seed: Field required``); of the whole object the reason alone.
 
     ``index_from``: the number of a list's first item, 1 for a file that a user writes and counts in.
     """
     first = error.errors(include_url=False, include_context=False)[0]
-    place = ".".join(str(step + index_from) if isinstance(step, int) else step for step in first["loc"])
+    place = ".".join(str(step + index_from) if isinstance(step, int) else key_shown(step) for step in first["loc"])
     what = "there is no such key" if first["type"] == "extra_forbidden" else first["msg"].removeprefix("Value error, ")
     return f"{place}: {what}" if place else what
+
+
+def key_shown(key: str) -> str:
+    """A key of a stranger's file, for a message in one line."""
+    return key if key.isprintable() and len(key) <= MAX_KEY else repr(key[:MAX_KEY])
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import Annotated, Protocol
 from pydantic import Field
 
 from tare.model import Level
-from tare.records import Documented, Frozen
+from tare.records import Documented, Frozen, Line
 
 #: The platform's name where nothing was started: what the host does by itself, to be set against the others.
 IDLE = "idle"
@@ -60,9 +60,9 @@ class Footprint(Frozen):
 
     level: Level
     scope: Scope
-    platform: str  # or IDLE, or EMPTY
+    platform: Line  # or IDLE, or EMPTY
     phase: Phase
-    workload: str | None  # None in the start phase, on the idle host, and of an empty reading
+    workload: Line | None  # None in the start phase, on the idle host, and of an empty reading
     repeat: Annotated[int, Field(ge=0)]
     seconds: Annotated[float, Field(gt=0)]  # how long it was counted
     hits: Mapping[str, Annotated[int, Field(gt=0)]]
@@ -117,11 +117,11 @@ class Call(StrEnum):
 class Place(Documented):
     """A mount that may be written to, as far as the mount's own flags go."""
 
-    path: str
+    path: Line
     """As its process sees it."""
-    host: str | None
+    host: Line | None
     """The same place in the host's tree; null: an interface to the kernel, such as proc."""
-    kind: str
+    kind: Line
     """Kind of filesystem."""
 
 
@@ -140,39 +140,39 @@ class Tasks(Frozen):
     """Threads of one process on the host that have the same values in all of these fields."""
 
     pid: int
-    program: str
-    role: str
+    program: Line
+    role: Line
     counted: bool  # whether they are on the tenant's side
-    threads: Mapping[str, int]  # how many there are, by name
-    seccomp: str  # none, strict or filter
+    threads: Mapping[Line, int]  # how many there are, by name
+    seccomp: Line  # none, strict or filter
     filters: int  # how many are stacked
-    calls: Mapping[str, Call] | None  # by name; None: the filters could not be read, and ``unread`` says why
-    outcomes: Mapping[str, tuple[str, ...]]  # of calls that do not just run: all that the filters may answer
-    unread: str | None
-    abis: Mapping[str, Abi]
-    effective: tuple[str, ...]  # capabilities, in the process's own user namespace
-    bounding: tuple[str, ...]
-    namespaces: tuple[str, ...]  # those that are not the host's
+    calls: Mapping[Line, Call] | None  # by name; None: the filters could not be read, and ``unread`` says why
+    outcomes: Mapping[Line, tuple[Line, ...]]  # of calls that do not just run: all that the filters may answer
+    unread: Line | None
+    abis: Mapping[Line, Abi]
+    effective: tuple[Line, ...]  # capabilities, in the process's own user namespace
+    bounding: tuple[Line, ...]
+    namespaces: tuple[Line, ...]  # those that are not the host's
     no_new_privs: bool
-    label: str | None  # of a security module
+    label: Line | None  # of a security module
     uid: int  # effective, as the host knows it
     gid: int
     writable: tuple[Place, ...] = ()
-    devices: tuple[str, ...] = ()  # open ones
-    held: tuple[str, ...] = ()  # folders that are open, and files that are open for writing
+    devices: tuple[Line, ...] = ()  # open ones
+    held: tuple[Line, ...] = ()  # folders that are open, and files that are open for writing
 
 
 class Surface(Frozen):
     """What the tenant's side of a running instance may ask of the host's kernel, and with which rights."""
 
-    platform: str
+    platform: Line
     at: Annotated[float, Field(ge=0, le=1e11)]  # when it was read: UNIX time, seconds
-    kernel: str  # of which release and architecture
+    kernel: Line  # of which release and architecture
     of: int  # system calls of this kernel's architecture
-    calls: Mapping[str, Call] | None  # what the most permissive of all counted threads gets; None: nothing is known
-    unread: tuple[str, ...]  # reasons why ``calls`` may be too little
+    calls: Mapping[Line, Call] | None  # what the most permissive of all counted threads gets; None: nothing is known
+    unread: tuple[Line, ...]  # reasons why ``calls`` may be too little
     tasks: tuple[Tasks, ...]
-    abis: Mapping[str, Abi]
+    abis: Mapping[Line, Abi]
 
     @property
     def counts(self) -> Mapping[Call, int]:

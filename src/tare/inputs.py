@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import re
 import stat
 import tomllib
 from pathlib import Path
@@ -11,6 +13,10 @@ from tare.errors import UsageError
 
 #: Bytes of a file that a user writes: a profile, weights, a table of functions.
 MAX_BYTES = 64 << 20
+#: Most parts of a key: the time of `tomllib` grows with their square.
+MAX_PARTS = 500
+_PART = r"\.[ \t]*+(?:[\w-]++|\"[^\"\n]*+\"|'[^'\n]*+')[ \t]*+"
+_LONG_KEY = re.compile(f"(?:{_PART}){{{MAX_PARTS - 1}}}")
 
 
 def require_file(file: Path, fix: str = "name a file that there is", *, largest: int = MAX_BYTES) -> None:
@@ -28,7 +34,7 @@ def require_file(file: Path, fix: str = "name a file that there is", *, largest:
 
 
 def read_text(file: Path, fix: str, *, largest: int = MAX_BYTES) -> str:
-    """The text of a file. Raises `UsageError`."""
+    """The text of a file, without the mark (BOM) that some editors begin it with. Raises `UsageError`."""
     require_file(file, fix, largest=largest)
     try:
         with file.open("rb") as source:
@@ -38,17 +44,33 @@ def read_text(file: Path, fix: str, *, largest: int = MAX_BYTES) -> str:
     if len(raw) > largest:  # it grew, or is one of those of the kernel's that tell no size
         raise _too_large(file, largest, fix)
     try:
-        return raw.decode()
+        return raw.decode("utf-8-sig")  # Windows' editors begin a file with a byte order mark
     except UnicodeDecodeError as error:
         raise UsageError(f"{file} is not UTF-8: {error.reason} at byte {error.start}", fix=fix) from error
 
 
+def lines(text: str) -> list[str]:
+    """The lines of a text, with their ends: a line feed ends one, or the end of the text.
+
+    To `str.splitlines` other characters do too (U+0085, U+2028, form feed), which the forms of files have within lines.
+    """
+    return list(io.StringIO(text, newline="\n"))
+
+
 def parse_toml(text: str, name: str, fix: str) -> dict[str, Any]:
     """The values of a TOML text; ``name`` is for the error. Raises `UsageError`."""
+    if (line := line_of_long_key(text)) is not None:
+        raise UsageError(f"{name}:{line}: a key of {MAX_PARTS} parts or more is not read", fix=fix)
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # tomllib raises more than its own, for long numbers and deep lists
         raise UsageError(f"{name} is not TOML: {error}", fix=fix) from error
+
+
+def line_of_long_key(text: str) -> int | None:
+    """The line of a key (``a.b.c``) of `MAX_PARTS` parts or more, slow for `tomllib`; None if there is none."""
+    found = _LONG_KEY.search(text)
+    return None if found is None else text.count("\n", 0, found.start()) + 1
 
 
 def read_toml(file: Path, fix: str) -> dict[str, Any]:

@@ -47,12 +47,20 @@ DEFAULT_MARGINS: Mapping[Family, float] = {
 
 #: The metric that every timed workload has beside its own (docs/method.md).
 CPU_COST = "cpu-cost"
+#: The metric that storage and network workloads have beside it: what the host's kernel does for them is in it too.
+HOST_COST = "host-cost"
+#: Metrics that tables show beside the headlines.
+SHOWN_COSTS = frozenset({CPU_COST, HOST_COST})
 #: The name of the metric that has the client's CPU time for a unit of work: the other side of a network workload.
 CLIENT_COST = "client-cost"
+#: The name of the metric that has the most memory of the whole platform in a run.
+PEAK_MEMORY = "peak-memory"
 #: In the fairness manifest, of a platform that has no shared daemon whose CPUs could be told.
 NO_DAEMON = "it has none"
 #: What a server listens on that any address of its network may reach.
 EVERYWHERE = "0.0.0.0"  # noqa: S104 (of an instance's own network, in which the client is alone)
+#: Where an instance has its copy of a user's folder, and where that stays as it was.
+WORK, WORK_ORIGINAL = "/work", "/.tare-work"
 #: The name of the metric that says how busy the client was: an application's load comes from there.
 CLIENT_BUSY = "client-busy"
 
@@ -137,12 +145,30 @@ class Layer:
 class Source:
     """What instances run in place of tare's image: a user's container image, or a folder with a root filesystem.
 
-    ``place``: the path of an OCI layout, an archive of one, or a folder; or ``docker://HOST/NAME:TAG``.
+    ``place``: the path of an OCI layout, an archive of one, or a folder; or ``docker://HOST/NAME:TAG``; "": tare's
+    image, with ``work`` in it.
     """
 
-    place: str
+    place: str = ""
     folder: bool = False  # whether it is a root filesystem as it is
     tag: str | None = None  # of a layout with several images
+    work: str | None = None  # a folder of the host's, of which each instance has a copy of its own at `WORK`
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A command that a user measures (`tare run -- COMMAND`), in the words that are run."""
+
+    argv: tuple[str, ...]
+    prepare: tuple[str, ...] = ()  # before each run, not timed; (): nothing
+    cleanup: tuple[str, ...] = ()  # after an instance's last run, not timed
+    env: Mapping[str, str] = field(default_factory=dict)
+    warmup: int = 0  # runs in each instance before the first one that is measured
+    time_limit_s: float = 600.0  # of each run, and of ``prepare`` and ``cleanup``
+    ignore_failure: bool = False  # whether a run counts that does not end with 0
+    folder: str = ""  # a folder of the host's, which each run finds at `WORK` as it was at the beginning; "": none
+    image: str = ""  # place of the image that has the command, as in `Source`; "": tare's own
+    packages: tuple[str, ...] = ()  # Debian packages on top of tare's image
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +193,11 @@ class Arm:
         return self.platform if self.replica == 0 else f"{self.platform}#{self.replica + 1}"
 
 
+#: Processes and threads that an instance may have at once, unless a workload needs more (`Workload.pids`). It is
+#: several times what any of tare's workloads starts, and an eighth of the 32,768 ids that many hosts have for all.
+PIDS = 4096
+
+
 @dataclass(frozen=True, slots=True)
 class Resources:
     """What every instance of a campaign gets alike."""
@@ -175,6 +206,7 @@ class Resources:
     memory_bytes: int
     data_bytes: int | None = None  # a filesystem of its own of this size; None: the host's, watched
     cpu_quota: float | None = None  # CPUs' worth of time that it may use; None: all of its CPUs'
+    pids: int | None = PIDS  # processes and threads at once; None: no limit
 
     @property
     def probe_cpu(self) -> int:
@@ -193,6 +225,19 @@ class SliceFacts:
     cpu_ns: int | None  # CPU time of the whole platform (its host cgroup) over the slice
     daemon_cpu_ns: int | None  # CPU time of the platform's shared daemons over the slice
     late_ns: int  # how much later than planned the slice began
+
+
+@dataclass(frozen=True, slots=True)
+class ClockFacts:
+    """How the clock inside an instance ran against the host's over a trial; rates are fractions, positive is too fast.
+
+    All that is known is bounds, since a reading takes a round trip.
+    """
+
+    offset_ns: int  # how far the clock inside was ahead when it was first read
+    offset_error_ns: int  # either way
+    rate_low: float
+    rate_high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +276,7 @@ class Trial:
     samples: tuple[Sample, ...] = ()
     slices: tuple[SliceFacts, ...] = ()
     outputs: Mapping[str, bytes] = field(default_factory=dict)  # raw tool outputs by name
+    clock: ClockFacts | None = None  # None: nothing was timed by a clock inside
 
 
 @dataclass(frozen=True, slots=True)

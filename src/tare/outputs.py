@@ -88,14 +88,17 @@ def check_page(page: Path, inputs: Sequence[Path] = ()) -> None:
             raise UsageError(f"{page} is a folder", fix=f"give a file in it, such as {page / 'report.html'}")
         if page.is_file() and not _is_page(page):
             raise UsageError(f"{page} is no page of tare's and is not replaced by one", fix=_OTHER_NAME)
+        target = places.real(page)
+        _refuse_planted(target)
     if not _is_stream(page):
-        _check_place(_real(page))
+        _check_place(target)
 
 
 def check_empty_folder(folder: Path) -> None:
     """Raise `UsageError` unless files can be put into this folder, which is empty or will be made, without harm."""
     with _translated(folder, "written"):
         if folder.is_dir():
+            _refuse_planted(places.real(folder))
             if next(folder.iterdir(), None) is not None:
                 raise UsageError(
                     f"{folder} has files in it, and none is ever overwritten", fix="give a new folder, or an empty one"
@@ -112,20 +115,24 @@ def check_empty_folder(folder: Path) -> None:
 def written(place: Path, mode: str = "w", *, new: bool = False) -> Iterator[Any]:
     """A file to write to, which takes its place when all went well. ``new``: nothing there is replaced.
 
-    ``mode``: ``w`` (UTF-8) or ``wb``. A link stays, and what it names is replaced; a pipe or a device is written to. A
-    file that is replaced hands on its owner and mode. Raises `UsageError` where it cannot be written.
+    ``mode``: ``w`` (UTF-8; what that cannot have is escaped) or ``wb``. A link stays, and what it names is replaced; a
+    pipe or a device is written to. A file that is replaced hands on its owner and mode. Raises `UsageError` where it
+    cannot be written.
     """
-    encoding = None if "b" in mode else "utf-8"
+    encoding, errors = (None, None) if "b" in mode else ("utf-8", "backslashreplace")
     with _translated(place, "written"):
+        # A link that came to a new file's place since that was checked is not followed.
+        target = places.real(place.parent) / place.name if new else places.real(place)
+        if not new:
+            _refuse_planted(target)
         if _is_stream(place):
-            with place.open(mode, encoding=encoding) as file:
+            with place.open(mode, encoding=encoding, errors=errors) as file:
                 yield file
             return
-        target = _real(place)
         part = _part(target)
         descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666)
         try:
-            with os.fdopen(descriptor, mode, encoding=encoding) as file:
+            with os.fdopen(descriptor, mode, encoding=encoding, errors=errors) as file:
                 _like(target, file.fileno())
                 yield file
                 file.flush()
@@ -182,12 +189,13 @@ def _same(output: Path, given: Path) -> bool:
     """Whether an output is a file that is read, by whatever name, or one that SQLite keeps beside it."""
     if output.exists() and given.exists() and output.samefile(given):
         return True
-    database = _real(given)
-    return _real(output) in {database, *places.sqlite_files(database)}
+    database = places.real(given)
+    return places.real(output) in {database, *places.sqlite_files(database)}
 
 
-def _real(place: Path) -> Path:
-    return Path(os.path.realpath(place))  # of a loop of links Path.resolve raises what is no OSError
+def _refuse_planted(target: Path) -> None:
+    if os.path.lexists(target):
+        places.refuse_planted(target)
 
 
 def _is_stream(place: Path) -> bool:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from tare.errors import UsageError, first_invalid
 
+#: The ends of lines that Unicode has.
+LINE_END = "\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]"
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -37,6 +40,25 @@ class Printed(BaseModel):
     """What another program printed: numbers are numbers, and finite; keys that are not named are not looked at."""
 
     model_config = ConfigDict(strict=True, frozen=True, allow_inf_nan=False)
+
+
+def one_line(text: str) -> str:
+    """The text with blanks for its line ends: a fact, a name or a reason that is printed forges no line of its own."""
+    return re.sub(LINE_END, " ", text)
+
+
+def in_one_line_each(value: Any) -> Any:
+    """The same for all texts in a value of lists and mappings, as JSON has them."""
+    if isinstance(value, str):
+        return one_line(value)
+    if isinstance(value, Mapping):
+        return {in_one_line_each(key): in_one_line_each(item) for key, item in value.items()}
+    return [in_one_line_each(item) for item in value] if isinstance(value, list) else value
+
+
+#: A text of one line, and facts of such texts.
+Line = Annotated[str, AfterValidator(one_line)]
+Facts = Annotated[dict[str, Any], AfterValidator(in_one_line_each)]
 
 
 def of_a_file(model: type[Model], content: Mapping[str, Any], name: str, fix: str) -> Model:

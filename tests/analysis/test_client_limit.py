@@ -2,13 +2,17 @@
 
 from dataclasses import replace
 
+import polars as pl
 import pytest
 
 import fake_campaign
+from tare.analysis.answers import Dimension, State, answers
 from tare.analysis.results import Counts, Description, MetricResult, PlatformResult
 from tare.analysis.trust.client import flag_client
-from tare.analysis.trust.findings import FindingKind
-from tare.model import CLIENT_BUSY, CLIENT_COST, CPU_COST, Direction
+from tare.analysis.trust.findings import Finding, FindingKind
+from tare.analysis.verdicts import Kind, Reason, Verdict
+from tare.estimates.intervals import Interval
+from tare.model import CLIENT_BUSY, CLIENT_COST, CPU_COST, Direction, Family
 from tare.report.sentences.notes import sentence
 
 RECORD = fake_campaign.record(fake_campaign.Shape())
@@ -84,3 +88,53 @@ def test_the_words_say_whose_limit_it_was():
     texts = [sentence(note, None) for platform in rate.platforms for note in platform.notes]
     assert "the client was the limit: it was busy 97% of its time" in texts[0]
     assert texts[1].startswith("the client was the baseline's limit (busy 97% of its time, here 40%)")
+
+
+def test_a_client_that_spends_more_than_twice_on_a_request_is_said():
+    """wrk took 14 times its CPU time for each request of a slow run, and the platform was 12.8 times slower."""
+    busy = {"native": 60.0, "docker": 60.0, "runc": 60.0}
+    cost = _result(CLIENT_COST, {"native": 18_000.0, "docker": 35_000.0, "runc": 263_000.0})
+    rate, *others = flag_client(RECORD, WORKLOAD, [_result("rate", busy), cost, _result(CLIENT_BUSY, busy)])
+    kinds = {platform.platform: {note.kind for note in platform.notes} for platform in rate.platforms}
+    assert kinds == {"native": set(), "docker": set(), "runc": {FindingKind.CLIENT_DEARER}}
+    [runc] = [platform for platform in rate.platforms if platform.platform == "runc"]
+    assert runc.notes[0].numbers["times"] == pytest.approx(263 / 18)
+    assert not [platform for result in others for platform in result.platforms if platform.notes]
+
+
+def _answered(*notes_by_workload):
+    """How the applications of docker stand, with two rows: three times slower, and a tenth slower."""
+    names = ("nginx", "redis")
+    workloads = [WORKLOAD.model_copy(update={"name": name, "family": Family.APPLICATION}) for name in names]
+    record = RECORD.model_copy(update={"workloads": workloads})
+    results = []
+    for workload, times, notes in zip(workloads, (3.0, 1.1), notes_by_workload, strict=True):
+        docker = PlatformResult(
+            "docker", 3, 0, Counts(ok=3), Description(3, 1.0, 0.0, 1.0),
+            ratio=Interval(1 / times, 0.9 / times, 1.1 / times), overhead=Interval(times - 1, times - 1, times - 1),
+            verdict=Verdict(Kind.SLOWER, Reason.TYPICAL_ROUND), notes=notes,
+        )  # fmt: skip
+        results.append(
+            MetricResult(workload.name, workload.metrics[0].name, "/s", Direction.HIGHER, 0.05, None, (docker,))
+        )
+    trials = pl.DataFrame(
+        schema={"workload": pl.String, "platform": pl.String, "turn_s": pl.Float64, "block": pl.Int64}
+    )
+    [answer] = [answer for answer in answers(record, results, trials) if answer.platform == "docker"]
+    [standing] = answer.standings
+    return standing
+
+
+@pytest.mark.parametrize("kind", [FindingKind.CLIENT_LIMITED, FindingKind.CLIENT_DEARER, FindingKind.DISK_LIMITED])
+def test_a_row_whose_client_was_the_limit_never_stands_for_a_dimension(kind):
+    assert _answered((), ()).workload == "nginx"
+    standing = _answered((Finding(kind, {}),), ())
+    assert (standing.dimension, standing.workload, standing.state) == (Dimension.APPLICATIONS, "redis", State.WORSE)
+    assert standing.n_figures == 1
+    assert _answered((Finding(FindingKind.CLIENT_NEAR, {}),), ()).workload == "nginx"
+
+
+def test_where_the_client_was_the_limit_of_all_rows_nothing_is_said_of_the_platform():
+    limited = (Finding(FindingKind.CLIENT_LIMITED, {}),)
+    standing = _answered(limited, limited)
+    assert (standing.state, standing.felt) == (State.LIMITED, 0.0)

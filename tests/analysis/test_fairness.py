@@ -38,6 +38,13 @@ def test_what_a_platform_is_made_of_is_listed_and_forbids_nothing():
     assert refusals(_record(docker={"kernel seen inside": "4.19.0-gvisor", "network path": "NAT"})) == {}
 
 
+def test_each_limit_that_differs_is_listed_and_forbids_nothing():
+    limits = {"limit of swap": "0", "limit of thp": "madvise"}
+    [huge_pages] = differences(_record(native={**NATIVE, **limits}, docker={**limits, "limit of thp": "none"}))
+    assert (huge_pages.fact, huge_pages.value, huge_pages.baseline) == ("limit of thp", "none", "madvise")
+    assert not huge_pages.unfair
+
+
 @pytest.mark.parametrize(
     ("facts", "unlike"),
     [

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from refused import refused
-from tare.analysis.studies.profile import Feature, evaluate, load, parse, points
+from tare import literature
+from tare.analysis.studies.profile import Feature, checked, evaluate, load, parse, points
 from tare.errors import UsageError
 from tare.model import Direction
 from tare.workloads.registry import all_workloads
@@ -94,10 +95,22 @@ def test_the_shipped_profile_names_workloads_and_metrics_that_exist() -> None:
     metrics = {
         workload.name: {metric.name: metric for metric in workload.all_metrics} for workload in all_workloads().values()
     }
+    for workload in all_workloads().values():
+        if workload.level is not None:
+            metrics[workload.level.curve] = metrics[workload.name]
     for feature in load().feature:
-        metric = metrics[feature.workload][feature.metric]
-        assert metric.direction is feature.direction
-    assert len(load().feature) == 7
+        assert feature.workloads
+        for name in feature.workloads:
+            assert metrics[name][feature.metric].direction is feature.direction
+
+
+def test_the_shipped_profile_has_all_features_of_the_study() -> None:
+    shipped = {feature.name: (feature.direction, feature.priority, feature.thresholds) for feature in load().feature}
+    study = checked(literature.load("karna-2021").profile or {}, "the study's")
+    assert len(shipped) == 12
+    assert shipped == {
+        feature.name: (feature.direction, feature.priority, feature.thresholds) for feature in study.feature
+    }
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ def neighbour(cpu, cgroup_procs=()):
 
     It has entered the group when its number is returned: all CPU time that it uses from then on is the group's.
     """
-    argv = ["taskset", "--cpu-list", str(cpu), sys.executable, "-c", "while True: pass"]
+    argv = ["taskset", "--cpu-list", str(cpu), sys.executable, "-I", "-c", "while True: pass"]
     null = subprocess.DEVNULL
     held = processes.start_held(argv, stdin=null, stdout=null, stderr=null, cgroup_procs=cgroup_procs)
     try:

@@ -13,6 +13,7 @@ from tare.errors import PlatformError, SessionError
 from tare.host.cgroup import MemoryKills
 from tare.model import Arm, Direction, Family, Metric, Mode, Resources
 from tare.platforms.base import Address, Availability, Platform, Prepared
+from tare.session import ClockOffset
 from tare.store import CampaignRecord, MetricRecord, PlatformRecord, ResourceRecord, WorkloadRecord
 from tare.workloads.base import Command, Outcome, RunPlan, RunWorkload, StartMarks, StartWorkload
 
@@ -80,6 +81,18 @@ class FakeStart(StartWorkload):
 
 
 @dataclass
+class FakeClock:
+    """The clock inside a fake instance: each time that it is read, ten seconds have passed outside."""
+
+    rate: float = 0.0  # by how much it runs too fast
+    at_ns: int = 0
+
+    def sync_clock(self, _exchanges=8):
+        self.at_ns += 10_000_000_000
+        return ClockOffset(round(self.rate * self.at_ns), 50_000, self.at_ns)
+
+
+@dataclass
 class FakeLauncher:
     """Writes down what happened, in order, and fails where it is told to."""
 
@@ -96,6 +109,7 @@ class FakeLauncher:
     numbers: int = 0  # instances that live
     most: int = 0  # of them at once
     given: int = 0  # numbers for instances
+    rates: dict[str, float] = field(default_factory=dict)  # arm -> by how much the clock inside runs too fast
     kills: int = 0  # of an instance's processes for want of memory, when it dies
 
     def number(self):
@@ -135,7 +149,10 @@ class FakeLive(RunningInstance):
         self.dirty = []
         self.reachable = True
         self.own_kernel = False
-        self.session = SimpleNamespace(execute=self._execute, dead=None, hello=SimpleNamespace(image="0" * 64))
+        clock = FakeClock(launcher.rates.get(str(arm), 0.0))
+        self.session = SimpleNamespace(
+            execute=self._execute, dead=None, hello=SimpleNamespace(image="0" * 64), sync_clock=clock.sync_clock
+        )
         spec = SimpleNamespace(
             id="0x0",
             image=SimpleNamespace(application=None),
@@ -144,11 +161,13 @@ class FakeLive(RunningInstance):
             group=SimpleNamespace(
                 close=lambda: None,
                 memory_kills=lambda: MemoryKills.known(self._killed, at_limit=True, limit_bytes=1 << 30),
+                refused_processes=lambda: 0,
+                limits=dict,
             ),
         )
         address = Address(None, 0, 0, ping=None, no_ping="no network")
         started = SimpleNamespace(monotonic_ns=launcher.most)
-        self.instance = SimpleNamespace(spec=spec, address=address, started=started, accounted=True)
+        self.instance = SimpleNamespace(spec=spec, address=address, started=started, accounted=True, daemons=())
         self.instance.host_processes = list
         self.ran = 0
         self._killed = self._kills_told = 0
@@ -179,7 +198,14 @@ class FakeLive(RunningInstance):
             raise self.session.dead
         code = 1 if argv[0] == "fail" else 0
         return SimpleNamespace(
-            code=code, stdout=b"42.0", stderr=b"", wall_ns=1, timed_out=False, signal=None, truncated=False
+            code=code,
+            stdout=b"42.0",
+            stderr=b"",
+            wall_ns=1,
+            timed_out=False,
+            signal=None,
+            truncated=False,
+            max_rss_bytes=1 << 20,
         )
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from campaign.fakes import FakePlatform
-from tare.campaign.execution.conduct import platforms_for
+from tare.campaign.execution.conduct import not_meant, platforms_for
 from tare.campaign.execution.preflight import available, require_any
 from tare.errors import HostError, UsageError
 from tare.platforms import registry
@@ -24,9 +24,19 @@ def test_the_baseline_is_always_there_and_first():
 
 
 def test_all_are_all_and_families_may_be_named_besides():
-    everyone = list(registry.all_platforms())
+    everyone = [name for name, platform in registry.all_platforms().items() if not platform.only_named]
     assert names(platforms_for(("all",))) == everyone
     assert names(platforms_for(("ssh:far.example", "all", "runc"))) == [*everyone, "ssh:far.example"]
+
+
+def test_what_takes_minutes_to_prepare_takes_part_only_by_its_name():
+    slow = "docker-in-qemu-tcg"
+    assert slow not in names(platforms_for(("all",)))
+    assert slow in names(platforms_for(("all", slow)))
+    [told] = not_meant(("all",))
+    assert (told.platform, told.fix) == (slow, f"name it as well: -p all -p {slow}")
+    assert "minutes" in told.reason
+    assert not_meant(("all", slow)) == not_meant((slow,)) == not_meant(()) == []
 
 
 def test_an_unknown_one_is_an_error_with_all_too():

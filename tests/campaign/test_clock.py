@@ -14,12 +14,23 @@ def test_steal_is_that_of_the_pinned_cpus_only():
 
 
 def test_shares_are_of_the_time_between_two_readings():
-    before = HostReading(1_000_000_000, 100, 1000, 5_000, 0.5)
-    after = HostReading(2_000_000_000, 110, 1100, 255_000, 0.5)
+    before = HostReading(1_000_000_000, (100, 1000), 5_000, 0.5)
+    after = HostReading(2_000_000_000, (110, 1100), 255_000, 0.5)
     assert after.steal_since(before) == 0.1
     assert after.pressure_since(before) == 0.25
     assert before.steal_since(before) is None
-    assert HostReading(2, 0, 0, None, 0.0).pressure_since(HostReading(1, 0, 0, None, 0.0)) is None
+    assert HostReading(2, (0, 0), None, 0.0).pressure_since(HostReading(1, (0, 0), None, 0.0)) is None
+
+
+def test_a_host_that_counts_nothing_stolen_and_counters_that_cannot_be_give_no_share():
+    four_columns = "cpu  1 2 3 4\ncpu0 1 2 3 4\n"
+    assert parse_steal_and_total(four_columns, [0]) is None
+    assert parse_steal_and_total("", [0]) is None
+    before = HostReading(1_000_000_000, (10**9, 10**10), 5_000, 0.5)
+    for ticks, waited in ((None, None), ((0, 10**10 + 100), 0), ((2 * 10**9, 10**10 + 100), 4_000)):
+        after = HostReading(2_000_000_000, ticks, waited, 0.5)
+        assert after.steal_since(before) is None
+        assert after.pressure_since(before) is None
 
 
 def test_the_cpu_time_of_all_is_unknown_where_that_of_one_is():

@@ -16,6 +16,7 @@ from tare.host.filesystems import roots
 from tare.host.kernel.owner import boot_id
 from tare.model import Resources
 from tare.platforms.base import Address
+from tare.session import ClockOffset
 from tare.store import create_store
 from tare.workloads.base import Command, Drop, Outcome, RunPlan
 
@@ -30,7 +31,10 @@ class Box:
     def __init__(self, data):
         self.ran = []
         self.data = data
-        self.session = SimpleNamespace(execute=self._execute, dead=None, hello=SimpleNamespace(image="0" * 64))
+        hello = SimpleNamespace(image="0" * 64)
+        self.session = SimpleNamespace(
+            execute=self._execute, dead=None, hello=hello, sync_clock=lambda _: ClockOffset(0, 0)
+        )
         space, image = SimpleNamespace(data=data), SimpleNamespace(application=None)
         spec = SimpleNamespace(resources=Resources((0,), MIB), space=space, image=image)
         address = Address(None, 0, 0, ping=None)
@@ -55,6 +59,7 @@ class Box:
             timed_out=False,
             signal=None,
             truncated=False,
+            max_rss_bytes=1 << 20,
         )
 
 

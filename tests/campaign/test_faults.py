@@ -204,18 +204,56 @@ def test_a_broken_outcome_is_a_failed_trial_with_the_reason(tmp_path, monkeypatc
     assert store.outputs(TrialKey(0, "beta", Arm("runc")))["0 work"].data == b"42.0"
 
 
-def test_a_figure_that_the_file_cannot_hold_fails_its_own_trial(tmp_path, monkeypatch):
+@pytest.mark.parametrize("cpu_ns", [2**70, -1])
+def test_a_figure_that_the_file_cannot_hold_fails_its_own_trial(tmp_path, monkeypatch, cpu_ns):
     @contextlib.contextmanager
     def huge(workload, params, running, client):
         with runs.ready(workload, params, running, client) as run:
-            yield lambda: replace(run(), cpu_ns=2**70) if running.arm.platform == "runc" else run()
+            yield lambda: replace(run(), cpu_ns=cpu_ns) if running.arm.platform == "runc" else run()
 
     monkeypatch.setattr(blocks, "ready", huge)
     rows, _, _ = campaign(tmp_path)
     bad = [row for row in failing(rows, platform="runc") if row["workload"] != "start"]
     assert {row["status"] for row in bad} == {"failed"}
-    assert all("OverflowError" in row["reason"] for row in bad)
+    assert all(row["reason"] == f"beyond what a file keeps: cpu_ns is {cpu_ns}" for row in bad)
     assert {row["status"] for row in rows if row not in bad} == {"ok"}
+
+
+@pytest.mark.parametrize("figure", [1e200, 1e-200, -1e31])
+def test_a_guests_figure_does_not_make_its_file_unreadable(tmp_path, monkeypatch, figure):
+    monkeypatch.setattr(FakeRun, "parse", lambda *_: Outcome({"rate": figure}, work=1))
+    rows, _, store = campaign(tmp_path)
+    bad = failing(rows, workload="beta")
+    assert {row["status"] for row in bad} == {"failed"}
+    assert all(f"beyond what a file keeps: rate is {figure!r}" in row["reason"] for row in bad)
+    assert store.samples().height > 0
+
+
+class OneTick:
+    """Telemetry with something to keep at every look."""
+
+    failed, dropped, readings = None, {}, 1
+
+    @contextlib.contextmanager
+    def sampling(self, _running_instances, _daemons):
+        yield
+
+    def drain(self):
+        return ["a tick"]
+
+
+def test_telemetry_that_the_file_cannot_hold_costs_no_trial(tmp_path, monkeypatch):
+    commit = SqliteStore.commit_trials
+
+    def refusing(self, trials, telemetry=()):
+        if telemetry:
+            raise OverflowError("Python int too large to convert to SQLite INTEGER")
+        return commit(self, trials, telemetry)
+
+    monkeypatch.setattr(SqliteStore, "commit_trials", refusing)
+    rows, _, store = campaign(tmp_path, sampler=OneTick())
+    assert {row["status"] for row in rows} == {"ok"}
+    assert any(event.text.startswith("the telemetry: OverflowError") for event in store.events())
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3)])

@@ -31,7 +31,7 @@ MAIN = "from tare.cli import main; main()"
 
 
 def tare(*words):
-    return processes.run([sys.executable, "-c", MAIN, *words], time_limit_s=150)
+    return processes.run([sys.executable, "-P", "-c", MAIN, *words], time_limit_s=150, env=processes.own_environment())
 
 
 @pytest.mark.timeout(170)
@@ -62,7 +62,9 @@ def test_what_a_killed_run_left_and_nobody_can_remove_is_told(tmp_path):
 @pytest.mark.timeout(170)
 def test_tare_clean_removes_what_a_killed_run_s_sandbox_made():
     """A run in a process of its own: its sandbox nests 1,500 folders, then it is killed without a word."""
-    killed = processes.run([sys.executable, "-c", KILLED, TREE], time_limit_s=120)
+    killed = processes.run(
+        [sys.executable, "-P", "-c", KILLED, TREE], time_limit_s=120, env=processes.own_environment()
+    )
     assert killed.code == -9, killed.stderr
     left = [entry.resource for entry in Journal(state.journal()).entries()]
     folders = [str(resource.facts["path"]) for resource in left if resource.kind == "folder"]

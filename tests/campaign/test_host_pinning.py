@@ -50,9 +50,10 @@ def measuring(file):
 @pytest.mark.timeout(170)
 def test_all_threads_are_off_the_measured_cpus_and_instances_on_them(tmp_path):
     measured, file = max(os.sched_getaffinity(0)), tmp_path / "x.tare"
-    argv = [sys.executable, "-c", MAIN, "run", "-p", "native", "-w", "primes", "--blocks", "3", "-o", str(file)]
+    argv = [sys.executable, "-P", "-c", MAIN, "run", "-p", "native", "-w", "primes", "--blocks", "3", "-o", str(file)]
     terminal, theirs = pty.openpty()  # so that it draws, by a thread of its own
-    process = processes.start([*argv, "--cpus", str(measured)], stdin=theirs, stdout=theirs, stderr=theirs)
+    own = processes.own_environment()
+    process = processes.start([*argv, "--cpus", str(measured)], stdin=theirs, stdout=theirs, stderr=theirs, env=own)
     os.close(theirs)
     main, others_own, inside = Counter(), set(), set()
     try:
@@ -87,7 +88,7 @@ def test_a_child_inherits_nothing_of_it(prepared):
     launcher, client = prepared
     harness = harness_cpus(launcher.resources.cpus)
     everywhere = set(harness) | set(launcher.resources.cpus)
-    argv = [sys.executable, "-c", "import os; print(sorted(os.sched_getaffinity(0)))"]
+    argv = [sys.executable, "-P", "-c", "import os; print(sorted(os.sched_getaffinity(0)))"]
     assert os.sched_getaffinity(0) == set(harness)
     assert launcher.resources.probe_cpu not in harness
     assert processes.run(argv).text.strip() == str(sorted(everywhere))

@@ -141,8 +141,9 @@ def test_cleaning_with_another_home_takes_nothing_of_a_living_run(launcher, anot
         "Journal(state.journal()).write(removers.link('tare0'), removers.control_group('tare'))"
     )
     try:
-        processes.run([sys.executable, "-c", script], env=another_home).require()
-        cleaned = processes.run([sys.executable, "-c", "from tare.cli import main; main()", "clean"], env=another_home)
+        processes.run([sys.executable, "-P", "-c", script], env=another_home).require()
+        clean = [sys.executable, "-P", "-c", "from tare.cli import main; main()", "clean"]
+        cleaned = processes.run(clean, env=another_home)
         assert running.session.execute(["true"], time_limit_s=10).code == 0, "the living run's instance is dead"
         assert cleaned.code == 1
         assert cleaned.text.count(f": another run uses it: process {os.getpid()} (") == 2

@@ -25,13 +25,13 @@ PANIC = "its own kernel panicked: System is deadlocked on memory, of 512 MiB (ta
 def read(tmp_path):
     """Read the kills of an instance with 512 MiB whose console has printed this."""
 
-    def read(printed=b"", by_host=lambda: None, *, accounted=True, own_kernel=True):
+    def read(printed=b"", by_host=lambda: None, *, refused=0, accounted=True, own_kernel=True):
         log = tmp_path / "log"
         log.write_bytes(printed)
         spec = SimpleNamespace(
             resources=Resources((0,), 512 << 20),
             space=SimpleNamespace(log=log),
-            group=SimpleNamespace(memory_kills=by_host),
+            group=SimpleNamespace(memory_kills=by_host, refused_processes=lambda: refused),
         )
         return Kills.read(spec, accounted=accounted, own_kernel=own_kernel)
 
@@ -74,6 +74,13 @@ def test_both_kernels_kills_are_counted_and_told(read):
     )
     assert kills.in_words() == f"{told}; {BY_GUEST}"
     assert read(printed, lambda: by_host, accounted=False).in_words() == BY_GUEST
+
+
+def test_processes_that_were_refused_explain_a_failure(read):
+    kills = read(refused=1200)
+    assert kills.count == 1200
+    assert kills.in_words() == "it was refused processes, having as many as it may: 4,096 with threads"
+    assert read(refused=1200, accounted=False).in_words() == ""
 
 
 def test_kills_that_cannot_be_read_are_none(read):

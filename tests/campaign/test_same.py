@@ -208,3 +208,16 @@ def test_a_campaign_does_not_go_on_where_its_record_asks_for_more_than_is_known(
         with pytest.raises(StoreError, match="does not know: weather") as refused:
             same.check_known(store)
     assert refused.value.fix == "resume with tare 7.2.0, or a later one"
+
+
+def test_settings_of_the_host_that_its_containers_have_are_noted_and_not_refused():
+    before = {"huge pages inside": "always", "socket limits inside": {"somaxconn": "128"}, "fsync on /": "kept"}
+    record = _record(fairness={"docker": FAIRNESS | before})
+    changed = _ready(**before | {"huge pages inside": "madvise", "socket limits inside": {"somaxconn": "4096"}})
+    same.check_platforms(record, changed)
+    assert list(same.notes(record, HERE, changed)) == [
+        "resumed: docker: huge pages inside was always, and is madvise",
+        "resumed: docker: socket limits inside was somaxconn: 128, and is somaxconn: 4096",
+    ]
+    with pytest.raises(StoreError, match="fsync on / was kept, and is ignored"):
+        same.check_platforms(record, _ready(**before | {"fsync on /": "ignored"}))

@@ -17,6 +17,7 @@ class FakeHost:
 
     made: list = []
     fails_at: int | None = None
+    fails_once = False
 
     def __init__(self, cpus, daemons):
         self.made.append(self)
@@ -25,6 +26,8 @@ class FakeHost:
 
     def read(self, running_instances, *, first):
         if len(self.read_ns) == self.fails_at:
+            if self.fails_once:
+                type(self).fails_at = None
             raise OSError(5, "Input/output error")
         self.read_ns.append(time.monotonic_ns())
         return a_tick(len(self.read_ns), first, tuple(running.arm for running in running_instances))
@@ -85,15 +88,30 @@ def test_it_reads_at_its_rate_and_once_more_at_the_end(fake):
     assert sampler.drain() == []
 
 
-def test_a_fault_ends_it_and_nothing_else(fake):
+def test_a_reading_that_fails_is_dropped_and_those_after_it_are_not(fake, monkeypatch):
+    monkeypatch.setattr(fake, "fails_once", True)
     fake.fails_at = 2
     sampler = Sampler((0,), interval_s=0.001)
     with sampler.sampling(tuple):
-        while sampler.failed is None:
+        while sampler.readings < 6:
             time.sleep(0.001)
-    assert sampler.failed.reason.startswith("OSError: [Errno 5] Input/output error (in ")
-    assert len(sampler.drain()) == 2
+    [(reason, dropped)] = sampler.dropped.items()
+    assert reason.startswith("OSError: [Errno 5] Input/output error (in ")
+    assert (dropped.count, dropped.fault.reason) == (1, reason)
+    assert sampler.failed is None
+    ticks = sampler.drain()
+    assert len(ticks) == sampler.readings - 1
+    assert [tick.first for tick in ticks] == [True] + [False] * (len(ticks) - 1)
     assert fake.made[0].closed
+
+
+def test_a_telemetry_that_does_not_begin_ends_nothing(monkeypatch):
+    monkeypatch.setattr(sampler, "_Host", lambda *_: {}["no such host"])
+    telemetry = Sampler((0,), interval_s=0.001)
+    with telemetry.sampling(tuple):
+        while telemetry.failed is None:
+            time.sleep(0.001)
+    assert telemetry.failed.reason.startswith("KeyError")
 
 
 def test_a_campaign_keeps_every_tick_in_order_with_the_instances_of_that_moment(fake, tmp_path):
@@ -119,7 +137,9 @@ def test_what_was_read_until_an_interrupt_is_kept_and_a_fault_is_told(fake, tmp_
             Runner(plan, store, FakeLauncher(), None, Quiet(interrupt_after=3), sampler=sampler).run()
         assert store.telemetry().host.height == 1
         [event] = store.events()
-        assert event.text.startswith("the telemetry: OSError: [Errno 5] Input/output error (in ")
+        assert event.text.startswith(
+            f"the telemetry, without {sampler.readings - 1} of {sampler.readings} readings: OSErr"
+        )
     fake.fails_at = None
     with open_store(tmp_path / "x.tare") as store:
         Runner(plan, store, FakeLauncher(), None, Quiet(), sampler=Sampler((0,), interval_s=0.0005)).run()

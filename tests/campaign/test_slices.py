@@ -35,7 +35,7 @@ class Listening:
             wait=lambda time_limit_s: self.did(),
         )
 
-    def sync_clock(self):
+    def sync_clock(self, exchanges=8):
         return ClockOffset(0, 0)
 
     def did(self):
@@ -73,7 +73,7 @@ def test_nobody_ends_before_all_slices_are_over(running_instances):
 
 def test_agents_that_answer_slowly_are_told_earlier(running_instances):
     round_trip_ns = 5_000_000
-    running_instances[ARMS[1]].session.sync_clock = lambda: ClockOffset(0, round_trip_ns // 2)
+    running_instances[ARMS[1]].session.sync_clock = lambda _=8: ClockOffset(0, round_trip_ns // 2)
     began_ns = time.monotonic_ns()
     slices.run_slices(registry.get("primes"), PARAMS, Stage("primes", Mode.SLICES, ARMS, (ARMS,)), running_instances)
     first = min(start for running in running_instances.values() for start, _ in running.session.plan)

@@ -3,7 +3,7 @@
 import pytest
 
 from tare.campaign.plan.plan import make_jobs
-from tare.campaign.plan.request import CampaignRequest
+from tare.campaign.plan.request import DEFAULT_MEMORY, CampaignRequest
 from tare.campaign.plan.schedule import schedule_block
 from tare.campaign.plan.study import foreword, full_length, ordered
 from tare.errors import UsageError
@@ -11,6 +11,7 @@ from tare.literature import Scale, load, names, studies
 from tare.model import Arm, Design
 from tare.platforms import registry as platforms
 from tare.workloads import registry as workloads
+from tare.workloads.base import RunWorkload, SliceWorkload, Surroundings
 
 STUDIES = pytest.mark.parametrize("study", studies(), ids=names())
 
@@ -80,9 +81,11 @@ def test_it_says_what_is_scaled_and_how_long_the_full_would_take():
     assert f"scaled: {study.run.what_is_scaled};" in foreword(
         ordered(CampaignRequest(profile="karna-2021", budget_s=60.0))
     )
-    assert full_length(study, order.workloads) == 10 * sum(job.full_s for job in study.run.job)
+    assert full_length(study, order.workloads) == 10 * sum(
+        job.full_s for job in study.run.job if job.workload in order.workloads
+    )
     assert full_length(study, ["sysbench-cpu"]) == 110
-    assert "about 2.4 h an arm" in foreword(order)
+    assert "about 3.9 h an arm" in foreword(order)
     assert "100.0 h an arm" in foreword(ordered(CampaignRequest(profile="li-2017")))
     assert foreword(ordered(CampaignRequest(profile="li-2017"), Scale.FULL)).startswith(
         "profile li-2017: the study's own"
@@ -111,6 +114,43 @@ def test_in_order_the_workloads_of_every_block_run_as_listed():
         ]  # fmt: skip
     drawn = {tuple(stage.workload for stage in schedule_block(7, block, arms, jobs).stages) for block in range(5)}
     assert len(drawn) > 1
+
+
+#: An instance of the default size, with a network and a disk that has room for all.
+AROUND = Surroundings(DEFAULT_MEMORY, 2, 1 << 40, "192.0.2.3", 20107, 5201, ping="192.0.2.3")
+
+
+@pytest.mark.parametrize("scale", Scale)
+@STUDIES
+def test_every_profile_plans_and_starts_at_both_scales(study, scale):
+    order = ordered(CampaignRequest(profile=study.name), scale)
+    order.check()
+    jobs = make_jobs(workloads.choose(order.workloads), order.base, order.params)
+    assert [job.workload.name for job in jobs] == [job.workload for job in study.run.jobs(scale)]
+    for job in jobs:
+        if isinstance(job.workload, RunWorkload):
+            assert job.workload.plan(job.params, AROUND).measures
+        if isinstance(job.workload, SliceWorkload):
+            job.workload.fitted(job.params, DEFAULT_MEMORY)
+
+
+@pytest.mark.parametrize("scale", Scale)
+@STUDIES
+def test_no_profile_asks_bonnie_for_a_file_that_fits_the_page_cache(study, scale):
+    """It tells no speed of what took less than half a second, and the trial fails."""
+    order = ordered(CampaignRequest(profile=study.name), scale)
+    for job in make_jobs(workloads.choose(order.workloads), order.base, order.params):
+        if job.workload.name.startswith("bonnie"):
+            assert job.params["size_mib"] == 0 or int(job.params["size_mib"]) << 20 >= DEFAULT_MEMORY
+
+
+def test_a_level_of_the_full_scale_alone_is_not_in_the_scaled_run():
+    scaled, full = (ordered(CampaignRequest(profile="karna-2021"), scale).workloads for scale in Scale)
+    levels = [10, 30, 60, 90, 120, 150, 180, 200]
+    assert [name for name in full if name.startswith("nginx-ab")] == [f"nginx-ab-connections-{at}" for at in levels]
+    assert sum(name.startswith("mariadb") for name in full) == 21
+    assert [name for name in full if name in scaled] == scaled
+    assert len(scaled) < len(full)
 
 
 @STUDIES

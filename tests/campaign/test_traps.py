@@ -34,7 +34,7 @@ def _read(result, between=None, *, costed=True):
         Share(Turn(number, 0, Arm("x"), 0, number, 100 * MS, costed=costed), before, after, 90 * MS, None)
         for number, (before, after) in enumerate(between or [(-1, 10**18)] * len(result.slices))
     ]
-    return read_result(primes, result, shares, 0)
+    return read_result(primes, result, shares, lambda instant: instant)
 
 
 @pytest.mark.parametrize("step_ns", [MS, 4 * MS, 10 * MS])

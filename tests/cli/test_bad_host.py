@@ -33,7 +33,7 @@ def _in(namespace, tmp_path, *arguments):
     home = tmp_path / "home"
     home.mkdir(exist_ok=True)
     main = "from tare.cli import main; main()"
-    script = f'{namespace.format(home=home)}\nexec "$0" -c "$@"'
+    script = f'{namespace.format(home=home)}\nexec "$0" -P -c "$@"'
     argv = ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, sys.executable, main, *arguments]
     return processes.run(argv, env={**os.environ, "TARE_HOME": str(home)}, cwd=tmp_path, time_limit_s=280)
 
@@ -51,7 +51,7 @@ def test_a_full_disk_is_said_before_anything_is_made(tmp_path):
 def test_an_archive_that_is_not_reached_is_said_and_nothing_half_built_stays(tmp_path):
     # No interface but a loopback that is down: a host that is offline.
     main = "from tare.cli import main; main()"
-    argv = ["unshare", "--net", sys.executable, "-c", main, "run", "--blocks", "1", "-o", "never.tare"]
+    argv = ["unshare", "--net", sys.executable, "-P", "-c", main, "run", "--blocks", "1", "-o", "never.tare"]
     home = tmp_path / "home"
     done = processes.run(argv, env={**os.environ, "TARE_HOME": str(home)}, cwd=tmp_path, time_limit_s=280)
     assert done.code == 2, done.stderr

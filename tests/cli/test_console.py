@@ -1,10 +1,12 @@
 """Nothing that a guest says moves the cursor: whatever is printed, and however."""
 
+import ast
 import contextlib
 import io
 import os
 import pty
 import sys
+from pathlib import Path
 
 import pytest
 from rich.console import Group
@@ -12,6 +14,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from tare.clean import plain
 from tare.cli import console
 from tare.cli.console import Console, Passing, emit
 
@@ -112,3 +115,46 @@ def test_a_fault_is_shown_cleaned(capsys):
     assert "Traceback" in errors
     assert KEPT in errors
     assert not [char for char in OBEYED if char in errors]
+
+
+SIGNS = (
+    "\N{MINUS SIGN}1.4 % \N{PLUS-MINUS SIGN}2 \N{MICRO SIGN}s 3\N{MULTIPLICATION SIGN} ▲ ▼ △ ▽ ≈ 128 … 137 → ✓ Kärnä ▁█"
+)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "shown"),
+    [
+        ("ascii", "-1.4 % +-2 us 3x A V ^ v ~ 128 ... 137 -> + Karna _@"),
+        ("latin-1", "-1.4 % ±2 µs 3× A V ^ v ~ 128 ... 137 -> + Kärnä _@"),
+        ("utf-8", SIGNS),
+    ],
+)
+def test_what_an_encoding_lacks_is_written_by_what_reads_alike(encoding, shown):
+    raw = io.BytesIO()
+    out = Console(width=200)
+    out.file = io.TextIOWrapper(raw, encoding=encoding, errors="backslashreplace")
+    out.print(SIGNS, markup=False, highlight=False)
+    out.file.flush()
+    assert raw.getvalue().decode(encoding) == f"{shown}\n"
+
+
+def test_all_that_tare_itself_prints_has_a_form_in_ascii():
+    """Every character beyond ASCII in a text of what is printed; the page, its drawings and literature are UTF-8."""
+    source = Path(console.__file__).parents[1]
+    files = [*(source / "cli").rglob("*.py"), *(source / "report").rglob("*.py"), *(source / "analysis").rglob("*.py")]
+    texts = [
+        node.value
+        for file in files
+        if file.name != "escape.py"  # which has ranges of characters
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    beyond = {character for text in texts for character in text if character > "\x9f" and character not in OBEYED}
+    assert len(beyond) > 20
+    of_docstrings = {*"├└√²½Σ"}
+    assert {character for character in beyond if not plain(character, "ascii").isascii()} <= of_docstrings
+
+
+def test_what_would_be_read_as_another_number_stays():
+    assert plain("10² ½", "ascii") == "10² ½"

@@ -1,8 +1,12 @@
 """Figures as metrics: while a campaign runs and from its file, in OpenMetrics and InfluxDB's line protocol."""
 
+import contextlib
+import http.client
 import json
 import re
 import socket
+import threading
+import time
 import urllib.error
 import urllib.request
 from dataclasses import replace
@@ -15,6 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families as read_text
 
 import fake_campaign
 from tare.campaign.plan.interim import Interim
+from tare.cli import answering
 from tare.cli.metrics import Address, Metrics, parse_address, serving
 from tare.errors import UsageError
 from tare.model import Status
@@ -96,6 +101,81 @@ def test_a_scrape_shows_the_campaign_as_it_stands(campaign):
     assert max(overheads) == pytest.approx(2.3, abs=0.1)  # gvisor-ptrace is 3.3 times slower
     with pytest.raises(urllib.error.URLError):
         urllib.request.urlopen(url, timeout=10)
+
+
+@contextlib.contextmanager
+def exposed(metrics, *told):
+    port = free_port()
+    with serving(Address("127.0.0.1", port), metrics, *told):
+        yield port
+
+
+def scrape(port, host=None, path="/metrics"):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection.request("GET", path, headers={"Host": host or f"127.0.0.1:{port}"})
+    answer = connection.getresponse()
+    return answer.status, answer.read().decode()
+
+
+def test_idle_connections_take_neither_threads_nor_descriptors_nor_the_scrape(campaign, monkeypatch):
+    monkeypatch.setattr(answering, "PATIENCE_S", 0.5)
+    with exposed(fed(campaign)) as port, contextlib.ExitStack() as held:
+        before = threading.active_count(), len(list(Path("/proc/self/fd").iterdir()))
+        for _ in range(300):  # here too the other end is this process's
+            held.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
+        deadline = time.monotonic() + 20
+        taken = len(list(Path("/proc/self/fd").iterdir())) - before[1] - 300
+        assert threading.active_count() - before[0] <= answering.CONNECTIONS
+        assert taken <= answering.CONNECTIONS
+        while True:  # their places are free once the patience with them is at its end
+            with contextlib.suppress(ConnectionError, http.client.HTTPException):
+                assert scrape(port)[0] == 200
+                break
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+
+def test_a_request_that_dribbles_is_ended(campaign, monkeypatch):
+    monkeypatch.setattr(answering, "PATIENCE_S", 0.5)
+    with exposed(fed(campaign)) as port, socket.create_connection(("127.0.0.1", port), timeout=10) as slow:
+        ended = time.monotonic() + 20
+        with contextlib.suppress(ConnectionError):
+            while time.monotonic() < ended and slow.send(b"G"):
+                time.sleep(0.2)
+        assert time.monotonic() < ended
+
+
+def test_another_hosts_name_reads_nothing(campaign):
+    with exposed(fed(campaign)) as port:
+        for host in (f"evil.example:{port}", f"127.0.0.1.evil.example:{port}", "127.0.0.1", f"192.0.2.1:{port}"):
+            status, body = scrape(port, host)
+            assert (status, "tare_blocks" in body) == (421, False), host
+        assert scrape(port, f"localhost:{port}")[0] == 200
+        assert scrape(port, path="/other")[0] == 404
+
+
+def test_an_address_that_others_reach_is_warned_of_and_called_by_no_strangers_name():
+    told = []
+    with serving(Address("0.0.0.0", free_port()), Metrics(), told.append):
+        pass
+    assert told == ["--metrics 0.0.0.0: whoever reaches this address reads the figures; 127.0.0.1 is this machine's"]
+    with answering.Server("0.0.0.0", 0, lambda *_: None) as server:
+        port = server.server_port
+        known = (f"192.0.2.7:{port}", f"[2001:db8::7]:{port}", f"{socket.gethostname()}:{port}", f"localhost:{port}")
+        assert all(map(server.is_called, known))
+        strange = (f"evil.example:{port}", f"{socket.gethostname()}.evil.example:{port}", "192.0.2.7", "", "[:1")
+        assert not any(map(server.is_called, strange))
+
+
+def test_both_families_are_answered():
+    told = []
+    port = free_port()
+    with (
+        serving(Address("::1", port), Metrics(), told.append),
+        urllib.request.urlopen(f"http://[::1]:{port}/metrics", timeout=10) as answer,
+    ):
+        assert answer.status == 200
+    assert told == []
 
 
 def test_before_the_first_block_there_is_nothing_to_show():

@@ -15,7 +15,7 @@ MAIN = "from tare.cli import main; main()"
 
 
 def tare(*words):
-    return processes.run([sys.executable, "-c", MAIN, *words], time_limit_s=150)
+    return processes.run([sys.executable, "-P", "-c", MAIN, *words], time_limit_s=150, env=processes.own_environment())
 
 
 def _in_docker():

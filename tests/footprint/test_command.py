@@ -1,7 +1,6 @@
 """`tare footprint` as a user runs it: on this host, into a new file and into one that is there, and interrupted."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -19,11 +18,11 @@ MAIN = "from tare.cli import main; main()"
 
 
 def _argv(*arguments):
-    return [sys.executable, "-c", MAIN, "footprint", *arguments]
+    return [sys.executable, "-P", "-c", MAIN, "footprint", *arguments]
 
 
 def _run(folder, *arguments):
-    return processes.run(_argv(*arguments), cwd=folder, env=dict(os.environ), time_limit_s=60)
+    return processes.run(_argv(*arguments), cwd=folder, env=processes.own_environment(), time_limit_s=60)
 
 
 def _read(file):
@@ -86,8 +85,8 @@ def test_an_interrupt_keeps_what_is_there_and_leaves_nothing(tmp_path):
 @pytest.mark.parametrize("command", [["footprint", "-w", "call-getpid", "-p", "native"], ["surface", "native"]])
 def test_a_campaigns_file_of_another_image_is_refused_before_anything_starts_and_gets_nothing(tmp_path, command):
     fake_campaign.write(tmp_path / "night.tare", fake_campaign.Shape(blocks=1, rounds=2, workloads=("sysbench-cpu",)))
-    argv = [sys.executable, "-c", MAIN, *command, "-o", "night.tare"]
-    done = processes.run(argv, cwd=tmp_path, env=dict(os.environ), time_limit_s=60)
+    argv = [sys.executable, "-P", "-c", MAIN, *command, "-o", "night.tare", "--trust"]
+    done = processes.run(argv, cwd=tmp_path, env=processes.own_environment(), time_limit_s=60)
     errors = done.stderr.decode()
     assert done.code == 2, errors
     assert "the campaign ran image sha256:0123abcd, and now there is" in errors
@@ -134,6 +133,6 @@ def test_stacks_of_a_reader_are_sampled_shown_and_exported_folded(tmp_path):
     [of_instance] = [footprint for footprint in prints if footprint.workload and footprint.scope is Scope.INSTANCE]
     stacks = [stack for stack in of_instance.hits if stack.startswith("tare-agent;") and ";vfs_read" in stack]
     assert sum(of_instance.hits[stack] for stack in stacks) > 0.1 * sum(of_instance.hits.values())
-    argv = [sys.executable, "-c", MAIN, "export", "some.tare", "--table", "stacks", "--format", "folded"]
-    folded = processes.run(argv, cwd=tmp_path, env=dict(os.environ)).require().stdout.decode().splitlines()
+    argv = [sys.executable, "-P", "-c", MAIN, "export", "some.tare", "--table", "stacks", "--format", "folded"]
+    folded = processes.run(argv, cwd=tmp_path, env=processes.own_environment()).require().stdout.decode().splitlines()
     assert f"native;call-read-1b;{stacks[0]} {of_instance.hits[stacks[0]]}" in folded

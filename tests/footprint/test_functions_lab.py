@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 import fake_campaign
 from tare import __version__
+from tare.campaign.execution import trust
 from tare.cli import app
 from tare.errors import HostError, ParseError, StoreError, UsageError
 from tare.footprint import __main__ as in_lab
@@ -93,7 +94,7 @@ def booted(monkeypatch):
     monkeypatch.setattr(counting, "carry_out", carry_out)
     monkeypatch.setattr(lab.lab_run, "run", run)
     monkeypatch.setattr(lab, "module", lambda progress: Path("/nowhere/tare_fcount.ko"))
-    monkeypatch.setattr(lab, "_complete", lambda campaign, progress: None)
+    monkeypatch.setattr(lab, "_completed", lambda counted, results, level, progress: counted)
     return commands, requests
 
 
@@ -141,9 +142,10 @@ def test_a_result_that_cannot_be_taken_in_is_kept_as_it_is_and_no_link_is_follow
         place.mkdir()
     (secret / "key").write_text("of this host")
 
-    def bring(campaign, file):
-        (campaign.parent / "link").symlink_to(secret / "key")
-        (campaign.parent / "tree").symlink_to(secret)
+    def bring(came, counted, file, agreed):
+        results = Path(came.location).parent
+        (results / "link").symlink_to(secret / "key")
+        (results / "tree").symlink_to(secret)
         raise StoreError("the disk is full")
 
     monkeypatch.setattr(lab, "bring", bring)
@@ -191,11 +193,11 @@ def test_the_entry_in_the_lab_answers_what_it_cannot_carry_out(sent, why, tmp_pa
 def test_without_here_a_lab_is_sent_for_and_within_one_not_again(monkeypatch, tmp_path):
     received = []
 
-    def in_a_lab(request, file, watcher, programs):
+    def in_a_lab(request, file, watcher, programs, agreed):
         received.extend([request, *programs])
         return RESULT
 
-    def on_this_host(request, file, watcher):
+    def on_this_host(request, file, watcher, agreed):
         received.append(request)
         return FootprintResult()
 
@@ -235,30 +237,52 @@ def test_a_docker_daemon_is_started_there_for_who_wants_one(platforms, wanted, t
     request = FootprintRequest(platforms, level=Level.FUNCTIONS)
     command = lab.lab_command(request, tmp_path, tmp_path / "tare_fcount.ko")
     assert ("scripts/with_dockerd.py" in command.argv) == wanted
-    assert command.argv[-4:] == ["python3", "-m", "tare.footprint", "/lab/out"]
+    assert command.argv[-5:] == ["python3", "-P", "-m", "tare.footprint", "/lab/out"]
     assert command.env == {"TARE_FCOUNT": "/lab/files/tare_fcount.ko"}
     assert command.files == (tmp_path / "tare_fcount.ko",)
     assert "clocksource=tsc" in command.kernel
 
 
-def test_what_comes_back_is_the_file_where_there_is_none(tmp_path):
+def came(result, file, agreed=""):
+    with read_store(result) as store:
+        return lab.bring(store, list(store.footprints()), file, agreed)
+
+
+def test_what_comes_back_is_written_into_a_new_file_and_that_of_the_lab_is_only_read(tmp_path):
     result = written(tmp_path / "there.tare", footprint(0), footprint(1), warning="no footprint of kata: no KVM")
-    brought = lab.bring(result, tmp_path / "here.tare")
-    assert brought == (footprint(0), footprint(1))
-    assert not result.exists()
-    with read_store(tmp_path / "here.tare") as store:
-        assert list(store.footprints()) == [footprint(0), footprint(1)]
+    before = result.read_bytes()
+    assert came(result, tmp_path / "here.tare") == (footprint(0), footprint(1))
+    assert result.read_bytes() == before
+    with read_store(result) as there, read_store(tmp_path / "here.tare") as here:
+        assert list(here.footprints()) == [footprint(0), footprint(1)]
+        assert here.record == there.record
+        assert [event.text for event in here.events()] == [event.text for event in there.events()]
+        assert here.status == there.status
+        assert trust.may_be_added_to(here)
+        assert not trust.is_own(here), "what a lab says would be run as root by a resume"
 
 
 def test_what_comes_back_is_added_to_a_file_that_is_there(tmp_path):
-    here = written(tmp_path / "here.tare", footprint(0))
-    brought = lab.bring(written(tmp_path / "there.tare", footprint(1), warning="no footprint of kata: no KVM"), here)
-    assert brought == (footprint(2),)
+    here = tmp_path / "here.tare"
+    came(written(tmp_path / "first.tare", footprint(0)), here)
+    second = written(tmp_path / "there.tare", footprint(1), warning="no footprint of kata: no KVM")
+    assert came(second, here) == (footprint(2),)
     with read_store(here) as store:
         assert list(store.footprints()) == [footprint(0), footprint(2)], "repeats go on: they are others, not again"
         texts = [event.text for event in store.events()]
     assert "in the lab: no footprint of kata: no KVM" in texts
     assert "footprints that came from a lab on Linux 6.1.0-fake: 1" in texts
+
+
+def test_a_file_of_another_host_is_only_added_to_with_consent(tmp_path):
+    theirs = written(tmp_path / "theirs.tare", footprint(0))
+    result = written(tmp_path / "there.tare", footprint(1))
+    with pytest.raises(StoreError, match="was not written by this host"):
+        came(result, theirs)
+    with read_store(theirs) as store:
+        assert list(store.footprints()) == [footprint(0)]
+        agreed = trust.digest(store)
+    assert came(result, theirs, agreed) == (footprint(2),)
 
 
 def test_what_a_lab_says_is_passed_on_whatever_pieces_it_comes_in():

@@ -117,7 +117,7 @@ def start(count):
 def test_a_version_is_counted_against_the_labs_own_in_one_command(monkeypatch, tmp_path):
     runs = []
 
-    def in_a_lab(request, file, watcher, programs):
+    def in_a_lab(request, file, watcher, programs, agreed):
         brought = {program.name: program.read_text() for program in programs}
         runs.append((file.name, request.platforms, brought))
         counted = start(1000 + 30 * len(brought))

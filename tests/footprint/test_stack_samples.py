@@ -27,7 +27,7 @@ CAPTURED = Path(__file__).parent / "captured" / "stacks"
 OURS = {b"sample_stack", b"note_idle", b"find_group"}
 #: Reads a byte a call: nearly all that it does is to ask the kernel.
 READER = ["dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=600000"]
-SPINNER = [sys.executable, "-c", "import time\nend = time.monotonic() + 0.5\nwhile time.monotonic() < end: pass"]
+SPINNER = [sys.executable, "-P", "-c", "import time\nend = time.monotonic() + 0.5\nwhile time.monotonic() < end: pass"]
 
 
 @pytest.fixture
@@ -125,8 +125,8 @@ def test_what_tare_starts_inherits_nothing_and_a_stop_leaves_no_descriptor(count
 @pytest.mark.host
 def test_without_the_capabilities_it_says_so():
     code = "from tare.footprint.counters.stacks import StackCounter; StackCounter().start('tare-test/none')"
-    argv = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", sys.executable, "-c", code]
-    errors = processes.run(argv, env=dict(os.environ)).stderr.decode()
+    argv = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", sys.executable, "-P", "-c", code]
+    errors = processes.run(argv, env=processes.own_environment()).stderr.decode()
     assert "the kernel hides the addresses of its functions" in errors or "perf events are locked" in errors
     assert "as root" in errors
 

@@ -187,8 +187,8 @@ def test_what_tare_starts_inherits_nothing_that_would_keep_it_in_the_kernel(coun
 @pytest.mark.host
 def test_without_the_capabilities_it_says_so():
     code = "from tare.footprint.counters.syscalls import SyscallCounter; SyscallCounter().start('tare-test/none')"
-    argv = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", sys.executable, "-c", code]
-    errors = processes.run(argv, env=dict(os.environ)).stderr.decode()
+    argv = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", sys.executable, "-P", "-c", code]
+    errors = processes.run(argv, env=processes.own_environment()).stderr.decode()
     assert "BPF is locked: tare lacks the capabilities BPF and PERFMON" in errors
     assert "tare lab run" in errors
 

@@ -47,6 +47,13 @@ def test_controllers_that_are_mounted_together_share_a_folder():
     assert layout.v1["cpu"] == layout.v1["cpuacct"] == Path("/sys/fs/cgroup/cpu,cpuacct")
 
 
+def test_a_hierarchy_that_is_mounted_twice_is_one():
+    line = b"33 31 0:30 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"
+    again = line.replace(b"/sys/fs/cgroup/cpu", b"/var/lib/lxcfs/cgroup/cpu")
+    layout = cgroup.hierarchies_among(mounts.parse(line + again))
+    assert (layout.v1["cpu"], layout.mounted) == (Path("/sys/fs/cgroup/cpu"), (Path("/sys/fs/cgroup/cpu"),))
+
+
 def test_a_unified_host():
     line = b"31 23 0:28 / /sys/fs/cgroup rw,nosuid,nodev,noexec,relatime - cgroup2 cgroup2 rw,nsdelegate\n"
     layout = cgroup.hierarchies_among(mounts.parse(line))
@@ -81,15 +88,18 @@ def test_processes_killed_for_want_of_memory_are_counted_with_those_of_groups_be
     tree = cgroup.Hierarchies({"cpu": tmp_path, "memory": tmp_path}, None, (tmp_path,))
     monkeypatch.setattr(cgroup, "hierarchies", lambda: tree)
     below = "tare/x3" + 300 * "/deeper"
-    for folder, kills, failures in (("tare/x0", 1, 0), ("tare/x0/docker/abc", 2, 9), ("tare/x1", 0, 4), (below, 1, 0)):
+    full = 1 << 30
+    groups = (("tare/x0", 1, 0), ("tare/x0/docker/abc", 2, full - 4096), ("tare/x1", 0, full), (below, 1, full >> 1))
+    for folder, kills, most in groups:
         (tmp_path / folder).mkdir(parents=True)
         # As Linux 6.1 has it; before 4.13 the last line is not there.
         (tmp_path / folder / "memory.oom_control").write_text(f"oom_kill_disable 0\nunder_oom 0\noom_kill {kills}\n")
-        (tmp_path / folder / "memory.failcnt").write_text(f"{failures}\n")
-        (tmp_path / "/".join(folder.split("/")[:2]) / "memory.limit_in_bytes").write_text(f"{1 << 30}\n")
-    assert cgroup.Group("tare/x0").memory_kills() == cgroup.MemoryKills(3, True, 1 << 30)
+        (tmp_path / folder / "memory.max_usage_in_bytes").write_text(f"{most}\n")
+        for place in (folder, "/".join(folder.split("/")[:2])):
+            (tmp_path / place / "memory.limit_in_bytes").write_text(f"{full}\n")
+    assert cgroup.Group("tare/x0").memory_kills() == cgroup.MemoryKills(3, True, full)
     assert cgroup.Group("tare/x1").memory_kills() is None
-    assert cgroup.Group("tare/x3").memory_kills() == cgroup.MemoryKills(1, False, 1 << 30)
+    assert cgroup.Group("tare/x3").memory_kills() == cgroup.MemoryKills(1, False, full)
     with pytest.raises(OSError, match=r"memory\.limit_in_bytes"):
         cgroup.Group("tare/x2").memory_kills()
     assert cgroup.oom_kills(b"oom_kill_disable 0\nunder_oom 0\n") == 0
@@ -97,18 +107,98 @@ def test_processes_killed_for_want_of_memory_are_counted_with_those_of_groups_be
 
 def test_v2_groups_are_written_as_the_kernel_wants_them(tmp_path, monkeypatch):
     """A v2 host is not to be had here: this fixes which files get which words, no more."""
-    tree = cgroup.Hierarchies({}, tmp_path, (tmp_path,))
+    tree = unified(tmp_path, monkeypatch)
+    limits = tmp_path / "tare/a1x1"
+    limits.mkdir(parents=True)
+    for name in ("memory.swap.max", "pids.max"):  # where the kernel accounts swap, and the controller is on
+        (limits / name).touch()
+    group = cgroup.Group("tare/a1x1")
+    group.create(Resources((2, 3), 1 << 30))
+    assert (tree.v2 / "cgroup.subtree_control").read_text() == "+cpu +cpuset +memory +pids"
+    names = ("cpuset.cpus", "memory.max", "memory.swap.max", "pids.max")
+    assert [(limits / name).read_text() for name in names] == ["2-3", str(1 << 30), "0", "4096"]
+    assert group.limits() == {"pids": 4096, "swap": 0}
+    assert group.leaf("tool") == [tmp_path / "tare/a1x1/tool/cgroup.procs"]
+    group.create(Resources((2, 3), 1 << 30, pids=None))
+    assert (limits / "pids.max").read_text() == "max"
+    assert group.limits()["pids"] is None
+
+
+def unified(folder, monkeypatch):
+    """A v2 hierarchy in a folder."""
+    (folder / "cgroup.controllers").write_text("cpuset cpu io memory hugetlb pids rdma misc\n")
+    tree = cgroup.Hierarchies({}, folder, (folder,))
     monkeypatch.setattr(cgroup, "hierarchies", lambda: tree)
+    return tree
+
+
+def test_a_kernel_without_swap_accounting_or_pids_has_no_such_limits(tmp_path, monkeypatch):
+    unified(tmp_path, monkeypatch)
+    (tmp_path / "cgroup.controllers").write_text("cpuset cpu memory\n")
     group = cgroup.Group("tare/a1x1")
     group.create(Resources((2, 3), 1 << 30))
     assert (tmp_path / "cgroup.subtree_control").read_text() == "+cpu +cpuset +memory"
-    assert (tmp_path / "tare/a1x1/cpuset.cpus").read_text() == "2-3"
-    assert (tmp_path / "tare/a1x1/memory.max").read_text() == str(1 << 30)
-    assert group.leaf("tool") == [tmp_path / "tare/a1x1/tool/cgroup.procs"]
+    assert group.limits() == {"pids": None, "swap": None}
+
+
+@pytest.mark.parametrize(("both", "swap"), [(1 << 30, 0), (3 << 29, 1 << 29), (2**63 - 4096, None)])
+def test_v1_limits_memory_and_swap_together(tmp_path, monkeypatch, both, swap):
+    tree = cgroup.Hierarchies({"cpu": tmp_path, "memory": tmp_path, "pids": tmp_path}, None, (tmp_path,))
+    monkeypatch.setattr(cgroup, "hierarchies", lambda: tree)
+    files = {"memory.memsw.limit_in_bytes": both, "memory.limit_in_bytes": 1 << 30, "pids.max": "max"}
+    for name, value in files.items():
+        (tmp_path / name).write_text(f"{value}\n")
+    assert cgroup.Group("").limits() == {"pids": None, "swap": swap}
+
+
+def test_refused_processes_are_counted_with_those_of_groups_below(tmp_path, monkeypatch):
+    tree = cgroup.Hierarchies({"cpu": tmp_path, "pids": tmp_path}, None, (tmp_path,))
+    monkeypatch.setattr(cgroup, "hierarchies", lambda: tree)
+    for folder, count in (("tare/x0", 0), ("tare/x0/tool", 3), ("tare/x0/docker/abc", 2), ("tare/x1", 9)):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "pids.events").write_text(f"max {count}\n")
+    assert cgroup.Group("tare/x0").refused_processes() == 5
+    assert cgroup.Group("tare/x2").refused_processes() == 0
+    (tmp_path / "tare/x3").mkdir()
+    for most, refused in ((4095, 0), (4096, 1)):  # of a group below that has been removed
+        (tmp_path / "tare/x3/pids.max").write_text("4096\n")
+        (tmp_path / "tare/x3/pids.peak").write_text(f"{most}\n")
+        assert cgroup.Group("tare/x3").refused_processes() == refused
+
+
+@pytest.mark.parametrize(
+    ("name", "free", "held", "released"),
+    [
+        ("freezer.state", "THAWED", "FROZEN", "THAWED"),
+        ("cgroup.freeze", "0", "1", "0"),
+        ("cpu.cfs_quota_us", "-1", "1000", "-1"),
+        ("cpu.max", "max 100000", "1000 100000", "max"),
+        ("blkio.throttle.read_iops_device", "", "254:0 1", "254:0 0"),
+        ("io.max", "", "254:0 rbps=max wbps=1 riops=max wiops=max", "254:0 rbps=max wbps=max riops=max wiops=max"),
+    ],
+)
+def test_what_holds_processes_back_is_seen_and_taken_off(tmp_path, name, free, held, released):
+    below = tmp_path / "box" / "deeper"
+    below.mkdir(parents=True)
+    for folder in (tmp_path, tmp_path / "box", below):
+        (folder / name).write_text(f"{free}\n")
+    assert not cgroup._held_back(tmp_path)
+    (below / name).write_text(f"{held}\n")
+    assert cgroup._held_back(tmp_path)
+    cgroup._walk(tmp_path, cgroup._release, lambda *_: None)
+    # A plain file keeps what is behind the words written over it.
+    assert (below / name).read_text().startswith(released)
+
+
+def test_a_quota_of_tares_own_holds_nothing_back(tmp_path):
+    (tmp_path / "box").mkdir()
+    for folder in (tmp_path, tmp_path / "box"):
+        (folder / "cpu.max").write_text("150000 100000\n")
+    assert not cgroup._held_back(tmp_path)
 
 
 def test_a_quota_is_a_time_in_each_period(tmp_path, monkeypatch):
-    monkeypatch.setattr(cgroup, "hierarchies", lambda: cgroup.Hierarchies({}, tmp_path, (tmp_path,)))
+    unified(tmp_path, monkeypatch)
     cgroup.Group("tare/a1x1").create(Resources((2, 3), 1 << 30, cpu_quota=1.5))
     assert (tmp_path / "tare/a1x1/cpu.max").read_text() == "150000 100000"
 

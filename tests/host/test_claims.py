@@ -59,6 +59,8 @@ def ours(home=HOME):
         removers.control_group("tare-detect17abcd"),
         removers.control_group("tare-daemon-libvirt-lxc-17-18ab"),
         removers.network_namespace(bridge.CLIENT_NAMESPACE),
+        removers.packet_rules("tare-ab12cx3"),
+        removers.packet_chain("tare-forward"),
         removers.link(fence.BRIDGE),
         removers.link("tareab12cx3"),
         removers.oci_container("/usr/sbin/crun", space / "state", "tare-ab12cx3", without_v2=True),
@@ -132,6 +134,8 @@ def test_every_setting_that_is_tuned_may_be_given_back(tmp_path, machine):
         removers.network_namespace("vpn"),
         removers.link("eth0"),
         removers.link("tare"),
+        removers.packet_rules("ufw"),
+        removers.packet_chain("ufw-user-input"),
         removers.iptables_rule("INPUT", "-i", "tare0", "-j", "ACCEPT"),
         removers.iptables_rule("FORWARD", "-i", "eth0", "-j", "ACCEPT"),
         removers.iptables_rule("FORWARD", "-i", "tare0", "-j", "ACCEPT", "--modprobe=/x"),
@@ -360,11 +364,23 @@ class Watched:
         (self.home / "work" / "link").symlink_to(self.outside)
 
     def _run(self, argv, **_):
+        if list(argv[1:]) == ["-w", "-S"]:  # the packet filter's rules, which are only read
+            return processes.Finished(tuple(argv), 0, FILTER, b"", 0)
         self.ran.append(list(argv))
         return processes.Finished(tuple(argv), 1, b"", b"not found", 0)
 
 
-PROGRAMS = {"umount", "ip", "iptables", "runc", "crun", "runsc", "podman", "env", "virsh", "losetup", "xl", "rmmod"}
+#: Rules of the host's user and of tare, as iptables lists them.
+FILTER = b"""\
+-P INPUT ACCEPT
+-A INPUT -i docker0 -j DROP
+-A INPUT -i docker0 -m comment --comment ufw -j DROP
+-A INPUT -i docker0 -m comment --comment tare-ab12cx3 -j DROP
+"""
+PROGRAMS = {
+    *("umount", "ip", "iptables", "ip6tables", "runc", "crun", "runsc", "podman", "env", "virsh", "losetup", "xl"),
+    "rmmod",
+}
 
 
 @pytest.fixture

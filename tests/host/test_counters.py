@@ -81,6 +81,7 @@ def test_kernel_threads_that_are_bound_to_other_cpus_or_only_wait_are_not_counte
 
 def test_kernel_threads_of_this_host_are_added_up_from_the_first_look_on(monkeypatch):
     files = {
+        "/proc/2/comm": "kthreadd\n",
         "/proc/2/task/2/children": "7 8 9 ",
         "/proc/7/comm": "kswapd0",
         "/proc/8/comm": "kworker/0:1",
@@ -88,14 +89,16 @@ def test_kernel_threads_of_this_host_are_added_up_from_the_first_look_on(monkeyp
     }
     files |= {"/proc/7/schedstat": "100 5 1", "/proc/8/schedstat": "5000 5 1", "/proc/9/schedstat": "10 5 1"}
 
-    def text(path):
+    def read(path):
         if path not in files:
             raise OSError(2, "No such file or directory")
         return files[path]
 
-    monkeypatch.setattr(counters, "_text", text)
+    monkeypatch.setattr(counters.text, "read", read)
     threads = counters.KernelThreads([1])
+    assert not threads.shown
     assert threads.total_ns() == 0
+    assert threads.shown
     files |= {"/proc/7/schedstat": "150 6 2", "/proc/8/schedstat": "9000 5 1", "/proc/9/schedstat": "17 5 1"}
     assert threads.total_ns() == 57
     del files["/proc/9/schedstat"]  # it ends, and another is made
@@ -105,6 +108,34 @@ def test_kernel_threads_of_this_host_are_added_up_from_the_first_look_on(monkeyp
     assert threads.total_ns() == 130
     files.clear()
     assert threads.total_ns() == 130  # a kernel that does not tell
+    assert not threads.shown
+
+
+def test_in_a_namespace_of_processes_the_second_process_is_none_of_the_kernels(monkeypatch):
+    files = {
+        "/proc/2/comm": "bash\n",
+        "/proc/2/task/2/children": "7",
+        "/proc/7/comm": "fio",
+        "/proc/7/schedstat": "9 1 1",
+    }
+    monkeypatch.setattr(counters, "_text", files.__getitem__)
+    threads = counters.KernelThreads()
+    threads.total_ns()
+    files["/proc/7/schedstat"] = "5009 1 1"
+    assert threads.total_ns() == 0
+    assert not threads.shown
+
+
+def test_a_thread_that_moves_the_packets_of_one_machine_is_that_machines():
+    assert not counters.runs_on("vhost-4711", [1])
+
+
+def test_interrupts_are_beside_the_tasks_only_where_the_kernel_times_them():
+    assert counters.parse_interrupts(captured("stat"), 10) == 0, "softirq of clock ticks, which the tasks have too"
+    timed = "cpu 9 0 9 9 0 47 30 0 0 0\ncpu0 5 0 5 5 0 40 21 0 0 0\ncpu1 4 0 4 4 0 7 9 0 0 0\n"
+    assert counters.parse_interrupts(timed, 10) == 10 * (40 + 21 + 7 + 9)
+    one_nested = timed.replace("cpu1 4 0 4 4 0 7", "cpu1 4 0 4 4 0 0")
+    assert counters.parse_interrupts(one_nested, 10) == 0
 
 
 def test_this_host_counts(tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ import pytest
 from tare.campaign.host_session import HostSession, default_cpus
 from tare.errors import HostError
 from tare.host import processes, state
-from tare.host.network import bridge, fence
+from tare.host.network import bridge, fence, subnets
 from tare.host.network.fence import BRIDGE, Client, rules
 from tare.host.resources.journal import CleanupStack, Journal
 from tare.image import build
@@ -56,13 +56,13 @@ def test_the_rule_for_published_ports_is_the_last(tmp_path):
     inner = ["unshare", "--net", "--mount", "--propagation", "private", "sh", "-ec", script, "sh"]
     code = (
         "from tare.host import processes, state\n"
-        "from tare.host.network import bridge\n"
+        "from tare.host.network import bridge, subnets\n"
         "from tare.host.resources.journal import CleanupStack, Journal\n"
         "with CleanupStack(Journal(state.journal())) as cleanup:\n"
-        "    bridge.Network(bridge.choose_subnet()).create(cleanup)\n"
+        "    bridge.Network(subnets.choose()[0]).create(cleanup)\n"
         "    print(processes.run(['iptables', '-S', 'FORWARD']).text)\n"
     )
-    argv = ["env", f"TARE_HOME={tmp_path / 'home'}", *inner, sys.executable, "-c", code]
+    argv = ["env", f"TARE_HOME={tmp_path / 'home'}", *inner, sys.executable, "-P", "-c", code]
     done = processes.run(argv, time_limit_s=60)
     assert done.code == 0, done.stderr
     during, _, after = done.text.partition("\n\n")
@@ -103,7 +103,7 @@ def inside(name):
 
 @contextlib.contextmanager
 def listening(namespace, address, port=PORT):
-    argv = [*inside(namespace), sys.executable, "-c", LISTEN, address, str(port)]
+    argv = [*inside(namespace), sys.executable, "-P", "-c", LISTEN, address, str(port)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout.readline() == b"up\n"
@@ -159,7 +159,7 @@ def unfenced(net, links):
 @pytest.fixture
 def net(tmp_path):
     """The campaign's network with two instances, a and b, in namespaces of their own."""
-    network = bridge.Network(bridge.choose_subnet())
+    network = bridge.Network(subnets.choose()[0])
     with CleanupStack(Journal(state.journal())) as cleanup:
         network.create(cleanup)
         network.a, network.b = (network.new_namespace(cleanup, name) for name in ("fencex1", "fencex2"))
@@ -224,6 +224,7 @@ def frames(namespace, program, *arguments):
     argv = [
         *inside(namespace),
         sys.executable,
+        "-I",
         "-c",
         "import json, socket, struct, sys, time\n" + textwrap.dedent(program),
     ]
@@ -283,7 +284,7 @@ def sniffing(namespace):
             print(data.hex(), flush=True)
     """
     head = "import json, socket, struct, sys, time\n"
-    argv = [*inside(namespace), sys.executable, "-c", head + textwrap.dedent(program)]
+    argv = [*inside(namespace), sys.executable, "-P", "-c", head + textwrap.dedent(program)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout.readline() == b"up\n"
@@ -359,7 +360,7 @@ def receiving(namespace, port):
     """What comes to a UDP port of a namespace, as its programs get it; "" is the host."""
     program = f"s = socket.socket(type=2); s.bind(('', {port})); print('up', flush=True)\n"
     program += "while True: print(s.recv(2048).decode(), flush=True)"
-    argv = [*inside(namespace), sys.executable, "-c", "import socket\n" + program]
+    argv = [*inside(namespace), sys.executable, "-P", "-c", "import socket\n" + program]
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout.readline() == b"up\n"
@@ -392,9 +393,64 @@ def test_a_packet_in_anothers_name_is_not_taken(net):
         assert "unguarded" in at_client()
 
 
+#: A packet of SCTP's, which a kernel may take for any service of it.
+OTHER = """
+s = socket.socket(socket.AF_INET, socket.SOCK_RAW, 132)
+s.sendto(sys.argv[2].encode(), (sys.argv[1], 0))
+"""
+
+
+@pytest.mark.host
+@pytest.mark.own_host
+def test_a_packet_of_another_protocol_is_not_taken(net):
+    with socket.socket(socket.AF_INET, socket.SOCK_RAW, 132) as taken:
+        frames("tare-fencex1", OTHER, net.host, WORD)
+        assert not select.select([taken], [], [], 0.5)[0]
+        with unfenced(net, net.links):
+            frames("tare-fencex1", OTHER, net.host, WORD)
+            assert select.select([taken], [], [], 2)[0]
+
+
+@pytest.mark.host
+@pytest.mark.own_host
+def test_the_client_forwards_nothing_of_an_instances(net):
+    """Not with the host's forwarding, which a new namespace may have too: it would be the client's own packet."""
+    setting = [*inside(bridge.CLIENT_NAMESPACE), "cat", "/proc/sys/net/ipv4/ip_forward"]
+    assert processes.run(setting).require().text == "0\n"
+    let_through = ["FORWARD", "-i", BRIDGE, "-o", "tarelan0", "-j", "ACCEPT"]  # Docker has FORWARD drop
+    with another_network() as lan, receiving("tarelan", 9) as at_lan, contextlib.ExitStack() as ends:
+        processes.run(["iptables", "-w", "-A", *let_through]).require()
+        ends.callback(processes.run, ["iptables", "-w", "-D", *let_through])
+        to_client = f"{net.client} lladdr {fence.mac(net.client)} dev eth0 nud permanent"
+        ip(
+            f"-n tare-fencex1 neigh replace {to_client}",
+            f"-n tare-fencex1 route replace {lan}/32 via {net.client}",
+        )
+        frames("tare-fencex1", SEND, lan, WORD)
+        assert at_lan() == ""
+        processes.run([*inside(bridge.CLIENT_NAMESPACE), "sysctl", "-w", "net.ipv4.ip_forward=1"]).require()
+        frames("tare-fencex1", SEND, lan, WORD)
+        assert WORD in at_lan()
+
+
+_AS_NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+_BIND = (
+    "for (@ARGV) { IO::Socket::INET->new(Proto => 'udp', LocalPort => $_) and print qq($_ is bound) or print qq($!) }"
+)
+
+
+@pytest.mark.host
+def test_another_user_can_hold_no_port_that_tare_listens_on():
+    argv = [*_AS_NOBODY, "perl", "-MIO::Socket::INET", "-le", _BIND, *map(str, fence.OPEN_PORTS)]
+    assert set(processes.run(argv, env={"LC_ALL": "C"}).text.splitlines()) == {"Permission denied"}
+
+
 def test_the_program_compares_the_link_headers_sender_with_the_packets_source():
     # As `nfbpf_compile RAW` and linux/filter.h have the codes: ld [link+8]; tax; ld [12]; jeq x; ret.
     assert fence.lie_about_address()[-1] == "6,32 0 0 4292870152,7 0 0 0,32 0 0 12,29 1 0 0,6 0 0 65535,6 0 0 0"
+    of_host = fence.lie_about_address(other_protocols=True)[-1]  # ldb [9]; jeq #6, #17, #1
+    end = "48 0 0 9,21 3 0 6,21 2 0 17,21 1 0 1,6 0 0 65535,6 0 0 0"
+    assert of_host == f"11,32 0 0 4292870152,7 0 0 0,32 0 0 12,29 1 0 0,6 0 0 65535,{end}"
     assert fence.lie_about_address("10.0.0.1")[-1].startswith("7,32 0 0 4292870152,21 4 0 167772161,7 0 0 0,")
 
 

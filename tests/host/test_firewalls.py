@@ -93,13 +93,13 @@ import sys
 from pathlib import Path
 from tare.errors import HostError
 from tare.host import state
-from tare.host.network import bridge
+from tare.host.network import bridge, subnets
 from tare.host.resources.journal import CleanupStack, Journal
 if sys.argv[1:] == ["forwards"]:
     bridge.FORWARDING.write_text("0")
 try:
     with CleanupStack(Journal(state.journal())) as cleanup:
-        print("unfenced:", bridge.Network(bridge.choose_subnet()).create(cleanup))
+        print("unfenced:", bridge.Network(subnets.choose()[0]).create(cleanup))
         if sys.argv[1:] == ["forwards"]:
             bridge.FORWARDING.write_text("1")  # as netavark does
 except HostError as error:
@@ -122,7 +122,7 @@ iptables -S
 def on_a_host(tmp_path, setup, *words):
     inner = ["unshare", "--net", "--mount", "--propagation", "private", "sh", "-ec", _HOST, "sh"]
     argv = ["env", f"TARE_HOME={tmp_path / 'home'}", *inner, setup]
-    done = processes.run([*argv, sys.executable, "-c", _ON_A_HOST, *words], cwd=DATA, time_limit_s=120)
+    done = processes.run([*argv, sys.executable, "-P", "-c", _ON_A_HOST, *words], cwd=DATA, time_limit_s=120)
     assert done.code == 0, done.stderr
     first, _, after = done.text.partition("forwarding: ")
     assert "tare" not in after  # neither a link nor a rule of tare's stays

@@ -13,7 +13,7 @@ import docker.errors
 import pytest
 
 from tare.errors import HostError
-from tare.host.kernel import mounts
+from tare.host.kernel import mounts, process_table
 from tare.host.resources import removers, unremoved
 from tare.host.resources.claims import LXC_LOCKS, Bounds
 from tare.host.resources.journal import FORMAT, CleanupStack, Journal, Owner, clear_the_way, sweep
@@ -365,3 +365,62 @@ def test_more_is_learned_of_a_thing_in_its_place(tmp_path):
     }
     cleanup.release()
     assert journal.entries() == []
+
+
+def test_a_command_of_a_killed_run_makes_nothing_after_the_sweep(tmp_path, monkeypatch):
+    monkeypatch.setenv("TARE_HOME", str(tmp_path))
+    late = tmp_path / "work" / "late"
+    script = f"""
+from pathlib import Path
+from tare.host import processes
+from tare.host.resources import removers
+from tare.host.resources.journal import Journal
+Journal(Path({str(tmp_path / "journal")!r})).write(removers.folder(Path({str(late)!r})))
+print("begins", flush=True)
+processes.run(["sh", "-c", "sleep 1; mkdir -p {late}"])
+"""
+    victim = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
+    assert victim.stdout.readline() == b"begins\n"
+    while not any(str(victim.pid) == by.split()[0] for by in process_table.variables("TARE_RUN_BY").values()):
+        time.sleep(0.01)
+    victim.kill()
+    victim.communicate()
+    journal = Journal(tmp_path / "journal")
+    assert [step.kept for step in sweep(journal)] == [None]
+    assert journal.entries() == []
+    time.sleep(1.2)
+    assert not late.exists()
+
+
+def test_what_a_guest_holds_back_is_let_go_before_anything_is_removed(tmp_path, monkeypatch):
+    order = []
+    monkeypatch.setattr(removers.cgroup, "let_go", lambda path: order.append(f"let go {path}"))
+    monkeypatch.setattr(removers, "remove", lambda resource: order.append(f"remove {resource}"))
+    journal = Journal(tmp_path / "journal")
+    folder = removers.folder(tmp_path / "work" / "x0")
+    resources = [removers.control_group("tare"), removers.control_group("tare/x0"), folder]
+    with CleanupStack(journal) as cleanup:
+        cleanup.own(*resources)
+    in_order = ["let go tare/x0", f"remove {folder}", "remove cgroup tare/x0", "remove cgroup tare"]
+    assert order == in_order
+    order.clear()
+    journal.write(removers.control_group("tare/x1"))
+    for entry in journal.write(*resources[1:]):
+        nobodys(entry)
+    list(sweep(journal, dry_run=True))
+    assert order == []
+    list(sweep(journal))
+    assert order == in_order[:-1]
+
+
+@pytest.mark.parametrize("error", [HostError("they stay"), OSError(24, "Too many open files")])
+def test_a_guest_that_cannot_be_ended_keeps_no_remover_from_its_turn(tmp_path, monkeypatch, error):
+    def fails(_):
+        raise error
+
+    removed = []
+    monkeypatch.setattr(removers.cgroup, "let_go", fails)
+    monkeypatch.setattr(removers, "remove", removed.append)
+    with CleanupStack(Journal(tmp_path / "journal")) as cleanup:
+        cleanup.own(removers.control_group("tare/x0"))
+    assert removed == [removers.control_group("tare/x0")]

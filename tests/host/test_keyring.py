@@ -13,7 +13,7 @@ _SHOW = f"import ctypes; print(ctypes.CDLL(None).syscall({_KEYCTL}, {_ID}, {_SES
 
 
 def test_a_daemons_session_keyring_is_not_that_of_the_login():
-    show = [sys.executable, "-c", _SHOW]
+    show = [sys.executable, "-P", "-c", _SHOW]
     here = ctypes.CDLL(None).syscall(_KEYCTL, _ID, _SESSION, 0)  # gives the process the user's where it has none
     assert here > 0
     assert int(processes.run(show).text) == here  # it is inherited

@@ -124,7 +124,7 @@ def test_what_a_living_run_uses_by_the_same_name_is_not_swept(tmp_path, monkeypa
     """The run with another TARE_HOME that made it is dead; the one that uses it now has another journal."""
     removed = []
     monkeypatch.setattr(removers, "remove", removed.append)
-    processes.run([sys.executable, "-c", MAKER, str(tmp_path)]).require()
+    processes.run([sys.executable, "-P", "-c", MAKER, str(tmp_path)]).require()
     journal = Journal(tmp_path / "journal")
     with another() as process:
         kept = {str(step.resource): step.kept for step in sweep(journal)}

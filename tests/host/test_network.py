@@ -1,37 +1,7 @@
 import ipaddress
 import socket
 
-import pytest
-
-from tare.errors import HostError
 from tare.host.network import bridge, fence
-
-ROUTES = """[{"dst":"default","gateway":"192.0.2.1","dev":"eth0","flags":[]},
-{"dst":"10.77.0.0/16","dev":"vpn0","protocol":"kernel","scope":"link","flags":[]},
-{"dst":"192.0.2.2","dev":"eth0","flags":[]},
-{"type":"broadcast","dst":"127.255.255.255","dev":"lo","table":"local","flags":[]}]"""
-
-
-def test_routes_are_read_and_a_default_route_takes_no_subnet():
-    taken = bridge.parse_routes(ROUTES)
-    assert bridge.overlapping(ipaddress.IPv4Network("10.177.0.0/24"), taken) is None
-    assert bridge.overlapping(ipaddress.IPv4Network("10.77.3.0/24"), taken) == ipaddress.IPv4Network("10.77.0.0/16")
-
-
-def test_the_first_free_candidate_is_taken(monkeypatch):
-    monkeypatch.setattr(bridge, "_routes", lambda: bridge.parse_routes(ROUTES))
-    assert bridge.choose_subnet() == ipaddress.IPv4Network("10.177.0.0/24")
-
-
-@pytest.mark.parametrize(
-    ("wanted", "message"),
-    [("10.77.5.0/24", "is taken"), ("10.1.2.3/8", "is not a subnet"), ("10.9.0.0/28", "too small"), ("x", "not a sub")],
-)
-def test_a_subnet_that_cannot_be_had_is_said_with_the_fix(monkeypatch, wanted, message):
-    monkeypatch.setattr(bridge, "_routes", lambda: bridge.parse_routes(ROUTES))
-    with pytest.raises(HostError, match=message) as caught:
-        bridge.choose_subnet(wanted)
-    assert caught.value.fix
 
 
 def test_commands_of_one_namespace_share_a_process(monkeypatch):

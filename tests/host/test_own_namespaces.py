@@ -95,7 +95,7 @@ def test_only_what_was_delegated_with_its_controllers_takes_groups(tmp_path):
     (tmp_path / "cgroup.procs").touch()
     (tmp_path / "cgroup.controllers").write_text("cpu memory pids\n")
     tree = cgroup.delegated(cgroup.Hierarchies({}, tmp_path, (tmp_path,)))
-    assert (tree.none, tree.pins, tree.controllers()) == (False, False, ["cpu", "memory"])
+    assert (tree.none, tree.pins, tree.controllers()) == (False, False, ["cpu", "memory", "pids"])
     (tmp_path / "cgroup.controllers").write_text("pids\n")
     assert cgroup.delegated(cgroup.Hierarchies({}, tmp_path, (tmp_path,))).none
     assert cgroup.delegated(cgroup.Hierarchies({"cpu": tmp_path}, None, (tmp_path,))).none

@@ -12,7 +12,7 @@ from tare.host import processes
 from tare.host.kernel import pinning
 
 ALL = frozenset(os.sched_getaffinity(0))
-ASK = [sys.executable, "-c", "import os; print(sorted(os.sched_getaffinity(0)))"]
+ASK = [sys.executable, "-I", "-c", "import os; print(sorted(os.sched_getaffinity(0)))"]
 
 
 def threads():

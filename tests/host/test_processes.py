@@ -4,6 +4,7 @@ import os
 import resource
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from tare.errors import HostError
 from tare.host import processes
+from tare.setup import facts
 
 MIB = 1 << 20
 
@@ -93,3 +95,96 @@ def test_what_a_process_that_was_waited_for_left_in_its_group_is_killed():
             return
         time.sleep(0.01)
     pytest.fail("it lives on")
+
+
+def _planted(folder, name):
+    """A module of another user's in a folder, which leaves a mark where it is run."""
+    (folder / f"{name}.py").write_text(f"import pathlib; pathlib.Path({str(folder / 'ran')!r}).touch()\n")
+
+
+def test_a_child_is_in_no_folder_of_another_users(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert processes.run(["pwd"]).text == "/\n"
+    assert processes.run(["pwd"], cwd=tmp_path).text == f"{tmp_path}\n"
+
+
+def test_what_asks_the_hosts_python_runs_nothing_of_the_current_folder(tmp_path, monkeypatch):
+    for name in ("ensurepip", "venv", "json"):
+        _planted(tmp_path, name)
+    monkeypatch.chdir(tmp_path)
+    words = {"python3:json", "python3:no_such_module"}
+    assert facts.present([*words, "python3:ensurepip,venv"]) >= {"python3:json"}
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("path", [".:/usr/bin:/bin", ":/usr/bin:/bin", "bin::/usr/bin:/bin", "/usr/bin:/bin:"])
+def test_no_program_is_found_in_the_current_folder(path, tmp_path, monkeypatch):
+    (tmp_path / "bin").mkdir()
+    for planted in (tmp_path / "id", tmp_path / "bin" / "id", tmp_path / "only-here"):
+        planted.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+        planted.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", path)
+    assert processes.find("id") == "/usr/bin/id"
+    assert processes.find("only-here") is None
+    processes.run(["id"]).require()
+    # What children look for themselves they look for in their own current folder, if they have one to look in.
+    processes.run(["sh", "-c", "id; command -v only-here || true"], cwd=tmp_path).require()
+    assert not (tmp_path / "ran").exists()
+    assert processes.find("./only-here") == f"{tmp_path}/only-here"  # who names a place means it
+
+
+def test_a_child_has_the_listed_environment_and_what_it_is_given(monkeypatch):
+    secret = {
+        "AWS_SECRET_ACCESS_KEY": "x", "GITHUB_TOKEN": "x", "https_proxy": "http://u:p@h", "LD_PRELOAD_X": "x",
+        "LD_LIBRARY_PATH": ":/opt/lib", "PYTHONPATH": ".", "PERL5LIB": ".", "BASH_ENV": "./x", "ENV": "./x",
+    }  # fmt: skip
+    for name, value in (secret | {"LANG": "C.UTF-8", "LC_TIME": "C", "TZ": "UTC"}).items():
+        monkeypatch.setenv(name, value)
+    shown = processes.run(["/usr/bin/env", "-0"], env={"MORE": "1", "LC_TIME": "POSIX"}).text.split("\0")[:-1]
+    has = dict(line.split("=", 1) for line in shown)
+    assert has.keys().isdisjoint(secret)
+    assert has.keys() <= {
+        "HOME",
+        "LANG",
+        "LANGUAGE",
+        "LC_ALL",
+        "LC_CTYPE",
+        "LC_TIME",
+        "TERM",
+        "TZ",
+        "PATH",
+        "MORE",
+        "TARE_RUN_BY",
+    }
+    assert (has["LANG"], has["LC_TIME"], has["TZ"], has["MORE"]) == ("C.UTF-8", "POSIX", "UTC", "1")
+    assert "/usr/sbin" in has["PATH"].split(":")
+
+
+def test_a_held_child_is_as_clean(monkeypatch):
+    monkeypatch.setenv("GITHUB_TOKEN", "x")
+    pipe = subprocess.PIPE
+    held = processes.start_held(["sh", "-c", "env; pwd"], stdin=pipe, stdout=pipe, stderr=pipe, cgroup_procs=())
+    held.go()
+    shown = held.process.communicate()[0].decode()
+    assert "GITHUB_TOKEN" not in shown
+    assert shown.endswith("\n/\n")
+
+
+def test_variables_are_kept_by_name_and_pattern(monkeypatch):
+    for name in ("https_proxy", "HTTPS_PROXY", "PIP_INDEX_URL", "GOPROXY", "MY_TOKEN", "GOOGLE_API_KEY"):
+        monkeypatch.setenv(name, "1")
+    assert {"https_proxy", "HTTPS_PROXY"} <= processes.kept(*processes.DOWNLOADS).keys()
+    assert {"PIP_INDEX_URL", "GOPROXY"} <= processes.kept(*processes.BUILDS).keys()
+    assert processes.kept(*processes.BUILDS).keys().isdisjoint({"MY_TOKEN", "GOOGLE_API_KEY"})
+    assert processes.own_environment()["MY_TOKEN"] == "1"
+
+
+def test_a_command_in_the_users_place_has_the_users_folder(tmp_path, monkeypatch):
+    """`tare -o x.tare` without root goes on in namespaces, and means the user's folder there."""
+    program = (
+        "from tare.host import processes\n"
+        "import sys; sys.exit(processes.stand_for(['pwd'], env=processes.own_environment()))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{tmp_path}\n"

@@ -76,7 +76,7 @@ def test_all_that_tare_keeps_in_its_home_is_known_as_its_own():
             elif (constant := word.split(".")[-1]).isupper():  # else a variable, of a path that is asked for
                 kept.add(getattr(importlib.import_module(_module(file)), constant, None) or getattr(state, constant))
     assert {"bin", "images", "journal", "key", "tries", "calibration.json"} <= kept
-    assert kept - {".local"} <= state.CONTENTS  # the user's own home
+    assert kept - {".local", ".cargo"} <= state.CONTENTS  # the user's own home
 
 
 def _module(file):
@@ -197,7 +197,8 @@ _GO = """#!/bin/sh
 case $1 in
 version) echo go version go1.26.3 linux/amd64 ;;
 env) echo go1.26.3 ;;
-install) : >"$GOBIN/runsc" ;;
+mod) echo '{"Sum": "SUM", "Dir": "MODULE"}' ;;
+build) : >"$3" ;;
 esac
 """
 
@@ -205,7 +206,9 @@ esac
 def test_the_script_that_comes_first_makes_the_home_as_tare_does(tmp_path, monkeypatch):
     """scripts/gvisor may be run before anything else of tare's: here with a Go that builds at once."""
     home, go = tmp_path / "home", tmp_path / "go"
-    go.write_text(_GO)
+    for name in ("go.mod", "go.sum"):
+        (tmp_path / name).touch()
+    go.write_text(_GO.replace("SUM", gvisor.SUM).replace("MODULE", str(tmp_path)))
     go.chmod(0o755)
     monkeypatch.setenv("TARE_HOME", str(home))
     monkeypatch.setattr(gvisor, "_go", lambda: str(go))
@@ -216,3 +219,15 @@ def test_the_script_that_comes_first_makes_the_home_as_tare_does(tmp_path, monke
         os.umask(before)
     assert (home / "bin/runsc").stat().st_mode & 0o777 == 0o755
     assert home.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_a_home_whose_path_no_runtime_can_be_told_is_refused(tmp_path, monkeypatch, link):
+    odd = tmp_path / os.fsdecode(b"h\xff")
+    if link:
+        odd.mkdir(mode=0o700)
+        (tmp_path / "plain").symlink_to(odd)
+    monkeypatch.setenv("TARE_HOME", str(tmp_path / "plain" if link else odd))
+    with pytest.raises(HostError, match="is not UTF-8"):
+        state.home()
+    assert link or not odd.exists()

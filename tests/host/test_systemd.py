@@ -79,10 +79,17 @@ def test_cpus_are_told_as_a_bit_mask_in_octets():
     assert systemd.limits(Resources((0, 3, 9), 1 << 30)) == [
         ["AllowedCPUs", "ay", "2", "9", "2"],
         ["MemoryMax", "t", "1073741824"],
+        ["MemorySwapMax", "t", "0"],
         ["CPUWeight", "t", "100"],
+        ["TasksMax", "t", "4096"],
     ]
     assert systemd.limits(Resources((16,), 1 << 30))[0] == ["AllowedCPUs", "ay", "3", "0", "0", "1"]
     assert systemd.limits(Resources((7,), 1 << 30))[0] == ["AllowedCPUs", "ay", "1", "128"]
+
+
+def test_a_daemons_slice_has_as_many_tasks_as_it_likes():
+    limits = systemd.limits(Resources((0,), 1 << 30, pids=None))
+    assert limits[-1] == ["TasksMax", "t", "18446744073709551615"]
 
 
 def test_a_quota_is_told_as_the_time_of_a_second():

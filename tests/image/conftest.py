@@ -9,6 +9,7 @@ from tare.image import recipe
 
 FAKE = """\
 #!/bin/sh
+. "$0.facts" # its environment is not the tests'
 # The root is the argument after the suite.
 while [ "$1" != bookworm ]; do shift; done
 root=$2
@@ -37,7 +38,6 @@ class Bench:
     """A home, an agent, and what the stand-in does next."""
 
     def __init__(self, folder, monkeypatch):
-        self._monkeypatch = monkeypatch
         self.home = folder / "home"
         self.images = self.home / "images"
         self.agent = folder / "agent"
@@ -49,14 +49,14 @@ class Bench:
         program.chmod(0o755)
         monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
         monkeypatch.setenv("TARE_HOME", str(self.home))
-        monkeypatch.setenv("FAKE_RUNS", str(self._runs))
-        monkeypatch.setenv("FAKE_STATUS", str(self._status))
+        self._facts = program.with_name("mmdebstrap.facts")
         self.says(None)
         self.progress = []
 
     def says(self, file):
         """Fail with these words from now on, or do not."""
-        self._monkeypatch.setenv("FAKE_SAYS", str(file or ""))
+        facts = f"FAKE_RUNS='{self._runs}' FAKE_STATUS='{self._status}' FAKE_SAYS='{file or ''}'"
+        self._facts.write_text(f"{facts}\n")
 
     def has(self, **versions):
         """The packages of the root that comes out."""

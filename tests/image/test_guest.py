@@ -26,9 +26,13 @@ def test_without_apt_the_kernel_is_taken_from_where_one_was_put_or_it_is_said_ho
     monkeypatch.setattr(guest.processes, "find", lambda _: None)
     with pytest.raises(ImageError, match="this host has no apt-get") as caught:
         guest._kernel(tmp_path)
-    assert f"linux-image-* of a Debian host on which tare has run a machine into {tmp_path}" in caught.value.fix
+    assert f"linux-image-* to {tmp_path}" in caught.value.fix
     (tmp_path / "linux-image-6.1.0-25-cloud-amd64").mkdir()
     assert guest._kernel(tmp_path).name == "linux-image-6.1.0-25-cloud-amd64"
+    (tmp_path / "linux-image-6.1.0-9-cloud-amd64").mkdir()
+    assert guest._kernel(tmp_path).name == "linux-image-6.1.0-25-cloud-amd64", "the newest, and not the last by text"
+    (tmp_path / "linux-image-6.12.5-1-cloud-amd64").mkdir()
+    assert guest._kernel(tmp_path).name == "linux-image-6.12.5-1-cloud-amd64"
 
 
 @pytest.mark.parametrize("suffix", ["", ".xz"])

@@ -22,7 +22,7 @@ class Caller:
 
     def __init__(self, *cgroup_procs):
         pipe = subprocess.PIPE
-        argv = [sys.executable, "-c", _CALLER]
+        argv = [sys.executable, "-P", "-c", _CALLER]
         self.process = processes.start(argv, stdin=pipe, stdout=pipe, cgroup_procs=cgroup_procs)
         assert self.process.stdout.readline() == b"there\n"
 

@@ -1,14 +1,19 @@
 """What the lab is made of, as pure data."""
 
 import dataclasses
+import hashlib
 import io
 import json
+import sysconfig
 import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
 
-from tare.errors import ImageError, UsageError
+from tare.errors import HostError, ImageError, UsageError
+from tare.footprint.exchange.request import FootprintRequest
+from tare.footprint.execution import lab as footprint_lab
 from tare.lab import build, headers, payload, recipe, run
 from tare.lab.machine import LINUX, Machine, command
 from tare.lab.run import LabCommand
@@ -94,10 +99,66 @@ def test_a_stock_host_has_apparmor_and_a_card_that_leads_nowhere(tmp_path):
     assert not [word for word in command(machine(tmp_path / "host"), tmp_path) if "netdev" in word]
 
 
-def test_packages_for_another_python_are_the_versions_that_are_here(tmp_path):
-    for name in ("numpy-2.4.6", "tare_bench-0.1.0", "pip-23.2.1", "types_docker-7.2.0.20261006"):
-        (tmp_path / f"{name}.dist-info").mkdir()
-    assert payload.pins(tmp_path) == ["numpy==2.4.6", "types_docker==7.2.0.20261006"]
+LOCK = """\
+contourpy==1.3.3 ; python_full_version < '3.12' \\
+    --hash=sha256:0a \\
+    --hash=sha256:0b
+contourpy==1.4.0 ; python_full_version >= '3.12' \\
+    --hash=sha256:0c
+numpy==2.4.6 \\
+    --hash=sha256:0d
+types-docker==7.2.0 \\
+    --hash=sha256:0e
+"""
+
+
+def test_an_entry_of_a_lock_comes_with_all_of_its_hashes():
+    entries = payload.lock_entries(LOCK, {"contourpy", "types-docker", "none"})
+    assert entries["contourpy"].splitlines() == LOCK.splitlines()[:5]
+    assert entries["types-docker"] == "types-docker==7.2.0 \\\n    --hash=sha256:0e\n"
+    assert entries.keys() == {"contourpy", "types-docker"}
+
+
+def test_every_package_of_this_environment_is_locked():
+    names = payload.installed(Path(sysconfig.get_paths()["purelib"])) - {"tare-bench", "pip"}
+    assert {"numpy", "pydantic", "types-docker"} <= names
+    assert names - payload.lock_entries(payload.lock(), names).keys() == set()
+
+
+@pytest.fixture
+def index(tmp_path, monkeypatch):
+    """A folder that pip takes for its index, with one wheel; returns the wheel's hash."""
+    wheel = tmp_path / "index" / "sample-1.0-py3-none-any.whl"
+    wheel.parent.mkdir()
+    with zipfile.ZipFile(wheel, "w") as packed:
+        packed.writestr("sample.py", "")
+        packed.writestr("sample-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: sample\nVersion: 1.0\n")
+        packed.writestr("sample-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        packed.writestr("sample-1.0.dist-info/RECORD", "")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheel.parent))
+    for name in ("sample-1.0", "pip-23.2.1", "tare_bench-0.1.0", "a.plug_in-1.0"):
+        (tmp_path / "here" / f"{name}.dist-info").mkdir(parents=True)
+    return hashlib.sha256(wheel.read_bytes()).hexdigest()
+
+
+def test_packages_for_another_python_are_those_with_the_locks_hashes(tmp_path, monkeypatch, index):
+    (tmp_path / "pip").mkdir()
+    (tmp_path / "pip" / "__main__.py").write_text("raise SystemExit('the current folder is another user\\'s')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(payload, "lock", lambda: f"sample==1.0 \\\n    --hash=sha256:{index}\n")
+    said = []
+    payload._install_packages(tmp_path / "site", tmp_path / "here", "3.13", said.append)
+    assert (tmp_path / "site" / "sample.py").exists()
+    assert said == ["left out of the lab, as the lock has no hashes of them: a-plug-in"]
+
+
+def test_a_package_with_another_hash_is_refused(tmp_path, monkeypatch, index):
+    monkeypatch.setattr(payload, "lock", lambda: f"sample==1.0 \\\n    --hash=sha256:{'0' * 64}\n")
+    with pytest.raises(HostError, match="Expected sha256 0000") as refused:
+        payload._install_packages(tmp_path / "site", tmp_path / "here", "3.13", lambda _: None)
+    assert index in str(refused.value)
+    assert not (tmp_path / "site" / "sample.py").exists()
 
 
 def machine(host, accel="tcg"):
@@ -203,3 +264,24 @@ def test_results_come_back_as_plain_files_within_their_folder(tmp_path):
     (tmp_path / "out.tar").unlink()
     paths = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*"))
     assert paths == ["out", "out/below", "out/below/good"]
+
+
+def test_of_what_a_lab_leaves_only_what_is_expected_is_taken(tmp_path):
+    names = (
+        "./footprint.tare", "./footprint.tare-wal", "./footprint.tare-journal", "./footprint.tare-shm", "./answer.json",
+        "./readings/00000.tar.gz", "./readings/below/00000.tar.gz", "./readings/x", "./other/answer.json", "./empty",
+    )  # fmt: skip
+    members = [(name, tarfile.REGTYPE) for name in names] + [("./folder", tarfile.DIRTYPE)]
+    (tmp_path / "out.tar").write_bytes(packed(*members, ("./readings/link.tar.gz", tarfile.SYMTYPE)))
+    command = footprint_lab.lab_command(FootprintRequest(), tmp_path, None)
+    run.unpack(tmp_path / "out.tar", tmp_path / "out", command.expected)
+    taken = sorted(str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*"))
+    assert taken == [
+        "answer.json", "footprint.tare", "footprint.tare-wal", "readings", "readings/00000.tar.gz"
+    ]  # fmt: skip
+
+
+def test_a_file_of_a_lab_that_is_larger_than_expected_is_refused(tmp_path):
+    (tmp_path / "out.tar").write_bytes(packed(("./answer.json", tarfile.REGTYPE)))
+    with pytest.raises(HostError, match=r"answer\.json has more than"):
+        run.unpack(tmp_path / "out.tar", tmp_path / "out", {"answer.json": 3})

@@ -18,7 +18,7 @@ MACHINE = Machine(
     disks=DiskIo("none", "io_uring"),
     control=Path("/control"),
     plug=Plug(tap("tareab1x2"), "02:7a:0a:4d:00:0a", "10.77.0.10/24", "10.77.0.1"),
-    agent=("serve", "--token", "00ff"),
+    agent=("serve", "--beacon", "10.0.0.1:914"),
 )
 
 

@@ -1,11 +1,14 @@
 """Black boxes: the file that describes one, its command, and what a machine without an agent can promise."""
 
 import ipaddress
+import json
 import os
+import shutil
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -14,13 +17,16 @@ from tare.campaign.execution.slices import run_slices
 from tare.campaign.plan.schedule import Stage
 from tare.contract.leftovers import packet_rules
 from tare.errors import HostError, PlatformError, UsageError
+from tare.host import processes, userns
+from tare.host.kernel import process_table
 from tare.host.network import dhcp
 from tare.image import guest
 from tare.model import Arm, Mode
 from tare.platforms import blackbox, monitors, registry, xen
 from tare.platforms.blackbox import OWN
-from tare.platforms.monitors import GuestSetup, disk_format, firecracker_settings, qemu_command, xen_domain
-from tare.platforms.parts.machines.boxfile import Answers, Box, load
+from tare.platforms.monitors import GuestSetup, firecracker_settings, qemu_command, xen_domain
+from tare.platforms.parts.machines import vm
+from tare.platforms.parts.machines.boxfile import Answers, Box, Device, load
 from tare.platforms.watchers.answers import CONSOLE, UDP_ECHO, FirstAnswer, Service, is_page
 from tare.workloads import registry as workloads
 
@@ -42,9 +48,14 @@ def file(tmp_path):
     return tmp_path / "box.toml"
 
 
+def without_cmdline(more):
+    """`GOOD`, without the lines that ``more`` has in their place."""
+    return "".join(line for line in GOOD.splitlines(True) if not (line.startswith("cmdline") and "cmdline" in more))
+
+
 def test_a_file_is_read_and_its_paths_are_relative_to_it(file):
     box = load(file)
-    assert box.kernel == file.parent / "kernel"
+    assert box.files == {"kernel": file.parent / "kernel"}
     assert (box.vmm, box.cpus, box.answers.udp, box.answers.tcp) == ("qemu", 1, 7, None)
     filled = box.command_line(ip="192.0.2.9", prefix="24", netmask="255.255.255.0", gateway="192.0.2.1", mac="02")
     assert filled == 'box_ip=192.0.2.9/24 via 192.0.2.1 {"json": {}}'
@@ -107,27 +118,70 @@ def test_a_wrong_file_is_one_line_that_names_the_field(file, old, new, message):
         ('vmm = "spt"\ncpus = 2', "cpus: spt runs one file on one CPU"),
         ('vmm = "hvt"\ninitrd = "kernel"', "initrd: hvt runs one file on one CPU"),
         ('net_name = "service"', "net_name is a choice of Solo5's tenders (hvt, spt), and the box is qemu's"),
-        ('vmm = "xen"\narguments = ["-S"]', "arguments is a choice of QEMU's, and the box is xen's"),
-        ('machine_options = "rtc=on;x"', "machine_options: String should match pattern"),
+        ('vmm = "xen"\ndevices = ["VGA"]', "devices is a choice of QEMU's, and the box is xen's"),
+        ('machine_options = "rtc=on;x"', "machine_options: 'rtc=on;x' is not NAME=VALUE"),
         ('cpu = "-S"', "cpu: String should match pattern"),
-        ('arguments = "-S"', "arguments: Input should be a valid tuple"),
+        ('devices = ["vfio-pci"]', "devices.1: Input should be 'VGA'"),
+        ("modern_virtio = true", 'modern_virtio goes with machine = "microvm"'),
+        ('vmm = "spt"\ncmdline = "it\'s {ip}"', "cmdline: No closing quotation; spt takes words"),
     ],
 )
 def test_what_does_not_go_together_is_one_line(file, more, message):
-    file.write_text(GOOD.replace("memory = 64", f"memory = 64\n{more}"))
+    file.write_text(without_cmdline(more).replace("memory = 64", f"memory = 64\n{more}"))
     with pytest.raises(UsageError) as caught:
         load(file)
     assert any(words in caught.value.what for words in message.split("|"))
     assert "\n" not in str(caught.value)
 
 
-def test_arguments_of_a_file_that_everybody_may_write_to_are_refused(file):
-    file.write_text(GOOD.replace("memory = 64", 'arguments = ["-global", "virtio-mmio.force-legacy=false"]'))
-    file.chmod(0o644)
-    assert load(file).arguments == ("-global", "virtio-mmio.force-legacy=false")
-    file.chmod(0o646)
-    with pytest.raises(UsageError, match="everybody may write to it"):
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ('arguments = ["-incoming", "exec:id >PWN"]', "arguments: there is no such key"),
+        ('disk = "/etc/shadow"', "disk: there is no file /etc/shadow in the folder of the box's file"),
+        ('disk = "../outside"', "disk: there is no file"),
+        ('disk = "link"', "disk: there is no file"),
+        ('disk = "linked/outside"', "disk: there is no file"),
+        ('disk = "evil.qcow2"', "disk: FOLDER/evil.qcow2 is qcow2, which can name other files of this host"),
+        ('initrd = "kernel,/etc/shadow"', "initrd: there is no file"),
+        ('disk = "pipe"', "disk: there is no file"),
+        ('disk = "."', "disk: there is no file"),
+        ('disk = "a\\u0000b"', "disk: it has a control character"),
+        ('cpu = "max,x=$(id) y"', "cpu: String should match pattern"),
+        ('machine_options = "firmware=etc"', "machine_options: 'firmware=etc' is not NAME=VALUE"),
+        ('machine_options = "rtc=on,dumpdtb=x"', "machine_options: 'dumpdtb=x' is not NAME=VALUE"),
+        ('machine_options = "accel=xen"', "machine_options: 'accel=xen' is not NAME=VALUE"),
+        ('devices = ["virtio-rng-pci,rng=x"]', "devices.1: Input should be 'VGA'"),
+        ('ip = "169.254.169.254"', "ip: 169.254.169.254 is no private address"),
+        ('ip = "9.9.9.9"', "ip: 9.9.9.9 is no private address"),
+        ('ip = "127.0.0.53"', "ip: 127.0.0.53 is no private address"),
+        ('vmm = "xen"\ncmdline = "{ip}\\nbootloader=x"', "cmdline: it has a control character"),
+        ('net_name = "a,b"', "net_name: String should match pattern"),
+    ],
+)
+def test_a_box_of_a_stranger_reaches_nothing_of_the_host(file, more, message):
+    folder = file.parent
+    (folder.parent / "outside").write_bytes(b"the host's")
+    (folder / "link").symlink_to(folder.parent / "outside")
+    (folder / "linked").symlink_to(folder.parent)
+    (folder / "evil.qcow2").write_bytes(b"QFI\xfb and a backing file")
+    os.mkfifo(folder / "pipe")
+    file.write_text(without_cmdline(more).replace("memory = 64", more))
+    with pytest.raises(UsageError) as caught:
         load(file)
+    assert message.replace("FOLDER", str(folder)) in caught.value.what
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_became_a_link_after_it_was_looked_at_is_refused(file, tmp_path):
+    box = load(file)
+    (tmp_path / "kernel").unlink()
+    (tmp_path / "kernel").symlink_to("/etc/shadow")
+    folder = tmp_path / "instance"
+    folder.mkdir()
+    with pytest.raises(PlatformError, match="is not there any more, or is a link now"):
+        monitors.MONITORS["xen"].ready(box, setup(folder), None, None)
+    assert not (folder / "kernel").exists()
 
 
 def test_what_nanos_on_a_microvm_needs_is_on_the_command_line(file, tmp_path):
@@ -137,16 +191,18 @@ def test_what_nanos_on_a_microvm_needs_is_on_the_command_line(file, tmp_path):
         cpu = "max,-svm"
         disk = "kernel"
         dhcp = true
-        arguments = ["-global", "virtio-mmio.force-legacy=false", "a b; c"]
+        devices = ["virtio-rng-device", "isa-debug-exit"]
+        modern_virtio = true
     """
     file.write_text(GOOD.replace("memory = 64", settings).replace("box_ip={ip}/{prefix}", "mask={netmask}"))
     box = load(file)
-    argv = qemu_command(box, setup(tmp_path, netdev="tap,id=net"), "tcg")
+    argv = qemu_command(box, setup(tmp_path, netdev="tap,id=net"), "tcg", disk=9)
     text = " ".join(argv)
     assert "-cpu max,-svm -M microvm,rtc=on,ioapic2=off -smp 1 -m 256M" in text
     assert "-device virtio-net-device,netdev=net,mac=02:00:00:00:00:01" in text
     assert "-device virtio-blk-device,drive=disk" in text
-    assert argv[-3:] == ["-global", "virtio-mmio.force-legacy=false", "a b; c"]
+    assert "-device virtio-rng-device -device isa-debug-exit,iobase=0xf4,iosize=0x04" in text
+    assert argv[-2:] == ["-global", "virtio-mmio.force-legacy=false"]
     filled = box.command_line(ip="192.0.2.9", prefix="24", netmask="255.255.255.0", gateway="192.0.2.1", mac="02")
     assert filled.startswith("mask=255.255.255.0 via")
 
@@ -162,16 +218,16 @@ def test_a_tender_of_solo5_is_called_as_it_documents(file, tmp_path, vmm):
         [answers]
         ping = true
     """)
-    argv = monitors.tender_command(load(file), setup(tmp_path, cmdline="--a='two words' $(id)"), tmp_path / "disk")
+    argv = monitors.tender_command(load(file), setup(tmp_path, cmdline="--a='two words' $(id)"))
     assert argv == [
-        *(f"solo5-{vmm}", "--mem=32", "--net:service=tareab1x2", "--net-mac:service=02:00:00:00:00:01"),
-        *(f"--block:storage={tmp_path}/disk", "--", str(file.parent / "kernel"), "--a=two words", "$(id)"),
+        *("--mem=32", "--net:service=tareab1x2", "--net-mac:service=02:00:00:00:00:01"),
+        *("--block:storage=/box/disk", "--", "/box/kernel", "--a=two words", "$(id)"),
     ]
 
 
 @pytest.mark.parametrize("vmm", ["hvt", "spt"])
 def test_a_tender_that_is_not_there_is_one_line_with_the_fix(monkeypatch, vmm):
-    monkeypatch.setattr("tare.host.processes.find", lambda _: None)
+    monkeypatch.setattr("tare.host.processes.find", lambda name: None if "solo5" in name else shutil.which(name))
     answer = monitors.MONITORS[vmm].detect(Box(vmm=vmm, kernel=Path("/k"), dhcp=True, answers=Answers(ping=True)))
     assert answer.reason == f"solo5-{vmm} is not installed"
     assert "opam install solo5" in answer.fix
@@ -202,6 +258,16 @@ def test_a_line_of_the_console_is_an_answer_of_its_own_even_of_a_guest_that_ends
     assert watcher.wait(10, gone=lambda: True) is not None
 
 
+def test_an_expression_made_to_hang_does_not_hang_the_console_watch(tmp_path):
+    log = tmp_path / "log"
+    log.write_bytes(b"")
+    watcher = FirstAnswer([Service(CONSOLE, str(log), 0, "(a+)+$")])
+    log.write_bytes(b"a" * 60_000 + b"!")
+    began = time.monotonic()
+    assert watcher.wait(0.5) is None
+    assert time.monotonic() - began < 5
+
+
 def test_a_missing_file_is_one_line(tmp_path):
     with pytest.raises(UsageError, match="does not exist"):
         registry.choose([f"blackbox:{tmp_path}/none.toml"])
@@ -214,20 +280,30 @@ def setup(tmp_path, **changes):
 
 def test_firecracker_is_told_of_the_same_box(tmp_path):
     box = Box(vmm="firecracker", kernel=Path("/k"), cmdline="{ip}", memory=64, answers=Answers(udp=7))
-    settings = firecracker_settings(box, setup(tmp_path), tmp_path / "disk")
-    assert settings["boot-source"] == {"kernel_image_path": "/k", "boot_args": "ip=192.0.2.9 -- a"}
+    settings = firecracker_settings(box.model_copy(update={"disk": Path("d")}), setup(tmp_path))
+    assert settings["boot-source"] == {"kernel_image_path": "/box/kernel", "boot_args": "ip=192.0.2.9 -- a"}
     assert settings["machine-config"] == {"vcpu_count": 1, "mem_size_mib": 64}
-    assert [drive["path_on_host"] for drive in settings["drives"]] == [str(tmp_path / "disk")]
+    assert [drive["path_on_host"] for drive in settings["drives"]] == ["/box/disk"]
     assert settings["network-interfaces"][0]["host_dev_name"] == "tareab1x2"
 
 
 def test_xen_is_told_of_the_same_box(tmp_path):
     box = Box(vmm="xen", kernel=Path("/k"), machine="pvh", cmdline="{ip}", memory=64, answers=Answers(udp=7))
     lines = xen.config(xen_domain(box, setup(tmp_path, cpus=(1, 2)), ["/dev/loop0"])).splitlines()
-    assert {'type = "pvh"', 'kernel = "/k"', "memory = 64", "vcpus = 1", 'cpus = "1,2"'} <= set(lines)
+    assert {'type = "pvh"', f'kernel = "{tmp_path}/kernel"', "memory = 64", "vcpus = 1", 'cpus = "1,2"'} <= set(lines)
     assert not [line for line in lines if line.startswith("ramdisk")]
     assert 'cmdline = "ip=192.0.2.9 -- a"' in lines
     assert "/dev/loop0" in next(line for line in lines if line.startswith("disk"))
+
+
+def test_no_text_of_a_box_ends_a_string_of_xens_configuration(tmp_path):
+    """As libxlutil's lexer and xlu__cfgl_dequote read it: a backslash before a quotation mark and before itself."""
+    box = Box(vmm="xen", kernel=Path("k"), cmdline="{ip}", answers=Answers(udp=7))
+    words = 'a" bootloader="/bin/sh \\'
+    lines = xen.config(xen_domain(box, setup(tmp_path, cmdline=words), [])).splitlines()
+    assert r'cmdline = "a\" bootloader=\"/bin/sh \\"' in lines
+    with pytest.raises(PlatformError, match="no control characters"):
+        xen.config(xen_domain(box, setup(tmp_path, cmdline="a\nb"), []))
 
 
 @pytest.mark.parametrize("vmm", ["firecracker", "xen"])
@@ -236,23 +312,22 @@ def test_a_monitor_that_does_not_run_here_is_one_line_with_the_fix(vmm):
     assert answer.available or (answer.reason and answer.fix)
 
 
-def test_a_disk_that_only_qemu_can_read_is_one_line(tmp_path):
-    disk = tmp_path / "disk"
-    disk.write_bytes(b"QFI\xfb rest")
-    box = Box(vmm="firecracker", kernel=disk, disk=disk, cmdline="{ip}", answers=Answers(udp=7))
-    with pytest.raises(PlatformError, match="firecracker takes raw disks only"):
-        monitors.MONITORS["firecracker"].ready(box, setup(tmp_path), None)
-
-
 def test_the_command_of_a_box_with_a_disk(tmp_path):
-    disk = tmp_path / "disk"
-    disk.write_bytes(b"QFI\xfb rest")
-    assert disk_format(disk) == "qcow2"
-    box = Box(disk=disk, link="user", network="e1000", answers=Answers(http=80), memory=64, cpus=2, machine="pc")
-    argv = qemu_command(box, setup(tmp_path, link="", netdev="user,id=net"), "tcg")
+    box = Box(
+        disk=Path("a,snapshot=off"),
+        link="user",
+        network="e1000",
+        answers=Answers(http=80),
+        memory=64,
+        cpus=2,
+        machine="pc",
+    )
+    argv = qemu_command(box, setup(tmp_path, link="", netdev="user,id=net"), "tcg", disk=9)
     text = " ".join(argv)
     assert "-M pc -smp 2 -m 64M" in text
-    assert f"file={disk},format=qcow2,snapshot=on -device virtio-blk-pci,drive=disk" in text
+    assert "-add-fd fd=9,set=1 -drive if=none,id=disk,file=/dev/fdset/1,format=raw,snapshot=on" in text
+    assert "-device virtio-blk-pci,drive=disk" in text
+    assert "a,snapshot=off" not in text
     assert "-device e1000,netdev=net,mac=02:00:00:00:00:01" in text
     assert "-kernel" not in argv
 
@@ -389,12 +464,36 @@ def test_its_processes_are_in_its_group_and_on_its_cpus(running):
         assert os.sched_getaffinity(pid) <= set(running.instance.spec.resources.cpus)
 
 
+def _status(pid):
+    return dict(line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":\t" in line)
+
+
+@pytest.mark.host
+def test_its_monitor_has_no_rights_and_sees_no_file_but_its_own(running):
+    pids = running.instance.host_processes()
+    [pid] = [pid for pid in pids if process_table.argv(pid)[:1] == [vm.PROGRAM]]
+    status = _status(pid)
+    assert status["Uid"].split() == [str(userns.FIRST)] * 4
+    assert (int(status["CapEff"], 16), int(status["CapPrm"], 16), int(status["CapInh"], 16)) == (0, 0, 0)
+    assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
+    environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    assert {name.partition(b"=")[0] for name in environment if name} <= {b"PATH", b"TMPDIR", b"PWD"}
+    root = Path(f"/proc/{pid}/root")
+    assert sorted(path.name for path in (root / "box").iterdir()) == ["initrd", "kernel"]
+    assert [path.name for path in (root / "etc").iterdir()] == ["ld.so.cache"]
+    for hidden in ("home", "root", "proc", "sys", "var/lib", "run/tare"):
+        assert not (root / hidden).exists()
+    assert sorted(path.name for path in (root / "dev").iterdir()) == ["net", "null", "shm", "urandom"]
+
+
 @pytest.fixture(scope="module")
 def own_file(tmp_path_factory):
     """The guest of tare's as a user would describe it."""
     box = blackbox.own_box("qemu")
     file = tmp_path_factory.mktemp("box") / "own.toml"
-    lines = [f'kernel = "{box.kernel}"', f'initrd = "{box.initrd}"', f'cmdline = "{box.cmdline}"', "memory = 128"]
+    for name, path in box.files.items():
+        shutil.copy(path, file.with_name(name))
+    lines = ['kernel = "kernel"', 'initrd = "initrd"', f'cmdline = "{box.cmdline}"', "memory = 128"]
     file.write_text("\n".join([*lines, "MORE", "[answers]", "udp = 7", "tcp = 7", "http = 80"]))
     return file
 
@@ -413,6 +512,36 @@ def test_a_box_of_a_file_boots(launcher, own_file, more):
     running = launcher.start(platform, Arm(platform.name), measured=True)
     assert running.marks.answer_ns > 0
     running.stop()
+
+
+@pytest.mark.host
+def test_a_box_on_qemus_own_network_has_the_bridges_and_not_the_hosts(launcher, own_file):
+    running = launcher.start(_of(own_file, 'link = "user"'), Arm("blackbox"), measured=False)
+    try:
+        networks = {Path(f"/proc/{pid}/ns/net").readlink() for pid in running.instance.host_processes()}
+        shown = processes.run(["ip", "-n", f"tare-{running.instance.spec.id}", "-br", "-4", "addr"]).require().text
+    finally:
+        running.stop()
+    assert len(networks) == 1
+    assert Path("/proc/self/ns/net").readlink() not in networks
+    assert f"{running.instance.address.host}/" in shown
+
+
+@pytest.mark.host
+def test_a_box_with_a_disk_and_every_device_boots_and_writes_nothing(launcher, own_file):
+    disk = own_file.with_name("disk.raw")
+    disk.write_bytes(b"QF, and no format but raw" + bytes(1 << 20))
+    before = disk.read_bytes()
+    devices = [name for name in get_args(Device) if not name.endswith("-device")]
+    platform = _of(own_file, f'disk = "disk.raw"\ndisk_device = "ide-hd"\ndevices = {json.dumps(devices)}')
+    running = launcher.start(platform, Arm(platform.name), measured=True)
+    [opened] = [
+        path for pid in running.instance.host_processes() for path in process_table.open_files(pid) if "disk" in path
+    ]
+    running.stop()
+    assert running.marks.answer_ns > 0
+    assert opened == str(disk)
+    assert disk.read_bytes() == before
 
 
 @pytest.mark.host
@@ -468,9 +597,10 @@ exec $b sleep 100000
 def by_dhcp(tmp_path_factory):
     folder = tmp_path_factory.mktemp("dhcp")
     modules = guest.with_needed(["virtio_pci", "virtio_net", "af_packet"])
+    shutil.copy(guest.ensure().kernel, folder / "kernel")
     (folder / "initrd").write_bytes(guest.pack(BY_DHCP.encode(), guest.busybox_path(), modules))
-    (folder / "box.toml").write_text(f"""
-        kernel = "{guest.ensure().kernel}"
+    (folder / "box.toml").write_text("""
+        kernel = "kernel"
         initrd = "initrd"
         cmdline = "console=ttyS0 quiet panic=-1 reboot=t"
         memory = 128

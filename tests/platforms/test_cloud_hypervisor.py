@@ -23,7 +23,7 @@ MACHINE = microvm.MicroVm(
     mac="02:7a:0a:4d:00:0a",
     address="10.77.0.10/24",
     gateway="10.77.0.1",
-    agent=("serve", "--token", "00ff"),
+    agent=("serve", "--beacon", "10.0.0.1:914"),
 )
 MADE = guest.Guest("6.1", Path("/k"), Path("/i"))
 
@@ -52,7 +52,7 @@ def test_the_command_line_has_the_machine_as_the_documentation_writes_it():
         "--vsock": ["cid=3,socket=/v"],
     }  # fmt: skip
     assert "tare.ip=10.77.0.10/24 tare.gw=10.77.0.1" in words
-    assert words.endswith("-- serve --token 00ff --host vsock:2:5000")
+    assert words.endswith("-- serve --beacon 10.0.0.1:914 --host vsock:2:5000")
     assert microvm.listening("/v") == "/v_5000"
 
 

@@ -5,6 +5,10 @@ import gc
 import json
 import os
 import secrets
+import signal
+import threading
+import time
+from pathlib import Path
 
 import pytest
 
@@ -37,8 +41,14 @@ FIX = "(fix: start dockerd (apt-get install docker.io), or in a clone run by scr
 loses_sockets = pytest.mark.filterwarnings("ignore:unclosed <socket.socket .*family=1, type=1:ResourceWarning")
 
 
+def _command_lines():
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has ended
+            yield file.read_bytes()
+
+
 class Killer(RunWorkload):
-    """Beside its command in an instance, and before that ends, the client kills a daemon, once."""
+    """Beside its command in an instance, and before that ends, a daemon is killed, once."""
 
     name = KILLER
     title = "kills a daemon"
@@ -59,7 +69,15 @@ class Killer(RunWorkload):
         if self.killed or not self._is_victims(around):
             return RunPlan((beside, after))
         self.killed = True
-        return RunPlan((beside, Command(("sh", "-c", f"kill -9 {self.victim}"), side=Side.CLIENT), after))
+        mark = f"kill-{secrets.token_hex(8)}"
+        threading.Thread(target=self._kill_once_it_runs, args=(mark,), daemon=True).start()
+        return RunPlan((beside, Command(("sh", "-c", f"sleep 2; : {mark}"), side=Side.CLIENT), after))
+
+    def _kill_once_it_runs(self, mark):
+        """From outside: a client's commands see no process of the host's."""
+        while not any(mark.encode() in line for line in _command_lines()):
+            time.sleep(0.01)
+        os.kill(self.victim, signal.SIGKILL)
 
     def parse(self, params, results):
         return Outcome({"figure": float(results[-1].stdout)}, work=1.0)
@@ -162,7 +180,7 @@ def test_nothing_of_a_killed_dockerds_containers_stays_and_clean_copes(outcome, 
     assert f"kept {name}" in (output := _clean(monkeypatch, capsys))
     assert f"{ANSWERS_NOT} (fix: start the dockerd that has it, then `tare clean`)" in output
     dockerd.start()
-    listed = ["docker", "ps", "-aq", "--filter", f"name={label}"]
+    listed = ["docker", "-H", dockerd.host, "ps", "-aq", "--filter", f"name={label}"]
     assert processes.run(listed).require().text.split()
     assert f"removed {name}" in _clean(monkeypatch, capsys)
     assert processes.run(listed).require().text == ""

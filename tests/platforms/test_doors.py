@@ -48,8 +48,11 @@ def test_the_bare_host_leaves_its_doors_open():
     for name in ("proc-root", "chroot", "file-handles", "processes", "ptrace", "keys", "abstract-sockets", "host-ipc"):
         assert states[name] is State.OPEN, name
     assert states["hostname"] is states["reboot"] is State.OPEN  # it has the host's namespaces
+    for name in ("host-ports", "metadata", "vsock", "freezer", "process-ids"):
+        assert states[name] is State.OPEN, name
     assert states["kexec"] is State.ABSENT  # that host's kernel has none
-    assert states["hostfs"] is states["shares"] is State.CLOSED
+    assert states["hostfs"] is State.ABSENT
+    assert states["shares"] is State.CLOSED
 
 
 def test_a_container_without_masks_leaves_the_kernels_settings_open():
@@ -60,6 +63,16 @@ def test_a_container_without_masks_leaves_the_kernels_settings_open():
     for name in ("proc-root", "chroot", "file-handles", "processes", "ptrace", "abstract-sockets", "release-agent"):
         assert states[name] is State.CLOSED, name
     assert states["host-ipc"] is State.OWN
+
+
+def test_containers_on_an_engines_bridge_reach_neither_the_host_nor_what_is_behind_it():
+    for platform in ("docker", "podman"):
+        states = outcomes(platform)
+        assert states["host-ports"] is states["metadata"] is State.CLOSED
+        assert states["vsock"] is State.OPEN  # Docker 20.10 and Podman 4.3 have no rule against it
+    assert states["limits"] is State.OWN  # of a group below the one with the limits
+    assert states["process-ids"] is State.CLOSED  # Podman's own limit
+    assert outcomes("docker")["freezer"] is State.CLOSED  # its filter makes no user namespace
 
 
 def test_a_boot_id_of_its_own_does_not_hide_the_hosts_kernel():
@@ -83,7 +96,7 @@ def test_a_kernel_of_its_own_leads_nowhere(platform):
 
 def test_of_a_machine_everything_is_its_own_but_the_canaries_are_not_reached():
     states = outcomes("qemu-user-tcg")
-    for name in ("core-pattern", "sysrq", "kcore", "init-module", "kexec", "bpf", "disk-node", "clock"):
+    for name in ("core-pattern", "sysrq", "kcore", "init-module", "kexec", "bpf", "disk-node", "clock", "process-ids"):
         assert states[name] is State.OWN, name
     for door in DOORS:
         if door.reach is Reach.ALWAYS:
@@ -126,11 +139,32 @@ def test_on_another_machine_the_kernel_there_counts():
         (["as it is\tENOENT", "in a new mount\tEPERM"], State.CLOSED),
         (["here\t-the host has no disk"], State.UNTRIED),
         (["as it is\tkilled by signal 31"], State.CLOSED),
+        (["as it is\t-it took more than 20 s"], State.UNTRIED),
+        (["as it is\t-it took more than 20 s", "in a new mount\tEPERM"], State.CLOSED),
+        (["as it is\tEAFNOSUPPORT"], State.ABSENT),
         ([], State.UNTRIED),
     ],
 )
 def test_refusals_absence_and_what_cannot_be_tried_are_told_apart(words, state):
     assert judge(DOOR, answers_of(words), HOST).state is state
+
+
+@pytest.mark.parametrize(
+    ("word", "state"),
+    [("ENOENT", State.CLOSED), ("ENXIO", State.CLOSED), ("ENODEV", State.ABSENT), ("ENOSYS", State.ABSENT)],
+)
+def test_bait_that_is_not_found_is_out_of_reach_unless_the_kernel_knows_no_such_thing(word, state):
+    assert judge(CANARY, answers_of([f"here\t{word}"], "files"), HOST).state is state
+
+
+def test_what_is_the_instances_own_is_told_apart_from_what_it_reaches_of_the_host():
+    limits, shared = BY_NAME["limits"], Host(SECRET, HOST.facts, shared_kernel=True)
+    for words, state in (
+        (["as it is\tthe instance's own", "in a new mount\tEPERM"], State.OWN),
+        (["as it is\tthe instance's own", "in a new mount\tOK"], State.OPEN),
+        (["as it is\tENOENT", "in a new mount\tEPERM"], State.CLOSED),
+    ):
+        assert judge(limits, answers_of(words, "limits"), shared).state is state
 
 
 def test_a_call_that_came_past_the_look_at_rights_is_open():

@@ -1,5 +1,6 @@
 """The doors on real instances: what is open is found, the attempts change nothing on the host, and bait goes again."""
 
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -7,15 +8,17 @@ from pathlib import Path
 import pytest
 
 from tare.campaign.execution import preflight
-from tare.contract import bait, suite
+from tare.contract import bait, services, suite
 from tare.contract.bench import BrokenPromiseError
 from tare.contract.doors import State
 from tare.contract.escape import escape, try_doors
-from tare.host import state
+from tare.host import processes, state
+from tare.platforms.bubblewrap import Bubblewrap
 from tare.platforms.native import Native
 from tare.platforms.runc import Runc
 
 pytestmark = pytest.mark.host
+AS_NOBODY = ("setpriv", f"--reuid={bait.NOBODY}", f"--regid={bait.NOBODY}", "--clear-groups")
 #: All that an open door of the table could have changed.
 SETTINGS = (
     "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/kernel/hostname",
@@ -52,7 +55,7 @@ def test_where_all_is_open_it_is_found_and_the_host_is_left_as_it_was(bench_of):
     try:
         _ = bench.running
         before = of_the_host()
-        with pytest.raises(BrokenPromiseError, match=r"core-pattern .*chroot .*ptrace .*host-ipc"):
+        with pytest.raises(BrokenPromiseError, match=r"core-pattern .*chroot .*freezer .*host-ports .*metadata"):
             escape(bench)
         after = of_the_host()
     finally:
@@ -68,8 +71,23 @@ def test_a_container_reaches_none_of_the_bait(bench_of):
         states = {attempt.door.name: attempt.state for attempt in try_doors(bench)}
     finally:
         bench.close()
-    for name in ("files", "proc-root", "chroot", "file-handles", "hostfs", "shares", "processes", "ptrace", "limits"):
+    for name in ("files", "proc-root", "chroot", "file-handles", "hostfs", "shares", "processes", "ptrace"):
         assert states[name] is State.CLOSED, name
+    assert states["host-ports"] is states["metadata"] is State.CLOSED
+    assert states["limits"] is State.OWN  # of a group below the one that limits it
+
+
+def test_a_process_in_the_group_with_its_limits_is_found_to_lift_them(bench_of, monkeypatch):
+    """As libvirt's containers were: what they see as a whole hierarchy was the group with their limits."""
+    bench = bench_of(Runc("runc"))
+    real = bait._number
+    try:
+        below = [str(path) for path in bait._folders(bench.running.instance.spec.group)]
+        monkeypatch.setattr(bait, "_number", lambda path: real(path / "box" if str(path) in below else path))
+        states = {attempt.door.name: attempt.state for attempt in try_doors(bench)}
+    finally:
+        bench.close()
+    assert states["limits"] is State.OPEN
 
 
 def test_a_setuid_file_is_found_where_another_user_can_run_it(tmp_path):
@@ -89,7 +107,11 @@ def test_bait_is_there_while_it_lies_and_then_gone(bench_of):
     try:
         with bait.laid(bench.launcher, bench.running) as laid:
             mark = laid.given["process"]
-            assert Path(laid.given["canary"]).read_text() == laid.host.secret
+            canaries = [Path(path) for path in laid.given["canaries"].split(",")]
+            assert [path.read_text() for path in canaries] == [laid.host.secret] * 2
+            assert processes.run([*AS_NOBODY, "cat", str(canaries[1])]).text == laid.host.secret
+            assert processes.run([*AS_NOBODY, "cat", str(canaries[0])]).code != 0
+            assert services.answers(services.METADATA["metadata"])
             assert laid.host.secret not in laid.given.values()
             assert mark in Path("/proc/keys").read_text()
             assert f"@{mark}" in Path("/proc/net/unix").read_text()
@@ -100,7 +122,10 @@ def test_bait_is_there_while_it_lies_and_then_gone(bench_of):
             assert _runs(mark)
     finally:
         bench.close()
-    assert not Path(laid.given["canary"]).parent.exists()
+    assert not any(path.parent.exists() for path in canaries)
+    assert not Path("/run/netns", services.BEYOND).exists()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", int(laid.given["loopback"])))
     for _ in range(50):  # the kernel's collector removes a key that is linked nowhere some time later
         if mark not in Path("/proc/keys").read_text():
             break
@@ -127,3 +152,17 @@ def test_what_is_open_by_design_is_in_the_record_and_the_manifest(bench_of):
     ready = preflight._try(platform, platform.detect(), launcher.image, launcher)
     assert ready.record.open_by_design == dict(platform.open_by_design) != {}
     assert ready.fairness["open to the host by design"] == ready.record.open_by_design
+
+
+def test_no_guest_sees_tares_environment_and_one_that_is_given_it_is_found(bench_of, monkeypatch):
+    bench = bench_of(Bubblewrap("bubblewrap"))
+    try:
+        assert {each.door.name: each.state for each in try_doors(bench)}["environment"] is State.CLOSED
+    finally:
+        bench.close()
+    monkeypatch.setattr(processes, "environment", processes.own_environment)
+    bench = bench_of(Bubblewrap("bubblewrap"))
+    try:
+        assert {each.door.name: each.state for each in try_doors(bench)}["environment"] is State.OPEN
+    finally:
+        bench.close()

@@ -32,7 +32,7 @@ MACHINE = microvm.MicroVm(
     mac="02:7a:0a:4d:00:0a",
     address="10.77.0.10/24",
     gateway="10.77.0.1",
-    agent=("serve", "--token", "00ff"),
+    agent=("serve", "--beacon", "10.0.0.1:914"),
 )
 #: Of the form that Firecracker 1.17 took in the lab.
 GOLDEN = json.loads((Path(__file__).parent / "data" / "firecracker.json").read_text())

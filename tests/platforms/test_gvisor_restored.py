@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from tare.errors import HostError, PlatformError
-from tare.host.network import bridge
+from tare.host.network import bridge, subnets
 from tare.platforms import gvisor_restored, registry
 
 
@@ -55,7 +55,7 @@ def test_a_checkpoint_that_is_refused_is_told_in_runscs_words_and_ends_the_sandb
 def test_the_address_that_a_stack_took_is_given_back_to_the_namespace(monkeypatch):
     commands = []
     monkeypatch.setattr(bridge, "ip_batch", lambda *lines: commands.extend(lines))
-    network = bridge.Network(bridge.CANDIDATES[0])
+    network = bridge.Network(subnets.CANDIDATES[0])
     network.give_address("ab12", "10.77.0.10")
     assert commands == [
         "-n tare-ab12 addr replace 10.77.0.10/24 dev eth0",

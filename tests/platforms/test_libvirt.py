@@ -125,6 +125,18 @@ def test_a_domain_of_a_daemon_that_is_gone_is_gone():
 
 
 @pytest.mark.host
+def test_the_sockets_of_a_daemon_of_tares_are_roots_alone():
+    platform = libvirt.LibvirtLxc("libvirt-lxc", "")
+    try:
+        daemon = platform._running_daemon()
+        sockets = [path for path in Path(f"/proc/{daemon.pid}/root/run/libvirt").iterdir() if path.is_socket()]
+        modes = {path.name: (path.stat().st_mode & 0o777, path.stat().st_uid) for path in sockets}
+    finally:
+        platform.close()
+    assert modes == {f"libvirt-{kind}": (0o700, 0) for kind in ("sock", "sock-ro", "admin-sock")}
+
+
+@pytest.mark.host
 def test_a_domain_whose_instance_has_gone_does_not_start():
     platform = libvirt.LibvirtLxc("libvirt-lxc", "")
     try:

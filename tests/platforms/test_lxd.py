@@ -9,7 +9,10 @@ import pytest
 from tare.errors import PlatformError
 from tare.host import processes
 from tare.host.daemons import lxd
+from tare.host.kernel import mounts
 from tare.host.resources import removers
+from tare.model import Arm
+from tare.platforms import contract, registry
 from tare.platforms.lxd import Lxd, root_settings
 from tare.platforms.parts.engines.lxd_server import INCUS, LXD, answering, container, empty_image, first_user
 
@@ -97,3 +100,37 @@ def test_a_daemon_is_named_and_no_path_wherever_it_lies(monkeypatch):
     monkeypatch.setattr(processes, "find", lambda name: name if name.startswith("/usr/libexec") else None)
     assert INCUS.daemon == "/usr/libexec/incus/incusd"
     assert Lxd("incus", INCUS).daemon == "incusd"
+
+
+#: What another user may try by the names that /proc/self/mounts tells everybody; prints what succeeded.
+_NEIGHBOUR = """
+for place in $(cut -d ' ' -f 2 /proc/self/mounts | grep "/$1"); do
+    ls "$place" >/dev/null && echo "reads $place"
+    touch "$place/tmp/planted" && echo "writes $place"
+done 2>/dev/null
+true
+"""
+
+
+@pytest.mark.host
+@pytest.mark.parametrize("name", ["lxd", "lxd-privileged"])
+def test_another_user_reaches_no_instances_root_by_its_name(launcher, name):
+    [platform] = registry.choose([name])
+    answer = contract.detected(platform)
+    if not answer.available:
+        pytest.skip(answer.reason)
+    contract.prepared(platform, launcher.image)
+    try:
+        running = launcher.start(platform, Arm(name), measured=False)
+        try:
+            label = f"tare-{running.instance.spec.id}"
+            mounted = [mount.point for mount in mounts.table() if f"/{label}" in mount.point]
+            as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+            found = processes.run([*as_nobody, "sh", "-c", _NEIGHBOUR, "sh", label]).require().text
+            planted = running.session.execute(["ls", "/tmp"]).stdout
+        finally:
+            running.stop()
+    finally:
+        platform.close()
+    assert bool(mounted) == (name == "lxd")
+    assert (found, planted) == ("", b"")

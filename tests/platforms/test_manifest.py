@@ -14,9 +14,7 @@ ON_BRIDGE = NetworkFacts(on_hosts=False, plugged=frozenset({"tare0"}), addressed
 #: As the namespace of a sandbox of runsc's: netstack has taken the address over.
 NETSTACK = replace(ON_BRIDGE, addressed=False, programs=frozenset({"runsc", "runsc-gofer", "runsc-sandbox"}))
 ON_DOCKERS = replace(ON_BRIDGE, plugged=frozenset({"docker0"}), published=True)
-ROOTLESS = NetworkFacts(
-    on_hosts=False, addressed=True, tun=True, programs=frozenset({"podman", "conmon", "slirp4netns", "rootlessport"})
-)
+ROOTLESS = replace(ON_BRIDGE, tun=True, programs=frozenset({"podman", "conmon", "slirp4netns", "rootlessport"}))
 PASTA = replace(ROOTLESS, programs=frozenset({"podman", "conmon", "pasta"}))
 #: Of a machine: QEMU, with its TAP's device open, and virtio inside.
 MACHINE = NetworkFacts(
@@ -26,8 +24,10 @@ MACHINE = NetworkFacts(
     programs=frozenset({"qemu-system-x86_64"}),
     drivers=frozenset({"virtio_net"}),
 )
-USERS = replace(MACHINE, plugged=frozenset(), tun=False, words=frozenset({"user,id=net,hostfwd=tcp:10.77.0.1:20100"}))
-PASST = replace(MACHINE, plugged=frozenset(), tun=False, programs=frozenset({"qemu-system-x86_64", "passt.avx2"}))
+#: Of one in a network namespace.
+APART = replace(MACHINE, on_hosts=False, addressed=True, tun=False)
+USERS = replace(APART, words=frozenset({"user,id=net,hostfwd=tcp::20100-:20100"}))
+PASST = replace(APART, programs=frozenset({"qemu-system-x86_64", "passt.avx2"}))
 SEEN = {
     "native": HOSTS,
     "docker-host": HOSTS,
@@ -69,6 +69,7 @@ def test_what_an_instance_shows_agrees_with_its_network_path(name):
         ("qemu-tcg", USERS, ["TAP"]),
         ("qemu-tcg", replace(MACHINE, drivers=frozenset({"e1000"})), ["virtio-net"]),
         ("qemu-user-tcg", PASST, ["QEMU's user-mode network (slirp)"]),
+        ("qemu-user-tcg", replace(USERS, on_hosts=True, plugged=frozenset()), ["veth"]),
         ("qemu-passt-tcg", USERS, ["passt"]),
     ],
 )  # fmt: skip

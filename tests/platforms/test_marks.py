@@ -1,8 +1,10 @@
+import contextlib
 import os
 import socket
 import struct
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -58,6 +60,26 @@ def test_the_datagram_with_the_token_has_the_kernels_time():
     assert before <= received_ns <= time.time_ns()
     assert datagram.wait(b"never", 0.05) is None
     datagram.close()
+
+
+def listening():
+    """The addresses and ports that this process's UDP sockets are bound to."""
+    own = {link.readlink().name for link in Path("/proc/self/fd").iterdir() if link.is_symlink()}
+    rows = [line.split() for line in Path("/proc/self/net/udp").read_text().splitlines()[1:]]
+    return {row[1] for row in rows if f"socket:[{row[9]}]" in own}
+
+
+def test_starts_are_heard_on_the_bridges_address_alone_until_one_is_on_another_machine():
+    before = listening()
+    with contextlib.closing(Datagram("127.0.0.1")) as datagram:
+        assert listening() - before == {f"0100007F:{datagram.port:04X}"}
+        far = datagram.far_port()
+        assert (datagram.far_port(), far != datagram.port) == (far, True)
+        assert listening() - before == {f"0100007F:{datagram.port:04X}", f"00000000:{far:04X}"}
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            sender.sendto(b"ours", ("127.0.0.1", far))
+        assert datagram.wait(b"ours", 5) is not None
+    assert listening() == before
 
 
 def test_the_reply_in_this_file_is_a_valid_packet():

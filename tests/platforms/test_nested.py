@@ -26,7 +26,7 @@ from tare.platforms.qemu import Qemu
 NO_DEVICES = {"devices": [{"allow": False, "access": "rwm"}]}
 
 TASK = Task(
-    agent=("/usr/local/bin/tare-agent", "serve", "--beacon", "10.77.0.1:4000", "--token", "00ff"),
+    agent=("/usr/local/bin/tare-agent", "serve", "--beacon", "10.77.0.1:914"),
     port=20_105,
     cpus=2,
     memory_bytes=256 << 20,
@@ -64,7 +64,7 @@ def test_docker_publishes_the_port_of_both_kinds_and_runs_the_agent():
     [run] = [line for line in DOCKER.order(TASK).splitlines() if line.startswith("docker run")]
     assert run == (
         "docker run --rm -i --publish 20105:20105 --publish 20105:20105/udp --volume /data:/data tare "
-        '/usr/local/bin/tare-agent serve --beacon 10.77.0.1:4000 --token 00ff --userspace-at "$began"'
+        '/usr/local/bin/tare-agent serve --beacon 10.77.0.1:914 --userspace-at "$began"'
     )
 
 

@@ -8,7 +8,7 @@ from tare.platforms.parts.common.rights import CAPABILITIES, MASKED, READ_ONLY
 NO_DEVICES = {"devices": [{"allow": False, "access": "rwm"}]}
 
 
-def test_a_bundle_has_the_limits_the_group_and_no_rlimits():
+def test_a_bundle_has_the_limits_and_the_group():
     config = bundle_config(
         ["/agent", "serve"],
         Path("/root"),
@@ -18,7 +18,8 @@ def test_a_bundle_has_the_limits_the_group_and_no_rlimits():
         Path("/run/netns/n"),
     )
     assert config["process"]["args"] == ["/agent", "serve"]
-    assert config["process"]["rlimits"] == []
+    limits = {"RLIMIT_NOFILE": 16_384, "RLIMIT_MEMLOCK": 8 << 20}
+    assert config["process"]["rlimits"] == [{"type": name, "soft": n, "hard": n} for name, n in limits.items()]
     assert config["process"]["capabilities"]["bounding"] == list(CAPABILITIES)
     assert config["linux"]["cgroupsPath"] == "/tare/x/box"
     assert config["linux"]["maskedPaths"] == list(MASKED)

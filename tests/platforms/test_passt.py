@@ -30,11 +30,12 @@ def _ended(code, stderr=b"", *, timed_out=False):
     return processes.Finished(("passt",), code, b"", stderr, 0, timed_out=timed_out)
 
 
-def test_one_port_of_the_hosts_is_forwarded_and_the_guest_has_the_address_that_is_told():
-    argv = " ".join(passt.command(9, "10.77.0.1", 20_105, "10.0.2.15/24", "10.0.2.2"))
+def test_one_port_is_forwarded_and_the_guest_has_the_address_that_is_told_and_no_loopback_of_passts():
+    argv = " ".join(passt.command(9, 20_105, "10.0.2.15/24", "10.0.2.2"))
     assert "--fd=9" in argv
     assert "--address 10.0.2.15 --netmask 24 --gateway 10.0.2.2" in argv
-    assert "--tcp-ports 10.77.0.1/20105 --udp-ports 10.77.0.1/20105" in argv
+    assert "--tcp-ports 20105 --udp-ports 20105" in argv
+    assert "--no-map-gw --ipv4-only" in argv
 
 
 def test_qemu_hands_packets_to_its_end_of_the_socket():
@@ -93,4 +94,4 @@ def test_a_guests_packets_are_moved_by_it_and_it_ends_with_the_machine(launcher)
         running.stop()
     assert facts["packets moved by"] == "the monitor, and passt beside it"
     shown = processes.run(["ps", "-e", "-o", "args="]).text
-    assert f"--tcp-ports {running.instance.spec.network.host}/" not in shown
+    assert f"--tcp-ports {running.instance.spec.port} " not in shown

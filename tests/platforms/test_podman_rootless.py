@@ -56,7 +56,7 @@ def test_what_is_missing_is_installed_with_the_network_of_that_podman(version, n
     monkeypatch.setattr(podman_rootless.processes, "find", lambda name: name if name in there else None)
     monkeypatch.setattr(podman_rootless.processes, "run", lambda *_, **__: SimpleNamespace(text=version))
     monkeypatch.setattr(podman_rootless.distribution, "install", lambda *packages, **_: " ".join(packages))
-    assert registry.choose(["podman-rootless"])[0].detect().fix == f"podman runc {networks} uidmap"
+    assert registry.choose(["podman-rootless"])[0].detect().fix == f"podman {networks} uidmap"
 
 
 @pytest.mark.host
@@ -81,13 +81,13 @@ def test_the_network_is_that_of_this_podman(version, network):
 
 
 def test_podman_5_without_pasta_says_which_package_has_it(monkeypatch, tmp_path):
-    for name, prints in (("podman", "podman version 5.4.2"), ("newuidmap", ""), ("setpriv", ""), ("runc", "")):
+    for name, prints in (("podman", "podman version 5.4.2"), ("newuidmap", ""), ("setpriv", "")):
         (tmp_path / name).write_text(f"#!/bin/sh\necho {prints}\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setattr(
         podman_rootless.processes, "find", lambda name: str(tmp_path / name) if (tmp_path / name).exists() else None
     )
-    platform = podman_rootless.PodmanRootless("podman-rootless", "runc")
+    platform = podman_rootless.PodmanRootless("podman-rootless")
     answer = platform.detect()
     assert (answer.available, answer.reason) == (False, "pasta is not installed")
     assert "passt" in answer.fix

@@ -24,7 +24,7 @@ def _value(argv, option, having=""):
 def test_what_the_agent_is_to_do_comes_after_the_kernels_own_words():
     [append] = _value(command(MACHINE), "-append")
     before, _, agent = append.partition(" -- ")
-    assert agent == "serve --token 00ff"
+    assert agent == "serve --beacon 10.0.0.1:914"
     assert "tare.ip=10.77.0.10/24" in before
     assert "tare.gw=10.77.0.1" in before
 
@@ -77,10 +77,10 @@ def test_a_machine_without_pci_has_the_same_devices():
     assert _value(argv, "-device", "virtserialport") == ["virtserialport,chardev=agent,name=tare.0"]
 
 
-def test_a_network_of_qemus_own_hands_one_port_of_the_hosts_on():
-    plug = Plug(user("10.77.0.1", 20_105), "02:7a:0a:00:02:0f", "10.0.2.15/24", "10.0.2.2")
+def test_a_network_of_qemus_own_hands_one_port_on():
+    plug = Plug(user(20_105), "02:7a:0a:00:02:0f", "10.0.2.15/24", "10.0.2.2")
     [netdev] = _value(command(replace(MACHINE, plug=plug)), "-netdev")
-    assert netdev == "user,id=net,hostfwd=tcp:10.77.0.1:20105-:20105,hostfwd=udp:10.77.0.1:20105-:20105"
+    assert netdev == "user,id=net,hostfwd=tcp::20105-:20105,hostfwd=udp::20105-:20105"
 
 
 def test_an_emulated_guest_is_told_its_counters_speed_and_kvm_tells_its_own():

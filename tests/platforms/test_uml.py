@@ -166,12 +166,14 @@ def test_the_words_of_the_first_process_are_one_argument():
 
 
 def test_the_first_script_hands_the_connection_to_the_agent():
-    text = script("10.77.0.10/24", "10.77.0.1", 4242, "-t hostfs none -o /data", ["/agent", "serve", "--token", "00ff"])
+    text = script(
+        "10.77.0.10/24", "10.77.0.1", 4242, "-t hostfs none -o /data", ["/agent", "serve", "--beacon", "10.0.0.1:914"]
+    )
     assert processes.run(["bash", "-n"], stdin=text.encode()).code == 0
     assert "ip addr add 10.77.0.10/24 dev eth0" in text
     assert "exec 3<>/dev/tcp/10.77.0.1/4242" in text
     last = text.strip().splitlines()[-1]
-    assert last.startswith('exec /agent serve --token 00ff --init --userspace-at "$began" <&3 >&3')
+    assert last.startswith('exec /agent serve --beacon 10.0.0.1:914 --init --userspace-at "$began" <&3 >&3')
 
 
 @pytest.fixture

@@ -125,7 +125,8 @@ def test_a_host_without_tun_says_so_and_what_needs_none_runs():
     """)
     hidden = 'mount -t tmpfs tmpfs /dev/net && exec "$0" -c "$1"'
     argv = ["unshare", "-m", "--propagation", "private", "sh", "-c", hidden, sys.executable, script]
-    answers = dict(line.split("|", 1) for line in processes.run(argv).require().text.splitlines())
+    shown = processes.run(argv, env=processes.own_environment()).require().text
+    answers = dict(line.split("|", 1) for line in shown.splitlines())
     for name in ("uml", "uml-ubd", "qemu-tcg", "qemu-microvm-tcg"):
         assert answers[name].startswith(
             "False|no TAP can be made: /dev/net/tun: No such file or directory|modprobe tun"

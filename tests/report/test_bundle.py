@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import shutil
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from random import Random
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -153,6 +156,7 @@ def _no_campaign(members: dict[str, bytes]) -> None:
         (lambda members: members.update({"method.txt": b"more"}), "method.txt was changed"),
         (lambda members: members.pop("method.txt"), "method.txt is missing"),
         (lambda members: members.update({"../evil": b""}), "../evil is not in the manifest"),
+        (lambda members: members.update({"x\n::error::y": b""}), "x?::error::y is not in the manifest"),
         (lambda members: members.update({CRATE: b"[]"}), "ro-crate-metadata.json is no RO-Crate"),
         (_forged, "op_percent is "),
         (_other_campaign, "of another campaign"),
@@ -185,8 +189,86 @@ def test_what_is_larger_than_any_campaign_is_not_read(
     with pytest.raises(TareError, match="larger than any campaign's"):
         verify(bundle)
     monkeypatch.setattr(bundled, "_MAX_BYTES", 100)
-    with pytest.raises(TareError, match="larger than any campaign's bundle"):
+    with pytest.raises(TareError, match="more than any campaign's bundle"):
         verify(bundle)
+
+
+@pytest.mark.parametrize("name", [CRATE, "environment.json", MANIFEST])
+def test_a_description_that_would_fill_the_memory_is_not_read(bundle: Path, tmp_path: Path, name: str) -> None:
+    members = contents(bundle)
+    members[name] = b"[" + b"[]," * (20 << 20) + b"0]"
+    with pytest.raises(TareError, match=f"its {name} is larger than any campaign's"):
+        verify(packed(tmp_path / "x.zip", members))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (b"[" + b"[]," * (12 << 20) + b"0]", "far longer than the one that is computed again"),
+        (b"[" + b"[]," * (1 << 18) + b"0]", "far more values than the one that is computed again"),
+        (b"[" * 5000, "RecursionError"),
+    ],
+)
+def test_a_report_that_would_fill_the_memory_is_not_read(
+    bundle: Path, tmp_path: Path, text: bytes, problem: str
+) -> None:
+    members = contents(bundle)
+    members[REPORT] = text
+    signed(members)
+    result = verify(packed(tmp_path / "x.zip", members))
+    assert any(problem in line for line in result.problems), result.problems
+
+
+def test_zeros_that_unpack_to_gigabytes_are_not_unpacked(bundle: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in contents(bundle).items():
+            if name != CAMPAIGN:
+                archive.writestr(name, data)
+        with archive.open(CAMPAIGN, "w") as member:
+            for _ in range(200):
+                member.write(bytes(1 << 20))
+    assert (tmp_path / "x.zip").stat().st_size < 1 << 20
+    with pytest.raises(TareError, match=r"it unpacks to \d+ MiB, which is more than"):
+        verify(tmp_path / "x.zip")
+
+
+@pytest.mark.parametrize("kind", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_a_bundle_that_is_compressed_in_another_way_is_refused(bundle: Path, tmp_path: Path, kind: int) -> None:
+    with zipfile.ZipFile(tmp_path / "x.zip", "w", kind) as archive:
+        for name, data in contents(bundle).items():
+            archive.writestr(name, data)
+    with pytest.raises(TareError, match="compressed in another way"):
+        verify(tmp_path / "x.zip")
+
+
+def test_a_list_of_a_million_members_is_not_read(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        for number in range(40_000):
+            archive.writestr(zipfile.ZipInfo(f"{number:08}"), b"")
+    with pytest.raises(TareError, match=r"its list of members has \d+ bytes"):
+        verify(tmp_path / "x.zip")
+
+
+def test_a_campaign_that_there_is_no_room_for_is_said(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _folder: SimpleNamespace(free=10))
+    with pytest.raises(TareError, match="has room for 0 MiB") as refused:
+        verify(bundle)
+    assert "TMPDIR" in str(refused.value.fix)
+
+
+@pytest.mark.thorough
+def test_whichever_bytes_are_damaged_it_is_one_line_or_found(bundle: Path, tmp_path: Path) -> None:
+    data = bundle.read_bytes()
+    random = Random(7)
+    tail = range(len(data) - 3000, len(data))  # the directory, which all else is found by
+    for number in range(400):
+        damaged = bytearray(data)
+        for _ in range(random.randint(1, 4)):
+            place = random.choice(tail) if number % 2 else random.randrange(len(data))
+            damaged[place] = random.randrange(256)
+        (tmp_path / "x.zip").write_bytes(damaged)
+        with contextlib.suppress(TareError):
+            verify(tmp_path / "x.zip")
 
 
 @pytest.mark.parametrize("cut", [0, 10, 0.5, 0.99])

@@ -17,11 +17,11 @@ from tare.analysis.studies import profile as profiles
 from tare.analysis.studies.sheet import score
 from tare.cli.score import show_scores
 from tare.errors import UsageError
-from tare.model import Design
+from tare.model import Design, Mode
 from tare.report.campaign import compare as compare_report
 from tare.report.campaign import score as score_report
 from tare.report.sentences.refusals import refusal_text
-from tare.store import read_store
+from tare.store import LevelRecord, read_store
 
 PROFILE = """
 title = "mine"
@@ -43,6 +43,11 @@ direction = "higher"
 priority = "must"
 thresholds = [0.5]
 """
+
+
+NO_TRIALS = pl.DataFrame(
+    schema={"workload": pl.String, "platform": pl.String, "status": pl.String, "turn_s": pl.Float64}
+)
 
 
 @pytest.fixture
@@ -148,7 +153,7 @@ def test_a_lower_rate_and_a_longer_time_are_both_worse(campaign):
 def test_scores_are_those_of_the_profile_and_what_was_not_measured_has_none(campaign):
     record, samples = campaign
     profile = profiles.parse(PROFILE, "mine")
-    sheet = score(record, samples, profile)
+    sheet = score(record, samples, NO_TRIALS, profile)
     points = {point.platform: point for point in sheet.points}
     assert points["runc"].points == {"rate": 3, "not there": None}
     assert points["gvisor-systrap"].points["rate"] == 2
@@ -165,10 +170,45 @@ def test_scores_are_those_of_the_profile_and_what_was_not_measured_has_none(camp
     assert json.dumps(score_report.to_data(sheet, profile))
 
 
+def test_trials_that_fit_into_a_day_are_counted_by_the_time_that_one_took(tmp_path):
+    """Li 2017, section 3.3.4: an overhead from how many of them there are, of failed ones none."""
+    with read_store(fake_campaign.write(tmp_path / "x.tare", replace(fake_campaign.Shape(), failing=None))) as store:
+        record, samples, trials = store.record, store.samples(), store.trials()
+    name = next(workload.name for workload in record.workloads if workload.mode is Mode.RUN)
+    of_it = trials.filter(pl.col("workload") == name).with_columns(
+        turn_s=pl.when(pl.col("platform") == "docker").then(128.0).otherwise(96.0)
+    )
+    failed = of_it.with_columns(status=pl.lit("failed"), turn_s=pl.lit(1.0))
+    sheet = score(record, samples, pl.concat([of_it, failed]), profiles.load())
+    counts = sheet.trial_counts[name]
+    assert (counts["native"].trials, counts["docker"].trials) == (900, 675)
+    assert (counts["native"].overhead_percent, counts["docker"].overhead_percent) == (0.0, 25.0)
+    assert "675 (25.0 %)" in _shown(score_report.render(sheet, profiles.load(), record.baseline))
+    assert score_report.to_data(sheet, profiles.load())["trial_counts"][name]["docker"]["trials"] == 675
+
+
+def test_a_feature_of_a_curve_is_the_mean_of_its_levels(campaign):
+    """As the study has it; of platforms that have all levels."""
+    record, samples = campaign
+    [cpu] = [workload for workload in record.workloads if workload.name == "sysbench-cpu"]
+    level = LevelRecord(curve="cpu-threads", at=1, unit="threads", rate="rate", latency="rate", limit=1)
+    levels = [cpu.model_copy(update={"name": f"cpu-threads-{at}", "level": level}) for at in (1, 2)]
+    rate = samples.filter((pl.col("workload") == "sysbench-cpu") & (pl.col("metric") == "rate"))
+    ones = rate.with_columns(workload=pl.lit("cpu-threads-1"), value=pl.lit(100.0))
+    slow = pl.when(pl.col("platform") == "docker").then(20.0).otherwise(100.0)
+    twos = rate.with_columns(workload=pl.lit("cpu-threads-2"), value=slow).filter(pl.col("platform") != "gvisor-ptrace")
+    text = PROFILE.replace('workload = "sysbench-cpu"', 'workload = ["no-such-curve", "cpu-threads", "sysbench-cpu"]')
+    record = record.model_copy(update={"workloads": levels})
+    sheet = score(record, pl.concat([ones, twos]), NO_TRIALS, profiles.parse(text, "mine"))
+    points = {point.platform: point.points["rate"] for point in sheet.points}
+    assert points["docker"] == 1  # 60 of 100
+    assert (points["runc"], points["gvisor-ptrace"]) == (3, None)
+
+
 def test_a_platform_without_a_figure_somewhere_has_no_row_score(campaign):
     record, samples = campaign
     lacking = samples.filter(~((pl.col("workload") == "startup") & (pl.col("platform") == "runc")))
-    sheet = score(record, lacking, profiles.load())
+    sheet = score(record, lacking, NO_TRIALS, profiles.load())
     assert "runc" not in sheet.rows
     assert "docker" in sheet.rows
 

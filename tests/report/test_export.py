@@ -71,7 +71,7 @@ def test_what_json_cannot_say_is_a_word_and_text_stays_whole(tmp_path: Path) -> 
     assert [row["value"] for row in rows] == ["nan", "inf", "-inf", 1.0, None]
     assert rows[-1]["reason"] == 'said "no",\nand left'
     _, text = exported(tmp_path / "a.tare", Format.CSV)
-    assert list(csv.DictReader(io.StringIO(text)))[-1]["reason"] == 'said "no",\nand left'
+    assert list(csv.DictReader(io.StringIO(text)))[-1]["reason"] == 'said "no", and left'
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,14 @@ def test_telemetry_goes_out_as_its_frames(tmp_path: Path, table: Table, rows: in
     ]
 
 
-HOSTILE_TEXTS = ["=HYPERLINK(0)", "+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1"]
+HOSTILE_TEXTS = [
+    "=HYPERLINK(0)", "+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " ::error::x", "a\n::error::x\r\ny",
+    "a ##vso[x]", "##[error]x", "a\x85b\u2028c",
+]  # fmt: skip
+GUARDED_TEXTS = [
+    "'=HYPERLINK(0)", "'+1", "'-2+3", "'@SUM(A1)", "'\t=1", "' =1", "' =1", " \ufffd:error::x", "a ::error::x y",
+    "a #\ufffdvso[x]", "#\ufffd[error]x", "a b c",
+]  # fmt: skip
 
 
 def test_a_text_that_a_spreadsheet_takes_for_a_formula_is_guarded_unless_it_is_asked_for_raw(campaign, monkeypatch):
@@ -110,18 +117,18 @@ def test_a_text_that_a_spreadsheet_takes_for_a_formula_is_guarded_unless_it_is_a
             out = io.StringIO()
             export_module.export(store, Table.SAMPLES, Format.CSV, out, raw=raw)
             written[raw] = list(csv.DictReader(io.StringIO(out.getvalue(), newline="")))
-    assert [row["reason"] for row in written[False]] == [f"'{text}" for text in HOSTILE_TEXTS]
+    assert [row["reason"] for row in written[False]] == GUARDED_TEXTS
     assert [row["reason"] for row in written[True]] == HOSTILE_TEXTS
     assert {row["value"] for row in written[False]} == {"-1.5"}, "a number stays one"
 
 
 def test_frames_are_guarded_too():
-    frame = pl.DataFrame({"thing": [*HOSTILE_TEXTS, "read", None], "hits": range(-9, 0)})
+    frame = pl.DataFrame({"thing": [*HOSTILE_TEXTS, "read", None], "hits": range(-14, 0)})
     frame = frame.with_columns(pl.col("thing").cast(pl.Enum(["read", *HOSTILE_TEXTS])).alias("named"))
     rows = list(csv.DictReader(io.StringIO(export_module._csv(frame, raw=False), newline=""), frame.columns))
-    assert [row["thing"] for row in rows] == [*(f"'{text}" for text in HOSTILE_TEXTS), "read", ""]
+    assert [row["thing"] for row in rows] == [*GUARDED_TEXTS, "read", ""]
     assert [row["named"] for row in rows] == [row["thing"] for row in rows]
-    assert [row["hits"] for row in rows] == [str(number) for number in range(-9, 0)]
+    assert [row["hits"] for row in rows] == [str(number) for number in range(-14, 0)]
 
 
 @pytest.mark.thorough

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -99,3 +101,16 @@ def test_what_cannot_be_drawn_is_said(campaign: Path, tmp_path: Path, arguments:
     assert isinstance(done.exception, TareError), done.output
     assert what in done.exception.what
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.thorough
+def test_the_settings_of_another_user_in_the_current_folder_change_nothing(campaign: Path, tmp_path: Path) -> None:
+    (tmp_path / "matplotlibrc").write_text("text.usetex: True\nsvg.fonttype: none\nlines.linewidth: 40\n")
+    argv = [sys.executable, "-P", "-m", "tare", "figure", str(campaign), "-o", "drawn.svg"]
+    drawn = []
+    for folder in (tmp_path, tmp_path / "elsewhere"):
+        folder.mkdir(exist_ok=True)
+        done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        drawn.append((folder / "drawn.svg").read_bytes())
+    assert drawn[0] == drawn[1]

@@ -139,7 +139,7 @@ def test_the_sheet_has_the_sums_of_tare_score(tmp_path: Path) -> None:
     read = replace(fake_campaign.Shape(), blocks=2, workloads=("sysbench-fileio-seqrd",))
     campaign = fake_campaign.write(tmp_path / "read.tare", read)
     with read_store(campaign) as store:
-        sheet = score(store.record, store.samples(), profile)
+        sheet = score(store.record, store.samples(), store.trials(), profile)
     view = score_view(sheet.points, profile)
     assert view is not None
     assert [feature.name for feature in view.features] == ["File read"]

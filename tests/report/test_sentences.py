@@ -27,9 +27,10 @@ from tare.estimates.dependence import Dependence
 from tare.estimates.intervals import Amount, Interval
 from tare.estimates.overhead import overhead, times_worse
 from tare.model import CPU_COST, Direction, Family
+from tare.report.model.facts import PlatformFacts
 from tare.report.sentences.comparisons import PROCEDURES
 from tare.report.sentences.fairness import UNFAIR, fact_text
-from tare.report.sentences.host import cpus_note, cpus_text, daemons_note, layout_note
+from tare.report.sentences.host import age_note, cpus_note, cpus_text, daemons_note, layout_note, versions_text
 from tare.report.sentences.notes import DISTURBANCES, NO_FLOOR, FindingContext, dependence_note, sentence
 from tare.report.sentences.published import statement_text
 from tare.report.sentences.refusals import _FIXES, _TEXTS, refusal_text, refusals_told
@@ -337,6 +338,24 @@ FINDINGS: list[tuple[Finding, str]] = [
         "the client was near its limit: it was busy 80% of its time and can make some 12,500 requests/s",
     ),
     (
+        Finding(FindingKind.CLOCK_OFF, {"rate": -0.0031, "open": 0.0002}),
+        "the clock inside ran 0.31 % too slow (known to ±0.02 %): by that much the platform looks faster than it is",
+    ),
+    (
+        Finding(FindingKind.CLOCK_OPEN, {"open": 0.012}),
+        "the clock inside is only known to run right within ±1.2 %: the round trips to it are too long for half of the"
+        " 1 % margin",
+    ),
+    (
+        Finding(FindingKind.CLIENT_DEARER, {"times": 14.25}),
+        "a unit of work cost the client 14.2 times the CPU time that it cost with the baseline: the figure is the"
+        " client's as well as the platform's",
+    ),
+    (
+        Finding(FindingKind.DISK_LIMITED, {"busy": 0.95, "baseline_busy": 0.98}),
+        "the disk was the limit: it was busy 95% of the time, and 98% with the baseline",
+    ),
+    (
         Finding(FindingKind.HEADLINE_DIFFERS, verdict=Kind.EQUIVALENT, metric="rate"),
         "differs from rate, which is equivalent",
     ),
@@ -533,6 +552,11 @@ def test_a_caution_stands_where_cpus_are_unlike() -> None:
     assert layout_note({}, {"cpus": [0, 1]}) is None
 
 
+@pytest.mark.parametrize("cpu", [5, "x", [], None, {"isolated": 1, "kinds": 2}, {"isolated": [[1]], "kinds": [0, "1"]}])
+def test_a_record_of_other_facts_has_no_caution_on_cpus(cpu: object) -> None:
+    assert layout_note({"cpu": cpu}, {"cpus": [0, 1]}) is None
+
+
 @pytest.mark.parametrize(
     ("cpus", "note"),
     [
@@ -548,3 +572,46 @@ def test_a_caution_stands_where_cpus_are_unlike() -> None:
 def test_shared_daemons_on_unlike_cpus_are_told(cpus: dict[str, str], note: str | None) -> None:
     assert daemons_note({name: {"daemons' cpus": of_it} for name, of_it in cpus.items()}) == note
     assert daemons_note({"native": None, "docker": {}}) is None  # of a file from before this was recorded
+
+
+def _entry(name: str, version: str, released: int | None = None, **details: str) -> PlatformFacts:
+    return PlatformFacts(
+        name=name,
+        title=name,
+        version=version,
+        details=details,
+        image_bytes=None,
+        not_honoured=[],
+        open_by_design={},
+        network_path="",
+        released=released,
+    )
+
+
+ENGINES = [
+    _entry("native", "6.12"),
+    _entry("native-veth", "6.12"),
+    _entry("runc-userns", "1.1.5", 2022),
+    _entry("runc", "1.1.5", 2022),
+    _entry("docker", "20.10.24", 2020, runtime="runc", parts="containerd 1.6.20, runc 1.1.5"),
+    _entry("podman", "5.4.2", 2025, runtime="crun 1.21 (/usr/bin/crun)"),
+    _entry("lxc", "7.0"),
+]
+
+
+def test_the_head_names_kernel_control_groups_and_engines() -> None:
+    text = versions_text({"kernel": "6.12.1", "cgroup": "v2"}, ENGINES, "native")
+    engines = "runc 1.1.5, docker 20.10.24 (runc 1.1.5), podman 5.4.2 (crun 1.21), lxc 7.0"
+    assert text == f"Linux 6.12.1, cgroup v2; {engines}"
+    assert versions_text({}, ENGINES[:1], "native") == "an unknown kernel"
+    many = [_entry(f"engine{number}", f"{number}.0") for number in range(11)]
+    assert versions_text({}, many, "native").endswith("engine7 7.0 and 3 more")
+
+
+def test_engines_of_a_line_of_other_years_have_a_caution() -> None:
+    in_2025 = 1_750_000_000.0
+    note = age_note(ENGINES, in_2025)
+    assert note is not None
+    assert note.endswith("(of 2020: docker 20.10.24 (runc 1.1.5); of 2022: runc 1.1.5)")
+    assert age_note(ENGINES[:2] + ENGINES[5:], in_2025) is None
+    assert age_note(ENGINES[3:4], in_2025 - 365 * 86_400) is None, "two years are not more than two"

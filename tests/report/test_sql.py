@@ -5,6 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import polars as pl
@@ -79,6 +84,7 @@ def test_what_is_no_query_of_these_tables_is_an_error(files: list[Path], stateme
     assert not Path("/tmp/tare-was-here").exists()
 
 
+@pytest.mark.thorough
 def test_answers_come_in_every_form(files: list[Path], tmp_path: Path) -> None:
     statement = "select platform, count(*) as n from trials group by all order by all limit 2; "
     assert run(files[0], statement).splitlines()[0] == "| platform | n |"
@@ -100,6 +106,63 @@ def test_rows_of_a_query_are_neither_folded_nor_measurements(files: list[Path]) 
         done = CliRunner().invoke(app, ["sql", str(files[0]), "select 1", "--format", form])
         assert done.exit_code == 2
         assert f"'{form}' is not one of" in done.output
+
+
+#: DuckDB does not look at an interrupt within a function.
+ENDLESS = ["select count(*) from range(100000000000) a, range(100000000000) b where a.range * b.range = 7"]
+ENDLESS += ["select levenshtein(repeat('a', 2000000), repeat('b', 2000000))"]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("statement", ENDLESS)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_an_endless_query(files: list[Path], tmp_path: Path, statement: str, number: int) -> None:
+    argv = [sys.executable, "-c", "from tare.cli import main; main()", "sql", str(files[0]), statement]
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+    while not (children := _children(process.pid)) or not _is_at_work(children[0]):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+    assert not any(Path(f"/proc/{child}").exists() for child in children)
+    assert list(tmp_path.iterdir()) == []
+
+
+def _children(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def _is_at_work(pid: int) -> bool:
+    """Whether it has used a second of processor time: its modules are loaded by then."""
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return int(user) + int(system) > 1.5 * os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "select * from duckdb_settings()",
+        "select interval 1 day as i",
+        "select 'infinity'::date as d",
+        "select '-infinity'::timestamptz as t",
+    ],
+)
+@pytest.mark.parametrize("form", ["markdown", "jsonl"])
+def test_rows_that_cannot_be_shown_are_an_error(files: list[Path], statement: str, form: str) -> None:
+    with pytest.raises(TareError, match="the rows cannot be") as error:
+        run(files[0], statement, "--format", form)
+    assert "\n" not in error.value.what
+    assert "::varchar" in (error.value.fix or "")
+
+
+def test_nested_rows_are_no_csv(files: list[Path], tmp_path: Path) -> None:
+    with pytest.raises(TareError, match="the rows cannot be written as csv"):
+        run(files[0], "select [1, 2] as l", "--format", "csv", "-o", tmp_path / "x.csv")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,9 @@ AGENT_FOLDER = Path(__file__).parents[2] / "agent"
 def agent_binary() -> Path:
     """The agent, built as the image builds it."""
     # Cargo reads agent/.cargo only when it starts there.
-    processes.run(["cargo", "build", "--release"], cwd=AGENT_FOLDER, time_limit_s=600).require()
+    processes.run(
+        ["cargo", "build", "--release"], cwd=AGENT_FOLDER, env=processes.kept(*processes.BUILDS), time_limit_s=600
+    ).require()
     return AGENT_FOLDER / "target" / "release" / "tare-agent"
 
 

@@ -40,18 +40,28 @@ def test_it_tells_its_version_and_refuses_what_it_does_not_know(agent_binary: Pa
     assert b"--loud" in wrong.stderr
 
 
-def test_the_beacon_is_the_token_and_comes_after_the_hello(run_agent: Callable[..., RunningAgent]) -> None:
+def test_the_beacon_is_what_the_hello_says_and_nobody_can_read_before(run_agent: Callable[..., RunningAgent]) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as host:
         host.bind(("127.0.0.1", 0))
         host.settimeout(10)
-        agent = run_agent("--beacon", f"127.0.0.1:{host.getsockname()[1]}", "--token", "00ff7e")
-        Session.open(agent.stream, 10)
-        assert host.recv(64) == b"\x00\xff\x7e"
+        said = set()
+        for _ in range(2):
+            agent = run_agent("--beacon", f"127.0.0.1:{host.getsockname()[1]}")
+            session = Session.open(agent.stream, 10)
+            assert host.recv(64).decode() == session.hello.beacon
+            shown = [Path(f"/proc/{agent.process.pid}/{name}").read_text() for name in ("cmdline", "environ")]
+            assert session.hello.beacon not in "".join(shown)
+            said.add(session.hello.beacon)
+        assert len(said) == 2
+
+
+def test_without_a_beacon_the_hello_says_none(session: Session) -> None:
+    assert session.hello.beacon is None
 
 
 def test_a_beacon_that_cannot_leave_does_not_end_it(run_agent: Callable[..., RunningAgent]) -> None:
     # 255.255.255.255 without SO_BROADCAST is refused by the kernel.
-    agent = run_agent("--beacon", "255.255.255.255:9", "--token", "00")
+    agent = run_agent("--beacon", "255.255.255.255:9")
     assert Session.open(agent.stream, 10).execute(["true"]).code == 0
     agent.stream.close()
     assert agent.process.stderr is not None

@@ -119,7 +119,7 @@ def test_what_a_sweep_keeps_is_bounded_and_given_back(session: Session) -> None:
     assert int(session.execute(["sh", "-c", resident]).stdout) - before < 5 * 1024
 
 
-@pytest.mark.parametrize("name", ["ramspeed-int", "ramspeed-float"])
+@pytest.mark.parametrize("name", ["ramspeed-int", "ramspeed-float", "ramspeed-sse", "ramspeed-sse-nt"])
 def test_ramspeed_moves_all_streams(name: str, session: Session) -> None:
     workload = WORKLOADS[name]
     [turn] = one_slice(session, name, {"block_bytes": 65_536, "array_bytes": MIB}).slices

@@ -121,6 +121,7 @@ def test_a_session_survives_anything_with_a_session_error(answers: list[Any], re
         "memory_bytes": 1,
         "kernel": "x",
         "image": None,
+        "beacon": None,
         "probes": [],
     }
     parts = [

@@ -35,6 +35,7 @@ HELLO = {
     "memory_bytes": 1,
     "kernel": "6.1",
     "image": None,
+    "beacon": None,
     "probes": [],
 }
 EXITED = {

@@ -75,9 +75,9 @@ def test_a_package_for_several_is_named_once_with_all_of_them():
 
 def test_podmans_come_with_all_that_they_are_run_with_whichever_release_it_is():
     """Debian 13's Podman 5 takes pasta for a user's network, its netavark nftables, and both only recommend it."""
-    assert {"podman", "netavark", "nftables", "runc"} <= {*_packages(plan(named("podman"), frozenset()))}
+    assert {"podman", "netavark", "nftables", "crun"} <= {*_packages(plan(named("podman"), frozenset()))}
     rootless = named("podman-rootless")
-    assert {"passt", "slirp4netns", "runc", "uidmap"} <= {*_packages(plan(rootless, frozenset()))}
+    assert {"passt", "slirp4netns", "crun", "uidmap"} <= {*_packages(plan(rootless, frozenset()))}
     assert _packages(plan(rootless, _but("pasta", "slirp4netns"))) == ["passt"]  # Podman 5 is there
     assert _packages(plan(rootless, _but("pasta", "slirp4netns", "podman>=5"))) == ["slirp4netns", "passt"]
 

@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, astuple, dataclass, field, fields
 from typing import IO
 
 import polars as pl
@@ -170,9 +170,6 @@ class DictStore:
     def add_footprint(self, footprint: Footprint) -> None:
         self._to_write().footprints.append(footprint)
 
-    def replace_footprints(self, others: Iterable[Footprint]) -> None:
-        self._to_write().footprints[:] = list(others)
-
     def add_surface(self, surface: Surface) -> None:
         self._to_write().surfaces.append(surface)
 
@@ -225,8 +222,11 @@ class DictStore:
         return sorted(trial.samples, key=lambda sample: (metrics.index(sample.metric), sample.round))
 
     def trials(self) -> pl.DataFrame:
-        rows = [_facts(trial) for trial in sorted(self._kept.trials, key=lambda trial: trial.seq)]
-        return with_turns(self._frame([tuple(row.values()) for row in rows], _TRIAL), self.segments())
+        by_seq = sorted(self._kept.trials, key=lambda trial: trial.seq)
+        clocks = [(None,) * 4 if trial.clock is None else astuple(trial.clock) for trial in by_seq]
+        rows = [(*_facts(trial).values(), *clock) for trial, clock in zip(by_seq, clocks, strict=True)]
+        names = f"{_TRIAL} clock_offset_ns clock_offset_error_ns clock_rate_low clock_rate_high"
+        return with_turns(self._frame(rows, names), self.segments())
 
     def slices(self) -> pl.DataFrame:
         rows = [

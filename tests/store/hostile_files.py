@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import sqlite3
+import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -261,3 +262,95 @@ def a_pipe_for_a_journal(path: Path) -> None:
     """SQLite looks for one beside each database."""
     shutil.copy(REAL, path)
     os.mkfifo(f"{path}-journal")
+
+
+@maker
+def a_schema_that_is_not_utf_8(path: Path) -> None:
+    """SQLite's own words for what is wrong with it quote it."""
+    contents = (_RELEASED / "whole-1.tare").read_bytes()
+    path.write_bytes(contents.replace(b"CREATE TABLE event", b"CREATE TABLE \x80vent"))
+
+
+@maker
+def a_pipe_for_a_log(path: Path) -> None:
+    """Whoever opens it waits."""
+    shutil.copy(REAL, path)
+    os.mkfifo(f"{path}-wal")
+
+
+@maker
+def a_log_without_end(path: Path) -> None:
+    """A tebibyte of holes, which SQLite would read whole."""
+    shutil.copy(REAL, path)
+    Path(f"{path}-wal").touch()
+    os.truncate(f"{path}-wal", 1 << 40)
+
+
+@maker
+def a_journal_that_names_a_file(path: Path) -> None:
+    """The file would be removed."""
+    shutil.copy(REAL, path)
+    victim = path.with_name("victim")
+    victim.touch()
+    plant_journal(path, victim)
+
+
+def plant_journal(file: Path, victim: Path) -> None:
+    """Put a hot rollback journal beside a database, of no pages, whose end names a super-journal: SQLite removes that.
+
+    https://sqlite.org/fileformat2.html#the_rollback_journal
+    """
+    magic, sector, page = bytes.fromhex("d9d505f920a163d7"), 512, 4096
+    header = magic + struct.pack(">5I", 0, 1234, file.stat().st_size // page, sector, page)
+    name = os.fsencode(victim)
+    locked_page = (1 << 30) // page + 1
+    end = struct.pack(">I", locked_page) + name + struct.pack(">2I", len(name), sum(name)) + magic
+    Path(f"{file}-journal").write_bytes(header.ljust(sector, b"\0") + end)
+
+
+#: Begins lines, and stands in them, as the logs of CIs obey it.
+_ORDERS = (
+    "::error::pwned\n::error::pwned\n  ::stop-commands::pwned\r\n##[error]pwned\x85::add-mask::pwned"
+    " ##vso[task.complete result=Failed]pwned ##teamcity[pwned] \u2028::error::pwned"
+)
+_NAME = "::error::pwned\n::warning::pwned ##vso[pwned]"
+
+
+def _with_orders(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _with_orders(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_orders(item) for item in value]
+    return f"{_ORDERS} {value}" if isinstance(value, str) else value
+
+
+@maker
+def orders_to_the_log_of_a_ci(path: Path) -> None:
+    with _real(path) as db:
+        text = db.execute("SELECT value FROM fact WHERE name = 'record'").fetchone()[0]
+        record = json.loads(text.replace('"gvisor"', json.dumps(_NAME)))
+        for key in ("host", "image", "fairness"):
+            record[key] = _with_orders(record[key])
+        for platform in record["platforms"]:
+            platform |= {key: _with_orders(platform[key]) for key in ("title", "version", "details", "network_path")}
+            platform["not_honoured"] = [_ORDERS]
+        for workload in record["workloads"]:
+            workload |= {key: _with_orders(workload[key]) for key in ("title", "work_unit")}
+            workload["metrics"] = [
+                metric | {key: _with_orders(metric[key]) for key in ("title", "unit")} for metric in workload["metrics"]
+            ]
+        record["left_out"] = [{"platform": _NAME, "reason": _ORDERS, "fix": _ORDERS}]
+        db.execute("UPDATE fact SET value = ? WHERE name = 'record'", (json.dumps(record),))
+        db.execute("UPDATE arm SET platform = ? WHERE platform = 'gvisor'", (_NAME,))
+        db.execute("UPDATE trial SET status = 'failed', reason = ? WHERE arm = 2 AND block = 0", (_ORDERS,))
+        db.execute("INSERT INTO event VALUES (NULL, 1.0, 'warning', ?)", (_ORDERS,))
+
+
+@maker
+def orders_to_the_log_of_a_ci_in_footprints(path: Path) -> None:
+    with _real(path, _TABLES) as db:
+        db.execute("UPDATE thing SET name = ? || id || char(10) || ? || name", (_NAME, _NAME))
+        db.execute("UPDATE footprint SET platform = ? WHERE platform <> 'native'", (_NAME,))
+        db.execute("UPDATE surface_task SET program = ?, role = ?", (_NAME, _ORDERS))
+        db.execute("UPDATE surface_thread SET name = ? || id", (_NAME,))
+        db.execute("UPDATE surface_detail SET detail = ?", (_ORDERS,))

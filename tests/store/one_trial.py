@@ -2,7 +2,7 @@
 
 import math
 
-from tare.model import Arm, Sample, SliceFacts, Status, Trial, TrialKey
+from tare.model import Arm, ClockFacts, Sample, SliceFacts, Status, Trial, TrialKey
 
 KEY = TrialKey(0, "prime-slices", Arm("native"))
 TRIAL = Trial(
@@ -20,4 +20,5 @@ TRIAL = Trial(
     samples=(Sample("rate", 2.5, 0), Sample("rate", math.nan, 1), Sample("cpu-cost", math.inf, 0)),
     slices=(SliceFacts(0, 1, 2**60 + 3, 4, None, 6, 7),),
     outputs={"stdout": b"hello"},
+    clock=ClockFacts(-(2**60), 8, -0.25, 1e6),
 )

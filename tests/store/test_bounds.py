@@ -34,9 +34,9 @@ def test_a_statement_that_takes_too_long_for_its_file_is_ended(monkeypatch):
 @pytest.mark.parametrize("number", [15, 2], ids=["SIGTERM", "SIGINT"])
 def test_a_signal_ends_what_sqlite_is_at(number, awake):
     script = (
-        "import signal, sys; sys.path.insert(0, sys.argv[1]); from tare.cli import _interrupt; import test_bounds\n"
-        "signal.signal(signal.SIGTERM, _interrupt)\n"
+        "import signal, sys; sys.path.insert(0, sys.argv[1]); from tare.cli import signals; import test_bounds\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's job in the background has it ignored
+        "signals.take_over()\n"
         "print('begun', flush=True)\n"
         "try:\n    test_bounds._endless(test_bounds.hostile_files.REAL)\nexcept KeyboardInterrupt:\n    sys.exit(130)"
     )
@@ -65,7 +65,9 @@ def test_a_signal_ends_what_sqlite_is_at(number, awake):
         ("created_at_no_time", "created: Input should be less than or equal to 100000000000"),
         ("memory_without_end", "resources.memory_bytes"),
         ("a_record_of_twenty_million_characters", "its record is longer than 16 Mi characters"),
-        ("a_pipe_for_a_journal", "-journal is not a file, and SQLite would open it"),
+        ("a_pipe_for_a_journal", "-journal is there, and tare never makes one"),
+        ("a_pipe_for_a_log", "-wal is not a file, and SQLite would open it"),
+        ("a_log_without_end", "-wal has more than the 1 GiB that are read of it"),
         ("a_pipe", "is not a file"),
     ],
 )

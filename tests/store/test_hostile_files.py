@@ -15,7 +15,7 @@ from tare.store import read_store
 READERS = {
     "report": ["report {}", "report {} --json", "report {} --html {new}.html"],
     "compare": ["compare {}"],
-    "diff": ["diff {0} {0}", "diff {} -p native -p runc"],
+    "diff": ["diff {0} {0} --annotations", "diff {} -p native -p runc"],
     "history": ["history {folder}"],
     "score": ["score {}"],
     "spread": ["spread {}"],
@@ -83,7 +83,23 @@ def test_every_command_says_one_line_or_answers(name, reading_commands, tmp_path
         errors = re.findall(r"^error: .*$", end.stderr, re.MULTILINE)
         assert len(errors) == (end.returncode == 2), (words, end.stderr)
         assert "\x1b" not in end.stderr, (words, end.stderr)
+        assert _obeyed(words, end) == [], words
     assert not Path(hostile_files.TRAP).exists()
+    assert (tmp_path / "victim").exists() == (name == "a_journal_that_names_a_file")
+
+
+#: What GitHub's log obeys at the begin of a line, and what it, Azure's and TeamCity's obey anywhere in it.
+_OBEYED = re.compile(r"^\s*::.*|^.*##(?:vso|teamcity)?\[.*", re.MULTILINE)
+#: The annotations that tare makes itself.
+_ANNOTATION = re.compile(r"::(?:error|warning|notice) title=[^:]*::[^\n]*")
+
+
+def _obeyed(words, end):
+    """What a CI's log would obey of what a command printed, but for what JSON quotes and tare's own annotations."""
+    if "--json" in words or "jsonl" in words:
+        return []
+    lines = _OBEYED.findall(end.stdout + end.stderr)
+    return [line for line in lines if not ("--annotations" in words and _ANNOTATION.fullmatch(line))]
 
 
 def _opens(file):

@@ -118,7 +118,7 @@ with store.working("boot"):
 def test_a_kill_loses_no_more_than_what_came_after_the_last_write(path):
     tests = str(Path(fake_campaign.__file__).parent)
     before = time.time()
-    ended = processes.run([sys.executable, "-c", KILLED, str(path), tests])
+    ended = processes.run([sys.executable, "-P", "-c", KILLED, str(path), tests])
     took = time.time() - before
     assert ended.code == -9
     with read_store(path) as store:

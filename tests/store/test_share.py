@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
 
 import fake_footprints
 from fake_campaign import write
@@ -84,6 +86,13 @@ def test_the_copy_is_a_campaign_with_the_same_figures(personal, tmp_path):
         assert copy.trials().drop("reason").equals(store.trials().drop("reason"))
 
 
+def test_a_user_who_is_called_as_a_platform_is_nobody(personal, tmp_path):
+    """Packages make such users: libvirt-qemu."""
+    shared(personal, tmp_path / "shared.tare", hosts={HOST}, users={USER, "docker", "kata"})
+    with read_store(personal) as store, read_store(tmp_path / "shared.tare") as copy:
+        assert copy.record == store.record
+
+
 def test_this_machine_is_not_named_either(personal, tmp_path):
     name = socket.gethostname()
     with open_store(personal) as store:
@@ -100,6 +109,40 @@ def test_a_stand_in_is_the_same_throughout_and_another_for_each():
         "host-1 host-2 user-1@host-1 address-1 address-2 address-1"
     )
     assert redactor.text("ssh:bob@" + HOST) == "ssh:user-2@host-1"
+
+
+@pytest.mark.parametrize(
+    ("text", "redacted"),
+    [
+        (f"{HOST.upper()}.corp.example.com: up", "host-1: up"),
+        (f"{HOST}.corp.example.com, {HOST.upper()}", "host-1, host-2"),
+        (f"{HOST.capitalize()}.Corp.Example.COM", "host-1"),
+        ("DB-7.corp.example.com db-7 DB-7 Db-7", "host-1 host-2 host-2 host-2"),
+        ("https://alice:s3cret@proxy.example/x", "https://user-1:password-1@host-1/x"),
+        ("http://alice:p!ss%40w/o?@192.0.2.7:3128", "http://alice:p!ss%40w/o?@address-1:3128"),
+        ("http://alice:p!ss@wo%3Frd@192.0.2.7:3128/", "http://user-1:password-1@host-1:3128/"),
+        ("ftp://alice@[2001:db8::7]/", "ftp://user-1@[address-1]/"),
+        ("git+ssh://alice:@proxy.example and https://plain.example/a@b", "git+ssh://user-1:@host-1 and"),
+        ("0B55A1F25C0E4F6E9D0C2D3F1C9A7E11", "id-1"),
+    ],
+)
+def test_names_are_known_in_capitals_with_a_domain_and_in_addresses(text, redacted):
+    assert Redactor(hosts={HOST, "db-7"}, users={USER}).text(text).startswith(redacted)
+
+
+def test_a_host_whose_name_is_a_word_takes_no_other_words_with_it():
+    text = "Debian GNU/Linux 12, a VM, debian.service"
+    assert Redactor(hosts={"debian", "vm"}).text(text) == "Debian GNU/Linux 12, a VM, host-1.service"
+    assert Redactor(hosts={"debian", "vm"}).text("VM.corp.example.com") == "host-1"
+
+
+@pytest.mark.thorough
+@given(st.text(max_size=60), st.from_regex(r"[a-z]{4,12}", fullmatch=True))
+def test_no_known_name_stays_in_any_text(text, name):
+    redactor = Redactor(hosts={name})
+    for form in (name, name.upper(), f"{name.title()}.corp.example.com"):
+        left = redactor.text(f"{text} {form} {text}")
+        assert f" {form} " not in left
 
 
 def test_what_names_nobody_stays():

@@ -59,7 +59,7 @@ _OTHER = "import sys; from pathlib import Path; from tare.store import open_stor
 
 def test_a_writer_in_another_process_is_refused(path: Path) -> None:
     with create_store(path, fake_campaign.record(SHAPE)):
-        other = processes.run([sys.executable, "-c", _OTHER, str(path)])
+        other = processes.run([sys.executable, "-P", "-c", _OTHER, str(path)])
         assert other.code == 1
         assert b"being written by another run" in other.stderr
 
@@ -81,7 +81,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 def test_what_was_committed_before_a_sigkill_is_there_after_it(path: Path) -> None:
     tests = str(Path(fake_campaign.__file__).parent)
-    ended = processes.run([sys.executable, "-c", _DIES, str(path), tests])
+    ended = processes.run([sys.executable, "-P", "-c", _DIES, str(path), tests])
     assert ended.code == -9
     with read_store(path) as store:
         assert len(store.schedule()) == len(store.done()) + 1

@@ -20,7 +20,6 @@ import fake_campaign
 import fake_footprints
 import fake_surfaces
 from tare.errors import StoreError
-from tare.footprint_model import Footprint
 from tare.model import Arm, Sample, Status, Trial
 from tare.report.campaign.build import report_on
 from tare.report.footprint.build import of_store
@@ -74,6 +73,10 @@ def test_a_trial_comes_back_as_it_was_written(stores: Backend) -> None:
             "steal": 0.01,
             "pressure": None,
             "load": 0.25,
+            "clock_offset_ns": -(2**60),
+            "clock_offset_error_ns": 8,
+            "clock_rate_low": -0.25,
+            "clock_rate_high": 1e6,
             "turn_s": pytest.approx(1e-8),
         }
         assert store.slices().row(0)[4:] == (0, 1, 2**60 + 3, 4, None, 6, 7)
@@ -188,24 +191,6 @@ def test_no_calls_and_unknown_calls_are_not_the_same_nor_no_answer_and_none_told
         for surface in read:
             store.add_surface(surface)
         assert list(store.surfaces()) == read
-
-
-def test_footprints_are_replaced_all_at_once(stores: Backend) -> None:
-    first, second, third = (fake_footprints.footprint({"read": n, f"only {n}": 1}, repeat=n) for n in (1, 2, 3))
-    with stores.create(PLACE, RECORD) as store:
-        store.add_footprint(first)
-        store.replace_footprints([second, third])
-
-        def failing() -> Iterator[Footprint]:
-            yield first
-            raise ZeroDivisionError
-
-        with pytest.raises(ZeroDivisionError):
-            store.replace_footprints(failing())
-        assert list(store.footprints()) == [second, third]
-        store.add_footprint(first)
-    with stores.read(PLACE) as store:
-        assert list(store.footprints()) == [second, third, first]
 
 
 def test_ticks_come_back_as_they_were_written(stores: Backend) -> None:

@@ -11,7 +11,7 @@ FOLDER = Path(__file__).parent / "captured"
 #: With what the outputs were captured where that is not what `quick` has.
 CAPTURED_WITH = {
     "sysbench-cpu": {"events": 0},
-    "sysbench-memory": {"total_mib": 0},
+    "sysbench-memory": {"total_mib": 0, "block_kib": 1024},
     "sysbench-fileio-seqrd": {"total_mib": 256},
     "sysbench-fileio-seqwr": {"passes": 0},
 }

@@ -7,7 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from tare.campaign.plan.plan import make_jobs
+from tare.campaign.plan.request import CampaignRequest
+from tare.campaign.plan.study import ordered
 from tare.errors import HostError, ParseError, UsageError
+from tare.literature import Scale
 from tare.model import EVERYWHERE
 from tare.workloads import contract, registry
 from tare.workloads.applications import postgresql, serving, steady
@@ -16,6 +20,8 @@ from tare.workloads.base import RunWorkload, Side
 from workloads.captures import captured, completed, text
 from workloads.test_plans import ROOMY, disk
 
+#: Bytes that a row of sysbench's and a scale of pgbench's take at least, without indexes.
+SBTEST_ROW, PGBENCH_SCALE = 190, 12 << 20
 REDIS = registry.get("redis")
 #: With what the outputs were captured.
 REDIS_ASKED = {**REDIS.profiles["quick"], "requests": 10_000, "keys": 10_000}
@@ -120,6 +126,25 @@ def test_another_table_of_redis_benchmark_is_refused(damage, message):
     results[1] = completed(damage(text("redis-1")))
     with pytest.raises(ParseError, match=message):
         REDIS.parse(REDIS_ASKED, results)
+
+
+def test_latencies_at_redis_benchmarks_ceiling_are_no_figure():
+    """Of a server that stood still for 4 s while 50 of 3,000 SETs waited for it."""
+    assert '"3000.319","3000.319"' in text("redis-stalled")
+    with pytest.raises(ParseError, match="no latency above 3 s, and a hundredth of its SETs took more"):
+        REDIS.parse(REDIS_ASKED, [*of_redis()[:-1], captured("redis-stalled")])
+
+
+def test_a_shortest_latency_that_rounds_to_nothing_is_read_and_the_slowest_one_may_be_at_the_ceiling():
+    header, rows = text("redis-1").split("\n", 1)
+    at = header.split(",").index('"min_latency_ms"')
+    cells = [row.split(",") for row in rows.splitlines()]
+    for row in cells:
+        row[at], row[-1] = '"0.000"', '"3000.319"'
+    damaged = "\n".join([header, *map(",".join, cells)])
+    assert damaged.count('"0.000"') == 2
+    results = [*of_redis()[:1], completed(damaged, wall_s=1.0), *of_redis()[2:]]
+    assert REDIS.parse(REDIS_ASKED, results).samples == REDIS.parse(REDIS_ASKED, of_redis()).samples
 
 
 @pytest.mark.parametrize(
@@ -265,6 +290,18 @@ def test_a_second_of_sysbenchs_that_came_late_counts_for_its_time():
     assert outcome.samples["transactions"] == pytest.approx(outcome.work / 6.0577, rel=0.01)
 
 
+def test_a_second_without_a_transaction_has_no_percentile():
+    """sysbench shows 0.00 for it, as if the server had been fastest when it stood still."""
+    whole = text("mariadb-read-write")
+    second = re.search(r"^\[ 5s \] .*$", whole, re.MULTILINE)[0]
+    still = re.sub(r"(tps|qps|lat \(ms,99%\)): [0-9.]+", r"\1: 0.00", second)
+    assert still != second
+    outcome = MARIADB.parse(MARIADB.profiles["quick"], [completed(whole.replace(second, still), wall_s=6.2)])
+    rest = sorted(float(p99) for p99 in re.findall(r"lat \(ms,99%\): ([0-9.]+)", whole.replace(second, "")))
+    assert outcome.samples["p99"] == pytest.approx(rest[2])
+    assert outcome.samples["transactions"] < 110
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -275,6 +312,8 @@ def test_a_second_of_sysbenchs_that_came_late_counts_for_its_time():
         ("tps: 106.97", "tps: fast", "strange line: .* tps: fast"),
         ("(106.24 per sec.)", "(206.24 per sec.)", "contradicts itself"),
         ("total number of events:              643", "", "its events 0 times"),
+        ("lat (ms,99%): 75.82", "lat (ms,99%): 100000.00", "no latency above 100 s, and a hundredth took longer"),
+        ("99th percentile:", "99th percentile:  100000.00\n x", "no latency above 100 s|its p99"),
     ],
 )
 def test_another_report_of_sysbench_is_refused(old, new, message):
@@ -321,6 +360,12 @@ def test_a_stage_that_does_not_say_that_it_was_done_is_refused(at, old, new):
         PIPELINE.parse(PIPELINE.profiles["quick"], results)
 
 
+def test_a_window_of_wrks_without_an_answer_says_so():
+    """It prints shares of nothing then, which are no numbers."""
+    with pytest.raises(ParseError, match="wrk was not answered once in 1 s"):
+        registry.get("nginx").read(captured("nginx-silent"), {"connections": 1000, "window_s": 1})
+
+
 AB = registry.get("nginx-ab")
 
 
@@ -330,18 +375,18 @@ def of_ab():
 
 def test_ab_has_the_rate_and_the_mean_of_its_windows():
     plan = AB.plan(AB.profiles["quick"], ROOMY)
-    assert " ".join(plan.measures[0].argv) == "ab -q -k -t 1 -n 100000000 -c 50 http://192.0.2.3:20107/favicon.ico"
+    assert " ".join(plan.measures[0].argv) == "ab -q -t 1 -n 100000000 -c 50 http://192.0.2.3:20107/favicon.ico"
     outcome = AB.parse(AB.profiles["quick"], of_ab())
-    assert outcome.samples["rate"] == pytest.approx(11877.005)
-    assert outcome.samples["mean"] == pytest.approx(4.191)
+    assert outcome.samples["rate"] == pytest.approx((4588.79 + 5216.10 + 4871.76 + 2787.72) / 4)
+    assert outcome.samples["mean"] == pytest.approx((10.263 + 10.896) / 2)
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         ("Failed requests:        0", "Failed requests:        7", "7 failed requests"),
-        ("Keep-Alive requests", "Non-2xx responses:      9\nKeep-Alive requests", "Non-2xx responses: +9"),
-        ("Complete requests:      11965", "Complete requests:      1196", "contradicts itself"),
+        ("Total transferred", "Non-2xx responses:      9\nTotal transferred", "Non-2xx responses: +9"),
+        ("Complete requests:      4590", "Complete requests:      459", "contradicts itself"),
         ("Concurrency Level:      50", "Concurrency Level:      5", "on 5 connections"),
         ("1150 bytes", "153 bytes", "for 153 bytes"),
         ("Requests per second:", "Requests:", "its rate 0 times"),
@@ -388,10 +433,50 @@ def test_another_report_of_memaslap_is_refused(old, new, message):
 
 
 POSTGRESQL = registry.get("postgresql")
+#: With what the reports were captured.
+ONE_BRANCH = {**POSTGRESQL.profiles["quick"], "scale": 1}
+
+
+def test_there_are_never_fewer_branches_than_clients():
+    """pgbench's manual: else it measures how its clients wait for each other."""
+    for workload in registry.all_workloads().values():
+        if isinstance(workload, postgresql.PostgreSql):
+            for params in workload.profiles.values():
+                assert params["scale"] >= params["clients"], workload.name
+    with pytest.raises(HostError, match="4 clients would wait for each other's 1 branches") as refused:
+        POSTGRESQL.plan(ONE_BRANCH, ROOMY)
+    assert refused.value.fix == "give scale 4 or more"
+
+
+def test_a_study_without_range_queries_and_prepared_statements_has_its_load():
+    load = " ".join(
+        registry.get("mariadb-read").plan(registry.get("mariadb-read").profiles["quick"], ROOMY).measures[0].argv
+    )
+    assert "--range_selects" not in load
+    assert "--db-ps-mode" not in load
+    order = ordered(CampaignRequest(profile="karna-2021"), Scale.FULL)
+    [job] = make_jobs([registry.get("mariadb-read-threads-30")], order.base, order.params)
+    planned = job.workload.plan(job.params, ROOMY)
+    load, [server] = " ".join(planned.measures[0].argv), planned.servers
+    assert "--threads=30 --time=20" in load
+    assert "--range_selects=off --db-ps-mode=disable run" in load
+    assert "--innodb-buffer-pool-size=128M" in server.argv
+
+
+def test_in_full_a_databases_tables_are_several_times_its_pool():
+    maria, postgres = registry.get("mariadb-read").profiles["full"], POSTGRESQL.profiles["full"]
+    assert maria["tables"] * maria["rows"] * SBTEST_ROW > 4 * (maria["pool_mib"] << 20)
+    assert postgres["scale"] * PGBENCH_SCALE > 4 * (postgres["buffers_mib"] << 20)
+    # And with more memory than by default, which gives the pool a quarter: it is no larger.
+    roomy = replace(ROOMY, memory_bytes=64 << 30)
+    [server] = registry.get("mariadb-read").plan(maria, roomy).servers
+    assert f"--innodb-buffer-pool-size={maria['pool_mib']}M" in server.argv
+    [server] = POSTGRESQL.plan(postgres, roomy).servers
+    assert f"shared_buffers={postgres['buffers_mib']}MB" in server.argv
 
 
 def test_pgbenchs_figures_are_read():
-    outcome = POSTGRESQL.parse(POSTGRESQL.profiles["quick"], [captured("postgresql", wall_s=6.3)])
+    outcome = POSTGRESQL.parse(ONE_BRANCH, [captured("postgresql", wall_s=6.3)])
     assert outcome.samples["average"] == 10.405
     assert outcome.work == 2299
 
@@ -409,11 +494,11 @@ def test_pgbenchs_figures_are_read():
 def test_another_report_of_pgbench_is_refused(old, new, message):
     damaged = completed(text("postgresql").replace(old, new), stderr=text("postgresql", ".err"))
     with pytest.raises(ParseError, match=message):
-        POSTGRESQL.parse(POSTGRESQL.profiles["quick"], [damaged])
+        POSTGRESQL.parse(ONE_BRANCH, [damaged])
 
 
 def test_the_second_in_which_pgbench_connects_is_no_window():
-    outcome = POSTGRESQL.parse(POSTGRESQL.profiles["quick"], [captured("postgresql-gvisor", wall_s=6.3)])
+    outcome = POSTGRESQL.parse(ONE_BRANCH, [captured("postgresql-gvisor", wall_s=6.3)])
     assert outcome.samples["transactions"] == pytest.approx((0.9 * 311.7 + 321.0 + 124.4 + 140.6 + 305.0) / 4.9)
     assert outcome.samples["warm-up"] == pytest.approx(0.3 + 1.1)
 
@@ -426,7 +511,7 @@ def test_a_second_of_pgbenchs_that_came_late_counts_for_its_time():
     assert windows_of.mean_rate(all_windows) == pytest.approx(
         int(re.search(r"processed: (\d+)", text("postgresql-late"))[1]) / 6, rel=0.01
     )
-    outcome = POSTGRESQL.parse(POSTGRESQL.profiles["quick"], [captured("postgresql-late", wall_s=6.3)])
+    outcome = POSTGRESQL.parse(ONE_BRANCH, [captured("postgresql-late", wall_s=6.3)])
     later_half = all_windows[2:]  # it was never steady
     assert outcome.samples["transactions"] == pytest.approx(windows_of.mean_rate(later_half))
 
@@ -434,4 +519,4 @@ def test_a_second_of_pgbenchs_that_came_late_counts_for_its_time():
 def test_a_line_of_pgbenchs_that_is_no_second_is_refused():
     aborted = text("postgresql", ".err") + "pgbench: error: client 2 aborted\n"
     with pytest.raises(ParseError, match="strange line: 'pgbench: error: client 2 aborted'"):
-        POSTGRESQL.parse(POSTGRESQL.profiles["quick"], [completed(text("postgresql"), stderr=aborted)])
+        POSTGRESQL.parse(ONE_BRANCH, [completed(text("postgresql"), stderr=aborted)])

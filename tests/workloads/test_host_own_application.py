@@ -161,13 +161,30 @@ def test_check_prints_its_figures(folder, capfd):
     assert f"{place} runs on native" in printed
 
 
+def test_check_tries_each_platform_and_says_what_a_server_printed_that_is_not_ready(folder, capfd):
+    start = '["/srv/tiny", "answer", "http", "{port}", "64", "{address}"]'
+    place = _written(folder, start, '["/srv/tiny", "answer", "http", "1{port}", "64", "{address}"]')
+    place.write_text(place.read_text().replace("[ready]", "[ready]\nwithin = 0.5"))
+    assert not try_once(file.examine(place)[0], 512 << 20, ["native", "runc"])
+    lines = capfd.readouterr().out.splitlines()
+    for platform, line in zip(("native", "runc"), lines, strict=True):
+        assert line.startswith(f"{platform}: {place}:4: /srv/tiny is not in service: ")
+        assert "it printed " in line
+        assert f"{place}:7: a longer within in [ready]" in line
+    place = _written(folder)
+    assert try_once(file.examine(place)[0], 512 << 20, ["native", "runc"])
+    printed = capfd.readouterr().out
+    assert re.search(r"^native: rate: .*^runc: rate: ", printed, re.MULTILINE | re.DOTALL)
+    assert f"{place} runs on native, runc: tare run -w app:{place} -p runc" in printed
+
+
 def test_a_campaign_records_the_images_digests_and_is_not_resumed_with_another_file(folder, monkeypatch, capfd):
     place, campaign = _written(folder), folder / "tiny.tare"
     words = ["run", "-w", f"app:{place}", "-p", "runc", "--blocks", "1", "--memory", "512", "-o", str(campaign)]
     monkeypatch.setattr(sys, "argv", ["tare", *words])
     with pytest.raises(SystemExit, match="0"):
         main()
-    assert f"app:{place}" in capfd.readouterr().out.replace("\n", "")
+    assert "app:tiny" in capfd.readouterr().out
     with read_store(campaign) as store:
         record = store.record
         assert set(store.trials()["status"]) == {"ok"}

@@ -117,7 +117,7 @@ def test_a_sweeps_slice_may_end_late_without_a_loss_of_its_cpu_time():
 RATES = {"write": 4, "read": 8, "copy": 1, "scale": 2, "add": 3, "triad": 6}
 
 
-@pytest.mark.parametrize("name", ["ramspeed-int", "ramspeed-float"])
+@pytest.mark.parametrize("name", ["ramspeed-int", "ramspeed-float", "ramspeed-sse", "ramspeed-sse-nt"])
 def test_ramspeed_is_a_rate_a_part_and_the_mean_of_mem(name):
     slice_ = {part: (rate * MIB, 1_000_000) for part, rate in RATES.items()}
     figures = WORKLOADS[name].read_slice(slice_, cpu_ns=24_000_000)

@@ -1,5 +1,7 @@
 """Damaged output of real tools gives an error or the same figures, never wrong ones."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -84,6 +86,14 @@ def test_one_other_digit_is_seen_or_below_the_tools_rounding(name, params, captu
         if result is not None:
             assert result.samples == pytest.approx(good.samples, rel=NEAR), how
             assert result.work == pytest.approx(good.work, rel=NEAR), how
+
+
+@pytest.mark.parametrize(("name", "params", "captures", "at"), EACH)
+def test_a_number_of_thousands_of_digits_is_refused(name, params, captures, at):
+    whole = text(captures[at])
+    places = [match.start() for match in re.finditer(r"\d+", whole)]
+    for place in places[:: len(places) // 12 + 1]:
+        assert outcome_of(name, params, captures, at, f"{whole[:place]}{'7' * 5000}{whole[place:]}") is None
 
 
 @given(noise=st.binary(max_size=400))

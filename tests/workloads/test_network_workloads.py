@@ -1,6 +1,7 @@
 """The workloads of the network beside iperf3-tcp and udp-rtt: what they run, read and refuse, and damaged outputs."""
 
 import json
+import re
 import socket
 import subprocess
 
@@ -24,6 +25,8 @@ GOOD = [
     ("iperf3-udp", OMIT, ["iperf3-udp-to-omit", "iperf3-udp-from-omit"]),
     ("iperf3-jitter", {}, ["iperf3-jitter-to", "iperf3-jitter-from"]),
     ("iperf3-jitter", {}, ["iperf3-jitter-to-gvisor", "iperf3-jitter-from-gvisor"]),
+    ("iperf3-udp-1g", {}, ["iperf3-udp-1g-to", "iperf3-udp-1g-from"]),
+    ("iperf3-tcp-1g", {}, ["iperf3-tcp-1g-to", "iperf3-tcp-1g-from"]),
     ("iperf3-streams", SECOND, ["iperf3-streams-to", "iperf3-streams-from"]),
     ("iperf3-streams", SECOND, ["iperf3-streams-to-gvisor", "iperf3-streams-from-gvisor"]),
     ("ping-rtt", {}, ["ping-rtt"]),
@@ -71,6 +74,14 @@ def test_udp_as_fast_as_it_goes_and_slowly():
         planned = plan(name, profile)
         assert clients(planned) == [forth.format(*settings), f"{forth.format(*settings)} -R"]
         assert [server.argv for server in planned.servers] == [server.argv for server in plan("iperf3-tcp").servers]
+
+
+def test_a_gigabit_is_the_most_that_is_sent():
+    assert "-b 1000M -R" in clients(plan("iperf3-tcp-1g"))[1]
+    assert "-u -b 1000M -l 1448" in clients(plan("iperf3-udp-1g"))[0]
+    [to, back] = [captured(f"iperf3-tcp-1g-{way}") for way in ("to", "from")]
+    with pytest.raises(ParseError, match="another test than was asked"):
+        parse("iperf3-tcp", {**SECOND, "time_s": 3, "omit_s": 1}, to, back)
 
 
 def test_streams_are_four():
@@ -159,6 +170,37 @@ def test_ping():
 def test_ping_that_loses_some():
     samples = parse("ping-rtt", {}, captured("ping-rtt-lossy")).samples
     assert (samples["arrived"], samples["average"], samples["max"]) == (80.0, 36.0, 44.0)
+
+
+@pytest.mark.parametrize(
+    ("capture", "figures"),
+    [
+        ("ping-rtt-slow", (350.258, 350.284, 350.369, 0.030)),
+        ("ping-rtt-slower", (1400.234, 1400.261, 1400.418, 0.038)),
+    ],
+)
+def test_answers_that_come_after_the_next_request_are_measured(capture, figures):
+    """Of a TUN that answered 0.35 s and 1.4 s late: ping says how many requests were under way at once (pipe)."""
+    assert ", pipe " in text(capture)
+    samples = parse("ping-rtt", {}, captured(capture)).samples
+    names = ("min", "average", "max", "mdev")
+    assert tuple(samples[name] for name in names) == pytest.approx(tuple(1e3 * figure for figure in figures))
+    assert samples["arrived"] == 100
+    assert samples["median"] == pytest.approx(1e3 * figures[1], abs=500), "whole milliseconds are what ping shows"
+
+
+def test_a_round_trip_that_ping_shows_as_nothing_is_less_than_it_shows():
+    whole = text("ping-rtt").replace("time=0.034 ms", "time=0.000 ms").replace("= 0.034/", "= 0.000/")
+    times = [float(time) for time in re.findall(r"time=([0-9.]+) ms", whole)]
+    mean = sum(times) / len(times)
+    mdev = (sum(time * time for time in times) / len(times) - mean * mean) ** 0.5
+    whole = re.sub(r"0\.000/[0-9.]+/([0-9.]+)/[0-9.]+ ms", rf"0.000/{mean:.3f}/\1/{mdev:.3f} ms", whole)
+    samples = parse("ping-rtt", {}, completed(whole)).samples
+    assert "min" not in samples
+    assert samples["average"] == pytest.approx(1e3 * mean, abs=0.5)
+    none = re.sub(r"time=[0-9.]+ ms", "time=0.000 ms", re.sub(r"= [0-9./]+ ms", "= 0.000/0.000/0.000/0.000 ms", whole))
+    with pytest.raises(ParseError, match=r"ping reports an average time of 0\.000"):
+        parse("ping-rtt", {}, completed(none))
 
 
 def test_tcp_requests():

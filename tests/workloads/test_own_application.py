@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 import tomllib
 from dataclasses import replace
 from importlib import resources
@@ -18,6 +19,7 @@ from tare.workloads.applications import serving
 from tare.workloads.base import Completed, Side, Surroundings
 from tare.workloads.contract import problems, require_params
 from tare.workloads.own import application, file, lines
+from workloads import captures
 
 HERE = Path(__file__).parent / "own"
 WHOLE = """\
@@ -68,6 +70,11 @@ def described(tmp_path):
     return write
 
 
+def test_processes_beyond_the_usual_are_asked_for(described):
+    assert described(WHOLE).pids == 4096
+    assert described(WHOLE.replace("memory = 300", "processes = 10000")).pids == 10_000
+
+
 def _mistakes(tmp_path, text):
     place = tmp_path / "app.toml"
     place.write_text(text)
@@ -84,7 +91,7 @@ def test_five_mistakes_are_five_errors_each_with_its_line():
         (8, "start.command[4]: nothing stands for {prot}"),
         (9, "start.usr: there is no such key"),
         (15, "ready.http: it does not begin with /, or has spaces or letters that no address has"),
-        (21, "resources.memory: input should be a valid integer"),
+        (21, "resources.memory: it is not a whole number"),
     ]
     assert [mistake.fix for mistake in mistakes][1:3] == ["did you mean port?", "did you mean user?"]
 
@@ -112,7 +119,7 @@ def test_what_is_no_toml_is_told_with_the_rest_and_hides_nothing_but_itself(tmp_
         ('better = "higher"', 'better = "more"', 18, "'higher' or 'lower'"),
         ("[metrics.rate]", "[metrics.cpu-cost]", 15, "tare has a metric of this name itself"),
         ("rate: ([0-9.]+)", "rate: [0-9.]+", 16, "it has 0 groups"),
-        ("rate: ([0-9.]+)", "rate: ([0-9.+", 16, "no regular expression"),
+        ("rate: ([0-9.]+)", "rate: ([0-9.+", 16, "not a regular expression"),
         ('json = "all[1].p99"', 'json = "all[x]..p99"', 20, "no path such as"),
         ("quick = 10", "quik = 10", 29, "one value, or a value for quick and one for full"),
         ("quick = 10", 'quick = "a"', 29, "a number in one profile and a text in the other"),
@@ -159,6 +166,26 @@ def test_values_are_tomllibs_and_every_key_has_its_line(values):
     assert read.lines == {(name,): number for number, name in enumerate(values, start=3)}
 
 
+@pytest.mark.parametrize(
+    ("text", "mistakes"),
+    [
+        ("".join(f"a{number} = 1\n" for number in range(6000)), 0),
+        ("".join(f"a{number} = 1\n" for number in range(6000)) + "b =\n", 1),
+        ("a = [\n" + "[1],\n" * 12_000 + "]\n", 0),
+        ("a = [\n" + "[1],\n" * 12_000, 1),
+        ("a = '''\n" + "]\n" * 30_000 + "'''\n", 0),
+        ("a = '''\n" + "]\n" * 30_000, 1),
+        ("[a]\n" * 16_000, 500),
+    ],
+)
+def test_no_file_of_the_largest_size_takes_long(text, mistakes):
+    began = time.monotonic()
+    read = lines.parse(text)
+    assert time.monotonic() - began < 20
+    assert len(read.mistakes) == mistakes
+    assert read.line(("a",)) == 1
+
+
 def test_lines_of_values_over_several_lines_and_of_tables():
     read = lines.parse('a = """\n[no]\nb = 1\n"""\n[t.u]\nc = [\n 1,\n]\nd.e = 2\n[[l]]\nf = 1')
     assert read.lines == {
@@ -169,11 +196,56 @@ def test_lines_of_values_over_several_lines_and_of_tables():
     assert read.line(("t", "u", "nothing")) == 5
 
 
+def test_a_byte_order_mark_and_what_parts_lines_elsewhere_are_no_mistakes(tmp_path):
+    text = WHOLE.replace('name = "broker"', 'name = "broker"  # a\u2028b\x85c').replace('"x"', '"x\u2028y\x85z"')
+    (tmp_path / "app.toml").write_bytes(b"\xef\xbb\xbf" + text.encode())
+    described, mistakes = file.examine(tmp_path / "app.toml")
+    assert mistakes == []
+    assert described.contents.parameters["quick"]["other"] == "x\u2028y\x85z"
+    assert described.at("parameters") == f"{tmp_path}/app.toml:28"
+
+
 def test_a_file_that_everybody_may_write_to_is_refused(tmp_path):
     (tmp_path / "open.toml").write_text(WHOLE)
     (tmp_path / "open.toml").chmod(0o666)
     with pytest.raises(UsageError, match="everybody may write to it"):
         file.examine(tmp_path / "open.toml")
+
+
+def test_a_value_of_the_wrong_kind_is_said_with_how_it_is_written(tmp_path):
+    text = WHOLE.replace("[start]", '[start]\ncommand = "lighttpd -D -p {port} \\"a b\\""', 1)
+    text = text.replace('output = "running"', "http = true").replace("within = 3", 'within = "3s"')
+    place = tmp_path / "app.toml"
+    place.write_text(text.replace('A = "b"', "A = 5").replace('"{address}:{port}" }', '"{port}", N = 5 }'))
+    _, mistakes = file.examine(place)
+    assert [(mistake.what, mistake.fix) for mistake in mistakes] == [
+        ("start.command: it is not a list of words", 'write a list: ["lighttpd", "-D", "-p", "{port}", "a b"]'),
+        ("start.env.N: it is not a text in quotes", 'write "5"'),
+        ("ready.http: it is not a text in quotes", 'write the path of a page: http = "/"'),
+        ("ready.within: it is not a number", ""),
+    ]
+
+
+def test_a_text_that_ends_with_its_line_is_said_in_plain_words(tmp_path):
+    text = WHOLE.replace('name = "broker"', 'name = "broker')
+    assert _mistakes(tmp_path, text) == [
+        (1, "this is not TOML: a text in quotes ends with its line, without the second quote")
+    ]
+
+
+def test_two_files_with_one_name_are_refused(tmp_path):
+    for name in ("a.toml", "b.toml"):
+        (tmp_path / name).write_text(WHOLE)
+    with pytest.raises(UsageError, match="two files describe an application of the name app:broker"):
+        registry.choose([f"app:{tmp_path / name}" for name in ("a.toml", "b.toml")])
+
+
+def test_a_record_from_before_applications_had_names_keeps_its_own(tmp_path):
+    (tmp_path / "a.toml").write_text(WHOLE)
+    origin = f"app:{tmp_path / 'a.toml'}"
+    assert registry.recorded(origin, "").name == origin
+    assert registry.recorded("app:broker", origin).name == "app:broker"
+    assert registry.recorded("startup", "").name == "startup"
 
 
 def test_a_campaign_says_the_first_mistake_and_how_to_see_all():
@@ -194,7 +266,8 @@ def test_the_workload_is_one_as_all_others(described):
     quick, full = (workload.profiles[name] for name in ("quick", "full"))
     assert (quick["messages"], full["messages"], quick["other"]) == (10, 1000, "x")
     require_params(workload, quick)
-    assert registry.choose([workload.name])[0].name == workload.name
+    assert workload.name == "app:broker"
+    assert [chosen.name for chosen in registry.choose([workload.origin, workload.origin])] == ["app:broker"]
 
 
 def test_a_file_that_was_changed_is_not_resumed(described):
@@ -304,3 +377,129 @@ def test_an_output_without_the_figures_fails_with_the_files_line(described, done
     workload = described(WHOLE)
     with pytest.raises(ParseError, match=what):
         workload.parse(workload.profiles["quick"], [done])
+
+
+OF_ONE = """
+name = "one"
+[source]
+packages = ["lighttpd"]
+[start]
+command = ["x", "{port}"]
+[ready]
+tcp = true
+[load]
+command = ["bench"]
+[metrics.it]
+better = "lower"
+"""
+
+
+def _read(described, table, output):
+    workload = described(OF_ONE + table)
+    return workload.parse(workload.profiles["quick"], [_done(output.encode())]).samples["it"]
+
+
+@pytest.mark.parametrize(
+    ("table", "output", "figure"),
+    [
+        ("regex = 'tps = ([0-9.]+)'\nunit = 'tps'\nwhich = 'last'", "tps = 1.5\ntps = 2.5 (without)", 2.5),
+        ("regex = 'tps = ([0-9.]+)'\nunit = 'tps'\nwhich = 'first'", "tps = 1.5\ntps = 2.5 (without)", 1.5),
+        ("regex = '^tps = ([0-9.]+)$'\nunit = 'tps'", "tps = 1.5\ntps = 2.5 (without)", 1.5),
+        ("regex = 'p99 ([0-9.]+)(us|ms)'\nunit = 'ms'\nunits = { us = 0.001, ms = 1 }", "p99 835.12us", 0.83512),
+        ("regex = 'p99 ([0-9.]+)(us|ms)'\nunit = 'ms'\nunits = { us = 0.001, ms = 1 }", "p99 1.20ms", 1.2),
+        ("regex = 'rate ([0-9.]+)(k?)'\nunit = 'a second'\nunits = { \"\" = 1, k = 1e3 }", "rate 12", 12),
+        ("regex = 'rate ([0-9.]+)(k?)'\nunit = 'a second'\nunits = { \"\" = 1, k = 1e3 }", "rate 1.5k", 1500),
+        ("regex = 'p99 ([0-9.]+)'\nunit = 'ms'", "p99 1.2 ms", 1.2),
+        ("regex = 'sent ([0-9.]+)'\nunit = 'MB/s'", "sent 1.2MB", 1.2),
+        ("regex = 'rate ([0-9]+)'\nunit = 'requests/s'", "rate 12 a second", 12),
+        ("regex = ',([0-9]+),'\nunit = 'us'", "x,12,34", 12),
+        ("regex = 'took ([-+.eE0-9]+)'\nunit = 's'", "took 1.5e-3", 0.0015),
+        ("json = 'a'\nunit = 's'", '{"a": 3}', 3),
+        ("json = 'a'\nunit = 's'", '{"a": "1e3"}', 1000),
+    ],
+)
+def test_a_figure_is_read_with_its_unit(described, table, output, figure):
+    assert _read(described, table, output) == pytest.approx(figure)
+
+
+@pytest.mark.parametrize(
+    ("table", "output", "what"),
+    [
+        (
+            "regex = 'tps = ([0-9.]+)'\nunit = 'tps'",
+            "tps = 1.5 (with)\ntps = 2.5 (without)",
+            r"metrics\.it: the regex matches 2 times \('tps = 1\.5', 'tps = 2\.5'\): write more of the line into it, "
+            r'or which = "first" or "last"',
+        ),
+        ("regex = 'p99 ([0-9.]+)'\nunit = 'us'", "p99 1.20ms", "'ms' stands behind the number, and unit is 'us'"),
+        ("regex = 'p99 ([0-9.]+)'\nunit = 'us'", "p99 1.20 ms", "'ms' stands behind the number, and unit is 'us'"),
+        ("regex = 'p99 ([0-9.]+)'\nunit = 'ms'", "p99 1.20m", "'m' stands behind the number"),
+        ("regex = 'rate ([0-9.]+)'\nunit = 'requests/s'", "rate 1.20k", "'k' stands behind the number"),
+        ("regex = 'rate ([0-9.]+)'\nunit = 'requests/s'", "rate 1.20 M", "'M' stands behind the number"),
+        ("regex = 'busy ([0-9.]+)'\nunit = 'CPUs'", "busy 120%", "'%' stands behind the number"),
+        (
+            "regex = 'p99 ([0-9.]+)([a-z]+)'\nunit = 'ms'\nunits = { us = 0.001, ms = 1 }",
+            "p99 1.20s",
+            "the load printed the unit 's', and units has 'us', 'ms'",
+        ),
+        ("regex = 'rate.*([0-9.]+)'\nunit = 'tps'", "rate: 123.4", "takes '4', a part of a number: 'rate: 123.4'"),
+        ("regex = 'rate: ([0-9]+)'\nunit = 'tps'", "rate: 123.4", "takes '123', a part of a number"),
+        ("regex = 'rate: ([0-9.]+)'\nunit = 'tps'", "rate: 1,234.5", "takes '1', a part of a number"),
+        ("regex = 'rate: ([0-9.]+)'\nunit = 'tps'", "rate: 1.2e+06", "takes '1.2', a part of a number"),
+        ("regex = 'rate: ([0-9,.]+)'\nunit = 'tps'", "rate: 1,234.5", "it is no number but '1,234.5'"),
+        ("regex = 'rate: (\\S+)'\nunit = 'tps'", "rate: nan", "it is no number but 'nan'"),
+        ("regex = 'rate: (\\S+)'\nunit = 'tps'", "rate: 1_000", "it is no number but '1_000'"),
+        ("regex = 'rate: (\\S+)'\nunit = 'tps'", "rate: 1e999", "it is no number but '1e999'"),
+        ("regex = 'rate: (\\S+)'\nunit = 'tps'", "rate: ١٢", "it is no number but '١٢'"),
+        ("regex = 'rate: (?:([0-9]+)|-)'\nunit = 'tps'", "rate: -", "its group nothing of it"),
+        ("regex = '(x|[0-9])'\nunit = 'tps'\nwhich = 'last'", "x" * 2000, "more than 1000 times"),
+        ("json = 'a'\nunit = 's'", '{"a": true}', "it is no number but 'True'"),
+        ("json = 'a'\nunit = 's'", '{"a": NaN}', "it is no number but 'nan'"),
+        ("json = 'a'\nunit = 's'", '{"a": 1, "a": 2}', r"did not print JSON \(it has 'a' twice\)"),
+    ],
+)
+def test_what_can_be_read_in_two_ways_fails_the_trial(described, table, output, what):
+    with pytest.raises(ParseError, match=what):
+        _read(described, table, output)
+
+
+@pytest.mark.parametrize(
+    ("table", "what"),
+    [
+        ("regex = '([0-9]+)(us|ms)'\nunit = 'ms'", "units says what each text of the regex's second group is worth"),
+        ("regex = '([0-9]+)'\nunit = 'ms'\nunits = { us = 1 }", "units says what each text"),
+        ("regex = '([0-9]+)(us)(x)'\nunit = 'ms'", "it has 3 groups"),
+        ("regex = '([0-9]+)(us)'\nunit = 'ms'\nunits = { us = 0 }", "greater than 0"),
+        ("json = 'a'\nwhich = 'last'\nunit = 'ms'", "which chooses among the matches of a regex"),
+        ("regex = '(?<=x)([0-9]+)'\nunit = 'ms'", "not a regular expression as RE2 knows them"),
+    ],
+)
+def test_a_figure_that_says_too_little_of_its_unit_is_a_mistake(tmp_path, table, what):
+    mistakes = _mistakes(tmp_path, OF_ONE + table)
+    assert any(what in message for _, message in mistakes), mistakes
+
+
+def _of_the_guide(described):
+    """The load and metrics that the guide shows for wrk."""
+    guide = (Path(__file__).parents[2] / "docs" / "applications-own.md").read_text()
+    shown = next(block for block in guide.split("```toml\n") if block.startswith("[load]")).partition("```")[0]
+    return described(OF_ONE.partition("[load]")[0] + shown)
+
+
+@pytest.mark.parametrize(
+    ("name", "rate", "p99_ms", "requests"),
+    [("fast", 38777.13, 118.47, 155906), ("middling", 4398.05, 27.37, 17976), ("slow", 5.98, 1210, 24)],
+)
+def test_wrk_is_read_as_the_guide_says(described, name, rate, p99_ms, requests):
+    workload = _of_the_guide(described)
+    outcome = workload.parse(workload.profiles["quick"], [_done(captures.text(f"wrk-{name}").encode())])
+    assert (outcome.samples, outcome.work) == ({"rate": rate, "p99": pytest.approx(p99_ms)}, requests)
+    in_microseconds = captures.text(f"wrk-{name}").replace("99%", "98%").replace("50%", "99%").encode()
+    figures = workload.parse(workload.profiles["quick"], [_done(in_microseconds)]).samples
+    assert figures["p99"] == pytest.approx({"fast": 0.147, "middling": 1.34, "slow": 1200}[name])
+
+
+def test_requests_that_wrk_gave_up_are_not_left_out_of_its_percentiles_in_silence(described):
+    workload = _of_the_guide(described)
+    with pytest.raises(ParseError, match=r"toml:\d+: the load printed 'Socket errors: connect 0, .* timeout 8'"):
+        workload.parse(workload.profiles["quick"], [_done(captures.text("wrk-timeouts").encode())])

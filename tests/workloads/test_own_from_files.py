@@ -120,7 +120,7 @@ def test_an_entry_point_takes_the_command_and_a_shells_line_is_a_shells():
         ("FROM ${BASE}\nEXPOSE 1", 1, "BASE has no value"),
         ("FROM a b\nEXPOSE 1", 1, "is not FROM IMAGE"),
         ("FROM a\nENV A=1 \\\n B=${OTHER}\nEXPOSE 1", 2, "ENV B: OTHER has no value here"),
-        ("FROM a\nENV A=${B:?no}\nEXPOSE 1", 2, "${B:?no} has no value"),
+        ("FROM a\nENV A=${B:?no}\nEXPOSE 1", 2, "ENV A: B has no value: no here"),
         ("FROM a\nEXPOSE 80 443", 2, "EXPOSE 443: 80 is exposed too"),
         ("FROM a\nEXPOSE 53/udp", 2, "EXPOSE 53/udp is not one TCP port"),
         ("FROM a\nCMD run", 1, "no port is named"),
@@ -130,10 +130,104 @@ def test_an_entry_point_takes_the_command_and_a_shells_line_is_a_shells():
         ("FROM a\nEXPOSE 1\nCMD run {memory}", 3, "{memory} would stand for something of tare's"),
         ("FROM a\nEXPOSE 1\nHEALTHCHECK --interval=often CMD a", 3, "no HEALTHCHECK"),
         ('FROM a\nEXPOSE 1\nSHELL ["b"]', 3, "SHELL is not read"),
+        ("FROM a\nEXPOSE 1\nRUN <<EOF\nCMD x\n EOF\n", 3, "RUN: no line is 'EOF', which would end its text"),
+        ("FROM a\nEXPOSE 1\nENV A='$B'", 3, "a dollar sign that is no variable is not read: '$B'"),
+        ("FROM a\nEXPOSE 1\nENV A=\\$B", 3, "a dollar sign that is no variable is not read: \\$"),
+        ("FROM a\nEXPOSE 1\nENV A=1 B", 3, "ENV: B has no value"),
+        ('FROM a\nEXPOSE 1\nENV A "b c"', 3, "is not NAME=VALUE, nor NAME and a text without quotation marks"),
+        ("FROM a\nEXPOSE 1\nENV A=${B##x}", 3, "ENV A: ${B##x} is not read here"),
+        ("FROM a\nEXPOSE 70000", 2, "70000 is no TCP port"),
+        ("FROM a\nEXPOSE " + "9" * 5000, 2, "is not one TCP port"),
+        (f"FROM a\nEXPOSE 1\nHEALTHCHECK --retries={'9' * 5000} CMD a", 3, "no HEALTHCHECK"),
+        ("FROM a\nEXPOSE 1\nHEALTHCHECK --often=1 CMD a", 3, "--often is not read"),
+        ("# escape=x\nFROM a\nEXPOSE 1", 1, "the escape 'x' is neither"),
+        ('FROM a\nEXPOSE 1\nVOLUME ["/a\\n[start.files]"]', 3, "has a control character"),
     ],
 )
 def test_what_is_not_plain_in_a_dockerfile_is_told_at_its_line(text, line, what):
     assert any(at == line and what in message for at, message in _of_dockerfile(text)[1]), _of_dockerfile(text)[1]
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        "RUN sed s/a/b/ <<<'hello' >/etc/x",
+        'RUN echo "a <<EOF b"',
+        "RUN echo '<<EOF'",
+        "RUN echo $((1<<2))",
+        "RUN echo $((1 << 2))",
+        "RUN cat <<-\n",
+        "RUN cat <<'END-OF FILE' >/x\nCMD not this\nEND-OF FILE",
+        'COPY <<-a-b.conf <<"c" /\n\ta\n\ta-b.conf\nCMD not this\nc',
+        "RUN cat <<EOF\n EOF\nEOF\t\nEOF",
+        "RUN a \\\n# a comment\n\n  && b",
+    ],
+)
+def test_what_follows_a_builders_instruction_is_read(instruction):
+    """A text of lines begins only where BuildKit has one begin, and ends at its own end alone."""
+    text = f'FROM a\nCMD one\n{instruction}\nENV A=80\nUSER u\nEXPOSE 80\nCMD ["two", "--threads", "4"]\n'
+    read, mistakes = dockerfile.read(text, built=False)
+    assert [message for _, message in _messages(mistakes) if "builds an image" not in message] == []
+    assert (read.command, read.env, read.user, read.port) == (("two", "--threads", "4"), {"A": "80"}, "u", 80)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\ufeffFROM a\nEXPOSE 80\nCMD run  it\n",
+        "FROM\ta\nEXPOSE\t80\nCMD\trun  it\n",
+        "FROM a\r\nEXPOSE 80\r\nCMD run  it\r\n",
+        "FROM a\nEXPOSE 80\nCMD run\\\n  it\n",
+        "FROM a\nEXPOSE 80\nCMD run  it\n# a\u2028CMD b\x85CMD c\x0bCMD d\n",
+        "FROM a\nEXPOSE 80\nCMD \\ \nrun  it",
+    ],
+)
+def test_lines_and_white_space_are_those_of_docker(text):
+    read, mistakes = dockerfile.read(text, built=False)
+    assert _messages(mistakes) == []
+    assert (read.image, read.port, read.command) == ("a", 80, ("/bin/sh", "-c", "run  it"))
+
+
+def test_two_escapes_at_a_lines_end_are_no_escape():
+    read, mistakes = dockerfile.read("FROM a\nEXPOSE 80\nCMD echo \\\\\nUSER u\n", built=False)
+    assert _messages(mistakes) == []
+    assert (read.command, read.user) == (("/bin/sh", "-c", "echo \\\\"), "u")
+
+
+@pytest.mark.parametrize(
+    ("text", "filled"),
+    [
+        ("${A:?no}", "a"), ("${A?no}", "a"), ("${A:+x}", "x"), ("${E:+x}", ""), ("${E+x}", "x"), ("${B+x}", ""),
+        ("${B:-${C:-d}}", "d"), ("${B:-${A}}", "a"), ("${B-}", ""), ("${E-d}", ""), ("${E:-d}", "d"),
+        ("$A${A}b$", "aab$"), ("${B:-a}b}", "ab}"), ("${A:-${Z}}", "a"), ("$(id) $1", "$(id) $1"),
+    ],
+)  # fmt: skip
+def test_variables_are_filled_in_as_both_kinds_of_file_know_them(text, filled):
+    read = service.substituted(text, {"A": "a", "E": ""})
+    assert (read.text, read.problem) == (filled, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("${B:?say it}", "B has no value: say it"), ("$B", "B has no value"), ("${B:-${C}}", "C has no value"),
+        ("${A", "${A is not read"), ("${A:x}", "${A:x} is not read"), ("${1}", "${1} is not read"),
+        ("${B:-" * 40 + "}" * 40, " is not read"), ("${B:-" * 20_000, " is not read"),
+    ],
+)  # fmt: skip
+def test_a_variable_without_a_value_or_in_another_form_is_told(text, problem):
+    assert problem in service.substituted(text, {"A": "a", "E": ""}).problem
+
+
+def test_values_of_whoever_reads_the_file_are_not_written_down():
+    text = COMPOSE.replace("TOKEN:", "TOKEN: ${SECRET}\n      PORT: ${PORT}\n      PASSED:\n      KEPT: ${NO:-ne}")
+    read, mistakes = compose.read(text, False, {"SECRET": "hush", "PORT": "6379", "PASSED": "hush", "TAG": "7"})
+    assert _messages(mistakes) == []
+    written = service.toml_of(read, "compose.yaml", None)
+    assert "hush" not in written
+    assert tomllib.loads(written)["start"]["env"] == {"MODE": "fast", "KEPT": "ne", "PORT": "{port}"}
+    for name in ("TOKEN", "PASSED"):
+        assert f"# {name} has its value from your environment there" in written
 
 
 def test_a_compose_file_with_one_service_is_read_whole():
@@ -146,7 +240,7 @@ def test_a_compose_file_with_one_service_is_read_whole():
             "arguments": ["redis-server", "--port", "{port}", "--save", "", "--pass", "${HOME}"],
             "directory": "/srv",
             "user": "redis",
-            "env": {"MODE": "fast", "TOKEN": "t"},
+            "env": {"MODE": "fast"},
         },
         "ready": {"command": ["redis-cli", "-h", "{address}", "-p", "{port}", "ping"], "within": 10},
     }
@@ -169,7 +263,20 @@ def test_a_health_check_that_names_no_port_is_told_and_the_port_asked_in_its_pla
     ("before", "after", "line", "what"),
     [
         ("redis:${TAG:-7}", "redis:${TAG}", 4, "TAG has no value"),
-        ("TOKEN:", "OTHER:", 10, "OTHER has no value"),
+        ("MODE: fast", "MODE: ${B:?say which}", 9, "B has no value: say which"),
+        ("MODE: fast", "MODE: ${B#x}", 9, "${B#x} is not read"),
+        ("MODE: fast", "MODE: ${B", 9, "${B is not read"),
+        ("MODE: fast", "MODE: $(id)", 9, "a dollar sign in '$(id)' is no variable"),
+        ("MODE: fast", "MODE: 1.10", 9, "environment.MODE: 1.10 is a number that is written in another way too"),
+        ("MODE: fast", "MODE: 0o17", 9, "0o17 is a number that is written in another way too"),
+        ("user: redis", "user: 010", 11, "user: 010 is a number that is written in another way too"),
+        ('["127.0.0.1:6379:6379"]', "!reset null", 7, "!reset is not read"),
+        ('["127.0.0.1:6379:6379"]', "!override [80]", 7, "!override is not read"),
+        ('["127.0.0.1:6379:6379"]', '["70000"]', 7, "70000 is no TCP port"),
+        ('["127.0.0.1:6379:6379"]', f'["{"9" * 5000}"]', 7, "is no TCP port"),
+        ("retries: 5", f"retries: {'9' * 5000}", 17, "healthcheck.retries is no number of at most nine digits"),
+        ("interval: 2s", "disable: perhaps", 16, "healthcheck.disable is neither true nor false"),
+        ("/scratch]", '"/a\\n[start.files]\\n"]', 13, "the volume '/a\\n[start.files]\\n' has a control character"),
         ("image: redis:${TAG:-7}", "build: .", 4, "services.Cache_1.build builds an image, and tare builds none"),
         ("    image: redis:${TAG:-7}\n", "", 4, "has no image"),
         ("restart: always", "privileged: true", 5, "services.Cache_1.privileged is nothing that every platform"),
@@ -185,12 +292,18 @@ def test_a_health_check_that_names_no_port_is_told_and_the_port_asked_in_its_pla
         ("volumes: {data: }", "volumes: {data: ", 19, "this is not YAML"),
         ("volumes: {data: }", "  db: {image: postgres}", 18, "there are 2 services (Cache_1, db)"),
         ("name: mine", "name: mine\nname: yours", 2, "a key twice"),
+        ("name: mine", 'name: mine\n"a\\nb": 1', 2, "a\\nb is not read"),
     ],
 )
 def test_what_is_not_plain_in_a_compose_file_is_told_at_its_line(before, after, line, what):
     assert before in COMPOSE
     _, mistakes = _of_compose(COMPOSE.replace(before, after, 1), TOKEN="t")
     assert any(at == line and what in message for at, message in mistakes), mistakes
+
+
+def test_a_port_that_yaml_may_take_for_a_time_is_a_port():
+    text = COMPOSE.replace('["127.0.0.1:6379:6379"]', "[22:22]").replace("6379", "22")
+    assert _of_compose(text, TOKEN="t")[1] == []
 
 
 def test_long_forms_and_a_health_check_without_one_are_read():
@@ -227,8 +340,9 @@ def test_a_health_check_that_fetches_its_own_page_alone_is_one_of_ours(command, 
     st.text() | st.lists(st.sampled_from([*DOCKERFILE.splitlines(), *COMPOSE.splitlines(), "}{[", "\\"])).map("\n".join)
 )
 def test_whatever_is_in_a_file_there_is_a_toml_or_a_mistake(text):
-    _of_dockerfile(text)
-    _of_compose(text)
+    for described, _ in (_of_dockerfile(text), _of_compose(text)):
+        assert described.keys() <= {"name", "source", "start", "ready", "load"}
+        assert described["start"].keys() <= {"command", "arguments", "directory", "user", "env"}
 
 
 def test_what_is_written_is_a_file_of_ours_and_what_it_lacks_is_said(tmp_path, capfd, monkeypatch):

@@ -54,7 +54,7 @@ def test_there_is_a_thread_for_each_cpu_and_as_much_work_for_each():
 
 def test_sysbench_memory():
     assert lines(plan("sysbench-memory").measures) == [
-        "sysbench memory --memory-block-size=1024K --memory-total-size=2048M --memory-oper=write --memory-scope=global "
+        "sysbench memory --memory-block-size=128K --memory-total-size=2048M --memory-oper=write --memory-scope=global "
         "--memory-access-mode=seq --threads=1 --time=1 run"
     ]
 

@@ -46,6 +46,8 @@ def test_all_workloads_by_family_and_name():
         "munmap-sweep",
         "ramspeed-float",
         "ramspeed-int",
+        "ramspeed-sse",
+        "ramspeed-sse-nt",
         "stream",
         "sysbench-memory",
         "call-clock-syscall",
@@ -102,7 +104,9 @@ def test_all_workloads_by_family_and_name():
         "iperf3-jitter",
         "iperf3-streams",
         "iperf3-tcp",
+        "iperf3-tcp-1g",
         "iperf3-udp",
+        "iperf3-udp-1g",
         "ping-rtt",
         "tcp-crr",
         "tcp-rr",
@@ -134,11 +138,15 @@ def test_all_workloads_by_family_and_name():
         "nginx-ab",
         "nginx-ab-connections",
         "nginx-connections",
+        "nginx-open",
+        "nginx-open-rate",
         "postgresql",
         "postgresql-clients",
         "postgresql-select",
         "redis",
         "redis-connections",
+        "redis-open",
+        "redis-open-rate",
         "site",
         "site-split",
         "site-split-users",
@@ -220,6 +228,7 @@ PARAMS = registry.get("primes").profiles["quick"]
             "a level that is no",
         ),
         ({"least": 3}, "no least that is a Mapping"),
+        ({"pids": 100}, "100 as its pids, and no number from 4096"),
         ({"least": {"rounds": "many"}}, "no number as the least of 'rounds'"),
         ({"mode": None}, "no mode that is a Mode"),
         ({"by_default": "yes"}, "no by_default that is a bool"),
@@ -332,7 +341,8 @@ def test_over_a_network_the_clients_share_is_a_figure_too():
         name for name, workload in workloads if CLIENT_COST in _names(workload) and workload.family is Family.NETWORK
     }
     assert stated == {
-        "http-get", "iperf3-jitter", "iperf3-streams", "iperf3-tcp", "iperf3-udp", "tcp-crr", "tcp-rr", "udp-rtt",
+        "http-get", "iperf3-jitter", "iperf3-streams", "iperf3-tcp", "iperf3-tcp-1g", "iperf3-udp",
+        "iperf3-udp-1g", "tcp-crr", "tcp-rr", "udp-rtt",
     }  # fmt: skip
 
 

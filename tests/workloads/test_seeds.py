@@ -59,7 +59,7 @@ def test_of_an_image_that_has_it_no_trial_makes_it(world):
 
 
 @pytest.mark.parametrize(
-    "name", ["mariadb-read", "mariadb-write-threads-40", "postgresql", "postgresql-clients-20", "site", "site-users-50"]
+    "name", ["mariadb-read", "mariadb-write-threads-40", "postgresql", "postgresql-select", "site", "site-users-50"]
 )
 def test_the_layers_have_the_seeds_of_quick_and_of_no_other(name):
     workload = registry.get(name)

@@ -103,8 +103,9 @@ def test_as_three_instances_it_has_the_figures_of_one():
 def test_users_ask_from_the_clients_side_for_250_requests_each():
     [load] = SITE.plan(ASKED, ROOMY).measures
     assert load.side is Side.CLIENT
-    assert load.argv[1:12] == ("users", "192.0.2.3", "20107", "50", "8", "2000", "50", "2000", "25", "5000", "1")
-    assert len(load.argv[12:]) * site.SEARCHES == 250
+    asked = ("users", "http", "192.0.2.3", "20107", "50", "8", "2000000", "50000", "2000", "25", "5000", "1")
+    assert load.argv[1:13] == asked
+    assert len(load.argv[13:]) * site.SEARCHES == 250
     assert load.time_limit_s > ASKED["time_s"] + ASKED["limit_ms"] / 1000 + 5
 
 

@@ -205,7 +205,7 @@ def test_a_bucket_of_no_number_is_refused(middle):
     whole = text("fio-randread")
     buckets = re.search(r'"bins" : \{\s*"(\d+)"', whole)
     damaged = whole[: buckets.start(1)] + middle + whole[buckets.end(1) :]
-    with pytest.raises(ParseError, match="something else than a report"):
+    with pytest.raises(ParseError, match=r"something else than a report|a number of 100 digits or more"):
         parse("fio-randread", SECOND, completed(damaged))
 
 
@@ -223,6 +223,12 @@ def test_runs_that_are_missing_or_of_other_sizes_are_refused():
         parse("seq-read-sizes", {"size_mib": 32}, *map(captured, READS))
     with pytest.raises(ParseError, match="another job than was asked"):
         parse("seq-read-sizes", CAPTURED_SIZE, *map(captured, reversed(READS)))
+
+
+def test_a_percentile_at_the_end_of_fios_histogram_is_no_figure():
+    damaged = re.sub(r'("99\.900000" : )\d+', r"\g<1>17112760320", text("fio-randread"))
+    with pytest.raises(ParseError, match=r"fio tells no latency above 17\.1 s, and one of its percentiles is there"):
+        parse("fio-randread", SECOND, completed(damaged))
 
 
 def test_a_percentile_is_the_first_bucket_that_reaches_it():

@@ -88,7 +88,7 @@ impl Hindrance {
 
 type Make = fn(&mut Reader<'_>) -> Result<Box<dyn Probe>, String>;
 
-const REGISTRY: [(&str, Make); 16] = [
+const REGISTRY: [(&str, Make); 18] = [
     ("calls", calls::make),
     ("dhrystone", dhrystone::make),
     ("hardinfo-cryptohash", hardinfo::cryptohash::make),
@@ -103,6 +103,8 @@ const REGISTRY: [(&str, Make); 16] = [
     ("primes", primes::make),
     ("ramspeed-float", ramspeed::make_float),
     ("ramspeed-int", ramspeed::make_int),
+    ("ramspeed-sse", ramspeed::make_sse),
+    ("ramspeed-sse-nt", ramspeed::make_sse_nt),
     ("stream", stream::make),
     ("whetstone", whetstone::make),
 ];

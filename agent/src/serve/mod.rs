@@ -4,6 +4,7 @@ mod requests;
 
 use std::collections::BTreeMap;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -13,12 +14,13 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use thiserror::Error;
 
-use crate::beacon::{self, Beacon};
+use crate::beacon::Beacon;
 use crate::clock::now_ns;
 use crate::exec::Execution;
 use crate::facts::{self, Began};
 use crate::files::{FileError, Get, Put};
 use crate::frame::{Decoder, Frame, FrameError, STDERR, STDIN, STDOUT};
+use crate::limits::Limits;
 use crate::message::{Code, Counted, Reply};
 use crate::outbox::Outbox;
 use crate::pace::{Event, Mailbox, Pacer};
@@ -48,14 +50,15 @@ enum End {
 }
 
 /// Serves the host on stdin and stdout until it is gone or says `shutdown`. With `init`, and as PID 1, it mounts
-/// what a system needs first and switches the machine off at the end. `userspace_ns`: what the greeting tells of it.
-/// `away`: where the host is instead.
+/// what a system needs first and switches the machine off at the end. `beacon`: where the start-up mark goes. `userspace_ns`: what the greeting tells of it.
+/// `away`: where the host is instead. `limits`: what all that it runs inherits.
 pub fn serve(
-    beacon: Option<&Beacon>,
+    beacon: Option<SocketAddr>,
     init: bool,
     userspace_ns: Option<u64>,
     away: Option<away::Host>,
     held: bool,
+    limits: &Limits,
 ) -> Result<(), ServeError> {
     if held {
         hold(away)?;
@@ -65,17 +68,19 @@ pub fn serve(
     if machine {
         init::mount_all();
     }
+    limits.assume(machine);
     if let Some(host) = away {
         away::take_place(host)?;
     }
     let (host_in, host_out) = (io::stdin(), io::stdout());
     set_nonblocking(host_in.as_fd())?;
     set_nonblocking(host_out.as_fd())?;
+    let beacon = beacon.map(Beacon::new);
     let mut outbox = Outbox::default();
-    outbox.reply(&Reply::Hello(facts::hello(began)));
+    outbox.reply(&Reply::Hello(facts::hello(began, beacon.as_ref().map(|beacon| beacon.token.clone()))));
     mark::ready();
     outbox.flush(host_out.as_fd())?;
-    if let Some(Err(error)) = beacon.map(beacon::send) {
+    if let Some(Err(error)) = beacon.map(|beacon| beacon.send()) {
         eprintln!("tare-agent: the beacon was not sent: {error}");
     }
     let mut agent = Agent::new(outbox)?;

@@ -1,10 +1,12 @@
-//! Users of a site, all in one thread: each asks when its next request is due, however slow the answers come.
+//! Users of a site, or of a store of keys, all in one thread: each asks when its next request is due, however slow the
+//! answers come. Many users who make a search of few requests each are a load of a constant rate.
 //!
 //! An open loop, with latency as wrk2 has it: from the instant at which a request was due. A client that asks only once it
 //! has an answer asks nothing while the site stands still, and so hardly sees it (coordinated omission). A user has one
 //! request under way, as a person does: what is due meanwhile waits, and its time counts.
 
 mod connection;
+mod protocol;
 mod schedule;
 mod tally;
 
@@ -21,6 +23,7 @@ use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, 
 
 use crate::clock::now_ns;
 use connection::{Connection, Progress};
+use protocol::Protocol;
 use schedule::{Habits, User};
 use tally::End;
 pub use tally::Tally;
@@ -31,7 +34,8 @@ const TIMER: u64 = u64::MAX;
 const DAY_MS: u64 = 86_400_000;
 const MAX_USERS: u64 = 20_000;
 
-/// What is to be done: `ADDRESS PORT USERS SECONDS THINK_MS PACE_MS LIMIT_MS SEARCHES WORDS SEED PATH...`.
+/// What is to be done: `http|redis ADDRESS PORT USERS SECONDS THINK_US PACE_US LIMIT_MS SEARCHES WORDS SEED REQUEST...`;
+/// a request is a path of HTTP, or a command of Redis.
 #[derive(Debug, PartialEq)]
 pub struct Users {
     server: SocketAddrV4,
@@ -44,25 +48,27 @@ pub struct Users {
 
 impl Users {
     pub fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
+        let protocol: Protocol = word::<String>(&mut words, "protocol")?.parse()?;
         let address: Ipv4Addr = word(&mut words, "address")?;
         let server = SocketAddrV4::new(address, word(&mut words, "port")?);
         let users = within(&mut words, "number of users", 1..=MAX_USERS)?;
         let seconds = within(&mut words, "number of seconds", 1..=86_400)?;
-        let think_ms = within(&mut words, "time to think in ms", 1..=DAY_MS)?;
-        let pace_ms = within(&mut words, "time between requests in ms", 0..=DAY_MS)?;
+        let think_us = within(&mut words, "time to think in us", 1..=1000 * DAY_MS)?;
+        let pace_us = within(&mut words, "time between requests in us", 0..=1000 * DAY_MS)?;
         let limit_ms = within(&mut words, "time limit in ms", 1..=DAY_MS)?;
         let searches = within(&mut words, "number of searches", 1..=u64::MAX)?;
         let count = within(&mut words, "number of words", 1..=1 << 32)?;
         let seed = word(&mut words, "seed")?;
-        let paths: Vec<String> = words.collect();
-        if paths.is_empty() || !paths.iter().all(|path| path.starts_with('/') && path.is_ascii()) {
-            return Err(format!("paths begin with /, and these do not: {paths:?}"));
+        let requests: Vec<String> = words.collect();
+        if requests.is_empty() || !requests.iter().all(|request| protocol.takes(request)) {
+            return Err(format!("paths begin with /, commands with a letter, and these do not: {requests:?}"));
         }
-        if pace_ms * paths.len() as u64 > think_ms / 2 {
-            return Err(format!("{} requests every {pace_ms} ms do not fit between two searches", paths.len()));
+        if pace_us * requests.len() as u64 > think_us / 2 {
+            return Err(format!("{} requests every {pace_us} us do not fit between two searches", requests.len()));
         }
-        let ms = 1_000_000;
-        let habits = Habits { think_ns: think_ms * ms, pace_ns: pace_ms * ms, searches, words: count, paths };
+        let (us, ms) = (1_000, 1_000_000);
+        let habits =
+            Habits { protocol, think_ns: think_us * us, pace_ns: pace_us * us, searches, words: count, requests };
         // Both were held to what fits anywhere.
         let (users, seconds) = (usize::try_from(users).unwrap_or(1), usize::try_from(seconds).unwrap_or(1));
         Ok(Self { server, users, seconds, limit_ns: limit_ms * ms, seed, habits })
@@ -232,7 +238,7 @@ impl<'a> Crowd<'a> {
         let connection = match person.connection.take() {
             Some(connection) => connection,
             None => {
-                let made = Connection::open(self.task.server).map_err(failed)?;
+                let made = Connection::open(self.task.server, self.task.habits.protocol).map_err(failed)?;
                 let both = epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::ET;
                 epoll::add(&self.poll, made.fd(), epoll::EventData::new_u64(number as u64), both)
                     .map_err(|error| failed(error.into()))?;

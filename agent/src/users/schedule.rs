@@ -1,8 +1,11 @@
 //! Who asks for what, and when: drawn from a seed beforehand, whatever the site does.
 
+use super::protocol::Protocol;
+
 /// What all users have in common.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Habits {
+    pub protocol: Protocol,
     /// Between the beginnings of two searches, on average: from half of it to half more.
     pub think_ns: u64,
     /// Between the requests of one search.
@@ -12,7 +15,7 @@ pub struct Habits {
     /// That are looked up: the first more often than the second, and so on (Zipf's law).
     pub words: u64,
     /// Of one search, in order; `{3}` stands for the first three letters of its word.
-    pub paths: Vec<String>,
+    pub requests: Vec<String>,
 }
 
 /// The place of one user in the schedule: a request that is the next one, until `advance` or `give_up`.
@@ -43,23 +46,29 @@ impl User {
 
     /// The next request, as it is sent.
     pub fn request(&self, habits: &Habits, host: &str) -> Vec<u8> {
-        let mut path = habits.paths[self.step].clone();
+        let mut request = habits.requests[self.step].clone();
         for letters in 1..=self.word.len() {
-            path = path.replace(&format!("{{{letters}}}"), &self.word[..letters]);
+            request = request.replace(&format!("{{{letters}}}"), &self.word[..letters]);
         }
         let (number, session) = (self.number, self.session);
-        format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nCookie: user={number}.{session}\r\n\r\n").into_bytes()
+        match habits.protocol {
+            Protocol::Http => {
+                format!("GET {request} HTTP/1.1\r\nHost: {host}\r\nCookie: user={number}.{session}\r\n\r\n")
+            }
+            Protocol::Redis => format!("{request}\r\n"),
+        }
+        .into_bytes()
     }
 
     /// Goes on to the request after this one; true where a new session begins with it.
     pub fn advance(&mut self, habits: &Habits) -> bool {
         self.step += 1;
-        self.step == habits.paths.len() && self.think(habits)
+        self.step == habits.requests.len() && self.think(habits)
     }
 
     /// Leaves out the rest of this search: how many requests, and whether a new session begins.
     pub fn give_up(&mut self, habits: &Habits) -> (u64, bool) {
-        let left = habits.paths.len() - self.step - 1;
+        let left = habits.requests.len() - self.step - 1;
         (left as u64, self.think(habits))
     }
 
@@ -123,8 +132,9 @@ mod tests {
     use super::*;
 
     fn habits() -> Habits {
-        let paths = ["/", "/suggest?w={2}", "/word?w={7}"].map(str::to_owned).to_vec();
-        Habits { think_ns: 1_000_000_000, pace_ns: 50_000_000, searches: 2, words: 1000, paths }
+        let requests = ["/", "/suggest?w={2}", "/word?w={7}"].map(str::to_owned).to_vec();
+        let protocol = Protocol::Http;
+        Habits { protocol, think_ns: 1_000_000_000, pace_ns: 50_000_000, searches: 2, words: 1000, requests }
     }
 
     #[test]

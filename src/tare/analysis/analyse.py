@@ -22,6 +22,7 @@ from tare.analysis.rule import WIDE, closed_by, decide, intervals_of, noise_floo
 from tare.analysis.trust import contamination
 from tare.analysis.trust.caveats import caveats
 from tare.analysis.trust.client import flag_client
+from tare.analysis.trust.clocks import flag_clocks
 from tare.analysis.trust.drift import drift
 from tare.analysis.trust.fairness import refusals
 from tare.analysis.trust.findings import Finding, FindingKind
@@ -103,7 +104,8 @@ def analyse(
             if key in without:
                 result = with_unmarked(result, _metric(shared, without[key], clean_contrasts[key], clean_looks))
             workload_results.append(result)
-        results += flag_client(record, workload, _flag_disagreement(workload_results))
+        flagged = flag_client(record, workload, _flag_disagreement(workload_results))
+        results += flag_clocks(workload.name, flagged, trials)
     return results
 
 

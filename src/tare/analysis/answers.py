@@ -14,6 +14,7 @@ import polars as pl
 
 from tare.analysis.bounds import Bound, merged
 from tare.analysis.results import MetricResult, PlatformResult
+from tare.analysis.trust.findings import NOT_THE_PLATFORMS
 from tare.analysis.verdicts import Kind, Side
 from tare.estimates.widths import Row
 from tare.model import CPU_COST, Family, Mode
@@ -45,6 +46,7 @@ class State(StrEnum):
     BOUNDED = "bounded"  # no verdict, and a bound
     OPEN = "open"  # neither
     ONCE = "once"  # seen in one block: a value without an interval
+    LIMITED = "limited"  # the client or the disk was the limit in all of its figures: they are not the platform's
     NONE = "none"  # no figure
 
 
@@ -82,7 +84,7 @@ class Standing:
     state: State
     workload: str
     metric: str
-    n_figures: int  # of the dimension, with a figure or without; the worst of them is shown
+    n_figures: int  # of the dimension, with a figure or without, but for those that stand for none; the worst is shown
     felt: float  # how much the difference matters: 1 is as much as a doubled time; below 0 it is better
     bound: Bound | None = None  # of all the dimension's figures without a verdict: the worst of several is so by luck
     seconds: float | None = None  # what an answer would take, by even odds; None: it is there, or nobody can predict it
@@ -184,6 +186,8 @@ _STATES: Mapping[Kind, State] = {
 
 def _state(platform: PlatformResult) -> State:
     verdict = platform.verdict
+    if any(note.kind in NOT_THE_PLATFORMS for note in platform.notes):
+        return State.LIMITED
     if verdict.kind in _STATES:
         return _STATES[verdict.kind]
     if platform.lone is not None:
@@ -193,6 +197,12 @@ def _state(platform: PlatformResult) -> State:
     if verdict.kind is Kind.INCONCLUSIVE and verdict.certain is not None:
         return State.SURELY_WORSE if verdict.certain is Side.WORSE else State.SURELY_BETTER
     return State.OPEN if platform.effect.bound is None else State.BOUNDED
+
+
+def _standing(kind: Dimension, result: MetricResult, platform: PlatformResult, n_figures: int) -> Standing:
+    state = _state(platform)
+    felt = 0.0 if state is State.LIMITED else _felt(kind, platform)
+    return Standing(kind, state, result.workload, result.metric, n_figures, felt)
 
 
 def _felt(kind: Dimension, platform: PlatformResult) -> float:
@@ -212,21 +222,23 @@ _BEFORE = (
     State.SURELY_BETTER,
     State.BETTER,
     State.NONE,
+    State.LIMITED,
 )
 
 
 def _worst(figures: Sequence[_Figure], cost: _Cost) -> Standing | None:
-    """The standing of a dimension; None where it has no figure at all."""
-    standings = [
-        Standing(kind, _state(platform), result.workload, result.metric, len(figures), _felt(kind, platform))
-        for kind, result, platform in figures
-    ]
+    """The standing of a dimension, or None if it has no figure at all.
+
+    A figure whose client or disk was the limit stands for the dimension only if all of its figures are so.
+    """
+    standing_for = [figure for figure in figures if _state(figure[2]) is not State.LIMITED] or figures
+    standings = [_standing(*figure, len(standing_for)) for figure in standing_for]
     if not standings:
         return None
     worst = min(standings, key=lambda standing: (_BEFORE.index(standing.state), -standing.felt))
-    settling = cost.settling(_lacking(figures)) if worst.state in {State.OPEN, State.ONCE} else None
+    settling = cost.settling(_lacking(standing_for)) if worst.state in {State.OPEN, State.ONCE} else None
     seconds = None if settling is None else settling.seconds + settling.beyond_seconds
-    bound = _together([platform for _, _, platform in figures]) if worst.state is State.BOUNDED else None
+    bound = _together([platform for _, _, platform in standing_for]) if worst.state is State.BOUNDED else None
     return replace(worst, bound=bound, seconds=seconds)
 
 

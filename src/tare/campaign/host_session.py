@@ -19,12 +19,12 @@ from tare.host import cgroup, lock, own_namespaces, state
 from tare.host.facts import machine, siblings, topology
 from tare.host.filesystems import roots
 from tare.host.kernel import pinning
-from tare.host.network import bridge
+from tare.host.network import bridge, subnets
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack, Journal, clear_the_way, remove_rest
 from tare.host.tuning import tune
 from tare.host.tuning.tune import Tuned
-from tare.image import build, own
+from tare.image import build, own, work
 from tare.image.build import Image
 from tare.model import Progress, Resources
 from tare.platforms.watchers.marks import Datagram
@@ -109,15 +109,18 @@ class HostSession:
         Raises `HostError` where one of them cannot be made.
         """
         own_namespaces.leave_hosts_network()
-        net = bridge.Network(bridge.choose_subnet(subnet))
+        free, not_reached = subnets.choose(subnet)
+        if not_reached:
+            self.progress(not_reached)
+        net = bridge.Network(free)
         label, work = secrets.token_hex(3)[:5], state.work()
         self.enter_context(pinning.widened(resources.cpus))
         self.enter_context(pinning.kept_off(pinning.usable() - set(harness_cpus(resources.cpus))))
         cleanup = self.enter_context(CleanupStack(self._journal))
-        datagram = self.enter_context(contextlib.closing(Datagram(net.host)))
         cleanup.own(removers.control_group(cgroup.path_of(PARENT_GROUP)))
         unfenced = net.create(cleanup)
         self.callback(net.close)
+        datagram = self.enter_context(contextlib.closing(Datagram(net.host)))
         if unfenced is not None:
             self.progress(f"not fenced: {unfenced}")
         with roots.translated("the client", work):
@@ -138,19 +141,22 @@ def image_for(workloads: Iterable[Workload], progress: Progress, *, bare: bool =
     chosen = list(workloads)
     layers = {workload.layer for workload in chosen if workload.layer is not None}
     image = build.ensure(build.agent_path(), progress=progress, layers=layers)
-    sources = {workload.name: workload.source for workload in chosen if workload.source is not None}
+    sources = {workload.source: workload.name for workload in chosen if workload.source is not None}
     if len(sources) > 1:
-        problem = f"{' and '.join(sources)} bring an image each, and all instances of a campaign run one"
+        problem = f"{' and '.join(sources.values())} bring an image each, and all instances of a campaign run one"
         raise ImageError(problem, fix="run them in a campaign each")
-    for source in sources.values():
-        image = own.ensure(source, build.agent_path(), image, progress)
+    for source in sources:
+        if source.place:
+            image = own.ensure(source, build.agent_path(), image, progress)
+        if source.work is not None:
+            image = work.ensure(image, Path(source.work), progress)
     for workload in chosen:
         runs = image.tools if workload.source is not None and image.tools is not None else image
         missing = [package for package in workload.packages if package not in runs.manifest.packages]
         if missing:
             fix = "give the workload a layer with it (docs/add-a-workload.md), or leave the workload out"
             if sources and workload.source is None:
-                fix = f"run it in a campaign without {next(iter(sources))}, whose image the instances run"
+                fix = f"run it in a campaign without {next(iter(sources.values()))}, whose image the instances run"
             raise ImageError(f"{workload.name} needs {', '.join(missing)}, which the image has not", fix=fix)
     if bare and not any(workload.packages or workload.layer or workload.source for workload in chosen):
         return own.bare(build.agent_path(), image, progress)
@@ -184,7 +190,7 @@ def _client(cleanup: CleanupStack, image: Image, resources: Resources, folder: P
 def _client_root(cleanup: CleanupStack, image: Image, folder: Path) -> Path:
     space = roots.new_workspace(cleanup, folder)
     root = roots.overlay_root(cleanup, space, image.root)
-    roots.chroot_mounts(cleanup, root, space.data)
+    roots.client_mounts(cleanup, root, space.data)
     return root
 
 

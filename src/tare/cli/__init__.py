@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import tare
 from tare import lazily, store
+from tare.clean import encodable
 from tare.cli import signals, streams
 from tare.cli.commands.app import app
 from tare.cli.console import Console, show_fault
@@ -121,5 +122,5 @@ def _warn_of_unremoved(errors: Console) -> None:
 
 def _plain(text: str) -> str:
     """An error's text without markup and control characters: it may contain a sandbox's output."""
-    shown = "".join(char if char.isprintable() else "?" for char in text)
+    shown = "".join(char if char.isprintable() else "?" for char in encodable(text))
     return shown.replace("[", r"\[")

@@ -17,12 +17,12 @@ from rich import console
 from rich.console import ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from tare.clean import clean
+from tare.clean import clean, plain
 from tare.cli.streams import write_whole
 
 
 class Console(console.Console):
-    """rich's console, with text cleaned after layout; rich's own cursor movements pass."""
+    """rich's console, with text cleaned after layout, and as its encoding has it; rich's own cursor movements pass."""
 
     def __init__(self, *, stderr: bool = False, width: int | None = None) -> None:
         super().__init__(stderr=stderr, width=width, highlight=False)
@@ -30,7 +30,7 @@ class Console(console.Console):
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
         """A renderable's segments, cleaned."""
         for segment in super().render(renderable, options):
-            yield segment if segment.control else segment._replace(text=clean(segment.text))
+            yield segment if segment.control else segment._replace(text=plain(clean(segment.text), self.encoding))
 
 
 class _Cleaned:

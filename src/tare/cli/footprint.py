@@ -13,6 +13,7 @@ from rich.console import Group
 from rich.text import Text
 
 from tare.cli.choices import OpenPolicy
+from tare.cli.consent import agreed_to_add
 from tare.cli.console import Console, emit
 from tare.cli.diff import show_diff
 from tare.cli.exit_codes import ExitCode
@@ -35,19 +36,27 @@ class LabFiles:
 
 
 def count(
-    request: FootprintRequest, file: Path, lab_files: LabFiles | None, against: Path | None, *, as_json: bool
+    request: FootprintRequest,
+    file: Path,
+    lab_files: LabFiles | None,
+    against: Path | None,
+    *,
+    trusted: bool,
+    as_json: bool,
 ) -> ExitCode:
     """Count into a file, print the result, and return the exit code. ``lab_files``: into a lab; None: on this host.
 
     ``against``: a file to compare with then; where it is not there, it is counted first, with the lab's own versions.
+    ``trusted``: see `tare.cli.consent`.
     """
+    answer = agreed_to_add(file, trusted=trusted)
     with _Display(Console(stderr=True)) as display:
         if lab_files is None:
-            result = counting.carry_out(request, file, display)
+            result = counting.carry_out(request, file, display, answer)
         else:
             if against is not None and not exists(against):
-                _in_lab(request, against, display, LabFiles(lab_files.files, {}))
-            result = _in_lab(request, file, display, lab_files)
+                _in_lab(request, against, display, LabFiles(lab_files.files, {}), "")
+            result = _in_lab(request, file, display, lab_files, answer)
     if as_json:
         emit(json.dumps({"schema": SCHEMA, **result.model_dump(mode="json")}, indent=2))
         return ExitCode.DONE
@@ -64,14 +73,15 @@ def count(
     )  # fmt: skip
 
 
-def _in_lab(request: FootprintRequest, file: Path, display: _Display, lab_files: LabFiles) -> FootprintResult:
+def _in_lab(
+    request: FootprintRequest, file: Path, display: _Display, lab_files: LabFiles, agreed: str
+) -> FootprintResult:
     with tempfile.TemporaryDirectory() as folder:
         # A file in a lab is called as it is here.
         for name, place in lab_files.versions.items():
             Path(folder, name).symlink_to(place.absolute())
-        return lab.carry_out(
-            request, file, display, [*lab_files.files, *map(Path(folder).joinpath, lab_files.versions)]
-        )
+        programs = [*lab_files.files, *map(Path(folder).joinpath, lab_files.versions)]
+        return lab.carry_out(request, file, display, programs, agreed)
 
 
 class _Display(Drawn):

@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from tare.analysis.comparisons.history import LeftOut, Summary, Why, history, summary
-from tare.analysis.comparisons.thresholds import load
+from tare.analysis.comparisons.thresholds import Thresholds, load
 from tare.analysis.trust.change_points import MAX_VALUES
+from tare.clean import encodable
 from tare.cli.choices import OpenPolicy
 from tare.cli.console import emit
 from tare.cli.diff import exit_code
 from tare.cli.exit_codes import ExitCode
 from tare.cli.report import to_read
-from tare.errors import StoreError, UsageError
+from tare.errors import Failed, StoreError, UsageError, attempt
 from tare.outputs import CAMPAIGN
 from tare.report.campaign.history import render, to_json
 from tare.report.formats.history_page import page
@@ -41,11 +42,11 @@ def show_history(
     summaries: list[Summary] = []
     unread: list[LeftOut] = []
     for file in files:
-        try:
-            with read_store(file) as store, store.snapshot():
-                summaries.append(summary(store, limits, absolute=absolute))
-        except StoreError as error:
-            unread.append(LeftOut(file.name, Why.UNREADABLE, error.what))
+        read = _summary(file, limits, absolute=absolute)
+        if isinstance(read, str):
+            unread.append(LeftOut(encodable(file.name), Why.UNREADABLE, encodable(read)))
+        else:
+            summaries.append(read)
     if not summaries:
         lacking = f"none of {len(files)} *{CAMPAIGN} files can be read" if files else f"there is no *{CAMPAIGN} file"
         raise UsageError(f"{folder}: {lacking}", fix="name a folder with campaigns of one host")
@@ -58,3 +59,17 @@ def show_history(
     if html is not None:
         write_page(page(trend), html)
     return exit_code(trend.outcome, policy)
+
+
+def _summary(file: Path, limits: Thresholds, *, absolute: bool) -> Summary | str:
+    """What a history takes of a campaign, or why it can take nothing: one odd file does not end the folder's."""
+
+    def read() -> Summary:
+        with read_store(file) as store, store.snapshot():
+            return summary(store, limits, absolute=absolute)
+
+    try:
+        outcome = attempt(read)
+    except StoreError as error:
+        return error.what
+    return outcome.reason if isinstance(outcome, Failed) else outcome

@@ -6,16 +6,19 @@ import contextlib
 import ipaddress
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
+from urllib.parse import urlsplit
 
-from prometheus_client.exposition import start_http_server
+from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from tare.analysis.estimates import headlines
 from tare.analysis.trust.noise import noise
 from tare.campaign.plan.interim import Interim
+from tare.cli.answering import Response, Server, plain
 from tare.errors import Failed, UsageError, attempt
 from tare.model import CampaignStatus, Status, Tick, Trial, TrialKey
 from tare.report.campaign.build import results_of
@@ -124,19 +127,33 @@ def _figures(interim: Interim) -> tuple[MetricValue, ...]:
 
 
 @contextlib.contextmanager
-def serving(address: Address, metrics: Metrics) -> Iterator[None]:
-    """Answer scrapes while the context lasts. Raises `UsageError` where it cannot listen."""
+def serving(address: Address, metrics: Metrics, warn: Callable[[str], object] = lambda _: None) -> Iterator[None]:
+    """Answer scrapes while the context lasts. Raises `UsageError` where it cannot listen.
+
+    ``warn``: called with a line where more than this machine's users can ask.
+    """
     registry = CollectorRegistry()
     registry.register(metrics)
     try:
-        server, thread = start_http_server(address.port, address.host, registry)
+        server = Server(address.host, address.port, lambda target, accepted: _answer(registry, target, accepted))
     except OSError as error:
         raise UsageError(
             f"metrics cannot be served on {address.host}:{address.port}: {error.strerror}", fix=FIX
         ) from error
+    if not ipaddress.ip_address(address.host).is_loopback:
+        warn(f"--metrics {address.host}: whoever reaches this address reads the figures; 127.0.0.1 is this machine's")
+    thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
+    thread.start()
     try:
         yield
     finally:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def _answer(registry: CollectorRegistry, target: str, accepted: str) -> Response:
+    if urlsplit(target).path not in {"/", "/metrics"}:
+        return plain(HTTPStatus.NOT_FOUND, "the metrics are at /metrics")
+    encode, kind = choose_encoder(accepted)
+    return Response(HTTPStatus.OK, kind, encode(registry))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import typer
 
+from tare.clean import clean
 from tare.cli.console import Console, emit
 from tare.cli.exit_codes import ExitCode
 from tare.contract import suite, survey
@@ -67,7 +68,7 @@ def show_doors(names: Sequence[str], files: Sequence[Path], *, as_json: bool) ->
     if as_json:
         emit(survey.Survey(schema="tare.doors/1", platforms=platforms).model_dump_json(indent=1, by_alias=True))
     else:
-        emit(survey.table(platforms), end="")
+        emit(clean(survey.table(platforms)), end="")
     wrong = [
         door for platform in platforms for door in platform.doors if door.state is State.OPEN and door.by_design is None
     ]

@@ -86,6 +86,9 @@ def show(
         write_page(page_text(read), html)
         if not as_json:
             console.print(f"report:   {html.resolve().as_uri()}", markup=False, soft_wrap=True)
+    if not as_json:
+        for ranking in (ranking for report in reports for ranking in report.rankings):
+            console.print(ranking.text, style="bold", markup=False)
 
 
 def _agreement(files: Sequence[Path]) -> Iterator[str]:

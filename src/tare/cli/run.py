@@ -10,6 +10,7 @@ from pathlib import Path
 from tare.campaign.execution import conduct
 from tare.campaign.plan.request import CampaignRequest
 from tare.campaign.plan.study import foreword
+from tare.clean import encodable
 from tare.cli.choices import ProgressOptions, Shown
 from tare.cli.consent import agreed
 from tare.cli.console import Console
@@ -68,17 +69,17 @@ def _watched(
         watcher: Telling = lines if progress_options.shown is Shown.JSON else held.enter_context(display)
         stopping = held.enter_context(Stopping(watcher.warn))
         try:
-            yield Together([watcher, *_exposed(progress_options.metrics, held)], stopping)
+            yield Together([watcher, *_exposed(progress_options.metrics, held, watcher.warn)], stopping)
         except (KeyboardInterrupt, HostError, StoreError) as end:
             by_user = isinstance(end, KeyboardInterrupt)
             if by_user or stopping.has_blocks:  # an error before the first block ends no campaign
                 if progress_options.shown is Shown.JSON:
-                    lines.ended(CampaignStatus.INTERRUPTED, str(file) if exists(file) else None)
+                    lines.ended(CampaignStatus.INTERRUPTED, encodable(str(file)) if exists(file) else None)
                 else:
                     watcher.warn(_to_go_on(file) if exists(file) else NOTHING_YET)
             raise
         if progress_options.shown is Shown.JSON:
-            lines.ended(CampaignStatus.COMPLETE, str(file))
+            lines.ended(CampaignStatus.COMPLETE, encodable(str(file)))
 
 
 def _is_whole(file: Path) -> bool:
@@ -95,14 +96,14 @@ def _to_go_on(file: Path) -> str:
     return f"to go on: tare run --resume {shlex.quote(str(file))}"
 
 
-def _exposed(address: str | None, held: contextlib.ExitStack) -> list[Telling]:
+def _exposed(address: str | None, held: contextlib.ExitStack, warn: Callable[[str], object]) -> list[Telling]:
     """The watcher behind the endpoint for metrics, which is there until ``held`` is closed; none without an address."""
     if address is None:
         return []
     from tare.cli.metrics import Metrics, parse_address, serving  # noqa: PLC0415 (slow to load, and rarely wanted)
 
     metrics = Metrics()
-    held.enter_context(serving(parse_address(address), metrics))
+    held.enter_context(serving(parse_address(address), metrics, warn))
     return [metrics]
 
 

@@ -20,7 +20,7 @@ def show_scores(file: Path, profile: Path | None, *, as_json: bool) -> None:
     with read_store(file) as store, store.snapshot():
         record = store.record
         with refusals_told():
-            sheet = scored(record, store.samples(), evaluation)
+            sheet = scored(record, store.samples(), store.trials(), evaluation)
     if as_json:
         emit(json.dumps(to_data(sheet, evaluation), indent=2))
         return

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
 from tare.cli.exit_codes import ExitCode
+from tare.timeouts import stretched
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -90,7 +91,7 @@ def _wait_for_room(descriptor: int, limit_s: float | None) -> bool:
     """Wait until the descriptor takes data or fails, for at most ``limit_s`` seconds; return whether it does."""
     poll = select.poll()
     poll.register(descriptor, select.POLLOUT)
-    return bool(poll.poll(None if limit_s is None else limit_s * 1000))
+    return bool(poll.poll(None if limit_s is None else stretched(limit_s) * 1000))
 
 
 @dataclass(frozen=True, slots=True)

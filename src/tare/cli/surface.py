@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import typer
 
 from tare import literature
+from tare.cli.consent import agreed_to_add
 from tare.cli.console import Console, emit
 from tare.cli.exit_codes import ExitCode
 from tare.cli.report import to_read
@@ -20,10 +21,11 @@ from tare.report.surface.build import STUDY, surfaces_report, to_data
 from tare.store import exists
 
 
-def show_surfaces(request: SurfaceRequest, *, listed: bool, published: bool, as_json: bool) -> None:
-    """Print the requested surfaces. Exits 1 where none could be read."""
+def show_surfaces(request: SurfaceRequest, *, listed: bool, published: bool, trusted: bool, as_json: bool) -> None:
+    """Print the requested surfaces. Exits 1 where none could be read. ``trusted``: see `tare.cli.consent`."""
+    answer = agreed_to_add(request.file, trusted=trusted) if request.file is not None else ""
     with Console(stderr=True).status("") as status:
-        result = live.carry_out(request, status.update)
+        result = live.carry_out(request, status.update, answer)
     study = literature.load(STUDY)
     left_out = [
         {"platform": omitted.platform, "reason": omitted.reason, "fix": omitted.fix or ""}

@@ -1,4 +1,4 @@
-"""Bait on the host for a guest: a file, a process, a key, a socket. A guest that knows its secret has reached it."""
+"""Bait on the host for a guest: files, a process, a key, sockets. A guest that knows its secret has reached it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance
+from tare.contract import services
 from tare.contract.doors import Host
 from tare.errors import HostError
-from tare.host import processes, state
+from tare.host import cgroup, processes, state
 from tare.host.daemons import keyring
-from tare.host.kernel import mounts
+from tare.host.kernel import mounts, text
 from tare.host.kernel.owner import boot_id
 from tare.host.resources import removers
+from tare.host.resources.claims import OPENED
 from tare.host.resources.journal import CleanupStack
 
 #: Read-only filesystems: an attempt to mount a disk as one of them does not change the disk.
@@ -33,6 +35,22 @@ SESSION_KEYRING, USER_KEYRING = -3, -4
 #: name_to_handle_at(2): AT_FDCWD, and the largest size of a handle.
 HERE, MAX_HANDLE = -100, 128
 NOBODY = "65534"
+FIND_LIMIT_S = 30.0
+#: A variable of tare's own, as a CI's token is one.
+VARIABLE = "BAIT_TOKEN"
+#: Where daemons that do as they are told with root's rights listen, on hosts that have them.
+DAEMONS = (
+    "/run/docker.sock",
+    "/var/run/docker.sock",
+    "/run/containerd/containerd.sock",
+    "/run/podman/podman.sock",
+    "/run/libvirt/libvirt-sock",
+    "/var/lib/lxd/unix.socket",
+    "/run/systemd/private",
+    "/run/dbus/system_bus_socket",
+)
+#: In /proc/net/unix, of a socket that listens (__SO_ACCEPTCON).
+_LISTENS = 0x10000
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +71,37 @@ def laid(launcher: InstanceLauncher, running: RunningInstance) -> Iterator[Bait]
         ends.callback(cleanup.release)
         canary = _file(cleanup, mark, secret)
         ends.enter_context(_process(mark))
-        ends.enter_context(_keys(mark, secret))
+        keys = ends.enter_context(_keys(mark, secret))
         ends.enter_context(_abstract_socket(mark))
+        group = running.instance.spec.group
         values = {
-            **dict.fromkeys(("process", "key", "socket", "file"), mark),
-            "canary": str(canary),
-            "group": running.instance.spec.group.path,
+            **dict.fromkeys(("process", "socket", "file"), mark),
+            "canaries": f"{canary},{_readable_file(cleanup, mark, secret)}",
+            "group": group.path,
+            "limited": ",".join(map(_number, _folders(group))),
+            "daemons": ",".join(listening_daemons(Path("/proc/net/unix").read_text())),
+            **ends.enter_context(services.listening(secret)),
+            **ends.enter_context(services.beyond(cleanup, secret)),
         }
-        for name, value in (("handle", _handle(canary)), ("disk", _disk()), ("reader", _reader())):
-            if value is not None:
-                values[name] = value
+        optional = {
+            "key": mark if keys else None,
+            "handle": _handle(canary),
+            "disk": _disk(),
+            "reader": _reader(),
+            "variable": os.environ.get(VARIABLE),
+        }
+        values |= {name: value for name, value in optional.items() if value is not None}
         yield Bait(values, Host(secret, facts()), mark)
+
+
+@contextlib.contextmanager
+def in_environment() -> Iterator[None]:
+    """Have the variable in tare's environment, from before the instances start whose doors are tried."""
+    os.environ[VARIABLE] = secrets.token_hex(16)
+    try:
+        yield
+    finally:
+        del os.environ[VARIABLE]
 
 
 def facts() -> dict[str, str]:
@@ -90,7 +128,10 @@ def places(running: RunningInstance, name: str) -> list[Path]:
     below = {data, folder / "upper", folder / "root"}
     for mount in mounts.table():
         below.update(Path(place) for place in (mount.point, mount.upper) if place is not None)
-    return sorted({base / part / name for base in below for part in (".", "tmp", "data", "dev/shm")})
+    candidates = {base / part / name for base in below for part in (".", "tmp", "data", "dev/shm")}
+    # An engine of the instance's own may keep the root anywhere in its folder, mounted where only it sees that.
+    kept = processes.run(["find", str(folder), "-name", name, "-print0"], time_limit_s=FIND_LIMIT_S).stdout.split(b"\0")
+    return sorted({*candidates, *(Path(os.fsdecode(path)) for path in kept if path)})
 
 
 def _is_setuid(path: Path) -> bool:
@@ -102,13 +143,45 @@ def _is_setuid(path: Path) -> bool:
     return stat.S_ISREG(status.st_mode) and bool(status.st_mode & stat.S_ISUID) and not mounted.f_flag & os.ST_NOSUID
 
 
+def listening_daemons(sockets: str) -> list[str]:
+    """The `DAEMONS` that somebody listens for on this host, by the contents of /proc/net/unix."""
+    rows = [line.split(maxsplit=7) for line in sockets.splitlines()[1:]]
+    found = {row[7] for row in rows if len(row) == 8 and int(row[3], 16) & _LISTENS}
+    return [path for path in DAEMONS if os.path.realpath(path) in found or path in found]
+
+
 def _file(cleanup: CleanupStack, name: str, secret: str) -> Path:
+    """A file that only root reads."""
     folder = state.work() / name
     cleanup.own(removers.folder(folder))
     folder.mkdir(mode=0o700)
     canary = folder / "canary"
     canary.write_text(secret)
     return canary
+
+
+def _readable_file(cleanup: CleanupStack, name: str, secret: str) -> Path:
+    """A file that every user of the host reads who knows its name: a guest may be such a user, and not root."""
+    folder = OPENED / name
+    cleanup.own(removers.folder(folder, below=OPENED.parent))
+    OPENED.mkdir(mode=0o711, exist_ok=True)
+    folder.mkdir(mode=0o711)
+    canary = folder / "canary"
+    canary.write_text(secret)
+    canary.chmod(0o644)
+    return canary
+
+
+def _folders(group: cgroup.Group) -> list[Path]:
+    """The group with an instance's limits in each hierarchy that has it; none where no groups are delegated."""
+    mounted = cgroup.hierarchies().mounted if group.accounts else ()
+    return [folder for root in mounted if (folder := root / group.path).is_dir()]
+
+
+def _number(path: Path) -> str:
+    """The number of a file and of its filesystem, by which it is known wherever that is mounted."""
+    status = path.stat()
+    return f"{status.st_dev}:{status.st_ino}"
 
 
 @contextlib.contextmanager
@@ -130,8 +203,8 @@ def _abstract_socket(mark: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _keys(mark: str, secret: str) -> Iterator[None]:
-    """A key in the user's keyring and one in the session's; none where the kernel has no keys."""
+def _keys(mark: str, secret: str) -> Iterator[bool]:
+    """A key in the user's keyring and one in the session's; yields whether the kernel took one."""
     library = ctypes.CDLL(None, use_errno=True)
     numbers = keyring.CALLS.get(os.uname().machine)
     if numbers is None:
@@ -147,7 +220,7 @@ def _keys(mark: str, secret: str) -> Iterator[None]:
             if key != -1:
                 library.syscall(keyctl, EXPIRE, key, KEY_LIFE_S)
                 added.append((key, ring))
-        yield
+        yield bool(added)
     finally:
         for key, ring in added:
             library.syscall(keyctl, UNLINK, key, ring)
@@ -174,11 +247,11 @@ def _disk() -> str | None:
     device = state.work().stat().st_dev
     if os.major(device):  # else no block device: overlay, tmpfs, btrfs
         return f"{os.major(device)}:{os.minor(device)}"
-    rows = [line.split() for line in Path("/proc/partitions").read_text().splitlines()[2:]]
+    rows = [line.split() for line in text.read("/proc/partitions").splitlines()[2:]]
     largest = max(rows, key=lambda row: int(row[2]), default=None)
     return f"{largest[0]}:{largest[1]}" if largest else None
 
 
 def _reader() -> str | None:
-    kinds = {line.strip() for line in Path("/proc/filesystems").read_text().splitlines() if line.startswith("\t")}
+    kinds = {line.strip() for line in text.read("/proc/filesystems").splitlines() if line.startswith("\t")}
     return next((kind for kind in READERS if kind in kinds), None)

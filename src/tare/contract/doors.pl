@@ -4,14 +4,15 @@
 #
 # Standard input: lines of words with tabs between. "set NAME VALUE" says what the host made for this (`escape.py`), and
 # "NAME ATTEMPT ARGUMENT..." is a door (`doors.py`). Standard output: "fact NAME VALUE", and for each way to a door
-# "door NAME WAY WORD": OK, the name of the error, "=TEXT" for what was read, or "-REASON" where it cannot be tried.
-# The last line is "end".
+# "door NAME WAY WORD": OK, the name of the error, "=TEXT" for what was read, or "-REASON" where it cannot be tried or was
+# not tried to its end. The last line is "end".
 use strict;
 use warnings;
 use Errno ();
 use Fcntl;
-use POSIX ();
-use Socket;
+use POSIX qw(SIGALRM SIGSYS);
+use Socket qw(:DEFAULT AF_INET6 SOCK_NONBLOCK);
+use Time::HiRes ();
 
 $| = 1;
 require 'syscall.ph';
@@ -21,6 +22,9 @@ use constant {
     READ_ONLY => 1,
     NEW_MOUNTS => 0x20000, NEW_USER => 0x10000000, NEW_REST => 0x2000000 | 0x20000000 | 0x40000000,    # cgroup, pid, net
     LIMIT_S => 20,    # a machine that is emulated takes seconds
+    FORK_S => 15,     # in which a limit of processes is looked for
+    DIAL_S => 2,      # by then who is next door has answered
+    OWN => "the instance's own",
 };
 
 my %given;      # what the host made
@@ -52,12 +56,17 @@ sub apart {
     close $to;
     chomp(my @words = <$from>);
     waitpid $pid, 0;
-    push @words, $? & 127 ? 'killed by signal ' . ($? & 127) : 'ended without a word' if !@words;
-    return @words;
+    return @words if @words;
+    my $signal = $? & 127;
+    return 'killed by signal ' . $signal if $signal == SIGSYS;    # how a filter may refuse
+    return $signal == SIGALRM ? '-it took more than ' . LIMIT_S . ' s' : $signal ? "-signal $signal ended it" : '-it ended without a word';
 }
 
-# The best word: what was reached, else the last.
-sub best { my @words = @_; (grep { $_ eq 'OK' || /^=/ } @words)[0] // $words[-1] // 'ENOENT' }
+# The best word: what was reached, else what is the instance's own, else the last refusal.
+sub best {
+    my @words = @_;
+    return (grep { $_ eq 'OK' || /^=/ } @words)[0] // (grep { $_ eq OWN } @words)[0] // $words[-1] // 'ENOENT';
+}
 
 sub own_mounts {
     my $word = call('unshare', NEW_MOUNTS);
@@ -67,12 +76,12 @@ sub own_mounts {
 
 # All namespaces of its own, in which it has all capabilities; its own user is root there.
 sub own_everything {
-    my $uid = $> + 0;
+    my ($uid, $gid) = ($> + 0, $) + 0);    # in the new namespace nobody's yet
     my $word = call('unshare', NEW_USER | NEW_MOUNTS | NEW_REST);
     return $word if $word ne 'OK';
-    for (['setgroups', 'deny'], ['uid_map', "0 $uid 1"], ['gid_map', '0 ' . ($) + 0) . ' 1']) {
-        sysopen(my $file, "/proc/self/$_->[0]", O_WRONLY) or next;
-        syswrite $file, $_->[1];
+    for (['setgroups', 'deny'], ['uid_map', "0 $uid 1"], ['gid_map', "0 $gid 1"]) {
+        my $file;
+        sysopen($file, "/proc/self/$_->[0]", O_WRONLY) && syswrite($file, $_->[1]) or return "$_->[0]: " . word();
     }
     return call('mount', 'none', '/', 'none', PRIVATE, 0);
 }
@@ -113,11 +122,17 @@ sub content {
     return '=' . $text;
 }
 
-# The host's canary below a folder that may be any folder of the host's above it.
+# All that a path of the host's may be below a folder that may be any folder of the host's above it.
+sub below {
+    my ($folder, $path) = @_;
+    my @parts = grep { length } split m{/}, $path;
+    return map { join '/', $folder, @parts[$_ .. $#parts] } 0 .. $#parts;
+}
+
+# The host's canaries below such a folder: one is for root to read, one for everybody.
 sub canary_below {
     my ($folder) = @_;
-    my @parts = grep { length } split m{/}, $given{canary};
-    return best(map { content(join '/', $folder, @parts[$_ .. $#parts]) } 0 .. $#parts);
+    return best(map { content($_) } map { below($folder, $_) } split /,/, $given{canaries});
 }
 
 sub mounted {
@@ -152,6 +167,21 @@ sub try_file {
         'in a user namespace' => sub {
             my $word = own_everything();
             return $word eq 'OK' ? apart($new) : $word;    # a process later is in the new pid namespace
+        },
+    );
+}
+
+# What is mounted in a user namespace is that namespace's own (Linux 6.7), and not the host's.
+sub try_binfmt {
+    my ($path) = @_;
+    return (
+        'as it is' => sub { opened($path, 'w') },
+        'in a new mount' => sub {
+            my $word = own_mounts();
+            return $word if $word ne 'OK';
+            ($word, my $folder) = mounted('binfmt_misc', 'none', '');
+            $word = opened("$folder/register", 'w') if $word eq 'OK';
+            return $word eq 'OK' && !is_admin() ? OWN : $word;
         },
     );
 }
@@ -274,7 +304,7 @@ sub try_shares {
         return $word if $word ne 'OK';
         my @tags = map { my $tag = content($_); $tag =~ s/^=|[\s\0]+$//g; $tag }
             glob '/sys/bus/virtio/drivers/9pnet_virtio/*/mount_tag /sys/fs/virtiofs/*/tag';
-        return best('none', map {
+        return best('ENODEV', map {
             my $tag = $_;
             map { my ($word, $folder) = mounted($_, $tag, $_ eq '9p' ? 'trans=virtio' : ''); $word eq 'OK' ? canary_below($folder) : $word }
                 '9p', 'virtiofs';
@@ -285,14 +315,14 @@ sub try_shares {
 # Hierarchies that are mounted, and those of version 1 that the kernel has, mounted again.
 sub groups {
     my ($use) = @_;
-    my @words = map { $use->($_) } grep { m{^/sys/fs/cgroup} } mount_points();
+    my @words = map { $use->($_, $_) } grep { m{^/sys/fs/cgroup} } mount_points();
     open my $file, '<', '/proc/self/cgroup' or return best(@words);
     for (<$file>) {
         my (undef, $controllers) = split /:/;
         my ($kind, $options) = length $controllers ? ('cgroup', $controllers) : ('cgroup2', '');
         $options = "none,$options" if $options =~ /^name=/;
         my ($word, $folder) = mounted($kind, 'none', $options);
-        push @words, $word eq 'OK' ? $use->($folder) : $word;
+        push @words, $word eq 'OK' ? $use->($folder, $controllers) : $word;
     }
     return best(@words);
 }
@@ -300,7 +330,7 @@ sub groups {
 sub ways_to_groups {
     my ($use) = @_;
     return (
-        'as it is' => sub { best(map { $use->($_) } grep { m{^/sys/fs/cgroup} } mount_points()) },
+        'as it is' => sub { best(map { $use->($_, $_) } grep { m{^/sys/fs/cgroup} } mount_points()) },
         'in a new mount' => sub { my $word = own_mounts(); $word eq 'OK' ? groups($use) : $word },
         'in a user namespace' => sub { my $word = own_everything(); $word eq 'OK' ? groups($use) : $word },
     );
@@ -316,12 +346,67 @@ sub try_release_agent {
     return ways_to_groups(sub { my $word = opened("$_[0]/release_agent", 'w'); $word eq 'OK' && !is_admin() ? 'EPERM' : $word });
 }
 
-# The group is the host's name of the one that tare made and set the limits of.
+# The group that tare made and set the limits of has a name on the host and, in each hierarchy, a number. One at the
+# top of what is mounted here may be that group or, in a control group namespace, one below it, which it still limits.
 sub try_limits {
+    my %limited = map { $_ => 1 } split /,/, $given{limited};
     return ways_to_groups(sub {
         my ($folder) = @_;
-        return best(map { opened("$folder/$given{group}/$_", 'w') } 'memory.limit_in_bytes', 'memory.max', 'cpuset.cpus');
+        return best(map {
+            my ($device, $number) = stat;
+            my $group = $_;
+            my $word = best(map { opened("$group/$_", 'w') } qw(memory.limit_in_bytes memory.max cpuset.cpus cpu.cfs_quota_us cpu.max pids.max));
+            $word eq 'OK' && !$limited{"$device:$number"} ? OWN : $word;
+        } below($folder, $given{group}), $folder);
     });
+}
+
+# What is frozen by version 1 takes no signal, SIGKILL neither. No process is frozen here: one moves to a new group, and
+# once that has ended the empty group is frozen and thawed.
+sub try_freezer {
+    my $written = sub {
+        my ($path, $text) = @_;
+        $! = 0;
+        sysopen(my $file, $path, O_WRONLY) or return word();
+        return syswrite($file, $text) ? 'OK' : word();
+    };
+    return ways_to_groups(sub {
+        my ($folder, $controllers) = @_;
+        return () if $controllers !~ /freezer/;
+        my $group = "$folder/tare-doors-$$";
+        $! = 0;
+        mkdir $group or return word();
+        my $pid = fork // die;
+        if (!$pid) { sleep LIMIT_S; POSIX::_exit(0) }
+        my $word = $written->("$group/cgroup.procs", $pid);
+        kill 'KILL', $pid;
+        waitpid $pid, 0;
+        $word = $written->("$group/freezer.state", 'FROZEN') if $word eq 'OK';
+        $word = content("$group/freezer.state") if $word eq 'OK';
+        $written->("$group/freezer.state", 'THAWED');
+        for (1 .. 50) { last if rmdir $group; select undef, undef, undef, 0.02 }    # until the last process has left it
+        return $word =~ /^=FR/ ? 'OK' : $word;
+    });
+}
+
+# As many as no sandbox needs: they end at once, and count until they are waited for.
+sub try_process_ids {
+    my ($count) = @_;
+    return ('by its own kernel' => sub { OWN }) if $given{own_kernel};
+    return (here => sub { '-no control group is there to limit it' }) if !length $given{limited};
+    return 'by fork' => sub {
+        my ($made, $word, $until) = (0, 'OK', Time::HiRes::time() + FORK_S);
+        while ($made < $count) {
+            if (Time::HiRes::time() > $until) { $word = "-no limit was met by $made processes in " . FORK_S . ' s'; last }
+            $! = 0;
+            my $pid = fork;
+            if (!defined $pid) { $word = word(); last }
+            POSIX::_exit(0) if !$pid;
+            $made++;
+        }
+        waitpid -1, 0 for 1 .. $made;
+        return $word;
+    };
 }
 
 sub host_process {
@@ -334,11 +419,26 @@ sub host_process {
 
 sub try_processes { return 'in /proc' => sub { defined host_process() ? 'OK' : 'ENOENT' } }
 
+# The environment of its own processes, and of others that it may read, as they were started.
+sub try_environment {
+    my $secret = $given{variable} // return (here => sub { '-tare has no secret in its environment' });
+    return 'in /proc' => sub {
+        for my $path (glob '/proc/[0-9]*/environ') {
+            sysopen(my $file, $path, O_RDONLY) or next;
+            my $text = '';
+            1 while sysread $file, $text, 65536, length $text;
+            return 'OK' if index($text, $secret) >= 0;
+        }
+        return 'ENOENT';
+    };
+}
+
 sub try_ptrace {
     return 'by PTRACE_SEIZE' => sub { my $pid = host_process(); defined $pid ? call('ptrace', 0x4206, $pid, 0, 0) : 'ENOENT' };
 }
 
 sub try_keys {
+    return (here => sub { '-the host takes no keys' }) if !defined $given{key};
     my $search = sub {
         my ($ring) = @_;
         $! = 0;
@@ -375,7 +475,7 @@ sub connected {
 sub try_abstract { return 'by connect' => sub { connected("\0$given{socket}") } }
 
 sub try_sockets {
-    my (@paths) = @_;
+    my @paths = split /,/, $given{daemons} or return (here => sub { '-no such daemon listens on the host' });
     return 'by connect' => sub { best(map { connected("$_\0") } @paths) };
 }
 
@@ -394,23 +494,14 @@ sub try_setuid {
     } '/data', '/tmp', '/', '/dev/shm';
 }
 
-# What else is on the network: `others.py` makes the other instance, and says where it is.
+# What else is on the network: `escape.py` starts the other instance, and says where it is.
 sub try_reach {
-    my @addresses = split /,/, $given{other};
     return 'by TCP' => sub {
-        best(map {
+        my @targets = map {
             my ($host, $port) = split /:/;
-            my $word = 'ENOENT';
-            if (socket my $socket, AF_INET, SOCK_STREAM, 0) {
-                setsockopt $socket, SOL_SOCKET, SO_SNDTIMEO, pack 'q q', 1, 0;    # connect(2) waits so long
-                setsockopt $socket, SOL_SOCKET, SO_RCVTIMEO, pack 'q q', 1, 0;
-                $! = 0;
-                my $text;
-                my $connected = connect $socket, sockaddr_in($port, inet_aton($host));
-                $word = !$connected ? word() : sysread($socket, $text, 200) ? "=$text" : 'silent';
-            }
-            $word;
-        } @addresses);
+            ['other', SOCK_STREAM, Socket::pack_sockaddr_in($port, inet_aton($host))];
+        } split /,/, $given{other};
+        return best(@{ dialled(@targets)->{other} });
     };
 }
 
@@ -445,12 +536,128 @@ sub try_spoof {
     };
 }
 
+# What came of connecting to all of these addresses at once, by their names: what the other end said, or that it took the
+# connection and was silent. Each is a list: a name, a kind of socket, and an address.
+sub dialled {
+    my (@targets) = @_;
+    my (%words, %waiting);
+    for (@targets) {
+        my ($name, $kind, $address) = @$_;
+        $! = 0;
+        my $opened = socket my $socket, Socket::sockaddr_family($address), $kind | SOCK_NONBLOCK, 0;
+        my $begun = $opened && (connect($socket, $address) || $!{EINPROGRESS});
+        if (!$begun) { push @{ $words{$name} }, word(); next }
+        $waiting{ fileno $socket } = [$name, $kind, $socket, $kind == SOCK_DGRAM];
+        send $socket, 'tare?', 0 if $kind == SOCK_DGRAM;
+    }
+    my $until = Time::HiRes::time() + DIAL_S;
+    while (%waiting && (my $left = $until - Time::HiRes::time()) > 0) {
+        my ($read, $write) = ('', '');
+        for (values %waiting) { vec($_->[3] ? $read : $write, fileno $_->[2], 1) = 1 }
+        next if select($read, $write, undef, $left) <= 0;
+        for my $fd (keys %waiting) {
+            my ($name, $kind, $socket, $up) = @{ $waiting{$fd} };
+            next if !vec $up ? $read : $write, $fd, 1;
+            if (!$up) {
+                my $error = unpack 'i', getsockopt $socket, SOL_SOCKET, SO_ERROR;
+                if (!$error) { $waiting{$fd}[3] = 1; next }
+                push @{ $words{$name} }, $name{$error} // "errno $error";
+            } else {
+                $! = 0;
+                my $read = sysread $socket, my $text, 200;
+                push @{ $words{$name} }, $read ? "=$text" : $! ? word() : 'silent';
+            }
+            delete $waiting{$fd};
+        }
+    }
+    push @{ $words{ $_->[0] } }, $_->[3] && $_->[1] == SOCK_STREAM ? 'silent' : 'no answer' for values %waiting;
+    return \%words;
+}
+
+sub lines { open my $file, '<', $_[0] or return; return map { [split] } <$file> }
+
+# Where the host may be, as seen from here: its own addresses, the next hop of each route, and what the networks of QEMU,
+# passt and slirp4netns take for the host. Of a link's own addresses each is tried on each link.
+sub hosts {
+    my ($port) = @_;
+    my @hops = map { join '.', reverse unpack 'C4', pack 'N', hex $_->[2] } grep { ($_->[2] // '') =~ /^[0-9A-F]{8}$/ } lines('/proc/net/route');
+    my %seen;
+    return map { Socket::pack_sockaddr_in($port, inet_aton($_)) }
+        grep { !/:/ && $_ ne '0.0.0.0' && !$seen{$_}++ } split(/,/, $given{addresses}), @hops, qw(127.0.0.1 10.0.2.2 169.254.1.2);
+}
+
+sub hosts_by_ipv6 {
+    my ($port) = @_;
+    my @hops = map { join ':', unpack '(a4)*', $_->[4] } grep { ($_->[4] // '') =~ /[1-9a-f]/ } lines('/proc/net/ipv6_route');
+    my @links = map { hex $_->[1] } grep { ($_->[3] // '') eq '20' } lines('/proc/net/if_inet6');
+    my %seen;
+    return map {
+        my $packed = Socket::inet_pton(AF_INET6, $_);
+        map { Socket::pack_sockaddr_in6($port, $packed, $_) } /^fe80:/ ? @links : 0;
+    } grep { /:/ && !$seen{$_}++ } split(/,/, $given{addresses}), @hops, qw(::1 fec0::2 fd00::2);
+}
+
+# All that is dialled, by its name: each takes its time where a filter drops what is sent, so it is done at once.
+my $dialled;
+
+sub network {
+    return $dialled //= dialled(
+        (map { ['a service on all addresses', SOCK_STREAM, $_] } hosts($given{every})),
+        (map { ['a service on its loopback', SOCK_STREAM, $_] } hosts($given{loopback})),
+        (map { ['a service of UDP', SOCK_DGRAM, $_] } hosts($given{datagrams})),
+        ($given{every6} ? map { ['a service of IPv6', SOCK_STREAM, $_] } hosts_by_ipv6($given{every6}) : ()),
+        ($given{metadata} ? ['metadata by IPv4', SOCK_STREAM, Socket::pack_sockaddr_in(80, inet_aton($given{metadata}))] : ()),
+        ($given{metadata6}
+            ? ['metadata by IPv6', SOCK_STREAM, Socket::pack_sockaddr_in6(80, Socket::inet_pton(AF_INET6, $given{metadata6}))]
+            : ()),
+    );
+}
+
+sub try_host_ports {
+    my $words = network();
+    return map { my $name = $_; ($name => sub { best(@{ $words->{$name} }) }) } grep { /^a service/ } sort keys %$words;
+}
+
+sub try_metadata {
+    my $words = network();
+    my @names = grep { /^metadata/ } sort keys %$words or return (here => sub { '-the host reaches none' });
+    # Whoever took the connection is there, and is asked for nothing.
+    return map { my $word = best(@{ $words->{$_} }); ($_ => sub { $word eq 'silent' ? 'OK' : $word }) } @names;
+}
+
+# Sockets of a machine and its hypervisor, vsock(7): they know no network namespaces. What refuses at CID 2, or stays
+# silent, is the hypervisor: what was sent is out of the sandbox.
+sub try_vsock {
+    my ($cid, $port) = split /:/, $given{vsock} // ':';
+    my $at = sub {
+        my ($cid, $port) = @_;
+        return sub {
+            $! = 0;
+            socket(my $socket, 40, SOCK_STREAM, 0) or return word();
+            setsockopt $socket, 40, 6, pack 'q q', 0, 500_000;    # SO_VM_SOCKETS_CONNECT_TIMEOUT
+            $! = 0;
+            if (!connect $socket, pack 'S S L L x4', 40, 0, $port, $cid) {
+                my $word = word();
+                return $cid == 2 && $word =~ /^(?:ECONNRESET|ETIMEDOUT)$/ ? 'OK' : $word;
+            }
+            my $read = sysread $socket, my $text, 200;
+            return $read ? "=$text" : 'OK';
+        };
+    };
+    return (
+        "the hypervisor's services (CID 2)" => $at->(2, $port || 1),
+        ($port ? ("a service of the host's by its own CID" => $at->($cid, $port), 'the same by CID 1' => $at->(1, $port)) : ()),
+    );
+}
+
 my %attempts = (
+    host_ports => \&try_host_ports, metadata => \&try_metadata, vsock => \&try_vsock,
+    binfmt => \&try_binfmt, freezer => \&try_freezer, process_ids => \&try_process_ids,
     reach => \&try_reach, sniff => \&try_sniff, spoof => \&try_spoof,
     file => \&try_file, mount => \&try_mount, device => \&try_device, disk_mount => \&try_disk_mount, call => \&try_call,
     bpf => \&try_bpf, handle => \&try_handle, files => \&try_files, proc => \&try_proc, chroot => \&try_chroot,
     hostfs => \&try_hostfs, shares => \&try_shares, release_agent => \&try_release_agent, limits => \&try_limits,
-    processes => \&try_processes, ptrace => \&try_ptrace, keys => \&try_keys, abstract => \&try_abstract,
+    processes => \&try_processes, environment => \&try_environment, ptrace => \&try_ptrace, keys => \&try_keys, abstract => \&try_abstract,
     ipc => sub { ('by its namespace' => sub { 'OK' }) }, sockets => \&try_sockets, user_namespace => \&try_user_namespace, setuid => \&try_setuid,
 );
 

@@ -9,9 +9,15 @@ from dataclasses import dataclass, field
 #: Results of a call that passed the kernel's check of its caller's rights.
 PAST_RIGHTS = ("OK", "EINVAL", "ENOEXEC", "EFAULT", "ENOENT", "EBADF", "ENOTBLK", "EBUSY")
 #: Errors for something that is not there.
-ABSENT = {"ENOENT", "ENODEV", "ENXIO", "ENOSYS"}
+ABSENT = {"ENOENT", "ENODEV", "ENXIO", "ENOSYS", "EAFNOSUPPORT"}
+#: The same where bait is looked for, which may be out of reach of what is there: a kernel that knows no such thing.
+ABSENT_WITH_BAIT = {"ENODEV", "ENOSYS", "EAFNOSUPPORT"}
 #: Results of mounting a disk as a filesystem that it does not have, where the disk was opened.
 OPENED_DISK = ("OK", "EINVAL", "EBUSY")
+#: In place of a result where it led to what is no other's.
+OWN = "the instance's own"
+#: More than any workload of tare's has at a time.
+PROCESSES = 5_000
 
 
 class Reach(enum.Enum):
@@ -33,6 +39,7 @@ class Door:
     attempt: tuple[str, ...]
     reach: Reach = Reach.KERNEL
     opens: tuple[str, ...] = ("OK",)  # results for which it is open; so it is where the bait's secret was read
+    owns: tuple[str, ...] = ()  # results for which it leads to what is the instance's own
 
 
 def _file(name: str, gain: str, path: str, mode: str) -> Door:
@@ -63,11 +70,11 @@ DOORS = (
         "w",
     ),
     _file("uevent-helper", "a program run as the host's root when a device comes", "/sys/kernel/uevent_helper", "w"),
-    _file(
+    Door(
         "binfmt-misc",
         "a program run as root when a file of a new format is executed",
-        "/proc/sys/fs/binfmt_misc/register",
-        "w",
+        ("binfmt", "/proc/sys/fs/binfmt_misc/register"),
+        owns=(OWN,),
     ),
     _file(
         "sysctl-vm", "the host's memory management: any sysctl, and the host's panic", "/proc/sys/vm/panic_on_oom", "w"
@@ -124,29 +131,31 @@ DOORS = (
     Door("setuid", "root on the host for any user there, by a setuid file made inside", ("setuid",), _CANARY),
     # Control groups
     Door("release-agent", "a program run as the host's root when a control group empties", ("release_agent",)),
-    Door("limits", "its own limits, lifted", ("limits",)),
+    Door("limits", "its own limits, lifted", ("limits",), owns=(OWN,)),
+    Door("freezer", "processes that no signal ends: a control group of version 1, frozen", ("freezer",)),
+    Door("process-ids", "the host's process ids, until it has none left", ("process_ids", str(PROCESSES)), owns=(OWN,)),
     # The host's processes and what they share
     Door("processes", "the host's processes, and what their command lines say", ("processes",), _CANARY),
+    Door(
+        "environment",
+        "variables that tare's environment hands down: a CI's tokens, a cloud's keys",
+        ("environment",),
+        _CANARY,
+    ),
     Door("ptrace", "the memory of the host's processes", ("ptrace",), _CANARY),
     Door("keys", "the keys of the host's root", ("keys",), _CANARY),
     Door("abstract-sockets", "the host's services on abstract sockets", ("abstract",), _CANARY),
     Door(
         "daemon-sockets",
         "a daemon that starts what it is told to as the host's root",
-        (
-            "sockets",
-            "/run/docker.sock",
-            "/var/run/docker.sock",
-            "/run/containerd/containerd.sock",
-            "/run/podman/podman.sock",
-            "/run/libvirt/libvirt-sock",
-            "/var/lib/lxd/unix.socket",
-            "/run/systemd/private",
-            "/run/dbus/system_bus_socket",
-        ),
+        ("sockets",),
         _CANARY,
     ),
     Door("host-ipc", "the host's shared memory and queues", ("ipc",), Reach.IPC),
+    # The host's networks
+    Door("host-ports", "the host's services, on its addresses and its loopback", ("host_ports",), _CANARY, ()),
+    Door("metadata", "the cloud's credentials for the host, and networks behind the host", ("metadata",), _CANARY),
+    Door("vsock", "the hypervisor's services, and the host's of the same kind", ("vsock",)),
 )
 
 #: Tried inside one of two instances of a platform.
@@ -238,7 +247,10 @@ def judge(door: Door, answers: Answers, host: Host) -> DoorOutcome:
     tried = [(way, word) for way, word in ways if not word.startswith("-")]
     if not tried:
         return DoorOutcome(door, State.UNTRIED, "; ".join(dict.fromkeys(word[1:] for _, word in ways)))
-    absent = door.reach is not Reach.ALWAYS and all(word in ABSENT for _, word in tried)
+    if owned := [(way, word) for way, word in tried if word in door.owns]:
+        return DoorOutcome(door, State.OWN, _rendered(owned))
+    none_there = ABSENT_WITH_BAIT if door.reach is Reach.ALWAYS else ABSENT
+    absent = all(word in none_there for _, word in tried)
     return DoorOutcome(door, State.ABSENT if absent else State.CLOSED, _rendered(tried))
 
 

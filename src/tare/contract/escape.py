@@ -50,7 +50,8 @@ def try_doors(bench: Bench) -> list[DoorOutcome]:
     running = bench.running
     with bait.laid(bench.launcher, running) as laid:
         began = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-        answers = _answers(running.session, DOORS, laid.given)
+        own_kernel = {"own_kernel": "1"} if bench.platform.own_kernel else {}
+        answers = _answers(running.session, DOORS, laid.given | own_kernel)
         host = dataclasses.replace(laid.host, while_tried_ns=(began, time.clock_gettime_ns(time.CLOCK_BOOTTIME)))
         places = bait.places(running, laid.setuid)
         outside = [(f"on the host, {path}", "OK") for path in bait.runnable_by_nobody(places)[:1]]

@@ -30,8 +30,9 @@ def killed_after(name: str, delay_s: float) -> None:
 
     Raises `BrokenPromiseError`.
     """
-    argv = [*own_namespaces.apart(), sys.executable, "-m", "tare.contract.victim", name]
-    victim = processes.start(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    argv = [*own_namespaces.apart(), sys.executable, "-P", "-m", "tare.contract.victim", name]
+    pipe = subprocess.PIPE
+    victim = processes.start(argv, stdout=pipe, stderr=pipe, env=processes.own_environment())
     assert victim.stdout is not None
     assert victim.stderr is not None
     label, before = "", notes()

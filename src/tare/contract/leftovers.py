@@ -30,10 +30,9 @@ def left_on_host(label: str) -> list[str]:
 
 def packet_rules() -> frozenset[str]:
     """The rules of the host's packet filter; empty chains are not among them."""
-    if processes.find("iptables") is None:
-        return frozenset()
-    tables = [processes.run(["iptables", "-w", "-t", table, "-S"]).text for table in ("filter", "nat")]
-    return frozenset(rule for table in tables for rule in table.splitlines() if rule.startswith("-A "))
+    programs = [program for program in ("iptables", "ip6tables") if processes.find(program) is not None]
+    listed = [processes.run([program, "-w", "-t", table, "-S"]) for program in programs for table in ("filter", "nat")]
+    return frozenset(rule for listing in listed for rule in listing.text.splitlines() if rule.startswith("-A "))
 
 
 def notes() -> frozenset[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from tare.campaign.host_session import HostSession, default_cpus
-from tare.contract import kill
+from tare.contract import bait, kill
 from tare.contract.bench import Bench, Check
 from tare.contract.checks import CHECKS
 from tare.errors import Failed, HostError, PlatformError, UsageError, attempt
@@ -47,7 +47,7 @@ def names() -> dict[str, str]:
 @contextlib.contextmanager
 def benches(progress: Progress) -> Iterator[Callable[[Platform], Bench]]:
     """A host session for checks; yields the function that makes the bench of a platform in it. Raises `HostError`."""
-    with HostSession(progress) as host:
+    with bait.in_environment(), HostSession(progress) as host:
         launcher, client = host.prepare(host.image(), Resources(default_cpus(), MEMORY))
         yield lambda platform: Bench(platform, launcher, client)
 

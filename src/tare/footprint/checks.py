@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
-from tare.errors import HostError
+from tare.errors import Failed, TareError, attempt
 from tare.footprint.counters.registry import check
 from tare.footprint.exchange.levels import LAB_LEVELS, inside_lab
 from tare.host.checks import Check
@@ -23,14 +24,14 @@ def checks(of_lab: Check) -> Iterator[Check]:
 def _check(level: Level, *, inside: bool, lab_ready: bool) -> Check:
     name = "sample stacks" if level is Level.STACKS else f"count {level.value}"
     command = "tare footprint" if level is Level.SYSCALLS else f"tare footprint --level {level.value}"
-    try:
-        check(level)
-    except HostError as error:
-        if level not in LAB_LEVELS:
-            return Check(name, "warn", error.what, error.fix)
-        if inside:
-            return Check(name, "warn", error.what, f"{command} on the host outside, which boots a lab for it")
-        if not lab_ready:
-            return Check(name, "warn", error.what, f"see lab below: {command} boots one")
-        return Check(name, "ok", f"in a lab, which {command} boots; on this host not: {error.what}")
-    return Check(name, "ok", f"on this host: {command}")
+    tried = attempt(partial(check, level))
+    if not isinstance(tried, Failed):
+        return Check(name, "ok", f"on this host: {command}")
+    what, fix = (tried.error.what, tried.error.fix) if isinstance(tried.error, TareError) else (tried.reason, None)
+    if level not in LAB_LEVELS:
+        return Check(name, "warn", what, fix)
+    if inside:
+        return Check(name, "warn", what, f"{command} on the host outside, which boots a lab for it")
+    if not lab_ready:
+        return Check(name, "warn", what, f"see lab below: {command} boots one")
+    return Check(name, "ok", f"in a lab, which {command} boots; on this host not: {what}")

@@ -25,7 +25,7 @@ from typing import Self
 
 from tare.errors import HostError
 from tare.host import own_namespaces, systemd
-from tare.host.kernel import beneath, cpulist, mounts, process_table
+from tare.host.kernel import beneath, cpulist, mounts, process_table, text
 from tare.host.kernel.owner import Owner
 from tare.model import Resources
 from tare.timeouts import until
@@ -34,8 +34,33 @@ from tare.timeouts import until
 DELEGATE = "log in as this user by ssh or at a console (su and sudo stay in another's session), or run tare as root"
 #: The fix where the user's groups have no CPUs of their own.
 DELEGATE_CPUSET = "systemctl edit user@.service: [Service] Delegate=cpu cpuset memory pids; or run tare as root"
-#: The controllers that tare sets or reads.
+#: The controllers that tare cannot do without.
 CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory")
+#: The controller that limits how many processes a group has; a host that lacks it has no such limit for any platform.
+PIDS = "pids"
+#: A limit of swap: `Group.limits`.
+SWAP = "swap"
+#: How v2 and the controller ``pids`` write that there is no limit.
+UNLIMITED = "max"
+#: The limit of memory and swap together, on v1. Without swap accounting the kernel has none.
+_BOTH = "memory.memsw.limit_in_bytes"
+#: More bytes than that v1 writes where there is no limit: the greatest number of pages.
+_V1_LIMITED = 1 << 62
+#: The kernel charges memory by so many bytes (64 pages): a group this close to its limit has reached it.
+CHARGED_AT_ONCE = 64 * 4096
+#: What root in a sandbox may write to files of its group by which processes outlive SIGKILL for as long as it likes,
+#: and what undoes it: v1's freezer, and quotas of CPU time too small to end with. v2's freezer lets killed ones go.
+_RELEASES: Mapping[str, bytes] = {
+    "freezer.state": b"THAWED",
+    "cgroup.freeze": b"0",
+    "cpu.cfs_quota_us": b"-1",
+    "cpu.max": UNLIMITED.encode(),
+}
+#: The same of limits by device, each a line that begins with the device's number: what waits for a disk is not killed.
+_THROTTLES: Mapping[str, bytes] = {
+    **{f"blkio.throttle.{way}_{what}_device": b" 0" for way in ("read", "write") for what in ("bps", "iops")},
+    "io.max": b" rbps=max wbps=max riops=max wiops=max",
+}
 #: A CPU quota is a time in each such period: the kernel's own default, and Docker's.
 PERIOD_US = 100_000
 #: By then the kernel has added up what each CPU counted for itself (mm/memcontrol.c: every 2 s).
@@ -51,7 +76,9 @@ class Hierarchies:
 
     v1: Mapping[str, Path]
     v2: Path | None
-    mounted: tuple[Path, ...]  # all mounted hierarchies, named ones too: runtimes make folders in each
+    #: All mounted hierarchies, named ones too, each once. An instance is in its group in all of them: what root in a
+    #: sandbox makes of groups is below that, where `destroy` finds it.
+    mounted: tuple[Path, ...]
 
     @property
     def unified(self) -> bool:
@@ -70,11 +97,11 @@ class Hierarchies:
 
     def controllers(self) -> list[str]:
         """Those of the v2 hierarchy that are switched on for groups: root has all, a user what was delegated."""
-        if not own_namespaces.inside():
-            return ["cpu", "cpuset", "memory"]
         assert self.v2 is not None
-        offered = (self.v2 / "cgroup.controllers").read_text().split()
-        return [name for name in CONTROLLERS if name in offered]
+        offered = text.said(self.v2 / "cgroup.controllers").split()
+        if not own_namespaces.inside():
+            return ["cpu", "cpuset", "memory", *([PIDS] if PIDS in offered else [])]
+        return [name for name in (*CONTROLLERS, PIDS) if name in offered]
 
 
 def quota_us(cpus: float) -> int:
@@ -86,16 +113,15 @@ def hierarchies_among(mounted: Iterable[mounts.Mount]) -> Hierarchies:
     """The hierarchies among all that is mounted."""
     v1: dict[str, Path] = {}
     v2: Path | None = None
-    roots: list[Path] = []
+    roots: dict[str, Path] = {}
     for mount in mounted:
-        root = Path(mount.point)
-        if mount.kind == "cgroup":
-            roots.append(root)
-            v1 |= {name: root for name in mount.super_options if name in CONTROLLERS}
-        elif mount.kind == "cgroup2":
-            roots.append(root)
-            v2 = v2 or root
-    return Hierarchies(v1, v2, tuple(roots))
+        if mount.kind not in {"cgroup", "cgroup2"}:
+            continue
+        root = roots.setdefault(mount.device, Path(mount.point))
+        if mount.kind == "cgroup2":
+            v2 = root
+        v1 |= {name: root for name in mount.super_options if mount.kind == "cgroup" and name in {*CONTROLLERS, PIDS}}
+    return Hierarchies(v1, v2, tuple(roots.values()))
 
 
 @functools.cache
@@ -142,7 +168,8 @@ def delegated(tree: Hierarchies) -> Hierarchies:
         assert tree.v2 is not None
         return Hierarchies({}, tree.v2, (tree.v2,))
     if not tree.unified and all(ours(tree.v1.get(name)) for name in CONTROLLERS):
-        return Hierarchies(tree.v1, None, tuple(root for root in tree.mounted if ours(root)))
+        v1 = {name: root for name, root in tree.v1.items() if ours(root)}
+        return Hierarchies(v1, None, tuple(root for root in tree.mounted if ours(root)))
     return Hierarchies({}, None, ())
 
 
@@ -202,14 +229,13 @@ class Group:
             raise HostError(NOT_SYSTEMDS, fix=NOT_SYSTEMDS_FIX)
         return self.slice
 
-    def leaf(self, name: str, *, everywhere: bool = False) -> list[Path]:
-        """Make a child group if need be, and return the ``cgroup.procs`` files that a process enters it by.
-
-        ``everywhere``: in the hierarchies that tare does not use too, for what makes groups below its own in them.
-        """
-        folders = [root / self.inner / name for root in (self._tree.mounted if everywhere else self._roots())]
+    def leaf(self, name: str) -> list[Path]:
+        """Make a child group if need be, in every hierarchy; return the ``cgroup.procs`` files to enter it by."""
+        if self._tree.none:
+            return []
+        folders = [root / self.inner / name for root in self._tree.mounted]
         for folder in folders:
-            folder.mkdir(exist_ok=True, parents=everywhere)
+            folder.mkdir(exist_ok=True, parents=True)
             if not self._tree.unified and folder == self._tree.v1["cpuset"] / self.inner / name:
                 _copy(folder.parent, folder, ("cpuset.cpus", "cpuset.mems"))
         return [folder / "cgroup.procs" for folder in folders]
@@ -280,17 +306,43 @@ class Group:
             return parse_memory_events(events, limit)
         folder = self._tree.v1["memory"] / self.path
         controls: list[bytes] = []
-        failures = 0
+        at_limit = False
 
         def read(group: int) -> None:
-            nonlocal failures
+            nonlocal at_limit
             with _unless_removed():
                 controls.append(_contents(group, "memory.oom_control"))
-                failures += int(_contents(group, "memory.failcnt"))
+                # Not its `memory.failcnt`: a limit of memory and swap together, of the same size, is reached first, and
+                # not all kernels count that.
+                most, limit = (int(_contents(group, f"memory.{name}_in_bytes")) for name in ("max_usage", "limit"))
+                at_limit |= most + CHARGED_AT_ONCE > limit
 
         _walk(folder, read, lambda *_: None)
         limit_bytes = int((folder / "memory.limit_in_bytes").read_bytes())
-        return MemoryKills.known(sum(map(oom_kills, controls)), at_limit=failures > 0, limit_bytes=limit_bytes)
+        return MemoryKills.known(sum(map(oom_kills, controls)), at_limit=at_limit, limit_bytes=limit_bytes)
+
+    def refused_processes(self) -> int:
+        """How often it, and groups below, were refused a process or thread at their limit, as far as that is known.
+
+        Cgroup v1, and v2 before Linux 6.11, forget what was refused a group below that has been removed; the most that
+        the group itself has had (Linux 6.11) then tells of one.
+        """
+        refused = 0
+
+        def read(group: int) -> None:
+            nonlocal refused
+            with _unless_removed():
+                refused += parse_pids_events(_contents(group, "pids.events"))
+
+        root = self._root_of(PIDS)
+        if root is not None:
+            _walk(root / self.path, read, lambda *_: None)
+        limit, most = self._limit(PIDS, "pids.max"), self._limit(PIDS, "pids.peak")
+        return max(refused, int(limit is not None and limit == most))
+
+    def limits(self) -> dict[str, int | None]:
+        """The limits that the kernel holds it to, read back: `PIDS`, and bytes of `SWAP`; None: it holds it to none."""
+        return {PIDS: self._limit(PIDS, "pids.max"), SWAP: self._swap_limit()}
 
     def pids(self) -> list[int]:
         """All processes in it and below, without the one that keeps its scope."""
@@ -304,10 +356,9 @@ class Group:
     def kill(self) -> None:
         """Kill all processes in it and below; the group itself stays. Raises `HostError` when some cannot be killed."""
         deadline = until(10)
+        folders = [root / self.path for root in self._tree.mounted]
         while pids := self.pids():
-            for pid in pids:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+            _kill(pids, folders)
             if time.monotonic() > deadline:
                 raise HostError(f"processes {pids} of the control group {self.path} cannot be killed")
             time.sleep(0.005)
@@ -315,9 +366,8 @@ class Group:
     def holds(self, pid: int) -> bool:
         """Whether a process is in it or below, for every controller that tare uses. Raises `OSError` when it ended."""
         within = 0
-        for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
-            _, names, path = line.split(":", 2)
-            ours = (names == "") if self._tree.unified else bool(set(names.split(",")) & set(CONTROLLERS))
+        for _, names, path in _memberships(pid):
+            ours = (names == "") if self._tree.unified else bool(set(names.split(",")) & self._tree.v1.keys())
             if ours and not f"{path}/".startswith(f"/{self.path}/"):
                 return False
             within += ours
@@ -328,25 +378,47 @@ class Group:
         while self._files:
             os.close(self._files.popitem()[1])
 
-    def _read(self, controller: str, name: str) -> bytes:
+    def file(self, controller: str, name: str) -> Path:
+        """The path of one of its files; on v2 all controllers have theirs in one folder.
+
+        Raises `HostError` where there are no groups.
+        """
         if self._tree.none:
             raise HostError("no control groups are delegated to this user: nothing is accounted", fix=DELEGATE)
+        root = self._root_of(controller)
+        assert root is not None
+        return root / self.path / name
+
+    @property
+    def unified(self) -> bool:
+        """Whether its limits and accounts are those of cgroup v2."""
+        return self._tree.unified
+
+    def _read(self, controller: str, name: str) -> bytes:
         if name not in self._files:
-            root = self._tree.v2 if self._tree.unified else self._tree.v1[controller]
-            assert root is not None
-            self._files[name] = os.open(root / self.path / name, os.O_RDONLY | os.O_CLOEXEC)
+            self._files[name] = os.open(self.file(controller, name), os.O_RDONLY | os.O_CLOEXEC)
         return os.pread(self._files[name], 1 << 16, 0)
 
-    def _roots(self) -> list[Path]:
-        if self._tree.none:
-            return []
+    def _root_of(self, controller: str) -> Path | None:
+        """The hierarchy that a controller is in; None where this host, or this user, has none with it."""
+        return self._tree.v2 if self._tree.unified else self._tree.v1.get(controller)
+
+    def _limit(self, controller: str, name: str) -> int | None:
+        root = self._root_of(controller)
+        try:
+            words = text.read(root / self.path / name).strip() if root is not None else UNLIMITED
+        except FileNotFoundError:
+            words = UNLIMITED
+        return None if words == UNLIMITED else int(words)
+
+    def _swap_limit(self) -> int | None:
         if self._tree.unified:
-            assert self._tree.v2 is not None
-            return [self._tree.v2]
-        return sorted({self._tree.v1[name] for name in CONTROLLERS})
+            return self._limit("memory", "memory.swap.max")
+        both, memory = self._limit("memory", _BOTH), self._limit("memory", "memory.limit_in_bytes")
+        return None if both is None or memory is None or both > _V1_LIMITED else both - memory
 
     def _create_v1(self, resources: Resources) -> None:
-        for root in self._roots():
+        for root in sorted(set(self._tree.v1.values())):
             for folder in _ancestry(root, self.path):
                 folder.mkdir(exist_ok=True)
                 if root == self._tree.v1["cpuset"]:
@@ -355,8 +427,11 @@ class Group:
         (cpuset / "cpuset.cpus").write_text(cpulist.written(resources.cpus))
         # A cpuset without CPUs takes no process, and not every runtime (LXC) fills those that it makes below.
         (cpuset / "cgroup.clone_children").write_text("1")
-        memory = self._tree.v1["memory"] / self.path / "memory.limit_in_bytes"
-        memory.write_text(str(resources.memory_bytes))
+        memory = self._tree.v1["memory"] / self.path
+        (memory / "memory.limit_in_bytes").write_text(str(resources.memory_bytes))
+        _write_if_there(memory / _BOTH, resources.memory_bytes)
+        if PIDS in self._tree.v1:
+            (self._tree.v1[PIDS] / self.path / "pids.max").write_text(str(resources.pids or UNLIMITED))
         if resources.cpu_quota is not None:
             cpu = self._tree.v1["cpu"] / self.path
             (cpu / "cpu.cfs_period_us").write_text(str(PERIOD_US))
@@ -378,6 +453,8 @@ class Group:
         if self._tree.pins:
             (folder / "cpuset.cpus").write_text(cpulist.written(resources.cpus))
         (folder / "memory.max").write_text(str(resources.memory_bytes))
+        _write_if_there(folder / "memory.swap.max", 0)
+        _write_if_there(folder / "pids.max", resources.pids or UNLIMITED)
         if resources.cpu_quota is not None:
             (folder / "cpu.max").write_text(f"{quota_us(resources.cpu_quota)} {PERIOD_US}")
 
@@ -419,6 +496,11 @@ def oom_kills(text: bytes) -> int:
     return int(values.get(b"oom_kill", 0))
 
 
+def parse_pids_events(text: bytes) -> int:
+    """How many processes and threads were refused, from a ``pids.events`` (Linux 4.8)."""
+    return int(dict(line.split() for line in text.splitlines()).get(b"max", 0))
+
+
 def parse_throttled(text: bytes) -> tuple[int, int] | None:
     """Throttled periods, and the time in ns, from a ``cpu.stat``: v1 counts ns, v2 us."""
     values = dict(line.split() for line in text.splitlines())
@@ -431,15 +513,20 @@ def parse_throttled(text: bytes) -> tuple[int, int] | None:
 def usage_of(pid: int) -> Group | None:
     """The group that a foreign process (a daemon) runs in, for reading; None when that is the whole machine."""
     try:
-        lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+        memberships = list(_memberships(pid))
     except OSError:
         return None
     tree = hierarchies()
-    for line in lines:
-        _, names, path = line.split(":", 2)
+    for _, names, path in memberships:
         if (tree.unified and names == "") or (not tree.unified and "cpuacct" in names.split(",")):
             return Group(path.strip("/")) if path != "/" else None
     return None
+
+
+def _memberships(pid: int) -> Iterator[list[str]]:
+    """The lines of ``/proc/PID/cgroup``, split: hierarchy, controllers, path. A path has any byte but a line feed."""
+    for line in filter(None, Path(f"/proc/{pid}/cgroup").read_bytes().split(b"\n")):
+        yield os.fsdecode(line).split(":", 2)
 
 
 def usage_of_all(names: Collection[str]) -> list[Group]:
@@ -469,6 +556,15 @@ def give_up(path: str) -> None:
         systemd.stop(path)
 
 
+def let_go(path: str) -> None:
+    """Kill all processes of a group in which root of a sandbox holds some back: engines cannot remove it then.
+
+    Raises `HostError` where some cannot be killed. No group: nothing to do.
+    """
+    if any(_held_back(root / path) for root in hierarchies().mounted):
+        Group(path).kill()
+
+
 def destroy(path: str) -> None:
     """Kill all processes in the group and below, in every hierarchy, and remove it. No group: nothing to do.
 
@@ -480,9 +576,7 @@ def destroy(path: str) -> None:
         Group(path).kill()
     folders = [root / path for root in hierarchies().mounted if (root / path).is_dir()]
     while folders:
-        for pid in _pids(folders):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        _kill(_pids(folders), folders)
         if unit is not None and not _pids(folders):  # systemd would ask what runs to end, and wait for 90 s
             for folder in folders:
                 _empty(folder / Path(systemd.scope_of(path)).name)
@@ -494,6 +588,50 @@ def destroy(path: str) -> None:
             raise HostError(f"the control group {folders[0]} cannot be removed: processes {_pids(folders)} stay in it")
         if folders:
             time.sleep(0.005)
+
+
+def _kill(pids: Collection[int], folders: Iterable[Path]) -> None:
+    """Send SIGKILL to processes, and take off what root in a sandbox does to groups so that they do not obey it.
+
+    In this order: a process that is let go then ends before it runs anything. ``folders``: the groups' tops.
+    """
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    if pids:
+        for folder in folders:
+            _walk(folder, _release, lambda *_: None)
+
+
+def _held_back(top: Path) -> bool:
+    """Whether a group below has what `_release` takes off. A quota that is the top's own was set by tare."""
+    own: dict[str, bytes] | None = None
+    found = False
+
+    def read(group: int) -> None:
+        nonlocal own, found
+        values: dict[str, bytes] = {}
+        for name in (*_RELEASES, *_THROTTLES):
+            with _unless_removed():
+                values[name] = _contents(group, name)
+        own = values if own is None else own
+        found |= any(values.get(name, b"").strip() for name in _THROTTLES)
+        for name, free in _RELEASES.items():
+            found |= name in values and values[name].split()[0] != free and values[name] != own.get(name)
+
+    _walk(top, read, lambda *_: None)
+    return found
+
+
+def _release(group: int) -> None:
+    """Let the processes of a group go that is frozen, or has no time of a CPU or of a disk, in which they would end."""
+    for name, words in _RELEASES.items():
+        with _unless_removed():
+            _put(group, name, words)
+    for name, words in _THROTTLES.items():
+        with _unless_removed():
+            for device, *_ in filter(None, map(bytes.split, _contents(group, name).splitlines())):
+                _put(group, name, device + words)
 
 
 def _family(path: str) -> list[int]:
@@ -540,6 +678,17 @@ def _contents(group: int, name: str) -> bytes:
         return file.read()
 
 
+def _put(group: int, name: str, words: bytes) -> None:
+    with open(os.open(name, os.O_WRONLY | os.O_CLOEXEC, dir_fd=group), "wb", buffering=0) as file:  # noqa: PTH123
+        file.write(words)
+
+
+def _write_if_there(file: Path, value: int | str) -> None:
+    """Set a limit, unless the kernel has none of its kind: it accounts no swap, or its ``pids`` is off."""
+    if file.exists():
+        file.write_text(str(value))
+
+
 def _walk(folder: Path, enter: Callable[[int], object], leave: Callable[[int, str], object]) -> None:
     """`beneath.walk` over groups: root in a sandbox may nest them deeper than a path may be long."""
 
@@ -577,5 +726,5 @@ def _ancestry(root: Path, path: str) -> list[Path]:
 
 def _copy(source: Path, target: Path, names: Iterable[str]) -> None:
     for name in names:
-        if not (target / name).read_text().strip():
-            (target / name).write_text((source / name).read_text())
+        if not text.read(target / name).strip():
+            (target / name).write_text(text.read(source / name))

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tare.host.kernel import text
+
 OS_RELEASE = Path("/etc/os-release")
 #: The other families' names of Debian's packages.
 NAMES = Path(__file__).with_name("packages.toml")
@@ -106,12 +108,9 @@ def parse(os_release: str) -> dict[str, str]:
 @functools.cache
 def here() -> dict[str, str]:
     """The values of this host's os-release(5); none where it has no such file that can be read."""
-    try:
-        return parse(OS_RELEASE.read_text(errors="replace"))
-    except OSError:
-        return {}
+    return parse(text.said(OS_RELEASE))
 
 
 @functools.cache
 def _names() -> dict[str, str | dict[str, str]]:
-    return tomllib.loads(NAMES.read_text())
+    return tomllib.loads(NAMES.read_text(encoding="utf-8"))

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from tare.errors import HostError
 from tare.host import cgroup, processes
@@ -62,7 +63,7 @@ def start(
     *,
     ready: Callable[[], bool],
     log: Path,
-    env: Mapping[str, str] | None = None,
+    env: Mapping[str, str] = MappingProxyType({}),
     time_limit_s: float = 30.0,
 ) -> Daemon:
     """Start a daemon and wait until ``ready`` says that it answers.
@@ -72,9 +73,9 @@ def start(
     # A name for this one alone: another tare on the host (`tare doctor` beside a campaign) may start its own.
     group = cgroup.named(f"{PREFIX}-{name}-{os.getpid()}{secrets.token_hex(2)}")
     cleanup.own(removers.control_group(group.path))
-    group.create(Resources(tuple(sorted(pinning.usable())), _all_memory()))
+    group.create(Resources(tuple(sorted(pinning.usable())), _all_memory(), pids=None))
     with log.open("wb") as file:
-        procs = group.leaf("daemon", everywhere=True)
+        procs = group.leaf("daemon")
         process = processes.start(keyring.apart(argv), stdout=file, stderr=file, env=env, cgroup_procs=procs)
     daemon = Daemon(name, process, group)
     deadline = until(time_limit_s)

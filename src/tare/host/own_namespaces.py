@@ -21,6 +21,7 @@ from pathlib import Path
 
 from tare.errors import HostError
 from tare.host import distribution, processes
+from tare.host.kernel import text
 
 #: As many subordinate ids as there are ids in the image's files (nobody is 65534); the user's own id is root's.
 SUBORDINATE_IDS = (1 << 16) - 1
@@ -92,7 +93,7 @@ class CarriedOut(SystemExit):
 @functools.cache
 def inside() -> bool:
     """Whether this process is root of a user namespace only, and so without rights on the host."""
-    first, *others = Path("/proc/self/uid_map").read_text().splitlines()
+    first, *others = text.read("/proc/self/uid_map").splitlines()
     return os.geteuid() == 0 and (bool(others) or first.split() != ["0", "0", str(0xFFFFFFFF)])
 
 
@@ -103,7 +104,7 @@ def apart() -> list[str]:
 
 def ids_outside() -> tuple[int, int]:
     """The user's and the group's id that root of this user namespace is outside of it."""
-    uid, gid = (int(Path(f"/proc/self/{kind}_map").read_text().split()[1]) for kind in ("uid", "gid"))
+    uid, gid = (int(text.read(f"/proc/self/{kind}_map").split()[1]) for kind in ("uid", "gid"))
     return uid, gid
 
 
@@ -120,9 +121,7 @@ def enter(home: Path) -> None:
         raise lacking
     command = [sys.executable, "-P", "-m", "tare", *sys.argv[1:]]
     argv = [*_USERS, "sh", "-ec", _MAKE, "sh", *_PROCESSES, *command]
-    # Users' paths lack the folders of tools that are mostly root's, and what tare starts finds others by it (chroot).
-    path = f"{os.environ.get('PATH', os.defpath)}:/usr/local/sbin:/usr/sbin:/sbin"
-    environment = {**os.environ, "PATH": path, "TARE_HOME": str(home), "TARE_LOCK_HOLDER": str(os.getpid())}
+    environment = {**processes.own_environment(), "TARE_HOME": str(home), "TARE_LOCK_HOLDER": str(os.getpid())}
     scope = _DELEGATED if delegates() else ()
     raise CarriedOut(processes.stand_for([*scope, *processes.WITH_TARE, *argv], env=environment))
 
@@ -131,14 +130,14 @@ def obstacle() -> HostError | None:
     """Why this user cannot have the namespaces, with the fix; None where nothing is in the way."""
     for name, forbids, fix in _SWITCHES:
         switch = Path("/proc/sys", name)
-        if switch.exists() and switch.read_text().strip() == forbids:
+        if text.said(switch) == forbids:
             return _needs(f"user namespaces are forbidden to users ({name.replace('/', '.')} is {forbids})", fix)
     for program, package in (("unshare", "util-linux"), ("newuidmap", "uidmap")):
         if processes.find(program) is None:
             return _needs(f"{program} is not installed", distribution.install(package))
     for kind in ("uid", "gid"):
         file = Path(f"/etc/sub{kind}")
-        count = subordinate(file.read_text() if file.exists() else "", *_me())
+        count = subordinate(text.said(file), *_me())
         if count < SUBORDINATE_IDS:
             cause = (
                 f"{_me()[0]} has {count} subordinate {kind}s in {file}, and the image's files take {SUBORDINATE_IDS}"
@@ -156,7 +155,8 @@ def delegates() -> bool:
     """Whether the user's own systemd hands out control groups."""
     if processes.find("systemd-run") is None or not os.environ.get("XDG_RUNTIME_DIR"):
         return False
-    return processes.run([*_DELEGATED, "true"], time_limit_s=10).code == 0
+    bus = processes.kept("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
+    return processes.run([*_DELEGATED, "true"], time_limit_s=10, env=bus).code == 0
 
 
 def subordinate(text: str, name: str, uid: int) -> int:

@@ -1,8 +1,13 @@
-"""The one place that starts processes (a test forbids ``subprocess`` elsewhere). Arguments are lists, never shells."""
+"""The one place that starts processes (a test forbids ``subprocess`` elsewhere). Arguments are lists, never shells.
+
+A child runs in ``/``, since many programs run or obey files of the current folder, where another user may have put
+them. Of tare's environment it has what `environment` lists: what is not there reaches no guest.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import os
 import select
 import selectors
@@ -12,16 +17,30 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO
 
 from tare.errors import HostError
 from tare.host import distribution
-from tare.host.kernel import pinning
+from tare.host.kernel import pinning, process_table, text
+from tare.host.kernel.owner import Owner
 from tare.timeouts import stretched, until
 
+#: What every child has of tare's environment, and so the guests of some platforms: no secret, and no name of code.
+COMMON = ("HOME", "LANG", "LANGUAGE", "LC_*", "TERM", "TZ")
+#: For children that download: the user's proxies and certificates.
+DOWNLOADS = ("*_proxy", "*_PROXY", "SSL_CERT_*", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "APT_CONFIG", "TMPDIR")
+#: Go's places, and where it fetches from. Not all that begins so: GOOGLE_APPLICATION_CREDENTIALS does, too.
+_GO = ("AUTH", "CACHE", "ENV", "INSECURE", "MODCACHE", "NOPROXY", "NOSUMDB", "PATH", "PRIVATE", "PROXY", "SUMDB", "VCS")
+#: For children that build: also the settings of Python's, Go's and Rust's own tools.
+BUILDS = (
+    *(*DOWNLOADS, "PIP_*", "CARGO_*", "RUSTUP_*", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"),
+    *(f"GO{name}" for name in _GO),
+)
+ROOT = Path("/")
 #: bash, because dash cannot name descriptors above 9.
 _WAIT = """\
 gate=$1; shift
@@ -39,6 +58,10 @@ OUTPUT_CAP = 4 << 20
 #: How long output is still read after a kill: a process that left its group may hold the pipes open.
 LAST_WORDS_S = 0.2
 _PIECE = 65_536
+#: The variable that names the process for which a command runs (`end_commands_of`).
+_RUN_BY = "TARE_RUN_BY"
+#: How long a killed command may take to leave the kernel.
+_KILLED_LIMIT_S = 5.0
 #: siginfo's si_code of a signal that the kernel sent: of a terminal's Ctrl-C, to all processes that it has in front.
 _BY_KERNEL = 0x80
 #: A process enters its cgroups itself, before it executes the program: that never runs outside them.
@@ -82,15 +105,38 @@ class Finished:
         raise HostError(f"`{shlex.join(self.argv)}` {how}: {tail}", fix=fix)
 
 
-def without_proxies() -> dict[str, str]:
-    """The environment without proxies, which are for tare's own downloads."""
-    return {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+def path() -> str:
+    """PATH for tare and its children: only absolute folders, and the system's sbin folders, which users' paths lack.
+
+    By an empty or relative entry anybody who can write to the current folder would choose what root runs.
+    """
+    folders = [*os.environ.get("PATH", os.defpath).split(":"), "/usr/local/sbin", "/usr/sbin", "/sbin"]
+    return ":".join(dict.fromkeys(folder for folder in folders if folder.startswith("/")))
+
+
+def kept(*patterns: str) -> dict[str, str]:
+    """The variables of tare's environment whose names match one of the patterns (fnmatch)."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+    }
+
+
+def environment() -> dict[str, str]:
+    """The environment of every child, to which its caller may add."""
+    return {**kept(*COMMON), "PATH": path()}
+
+
+def own_environment() -> dict[str, str]:
+    """The whole environment, for another process of tare itself: that one cleans its own children's."""
+    return {**os.environ, "PATH": path()}
 
 
 def find(program: str) -> str | None:
     """Full path of a program on PATH or in the system's sbin folders, or None."""
-    path = os.environ.get("PATH", os.defpath) + ":/usr/local/sbin:/usr/sbin:/sbin"
-    return shutil.which(program, path=path)
+    found = shutil.which(program, path=path())
+    return found and str(Path(found).absolute())
 
 
 def run(
@@ -99,14 +145,30 @@ def run(
     stdin: bytes = b"",
     time_limit_s: float = 60.0,
     output_cap: int = OUTPUT_CAP,
-    env: Mapping[str, str] | None = None,
-    cwd: Path | None = None,
+    env: Mapping[str, str] = MappingProxyType({}),
+    cwd: Path = ROOT,
     cgroup_procs: Sequence[Path] = (),
 ) -> Finished:
-    """Run to the end and return what it left; never raises for its exit code (see `Finished.require`)."""
+    """Run to the end and return what it left; never raises for its exit code (see `Finished.require` and `start`)."""
     pipe = subprocess.PIPE
-    process = start(argv, stdin=pipe, stdout=pipe, stderr=pipe, env=env, cwd=cwd, cgroup_procs=cgroup_procs)
+    marked = {**env, _RUN_BY: str(Owner.me())}
+    process = start(argv, stdin=pipe, stdout=pipe, stderr=pipe, env=marked, cwd=cwd, cgroup_procs=cgroup_procs)
     return finish(process, argv, stdin=stdin, time_limit_s=time_limit_s, output_cap=output_cap)
+
+
+def end_commands_of(owners: Collection[Owner]) -> None:
+    """Kill the commands that processes which are gone were running (`run`), and wait for their end.
+
+    What such a command makes after its owner was killed would be there again after it was removed.
+    """
+    names = {str(owner) for owner in owners}
+    ours = [Owner.of(pid) for pid, by in process_table.variables(_RUN_BY).items() if by in names]
+    for command in ours:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(command.pid, signal.SIGKILL)
+    deadline = until(_KILLED_LIMIT_S)
+    while time.monotonic() < deadline and not all(command.ended() for command in ours):
+        time.sleep(0.005)
 
 
 def finish(
@@ -225,13 +287,14 @@ def start(
     stdin: int | IO[bytes] = subprocess.DEVNULL,
     stdout: int | IO[bytes] = subprocess.DEVNULL,
     stderr: int | IO[bytes] = subprocess.DEVNULL,
-    env: Mapping[str, str] | None = None,
-    cwd: Path | None = None,
+    env: Mapping[str, str] = MappingProxyType({}),
+    cwd: Path = ROOT,
     cgroup_procs: Sequence[Path] = (),
     pass_fds: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
     """Start a process in a process group of its own, inside the cgroups whose ``cgroup.procs`` are given.
 
+    ``env``: variables besides those of `environment`; ``cwd``: a folder that only tare's user can write to.
     Raises `HostError` where the program is not installed.
     """
     full = list(argv)
@@ -247,7 +310,7 @@ def start(
             stdin=stdin,
             stdout=stdout,
             stderr=stderr,
-            env=dict(env) if env is not None else None,
+            env={**environment(), **env},
             cwd=cwd,
             start_new_session=True,
             pass_fds=tuple(pass_fds),
@@ -282,7 +345,6 @@ def start_held(
     cgroup_procs: Sequence[Path],
     within: Sequence[str] = (),
     pass_fds: Sequence[int] = (),
-    env: Mapping[str, str] | None = None,
     rest: bool = False,
 ) -> Held:
     """Start a process up to the moment before it executes the program.
@@ -300,9 +362,7 @@ def start_held(
         program = find(argv[0]) or argv[0]
         held = [*within, "bash", "-ec", _WAIT, "bash", str(gate), program, *argv[1:]]
         inherited = (gate, *pass_fds)
-        process = start(
-            held, stdin=stdin, stdout=stdout, stderr=stderr, env=env, cgroup_procs=cgroup_procs, pass_fds=inherited
-        )
+        process = start(held, stdin=stdin, stdout=stdout, stderr=stderr, cgroup_procs=cgroup_procs, pass_fds=inherited)
         on_failure.pop_all()
     ours.settimeout(stretched(HOLD_LIMIT_S))
     try:
@@ -321,6 +381,7 @@ def start_held(
 def stand_for(argv: Sequence[str], *, env: Mapping[str, str]) -> int:
     """Run a command in this one's place, on its terminal, and return its exit code (128 and the signal's number).
 
+    It has exactly the environment ``env`` and stays in the current folder, as it is what the user asked tare for.
     Signals that are sent to this process alone go on to the command's own processes, which the terminal's reach anyway.
     Raises `HostError` where the program is not installed.
     """
@@ -347,7 +408,7 @@ def stand_for(argv: Sequence[str], *, env: Mapping[str, str]) -> int:
 def _children(pid: int) -> list[int]:
     """The processes that a process's first thread has started and that still live."""
     try:
-        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        return [int(word) for word in text.read(f"/proc/{pid}/task/{pid}/children").split()]
     except OSError:
         return []
 

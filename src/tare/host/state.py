@@ -36,6 +36,7 @@ def home() -> Path:
     only read, as tare up to November 2026 made it, is closed to them (`closed`).
     """
     folder = home_if_any()
+    _require_utf_8(folder)
     try:
         missing = itertools.takewhile(lambda above: not above.exists(), folder.absolute().parents)
         for above in reversed(list(missing)):
@@ -46,7 +47,18 @@ def home() -> Path:
     if not os.access(folder, os.W_OK | os.X_OK):
         raise _unwritable(folder, "permission denied")
     _refuse_others(folder)
+    _require_utf_8(folder.resolve())
     return folder.resolve()
+
+
+def _require_utf_8(folder: Path) -> None:
+    """Raise `HostError` for a path that no runtime's or engine's JSON can have."""
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError as error:
+        raise HostError(
+            f"TARE_HOME {folder} is not UTF-8", fix="set TARE_HOME to a folder whose whole path is"
+        ) from error
 
 
 def closed() -> list[Path]:
@@ -119,7 +131,8 @@ def _user(uid: int) -> str:
 
 def home_if_any() -> Path:
     """The folder of everything below, which may not be there: unlike `home`, this neither makes nor checks it."""
-    return Path(os.environ.get("TARE_HOME") or (DEFAULT_HOME if os.geteuid() == 0 else _users_home()))
+    named = os.environ.get("TARE_HOME") or (DEFAULT_HOME if os.geteuid() == 0 else _users_home())
+    return Path(named).absolute()  # children run in another folder
 
 
 def _users_home() -> Path:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tare.errors import HostError
 from tare.host import distribution, processes
+from tare.host.kernel import text
 from tare.model import Resources
 from tare.timeouts import stretched, until
 
@@ -64,8 +65,10 @@ def limits(resources: Resources) -> list[list[str]]:
     properties = [
         ["AllowedCPUs", "ay", str(len(octets)), *map(str, octets)],
         ["MemoryMax", "t", str(resources.memory_bytes)],
+        ["MemorySwapMax", "t", "0"],
         # The default, said so that the controller is on: without it nobody's share is weighed.
         ["CPUWeight", "t", "100"],
+        ["TasksMax", "t", str(_UNLIMITED if resources.pids is None else resources.pids)],
     ]
     if resources.cpu_quota is not None:  # of each second; systemd's period is the kernel's own, 100 ms
         properties.append(["CPUQuotaPerSecUSec", "t", str(round(resources.cpu_quota * 1e6))])
@@ -140,7 +143,7 @@ def _await(place: Path, unit: str, pid: int | None = None) -> None:
         with contextlib.suppress(OSError):
             if pid is None and place.is_dir():
                 return
-            if pid is not None and str(pid) in (place / "cgroup.procs").read_text().split():
+            if pid is not None and str(pid) in text.read(place / "cgroup.procs").split():
                 return
         time.sleep(0.002)
     raise HostError(

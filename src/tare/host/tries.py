@@ -66,7 +66,7 @@ def why_not(name: str, of: Sequence[str | int], attempt: Callable[[], str], *, k
     if not why or tried is None:
         return why
     at = time.strftime("%H:%M", time.localtime(tried))
-    return f"{why} (tried at {at}; for another try: rm TARE_HOME/tries/{name})"
+    return f"{why} (tried at {at}; for another try: rm {state.tries() / name})"
 
 
 def _read(file: Path, kind: type[Try[Answer]]) -> Try[Answer] | None:

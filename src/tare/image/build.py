@@ -60,7 +60,7 @@ def agent_path() -> Path:
     Raises `HostError` when there is none.
     """
     if named := os.environ.get("TARE_AGENT"):
-        agent, fix = Path(named), "unset TARE_AGENT, or let it name the agent"
+        agent, fix = Path(named).absolute(), "unset TARE_AGENT, or let it name the agent"
     elif (packed := Path(__file__).with_name("tare-agent")).is_file():
         return packed
     else:
@@ -162,7 +162,7 @@ def built_base(base_recipe: Recipe, progress: Progress) -> Path:
     progress(f"building the image's base with mmdebstrap{note}")
     with atomic_directory(place) as folder:
         root = folder / "root"
-        dated = {**os.environ, "SOURCE_DATE_EPOCH": str(base_recipe.epoch)}
+        dated = {**processes.kept(*processes.DOWNLOADS), "SOURCE_DATE_EPOCH": str(base_recipe.epoch)}
         done = processes.run(command(base_recipe, root, sources()), time_limit_s=BUILD_LIMIT_S, env=dated)
         if done.code != 0:
             raise explain(done.stderr.decode(errors="replace"), timed_out=done.timed_out)

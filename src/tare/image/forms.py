@@ -31,7 +31,8 @@ def oci_tar(image: Image) -> Path:
     place = image.root.parent / "root.tar"
     if not place.exists():
         part = place.with_suffix(".part")
-        argv = ["tar", "-C", str(image.root), *same_bytes(), "-cf", str(part), "."]
+        # Of a user's own image all forms have the times that the user's files have: make(1) compares them.
+        argv = ["tar", "-C", str(image.root), *same_bytes(clamp=image.tools is None), "-cf", str(part), "."]
         _require(processes.run(argv, time_limit_s=LIMIT_S), part)
         part.rename(place)
     return place
@@ -103,10 +104,14 @@ def _add(archive: tarfile.TarFile, name: str, contents: bytes) -> None:
     archive.addfile(header, io.BytesIO(contents))
 
 
-def same_bytes() -> list[str]:
-    """The options by which tar makes the same bytes of the same contents, whenever and wherever they were copied."""
-    options = ["--sort=name", "--numeric-owner", "--one-file-system", "--xattrs"]
-    options += [f"--mtime=@{recipe.load().epoch}", "--clamp-mtime", "--format=posix"]
+def same_bytes(*, clamp: bool = True) -> list[str]:
+    """The options by which tar makes the same bytes of the same contents, whenever and wherever they were copied.
+
+    ``clamp``: no file is younger than the recipe; otherwise the files' times are part of the contents.
+    """
+    options = ["--sort=name", "--numeric-owner", "--one-file-system", "--xattrs", "--format=posix"]
+    if clamp:
+        options += [f"--mtime=@{recipe.load().epoch}", "--clamp-mtime"]
     return [*options, "--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime"]
 
 

@@ -11,6 +11,7 @@ import gzip
 import hashlib
 import lzma
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -54,6 +55,10 @@ DOWNLOAD_LIMIT_S = 300.0
 UNPACKED_CAP = 256 << 20
 
 
+#: Files in the folder of the kernel that boots without an initramfs (`direct_folder`).
+PACKED, RELEASE = "vmlinuz", "release"
+
+
 @dataclass(frozen=True, slots=True)
 class Guest:
     """A kernel and its initramfs."""
@@ -61,6 +66,14 @@ class Guest:
     release: str  # as uname says it inside
     kernel: Path
     initramfs: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Direct:
+    """A kernel that boots from its disk by itself."""
+
+    release: str
+    kernel: Path
 
 
 def ensure(kind: str = "virtio", program: bytes | None = None) -> Guest:
@@ -78,18 +91,40 @@ def ensure(kind: str = "virtio", program: bytes | None = None) -> Guest:
     return Guest(release, kernel, _initramfs(folder, place, release, MODULES[kind], program))
 
 
+def direct_folder() -> Path:
+    """Where the kernel is that has all drivers of a microVM built in, and boots without an initramfs."""
+    return state.home() / "guest" / "direct"
+
+
+def direct(*, plain: bool = False) -> Direct:
+    """That kernel; ``plain``: as an ELF file, as Firecracker takes it. Raises `ImageError` where it was not built."""
+    kernel, release = direct_folder() / PACKED, direct_folder() / RELEASE
+    if not kernel.exists() or not release.exists():
+        raise ImageError(
+            f"there is no kernel in {direct_folder()} that boots without an initramfs",
+            fix="make direct-kernel, in a clone on a Debian host: half an hour of two processors",
+        )
+    return Direct(release.read_text().strip(), vmlinux.ensure(kernel) if plain else kernel)
+
+
+def config() -> Path:
+    """The configuration of the guest's kernel, Debian's for clouds. Raises `ImageError`."""
+    return next((_kernel(state.home() / "guest") / "boot").glob("config-*"))
+
+
 def _kernel(folder: Path) -> Path:
-    cached = sorted(path for path in folder.glob("linux-image-*") if path.is_dir())
+    cached = [path for path in folder.glob("linux-image-*") if path.is_dir()]
     if cached:
-        return cached[-1]
+        return max(cached, key=lambda path: [int(number) for number in re.findall(r"\d+", path.name)])
     if processes.find("apt-get") is None:
         raise ImageError(
             "the guest's kernel is Debian's, and this host has no apt-get, which fetches it",
-            fix=f"copy TARE_HOME/guest/linux-image-* of a Debian host on which tare has run a machine into {folder}",
+            fix=f"run a machine with tare on a Debian host, and copy its TARE_HOME's guest/linux-image-* to {folder}",
         )
     package = depends(processes.run(["apt-cache", "show", "--no-all-versions", METAPACKAGE]).text)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        fetched = processes.run(["apt-get", "download", package], cwd=Path(scratch), time_limit_s=DOWNLOAD_LIMIT_S)
+        fetch, env = ["apt-get", "download", package], processes.kept(*processes.DOWNLOADS)
+        fetched = processes.run(fetch, cwd=Path(scratch), env=env, time_limit_s=DOWNLOAD_LIMIT_S)
         files = list(Path(scratch).glob("*.deb"))
         if fetched.code != 0 or len(files) != 1:
             raise ImageError(f"the guest's kernel {package} cannot be fetched: {fetched.message}", fix="apt-get update")

@@ -29,6 +29,8 @@ REGISTRY = "docker://"
 #: A new number where what is made of the same contents changes.
 VERSION = 1
 FETCH_LIMIT_S = 1200.0
+#: By these skopeo finds a registry, and the user's logins to it.
+_SKOPEOS = (*processes.DOWNLOADS, "REGISTRY_AUTH_FILE", "DOCKER_CONFIG", "CONTAINERS_*", "XDG_RUNTIME_DIR")
 #: Folders that guests and engines mount something on, and where the usual programs are looked for.
 _FOLDERS = ("data", "dev", "proc", "sys", "run", "tmp", "root", "etc", "usr/local/bin")
 _PROGRAM_FOLDERS = ("usr/local/bin", "usr/bin", "bin", "usr/sbin", "sbin", "usr/local/sbin")
@@ -45,14 +47,14 @@ def ensure(source: Source, agent: Path, tools: Image, progress: Progress) -> Ima
             return _of_folder(source, agent, agent_hash, tools, progress)
         place = fetched(source, progress)
         container = oci.read(place, source.tag)
-        digest = _hash(container.digest, agent_hash)
+        digest = hash_of(container.digest, agent_hash)
         folder = state.images() / f"own-{digest[:16]}"
         if not folder.is_dir():
             progress(f"unpacking {_name(source)}")
             with atomic_directory(folder, _name(source)) as new_folder:
                 root = new_folder / "root"
                 root.mkdir(mode=0o755)
-                _unpacked(lambda: oci.unpack(place, container, root), source)
+                unpacked(lambda: oci.unpack(place, container, root), _name(source))
                 add_agent(root, agent, digest)
         return _image(folder, digest, agent_hash, tools, source, container.digests, container.application)
 
@@ -66,7 +68,8 @@ def bare(agent: Path, tools: Image, progress: Progress) -> Image:
         return ensure(Source(str(folder), folder=True), agent, tools, progress)
 
 
-def _hash(contents: str, agent_hash: str) -> str:
+def hash_of(contents: str, agent_hash: str) -> str:
+    """The hash of an image that has these contents, and the agent."""
     return hashlib.sha256(f"own {VERSION}\n{contents}\n{agent_hash}\n".encode()).hexdigest()
 
 
@@ -91,7 +94,7 @@ def _image(
 
 def _of_folder(source: Source, agent: Path, agent_hash: str, tools: Image, progress: Progress) -> Image:
     """A folder goes the way of a layer: as a tar, whose digest is its identity, and which is unpacked as any other."""
-    place = Path(source.place)
+    place = Path(source.place).absolute()
     progress(f"reading {place.name}")
     with tempfile.TemporaryDirectory(dir=state.images()) as scratch:
         packed = Path(scratch, "root.tar")
@@ -103,29 +106,29 @@ def _of_folder(source: Source, agent: Path, agent_hash: str, tools: Image, progr
             )
         with packed.open("rb") as tar:
             contents = hashlib.file_digest(tar, "sha256").hexdigest()
-            digest = _hash(contents, agent_hash)
+            digest = hash_of(contents, agent_hash)
             folder = state.images() / f"own-{digest[:16]}"
             if not folder.is_dir():
                 tar.seek(0)
                 with atomic_directory(folder, place.name) as new_folder:
                     root = new_folder / "root"
                     root.mkdir(mode=0o755)
-                    _unpacked(lambda: archives.unpack_layer(tar, root, 2 * oci.MAX_BYTES), source)
+                    unpacked(lambda: archives.unpack_layer(tar, root, 2 * oci.MAX_BYTES), _name(source))
                     add_agent(root, agent, digest)
     return _image(folder, digest, agent_hash, tools, source, {"folder": contents}, Application())
 
 
-def _unpacked(unpack: Callable[[], None], source: Source) -> None:
-    """Unpack, with the errors that only the disk or the source can cause as `ImageError`."""
+def unpacked(unpack: Callable[[], None], name: str) -> None:
+    """Unpack a source of this name. Raises `ImageError` for errors that only the disk or the source can cause."""
     if os.geteuid() != 0:
         raise ImageError("only root can make the files of an image", fix="run tare as root (sudo)")
     try:
         unpack()
     except tarfile.TarError as error:
-        message = f"{_name(source)} cannot be unpacked: {error}"
+        message = f"{name} cannot be unpacked: {error}"
         raise ImageError(message, fix="leave that file out of the image") from error
     except OSError as error:
-        message = f"{_name(source)} cannot be unpacked: {error.strerror}"
+        message = f"{name} cannot be unpacked: {error.strerror}"
         raise ImageError(message, fix=f"free disk space below {state.home()}") from error
 
 
@@ -145,7 +148,7 @@ def fetched(source: Source, progress: Progress) -> Path:
     progress(f"fetching {source.place}")
     with atomic_directory(place, source.place) as folder:
         argv = ["skopeo", "copy", "--quiet", source.place, f"oci:{folder}:image"]
-        done = processes.run(argv, time_limit_s=FETCH_LIMIT_S)
+        done = processes.run(argv, time_limit_s=FETCH_LIMIT_S, env=processes.kept(*_SKOPEOS))
         if done.code != 0:
             how = "it took too long" if done.timed_out else _skopeos_word(done.stderr.decode(errors="replace"))
             fix = f"see what skopeo inspect {source.place} says; a name is HOST/NAME:TAG"
@@ -165,12 +168,12 @@ def add_agent(root: Path, agent: Path, digest: str) -> None:
     try:
         for path in _FOLDERS:
             _make_folder(top, path)
-        _write(top, AGENT_INSIDE, agent.read_bytes(), 0o755)
-        _write(top, HASH_INSIDE, f"{digest}\n".encode(), 0o644)
+        write(top, AGENT_INSIDE, agent.read_bytes(), 0o755)
+        write(top, HASH_INSIDE, f"{digest}\n".encode(), 0o644)
         if not _has(top, "true"):
             os.symlink(Path(AGENT_INSIDE).name, "usr/local/bin/true", dir_fd=top)
         if not any(_is_there(top, path) for path in ("etc/os-release", "usr/lib/os-release")):
-            _write(top, "etc/os-release", b"ID=own\n", 0o644)  # what systemd-nspawn knows a root by
+            write(top, "etc/os-release", b"ID=own\n", 0o644)  # what systemd-nspawn knows a root by
     finally:
         os.close(top)
 
@@ -188,7 +191,7 @@ def _make_folder(top: int, path: str) -> None:
             raise ImageError(f"/{name} of the image is no folder", fix="build it with a folder there") from error
 
 
-def _write(top: int, path: str, contents: bytes, mode: int) -> None:
+def write(top: int, path: str, contents: bytes, mode: int) -> None:
     """A new file in the place of whatever has its name; the folder above was made by `_make_folder`."""
     folder, _, name = path.rpartition("/")
     above = beneath.opened(top, folder, beneath.FOLDER)

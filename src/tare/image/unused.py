@@ -12,7 +12,7 @@ from pathlib import Path
 from tare.errors import ImageError
 from tare.host import state
 from tare.host.kernel import beneath
-from tare.image import build, manifests, recipe
+from tare.image import build, manifests, recipe, work
 from tare.image.build import Image
 from tare.model import Layer
 
@@ -53,7 +53,9 @@ def unused(agent: Path, layers: Collection[Layer]) -> list[Unused]:
                 folders.append(Unused(place, "of another agent", _image(place)))
             elif not is_own and recipe_hash not in recipes:
                 folders.append(Unused(place, "of another recipe", _image(place)))
-    return folders
+    known = {folder.place for folder in folders}
+    earlier = [place for place in work.earlier_states(places) if place not in known]
+    return folders + [Unused(place, "of an earlier state of a folder", _image(place)) for place in earlier]
 
 
 def _why_no_base(place: Path, layers: Collection[Layer]) -> str:

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from tare.errors import ImageError
-from tare.host import distribution, processes
+from tare.host import distribution, processes, state
 
 #: How a payload begins, and what unpacks it.
 PACKERS = {
@@ -28,7 +28,9 @@ _SIZE_BYTES = 4
 def payload(kernel: bytes) -> bytes:
     """What is packed in a bzImage. Raises `ImageError` when it is none."""
     if len(kernel) < 0x260 or kernel[_MAGIC : _MAGIC + 4] != b"HdrS":
-        raise ImageError("the guest's kernel is no bzImage", fix="remove TARE_HOME/guest; it is fetched anew")
+        raise ImageError(
+            "the guest's kernel is no bzImage", fix=f"rm -r {state.home() / 'guest'}; tare fetches it again"
+        )
     sectors = kernel[_SETUP_SECTORS] or 4
     offset, length = struct.unpack_from("<II", kernel, _PAYLOAD)
     begin = (sectors + 1) * _SECTOR + offset

@@ -124,7 +124,7 @@ def bootstrap(root_recipe: Root, root: Path) -> None:
             (folder / "hook").chmod(0o755)
             hooks = [f"--customize-hook={folder / 'hook'}"]
         # No initramfs of Debian's: a lab has one of tare's, and making it takes half a minute.
-        env = {**os.environ, "INITRD": "No"}
+        env = {**processes.kept(*processes.DOWNLOADS), "INITRD": "No"}
         done = processes.run(_command(root_recipe, root, archives, hooks), time_limit_s=LIMIT_S, env=env)
     if done.code != 0:
         output = done.stderr.decode(errors="replace")

@@ -152,7 +152,7 @@ def run(lab_command: LabCommand, counted: Counted, output: lab_run.Output, progr
         code = _code(printed, [exact.console, space / "qemu.log"])
         shutil.copyfile(space / LOG, counted.log)
         if lab_command.results is not None:
-            lab_run.unpack(exact.results, lab_command.results)
+            lab_run.unpack(exact.results, lab_command.results, lab_command.expected)
     return code
 
 

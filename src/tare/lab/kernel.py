@@ -124,7 +124,7 @@ def ensure(flavour: str, progress: Progress, *, renew: bool = False) -> Counting
         kernels = cached(kernel, build.folder())
         if kernels and not renew:
             return Counting(kernels[-1])
-        versions = {package: _candidate(package) for package in (kernel.source, kernel.compiler)}
+        versions = {package: candidate_of(package) for package in (kernel.source, kernel.compiler)}
         place = folder / f"{_name(kernel)}-{hashlib.sha256(repr(sorted(versions.items())).encode()).hexdigest()[:8]}"
         if not place.is_dir():
             progress(f"building the kernel that counts its lines from {kernel.source} {versions[kernel.source]}")
@@ -171,7 +171,8 @@ def candidate(policy: str) -> str | None:
     return None if match is None or match[1] == "(none)" else match[1]
 
 
-def _candidate(package: str) -> str:
+def candidate_of(package: str) -> str:
+    """The version of a package that would be installed here. Raises `ImageError` where there is none."""
     version = candidate(processes.run(["apt-cache", "policy", package]).text)
     if version is None:
         raise ImageError(
@@ -192,19 +193,27 @@ def _make(
     build.bootstrap(recipe.build_root(kernel, versions), root)
     (new_folder / "packages.json").write_text(json.dumps(versions, indent=1))
     (root / "wanted.config").write_text(wanted_config)
-    (root / "kernel.sh").write_text(_script())
     tree = root / TOP.lstrip("/")
     log = new_folder / "build.log"
-    progress("  unpacking and configuring the source")
-    _step(root, log, ["configure", kernel.compiler], limit_s=CONFIGURE_LIMIT_S)
-    _check(wanted_config, tree, new_folder)
-    _step(
-        root, log, ["compile", kernel.compiler, str(_jobs())], limit_s=LIMIT_S, share=_Share(kernel.objects, progress)
-    )
+    build_in(root, log, new_folder, wanted_config, kernel.compiler, kernel.objects, progress)
     shutil.copyfile(tree / "arch/x86/boot/bzImage", new_folder / "bzImage")
     progress("  keeping the notes and the sources of its lines")
     _keep(root, tree, new_folder, kernel.compiler)
     shutil.rmtree(root)
+
+
+def build_in(
+    root: Path, log: Path, new_folder: Path, wanted: str, compiler: str, objects: int, progress: Progress
+) -> None:
+    """Build a kernel in its root, which has ``/wanted.config``, the text ``wanted``, and may have a ``/base.config``.
+
+    ``objects``: about how many files there are to compile. Raises `ImageError`, also where an option is not had.
+    """
+    (root / "kernel.sh").write_text(_script())
+    progress("  unpacking and configuring the source")
+    _step(root, log, ["configure", compiler], limit_s=CONFIGURE_LIMIT_S)
+    _check(wanted, root / TOP.lstrip("/"), new_folder)
+    _step(root, log, ["compile", compiler, str(_jobs())], limit_s=LIMIT_S, share=_Share(objects, progress))
 
 
 def _check(wanted_config: str, tree: Path, new_folder: Path) -> None:
@@ -213,7 +222,7 @@ def _check(wanted_config: str, tree: Path, new_folder: Path) -> None:
     if lost := missing(wanted_config, got_config):
         raise ImageError(
             f"the kernel's source does not give what is asked of it: {', '.join(lost)}",
-            fix="change src/tare/lab/gcov.config: another name, or what the option depends on",
+            fix="change its .config in src/tare/lab: another name, or what the option depends on",
         )
 
 

@@ -13,7 +13,7 @@ configure)
     mkdir linux
     tar -xf linux-source-*.tar.xz -C linux --strip-components=1
     rm -f linux-source-*.tar.xz
-    build -s tinyconfig
+    if [ -e /base.config ]; then cp /base.config linux/.config; else build -s tinyconfig; fi
     cat /wanted.config >>linux/.config
     build -s olddefconfig
     ;;

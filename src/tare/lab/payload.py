@@ -13,14 +13,16 @@ import importlib.util
 import io
 import marshal
 import os
+import re
 import shutil
 import sys
 import sysconfig
 import tarfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path, PurePosixPath
 
 import tare
+from tare.errors import HostError
 from tare.host import processes
 from tare.host.daemons import runtimes
 from tare.host.filesystems.copies import copy
@@ -37,6 +39,8 @@ LEFT_OUT = ("mypy", "mypyc", "ruff", "pip", "setuptools")
 #: Room for the filesystem's own tables.
 SPARE_BYTES = 256 << 20
 PIP_LIMIT_S = 900.0
+#: The lock of a clone; the wheel has it beside this module.
+LOCK = "requirements.lock"
 #: Of a checkout: what its tests read, and what starts a Docker daemon.
 HOME_IN_LAB = "/lab/checkout"
 #: Of a checkout, what starts a Docker daemon for a command.
@@ -57,6 +61,8 @@ def ensure(image: Image, progress: Progress, python: tuple[int, int] = recipe.PY
     built = [path for path in map(runtimes.find, runtimes.BUILT) if path is not None]
     named = [path.name for vm_guest in guests for path in (vm_guest.kernel, vm_guest.initramfs)]
     facts = [image.hash, "root.tar", *named, _listing(packages), *map(_digest, built)]
+    another_python = sys.version_info[:2] != python
+    facts += [lock()] if another_python else []
     version = "{}.{}".format(*python)
     place = build.folder() / f"payload-{version}-{hashlib.sha256(repr(facts).encode()).hexdigest()[:16]}"
     with locked(build.folder(), progress, "the lab"):
@@ -65,7 +71,10 @@ def ensure(image: Image, progress: Progress, python: tuple[int, int] = recipe.PY
             with atomic_directory(place, "the lab's payload") as new_folder:
                 tree = new_folder / "tree"
                 _fill(tree, image, guests, built)
-                _add_packages(tree / "site-packages", packages, python)
+                if another_python:
+                    _install_packages(tree / "site-packages", packages, version, progress)
+                else:
+                    _copy_packages(tree / "site-packages", packages)
                 build.disk(tree, new_folder / "payload.ext4", forms.disk_bytes(tree) * 9 // 8 + SPARE_BYTES)
                 shutil.rmtree(tree)
             _prune(place, version)
@@ -150,25 +159,52 @@ def _fill(tree: Path, image: Image, guests: Sequence[guest.Guest], built: Sequen
     copy(image_build.agent_path(), tree / "tare-agent")
 
 
-def _add_packages(target: Path, packages: Path, python: tuple[int, int]) -> None:
-    """The Python packages that tare runs with here, or the same versions for another Python."""
+def _copy_packages(target: Path, packages: Path) -> None:
+    """Copy the Python packages that tare runs with here."""
     target.mkdir()
-    if sys.version_info[:2] != python:
-        version = "{}.{}".format(*python)
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile", "--target", str(target)]
-        pip += ["--only-binary=:all:", "--python-version", version, *pins(packages)]
-        fix = f"see that pip of {sys.executable} reaches its index, which has wheels for Python {version}"
-        processes.run(pip, time_limit_s=PIP_LIMIT_S).require(fix=fix)
-        return
     for source in packages.iterdir():
         if source.name.split("-")[0] not in LEFT_OUT and not source.name.startswith("__editable__"):
             copy(source, target)
 
 
-def pins(packages: Path) -> list[str]:
-    """``NAME==VERSION`` of each distribution in a folder of packages that goes into a lab, sorted."""
-    distributions = (path.name.removesuffix(".dist-info").rpartition("-") for path in packages.glob("*.dist-info"))
-    return sorted(f"{name}=={version}" for name, _, version in distributions if name not in (*LEFT_OUT, "tare_bench"))
+def _install_packages(target: Path, packages: Path, version: str, progress: Progress) -> None:
+    """Install the same packages for another Python: the files whose hashes are in the lock, and no others."""
+    names = {name for name in installed(packages) if name not in (*LEFT_OUT, "tare-bench")}
+    requirements = lock_entries(lock(), names)
+    if unlocked := sorted(names - requirements.keys()):
+        progress(f"left out of the lab, as the lock has no hashes of them: {', '.join(unlocked)}")
+    file = target.with_name(LOCK)
+    file.write_text("".join(requirements.values()))
+    pip = [sys.executable, "-I", "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile", "--target"]
+    pip += [str(target), "--only-binary=:all:", "--python-version", version, "--require-hashes", "-r", str(file)]
+    fix = f"see that pip of {sys.executable} reaches its index, which has wheels for Python {version}"
+    processes.run(pip, time_limit_s=PIP_LIMIT_S, env=processes.kept(*processes.BUILDS)).require(fix=fix)
+    file.unlink()
+
+
+def installed(packages: Path) -> set[str]:
+    """The names of the distributions in a folder of packages, as a lock has them."""
+    names = (path.name.removesuffix(".dist-info").rpartition("-")[0] for path in packages.glob("*.dist-info"))
+    return {re.sub(r"[-_.]+", "-", name).lower() for name in names}
+
+
+def lock() -> str:
+    """The lock that tare was built with: versions and hashes of Python packages. Raises `HostError`."""
+    places = (Path(__file__).with_name(LOCK), Path(__file__).parents[3] / LOCK)
+    for place in places:
+        if place.is_file():
+            return place.read_text()
+    raise HostError(f"this tare was installed without {LOCK}", fix="install the wheel that `make wheel` builds")
+
+
+def lock_entries(text: str, names: Collection[str]) -> dict[str, str]:
+    """The entries of a lock for packages of these names, by name; one that depends on the Python may have several."""
+    entries: dict[str, str] = {}
+    for entry in re.findall(r"^\S.*\n(?:\s+.*\n)*", text, re.MULTILINE):
+        name = entry.partition("==")[0]
+        if name in names:
+            entries[name] = entries.get(name, "") + entry
+    return entries
 
 
 def _listing(packages: Path) -> str:

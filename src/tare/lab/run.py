@@ -65,6 +65,7 @@ class LabCommand:
     time_limit_s: float
     files: Sequence[Path] = ()  # of this host, to be in there on PATH
     results: Path | None = None  # folder here that gets what the command leaves in /lab/out
+    expected: Mapping[str, int] | None = None  # patterns of the only names taken of that, and bytes of each; None: all
     kernel: Sequence[str] = ()  # more arguments of its kernel
     env: Mapping[str, str] = field(default_factory=dict)  # besides what every command in a lab has
     stdin: bytes = b""
@@ -113,7 +114,7 @@ def run(command: LabCommand, output: Output, progress: Progress) -> int:
         code = _execute(session, command, output)
         if command.results is not None:
             progress("fetching the results")
-            fetch(session, command.results)
+            fetch(session, command.results, expected=command.expected)
     return code
 
 
@@ -168,8 +169,12 @@ def _stream(session: Session, execution: Execution, output: Output) -> None:
             session.pump_until(lambda: execution.over, turn, f"to {execution.what}", fatal=False)
 
 
-def fetch(session: Session, folder: Path, lab: PurePosixPath = HOME) -> None:
+def fetch(
+    session: Session, folder: Path, lab: PurePosixPath = HOME, *, expected: Mapping[str, int] | None = None
+) -> None:
     """Bring what is in the lab's folder ``out`` into a folder here; plain files and folders, nothing else.
+
+    ``expected``: see `LabCommand`.
 
     They come as one file beside the folder, piece by piece, however large. Where something fails after hours of work,
     that file stays, and the error says so. Raises `TareError`.
@@ -180,7 +185,7 @@ def fetch(session: Session, folder: Path, lab: PurePosixPath = HOME) -> None:
         raise PlatformError("the results cannot be packed in the lab", console=packed.stderr)
     try:
         _bring(session, archive, copy)
-        unpack(copy, folder)
+        unpack(copy, folder, expected)
     except TareError as error:
         if copy.exists() and copy.stat().st_size > 0:
             error.what += f"; what came of the results is kept in {copy}"
@@ -212,24 +217,35 @@ def _bring(session: Session, archive: PurePosixPath, copy: Path) -> None:
         )
 
 
-def unpack(packed: Path, folder: Path) -> None:
+def unpack(packed: Path, folder: Path, expected: Mapping[str, int] | None = None) -> None:
     """Plain files and folders of a tar, none of them outside of the folder: a lab runs what may be hostile.
 
-    Raises `HostError`, also for an archive beyond the bounds of `tare.host.filesystems.archives`.
+    ``expected``: see `LabCommand`. Raises `HostError`, also for an archive beyond the bounds of
+    `tare.host.filesystems.archives`, and for a file beyond its own.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         # What comes out is no larger than what there is room for, as the archive was brought within that.
+        room = 2 * packed.stat().st_size
         with packed.open("rb") as archive:
-            for name, contents in archives.members(archive, 2 * packed.stat().st_size):
-                place = folder / name
-                if contents is None:
+            for name, contents in archives.members(archive, room):
+                place, most = folder / name, room if expected is None else _most(name, expected)
+                if contents is None and expected is None:
                     place.mkdir(parents=True, exist_ok=True)
+                if contents is None or most is None:
                     continue
                 place.parent.mkdir(parents=True, exist_ok=True)
                 with outputs.written(place, "wb", new=True) as file:
                     shutil.copyfileobj(contents, file)
+                if place.stat().st_size > most:
+                    raise tarfile.ReadError(f"{name} has more than {most >> 20} MiB")
     except (OSError, tarfile.TarError) as error:
         raise HostError(
             f"the results cannot be written to {folder}: {error}", fix="give --out another folder"
         ) from error
+
+
+def _most(name: PurePosixPath, expected: Mapping[str, int]) -> int | None:
+    """How many bytes a file of this name may have; None: it is not expected."""
+    patterns = (pattern for pattern in expected if len(PurePosixPath(pattern).parts) == len(name.parts))
+    return next((expected[pattern] for pattern in patterns if name.match(pattern)), None)

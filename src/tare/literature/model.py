@@ -199,6 +199,7 @@ class RunJob(Strict):
     full: dict[Name, Value] = {}
     scaled: dict[Name, Value] = {}
     full_s: Annotated[float, Field(gt=0, strict=False)]  # of one run at full scale, seconds, about
+    only: Annotated[Scale, Field(strict=False)] | None = None  # the one scale that runs it; None: both
     note: str = ""
 
 
@@ -214,6 +215,10 @@ class Run(Strict):
     platform: Annotated[list[RunPlatform], Field(min_length=2)]
     job: Annotated[list[RunJob], Field(min_length=1)]
     without: list[Unread] = []  # what the study measured and the profile does not, and why
+
+    def jobs(self, scale: Scale) -> list[RunJob]:
+        """The workloads of a campaign of this scale, in the study's order."""
+        return [job for job in self.job if job.only in {None, scale}]
 
     def length(self, scale: Scale) -> Length:
         """How long a campaign of this scale goes on."""

@@ -22,6 +22,7 @@ has been measured.
 
 from __future__ import annotations
 
+import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -31,6 +32,7 @@ from types import MappingProxyType
 from typing import ClassVar, Self
 
 from tare.errors import TareError
+from tare.host import limits
 from tare.host.cgroup import Group
 from tare.host.filesystems.roots import Workspace
 from tare.host.network.bridge import Network
@@ -88,11 +90,10 @@ class Instant:
 
 @dataclass(frozen=True, slots=True)
 class Beacon:
-    """Where the agent sends its one datagram when it starts, and the token in it."""
+    """Where the agent sends its one datagram when it starts. The text in it is one that its hello says."""
 
     host: str
     port: int
-    token: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +143,9 @@ class LaunchSpec:
 
     def agent_argv(self, *extra: str) -> list[str]:
         """The command that the sandbox runs."""
-        argv = [AGENT, "serve", *extra]
+        argv = [AGENT, "serve", "--limits", limits.for_agent(self.resources), *extra]
         if self.beacon is not None:
-            argv += ["--beacon", f"{self.beacon.host}:{self.beacon.port}", "--token", self.beacon.token.hex()]
+            argv += ["--beacon", f"{self.beacon.host}:{self.beacon.port}"]
         return argv
 
 
@@ -287,6 +288,8 @@ class Platform(ABC):
     #: (`image.tryout`); "": it does
     untried: str = ""
     has_agent: bool = True  # else the stream has no bytes, and ends when the instance does
+    #: why `-p all` does not mean it, as one whose preparation takes minutes; "": it does. By its name it takes part
+    only_named: str = ""
     start_limit_factor: float = 1.0  # how many times longer than others' its start may take before it is given up
     #: whether it runs by a user's own rights: as root of a user namespace (`own_namespaces`)
     without_root: bool = False
@@ -297,6 +300,8 @@ class Platform(ABC):
     by_default: bool = True  # whether it takes part when the user names no platforms
     #: families of workloads with which it takes part then too: there the baseline has costs that others have as well
     second_baseline: tuple[WorkloadFamily, ...] = ()
+    #: the lines of its program's versions, as a version begins, by the year in which they first came out
+    years: Mapping[int, str] = MappingProxyType({})
     stand_in: str = ""  # the platform that a profile takes in its place where it does not run; "": none
 
     @abstractmethod
@@ -329,6 +334,13 @@ class Platform(ABC):
     def start_fix(self, console: bytes) -> str:  # noqa: ARG002
         """What to do about a start that failed with this on the console; "" where it does not say."""
         return ""
+
+    def released(self, version: str) -> int | None:
+        """The year in which the line of this version first came out (`years`); None: it is not known."""
+        number = re.search(r"\d+(?:\.\d+)*", version)
+        parts = number[0].split(".") if number else []
+        lines = {".".join(parts[:length]) for length in range(1, len(parts) + 1)}
+        return next((year for year, known in self.years.items() if lines & set(known.split())), None)
 
     def close(self) -> None:  # noqa: B027 (most platforms hold nothing)
         """Close connections to daemons. May be called twice."""

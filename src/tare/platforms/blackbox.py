@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 
 from tare import lazily
 from tare.errors import HostError, ImageError, PlatformError, SessionError
-from tare.host import processes
+from tare.host import processes, userns
+from tare.host.network import bridge
 from tare.host.resources.journal import CleanupStack
 from tare.image import blackbox, forms, guest
 from tare.image.build import Image
@@ -39,9 +40,12 @@ else:
 NO_PING = "QEMU's user-mode network answers no echo requests from outside"
 #: On QEMU's own network a guest gets this by DHCP: address, prefix, gateway.
 USER_NETWORK = ("10.0.2.15", "24", "10.0.2.2")
-#: Where the host's ports for HTTP are, above those of instances: a guest may serve echo and HTTP both by TCP.
+#: Where its namespace's ports for HTTP are, above those of instances: a guest may serve echo and HTTP both by TCP, and
+#: a monitor without rights opens no port below 1024.
 HTTP_ABOVE = 2_000
 OWN_CMDLINE = "{words} box_ip={{ip}} box_prefix={{prefix}} box_gateway={{gateway}}"
+#: QEMU runs in a network namespace then: its guest would reach all that the host's programs do (see `qemu`).
+USERS_WAY = "bridge, veth, QEMU's user-mode network (slirp)"
 WAYS = {
     "qemu": "bridge, TAP",
     "firecracker": "bridge, TAP, virtio-net",
@@ -117,7 +121,7 @@ class BlackBox(Platform):
         file = Path(argument)
         box = boxfile.load(file)
         title = f"black box: what {file.name} describes, by {box.vmm}"
-        way = "host stack, QEMU's user-mode network (slirp)" if box.link == "user" else WAYS[box.vmm]
+        way = USERS_WAY if box.link == "user" else WAYS[box.vmm]
         card = f", {box.card}" if box.vmm == "qemu" else ""
         path = "none: it has no network card" if box.link == "none" else f"client, {way}{card}"
         platform = cls(f"blackbox:{argument}", title, path, lambda: box)
@@ -137,7 +141,7 @@ class BlackBox(Platform):
     def prepare(self, image: Image) -> Prepared:  # noqa: ARG002 (it runs other bits)
         """Kernel, initrd and disk as they are, with their size on the disk."""
         box = self._box()
-        files = [path for path in (box.kernel, box.initrd, box.disk) if path is not None]
+        files = [*box.files.values()]
         return Prepared("what is in the box", sum(map(forms.disk_bytes, files)), tuple(files))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
@@ -154,8 +158,10 @@ class BlackBox(Platform):
             setup, address = _plug(box, spec, cleanup)
             daemons = (spec.network.serve_dhcp(cleanup, setup.mac),) if box.dhcp else ()
             monitor = MONITORS[box.vmm]
-            argv = monitor.ready(box, setup, cleanup)
-            started, process = vm.begin(spec, argv)
+            within = bridge.entered(spec.id) if box.link == "user" else []
+            with contextlib.ExitStack() as opened:
+                boot = monitor.ready(box, setup, cleanup, opened)
+                started, process = vm.begin(spec, boot.argv, [*within, *boot.within], boot.pass_fds)
             stream = SilentStream(process, lambda: monitor.off(setup))
             if box.ip is not None:
                 self._fixed = stream
@@ -207,9 +213,11 @@ def _plug(box: Box, spec: LaunchSpec, cleanup: CleanupStack) -> tuple[GuestSetup
         address = Address(None, spec.port, spec.port, None, "it has no network card", lacks=lacks)
         netdev, mac, places = "", "", ("", "", "")
     elif box.link == "tap":
-        # Xen's tools make their end of the link themselves.
-        new = spec.network.new_endpoint if box.vmm == "xen" else spec.network.new_tap
-        endpoint, link = new(cleanup, spec.id, address=box.ip)
+        # Xen's tools make their end of the link themselves; the other monitors open it as users without rights.
+        if box.vmm == "xen":
+            endpoint, link = spec.network.new_endpoint(cleanup, spec.id, address=box.ip)
+        else:
+            endpoint, link = spec.network.new_tap(cleanup, spec.id, userns.FIRST, box.ip)
         address = Address(
             endpoint.address,
             spec.port,
@@ -222,10 +230,10 @@ def _plug(box: Box, spec: LaunchSpec, cleanup: CleanupStack) -> tuple[GuestSetup
         places = (endpoint.address, str(spec.network.prefix), spec.network.host)
         netdev, mac = tap(link), endpoint.mac
     else:
-        host, mac = spec.network.host, "02:7a:0a:00:02:0f"
+        endpoint, mac = spec.network.new_namespace(cleanup, spec.id), "02:7a:0a:00:02:0f"
         outside = {kind: spec.port + (HTTP_ABOVE if kind == HTTP else 0) for kind in inside}
         address = Address(
-            host,
+            endpoint.address,
             spec.port,
             spec.port,
             None,
@@ -234,7 +242,7 @@ def _plug(box: Box, spec: LaunchSpec, cleanup: CleanupStack) -> tuple[GuestSetup
             lacks=lacks,
             http_path=box.answers.path,
         )
-        forwards = [f"hostfwd={_protocol(kind)}:{host}:{outside[kind]}-:{port}" for kind, port in inside.items()]
+        forwards = [f"hostfwd={_protocol(kind)}::{outside[kind]}-:{port}" for kind, port in inside.items()]
         netdev, places = ",".join(["user,id=net", *forwards]), USER_NETWORK
     ip, prefix, gateway = places
     netmask = str(ipaddress.IPv4Network(f"0.0.0.0/{prefix}").netmask) if prefix else ""

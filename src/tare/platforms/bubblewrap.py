@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from tare.host import distribution, processes, userns
 from tare.host.filesystems import roots
@@ -56,6 +57,7 @@ class Bubblewrap(Platform):
     )
     by_default = False
     needs_root = False  # bwrap makes a user namespace for who has no rights
+    years = MappingProxyType({2022: "0.6 0.7", 2023: "0.8", 2024: "0.9 0.10 0.11"})
     open_by_design = left_open.on_bridge("no seccomp filter: bwrap has none of its own", *left_open.UNFILTERED)
 
     def __init__(self, name: str, *, users: bool = False) -> None:

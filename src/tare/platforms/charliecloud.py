@@ -26,7 +26,10 @@ USER = ("setpriv", f"--reuid={userns.FIRST}", f"--regid={userns.FIRST}", "--clea
 ENVIRONMENT = ("env", "--ignore-environment", "USER=tare", "HOME=/", "PATH=/usr/local/bin:/usr/bin:/bin")
 SHARED = "it isolates the files alone, by design: processes, networks, IPC, /dev and /sys are the host's"
 #: What a user without rights may do on the host; raw sockets are not among it. A session's keyring is inherited.
-OPEN = ("abstract-sockets", "host-ipc", "keys", "other-arm", "processes", "setuid", "user-namespace")
+OPEN = (
+    *("abstract-sockets", "host-ipc", "host-ports", "keys", "metadata", "other-arm", "processes", "setuid"),
+    *("user-namespace", "vsock"),
+)
 
 
 def sandbox_argv(root: str, command: Sequence[str], *options: str) -> list[str]:

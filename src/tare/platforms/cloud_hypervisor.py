@@ -123,9 +123,10 @@ def words(machine: MicroVm) -> str:
     return " ".join([*boot, "--", *machine.agent, "--host", f"vsock:{HOST_CID}:{PORT}"])
 
 
-def booted(kernel: str, initramfs: str, cmdline: str, program: str = PROGRAM) -> Sequence[str]:
+def booted(kernel: str, initramfs: str | None, cmdline: str, program: str = PROGRAM) -> Sequence[str]:
     """The start of a command line: what boots, with the serial port on standard output and no other console."""
-    boot = ["--kernel", kernel, "--initramfs", initramfs, "--cmdline", cmdline]
+    packed = [] if initramfs is None else ["--initramfs", initramfs]
+    boot = ["--kernel", kernel, *packed, "--cmdline", cmdline]
     return [program, *boot, "--serial", "tty", "--console", "off"]
 
 

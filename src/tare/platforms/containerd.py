@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from tare.errors import TareError
 from tare.host import distribution, processes, state
@@ -52,6 +53,7 @@ class Containerd(Platform):
 
     by_default = False
     daemon = "containerd"
+    years = MappingProxyType({2020: "1.4", 2021: "1.5", 2022: "1.6", 2023: "1.7", 2024: "2.0", 2025: "2.1 2.2"})
 
     def __init__(self, name: str, runtime: str, title: str, *, runcs_shim: bool = False) -> None:
         """``runcs_shim``: runc's shim starts the runtime, though it has one of its own."""

@@ -80,7 +80,7 @@ def _values(platform: Platform) -> Iterator[str]:
     for name in _SWITCHES:
         if not isinstance(getattr(platform, name, None), bool):
             yield f"has a {name} that is neither True nor False"
-    for name in ("no_direct_io", "daemon", "alone", "stand_in", "untried"):
+    for name in ("no_direct_io", "daemon", "alone", "stand_in", "untried", "only_named"):
         if not isinstance(getattr(platform, name, None), str):
             yield f"has a {name} that is no text"
     families = getattr(platform, "second_baseline", None)
@@ -119,6 +119,14 @@ def detected(platform: Platform) -> Availability:
     if not whole or not isinstance(answer.available, bool):
         raise TypeError(f"the detect of {platform.name} gave an Availability with something else than texts")
     return answer
+
+
+def released(platform: Platform, version: str) -> int | None:
+    """The result of `Platform.released`. Raises `TypeError` for what is no year, and what the method raises."""
+    year = platform.released(version)
+    if year is not None and not (isinstance(year, int) and 1970 <= year <= 9999):
+        raise TypeError(f"the released of {platform.name} gave {year!r}, which is no year")
+    return year
 
 
 def prepared(platform: Platform, image: Image) -> Prepared:

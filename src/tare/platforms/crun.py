@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tare.host import cgroup, distribution, processes
@@ -13,7 +14,7 @@ from tare.host.kernel import pinning
 from tare.host.resources import removers
 from tare.model import Resources
 from tare.platforms.base import Availability
-from tare.platforms.parts.bundles import genuine
+from tare.platforms.parts.bundles import own_build
 from tare.platforms.parts.bundles.oci import Net, bundle_config
 from tare.platforms.parts.bundles.on_bundle import OnBundle
 from tare.platforms.parts.common.attempt import MEMORY, TrialSite, complaint, system_folders
@@ -34,14 +35,17 @@ def trial_config(root: Path, group: str) -> dict[str, Any]:
     return config
 
 
-def trial_argv(site: TrialSite, program: str, within: Sequence[str] = ()) -> list[str]:
-    """A runtime with that bundle. ``within``: what makes the surroundings of a crun that must not see cgroup v2."""
+def trial_argv(site: TrialSite, program: str, within: Sequence[str] = (), removed_by: str = "") -> list[str]:
+    """A runtime with that bundle. ``within``: what makes the surroundings of a crun that must not see cgroup v2.
+
+    ``removed_by``: the installed runtime of which ``program`` is another build.
+    """
     root = site.folder / "root"
     root.mkdir()
     (site.folder / "config.json").write_text(json.dumps(trial_config(root, site.group.inner)))
     state = site.folder / "state"
     name = f"tare-{site.folder.name}"
-    site.cleanup.own(removers.oci_container(program, state, name, without_v2=bool(within)))
+    site.cleanup.own(removers.oci_container(removed_by or program, state, name, without_v2=bool(within)))
     return [*within, program, "--root", str(state), "run", "--bundle", str(site.folder), name]
 
 
@@ -50,22 +54,32 @@ class Crun(OnBundle):
 
     by_default = False
     runtime = "crun"
+    years = MappingProxyType(
+        {
+            2021: "1.0 1.1 1.2 1.3",
+            2022: "1.4 1.5 1.6 1.7",
+            2023: "1.8 1.9 1.10 1.11 1.12",
+            2024: "1.14 1.15 1.16 1.17 1.18 1.19",
+            2025: "1.20 1.21 1.22 1.23",
+        }
+    )
     without_v2 = True
 
     def detect(self) -> Availability:
         """Run a trivial bundle."""
         if processes.find("crun") is None:
             return Availability(False, reason="crun is not installed", fix=_INSTALL)
-        another = genuine.other("crun", "crun")
-        if another is not None:
-            return another
-        why = complaint(lambda site: trial_argv(site, "crun", surroundings(cgroup.hierarchies())))
+        unfit = self.unfit()
+        if unfit is not None:
+            return unfit
+        why = complaint(lambda site: trial_argv(site, self.program, surroundings(cgroup.hierarchies()), "crun"))
         if why:
             return Availability(False, reason=f"a trivial bundle fails: {why}", fix="tare doctor")
-        version = processes.run(asked_version("crun"), time_limit_s=5).text.splitlines()
+        version = processes.run([self.program, *asked_version("crun")[1:]], time_limit_s=5).text.splitlines()
         shown = version[0].removeprefix("crun version ").strip() if version else "unknown"
         hidden = surroundings(cgroup.hierarchies())
-        return Availability(True, version=shown, details={"hidden from it": hidden[-1]} if hidden else {})
+        details = {**self.details(), **({"hidden from it": hidden[-1]} if hidden else {})}
+        return Availability(True, version=shown, details=details)
 
 
 PLATFORMS = (
@@ -74,3 +88,4 @@ PLATFORMS = (
     Crun("crun-userns", users=True),
     Crun("crun-seccomp", filtered=True),
 )
+FAMILIES = own_build.family("crun", "crun", lambda name, path: Crun(name, build=path))

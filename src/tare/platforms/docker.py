@@ -10,11 +10,12 @@ import struct
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from tare import lazily
 from tare.errors import HostError, PlatformError, SessionError, TareError
-from tare.host import cgroup, distribution
+from tare.host import cgroup, distribution, limits
 from tare.host.daemons import activation, dockerd
 from tare.host.facts import security
 from tare.host.network import passage
@@ -79,6 +80,7 @@ class Docker(Platform):
     """
 
     daemon = "dockerd"
+    years = MappingProxyType({2019: "19.03", 2020: "20.10", 2023: "23 24", 2024: "25 26 27", 2025: "28 29"})
 
     def __init__(
         self, name: str, program: str, title: str, network: str = "bridge", options: Mapping[str, str] | None = None
@@ -92,8 +94,9 @@ class Docker(Platform):
         self.by_default = (program, network) == ("runc", "bridge")
         self.publishes = network == "bridge"
         self.open_by_design = left_open.BY_NETWORK[network]
-        if network == "bridge" and not gvisors:
-            self.open_by_design = {**self.open_by_design, **left_open.BY_DOCKERS_BRIDGE}
+        if not gvisors:
+            by_bridge = left_open.BY_DOCKERS_BRIDGE if network == "bridge" else {}
+            self.open_by_design = {**self.open_by_design, **by_bridge, **left_open.BY_DOCKERS_FILTER}
         if program == "crun":
             self.not_honoured = (crun.WRAPPED,)
         self._program = program
@@ -163,7 +166,8 @@ class Docker(Platform):
         """Create; then attach and start, from the start instant on: together what ``docker run`` does."""
         api = self._client_api()
         container = removers.docker_container(f"tare-{spec.id}")
-        cleanup.own(container)
+        # The rules are there for as long as the container is.
+        cleanup.own(removers.packet_rules(f"tare-{spec.id}"), container)
         config = self._host_config(spec, api)
         mapped = engine.remapped(self._facts())
         if mapped is not None:
@@ -193,6 +197,8 @@ class Docker(Platform):
         instance = Instance(spec, stream, started, address, first_byte, ping, daemons=daemon_groups())
 
         def settle() -> None:
+            if self.publishes:
+                spec.network.enclose(spec.id, int(facts["State"]["Pid"]), engine.address(facts))
             cleanup.learn(container, removers.of_docker(response["Id"], *engine.leftovers(facts)))
             helpers.adopt(spec.group, lambda argv: helps(argv, response["Id"], address.port))
             if address.ping is not None:
@@ -256,6 +262,8 @@ class Docker(Platform):
             nano_cpus=round(spec.resources.cpu_quota * 1e9) if spec.resources.cpu_quota is not None else None,
             mem_limit=spec.resources.memory_bytes,
             memswap_limit=spec.resources.memory_bytes,
+            pids_limit=spec.resources.pids,
+            ulimits=[{"Name": name, "Soft": value, "Hard": value} for name, value in limits.for_engines().items()],
             binds=[f"{spec.space.data}:/data:{security.writable_bind()}"],
             network_mode=self._network,
             port_bindings=published if self.publishes and spec.published else {},

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tare.errors import HostError, ImageError, PlatformError
@@ -82,13 +83,18 @@ class Firecracker(Platform):
     own_kernel = True
     by_default = False
     network_path = "client, bridge, TAP, virtio-net"
+    years = MappingProxyType(
+        {2022: "1.0 1.1 1.2", 2023: "1.3 1.4 1.5 1.6", 2024: "1.7 1.8 1.9 1.10", 2025: "1.11 1.12 1.13"}
+    )
     agent_options: tuple[str, ...] = ()
     open_by_design = left_open.BY_BRIDGE
     not_honoured = (vm.OWN_VOLUME, vm.monitor_beyond_limit(MONITOR_BYTES))
 
-    def __init__(self, name: str, title: str, *, api: bool = False, jailed: bool = False) -> None:
+    def __init__(self, name: str, title: str, *, api: bool = False, jailed: bool = False, direct: bool = False) -> None:
+        """``direct``: it boots from its disk by itself, by a kernel that has its drivers built in."""
         self.name = name
         self.title = title
+        self._direct = direct
         self._api = api
         self._jailed = jailed
 
@@ -100,23 +106,31 @@ class Firecracker(Platform):
         answer = tried(KIND, partial(complaint, processes.find(PROGRAM) or PROGRAM), LAB)
         if not answer.available:
             return answer
+        try:
+            answer = replace(answer, details={**answer.details, "guest kernel": self._boots().release})
+        except ImageError as error:
+            return Availability(False, reason=error.what, fix=error.fix or "")
         version = processes.run([PROGRAM, "--version"], time_limit_s=10).text.split("\n")[0]
         return replace(answer, version=version.split()[-1])
 
     def prepare(self, image: Image) -> Prepared:
         """The image as an ext4 filesystem; each guest gets a copy that is thrown away."""
-        return vm.prepared(vm.root_disk(image), guest.ensure(KIND), PROGRAM)
+        return vm.prepared(vm.root_disk(image), self._boots(), PROGRAM)
+
+    def _boots(self) -> guest.Guest | guest.Direct:
+        """What its machines boot."""
+        return guest.direct(plain=True) if self._direct else guest.ensure(KIND)
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Make TAP, disks and sockets, and start the machine."""
         endpoint, tap = spec.network.new_tap(cleanup, spec.id)
         place = self._place(spec)
-        boot_files = guest.ensure(KIND)
+        boot_files = self._boots()
         machine = MicroVm(
             cpus=len(spec.resources.cpus),
             memory_bytes=spec.resources.memory_bytes,
             kernel=place.bring(boot_files.kernel),
-            initramfs=place.bring(boot_files.initramfs),
+            initramfs=place.bring(boot_files.initramfs) if isinstance(boot_files, guest.Guest) else None,
             root=place.seen(_root(spec, place)),
             data=place.seen(_owned(vm.data_volume(place.folder), self._jailed)),
             socket=place.seen(place.folder / "v"),
@@ -300,5 +314,6 @@ def complaint(program: str, made: guest.Guest) -> str:
 PLATFORMS = (
     Firecracker("firecracker", "Firecracker, told by a file"),
     Firecracker("firecracker-api", "Firecracker, told by its API", api=True),
+    Firecracker("firecracker-direct", "Firecracker, told by a file, without an initramfs", direct=True),
     Firecracker("firecracker-jailer", "Firecracker in its jailer's jail, told by a file", jailed=True),
 )

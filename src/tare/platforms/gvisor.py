@@ -16,6 +16,7 @@ from tare.image.build import Image
 from tare.image.forms import image_bytes
 from tare.model import Family
 from tare.platforms.base import Availability, Instance, LaunchSpec, Observed, Platform, Prepared
+from tare.platforms.parts.bundles import own_build
 from tare.platforms.parts.bundles.oci import Net, launch_bundle
 from tare.platforms.parts.common.attempt import TrialSite, complaint
 from tare.platforms.parts.engines.engine import RUNSC_DEFAULTS
@@ -62,19 +63,25 @@ class Gvisor(Platform):
     ``netstack``: else its programs use the sockets of the sandbox's network namespace (``--network=host``).
     """
 
-    def __init__(self, name: str, trap: str = "systrap", *, netstack: bool = True) -> None:
+    def __init__(self, name: str, trap: str = "systrap", *, netstack: bool = True, build: str = "") -> None:
+        """``build``: the path of a user's own build of runsc."""
         self.name = name
-        self.title = f"gVisor (runsc, {trap}{'' if netstack else ', no netstack'}) on an OCI bundle, no daemon"
+        by = f"{'a build of ' if build else ''}runsc, {trap}{'' if netstack else ', no netstack'}"
+        self.title = f"gVisor ({by}) on an OCI bundle, no daemon"
+        self._build = build
         self.network_path = f"client, bridge, veth{NETSTACK if netstack else HOST_SOCKETS}"
-        self.by_default = trap == "systrap" and netstack  # runsc's own defaults
+        self.by_default = trap == "systrap" and netstack and not build  # runsc's own defaults
         self._trap = trap
         self._netstack = netstack
 
     def detect(self) -> Availability:
         """Start a trivial sandbox by ``runsc do``, with nothing of the host but its root for reading."""
-        runsc = find_runsc()
+        runsc = self._runsc()
         if runsc is None:
             return Availability(False, reason="runsc is not installed", fix=INSTALL)
+        unfit = own_build.unfit(runsc, "runsc") if self._build else None
+        if unfit is not None:
+            return unfit
         if self._trap == "kvm" and not os.access("/dev/kvm", os.R_OK | os.W_OK):
             return Availability(False, reason="/dev/kvm cannot be opened", fix=KVM_FIX)
         version = processes.run([runsc, "--version"], time_limit_s=5).text.splitlines()
@@ -83,7 +90,16 @@ class Gvisor(Platform):
             fix = KVM_FIX if self._trap == "kvm" else INSTALL
             return Availability(False, reason=f"a trivial sandbox fails: {why}", fix=fix)
         shown = version[0].removeprefix("runsc version ").strip() if version else "unknown"
-        return Availability(True, version=shown, details={"platform": self._trap, "runsc": runsc})
+        details = {"platform": self._trap, "runsc": runsc, **(own_build.details(runsc) if self._build else {})}
+        return Availability(True, version=shown, details=details)
+
+    def _runsc(self) -> str | None:
+        return self._build or find_runsc()
+
+    def released(self, version: str) -> int | None:
+        """The year of the release or of the commit, which runsc's version has in it."""
+        date = re.search(r"(?<!\d)(20\d\d)(?:[01]\d)(?:[0-3]\d)", version)
+        return int(date[1]) if date else None
 
     def _why_not(self, runsc: str) -> str:
         """Why a trivial sandbox does not run, "" where it does."""
@@ -102,14 +118,15 @@ class Gvisor(Platform):
 
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder."""
-        return Prepared("folder", image_bytes(image), (image.root,), (find_runsc() or "runsc",))
+        return Prepared("folder", image_bytes(image), (image.root,), (self._runsc() or "runsc",))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Run the bundle."""
-        runsc = find_runsc()
+        runsc = self._runsc()
         assert runsc is not None, "launch follows a successful detect"
         options = [f"--platform={self._trap}", f"--network={'sandbox' if self._netstack else 'host'}"]
-        return launch_bundle(spec, cleanup, runsc, options, Net.OWN_STACK if self._netstack else Net.VETH)
+        net = Net.OWN_STACK if self._netstack else Net.VETH
+        return launch_bundle(spec, cleanup, runsc, options, net, removed_by="runsc")
 
     def observed(self, instance: Instance, read: Callable[[str], str]) -> Observed:
         """What its sandbox's mounts and its sentry show."""
@@ -150,3 +167,4 @@ PLATFORMS = (
     Gvisor("gvisor-kvm", "kvm"),
     Gvisor("gvisor-host", netstack=False),
 )
+FAMILIES = own_build.family("gvisor", "runsc", lambda name, path: Gvisor(name, build=path))

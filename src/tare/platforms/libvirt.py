@@ -12,6 +12,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from tare.errors import HostError, ImageError, PlatformError
 from tare.host import console, distribution, own_daemon, processes
@@ -50,6 +51,7 @@ class Libvirt(Platform):
 
     by_default = False
     daemon = "libvirtd"
+    years = MappingProxyType({2022: "8", 2023: "9", 2024: "10", 2025: "11"})
     driver: str
     packages: tuple[str, ...]  # Debian's, of the driver
     needs: Sequence[str] = ()  # programs that its domains take besides

@@ -94,7 +94,7 @@ class DaemonAtUri(libvirtd.LibvirtDaemon):
 
     def settle(self, spec: LaunchSpec, name: str) -> None:
         """Move all processes of the domain, and let it go on if it was made paused."""
-        move(spec.group, lambda: set(family(name)), "tool", everywhere=True)
+        move(spec.group, lambda: set(family(name)), "tool")
         self.connection.ask("resume", name)  # fails for a container, which is not paused
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from tare.host import distribution, processes
 from tare.host.facts import security
@@ -75,6 +76,7 @@ class Lxc(Platform):
     network_path = "client, bridge, veth"
     by_default = False
     open_by_design = left_open.PRIVILEGED_LXC
+    years = MappingProxyType({2020: "4.0", 2022: "5.0", 2024: "6.0"})
 
     def detect(self) -> Availability:
         """Start a trivial container of the host's own programs."""

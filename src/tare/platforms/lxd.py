@@ -106,7 +106,7 @@ class Lxd(Platform):
         place = spec.space.folder / "users"
         with userns.new(cleanup, place, first):
             root = roots.overlay_root(cleanup, spec.space, spec.image.root, place, first)
-        return opened.show(cleanup, root, f"tare-{spec.id}")
+        return opened.show(cleanup, root, f"tare-{spec.id}", first)
 
     def daemon_failure(self) -> TareError | None:
         """The error where tare's own daemon has died, else None."""

@@ -81,8 +81,7 @@ class NativeVeth(Native):
 
     def _network(self, spec: LaunchSpec, cleanup: CleanupStack) -> tuple[Address, Sequence[str]]:
         endpoint = spec.network.new_namespace(cleanup, spec.id)
-        joined = ["nsenter", f"--net={bridge.namespace_path(spec.id)}", "--"]
-        return Address.on_veth(spec, endpoint.address), joined
+        return Address.on_veth(spec, endpoint.address), bridge.entered(spec.id)
 
 
 class NativeUserland(Native):

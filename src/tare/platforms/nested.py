@@ -36,6 +36,8 @@ class Nested(Qemu):
             *inner.not_honoured,
         )
         self.start_limit_factor = inner.start_limit_factor
+        if inner.store and accel == "tcg":
+            self.only_named = "an emulated machine fills its engine's store before the first block: that takes minutes"
         self._inner = inner
 
     def detect(self) -> Availability:
@@ -81,7 +83,7 @@ class Nested(Qemu):
             return super()._root(image)
         return nested_store.ensure(image, self._system(), self._kind.accel)
 
-    def _machine(self, spec: LaunchSpec, boot_files: guest.Guest, plug: Plug) -> Machine:
+    def _machine(self, spec: LaunchSpec, boot_files: guest.Guest | guest.Direct, plug: Plug) -> Machine:
         machine = super()._machine(spec, boot_files, plug)
         order_file = spec.space.folder / "order"
         task = Task(spec.agent_argv(), spec.port, machine.cpus, machine.memory_bytes)

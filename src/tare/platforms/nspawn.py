@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import MappingProxyType
 
 from tare.host import cgroup, distribution, processes, userns
 from tare.host.filesystems import roots
@@ -83,11 +84,15 @@ class Nspawn(Platform):
 
     network_path = "client, bridge, veth"
     by_default = False
+    years = MappingProxyType(
+        {2021: "248 249 250", 2022: "251 252", 2023: "253 254 255", 2024: "256 257", 2025: "258 259"}
+    )
 
     def __init__(self, name: str, *, users: bool = False) -> None:
         self.name = name
-        namespace = left_open.on_bridge("nspawn's own filter lets root make a user namespace", "user-namespace")
-        self.open_by_design = namespace if users else {**namespace, **left_open.BY_NSPAWNS_PROC}
+        calls = ("user-namespace", "vsock", "freezer")
+        by_filter = left_open.on_bridge("nspawn's own filter lets these calls pass", *calls)
+        self.open_by_design = by_filter if users else {**by_filter, **left_open.BY_NSPAWNS_PROC}
         self.title = f"systemd-nspawn, without systemd's units{', in a user namespace (-U)' if users else ''}"
         self._users = users
         if users:
@@ -117,21 +122,19 @@ class Nspawn(Platform):
         root = self._root(spec, cleanup)
         name = f"tare-{spec.id}"
         cleanup.own(*traces(root, name, spec.group.inner))
-        namespace = bridge.namespace_path(spec.id)
         entered: list[str] = []
         if self._users:
             # It would join the network from its own user namespace, which may not: so it is started in there.
             options = [f"--private-users={userns.FIRST}:{userns.COUNT}", "--private-users-ownership=off"]
-            entered = ["nsenter", f"--net={namespace}", "--"]
+            entered = bridge.entered(spec.id)
         else:
-            options = [f"--network-namespace-path={namespace}"]
+            options = [f"--network-namespace-path={bridge.namespace_path(spec.id)}"]
         argv = sandbox_argv(name, root, *options, *guards(), f"--bind={spec.space.data}:/data")
-        # It makes groups for itself and its payload in hierarchies that tare has no use for.
         # In its user namespace nspawn could not mount a /proc itself where one of the host's is covered.
         mounted = roots.privileged_within(root) if self._users else roots.privileged_beneath_hosts_root(root)
         within = [*entered, *groups_as_hosts(), *mounted]
         give_streams = _give_streams if self._users else None
-        began = start(spec, [*argv, *spec.agent_argv()], within, in_every_hierarchy=True, own=give_streams)
+        began = start(spec, [*argv, *spec.agent_argv()], within, own=give_streams)
         address = Address.on_veth(spec, endpoint.address)
         return Instance(spec, began.stream, began.at, address, began.first_byte)
 

@@ -8,9 +8,10 @@ import resource
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 from tare.errors import PlatformError
-from tare.host import distribution, processes
+from tare.host import distribution, limits, processes
 from tare.host.cgroup import Group
 from tare.host.daemons import runtimes
 from tare.host.facts import security
@@ -32,8 +33,8 @@ from tare.platforms.parts.engines.layers import stored
 
 LABEL = "tare"
 IMPORT_LIMIT_S = 300.0
-#: The limits that podman raises by itself, and how far; that takes CAP_SYS_RESOURCE, which such a host may lack too.
-RAISED = {"nofile": (resource.RLIMIT_NOFILE, 1 << 20), "nproc": (resource.RLIMIT_NPROC, 1 << 15)}
+#: Podman's own limit of a user's processes.
+NPROC = 1 << 15
 _INSTALL = ("podman", "netavark", "nftables")
 BRIDGE = "podman0"  # by netavark
 _BRIDGE_PATH = f"client, bridge, published port (NAT), {BRIDGE}, veth"
@@ -47,17 +48,22 @@ class Podman(Platform):
     """A container of ``podman run``: seccomp filter, overlay storage, conmon as its monitor."""
 
     by_default = False
+    years = MappingProxyType(
+        {2022: "4.0 4.1 4.2 4.3", 2023: "4.4 4.5 4.6 4.7 4.8", 2024: "4.9 5.0 5.1 5.2 5.3", 2025: "5.4 5.5 5.6 5.7"}
+    )
 
-    def __init__(self, name: str, runtime: str = "runc", *, shares_network: bool = False) -> None:
+    def __init__(self, name: str, runtime: str | None = None, *, shares_network: bool = False) -> None:
+        """``runtime``: its program; None: podman's own default."""
         self.name = name
-        self.title = f"Podman with {runtime}{' on the host network' if shares_network else ''}, as root, no daemon"
+        by = "its default runtime" if runtime is None else runtime
+        self.title = f"Podman with {by}{' on the host network' if shares_network else ''}, as root, no daemon"
         self.network_path = _SHARED_PATH if shares_network else _BRIDGE_PATH
         if runtime == "runsc":
             self.network_path += NETSTACK
         self.open_by_design = left_open.BY_NETWORK["host" if shares_network else "bridge"]
         if runtime != "runsc":
             self.open_by_design = {**self.open_by_design, **left_open.BY_PODMANS_FILTER}
-        if runtime == "crun":
+        if runtime in {None, "crun"}:  # most distributions' default is crun
             self.not_honoured = (crun.WRAPPED,)
         self.publishes = not shares_network
         self._runtime = runtime
@@ -65,15 +71,17 @@ class Podman(Platform):
 
     def detect(self) -> Availability:
         """Run a trivial container of the host's own files, without a network."""
-        missing = [program for program in ("podman", self._runtime) if _path(program) is None]
+        asked = [self._runtime] if self._runtime else []
+        missing = [program for program in ("podman", *asked) if _path(program) is None]
         if missing:
             runsc_only = missing == ["runsc"]
-            advice = distribution.install(*_INSTALL, self._runtime, lean=True)
+            advice = distribution.install(*_INSTALL, *asked, lean=True)
             fix = "tare setup --with gvisor" if runsc_only else advice
             return Availability(False, reason=f"{missing[0]} is not installed", fix=fix)
-        another = genuine.other(_path(self._runtime) or self._runtime, self._runtime)
-        if another is not None:
-            return another
+        for program in asked:
+            another = genuine.other(_path(program) or program, program)
+            if another is not None:
+                return another
         finished = processes.run([*runtimes.podman(), "info", "--format", FACTS], time_limit_s=10)
         if finished.code != 0:
             if b"NetworkBackend" in finished.stderr:  # the template asks for what that version has not
@@ -82,12 +90,13 @@ class Podman(Platform):
                 reason, fix = "`podman info` fails", "see what `podman info` says"
             return Availability(False, reason=reason, fix=fix)
         version, storage, backend, manager = finished.text.split()
+        default_runtime.cache_clear()
         why = complaint(self._command)
         if why:
             return Availability(False, reason=f"a trivial container fails: {why}", fix="see what `podman info` says")
         details = {"storage": storage, "network": "the host's" if self._shares_network else backend}
         details["cgroup manager"] = manager
-        details["runtime"] = _path(self._runtime) or self._runtime
+        details["runtime"] = runtimes.described(self._program())
         return Availability(True, version=version, details=details)
 
     def _command(self, site: TrialSite) -> list[str]:
@@ -106,7 +115,7 @@ class Podman(Platform):
             change = f"--change=LABEL {LABEL}={image.hash}"
             output([*runtimes.podman(), "import", "--quiet", change, str(oci_tar(image)), tag])
         [shown] = json.loads(output([*runtimes.podman(), "image", "inspect", tag]))
-        return stored(tag, shown, ("podman", "conmon", _path(self._runtime) or self._runtime))
+        return stored(tag, shown, ("podman", "conmon", self._program()))
 
     def kept(self, image: Image) -> list[HostResource]:
         """The imported image."""
@@ -119,7 +128,9 @@ class Podman(Platform):
         """
         name = f"tare-{spec.id}"
         state = spec.space.folder / STATE
-        cleanup.own(removers.mount(state / NULL_NETNS), removers.podman_container(name, spec.group.inner))
+        # The rules are there for as long as the container is.
+        container = removers.podman_container(name, spec.group.inner)
+        cleanup.own(removers.packet_rules(name), removers.mount(state / NULL_NETNS), container)
         podman = self._podman(state)
         # conmon notes that memory ran out in a file `oom` in the folder that podman was called in.
         within = ("env", f"--chdir={spec.space.folder}")
@@ -131,6 +142,7 @@ class Podman(Platform):
             *([] if spec.resources.cpu_quota is None else [f"--cpus={spec.resources.cpu_quota}"]),
             f"--memory={spec.resources.memory_bytes}b",
             f"--memory-swap={spec.resources.memory_bytes}b",
+            f"--pids-limit={spec.resources.pids or -1}",  # its own is 2,048
             f"--volume={spec.space.data}:/data:{security.writable_bind()}",
             *self._network(spec),
             "--pull=never",
@@ -146,7 +158,9 @@ class Podman(Platform):
         instance = Instance(spec, began.stream, began.at, address, began.first_byte)
 
         def settle() -> None:
-            instance.address = replace(address, early_ping=_own_address(name))
+            pid, own_address = _process_and_address(name)
+            spec.network.enclose(spec.id, pid, own_address)
+            instance.address = replace(address, early_ping=own_address)
 
         instance.settle = settle
         return instance
@@ -170,7 +184,16 @@ class Podman(Platform):
 
     def _podman(self, state: Path) -> list[str]:
         # The runtime's own notes are the instance's, and nothing of them stays below /run.
-        return [*runtimes.podman(), f"--runtime={_path(self._runtime)}", f"--runtime-flag=root={state}"]
+        program = self._program()
+        told = [] if self._runtime is None and program == default_runtime() else [f"--runtime={program}"]
+        return [*runtimes.podman(), *told, f"--runtime-flag=root={state}"]
+
+    def _program(self) -> str:
+        """The runtime that starts its containers: a path, of a script where crun must not see all of the host."""
+        if self._runtime is not None:
+            return _path(self._runtime) or self._runtime
+        default = default_runtime()
+        return runtimes.crun() if Path(default).name == "crun" else default
 
 
 def _options(name: str, group: Group) -> list[str]:
@@ -193,6 +216,12 @@ def cgroup_manager() -> str:
     return output([*runtimes.podman(), "info", "--format", "{{.Host.CgroupManager}}"])
 
 
+@functools.cache
+def default_runtime() -> str:
+    """The path of the runtime that podman takes when it is told none. Raises `PlatformError`."""
+    return output([*runtimes.podman(), "info", "--format", "{{.Host.OCIRuntime.Path}}"])
+
+
 def _path(program: str) -> str | None:
     if program == "runsc":
         return find_runsc()
@@ -200,21 +229,26 @@ def _path(program: str) -> str | None:
     return runtimes.crun() if program == "crun" and path else path
 
 
-def _own_address(name: str) -> str | None:
-    """A running container's address on podman's bridge, which its published port hides; None when it has none."""
-    template = "{{range .NetworkSettings.Networks}}{{.IPAddress}} {{end}}"
-    inspected = processes.run([*runtimes.podman(), "container", "inspect", "--format", template, name], time_limit_s=30)
-    return next(iter(inspected.text.split()), None) if inspected.code == 0 else None
+def _process_and_address(name: str) -> tuple[int, str]:
+    """A running container's first process, and its address on podman's bridge, which its published port hides.
+
+    Raises `PlatformError`.
+    """
+    template = "{{.State.Pid}} {{range .NetworkSettings.Networks}}{{.IPAddress}} {{end}}"
+    pid, *addresses = output([*runtimes.podman(), "container", "inspect", "--format", template, name]).split()
+    if not addresses:
+        raise PlatformError(f"{name} has no address on podman's bridge", fix="see `podman network inspect podman`")
+    return int(pid), addresses[0]
 
 
 def ulimits() -> list[str]:
-    """Options for Podman's own limits, lowered to what this process may have."""
-    flags = []
-    for name, (number, raised) in RAISED.items():
-        hard = resource.getrlimit(number)[1]
-        limit = raised if hard == resource.RLIM_INFINITY else min(raised, hard)
-        flags.append(f"--ulimit={name}={limit}:{limit}")
-    return flags
+    """Options for the limits of processes: those of all platforms, and `NPROC`, lowered to what this process may have.
+
+    Podman raises ``nofile`` and ``nproc`` by itself, which fails without CAP_SYS_RESOURCE.
+    """
+    most = resource.getrlimit(resource.RLIMIT_NPROC)[1]
+    own = {"nproc": NPROC if most == resource.RLIM_INFINITY else min(NPROC, most)}
+    return [f"--ulimit={name}={value}:{value}" for name, value in {**limits.for_engines(), **own}.items()]
 
 
 def image_tag(image: Image) -> str:
@@ -234,6 +268,7 @@ def output(
 
 PLATFORMS = (
     Podman("podman"),
+    Podman("podman-runc", "runc"),
     Podman("podman-crun", "crun"),
     Podman("podman-gvisor", "runsc"),
     Podman("podman-host", shares_network=True),

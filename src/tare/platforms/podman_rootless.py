@@ -19,8 +19,11 @@ from pathlib import Path
 
 from tare.errors import PlatformError
 from tare.host import cgroup, distribution, own_namespaces, processes, state, userns
+from tare.host.daemons import runtimes
 from tare.host.daemons.runtimes import surroundings
 from tare.host.facts import security
+from tare.host.kernel import text
+from tare.host.network import bridge
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
@@ -29,7 +32,7 @@ from tare.platforms.base import Address, Availability, Family, Instance, LaunchS
 from tare.platforms.parts.common import left_open, room
 from tare.platforms.parts.common.attempt import TrialSite, complaint
 from tare.platforms.parts.common.pipes import start
-from tare.platforms.podman import LABEL, SYSTEM, image_tag, output, ulimits
+from tare.platforms.podman import LABEL, SYSTEM, Podman, image_tag, output, ulimits
 
 #: An id that no distribution hands out: the account is in files that only the mount namespace sees.
 MADE_UP_UID = 60600
@@ -39,10 +42,11 @@ NEEDS = ("podman", "newuidmap", "setpriv")
 #: What Podman takes for users without rights, by itself: since version 5 pasta, of the package passt.
 PASTA, SLIRP = "pasta", "slirp4netns"
 PACKAGES = {PASTA: "passt", SLIRP: "slirp4netns"}
-#: The way of a packet: pasta forwards the published port by itself.
+#: The way of a packet: pasta forwards the published port by itself. Both open a container's connections as programs of
+#: the network that podman is started in, which therefore is a namespace on tare's bridge, and not the host's own.
 PATHS = {
-    PASTA: "client, bridge, published port (pasta), TAP",
-    SLIRP: "client, bridge, published port (rootlessport), slirp4netns, TAP",
+    PASTA: "client, bridge, veth, published port (pasta), TAP",
+    SLIRP: "client, bridge, veth, published port (rootlessport), slirp4netns, TAP",
 }
 
 #: Makes the room (in a mount namespace of its own) and then becomes the command, with the account's rights only.
@@ -104,15 +108,15 @@ class PodmanRootless(Platform):
 
     network_path = PATHS[SLIRP]
     by_default = False
+    years = Podman.years
     needs_root = False
     publishes = True
     not_honoured = ("it makes its container within its start: from prepared, that is in it too",)
-    open_by_design: Mapping[str, str] = {**left_open.BY_NETWORK["bridge"], **left_open.BY_PODMANS_FILTER}
+    open_by_design: Mapping[str, str] = left_open.BY_PODMANS_FILTER
 
-    def __init__(self, name: str, runtime: str, user: str = "") -> None:
+    def __init__(self, name: str, user: str = "") -> None:
         self.name = name
-        self.title = f"Podman with {runtime}, rootless ({f'user {user}' if user else 'a user without an account'})"
-        self._runtime = runtime
+        self.title = f"Podman, rootless ({f'user {user}' if user else 'a user without an account'})"
         self._user = user
         self._network = SLIRP
         self.without_root = not user  # who has no root's rights becomes nobody else
@@ -124,9 +128,9 @@ class PodmanRootless(Platform):
             self._network = default_network(processes.run(["podman", "--version"], time_limit_s=5).text)
             self.network_path = PATHS[self._network]
             networks = [PACKAGES[self._network]]
-        missing = [program for program in (*NEEDS, self._network, self._runtime) if processes.find(program) is None]
+        missing = [program for program in (*NEEDS, self._network) if processes.find(program) is None]
         if missing:
-            fix = distribution.install("podman", self._runtime, *networks, "uidmap", lean=True)
+            fix = distribution.install("podman", *networks, "uidmap", lean=True)
             return Availability(False, reason=f"{missing[0]} is not installed", fix=fix)
         why, fix = _tun_obstacle()
         if why:
@@ -140,7 +144,7 @@ class PodmanRootless(Platform):
             fix = "see what `podman info` says to a user without rights"
             return Availability(False, reason=f"a trivial container fails: {why}", fix=fix)
         version = processes.run(["podman", "--version"], time_limit_s=5).text.split()
-        details = {"storage": "overlay", "network": self._network, "runtime": self._runtime}
+        details = {"storage": "overlay", "network": self._network, "runtime": self._default_runtime()}
         if self._network == PASTA:
             details["network"] += " (its published port was never tried)"
         details["user"] = self._account().described
@@ -197,7 +201,8 @@ class PodmanRootless(Platform):
         home = spec.space.folder / "home"
         _make_home(home, account, reads_images=True)
         os.chown(spec.space.data, account.uid, account.gid)
-        where = f"{spec.network.host}:{spec.port}:{spec.port}"
+        endpoint = spec.network.new_namespace(cleanup, spec.id)
+        where = f"{endpoint.address}:{spec.port}:{spec.port}"
         ports = [f"--publish={where}/tcp", f"--publish={where}/udp"] if spec.published else []
         argv = [
             *self._run(f"tare-{spec.id}"),
@@ -212,14 +217,23 @@ class PodmanRootless(Platform):
         warm = ["sh", "-ec", _WARM, image_tag(spec.image)]
         # All of it goes at once, before its folder does: podman, pause process, conmon, slirp4netns, ports.
         cleanup.own(removers.control_group(f"{spec.group.inner}/tool"))
-        began = start(spec, argv, [*_room(account, folders), *warm])
-        why = "its address is the host's, which answers before the start"
-        address = Address(spec.network.host, spec.port, spec.port, None, why)
+        began = start(spec, argv, [*bridge.entered(spec.id), *_room(account, folders), *warm])
+        why = "its address is that of podman's own network namespace, which answers before the start"
+        address = Address(endpoint.address, spec.port, spec.port, None, why)
         return Instance(spec, began.stream, began.at, address, began.first_byte)
 
     def _run(self, name: str) -> list[str]:
         options = ["--interactive", "--rm", f"--name={name}", "--log-driver=none"]
-        return [*PODMAN, f"--runtime={self._runtime}", "run", *options, *ulimits()]
+        return [*PODMAN, "run", *options, *ulimits()]
+
+    def _default_runtime(self) -> str:
+        """The runtime that its user's podman takes when it is told none."""
+        account = self._account()
+        home = _account_folder(account) / "home"
+        if not home.exists():
+            _make_home(home, account)
+        info = [*PODMAN, "info", "--format", "{{.Host.OCIRuntime.Path}}"]
+        return runtimes.described(_output([*_room(account, {"home": home}, _GOING), *info]))
 
 
 def default_network(version: str) -> str:
@@ -251,7 +265,7 @@ def existing(name: str) -> Account:
         raise PlatformError("root is not a rootless user", fix="-p podman")
     for kind in ("uid", "gid"):
         file = Path(f"/etc/sub{kind}")
-        count = own_namespaces.subordinate(file.read_text(), name, entry.pw_uid) if file.exists() else 0
+        count = own_namespaces.subordinate(text.said(file), name, entry.pw_uid)
         if count < SUBIDS:
             raise PlatformError(
                 f"{name} has {count} subordinate {kind}s in {file}, and the image takes {SUBIDS}",
@@ -318,10 +332,10 @@ def _output(argv: list[str]) -> str:
     return output(argv, name="rootless podman", fix="free disk space below TARE_HOME, and try again")
 
 
-PLATFORMS = (PodmanRootless("podman-rootless", "runc"),)
+PLATFORMS = (PodmanRootless("podman-rootless"),)
 FAMILIES = {
     "podman-rootless": Family(
-        lambda user: PodmanRootless(f"podman-rootless:{user}", "runc", user),
+        lambda user: PodmanRootless(f"podman-rootless:{user}", user),
         "ACCOUNT",
         "podman-rootless as an account of this host's",
         "name one with subordinate ids: -p podman-rootless:ACCOUNT",

@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 import socket
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 from tare.errors import HostError, ImageError, PlatformError
@@ -28,7 +29,9 @@ from tare.platforms.parts.machines.disks import DiskIo, disk_io, overlay
 from tare.platforms.parts.machines.machine import Machine, Plug, command, stream, tap, user
 from tare.platforms.watchers.marks import FirstByte, Ping
 
-#: Networks without a link of the host's, in words.
+#: Networks of a program that opens the guest's connections itself, in words. It runs in a network namespace on tare's
+#: bridge: on the host's own network the guest would reach all that a program of the host's does, its loopback too.
+#: slirp's `restrict=on` is no way: it keeps the guest from the client and from tare's marks of a start too.
 WITHOUT_TAP = {"passt": "passt", "slirp": "QEMU's user-mode network (slirp)"}
 #: The guest's MAC, address and gateway on such a network, which each machine has alone.
 USER_NETWORK = ("02:7a:0a:00:02:0f", "10.0.2.15/24", "10.0.2.2")
@@ -43,6 +46,7 @@ class Kind:
     network: Literal["tap", "slirp", "passt"] = "tap"  # slirp: QEMU's own network stack
     cache: str = "none"  # how disks are opened; or "writeback", through the host's page cache
     shared: bool = False  # whether /data is a folder of the host's (virtiofs), and no disk
+    direct: bool = False  # whether it boots from its disk by itself, by a kernel that has its drivers built in
 
 
 class Qemu(Platform):
@@ -52,6 +56,7 @@ class Qemu(Platform):
     own_kernel = True
     monitor_bytes = vm.MONITOR_BYTES
     by_default = False  # a start takes seconds by emulation
+    years = MappingProxyType({2021: "6", 2022: "7", 2023: "8", 2024: "9", 2025: "10.0 10.1 10.2"})
     not_honoured: tuple[str, ...] = (vm.OWN_VOLUME, vm.monitor_beyond_limit(vm.MONITOR_BYTES))
 
     def __init__(self, name: str, kind: Kind) -> None:
@@ -59,12 +64,12 @@ class Qemu(Platform):
         without_tap = WITHOUT_TAP.get(kind.network)
         varied = (f", {without_tap}" if without_tap else "") + (", disks written back" if kind.cache != "none" else "")
         varied += ", /data by virtiofs" if kind.shared else ""
+        varied += ", without an initramfs" if kind.direct else ""
         self.title = f"QEMU, machine {kind.machine}, {vm.BY[kind.accel]}{varied}"
         self.disk_cache = vm.DIRECT_DISK_CACHE if kind.cache == "none" else vm.DISK_CACHE
         self.no_direct_io = "" if kind.cache == "none" else vm.NO_DIRECT_IO
-        way = f"host stack, {without_tap}" if without_tap else "bridge, TAP"
-        self.network_path = f"client, {way}, virtio-net"
-        self.open_by_design = left_open.BY_NETWORK["bridge"] if without_tap else left_open.BY_BRIDGE
+        self.network_path = f"client, bridge, {f'veth, {without_tap}' if without_tap else 'TAP'}, virtio-net"
+        self.open_by_design = {} if without_tap else left_open.BY_BRIDGE
         if kind.shared:
             self.shares_data, self.disk_cache = True, virtiofs.CACHE
             self.not_honoured = tuple(limit for limit in self.not_honoured if limit != vm.OWN_VOLUME)
@@ -83,6 +88,7 @@ class Qemu(Platform):
         shown = vm.version()
         try:
             boot_files = self._guest()
+            kernel = self._boots()
             beside_it = {"virtiofsd": virtiofs.located().version} if self._kind.shared else {}
             if self._kind.network == "passt":
                 beside_it["passt"] = passt.require(shown, *USER_NETWORK[1:])
@@ -92,7 +98,7 @@ class Qemu(Platform):
             return Availability(False, reason=error.what, fix=error.fix or "")
         details = {
             "accelerator": f"{self._kind.accel}: {why}",
-            "guest kernel": boot_files.release,
+            "guest kernel": kernel.release,
             "disks": disks.described(),
             "network back end": self._back_end(),
             **beside_it,
@@ -101,16 +107,17 @@ class Qemu(Platform):
 
     def prepare(self, image: Image) -> Prepared:
         """The image as an ext4 filesystem; guests write to a copy that is thrown away."""
-        return vm.prepared(self._root(image), self._guest(), vm.PROGRAM)
+        return vm.prepared(self._root(image), self._boots(), vm.PROGRAM)
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Make network, data volume and control socket, and start the machine."""
         with contextlib.ExitStack() as ours:
             helper = self._helper(spec, ours)
             plug, address = self._plug(spec, cleanup, helper)
-            machine = self._machine(spec, self._guest(), plug)
+            machine = self._machine(spec, self._boots(), plug)
             listener = _listening(ours, machine.control)
-            started, process = _start(spec, machine, helper)
+            within = [] if self._kind.network == "tap" else bridge.entered(spec.id)
+            started, process = _start(spec, machine, helper, within)
             connection = _connected(listener, process)
         stream = vm.MachineStream(connection, process)
         first_byte = FirstByte(stream.fileno())
@@ -137,6 +144,10 @@ class Qemu(Platform):
     def _guest(self) -> guest.Guest:
         return guest.ensure("virtiofs" if self._kind.shared else "virtio")
 
+    def _boots(self) -> guest.Guest | guest.Direct:
+        """What its machines boot."""
+        return guest.direct() if self._kind.direct else self._guest()
+
     def _vhost(self) -> str | None:
         """Why the host's kernel does not move the guest's packets; None: it does."""
         without_tap = WITHOUT_TAP.get(self._kind.network)
@@ -160,16 +171,16 @@ class Qemu(Platform):
             return Helper(virtiofs.command(virtiofs.located(), spec.space.data, listener), listener)
         if self._kind.network == "passt":
             passt_end, machine_end = (ours.enter_context(end).fileno() for end in socket.socketpair())
-            words = passt.command(passt_end, spec.network.host, spec.port, *USER_NETWORK[1:])
+            words = passt.command(passt_end, spec.port, *USER_NETWORK[1:])
             return Helper(words, passt_end, machine_end)
         return None
 
     def _plug(self, spec: LaunchSpec, cleanup: CleanupStack, helper: Helper | None) -> tuple[Plug, Address]:
         without_tap = WITHOUT_TAP.get(self._kind.network)
         if without_tap:
-            host, port = spec.network.host, spec.port
+            host, port = spec.network.new_namespace(cleanup, spec.id).address, spec.port
             machines = None if helper is None else helper.machines
-            netdev = user(host, port) if machines is None else stream(machines)
+            netdev = user(port) if machines is None else stream(machines)
             no_ping = f"{without_tap} answers no echo requests from outside"
             return Plug(netdev, *USER_NETWORK), Address(host, port, port, None, no_ping)
         endpoint, name = spec.network.new_tap(cleanup, spec.id)
@@ -180,14 +191,14 @@ class Qemu(Platform):
     def _root(self, image: Image) -> Path:
         return vm.root_disk(image)
 
-    def _machine(self, spec: LaunchSpec, boot_files: guest.Guest, plug: Plug) -> Machine:
+    def _machine(self, spec: LaunchSpec, boot_files: guest.Guest | guest.Direct, plug: Plug) -> Machine:
         return Machine(
             kind=self._kind.machine,
             accel=self._kind.accel,
             cpus=len(spec.resources.cpus),
             memory_bytes=spec.resources.memory_bytes,
             kernel=boot_files.kernel,
-            initramfs=boot_files.initramfs,
+            initramfs=boot_files.initramfs if isinstance(boot_files, guest.Guest) else None,
             root=overlay(self._root(spec.image), spec.space.folder),
             data=None if self._kind.shared else vm.data_volume(spec.space.data),
             shared=_share(spec) if self._kind.shared else None,
@@ -217,18 +228,22 @@ def _listening(ours: contextlib.ExitStack, place: Path) -> socket.socket:
     return listener
 
 
-def _start(spec: LaunchSpec, machine: Machine, helper: Helper | None) -> tuple[Instant, subprocess.Popen[bytes]]:
+def _start(
+    spec: LaunchSpec, machine: Machine, helper: Helper | None, within: Sequence[str]
+) -> tuple[Instant, subprocess.Popen[bytes]]:
     # What the guest writes to further disks goes to a temporary file there.
     argv = ["env", f"TMPDIR={spec.space.folder}", *command(machine)]
     if helper is None:
-        return vm.begin(spec, argv)
-    return vm.begin(spec, with_helper(helper, argv), pass_fds=helper.descriptors())
+        return vm.begin(spec, argv, within)
+    return vm.begin(spec, with_helper(helper, argv), within, pass_fds=helper.descriptors())
 
 
 PLATFORMS = (
     Qemu("qemu", Kind()),
     Qemu("qemu-kvm", Kind()),  # its older name
     Qemu("qemu-microvm", Kind(machine="microvm")),
+    Qemu("qemu-microvm-direct", Kind(machine="microvm", direct=True)),
+    Qemu("qemu-microvm-direct-tcg", Kind(machine="microvm", accel="tcg", direct=True)),
     Qemu("qemu-microvm-tcg", Kind(machine="microvm", accel="tcg")),
     Qemu("qemu-passt", Kind(network="passt")),
     Qemu("qemu-passt-tcg", Kind(accel="tcg", network="passt")),

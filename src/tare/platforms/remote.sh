@@ -2,7 +2,7 @@
 #   look KEY                what this host is, and whether it has the image KEY
 #   receive KEY SHA256      takes the image's tar from stdin, and unpacks it once it is known to be whole
 #   sweep                   removes what instances left that were killed here
-#   launch NAME CPUS BYTES PORT TOKEN    one instance, in a scope of systemd's where that runs; stdin and stdout become the agent's
+#   launch NAME CPUS BYTES PORT TOKEN LIMITS    one instance, in a scope of systemd's where that runs; stdin and stdout become the agent's
 set -eu
 umask 022
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
@@ -126,7 +126,7 @@ launch() {
     if by_systemd; then
         # What follows, to the last process, is in the scope, which goes with that. Its input and output are these.
         set -- "--unit=tare-remote-$1.scope" "--property=$(memory_limits | cut -d ' ' -f 2)=$3" /bin/sh "$0" limited "$@"
-        # Its description, which the journal keeps, would else be all these words, the token too.
+        # Its description, which the journal keeps, would else be all these words.
         set -- "--description=an instance of tare's" "$@"
         exec systemd-run --quiet --scope --collect --property=TimeoutStopSec=5s --property=TasksMax=infinity "$@"
     fi
@@ -135,7 +135,7 @@ launch() {
 
 limited() {
     closed
-    name=$1 cpus=$2 bytes=$3 port=$4 token=$5
+    name=$1 cpus=$2 bytes=$3 port=$4 of_agent=$5
     export work="$home/work/$name"
     mkdir -p "$work/upper" "$work/work" "$work/root" "$work/data"
     exec 9>"$work/lock"
@@ -151,12 +151,12 @@ limited() {
         echo "$bytes" >"$group/${limits#* }"
         procs=$group/cgroup.procs
     fi
-    set -- serve
+    set -- serve --limits "$of_agent"
     client=${SSH_CONNECTION:-}
     client=${client%% *}
     case $port.$client in
     -.* | *. | *:*) ;;
-    *) set -- serve --beacon "$client:$port" --token "$token" ;;
+    *) set -- "$@" --beacon "$client:$port" ;;
     esac
     # Its mounts and all of its processes go with the first of them, whatever ends that.
     unshare --mount --pid --fork --kill-child --propagation private /bin/sh "$0" inside "$procs" "$@" && code=0 || code=$?

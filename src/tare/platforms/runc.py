@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from tare.host import distribution, processes
 from tare.platforms.base import Availability
-from tare.platforms.parts.bundles import genuine
+from tare.platforms.parts.bundles import own_build
 from tare.platforms.parts.bundles.oci import Net
 from tare.platforms.parts.bundles.on_bundle import OnBundle
 
@@ -13,18 +15,21 @@ class Runc(OnBundle):
     """Namespaces, cgroups and capabilities by runc; no seccomp filter, as in its own default spec, or Docker's."""
 
     runtime = "runc"
+    years = MappingProxyType({2021: "1.0", 2022: "1.1", 2024: "1.2", 2025: "1.3"})
 
     def detect(self) -> Availability:
         """Ask runc for its version."""
         if processes.find("runc") is None:
             return Availability(False, reason="runc is not installed", fix=distribution.install("runc"))
-        answer = processes.run(["runc", "--version"], time_limit_s=5)
-        another = genuine.other("runc", "runc")
-        if another is not None:
-            return another
+        answer = processes.run([self.program, "--version"], time_limit_s=5)
+        unfit = self.unfit()
+        if unfit is not None:
+            return unfit
         if answer.code != 0:
-            return Availability(False, reason="`runc --version` fails", fix=distribution.install("runc", again=True))
-        return Availability(True, version=answer.text.splitlines()[0].removeprefix("runc version ").strip())
+            fix = distribution.install("runc", again=True)
+            return Availability(False, reason=f"`{self.program} --version` fails", fix=fix)
+        version = answer.text.splitlines()[0].removeprefix("runc version ").strip()
+        return Availability(True, version=version, details=self.details())
 
 
 PLATFORMS = (
@@ -33,3 +38,4 @@ PLATFORMS = (
     Runc("runc-userns", users=True),
     Runc("runc-seccomp", filtered=True),
 )
+FAMILIES = own_build.family("runc", "runc", lambda name, path: Runc(name, build=path))

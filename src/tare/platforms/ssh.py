@@ -19,7 +19,7 @@ from importlib import resources
 from pathlib import Path
 
 from tare.errors import PlatformError, UsageError
-from tare.host import console, distribution, processes
+from tare.host import console, distribution, limits, processes
 from tare.host.kernel import cpulist
 from tare.host.processes import Finished
 from tare.host.resources.journal import CleanupStack
@@ -201,13 +201,15 @@ class Ssh(Platform):
         facts = self._facts or self._look("")
         self._take(facts)
         beacon = spec.beacon
-        port, token = ("-", "-") if beacon is None else (str(beacon.port), beacon.token.hex())
-        words = [f"tare-{spec.id}", _cpus(spec, facts), str(spec.resources.memory_bytes), port, token]
+        port = "-" if beacon is None else str(beacon.port)
+        words = [f"tare-{spec.id}", _cpus(spec, facts), str(spec.resources.memory_bytes), port]
+        words.append(limits.for_agent(spec.resources))
         argv = self._target.argv("exec", "/bin/sh", f"{HOME}/{self._key(spec.image)}/remote.sh", "launch", *words)
         pipe = subprocess.PIPE
         with console.opened(spec.space.log) as log:
             procs = spec.group.leaf("tool")
-            stream = ProcessStream(processes.start(argv, stdin=pipe, stdout=pipe, stderr=log, cgroup_procs=procs))
+            process = processes.start(argv, stdin=pipe, stdout=pipe, stderr=log, env=agents(), cgroup_procs=procs)
+            stream = ProcessStream(process)
         try:
             self._await_ready(stream, spec.space.log)
             first_byte = FirstByte(stream.fileno())
@@ -272,13 +274,14 @@ class Ssh(Platform):
             file.seek(0)
             argv = self._target.argv("exec", "/bin/sh", loader, "receive", key, digest.hexdigest())
             pipe = subprocess.PIPE
-            process = processes.start(argv, stdin=file, stdout=pipe, stderr=pipe)
+            process = processes.start(argv, stdin=file, stdout=pipe, stderr=pipe, env=agents())
             done = processes.finish(process, argv, time_limit_s=COPY_LIMIT_S, output_cap=NOISE_CAP)
         self._check(done)
 
     def _run(self, *words: str, stdin: bytes = b"", limit_s: float = LOOK_LIMIT_S) -> Finished:
         argv = self._target.argv(*words)
-        return self._check(processes.run(argv, stdin=stdin, time_limit_s=limit_s, output_cap=NOISE_CAP))
+        done = processes.run(argv, stdin=stdin, time_limit_s=limit_s, output_cap=NOISE_CAP, env=agents())
+        return self._check(done)
 
     def _check(self, done: Finished) -> Finished:
         if done.timed_out:
@@ -293,6 +296,11 @@ class Ssh(Platform):
     @staticmethod
     def _key(image: Image) -> str:
         return hashlib.sha256(image.hash.encode() + _script()).hexdigest()[:16]
+
+
+def agents() -> dict[str, str]:
+    """The variables by which ssh finds the keys that the user's agent holds."""
+    return processes.kept("SSH_AUTH_SOCK", "KRB5CCNAME")
 
 
 def by_hand(target: Target) -> str:

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tare.errors import HostError, ImageError
+from tare.errors import HostError, ImageError, PlatformError
 from tare.host import distribution, processes
-from tare.host.kernel import pinning
+from tare.host.kernel import pinning, text
 from tare.host.network.fence import BRIDGE
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
@@ -64,9 +64,9 @@ def config(domain: Domain) -> str:
     lines = [
         f'name = "{domain.name}"',
         f'type = "{domain.kind}"',
-        f'kernel = "{domain.kernel}"',
-        *([f'ramdisk = "{domain.initramfs}"'] if domain.initramfs is not None else []),
-        f'cmdline = "{" ".join(domain.words)}"',
+        f"kernel = {_quoted(str(domain.kernel))}",
+        *([f"ramdisk = {_quoted(str(domain.initramfs))}"] if domain.initramfs is not None else []),
+        f"cmdline = {_quoted(' '.join(domain.words))}",
         f"memory = {domain.memory_bytes >> 20}",
         f"vcpus = {domain.vcpus or len(domain.cpus)}",
         f'cpus = "{",".join(map(str, domain.cpus))}"',
@@ -78,7 +78,15 @@ def config(domain: Domain) -> str:
 
 
 def _listed(words: Sequence[str]) -> str:
-    return "[" + ", ".join(f'"{word}"' for word in words) + "]"
+    return f"[{', '.join(map(_quoted, words))}]"
+
+
+def _quoted(text: str) -> str:
+    """A string of xl.cfg(5), of a text that a stranger may have written. Raises `PlatformError` where none holds it."""
+    if any(ord(sign) < 32 or ord(sign) == 127 for sign in text):
+        raise PlatformError(f"Xen's configuration holds no control characters: {text[:80]!r}")
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 class Xen(Platform):
@@ -153,7 +161,7 @@ class Xen(Platform):
 def is_dom0() -> bool:
     """Whether this host is the domain that controls Xen's others."""
     try:
-        return "control_d" in CAPABILITIES.read_text()
+        return "control_d" in text.read(CAPABILITIES)
     except OSError:
         return False
 

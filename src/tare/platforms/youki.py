@@ -9,6 +9,7 @@ from tare.image.build import Image
 from tare.image.forms import image_bytes
 from tare.platforms import crun
 from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.parts.bundles import own_build
 from tare.platforms.parts.bundles.oci import launch_bundle
 from tare.platforms.parts.common import left_open
 from tare.platforms.parts.common.attempt import complaint
@@ -20,29 +21,42 @@ FIX = "tare setup --with youki"
 class Youki(Platform):
     """Namespaces, cgroups and capabilities by youki; the same bundle as runc's."""
 
-    name = "youki"
     title = "youki on an OCI bundle, no daemon"
     network_path = "client, bridge, veth"
     by_default = False
     open_by_design = left_open.on_bridge("no seccomp filter, as in its own default spec", *left_open.UNFILTERED)
 
+    def __init__(self, name: str = "youki", build: str = "") -> None:
+        """``build``: the path of a user's own build."""
+        self.name = name
+        self._build = build
+        if build:
+            self.title = f"a build of {type(self).title}"
+
     def detect(self) -> Availability:
         """Run a trivial bundle."""
-        program = runtimes.find("youki")
+        program = self._program()
         if program is None:
             return Availability(False, reason="youki is not installed", fix=FIX)
-        why = complaint(lambda site: crun.trial_argv(site, program), ERROR)  # a stack follows it
+        unfit = own_build.unfit(program, "youki") if self._build else None
+        if unfit is not None:
+            return unfit
+        why = complaint(lambda site: crun.trial_argv(site, program, removed_by="youki"), ERROR)  # a stack follows it
         if why:
             return Availability(False, reason=f"a trivial bundle fails: {why}", fix=f"try `{program} info`")
-        return Availability(True, version=version(processes.run([program, "--version"], time_limit_s=5).text))
+        shown = version(processes.run([program, "--version"], time_limit_s=5).text)
+        return Availability(True, version=shown, details=own_build.details(program) if self._build else {})
+
+    def _program(self) -> str | None:
+        return self._build or runtimes.find("youki")
 
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder."""
-        return Prepared("folder", image_bytes(image), (image.root,), (runtimes.find("youki") or "youki",))
+        return Prepared("folder", image_bytes(image), (image.root,), (self._program() or "youki",))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Run the bundle."""
-        return launch_bundle(spec, cleanup, runtimes.find("youki") or "youki", [])
+        return launch_bundle(spec, cleanup, self._program() or "youki", [], removed_by="youki")
 
 
 def version(printed: str) -> str:
@@ -51,3 +65,4 @@ def version(printed: str) -> str:
 
 
 PLATFORMS = (Youki(),)
+FAMILIES = own_build.family("youki", "youki", Youki)

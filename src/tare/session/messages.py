@@ -143,6 +143,7 @@ class Hello(Message):
     memory_bytes: Count
     kernel: Annotated[str, Field(max_length=256)]
     image: Annotated[str, Field(max_length=4096)] | None
+    beacon: Annotated[str, Field(pattern="^[0-9a-f]{32}$")] | None  # the text of its datagram
     probes: Annotated[list[Name], Field(max_length=64)]
 
 

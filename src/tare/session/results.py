@@ -22,6 +22,7 @@ class ClockOffset:
 
     offset_ns: int
     uncertainty_ns: int
+    at_ns: int = 0  # the host's instant, the middle of the exchange
 
     def to_agent(self, host_ns: int) -> int:
         """An instant of the host's clock on the agent's."""

@@ -99,7 +99,7 @@ class Session:
         for _ in range(exchanges):
             sent_ns, pong = self._exchange(time_limit_s=_ANSWER_LIMIT_S)
             middle_ns = (sent_ns + pong.received_ns) // 2
-            offset = ClockOffset(pong.agent_ns - middle_ns, (pong.received_ns - sent_ns + 1) // 2)
+            offset = ClockOffset(pong.agent_ns - middle_ns, (pong.received_ns - sent_ns + 1) // 2, middle_ns)
             if best is None or offset.uncertainty_ns < best.uncertainty_ns:
                 best = offset
         if best is None:

@@ -21,7 +21,7 @@ _REACH = "see that apt-get update works on this host"
 
 
 def _env() -> dict[str, str]:
-    return {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}
+    return {**processes.kept(*processes.DOWNLOADS), "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}
 
 
 def unknown(packages: Sequence[str]) -> frozenset[str]:

@@ -51,6 +51,8 @@ VIRTIOFSD = ("virtiofsd", "/usr/libexec/virtiofsd", "/usr/lib/virtiofsd", "/usr/
 LIBVIRT_LXC = ("/usr/lib/libvirt/libvirt_lxc", "/usr/libexec/libvirt_lxc", "/usr/lib64/libvirt/libvirt_lxc")
 
 _RUNC = Need("runc", "starts containers", ("runc",))
+#: Podman's default, which Debian's package does not bring where runc is there already.
+_CRUN = Need("crun", "starts containers", ("crun",))
 _QEMU = Need("qemu-system-x86", "runs virtual machines", QEMU)
 _QEMU_IMG = Need("qemu-utils", "makes virtual machines' disks", ("qemu-img",))
 _BUSYBOX = Need("busybox-static", "is the userland of a guest's first seconds", ("busybox",))
@@ -114,7 +116,7 @@ COMPONENTS: Mapping[str, Component] = {
         ),
     ),
     "runc": Component("runc without a daemon", (_RUNC,), ("runc",)),
-    "crun": Component("crun without a daemon", (Need("crun", "starts containers", ("crun",)),), ("crun",)),
+    "crun": Component("crun without a daemon", (_CRUN,), ("crun",)),
     "youki": Component(
         "youki without a daemon, built from crates.io into TARE_HOME/bin",
         tuple(replace(need, instead=("bin/youki", "youki", *need.instead)) for need in _CARGO),
@@ -135,13 +137,13 @@ COMPONENTS: Mapping[str, Component] = {
         ),
         built_unless=("bin/containerd-shim-runsc-v1", "containerd-shim-runsc-v1"),
     ),
-    "podman": Component("Podman", (_PODMAN, _NETAVARK, _NFT, _RUNC), ("podman",)),
+    "podman": Component("Podman", (_PODMAN, _NETAVARK, _NFT, _CRUN), ("podman",)),
     "podman-rootless": Component(
         "Podman of a user without rights",
         (
             _PODMAN,
             _NETAVARK,
-            _RUNC,
+            _CRUN,
             Need("slirp4netns", "the network of a user without rights, of Podman 4", ("podman>=5", "slirp4netns")),
             Need("passt", "the network of a user without rights, of Podman 5", ("pasta",)),
             Need("uidmap", "maps a user's ids", ("newuidmap",)),
@@ -220,7 +222,13 @@ COMPONENTS: Mapping[str, Component] = {
     ),
     "blackbox": Component(
         "the tiny guest without an agent, and images of your own",
-        (_QEMU, _GCC, _LIBC, Need("dnsmasq-base", "gives an address to a guest that asks by DHCP", ("dnsmasq",))),
+        (
+            _QEMU,
+            _GCC,
+            _LIBC,
+            _BUBBLEWRAP,
+            Need("dnsmasq-base", "gives an address to a guest that asks by DHCP", ("dnsmasq",)),
+        ),
     ),
     "ssh": Component("another machine", (Need("openssh-client", "the way there", ("ssh",)),)),
     "footprint": Component(

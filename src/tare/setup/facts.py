@@ -22,7 +22,7 @@ def present(words: Iterable[str]) -> frozenset[str]:
 def _holds(word: str) -> bool:
     kind, separator, rest = word.partition(":")
     if separator:
-        argv = ["python3", "-c", f"import {rest}"] if kind == "python3" else ["runsc", "flags"]
+        argv = ["python3", "-I", "-c", f"import {rest}"] if kind == "python3" else ["runsc", "flags"]
         done = processes.run(argv) if processes.find(kind) is not None else None
         return done is not None and (done.code == 0 if kind == "python3" else rest in done.text)
     if word.startswith(("/", "bin/")):

@@ -1,16 +1,19 @@
 """gVisor's runsc and its shim for containerd at one version, built from their Go module into ``TARE_HOME/bin``.
 
 Debian 12's own is of 2022 and does not know systrap, gVisor's default of today; no package registry that checks what it
-gives has a newer program, but Go's module proxy has the source, and a checksum database for it.
+gives has a newer program, but Go's module proxy has the source. The module and the toolchain are compared with the
+checksums below, and gVisor's own go.sum has those of all other modules: nothing depends on a checksum database, which
+the environment or ``go env -w`` may switch off.
 """
 
 from __future__ import annotations
 
-import os
+import json
 import re
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from tare.errors import HostError
 from tare.host import processes, state
@@ -18,10 +21,17 @@ from tare.model import Progress
 
 #: Newer than the releases whose network stack crashed under TCP load when built with Go 1.26.
 VERSION = "v0.0.0-20260905035102-160fafc42237"
-#: The Go that this version asks for, and the first that can fetch another by itself.
+#: Checksums of its files and of its go.mod, as ``go mod download -json`` and go.sum have them.
+SUM = "h1:AU5+CtCvnBnxdZRNcZt1NfSLqgkXZVT3N/u6u1aXg44="
+MOD_SUM = "h1:8aLQqUBHDH8fY5y60lzmwDpMMbQCcT3EBfoSwhfaGCY="
+#: The Go that this version asks for, and the checksum of its toolchain by machine.
 GO = "1.26.3"
-_FETCHES = (1, 21)
+GO_SUMS = {
+    "linux-amd64": "h1:LdHRR8AtYKtOQrWMnd5AbvhZMSVJ7HoO2wrqShPaLV8=",
+    "linux-arm64": "h1:KRiC8jsRApkVqG+J+n5bGoaipGxrQ4yTn8B7BnFjzd0=",
+}
 _MODULE = "gvisor.dev/gvisor"
+_TOOLCHAIN = "golang.org/toolchain"
 #: By the name that containerd looks for.
 SHIM = "containerd-shim-runsc-v1"
 #: Of both the toolchain and the build, which fetches modules.
@@ -53,16 +63,45 @@ def _install(package: str, place: Path, tell: Progress) -> None:
     go = _go()
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        if _version(go, folder) < _FETCHES:
+        (folder / "go.mod").write_text("module tare.build\n")  # Go would look for one in the folders above
+        if _version(go, folder) < tuple(map(int, GO.split("."))):
             tell(f"fetching Go {GO}, for gVisor's build")
             go = _newer(go, folder)
         tell(f"building {place.name} {VERSION} (some minutes)")
+        _write_module(Path(_downloaded(go, folder, _MODULE, VERSION, SUM)["Dir"]), folder)
         named = f"-ldflags=-s -w -X {_MODULE}/runsc/version.version={VERSION}"
-        environment = {"GOBIN": scratch, "GOROOT": "", "CGO_ENABLED": "0", "GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "auto"}
         # What debuggers read, `-s -w` leaves out of the program: it need not be made at all.
-        argv = [go, "install", "-gcflags=all=-dwarf=false", named, f"{_MODULE}/{package}@{VERSION}"]
-        processes.run(argv, cwd=folder, time_limit_s=LIMIT_S, env={**os.environ, **environment}).require(fix=_REACH)
+        argv = [go, "build", "-o", str(folder / package), "-gcflags=all=-dwarf=false", named, f"{_MODULE}/{package}"]
+        processes.run(argv, cwd=folder, time_limit_s=LIMIT_S, env=_env()).require(fix=_REACH)
         into_place(folder / package, place)
+
+
+def _write_module(source: Path, folder: Path) -> None:
+    """Make a folder a module that needs gVisor, with all that gVisor's own go.mod and go.sum say: nothing is chosen."""
+    needs = re.sub(r"^module .*$", "module tare.build", (source / "go.mod").read_text(), flags=re.MULTILINE)
+    (folder / "go.mod").write_text(f"{needs}\nrequire {_MODULE} {VERSION}\n")
+    own = f"{_MODULE} {VERSION} {SUM}\n{_MODULE} {VERSION}/go.mod {MOD_SUM}\n"
+    (folder / "go.sum").write_text((source / "go.sum").read_text() + own)
+
+
+def _downloaded(go: str, folder: Path, module: str, version: str, expected: str) -> dict[str, Any]:
+    """Where a module is once it was fetched, as Go tells it. Raises `HostError` where its checksum is another."""
+    argv = [go, "mod", "download", "-json", f"{module}@{version}"]
+    done = processes.run(argv, cwd=folder, time_limit_s=LIMIT_S, env=_env())
+    told: dict[str, Any] = json.loads(done.stdout or b"{}")
+    if "Error" in told:
+        raise HostError(f"{module} {version} cannot be fetched: {told['Error']}", fix=_REACH)
+    done.require(fix=_REACH)
+    if told["Sum"] != expected:
+        problem = f"{module} {version} does not have the checksum that tare expects ({expected}): {told['Sum']}"
+        raise HostError(problem, fix="go clean -modcache, and see whom GOPROXY names: it gave other files")
+    return told
+
+
+def _env() -> dict[str, str]:
+    """The user's settings of Go, but for those that decide what is built and whether it is checked."""
+    ours = {"CGO_ENABLED": "0", "GO111MODULE": "on", "GOFLAGS": "-mod=readonly", "GOROOT": "", "GOTOOLCHAIN": "local"}
+    return {**processes.kept(*processes.BUILDS), **ours, "GOWORK": "off"}
 
 
 def into_place(built: Path, place: Path) -> None:
@@ -85,7 +124,7 @@ def _go() -> str:
 
 
 def _version(go: str, folder: Path) -> tuple[int, ...]:
-    done = processes.run([go, "env", "GOVERSION"], cwd=folder, env={**os.environ, "GOTOOLCHAIN": "local"})
+    done = processes.run([go, "env", "GOVERSION"], cwd=folder, env=_env())
     return parse_version(done.require(fix="reinstall Go").text)
 
 
@@ -98,15 +137,14 @@ def parse_version(printed: str) -> tuple[int, ...]:
 def _newer(go: str, folder: Path) -> str:
     """A newer toolchain by an old Go, which cannot change its own, but can fetch one: toolchains are modules.
 
-    Go checks them against its checksum database. A module's files are not executable, and its go.mod goes by another
-    name.
+    A module's files are not executable, and its go.mod goes by another name.
     """
-    [system, machine, cache] = _env(go, folder, "GOOS", "GOARCH", "GOMODCACHE")
-    module = f"golang.org/toolchain@v0.0.1-go{GO}.{system}-{machine}"
-    argv = [go, "mod", "download", module]
-    done = processes.run(argv, cwd=folder, time_limit_s=LIMIT_S, env={**os.environ, "GOFLAGS": ""})
-    done.require(fix=_REACH)
-    toolchain = Path(cache) / module
+    shown = processes.run([go, "env", "GOOS", "GOARCH"], cwd=folder, env=_env()).require(fix="reinstall Go")
+    machine = "-".join(shown.text.split())
+    if machine not in GO_SUMS:
+        raise HostError(f"tare has no checksum of Go {GO} for {machine}", fix=f"install Go {GO} or newer")
+    version = f"v0.0.1-go{GO}.{machine}"
+    toolchain = Path(_downloaded(go, folder, _TOOLCHAIN, version, GO_SUMS[machine])["Dir"])
     for below in (toolchain / "bin", toolchain / "pkg" / "tool"):
         for file in below.rglob("*"):
             if file.is_file():
@@ -116,7 +154,3 @@ def _newer(go: str, folder: Path) -> str:
         source.chmod(source.stat().st_mode | 0o200)
         shutil.copyfile(source / "_go.mod", source / "go.mod")
     return str(toolchain / "bin" / "go")
-
-
-def _env(go: str, folder: Path, *names: str) -> list[str]:
-    return processes.run([go, "env", *names], cwd=folder).require(fix="reinstall Go").text.splitlines()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 from pathlib import Path
@@ -12,6 +13,8 @@ from tare.model import Progress
 from tare.setup.gvisor import into_place
 
 VERSION = "0.7.0"
+#: SHA-256 of its crate, in which is the lock with the checksums of all crates that it is built from.
+CRATE = "0db9124bcfe24842d30a69c6aad82f5b90d7c6a3ee92275179e3a6e86f6929a4"
 LIMIT_S = 3600.0
 
 
@@ -25,10 +28,24 @@ def build(tell: Progress) -> None:
     if cargo is None:
         raise HostError("Cargo is not installed, which builds youki", fix="tare setup --with youki, as root")
     tell(f"building youki {VERSION} (some minutes)")
+    cargo_home = Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo").absolute()
+    kept = {**processes.kept(*processes.BUILDS), "CARGO_HOME": str(cargo_home)}
+    fix = "see that crates.io can be reached, and that Rust is new enough (rustup update)"
+    processes.run([cargo, "info", f"youki@{VERSION}"], time_limit_s=LIMIT_S, env=kept).require(fix=fix)  # fetches it
+    check_crate(cargo_home)
     with tempfile.TemporaryDirectory() as scratch:
         # It has no features by default, and then no control groups.
         argv = [cargo, "install", "youki", "--version", VERSION, "--locked", "--features", "v1,v2", "--root", scratch]
-        environment = {**os.environ, "CARGO_TARGET_DIR": f"{scratch}/target"}
-        fix = "see that crates.io can be reached, and that Rust is new enough (rustup update)"
-        processes.run(argv, cwd=Path(scratch), time_limit_s=LIMIT_S, env=environment).require(fix=fix)
+        environment = {**kept, "CARGO_TARGET_DIR": f"{scratch}/target"}
+        processes.run(argv, time_limit_s=LIMIT_S, env=environment).require(fix=fix)
         into_place(Path(scratch, "bin", "youki"), place)
+
+
+def check_crate(cargo_home: Path) -> None:
+    """Raise `HostError` unless the crate that Cargo has fetched, and builds, is the one that tare knows."""
+    crates = list(cargo_home.glob(f"registry/cache/*/youki-{VERSION}.crate"))
+    sums = {hashlib.sha256(crate.read_bytes()).hexdigest() for crate in crates}
+    if sums != {CRATE}:
+        found = ", ".join(sorted(sums)) or "Cargo has not kept it"
+        problem = f"the crate youki {VERSION} does not have the checksum that tare expects ({CRATE}): {found}"
+        raise HostError(problem, fix=f"remove {cargo_home}/registry, and see which registry Cargo is told to use")

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
         share_store,
     )
     from tare.store.packed import Output
+    from tare.store.places import MAX_LOG_BYTES, log_of
+    from tare.store.possible import unreadable
     from tare.store.reading import known_part
     from tare.store.record import (
         CampaignRecord,
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
         LevelRecord,
         MetricRecord,
         PlatformRecord,
+        ProgramRecord,
         ResourceRecord,
         SettingRecord,
         WorkloadRecord,
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from tare.store.store import Event, Store, Telemetry
 
 __all__ = [
+    "MAX_LOG_BYTES",
     "OUTPUT_CAP",
     "RESUMED",
     "CampaignRecord",
@@ -42,6 +46,7 @@ __all__ = [
     "MetricRecord",
     "Output",
     "PlatformRecord",
+    "ProgramRecord",
     "ResourceRecord",
     "Segment",
     "SettingRecord",
@@ -54,10 +59,12 @@ __all__ = [
     "file_of",
     "kept_in",
     "known_part",
+    "log_of",
     "open_store",
     "read_store",
     "require_file_of",
     "share_store",
+    "unreadable",
     "with_turns",
     "workload_seconds",
 ]
@@ -76,6 +83,8 @@ _MODULES = {
         "share_store",
     ),
     "packed": ("Output",),
+    "places": ("MAX_LOG_BYTES", "log_of"),
+    "possible": ("unreadable",),
     "reading": ("known_part",),
     "record": (
         "CampaignRecord",
@@ -83,6 +92,7 @@ _MODULES = {
         "LevelRecord",
         "MetricRecord",
         "PlatformRecord",
+        "ProgramRecord",
         "ResourceRecord",
         "SettingRecord",
         "WorkloadRecord",

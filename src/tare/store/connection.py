@@ -5,10 +5,12 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shlex
 import sqlite3
+import struct
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 from urllib.parse import quote
@@ -17,7 +19,7 @@ from pydantic import ValidationError
 
 import tare
 from tare.errors import StoreError, first_invalid
-from tare.store import shape
+from tare.store import places, private_copy, shape
 from tare.store.limits import MAX_RECORD_CHARS, Bounded
 from tare.store.migrations import READABLE, bring_up, version
 from tare.store.places import log_of
@@ -29,30 +31,53 @@ from tare.timeouts import stretched, until
 
 _BUSY_S = 10.0
 _SPACE_LIMIT_S, _MIN_SPACE = 5.0, 64 << 10
+#: The byte of a file whose lock the writer of a rollback journal has (https://sqlite.org/lockingv3.html), the form of
+#: Linux's ``struct flock``, and what bytes 18 and 19 of a file in WAL mode are (https://sqlite.org/fileformat2.html).
+_RESERVED_BYTE, _FLOCK, _WAL_MODE = (1 << 30) + 1, "hhqqi4x", b"\x02\x02"
 #: Characters that are shown of the version that a file names.
 _MAX_VERSION_CHARS = 40
 #: Characters that are shown of SQLite's reason, which may quote the file.
 _MAX_REASON_CHARS = 200
+#: What SQLite's codes mean of a file, and what helps.
+_TROUBLES = {
+    sqlite3.SQLITE_FULL: (
+        "cannot be written: its disk is full; what was measured until then is in it",
+        "free space there, and go on with it: tare run --resume {path}",
+    ),
+    sqlite3.SQLITE_BUSY: ("is locked by another program", "wait until that has ended, or end it"),
+    sqlite3.SQLITE_READONLY: ("cannot be written", "see that you may write to it and to its folder"),
+    sqlite3.SQLITE_CANTOPEN: ("cannot be opened", "see that you may read it, and write to its folder"),
+}
 
 
 class Lock:
-    """The right to write to a file: one process at a time, gone with the process however it ends."""
+    """The right to write to a file: one process at a time, gone with the process however it ends.
+
+    Raises `StoreError` where another has it, and for a file that another user could change.
+    """
 
     #: Closing any descriptor of a file drops all POSIX locks that the process has on it, SQLite's too. So a file
     #: that this process writes already is refused before it is opened a second time.
     _held: ClassVar[set[tuple[int, int]]] = set()
 
-    def __init__(self, path: Path) -> None:
-        facts = path.stat()
-        self._file = (facts.st_dev, facts.st_ino)
-        if self._file in self._held:
+    def __init__(self, path: Path, *, new: bool = False) -> None:
+        if not new and _identity(path.stat()) in self._held:
             raise _busy(path)
-        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._path = path
+        flags = os.O_CREAT | os.O_EXCL if new else os.O_NOFOLLOW | os.O_NONBLOCK
+        self._fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | flags, 0o644)
         try:
+            facts = os.fstat(self._fd)
+            self._file, self._owner = _identity(facts), facts.st_uid
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            if not new and facts.st_uid not in _trusted():
+                raise _of_another(path, facts.st_uid)
+            self.require_side_files()
+        except BaseException as error:
             os.close(self._fd)
-            raise _busy(path) from None
+            if isinstance(error, BlockingIOError):
+                raise _busy(path) from None
+            raise
         self._held.add(self._file)
 
     def release(self) -> None:
@@ -60,24 +85,115 @@ class Lock:
         self._held.discard(self._file)
         os.close(self._fd)
 
+    def remove(self) -> None:
+        """Remove the file and what SQLite has beside it, unless something else came to its place."""
+        with suppress(OSError):
+            if _identity(self._path.lstat()) == self._file:
+                for place in (self._path, *(beside for beside, _ in places.side_files(self._path))):
+                    place.unlink()
+
+    def require_side_files(self) -> None:
+        """Raise `StoreError` where what SQLite has beside the file is another user's."""
+        places.require_side_files(self._path, self._owner)
+
+    def fill(self, contents: bytes) -> None:
+        """Write all that a new file begins with."""
+        with open(self._fd, "wb", closefd=False) as file:
+            file.write(contents)
+        os.fsync(self._fd)
+
+    @contextmanager
+    def no_rollback(self) -> Iterator[None]:
+        """Within the context SQLite plays back no rollback journal, whoever puts one there meanwhile.
+
+        It takes a journal for that of a writer who is at work as long as somebody else has the lock of one. A lock of
+        this descriptor's own counts as somebody else's. Raises `StoreError` where another program is such a writer.
+        """
+        try:
+            self._lock_reserved(fcntl.F_WRLCK)
+        except BlockingIOError:
+            raise _busy(self._path) from None
+        except OSError as error:
+            problem = f"{self._path} cannot be locked: {error.strerror}"
+            raise StoreError(problem, fix="choose a place on a local file system") from error
+        try:
+            yield
+        finally:
+            self._lock_reserved(fcntl.F_UNLCK)
+
+    def _lock_reserved(self, kind: int) -> None:
+        words = struct.pack(_FLOCK, kind, os.SEEK_SET, _RESERVED_BYTE, 1, 0)
+        fcntl.fcntl(self._fd, fcntl.F_OFD_SETLK, words)
+
+    def connect(self) -> Bounded:
+        """Open the file itself, and nothing that came into its place. Raises `StoreError`."""
+        before = self._descriptors()
+        db = _connection(self._path, "rw")
+        if self._descriptors() <= before:
+            db.close()
+            raise StoreError(f"{self._path} was replaced while it was opened", fix="take it into a folder of your own")
+        return _limited(db, os.fstat(self._fd).st_size)
+
+    def _descriptors(self) -> int:
+        """How many descriptors of this process are of the file."""
+        count = 0
+        for entry in Path("/proc/self/fd").iterdir():
+            with suppress(OSError):  # of the listing itself
+                count += _identity(entry.stat()) == self._file
+        return count
+
+
+def _identity(facts: os.stat_result) -> tuple[int, int]:
+    return facts.st_dev, facts.st_ino
+
+
+def _trusted() -> set[int]:
+    """Users whose files are not a stranger's."""
+    return {0, os.geteuid()}
+
 
 def make(path: Path) -> tuple[Lock, Bounded]:
     """A new file with the schema in it. Raises `StoreError` when ``path`` exists or cannot be made."""
     try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+        lock = Lock(path, new=True)
     except FileExistsError:
         raise StoreError(f"{path} exists", fix="choose another name with -o, or go on with it: --resume") from None
     except OSError as error:
         raise StoreError(f"{path} cannot be made: {error.strerror}", fix="choose another place with -o") from None
-    lock = Lock(path)
-    with translated(path):
-        db = _connect(path, "rw")
-        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        _write_ahead(db)
-        db.execute("BEGIN")
-        bring_up(db)
-        db.execute("COMMIT")
+    with unmade(lock):
+        try:
+            lock.fill(_blank())
+        except OSError as error:
+            raise _unwritten(path, error.strerror or str(error)) from error
+        with translated(path):
+            db = lock.connect()
+            try:
+                _write_ahead(db, lock)
+            except BaseException:
+                db.close()
+                raise
     return lock, db
+
+
+@contextmanager
+def unmade(lock: Lock) -> Iterator[None]:
+    """Where the block raises, give up the right to a file that was just made, and remove the file: nothing is in it."""
+    try:
+        yield
+    except BaseException:
+        lock.remove()
+        lock.release()
+        raise
+
+
+def _blank() -> bytes:
+    """The bytes of a file in WAL mode with our tables: SQLite would make them by way of a rollback journal."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        bring_up(db)
+        contents = bytearray(db.serialize())
+    contents[18:20] = _WAL_MODE
+    return bytes(contents)
 
 
 class StoredRecord(NamedTuple):
@@ -90,26 +206,75 @@ class StoredRecord(NamedTuple):
 
 def attach(path: Path) -> tuple[Lock, Bounded, StoredRecord]:
     """An existing file, to write to. Raises `StoreError`."""
-    lock = Lock(path)
+    place = places.real(path)
     try:
-        db, stored = _admit(path, "rw")
+        lock = Lock(place)
+    except OSError as error:
+        fix = "see that you may write to it, or take a copy of your own"
+        raise StoreError(f"{path} cannot be written: {error.strerror}", fix=fix) from error
+    with _released(lock):
+        return lock, *_attached(path, lock)
+
+
+def _attached(path: Path, lock: Lock) -> tuple[Bounded, StoredRecord]:
+    with lock.no_rollback():
+        db, stored = _admit(path, lock.connect)
+    try:
         with translated(path):
-            _write_ahead(db)
+            _write_ahead(db, lock)
+    except BaseException:
+        db.close()
+        raise
+    return db, stored
+
+
+@contextmanager
+def _released(lock: Lock) -> Iterator[None]:
+    """Release a lock where the block raises."""
+    try:
+        yield
     except BaseException:
         lock.release()
         raise
-    return lock, db, stored
 
 
 def view(path: Path) -> tuple[Bounded, StoredRecord]:
-    """An existing file, to read, also beside a writer. Raises `StoreError`."""
-    return _admit(path, _reading_mode(path))
+    """An existing file, to read, also beside a writer. Raises `StoreError`.
+
+    One that another user may change is read without any file beside it, or from a private copy with its log; so is one
+    on a medium that SQLite cannot make its index on.
+    """
+    with _reached(path):
+        place = places.real(path)
+        if os.access(place.parent, os.W_OK) and _is_ours(place):
+            return _admit(path, lambda: _connect(place, "ro"))
+        if not log_of(place).exists():
+            return _admit(path, lambda: _connect(place, "ro&immutable=1"))
+        with private_copy.copied(place) as copy:
+            # SQLite has all of it open once it has read something, and names are of no use to it any more.
+            return _admit(path, lambda: _connect(copy, "ro"))
 
 
-def _admit(path: Path, mode: str) -> tuple[Bounded, StoredRecord]:
+@contextmanager
+def _reached(path: Path) -> Iterator[None]:
+    """Raise the system's errors as `StoreError`."""
+    try:
+        yield
+    except OSError as error:
+        fix = "see that you may read it, or take a copy of your own"
+        raise StoreError(f"{path} cannot be read: {error.strerror or error}", fix=fix) from error
+
+
+def _is_ours(place: Path) -> bool:
+    """Whether nobody but root and this user can have changed a file or what SQLite has beside it."""
+    every = [place.stat(), *(facts for _, facts in places.side_files(place))]
+    return {facts.st_uid for facts in every} <= _trusted()
+
+
+def _admit(path: Path, connect: Callable[[], Bounded]) -> tuple[Bounded, StoredRecord]:
     """Open and check; closed again when it is refused."""
     with translated(path):
-        db = _connect(path, mode)
+        db = connect()
     try:
         with translated(path, db):
             _require_ours(db, path)
@@ -154,11 +319,13 @@ def _writer(db: sqlite3.Connection) -> str | None:
 def await_space(path: Path) -> None:
     """Wait some seconds where the disk is full: an instance that has just filled it is about to lose its files."""
     deadline = until(_SPACE_LIMIT_S)
-    while time.monotonic() < deadline:
-        at = os.statvfs(path.parent)
-        if at.f_bavail * at.f_frsize >= _MIN_SPACE:
-            return
+    while time.monotonic() < deadline and _is_full(path):
         time.sleep(0.05)
+
+
+def _is_full(path: Path) -> bool:
+    at = os.statvfs(path.parent)
+    return at.f_bavail * at.f_frsize < _MIN_SPACE
 
 
 def fact(db: sqlite3.Connection, name: str) -> str | None:
@@ -168,18 +335,22 @@ def fact(db: sqlite3.Connection, name: str) -> str | None:
 
 
 def fold(db: sqlite3.Connection) -> None:
-    """Bring the log into the one file. A reader that is still there keeps it in WAL mode, which loses nothing."""
+    """Bring the log into the one file. A reader that is still there keeps it in WAL mode, which loses nothing.
+
+    Without a journal, which a kill would leave and SQLite would obey one that is there: what is written is a few bytes
+    of one sector.
+    """
     with suppress(sqlite3.OperationalError):
         db.execute("PRAGMA busy_timeout = 500")
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        db.execute("PRAGMA journal_mode = DELETE")
+        db.execute("PRAGMA journal_mode = OFF")
 
 
 @contextmanager
 def translated(path: Path, db: Bounded | None = None) -> Iterator[None]:
     """Raises `StoreError` in place of SQLite's errors within the context.
 
-    ``db``: whose statements these are; raises `KeyboardInterrupt` where a signal ended one.
+    ``db``: whose statements these are. Raises `KeyboardInterrupt` where a signal ended one.
     """
     try:
         yield
@@ -188,23 +359,33 @@ def translated(path: Path, db: Bounded | None = None) -> Iterator[None]:
         raise StoreError(f"{path}: {error}", fix=fix) from error
     except BrokenError as error:
         raise _damaged(path, str(error)) from error
-    except (sqlite3.OperationalError, sqlite3.DatabaseError) as error:
-        code = getattr(error, "sqlite_errorcode", None)
-        if code == sqlite3.SQLITE_INTERRUPT:
-            if db is None or not db.timed_out:
-                raise KeyboardInterrupt from error
-            raise StoreError(f"{path}: reading it takes too long for its size") from error
-        if code == sqlite3.SQLITE_FULL:
-            problem = f"{path} cannot be written: its disk is full; what was measured until then is in it"
-            fix = f"free space there, and go on with it: tare run --resume {path}"
-            raise StoreError(problem, fix=fix) from error
-        if code == sqlite3.SQLITE_NOTADB:
-            raise StoreError(f"{path} is not a campaign file: it is not SQLite") from None
-        # What Python finds in a column has no code: text that is not UTF-8.
-        if isinstance(error, sqlite3.OperationalError) and code not in {None, sqlite3.SQLITE_ERROR}:
-            fix = "see that the disk has space and the file may be used"
-            raise StoreError(f"{path}: {error}", fix=fix) from error
-        raise _damaged(path, str(error)) from error
+    except UnicodeDecodeError as error:  # of an error of SQLite's own that quotes the file
+        raise _damaged(path, "it has text that is not UTF-8") from error
+    except sqlite3.Error as error:
+        raise _in_words(path, error, db) from error
+
+
+def _in_words(path: Path, error: sqlite3.Error, db: Bounded | None) -> BaseException:
+    """What an error of SQLite's means for a user, by its code."""
+    code = getattr(error, "sqlite_errorcode", None)
+    if code == sqlite3.SQLITE_INTERRUPT:
+        ended = db is not None and db.timed_out
+        return StoreError(f"{path}: reading it takes too long for its size") if ended else KeyboardInterrupt()
+    if code == sqlite3.SQLITE_READONLY_ROLLBACK:  # it came after `places.require_file` had looked
+        return places.has_journal(places.real(path))
+    if code == sqlite3.SQLITE_NOTADB:
+        return StoreError(f"{path} is not a campaign file: it is not SQLite")
+    # What Python finds in a column has no code: text that is not UTF-8.
+    if not isinstance(error, sqlite3.OperationalError) or code in {None, sqlite3.SQLITE_ERROR}:
+        return _damaged(path, str(error))
+    if _is_full(path):
+        code = sqlite3.SQLITE_FULL  # what SQLite cannot enlarge is an error of the disk's to it
+    problem, fix = _TROUBLES.get(code & 0xFF, (f"cannot be used: {error}", "see that its disk is sound, and has space"))
+    return StoreError(f"{path} {problem}", fix=fix.format(path=shlex.quote(str(path))))
+
+
+def _unwritten(path: Path, why: str) -> StoreError:
+    return StoreError(f"{path} cannot be made: {why}", fix="free space there, or choose another place with -o")
 
 
 def _damaged(path: Path, why: str) -> StoreError:
@@ -213,25 +394,36 @@ def _damaged(path: Path, why: str) -> StoreError:
     )
 
 
-def _connect(path: Path, mode: str) -> Bounded:
-    uri = f"file:{quote(str(path.absolute()))}?mode={mode}"
-    db = sqlite3.connect(uri, uri=True, timeout=stretched(_BUSY_S), isolation_level=None, factory=Bounded)
+def _connect(place: Path, mode: str) -> Bounded:
+    return _limited(_connection(place, mode), place.stat().st_size)
+
+
+def _connection(place: Path, mode: str) -> Bounded:
+    """A connection that has not read anything yet."""
+    uri = f"file:{quote(os.fsencode(place.absolute()))}?mode={mode}"
+    return sqlite3.connect(uri, uri=True, timeout=stretched(_BUSY_S), isolation_level=None, factory=Bounded)
+
+
+def _limited(db: Bounded, file_bytes: int) -> Bounded:
     try:
-        db.bound(path.stat().st_size)
+        db.bound(file_bytes)
     except BaseException:
         db.close()
         raise
     return db
 
 
-def _reading_mode(path: Path) -> str:
-    """A file on a read-only medium cannot have the side files that WAL mode wants; nobody writes to it either."""
-    lonely = not os.access(path.parent, os.W_OK) and not log_of(path).exists()
-    return "ro&immutable=1" if lonely else "ro"
-
-
-def _write_ahead(db: sqlite3.Connection) -> None:
-    db.execute("PRAGMA journal_mode = WAL")
+def _write_ahead(db: sqlite3.Connection, lock: Lock) -> None:
+    """Keep what is written in a log. Raises `StoreError` where that is not to be had."""
+    with lock.no_rollback():
+        if db.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+            db.execute("PRAGMA journal_mode = OFF")  # no journal is made for the change, and none obeyed
+    mode = db.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+    with lock.no_rollback():
+        db.execute("SELECT count(*) FROM sqlite_schema").fetchone()  # opens the log: no journal is looked for any more
+    if mode != "wal":
+        raise StoreError(f"SQLite keeps no log here ({mode})", fix="choose a place on another file system")
+    lock.require_side_files()
     db.execute("PRAGMA synchronous = FULL")
 
 
@@ -257,6 +449,13 @@ def _require_ours(db: sqlite3.Connection, path: Path) -> None:
 
 def _cut_off(path: Path) -> StoreError:
     return StoreError(f"{path} holds no campaign: it was cut off while it was made", fix="remove it and run again")
+
+
+def _of_another(path: Path, user: int) -> StoreError:
+    return StoreError(
+        f"{path} belongs to user {user}, who could change it while it is written",
+        fix="copy it, and its -wal where there is one, and name the copy",
+    )
 
 
 def _busy(path: Path) -> StoreError:

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from tare.errors import first_invalid
 from tare.footprint_model import Footprint
+from tare.records import one_line
 from tare.store.limits import HITS_CAP, MAX
 from tare.store.packed import pack_hits, unpack_hits
 from tare.store.rows import BrokenError, UnknownError, frame
@@ -57,18 +58,12 @@ def _packed(footprint: Footprint, ids: Mapping[str, int], number: int) -> bytes:
     return packed
 
 
-def clear(db: sqlite3.Connection) -> None:
-    """Take all out, inside of a transaction."""
-    db.execute("DELETE FROM footprint")
-    db.execute("DELETE FROM thing")
-
-
 def read(db: sqlite3.Connection) -> Iterator[Footprint]:
     """All footprints in order, a name as one object throughout.
 
     Raises `BrokenError`, and `UnknownError` for one that is none.
     """
-    names = dict(frame(db, _NAMES).iter_rows())
+    names = {thing: one_line(name) for thing, name in frame(db, _NAMES).iter_rows()}
     for number, facts in enumerate(frame(db, _FOOTPRINTS).iter_rows(named=True), 1):
         row, workload = facts.pop("footprint"), facts.pop("workload_name")
         [packed] = db.execute("SELECT hits FROM footprint WHERE id = ?", (row,)).fetchone()

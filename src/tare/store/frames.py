@@ -11,6 +11,7 @@ from typing import Literal
 import polars as pl
 
 from tare.model import Arm, Status, TrialKey
+from tare.records import LINE_END
 from tare.store.limits import MAX_SAMPLES, MAX_TICKS
 from tare.store.record import CampaignRecord
 from tare.store.rows import BrokenError, frame, frames, named, require_below
@@ -27,6 +28,11 @@ WHERE status = 'ok' AND block >= ? AND block < ? ORDER BY trial.id
 _TRIALS = """
 SELECT seq, block, workload, arm, status, reason, started, wall_ns, cpu_ns, daemon_cpu_ns, steal, pressure, load
 FROM trial ORDER BY seq, id
+"""
+_CLOCKS = """
+SELECT block, workload, arm, offset_ns AS clock_offset_ns, offset_error_ns AS clock_offset_error_ns,
+    rate_low AS clock_rate_low, rate_high AS clock_rate_high
+FROM inside_clock JOIN trial ON trial.id = inside_clock.trial
 """
 _SLICES = """
 SELECT block, workload, arm, slice.round, position, start_ns, slice.wall_ns, slice.cpu_ns, slice.daemon_cpu_ns, late_ns
@@ -99,7 +105,17 @@ def trials(db: sqlite3.Connection, names: Names) -> pl.DataFrame:
     )
     if not coded.select(whole.all()).item():
         raise BrokenError("a trial ended in a way that there is not, or without a reason")
-    return _with_names(coded, names)
+    return _with_names(coded.with_columns(pl.col("reason").str.replace_all(LINE_END, " ")), names)
+
+
+def clocks(db: sqlite3.Connection, names: Names) -> pl.DataFrame:
+    """block, workload, platform, replica, and the facts of the clock inside, of trials that it timed."""
+    return _with_names(frame(db, _CLOCKS), names)
+
+
+def with_clocks(timed: pl.DataFrame, inside: pl.DataFrame) -> pl.DataFrame:
+    """All trials, with the facts of the clock inside where there are any."""
+    return timed.join(inside, on=["block", "workload", "platform", "replica"], how="left", maintain_order="left")
 
 
 def slices(db: sqlite3.Connection, names: Names) -> pl.DataFrame:

@@ -31,12 +31,13 @@ MIGRATIONS = (
     Migration(schema.TELEMETRY),
     Migration(schema.SEGMENTS, segments.fill),
     Migration(schema.FOOTPRINTS + schema.SURFACES, attachments.fill),
+    Migration(schema.CLOCKS),
 )
 FORMAT_VERSION = len(MIGRATIONS)
 #: What this tare reads.
 READABLE = range(1, FORMAT_VERSION + 1)
 #: The versions from which on a file has these tables.
-TELEMETRY_SINCE, SEGMENTS_SINCE, FOOTPRINTS_SINCE = 2, 3, 4
+TELEMETRY_SINCE, SEGMENTS_SINCE, FOOTPRINTS_SINCE, CLOCKS_SINCE = 2, 3, 4, 5
 
 
 def version(db: sqlite3.Connection) -> int:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import re
+import shlex
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from tare.errors import StoreError, UsageError
 
 #: Files that SQLite keeps beside a database, or looks for there: whatever else is in their place is taken for its log.
-_LOG = "-wal"
-_SQLITE_ENDINGS = (_LOG, "-shm", "-journal")
+_LOG, _INDEX, _JOURNAL = "-wal", "-shm", "-journal"
+_SQLITE_ENDINGS = (_LOG, _INDEX, _JOURNAL)
+#: Bytes of a log: SQLite reads all of it before anything else. tare's are taken into the file every few MiB.
+MAX_LOG_BYTES = 1 << 30
+#: As the kernel has it.
+_MAX_LINKS = 40
 #: A location that is no file's, as a `Path` leaves that of a database server: with one slash.
 _SERVER = re.compile(r"([a-z][a-z0-9+.-]+):/+(.*)")
 
@@ -22,10 +30,35 @@ def server_of(location: Path | str) -> tuple[str, str] | None:
     return (server[1], server[2]) if server is not None and not Path(f"{server[1]}:").is_dir() else None
 
 
-def require_file(location: Path | str) -> Path:
-    """The file at a location, which is there. A pipe or a device is none: opening it may never end.
+def real(file: Path) -> Path:
+    """Return where a file is, as SQLite finds it: what it keeps is beside that, and not beside a link.
 
-    Raises `StoreError`, and `UsageError` where the host does not let one look.
+    Links are followed as the kernel does where it protects them (``fs.protected_symlinks``), which resolving them here
+    would go around: none that another user has put into a folder where everybody may. Raises `OSError`.
+    """
+    path = file.absolute()
+    for _ in range(_MAX_LINKS):
+        link = next((part for part in (*reversed(path.parents), path) if part.is_symlink()), None)
+        if link is None:
+            return Path(os.path.realpath(path))
+        refuse_planted(link)
+        path = link.parent / link.readlink() / path.relative_to(link)
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
+
+def refuse_planted(place: Path) -> None:
+    """Raise `PermissionError` where another user owns what is there, in a folder where everybody may put something."""
+    facts, folder = place.lstat(), place.parent.stat()
+    if folder.st_mode & stat.S_IWOTH and facts.st_uid not in {os.geteuid(), 0, folder.st_uid}:
+        problem = f"{place} belongs to user {facts.st_uid}, in a folder that everybody may write to"
+        raise PermissionError(errno.EACCES, problem)
+
+
+def require_file(location: Path | str) -> Path:
+    """Return the file at a location, which exists, with nothing beside it that SQLite must not be let near.
+
+    A pipe or a device is no file: opening it may never end. Raises `StoreError`, and `UsageError` where the host does
+    not let one look.
     """
     file, fix = Path(location), "name a file that `tare run -o` made"
     try:
@@ -33,18 +66,61 @@ def require_file(location: Path | str) -> Path:
             raise StoreError(f"{file} does not exist", fix=fix)
         if not file.is_file():
             raise StoreError(f"{file} is not a file", fix=fix)
-        for side_file in sqlite_files(
-            Path(os.path.realpath(file))
-        ):  # of a loop of links Path.resolve raises what is no OSError
-            if os.path.lexists(side_file) and not stat.S_ISREG(side_file.lstat().st_mode):
-                raise StoreError(
-                    f"{side_file} is not a file, and SQLite would open it with {file.name}",
-                    fix="remove it, or take the file elsewhere",
-                )
+        place = real(file)
+        require_side_files(place)
+        require_no_journal(place)
     except OSError as error:
         fix = "see to that, or choose another place"
         raise UsageError(f"{file} cannot be read: {error.strerror or error}", fix=fix) from error
     return file
+
+
+def require_side_files(file: Path, owner: int | None = None) -> None:
+    """Raise `StoreError` unless a file's log and its index are plain files without another name.
+
+    SQLite empties or overwrites what it finds there. ``owner``: the only user who may own them.
+    """
+    for place, facts in side_files(file):
+        if not stat.S_ISREG(facts.st_mode):
+            wrong = "is not a file"
+        elif facts.st_nlink > 1:
+            wrong = "has another name as well"
+        elif facts.st_size > MAX_LOG_BYTES:
+            wrong = f"has more than the {MAX_LOG_BYTES >> 30} GiB that are read of it"
+        elif owner is not None and facts.st_uid != owner:
+            wrong = f"belongs to another user than {file.name}"
+        else:
+            continue
+        fix = "remove it, or take the file elsewhere"
+        raise StoreError(f"{place} {wrong}, and SQLite would open it with {file.name}", fix=fix)
+
+
+def require_no_journal(file: Path) -> None:
+    """Raise `StoreError` where a rollback journal is beside a file.
+
+    SQLite would obey it: undo what it calls unfinished, and then remove the file that it names, whichever that is.
+    """
+    if os.path.lexists(file.with_name(file.name + _JOURNAL)):
+        raise has_journal(file)
+
+
+def has_journal(file: Path) -> StoreError:
+    """Return the error of a file with a rollback journal."""
+    journal = file.with_name(file.name + _JOURNAL)
+    return StoreError(
+        f"{journal} is there, and tare never makes one: SQLite would change {file.name} by it, and may remove any"
+        " file of this host that it names",
+        fix=f"rm {shlex.quote(str(journal))}; only if you know that a program of yours wrote to {file.name} and was"
+        f" killed: sqlite3 {shlex.quote(str(file))} 'PRAGMA quick_check', which takes it in",
+    )
+
+
+def side_files(file: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """Yield a file's log and its index, as far as they exist, and what they are."""
+    for ending in (_LOG, _INDEX):
+        place = file.with_name(file.name + ending)
+        with contextlib.suppress(FileNotFoundError):
+            yield place, place.lstat()
 
 
 def log_of(file: Path) -> Path:

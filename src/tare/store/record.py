@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
 from tare.model import CPU_COST, Arm, Design, Direction, Family, Mode, SettingOutcome
-from tare.records import Frozen
+from tare.records import Facts, Frozen, Line
 from tare.store.limits import LAST_MOMENT, MAX, MAX_CELLS
 
 #: A file may come from a stranger: what is a name is no book, and what is a number is one that a machine can have.
-Name = Annotated[str, Field(min_length=1, max_length=200)]
-Text = Annotated[str, Field(max_length=10_000)]
+Name = Annotated[Line, Field(min_length=1, max_length=200)]
+Text = Annotated[Line, Field(max_length=10_000)]
+#: A word of a command, which may have lines of its own; and a path, or the name of an image.
+Word = Annotated[str, Field(max_length=131_072, pattern="^[^\0]*$")]
+Path = Annotated[str, Field(max_length=4_096, pattern="^[^\0]*$")]
+EnvName = Annotated[str, Field(max_length=1_000, pattern="^[A-Za-z_][A-Za-z0-9_]*$")]
+#: The name of a Debian package, which an image is built with.
+Package = Annotated[str, Field(max_length=200, pattern="^[a-z0-9][a-z0-9+.-]+$")]
 Bytes = Annotated[int, Field(ge=0, le=MAX)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 #: A CPU of the host, by its number.
 Cpu = Annotated[int, Field(ge=0, lt=2**16)]
+Year = Annotated[int, Field(ge=1970, le=9999)]
 #: The value of a workload's parameter.
 Value = Annotated[int, Field(strict=True, ge=-MAX, le=MAX)] | Finite | Name | bool
 
@@ -38,6 +45,7 @@ class PlatformRecord(Frozen):
     daemon: Text | None = None  # the program that its instances share; "": there is none; None: an older tare asked not
     needs_root: bool | None = None  # whether only root, or a daemon of root's, can run it; None: likewise
     package: Text = ""  # of the plug-in that it comes from, with its version; "": it is tare's own
+    released: Year | None = None  # in which the line of its version first came out; None: not known
 
 
 class MetricRecord(Frozen):
@@ -62,6 +70,21 @@ class LevelRecord(Frozen):
     limit: Finite  # of the latency, in its unit: the best rate below is a result of the curve
 
 
+class ProgramRecord(Frozen):
+    """A user's own command, as `tare.model.Program` has it: what a resume runs."""
+
+    argv: Annotated[list[Word], Field(min_length=1, max_length=250)]
+    prepare: Annotated[list[Word], Field(max_length=250)] = []
+    cleanup: Annotated[list[Word], Field(max_length=250)] = []
+    env: Annotated[dict[EnvName, Word], Field(max_length=250)] = {}
+    warmup: int = Field(default=0, ge=0, le=1_000)
+    time_limit_s: Finite = Field(default=600.0, gt=0, le=86_400)
+    ignore_failure: bool = False
+    folder: Path = ""
+    image: Path = ""
+    packages: Annotated[list[Package], Field(max_length=1_000)] = []
+
+
 class WorkloadRecord(Frozen):
     """A workload with the parameters that it ran with; ``margin`` is a fraction, stated before the data."""
 
@@ -78,6 +101,10 @@ class WorkloadRecord(Frozen):
     #: written: a tare that does not know the field would not resume the campaign.
     revision: int = Field(default=1, ge=1, le=MAX, exclude_if=lambda revision: revision == 1)
     level: LevelRecord | None = None  # None: it is not one of a curve's
+    #: the user's command that it is; not written of others, for the tares that do not know the field
+    program: ProgramRecord | None = Field(default=None, exclude_if=lambda program: program is None)
+    #: by what it is chosen where that is not its name: ``app:FILE``
+    origin: Text = Field(default="", exclude_if=lambda origin: not origin)
 
     @property
     def main_metrics(self) -> list[MetricRecord]:
@@ -108,12 +135,12 @@ class LeftOut(Frozen):
 class SettingRecord(Frozen):
     """A setting of the host's that `--tune` looked at; ``former`` and ``value`` as the kernel writes them."""
 
-    name: str
-    path: str  # below /; empty where this host has no such setting
+    name: Line
+    path: Line  # below /; empty where this host has no such setting
     outcome: SettingOutcome
-    former: str | None
-    value: str | None  # during the campaign
-    why: str  # why it is wanted so, or why it was not changed
+    former: Line | None
+    value: Line | None  # during the campaign
+    why: Line  # why it is wanted so, or why it was not changed
 
 
 class CampaignRecord(Frozen):
@@ -129,10 +156,10 @@ class CampaignRecord(Frozen):
     platforms: list[PlatformRecord]
     workloads: list[WorkloadRecord]
     resources: ResourceRecord
-    host: dict[str, Any]
-    image: dict[str, Any]
-    agent_hash: str
-    fairness: dict[str, Any] = {}
+    host: Facts
+    image: Facts
+    agent_hash: Line
+    fairness: Facts = {}
     blocks: int | None = Field(default=None, ge=0, le=MAX)
     time_budget_s: Finite | None = None
     left_out: list[LeftOut] = []

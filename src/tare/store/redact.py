@@ -1,7 +1,8 @@
 """What names a machine or a person, replaced in any text by a stand-in that is the same throughout a file.
 
-Known names (of hosts and users) are replaced as whole words. Addresses, hardware addresses, ids of machines and boots,
-serial numbers, ``user@host`` and folders of users are known by their form.
+Known names (of hosts and users) are replaced as whole words, a host's with the domain that follows it. Addresses,
+hardware addresses, ids of machines and boots, serial numbers, ``user@host``, a URL's user and password, and folders of
+users are known by their form.
 Stand-ins count up: ``host-1``, ``address-2``.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 #: Names that every machine has, and that identify nobody.
 COMMON = frozenset({"localhost", "localhost.localdomain", "root", "nobody", "daemon", "tare", "native", "none", ""})
@@ -19,12 +20,40 @@ _IPV4 = re.compile(r"(?<![\w.-])\d{1,3}(?:\.\d{1,3}){3}(?![\w-]|\.\d)")
 _IPV6 = re.compile(r"(?<![\w:.])(?=[0-9A-Fa-f:]*:[0-9A-Fa-f:]*:)[0-9A-Fa-f:]{3,39}(?![\w:])")
 _MAC = re.compile(r"(?<![\w:-])[0-9A-Fa-f]{2}(?:[:-][0-9A-Fa-f]{2}){5}(?![\w:-])")
 _UUID = re.compile(r"(?<![\w-])[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}(?![\w-])")
-_MACHINE_ID = re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{32}(?![0-9A-Za-z])")
+_MACHINE_ID = re.compile(r"(?<![0-9A-Za-z])(?:[0-9a-f]{32}|[0-9A-F]{32})(?![0-9A-Za-z])")
 _SERIAL = re.compile(r"(?i)(serial(?:[ _-]?(?:number|no))?\\?[\"']?\s*[:=]\s*\\?[\"']?)([\w.-]*\d[\w.-]*)")
 _HOME = re.compile(r"(/(?:home|Users)/)([^/\s\"'\\:,;]+)")
 _AT = re.compile(r"(?<![\w.+-])([A-Za-z_][\w.+-]*)@([A-Za-z0-9][\w.-]*)")
+#: Of a URL: user, password and host.
+_USERINFO = re.compile(r"(?<=://)([^\s/@:\"'<>]+)(?::([^\s/\"'<>]*))?@([A-Za-z0-9][\w.-]*)?")
+_PASSWORD = re.compile(r"password-\d+")
+#: A domain behind a host's name; one label alone may be the suffix of a file or a service.
+_DOMAIN = r"(?:\.[A-Za-z0-9][A-Za-z0-9-]*){2,}"
+#: Shorter names are words too, in capitals: VM.
+_MIN_CAPITALS = 4
 #: What uname says, as iperf3 and others print it: the word after the kernel's name is the host's.
 UNAME = re.compile(r"\bLinux ([A-Za-z0-9][\w.-]*) \d+\.\d+")
+
+
+def _host_forms(names: Iterable[str]) -> Iterator[str]:
+    """Regular expressions of hosts' names, the longest first: a whole name goes before its first part.
+
+    Names of the DNS are the same in capitals. A word of letters alone may be one of the language, or of a distribution
+    (Debian): it is that host's as it is written, or all in small or capital letters, or with a domain.
+    """
+    for name in sorted(set(names), key=len, reverse=True):
+        word = re.escape(name)
+        yield f"(?i:{word}{_DOMAIN})"
+        if name.isalpha():
+            forms = {name, name.lower(), *([name.upper()] if len(name) >= _MIN_CAPITALS else [])}
+            yield from map(re.escape, sorted(forms))
+        else:
+            yield f"(?i:{word})"
+
+
+def _any_of(words: Iterable[str]) -> re.Pattern[str] | None:
+    alternatives = "|".join(words)
+    return re.compile(_WORD.format(f"(?:{alternatives})")) if alternatives else None
 
 
 class Redactor:
@@ -35,18 +64,15 @@ class Redactor:
         self.removed: Counter[str] = Counter()
         self._stand_ins: dict[tuple[str, str], str] = {}
         self._kept = frozenset(kept)
-        self._names = {
-            **dict.fromkeys((name for name in users if name not in COMMON), "user"),
-            **dict.fromkeys((name for name in hosts if name not in COMMON), "host"),
-        }
-        # The longest first: a host's whole name goes before its first part.
-        words = sorted(self._names, key=len, reverse=True)
-        self._words = re.compile(_WORD.format(f"(?:{'|'.join(map(re.escape, words))})")) if words else None
+        users, hosts = ({name for name in names if name not in COMMON} for names in (users, hosts))
+        self._hosts = _any_of(_host_forms(hosts))
+        self._users = _any_of(map(re.escape, sorted(users - hosts, key=len, reverse=True)))
 
     def text(self, text: str) -> str:
         """The text with stand-ins for what names a machine or a person."""
         text = UNAME.sub(lambda match: match[0].replace(match[1], self._for("host", match[1])), text)
-        text = _AT.sub(lambda match: f"{self._for('user', match[1])}@{self._for('host', match[2])}", text)
+        text = _USERINFO.sub(self._userinfo, text)
+        text = _AT.sub(self._at, text)
         text = _HOME.sub(lambda match: match[1] + self._for("user", match[2]), text)
         text = _SERIAL.sub(lambda match: match[1] + self._for("serial", match[2]), text)
         text = _MAC.sub(self._whole("hardware-address"), text)
@@ -54,13 +80,24 @@ class Redactor:
         text = _MACHINE_ID.sub(self._whole("id"), text)
         text = _IPV4.sub(self._address, text)
         text = _IPV6.sub(self._address, text)
-        if self._words is not None:
-            text = self._words.sub(lambda match: self._for(self._names[match[0]], match[0]), text)
+        for kind, words in (("host", self._hosts), ("user", self._users)):
+            if words is not None:
+                text = words.sub(self._whole(kind), text)
         return text
 
     def bytes(self, data: bytes) -> bytes:
         """As `text`, of bytes: what is not UTF-8 in them stays as it is."""
         return self.text(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
+    def _userinfo(self, match: re.Match[str]) -> str:
+        user, password, host = match.groups()
+        shown = "" if password is None else f":{self._for('password', password)}"
+        return f"{self._for('user', user)}{shown}@{self._for('host', host or '')}"
+
+    def _at(self, match: re.Match[str]) -> str:
+        if _PASSWORD.fullmatch(match[1]):  # of a URL, whose host has its stand-in too
+            return match[0]
+        return f"{self._for('user', match[1])}@{self._for('host', match[2])}"
 
     def _whole(self, kind: str) -> Callable[[re.Match[str]], str]:
         return lambda match: self._for(kind, match[0])

@@ -6,6 +6,7 @@ have a text for a time, or an arm that does not exist.
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -55,12 +56,13 @@ _KINDS: Mapping[Column, str] = {
     _NUMBER: "block round position cpu thing",
     _COUNT: "trial seq tick start_ns wall_ns cpu_ns daemon_cpu_ns at_ns memory_bytes footprint repeat lost known"
     " surface task",
-    _COUNTER: "late_ns own_ns tare_ns client_ns daemons_ns kernel_ns cpu_pressure_us memory_pressure_us io_pressure_us"
-    " memory_available swapped_in swapped_out disk_read_bytes disk_written_bytes disk_busy_ms net_received_bytes"
-    " net_sent_bytes user_ms nice_ms system_ms idle_ms iowait_ms irq_ms softirq_ms steal_ms run_ns throttled"
-    " throttled_ns total pid filters uid gid reachable threads",
+    _COUNTER: "clock_offset_ns clock_offset_error_ns late_ns own_ns tare_ns client_ns daemons_ns kernel_ns"
+    " cpu_pressure_us memory_pressure_us io_pressure_us memory_available swapped_in swapped_out disk_read_bytes"
+    " disk_written_bytes disk_busy_ms net_received_bytes net_sent_bytes user_ms nice_ms system_ms idle_ms"
+    " iowait_ms irq_ms softirq_ms steal_ms run_ns throttled throttled_ns total pid filters uid gid reachable"
+    " threads",
     _MOMENT: "started ended at began",
-    _REAL: "steal pressure load",
+    _REAL: "steal pressure load clock_rate_low clock_rate_high",
     _FIGURE: "value",
     Column(pl.Float64): "seconds",  # what is none is refused by `tare.store.footprints`
     Column(pl.Boolean): "first readable counted no_new_privs in_kernel",
@@ -69,6 +71,21 @@ _KINDS: Mapping[Column, str] = {
 }
 #: By the name that a query gives it: one name has one meaning in all tables.
 COLUMNS: Mapping[str, Column] = {name: column for column, names in _KINDS.items() for name in names.split()}
+
+
+def holds(name: str, value: int | float | None) -> bool:
+    """Whether a file that has this number in a column is read again."""
+    column = COLUMNS[name]
+    if value is None:
+        return True
+    if isinstance(value, int):
+        least, most = column.bounds or (-MAX - 1, MAX)
+        return least <= value <= most
+    if column.magnitude is not None:
+        least, most = column.magnitude
+        return value == 0 or not math.isfinite(value) or least <= abs(value) <= most
+    least, most = column.bounds or (-math.inf, math.inf)
+    return least <= value <= most
 
 
 def frame(db: sqlite3.Connection, sql: str, values: Sequence[object] = (), most: int = MAX_ROWS) -> pl.DataFrame:

@@ -72,6 +72,13 @@ CREATE TABLE tick_instance (
 SEGMENTS = """
 CREATE TABLE segment (id INTEGER PRIMARY KEY, began REAL NOT NULL, ended REAL NOT NULL, boot TEXT);
 """
+#: How the clock inside ran against the host's, of trials that it timed (`tare.model.ClockFacts`).
+CLOCKS = """
+CREATE TABLE inside_clock (
+    trial INTEGER PRIMARY KEY REFERENCES trial, offset_ns INTEGER NOT NULL, offset_error_ns INTEGER NOT NULL,
+    rate_low REAL NOT NULL, rate_high REAL NOT NULL
+);
+"""
 #: What ran in a host's kernel. The names of system calls, functions, lines and folded stacks are stored once, as
 #: ``thing``; they are not unique where names of people and machines were replaced (`tare.store.share`). ``hits`` is
 #: which of them ran, in order, and how often each, as numbers (`tare.store.packed.pack_hits`).

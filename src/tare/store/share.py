@@ -48,7 +48,9 @@ def share(file: Path, out: IO[bytes], *, hosts: Iterable[str], users: Iterable[s
         with closing(source), connection.translated(file):
             source.backup(db)
         hosts = {*hosts, *remote_hosts, *_of_uname(db)}
-        redactor = Redactor(hosts=hosts, users={*users, *remote_users}, kept=(record.id,))
+        # Packages make users that are called as platforms are (libvirt-qemu), and that name nobody.
+        platforms = {name for name in names if ":" not in name}
+        redactor = Redactor(hosts=hosts, users={*users, *remote_users}, kept={record.id, *platforms})
         outputs = _redact(db, redactor)
         db.execute("VACUUM")  # what was replaced stays in free pages otherwise
         out.write(db.serialize())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import astuple, fields
 from pathlib import Path
@@ -17,9 +17,11 @@ from types import TracebackType
 import polars as pl
 import zstandard
 
+from tare.clean import encodable
 from tare.errors import StoreError
 from tare.footprint_model import Footprint, Surface
 from tare.model import CampaignStatus, Tick, Trial, TrialKey
+from tare.records import one_line
 from tare.store import attachments, connection, footprints, frames, migrations, segments, surfaces
 from tare.store.durations import with_turns
 from tare.store.limits import ATTACHMENT_CAP, MAX_EVENT_TEXT, MAX_EVENTS, OUTPUT_CAP, Bounded
@@ -38,7 +40,7 @@ class SqliteStore:
 
     def __init__(self, path: Path, db: Bounded, stored: connection.StoredRecord, lock: connection.Lock | None) -> None:
         self._path = path
-        self.location, self.name = str(path), path.name
+        self.location, self.name = encodable(str(path)), encodable(path.name)
         self.record, self.record_text = stored.record, stored.text
         #: Fields of the record that this tare does not know. They stay in the file, and no campaign goes on in it.
         self.unknown_fields = stored.unknown
@@ -60,8 +62,13 @@ class SqliteStore:
         text = record.model_dump_json()
         mark = marked(text) if marked is not None else None
         lock, db = connection.make(path)
-        store = cls(path, db, connection.StoredRecord(record, text), lock)
-        store._write_names(mark)
+        with connection.unmade(lock):
+            store = cls(path, db, connection.StoredRecord(record, text), lock)
+            try:
+                store._write_names(mark)
+            except BaseException:
+                db.close()
+                raise
         return store
 
     @classmethod
@@ -155,7 +162,8 @@ class SqliteStore:
     def add_event(self, level: str, text: str) -> None:
         """Record something worth knowing, with the time."""
         with self._writing("an event"):
-            self._db.execute("INSERT INTO event (at, level, text) VALUES (?, ?, ?)", (time.time(), level, text))
+            values = (time.time(), level, encodable(text))
+            self._db.execute("INSERT INTO event (at, level, text) VALUES (?, ?, ?)", values)
 
     def events(self) -> list[Event]:
         """All events in order. Raises `StoreError`."""
@@ -164,13 +172,14 @@ class SqliteStore:
             if length > MAX_EVENT_TEXT:
                 raise BrokenError(f"its events have more than {MAX_EVENT_TEXT >> 20} Mi characters")
             rows = frame(self._db, "SELECT at, level, text FROM event ORDER BY id", most=MAX_EVENTS)
-        return [Event(*row) for row in rows.iter_rows()]
+        return [Event(at, level, one_line(text)) for at, level, text in rows.iter_rows()]
 
     def add_attachment(self, name: str, data: bytes) -> None:
         """Keep a file that explains something (say, a console log); the same name may occur more than once."""
         packed = zstandard.ZstdCompressor().compress(data[:ATTACHMENT_CAP])
         with self._writing(f"attachment {name}"):
-            self._db.execute("INSERT INTO attachment (at, name, zstd) VALUES (?, ?, ?)", (time.time(), name, packed))
+            values = (time.time(), encodable(name), packed)
+            self._db.execute("INSERT INTO attachment (at, name, zstd) VALUES (?, ?, ?)", values)
 
     def attachments(self) -> list[tuple[str, bytes]]:
         """All attachments in order, as name and contents."""
@@ -183,13 +192,6 @@ class SqliteStore:
         """Keep what ran in the host's kernel; durable on return."""
         with self._writing("a footprint"):
             footprints.add(self._db, [(time.time(), footprint)], self._things)
-
-    def replace_footprints(self, replacements: Iterable[Footprint]) -> None:
-        """Put these in the place of all footprints in the file: all of them or, after a kill, none."""
-        with self._writing("footprints"):
-            footprints.clear(self._db)
-            self._things.clear()
-            footprints.add(self._db, ((time.time(), footprint) for footprint in replacements), self._things)
 
     def footprints(self) -> Iterator[Footprint]:
         """All footprints in order, one after the other; the names of what ran are the same objects throughout."""
@@ -252,12 +254,13 @@ class SqliteStore:
         self._db.executemany("INSERT INTO tick_instance VALUES (?, ?, ?, ?, ?, ?)", instances)
 
     def _insert(self, trial: Trial) -> None:
+        reason = None if trial.reason is None else encodable(trial.reason)
         order_and_times = (trial.seq, trial.started, trial.wall_ns, trial.cpu_ns, trial.daemon_cpu_ns)
         around = (trial.steal, trial.pressure, trial.load)
         cursor = self._db.execute(
             "INSERT INTO trial (block, workload, arm, status, reason, seq, started, wall_ns, cpu_ns, daemon_cpu_ns,"
             " steal, pressure, load) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (*self._ids(trial.key), trial.status.value, trial.reason, *order_and_times, *around),
+            (*self._ids(trial.key), trial.status.value, reason, *order_and_times, *around),
         )
         row, workload = cursor.lastrowid, trial.key.workload
         samples = [(row, self._metric(workload, s.metric), s.round, s.value) for s in trial.samples]
@@ -269,10 +272,12 @@ class SqliteStore:
                 for s in trial.slices
             ],
         )
+        if trial.clock is not None:
+            self._db.execute("INSERT INTO inside_clock VALUES (?, ?, ?, ?, ?)", (row, *astuple(trial.clock)))
         squeeze = zstandard.ZstdCompressor()
         for name, data in trial.outputs.items():
             head = data[:OUTPUT_CAP]
-            values = (row, name, len(data), len(data) > len(head), squeeze.compress(head))
+            values = (row, encodable(name), len(data), len(data) > len(head), squeeze.compress(head))
             self._db.execute("INSERT INTO output VALUES (?, ?, ?, ?, ?)", values)
 
     def outputs(self, key: TrialKey) -> dict[str, Output]:
@@ -310,10 +315,13 @@ class SqliteStore:
         """Every trial, in order of the schedule: its key, how it ended and why, and what the host saw of it.
 
         Columns: seq, block, workload, platform, replica, status, reason, started (UNIX s), wall_ns, cpu_ns,
-        daemon_cpu_ns, steal, pressure, load; null where the host could not see it; turn_s (see `durations`).
+        daemon_cpu_ns, steal, pressure, load; null where the host could not see it; clock_offset_ns,
+        clock_offset_error_ns, clock_rate_low, clock_rate_high: `tare.model.ClockFacts`, null where nothing was timed
+        by a clock inside; turn_s (see `durations`).
         """
-        with self._translated():
-            return with_turns(frames.trials(self._db, self._names), self.segments())
+        with self._translated(), migrations.having(self._db, migrations.CLOCKS_SINCE) as db:
+            timed = frames.with_clocks(frames.trials(self._db, self._names), frames.clocks(db, self._names))
+            return with_turns(timed, self.segments())
 
     def slices(self) -> pl.DataFrame:
         """Every slice of every trial, in ns of the host's monotonic clock.
@@ -331,7 +339,8 @@ class SqliteStore:
     def rows(self) -> Iterator[dict[str, object]]:
         """Every sample with the facts of its trial, whatever its status; a trial without samples gives one row.
 
-        Keys: the columns of `trials` but turn_s, then metric, round and value (None where there is no sample). Streams.
+        Keys: the columns of `trials` but those of the clock inside and turn_s, then metric, round and value (None where
+        there is no sample). Streams.
         """
         with self._translated():
             yield from frames.rows(self._db, self._names)

@@ -6,7 +6,7 @@ A store that is no file is one more class with these methods, named in `tare.sto
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,9 +117,6 @@ class Store(Protocol):
     def add_footprint(self, footprint: Footprint) -> None:
         """Keep what ran in the host's kernel."""
 
-    def replace_footprints(self, replacements: Iterable[Footprint]) -> None:
-        """Put these in the place of all footprints that are there."""
-
     def add_surface(self, surface: Surface) -> None:
         """Keep what a platform may ask of the host's kernel; those of the platform that are there stay beside it."""
 
@@ -161,7 +158,9 @@ class Store(Protocol):
         """Every trial, in order of the schedule: its key, how it ended and why, and what the host saw of it.
 
         Columns: seq, block, workload, platform, replica, status, reason, started (UNIX s), wall_ns, cpu_ns,
-        daemon_cpu_ns, steal, pressure, load; null where the host could not see it; turn_s (`tare.store.durations`).
+        daemon_cpu_ns, steal, pressure, load; null where the host could not see it; clock_offset_ns,
+        clock_offset_error_ns, clock_rate_low, clock_rate_high: `tare.model.ClockFacts`, null where nothing was timed
+        by a clock inside; turn_s (`tare.store.durations`).
         """
 
     def slices(self) -> pl.DataFrame:
@@ -176,7 +175,8 @@ class Store(Protocol):
     def rows(self) -> Iterator[dict[str, object]]:
         """Every sample with the facts of its trial, whatever its status; a trial without samples gives one row.
 
-        Keys: the columns of `trials` but turn_s, then metric, round and value (None where there is no sample). Streams.
+        Keys: the columns of `trials` but those of the clock inside and turn_s, then metric, round and value (None where
+        there is no sample). Streams.
         """
 
     def footprints(self) -> Iterator[Footprint]:

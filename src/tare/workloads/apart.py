@@ -46,7 +46,7 @@ class DensityWorkload(ApartWorkload):
     """
 
     family = Family.DENSITY
-    COUNTS: ClassVar[tuple[int, ...]] = (1, 2, 4, 8)
+    COUNTS: ClassVar[tuple[int, ...]] = (1, 2, 4, 8, 10)
 
     def counts(self, params: Params) -> tuple[int, ...]:
         """The numbers of instances at once that a trial tries, in order."""

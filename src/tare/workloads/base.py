@@ -13,7 +13,8 @@ The campaign calls, in this order and once a trial:
    not understand, with the text in question.
 
 Every workload also has the metric ``cpu-cost`` (ns of CPU of the whole platform per ``work_unit``), which the
-campaign computes from the host's cgroup and `Outcome.work`; no workload reports it itself.
+campaign computes from the host's cgroup and `Outcome.work`; no workload reports it itself, nor ``host-cost``, which
+those of storage and network have beside it.
 """
 
 from __future__ import annotations
@@ -30,12 +31,16 @@ from tare.model import (
     CLIENT_COST,
     DEFAULT_MARGINS,
     EVERYWHERE,
+    HOST_COST,
+    PEAK_MEMORY,
+    PIDS,
     Application,
     Direction,
     Family,
     Layer,
     Metric,
     Mode,
+    Program,
     Sample,
     Source,
 )
@@ -43,6 +48,14 @@ from tare.model import (
 #: How a preparation ends when the platform cannot do it (EX_UNAVAILABLE of sysexits.h).
 UNSUPPORTED_CODE = 69
 
+#: What the campaign measures of each run of a workload that ``counts_peak``.
+PEAK = Metric(
+    PEAK_MEMORY,
+    "MiB",
+    Direction.LOWER,
+    "most memory of the instance's control group on the host; of a VM, all that its guest has touched so far",
+    headline=True,
+)
 #: Parameter values of a workload, JSON-able; recorded in the campaign.
 Params = Mapping[str, int | float | str | bool]
 
@@ -67,6 +80,8 @@ class Command:
     cwd: str = "/data"
     ready: bytes | None = None
     ready_limit_s: float = 10.0  # the longest time until a server is
+    ready_fix: str = ""  # what helps where it is not
+    may_fail: bool = False  # of what is not measured: whether it counts as done however it ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +96,10 @@ class Completed:
     timed_out: bool = False
     signal: int | None = None
     truncated: bool = False  # whether the output was longer than what is stored
+    #: of a command inside: how long the host waited for its end, by its own clock; ``wall_ns`` is by the clock inside
+    outside_ns: int | None = None
+    #: of the largest of its processes, as the kernel below them counts (a guest's own); None: of one at the client
+    max_rss_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +135,7 @@ class Drop(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """Commands of one trial: ``prepare`` and ``cleanup`` are not timed, ``server`` runs beside ``measures``.
+    """Commands of one trial: ``prepare`` and ``cleanup`` are not timed, ``servers`` run beside ``measures``.
 
     A preparation in the instance that ends with `UNSUPPORTED_CODE` means that the platform cannot run the workload; the
     last line of its standard error is the reason.
@@ -124,6 +143,7 @@ class RunPlan:
 
     measures: tuple[Command, ...]
     prepare: tuple[Command, ...] = ()
+    each: tuple[Command, ...] = ()  # before each run of ``measures``, where ``prepare`` is run once; not timed
     cleanup: tuple[Command, ...] = ()
     servers: tuple[Command, ...] = ()
     #: the programs of ``measures`` with next to nothing to do: their CPU time, that of starting them, is subtracted
@@ -149,6 +169,7 @@ class Outcome:
     work: float
     #: metric name -> a figure for each round of a trial; None where a round has none
     series: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
+    unseen: Mapping[str, str] = field(default_factory=dict)  # metric name -> why it has no figure
 
     def as_samples(self) -> list[Sample]:
         """The figures as samples: those of the trial have round 0, those of a series their own round."""
@@ -183,8 +204,11 @@ class Workload(ABC):
     layer: ClassVar[Layer | None] = None  # the layer that the image needs
     no_headline: ClassVar[str] = ""  # why its tool may leave the headline out, and what helps
     source: ClassVar[Source | None] = None  # what instances run in place of the image, and of all else of the campaign
+    origin: ClassVar[str] = ""  # by what it is chosen where that is not its name
+    program: ClassVar[Program | None] = None  # the user's command that it is; it is in the campaign's record
     profiles: ClassVar[Mapping[str, Params]]  # "quick" and "full"
     least: ClassVar[Mapping[str, float]] = {}  # the smallest value of a parameter with which it gives its figures
+    pids: ClassVar[int] = PIDS  # processes and threads that an instance must be able to have at once; more than usual
     revision: ClassVar[int] = 1  # raised when its figures are computed otherwise: those of before do not compare
     by_default: ClassVar[bool] = False  # whether a campaign runs it when no workload was asked for
     level: ClassVar[Level | None] = None  # None: it is not one of a curve's
@@ -213,18 +237,29 @@ class RunWorkload(Workload):
     mode: ClassVar[Mode] = Mode.RUN
     fresh: ClassVar[bool] = False  # whether it gets an instance of its own, in which nothing has run before
     loaded: ClassVar[bool] = True  # of an application: whether a client makes its load
+    #: whether the peak of the instance's memory in each run, of one measured command, is a metric
+    counts_peak: ClassVar[bool] = False
+    #: bytes of the end of each output that the file keeps of a run that went well; None: all that the store takes
+    kept_output: ClassVar[int | None] = None
 
     @property
     def all_metrics(self) -> tuple[Metric, ...]:
         """Own metrics and the CPU cost; over a network the client's too: part of a packet's way is charged to either.
 
-        Of an application also how busy the client was, which makes the load: where it had no more to give, its rate is
-        the client's and not the platform's.
+        Of storage and network also the host's: its kernel's threads write back and move packets for containers, which a
+        guest's own kernel does within the guest. Of an application also how busy the client was, which makes the load:
+        where it had no more to give, its rate is the client's and not the platform's.
         """
+        metrics, unit = super().all_metrics, f"ns/{self.work_unit}"
+        if self.family in {Family.STORAGE, Family.NETWORK}:
+            description = (
+                "CPU cost of the whole host: the platform's, its daemons', and its kernel's threads' meanwhile"
+            )
+            metrics = (*metrics, Metric(HOST_COST, unit, Direction.LOWER, description))
         if self.family not in {Family.NETWORK, Family.APPLICATION} or not self.loaded:
-            return super().all_metrics
+            return (*metrics, *((PEAK,) if self.counts_peak else ()))
         description = "CPU cost of the client, which is not in cpu-cost"
-        metrics = (*super().all_metrics, Metric(CLIENT_COST, f"ns/{self.work_unit}", Direction.LOWER, description))
+        metrics = (*metrics, Metric(CLIENT_COST, unit, Direction.LOWER, description))
         if self.family is Family.NETWORK:
             return metrics
         return (*metrics, Metric(CLIENT_BUSY, "%", Direction.LOWER, "CPU time of the client, of one CPU's"))

@@ -14,7 +14,7 @@ from math import isfinite
 from numbers import Real
 
 from tare.errors import Failed, ParseError, UsageError, attempt
-from tare.model import CLIENT_BUSY, CLIENT_COST, CPU_COST, Family, Layer, Mode, Sample, Source
+from tare.model import CLIENT_BUSY, CLIENT_COST, CPU_COST, HOST_COST, PIDS, Family, Layer, Mode, Sample, Source
 from tare.workloads.base import Level, Outcome, Params, SliceWorkload, Workload
 
 #: Names of workloads and metrics: lower case words and digits, joined by single dashes.
@@ -23,7 +23,7 @@ PROFILES = ("quick", "full")
 #: The largest number that a parameter may have: bytes, requests, milliseconds.
 MAX_PARAM = 1e12
 #: The campaign computes this metric; a workload must not have its own of that name.
-RESERVED = frozenset({CPU_COST, CLIENT_COST, CLIENT_BUSY})
+RESERVED = frozenset({CPU_COST, HOST_COST, CLIENT_COST, CLIENT_BUSY})
 _KINDS: Mapping[str, type] = {
     "name": str,
     "title": str,
@@ -140,6 +140,8 @@ def _numbers(workload: Workload) -> Iterator[str]:
     for name, value in workload.least.items():
         if not _is_number(value):
             yield f"has no number as the least of {name!r}"
+    if not isinstance(workload.pids, int) or workload.pids < PIDS:
+        yield f"has {workload.pids!r} as its pids, and no number from {PIDS}, which every instance may have"
 
 
 def _places(workload: Workload) -> Iterator[str]:

@@ -13,20 +13,20 @@ from tare.workloads.output import decode, shown, text_of
 
 
 class TestStart(Printed):
-    """What the client asked the server for."""
+    """What the client asked the server for; ``target_bitrate``: bits a second to send, 0 for as many as possible."""
 
     protocol: Literal["TCP", "UDP"]
     num_streams: int
     omit: int
     duration: int
     reverse: Literal[0, 1]
+    target_bitrate: int
 
 
 class UdpTestStart(TestStart):
-    """The fields of UDP tests: the bytes of a datagram, and the bits a second to send, 0 for as many as possible."""
+    """The field of UDP tests: the bytes of a datagram."""
 
     blksize: int
-    target_bitrate: int
 
 
 class Start(Printed):

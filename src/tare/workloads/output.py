@@ -14,6 +14,9 @@ from tare.workloads.base import Completed
 
 #: Relative difference of two figures of one output that mean the same, for what the tool rounds.
 ROUNDING = 0.02
+#: No tool prints longer numbers. Python does not convert thousands of digits, and a float overflows at some hundreds.
+MAX_DIGITS = 100
+_ENDLESS = re.compile(rb"[0-9]{%d}" % MAX_DIGITS)
 _SHOWN_LINES = 2
 _SHOWN_CHARACTERS = 200
 
@@ -37,6 +40,8 @@ def text_of(done: Completed, stream: Literal["stdout", "stderr"] = "stdout") -> 
 
 def decode(tool: str, raw: bytes) -> str:
     """Output as text. Raises `ParseError` when it is not UTF-8 (no tool here prints anything else)."""
+    if digits := _ENDLESS.search(raw):
+        raise ParseError(f"{tool} printed a number of {MAX_DIGITS} digits or more: {digits[0][:40].decode()}...")
     try:
         return raw.decode()
     except UnicodeDecodeError as error:

@@ -55,6 +55,16 @@ def get(name: str) -> Workload:
     return by_name[name]
 
 
+def recorded(name: str, origin: str) -> Workload:
+    """The workload of a campaign's record, by its name there and by what it was chosen; "": by its name.
+
+    Raises `UsageError` as `get` does.
+    """
+    if not origin and name.startswith(APPLICATION):  # of a record from before applications had names of their own
+        return application.of_file(name.removeprefix(APPLICATION), name=name)
+    return get(origin or name)
+
+
 def package(name: str) -> str:
     """The package and its version of the plug-in that has this workload; "" for tare's own."""
     return package_of(GROUP, name)
@@ -71,7 +81,10 @@ def choose(names: Sequence[str]) -> list[Workload]:
     chosen: dict[str, Workload] = {}
     for name in names:
         if (own_application := _application(name)) is not None:
-            chosen[name] = own_application
+            if chosen.get(own_application.name, own_application).origin != own_application.origin:
+                problem = f"two files describe an application of the name {own_application.name}"
+                raise UsageError(problem, fix="give one of them another name in its file")
+            chosen[own_application.name] = own_application
             continue
         named = {name: by_name[name]} if name in by_name else {}
         matching = named or {

@@ -28,13 +28,20 @@ class Feature(Strict):
     """One feature of a platform that is scored, and the thresholds for 1, 2, 3 ... points."""
 
     name: Name
-    workload: str = ""  # where tare measures it; empty in a study's own profile
+    #: where tare measures it: a workload, or a curve, of which the mean over its levels counts; of several the first
+    #: that a campaign has; empty in a study's own profile
+    workload: str | Annotated[list[Name], Field(min_length=1)] = ""
     metric: str = ""
     priority: Name
     direction: Annotated[Direction, Field(strict=False)]
     thresholds: Annotated[list[Positive], Field(min_length=1)]
     reference: Positive | None = None  # takes the baseline's place
     least: Annotated[int, Field(ge=1)] | None = None
+
+    @property
+    def workloads(self) -> list[str]:
+        """The workloads or curves that measure it, the first choice first."""
+        return [self.workload] if isinstance(self.workload, str) else self.workload
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:

@@ -11,13 +11,28 @@ from numpy.typing import NDArray
 
 from tare.analysis.grids import grid_of, metric_parts
 from tare.analysis.refusals import NoAnswer
-from tare.analysis.studies.profile import Profile, ScoreSheet, evaluate
-from tare.analysis.studies.scores import PercentOfBaseline, percent_of_baseline, row_scores, standardised
+from tare.analysis.studies.profile import Feature, Profile, ScoreSheet, evaluate
+from tare.analysis.studies.scores import (
+    PercentOfBaseline,
+    percent_of_baseline,
+    row_scores,
+    standardised,
+    trial_count_overhead,
+)
 from tare.estimates.grid import Grid
-from tare.model import Direction
+from tare.model import Direction, Mode, Status
 from tare.store import CampaignRecord
 
 Floats = NDArray[np.float64]
+_DAY_S = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class TrialCount:
+    """How many trials of a platform fit into 24 hours, and the overhead of that against the baseline, in per cent."""
+
+    trials: int
+    overhead_percent: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +43,14 @@ class Sheet:
     percents: dict[str, dict[str, PercentOfBaseline]]  # by workload's headline, then platform
     standardised: dict[str, dict[str, float]]  # the same
     rows: dict[str, float]  # mean of a platform's standardised scores; those with a figure everywhere
+    trial_counts: dict[str, dict[str, TrialCount]]  # by workload, then platform
 
 
-def score(record: CampaignRecord, samples: pl.DataFrame, profile: Profile) -> Sheet:
-    """Score a campaign. A platform without a positive figure has no score, and no substitute."""
+def score(record: CampaignRecord, samples: pl.DataFrame, trials: pl.DataFrame, profile: Profile) -> Sheet:
+    """Score a campaign. A platform without a positive figure has no score, and no substitute.
+
+    ``samples`` and ``trials``: of `tare.store.Store`.
+    """
     parts = metric_parts(samples)
     values = {
         (workload.name, metric.name): _by_platform(grid_of(record, workload, metric, part))
@@ -52,7 +71,29 @@ def score(record: CampaignRecord, samples: pl.DataFrame, profile: Profile) -> Sh
         }
         shares = standardised([platform_values.mean() for platform_values in by_platform.values()], metric.direction)
         standards[workload.name] = dict(zip(by_platform, map(float, shares), strict=True))
-    return Sheet(_points(record, values, profile), percents, standards, _rows(record, standards))
+    counts = trial_counts(record, trials)
+    return Sheet(_points(record, values, profile), percents, standards, _rows(record, standards), counts)
+
+
+def trial_counts(record: CampaignRecord, trials: pl.DataFrame) -> dict[str, dict[str, TrialCount]]:
+    """Trials that fit into 24 hours, by the mean time that one took, with what it took to prepare it (Li 2017, 3.3.4).
+
+    Of workloads whose trials come one after the other; slices of all platforms take turns of one length.
+    """
+    ok = trials.filter((pl.col("status") == Status.OK.value) & (pl.col("turn_s") > 0))
+    means = ok.group_by("workload", "platform").agg(pl.col("turn_s").mean())
+    fitting = {(str(workload), str(platform)): int(_DAY_S / s) for workload, platform, s in means.iter_rows()}
+    counted: dict[str, dict[str, TrialCount]] = {}
+    for workload in record.workloads:
+        base = fitting.get((workload.name, record.baseline), 0)
+        if workload.mode is not Mode.RUN or not base:
+            continue
+        counted[workload.name] = {
+            platform.name: TrialCount(count, 100 * trial_count_overhead(count, base))
+            for platform in record.platforms
+            if (count := fitting.get((workload.name, platform.name))) is not None
+        }
+    return counted
 
 
 def _by_platform(grid: Grid) -> dict[str, Floats]:
@@ -71,12 +112,30 @@ def _points(
 ) -> list[ScoreSheet]:
     figures: dict[str, dict[str, float]] = {platform.name: {} for platform in record.platforms}
     for feature in profile.feature:
-        by_platform = values.get((feature.workload, feature.metric), {})
+        by_platform = _figures(record, values, feature)
         # Without the baseline's figure there is nothing to compare with, unless the profile brings its own.
         if feature.reference is not None or record.baseline in by_platform:
-            for name, platform_values in by_platform.items():
-                figures[name][feature.name] = float(platform_values.mean())
+            for name, figure in by_platform.items():
+                figures[name][feature.name] = figure
     return evaluate(profile, figures, record.baseline)
+
+
+def _figures(
+    record: CampaignRecord, values: Mapping[tuple[str, str], Mapping[str, Floats]], feature: Feature
+) -> dict[str, float]:
+    """A feature's figure of each platform: of a curve the mean over its levels, of platforms that have all of them."""
+    for name in feature.workloads:
+        of_curve = [workload.name for workload in record.workloads if workload.level and workload.level.curve == name]
+        levels = [values.get((workload, feature.metric), {}) for workload in of_curve or [name]]
+        measured = [by_platform for by_platform in levels if by_platform]
+        if measured:
+            whole = set.intersection(*(set(by_platform) for by_platform in measured))
+            return {
+                platform: float(np.mean([by_platform[platform].mean() for by_platform in measured]))
+                for platform in measured[0]
+                if platform in whole
+            }
+    return {}
 
 
 def _rows(record: CampaignRecord, standards: Mapping[str, Mapping[str, float]]) -> dict[str, float]:

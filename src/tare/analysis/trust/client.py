@@ -7,13 +7,15 @@ from dataclasses import replace
 
 from tare.analysis.results import MetricResult
 from tare.analysis.trust.findings import Finding, FindingKind
-from tare.model import CLIENT_BUSY, CLIENT_COST, CPU_COST
+from tare.model import CLIENT_BUSY, CLIENT_COST, CPU_COST, HOST_COST
 from tare.store import CampaignRecord, WorkloadRecord
 
 #: From this share of its CPUs' time on the client is taken to have no more to give.
 BUSY = 0.90
 #: From this share on it is near that.
 NEAR = 0.75
+#: From this times the baseline's CPU time for a unit of work on, the client does other work than on the baseline.
+DEARER = 2.0
 #: The parameter of load tools with several threads; others have one.
 _THREADS = "threads"
 
@@ -25,8 +27,9 @@ def flag_client(
 
     The baseline has no platform between server and client, so what it reaches with a busy client is the client's own
     limit on this host; the median over blocks counts. What the client would reach with all of its CPUs' time is known
-    from what it spends on a unit of work, under this load and with this platform. Costs of CPU time have no finding:
-    they stay what they are.
+    from what it spends on a unit of work, under this load and with this platform. Where that is more than `DEARER`
+    times what it spends with the baseline, a finding says so too. Costs of CPU time have no finding: they stay what
+    they are.
     """
     busy = next((result for result in results if result.metric == CLIENT_BUSY), None)
     if busy is None:
@@ -38,39 +41,34 @@ def flag_client(
         if platform_result.described.median is not None
     }
     base = shares.get(record.baseline, 0.0)
-    limits = _limits(results, cpus)
-    close = {platform for platform, share in shares.items() if share >= NEAR or base >= BUSY}
+    costs = _costs(results)
     unit = f"{workload.work_unit}s/s"
+    notes: dict[str, tuple[Finding, ...]] = {}
+    for platform, share in shares.items():
+        cost, base_cost = costs.get(platform), costs.get(record.baseline)
+        limit = cpus * 1e9 / cost if cost else None
+        close = [_finding(share, base, limit, unit)] if share >= NEAR or base >= BUSY else []
+        times = cost / base_cost if cost and base_cost else 0.0
+        dearer = [Finding(FindingKind.CLIENT_DEARER, {"times": times})] if times > DEARER else []
+        notes[platform] = (*close, *dearer)
     flagged = []
     for result in results:
-        if result.metric in {CPU_COST, CLIENT_COST, CLIENT_BUSY}:
+        if result.metric in {CPU_COST, HOST_COST, CLIENT_COST, CLIENT_BUSY}:
             flagged.append(result)
             continue
         platforms = tuple(
-            replace(
-                platform_result,
-                notes=(
-                    *platform_result.notes,
-                    _finding(shares[platform_result.platform], base, limits.get(platform_result.platform), unit),
-                ),
-            )
-            if platform_result.platform in close
-            else platform_result
+            replace(platform_result, notes=(*platform_result.notes, *notes.get(platform_result.platform, ())))
             for platform_result in result.platforms
         )
         flagged.append(replace(result, platforms=platforms))
     return flagged
 
 
-def _limits(results: Sequence[MetricResult], cpus: int) -> dict[str, float]:
-    """Units of work a second that a client with all of its CPUs' time would ask for, by platform."""
+def _costs(results: Sequence[MetricResult]) -> dict[str, float | None]:
+    """CPU time of the client for a unit of work, in ns, the median over blocks, by platform."""
     cost = next((result for result in results if result.metric == CLIENT_COST), None)
-    medians = (
-        {platform_result.platform: platform_result.described.median for platform_result in cost.platforms}
-        if cost is not None
-        else {}
-    )
-    return {platform: cpus * 1e9 / median for platform, median in medians.items() if median}
+    platforms = cost.platforms if cost is not None else ()
+    return {platform_result.platform: platform_result.described.median for platform_result in platforms}
 
 
 def _finding(share: float, base: float, limit: float | None, unit: str) -> Finding:

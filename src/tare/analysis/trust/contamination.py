@@ -180,7 +180,7 @@ def marks(
     figures = {"steal": ended["steal"].cast(pl.Float64)}
     if telemetry is not None and not telemetry.host.is_empty():
         tick_windows = windows(telemetry, cpus, siblings, shared=shared)
-        spans = _Spans.of(ended)
+        spans = Spans.of(ended)
         figures |= {
             name: spans.mean(tick_windows, name) for name in ("foreign-cpu", "sibling", "swap", "memory-pressure")
         }
@@ -197,14 +197,14 @@ def marks(
 
 
 @dataclass(frozen=True, slots=True)
-class _Spans:
+class Spans:
     """From when to when trials ran, UNIX seconds."""
 
     begin: Floats
     end: Floats
 
     @classmethod
-    def of(cls, trials: pl.DataFrame) -> _Spans:
+    def of(cls, trials: pl.DataFrame) -> Spans:
         begin = trials["started"].to_numpy()
         return cls(begin, begin + trials["wall_ns"].to_numpy() / 1e9)
 
@@ -234,7 +234,7 @@ def _integral(edges: Floats, steps: Floats) -> Floats:
     return sums
 
 
-def _throttled(trials: pl.DataFrame, spans: _Spans, tick_windows: pl.DataFrame, instances: pl.DataFrame) -> pl.Series:
+def _throttled(trials: pl.DataFrame, spans: Spans, tick_windows: pl.DataFrame, instances: pl.DataFrame) -> pl.Series:
     """How many periods a second each trial's own instance was throttled for."""
     rates = np.full(trials.height, np.nan)
     arms = trials.select(pl.col("platform").cast(pl.String), "replica")
@@ -245,7 +245,7 @@ def _throttled(trials: pl.DataFrame, spans: _Spans, tick_windows: pl.DataFrame, 
             (pl.col("periods") / pl.col("seconds")).alias("throttled")
         )
         of_arm = ((arms["platform"] == str(platform)) & (arms["replica"] == replica)).to_numpy()
-        values = _Spans(spans.begin[of_arm], spans.end[of_arm]).mean(joined, "throttled")
+        values = Spans(spans.begin[of_arm], spans.end[of_arm]).mean(joined, "throttled")
         rates[of_arm] = values.fill_null(float("nan")).to_numpy()
     return pl.Series("throttled", rates).fill_nan(None)
 

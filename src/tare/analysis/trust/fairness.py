@@ -13,6 +13,13 @@ ALIKE = ("host", "image", "agent", "cpus pinned", "cpu quota", "cpus seen inside
 MTU = "mtu inside"
 #: Facts that a platform is made of, or that follow from it or from its set-up: listed, and left to the reader.
 OWN = (
+    "limit of swap",
+    "limit of pids",
+    "limit of nofile",
+    "limit of memlock",
+    "limit of core",
+    "limit of stack",
+    "limit of thp",
     "memory seen inside",
     "kernel seen inside",
     "clock source inside",
@@ -21,6 +28,14 @@ OWN = (
     "data filesystem inside",
     "disk cache",
     "network path",
+    "huge pages inside",
+    "cpu scheduler",
+    "i/o scheduler of /data",
+    "socket limits inside",
+    "filesystem of /tmp",
+    "restrictions of /",
+    "restrictions of /data",
+    "fsync on /",
     "security inside",
     "security outside",
     "mitigations inside",

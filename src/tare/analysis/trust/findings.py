@@ -32,6 +32,12 @@ class FindingKind(StrEnum):
     ``client-limited``: the client used ``busy`` of its CPUs' time here, ``baseline_busy`` on the baseline; it had no
     more to give from `analysis.trust.client.BUSY` on. With all of it, it would ask for ``limit`` of ``unit``.
     ``client-near``: the same from `analysis.trust.client.NEAR` on, where it had some more to give.
+    ``clock-off``: the clock inside ran by ``rate`` too fast (below zero: too slow), known to ``open`` either way.
+    ``clock-open``: whether it was right is only known to ``open`` either way, which is more than half of the margin.
+    ``client-dearer``: a unit of work cost the client ``times`` as much CPU time as on the baseline, more than
+    `analysis.trust.client.DEARER`: the figure is the client's as well.
+    ``disk-limited``: the disk was ``busy`` for this share of the time, and ``baseline_busy`` on the baseline; it had no
+    more to give from `analysis.trust.disk.BUSY` on.
     ``headline-differs``: the workload's headline ``metric`` has another ``verdict``.
     """
 
@@ -53,7 +59,15 @@ class FindingKind(StrEnum):
     UNMARKED = "unmarked"
     CLIENT_LIMITED = "client-limited"
     CLIENT_NEAR = "client-near"
+    CLOCK_OFF = "clock-off"
+    CLOCK_OPEN = "clock-open"
+    CLIENT_DEARER = "client-dearer"
+    DISK_LIMITED = "disk-limited"
     HEADLINE_DIFFERS = "headline-differs"
+
+
+#: The client or the disk was the limit: such a figure is not the platform's, and stands for none of its costs.
+NOT_THE_PLATFORMS = frozenset({FindingKind.CLIENT_LIMITED, FindingKind.CLIENT_DEARER, FindingKind.DISK_LIMITED})
 
 
 @dataclass(frozen=True, slots=True)

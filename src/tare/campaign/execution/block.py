@@ -8,13 +8,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
+from tare.campaign.execution import inside_clock
 from tare.campaign.execution.apart import run_apart
 from tare.campaign.execution.clock import TrialClock
 from tare.campaign.execution.cold import drop_start_files
 from tare.campaign.execution.density import ApartResult
 from tare.campaign.execution.faults import Faults
 from tare.campaign.execution.outages import Outages
-from tare.campaign.execution.runs import Measured, Run, Together, ready, together
+from tare.campaign.execution.runs import NOT_SEEN, Measured, Run, Together, ready, together
 from tare.campaign.execution.slices import Sliced, run_slices
 from tare.campaign.instances.client import Client
 from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance, Terms, stop_all
@@ -25,9 +26,9 @@ from tare.campaign.plan.schedule import BlockSchedule, Stage
 from tare.campaign.telemetry.sampler import Sampler
 from tare.errors import Failed, HostError, ParseError, PlatformError, SessionError, UnsupportedError, attempt
 from tare.host.filesystems import roots, volumes
-from tare.model import Arm, Mode, Sample, Status, Tick, Trial, TrialKey
+from tare.model import Arm, ClockFacts, Mode, Sample, Status, Tick, Trial, TrialKey
 from tare.platforms.base import Platform
-from tare.store import Store
+from tare.store import Store, unreadable
 from tare.workloads.apart import ApartWorkload
 from tare.workloads.base import RunWorkload, SliceWorkload, StartWorkload
 from tare.workloads.contract import checked
@@ -161,19 +162,24 @@ class BlockRunner:
         assert isinstance(workload, StartWorkload)
         assert running.marks is not None, "the start was measured"
         marks = running.marks
-        figures = attempt(lambda: (checked(workload, self._known(key, workload.read(marks))), running.cpu_ns()))
+
+        def read() -> tuple[tuple[Sample, ...], int | None]:
+            samples = [Sample(name, value) for name, value in workload.read(marks).items()]
+            return checked(workload, self._known(key, samples)), running.cpu_ns()
+
+        figures = attempt(read)
         if isinstance(figures, Failed):
             return self._failed(clock, key, figures)
         samples, cpu_ns = figures
         unseen = "\n".join(f"{mark}: {reason}" for mark, reason in marks.reasons.items())
-        outputs = {"not seen": unseen.encode()} if unseen else {}
+        outputs = {NOT_SEEN: unseen.encode()} if unseen else {}
         return clock.ended(key, self._seq[key], samples, cpu_ns=cpu_ns, daemon_cpu_ns=None, outputs=outputs)
 
-    def _known(self, key: TrialKey, figures: Mapping[str, float]) -> list[Sample]:
-        """The figures of a start as samples: those that its record names, which an older tare may have begun."""
+    def _known(self, key: TrialKey, samples: Iterable[Sample]) -> tuple[Sample, ...]:
+        """The figures that the campaign's record names, which an older tare may have begun."""
         workload = next(entry for entry in self.store.record.workloads if entry.name == key.workload)
         names = {metric.name for metric in workload.metrics}
-        return [Sample(name, value) for name, value in figures.items() if name in names]
+        return tuple(sample for sample in samples if sample.metric in names)
 
     def _alive(self, arm: Arm, job: Job) -> RunningInstance:
         """The arm's instance of this block; a fresh one when it was lost, or has no port where a client calls.
@@ -279,14 +285,21 @@ class BlockRunner:
         return self._worked(clock, key, together(runs))
 
     def _worked(self, clock: TrialClock, key: TrialKey, result: Together | ApartResult) -> Trial:
-        return clock.ended(
+        trial = clock.ended(
             key,
             self._seq[key],
-            result.samples,
+            self._known(key, result.samples),
             cpu_ns=result.cpu_ns,
             daemon_cpu_ns=result.daemon_cpu_ns,
             outputs=result.outputs,
         )
+        return self._timed(trial, result.clock)
+
+    def _timed(self, trial: Trial, clock: ClockFacts | None) -> Trial:
+        """The trial with the clock inside that timed it; failed, with its figures, where that clock was wrong."""
+        trial = replace(trial, clock=clock)
+        wrong = inside_clock.why_wrong(clock, self._job(trial.key.workload).margin)
+        return trial if wrong is None else replace(trial, status=Status.FAILED, reason=wrong)
 
     # With instances of their own
 
@@ -356,7 +369,7 @@ class BlockRunner:
     def _sliced(self, clock: TrialClock, key: TrialKey, sliced: Sliced) -> Trial:
         if sliced.error is not None:
             return self._failed(clock, key, Failed(sliced.error))
-        return clock.ended(
+        trial = clock.ended(
             key,
             self._seq[key],
             sliced.samples,
@@ -364,16 +377,20 @@ class BlockRunner:
             daemon_cpu_ns=sliced.daemon_cpu_ns,
             slices=sliced.slices,
         )
+        return self._timed(trial, sliced.clock)
 
     # Common
 
     def _commit(self, trials: Sequence[Trial]) -> None:
         if not trials:
             return
+        trials = [_kept(trial) for trial in trials]
         ticks = self.sampler.drain() if self.sampler is not None else ()
         committed = attempt(partial(self.store.commit_trials, trials, ticks))
-        if isinstance(committed, Failed):  # a figure from inside is too large for the file
-            self.store.commit_trials((), ticks)
+        if isinstance(committed, Failed):
+            without = attempt(partial(self.store.commit_trials, (), ticks))
+            if isinstance(without, Failed):
+                self.faults.keep("the telemetry", without)
             trials = [self._commit_alone(trial) for trial in trials]
         for trial in trials:
             self.done.add(trial.key)
@@ -381,12 +398,11 @@ class BlockRunner:
             self.watcher.trial(trial)
 
     def _commit_alone(self, trial: Trial) -> Trial:
-        """Write one trial, as a failed one where its figures cannot be written."""
+        """Write one trial, as a failed one where it cannot be written as it is."""
         committed = attempt(partial(self.store.commit_trials, (trial,)))
         if isinstance(committed, Failed):
             self.faults.report(str(trial.key), committed)
-            bare = replace(trial, samples=(), slices=(), cpu_ns=None, daemon_cpu_ns=None, outputs=committed.outputs)
-            trial = replace(bare, status=Status.FAILED, reason=committed.reason)
+            trial = _bare(trial, committed.reason, committed.outputs)
             self.store.commit_trials((trial,))
         return trial
 
@@ -424,3 +440,17 @@ def _run_once(job: Job, run: Run) -> Measured:
     if job.rounds and measured.outcome.series:
         raise ParseError(f"{job.workload.name} has rounds of its own, and cannot be run in rounds")
     return measured
+
+
+def _kept(trial: Trial) -> Trial:
+    """The trial; one with a number that no file takes, from inside or from the host, as a failed one that says so."""
+    problem = unreadable(trial)
+    return trial if problem is None else _bare(trial, f"beyond what a file keeps: {problem}", trial.outputs)
+
+
+def _bare(trial: Trial, reason: str, outputs: Mapping[str, bytes]) -> Trial:
+    """A failed trial without figures."""
+    return replace(
+        trial, status=Status.FAILED, reason=reason, samples=(), slices=(), cpu_ns=None, daemon_cpu_ns=None,
+        clock=None, outputs=outputs,
+    )  # fmt: skip

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Self
 
 from tare.host.facts import counters
@@ -27,29 +26,33 @@ class HostReading:
     """The host's counters at one moment."""
 
     at_ns: int
-    steal_ticks: int
-    total_ticks: int
+    ticks: tuple[int, int] | None  # stolen, and all; None where the kernel does not count what is stolen
     waited_us: int | None  # PSI: time in which some task waited for a CPU; None where the kernel has no PSI
     load: float
 
     @classmethod
     def take(cls, cpus: Sequence[int]) -> Self:
         """Read the host's counters; those that are counted by CPU, for these CPUs only."""
-        steal, total = counters.steal_and_total(cpus)
+        ticks = counters.steal_and_total(cpus)
         waited = counters.pressure_us("cpu")
-        load = float(Path("/proc/loadavg").read_text().split()[0])
-        return cls(time.monotonic_ns(), steal, total, waited, load)
+        return cls(time.monotonic_ns(), ticks, waited, counters.load())
 
     def steal_since(self, before: HostReading) -> float | None:
-        """Share of the CPUs' time that the hypervisor below took away, 0 to 1; None when the time is too short."""
-        ticks = self.total_ticks - before.total_ticks
-        return (self.steal_ticks - before.steal_ticks) / ticks if ticks > 0 else None
+        """Share of the CPUs' time that the hypervisor below took away, 0 to 1.
+
+        None where it is not counted, when the time is too short, and for counters that cannot be.
+        """
+        if self.ticks is None or before.ticks is None:
+            return None
+        stolen, total = (now - then for now, then in zip(self.ticks, before.ticks, strict=True))
+        return stolen / total if 0 <= stolen <= total and total > 0 else None
 
     def pressure_since(self, before: HostReading) -> float | None:
-        """Share of the time in which some task waited for a CPU, 0 to 1; None without PSI."""
+        """Share of the time in which some task waited for a CPU, 0 to 1; None without PSI, or if it runs backwards."""
         if self.waited_us is None or before.waited_us is None or self.at_ns <= before.at_ns:
             return None
-        return min(1.0, (self.waited_us - before.waited_us) * 1000 / (self.at_ns - before.at_ns))
+        waited_us = self.waited_us - before.waited_us
+        return min(1.0, waited_us * 1000 / (self.at_ns - before.at_ns)) if waited_us >= 0 else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import tare
-from tare.campaign.execution import same, trust
+from tare.campaign.execution import same, sizing, trust
 from tare.campaign.execution.block import Watcher
 from tare.campaign.execution.faults import Faults
 from tare.campaign.execution.preflight import Prepared, Ready, available, close_all, prepare, require_any
@@ -28,12 +28,12 @@ from tare.errors import Failed, HostError, UsageError
 from tare.host import state
 from tare.host.facts import machine, siblings
 from tare.host.filesystems import volumes
-from tare.host.network import bridge
+from tare.host.network import subnets
 from tare.host.resources import unremoved
 from tare.host.tuning.tune import Tuned
 from tare.image import build
 from tare.image.build import Image
-from tare.model import CampaignStatus, Design, Family, Progress, Resources
+from tare.model import PIDS, CampaignStatus, Design, Family, Progress, Resources
 from tare.outputs import check_new_campaign
 from tare.platforms import registry as platforms
 from tare.platforms.base import Platform
@@ -43,6 +43,7 @@ from tare.store import (
     LeftOut,
     LevelRecord,
     MetricRecord,
+    ProgramRecord,
     ResourceRecord,
     SettingRecord,
     Store,
@@ -64,7 +65,7 @@ def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
     named = frozenset(() if request.offered else request.platforms)
     jobs = make_jobs(_workloads(request), request.base or request.profile, request.params, request.margins)
     chosen = platforms_for(request.platforms, {job.workload.family for job in jobs})
-    resources = resources_for(request)
+    resources = resources_for(request, jobs)
     with HostSession(watcher.doing) as host:
         check_host(request)
         host.callback(keep_unremoved_in, file)
@@ -83,8 +84,9 @@ def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
         for left_out in prepared.left_out:
             if left_out.platform in named:
                 watcher.fault(f"{left_out.platform} is left out: {left_out.reason}")
+        jobs = sizing.sized(jobs, request.params, prepared, watcher.doing)
         plan, ready = _plan(request, prepared.ready, jobs, resources)
-        everything_left_out = [*request.left_out, *prepared.left_out]
+        everything_left_out = [*request.left_out, *prepared.left_out, *not_meant(request.platforms)]
         record = record_of(plan, ready, prepared.launcher.image, everything_left_out, named, prepared.tuned)
         with create_store(file, record, trust.mark) as store:
             faults = Faults(store, watcher.fault)
@@ -110,7 +112,7 @@ def check_host(request: CampaignRequest) -> None:
     check_disk()
     volumes.check_size(request.data_bytes, state.home())
     build.agent_path()
-    bridge.choose_subnet(request.subnet)
+    subnets.choose(request.subnet)
 
 
 def _plan(
@@ -173,7 +175,8 @@ def resume(
         image = host.image(job.workload for job in jobs)
         same.check_same(record, image, machine.gather())
         limits = record.resources
-        resources = Resources(tuple(limits.cpus), limits.memory_bytes, limits.data_bytes, limits.cpu_quota)
+        pids = pids_for(jobs)
+        resources = Resources(tuple(limits.cpus), limits.memory_bytes, limits.data_bytes, limits.cpu_quota, pids)
         volumes.check_size(limits.data_bytes, state.home())
         chosen = platforms.choose(originals(record))
         host.callback(keep_unremoved, store)
@@ -234,11 +237,16 @@ def _extended(plan: Plan, store: Store, more_s: float) -> Plan:
     return replace(plan, blocks=None, budget_s=spent + more_s, targets=wanted, look_at=blocks)
 
 
-def resources_for(request: CampaignRequest) -> Resources:
-    """The CPUs, memory and data volume of every instance."""
+def resources_for(request: CampaignRequest, jobs: Sequence[Job]) -> Resources:
+    """The CPUs, memory, data volume and processes of every instance."""
     count = DUET_CPUS if request.design is Design.DUET else None
     cpus = request.cpus or default_cpus(count)
-    return Resources(cpus, request.memory_bytes, request.data_bytes, request.cpu_quota)
+    return Resources(cpus, request.memory_bytes, request.data_bytes, request.cpu_quota, pids_for(jobs))
+
+
+def pids_for(jobs: Sequence[Job]) -> int:
+    """Processes and threads that an instance may have at once: as many as the workload needs that needs most."""
+    return max([PIDS, *(job.workload.pids for job in jobs)])
 
 
 def _run(plan: Plan, store: Store, prepared: Prepared, watcher: Watcher) -> None:
@@ -272,15 +280,28 @@ def platforms_for(names: Sequence[str], families: Collection[Family] = ()) -> li
             if platform.by_default or any(family in families for family in platform.second_baseline)
         ]
     # Overheads are relative to the baseline, so it always takes part.
-    first = [platform.name for platform in registered.values() if platform.baseline or ALL in names]
+    of_all = [platform.name for platform in registered.values() if not platform.only_named] if ALL in names else []
+    first = [*(platform.name for platform in registered.values() if platform.baseline), *of_all]
     return platforms.choose([*first, *(name for name in names if name != ALL)])
 
 
+def not_meant(names: Sequence[str]) -> list[LeftOut]:
+    """Platforms that these names do not mean though they have "all" among them, each with the reason."""
+    if ALL not in names:
+        return []
+    return [
+        LeftOut(platform=name, reason=platform.only_named, fix=f"name it as well: -p all -p {name}")
+        for name, platform in platforms.all_platforms().items()
+        if platform.only_named and name not in names
+    ]
+
+
 def _workloads(request: CampaignRequest) -> list[Workload]:
-    names = request.workloads or (PROFILES[request.profile].workloads if request.profile in PROFILES else ())
-    if not names:
+    own = PROFILES[request.profile].workloads if request.profile in PROFILES and not request.programs else ()
+    names = request.workloads or own
+    if not names and not request.programs:
         return [workload for workload in workloads.all_workloads().values() if workload.by_default]
-    return workloads.choose(names)
+    return [*request.programs, *workloads.choose(names)]
 
 
 def record_of(
@@ -322,9 +343,8 @@ def record_of(
 
 def _resource_record(resources: Resources) -> ResourceRecord:
     harness = harness_cpus(resources.cpus)
-    return ResourceRecord.model_validate(
-        {**asdict(resources), "probe_cpu": resources.probe_cpu, "harness_cpus": harness}
-    )
+    given = {name: value for name, value in asdict(resources).items() if name != "pids"}  # the workloads' (`pids_for`)
+    return ResourceRecord.model_validate({**given, "probe_cpu": resources.probe_cpu, "harness_cpus": harness})
 
 
 def _setting_record(tuned: Tuned) -> SettingRecord:
@@ -361,6 +381,8 @@ def _workload_record(job: Job) -> WorkloadRecord:
         package=workloads.package(workload.name),
         revision=workload.revision,
         level=None if workload.level is None else LevelRecord.model_validate(asdict(workload.level)),
+        program=None if workload.program is None else ProgramRecord.model_validate(asdict(workload.program)),
+        origin=workload.origin,
     )
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tare.campaign.execution import inside_clock
 from tare.campaign.execution.clock import total_ns
 from tare.campaign.execution.runs import Measured, outputs_of, run_trial
 from tare.campaign.execution.slices import Sliced, run_slices
@@ -17,7 +18,7 @@ from tare.campaign.plan.schedule import Stage
 from tare.errors import ParseError
 from tare.host import cgroup
 from tare.host.facts import counters
-from tare.model import CPU_COST, Arm, Mode, Sample
+from tare.model import CPU_COST, Arm, ClockFacts, Mode, Sample
 from tare.workloads.apart import MemoryDensity, MemoryReading, ProbeDensity, RunDensity, StartDensity
 from tare.workloads.base import Params, SliceWorkload
 
@@ -30,6 +31,7 @@ class ApartResult:
     outputs: Mapping[str, bytes] = field(default_factory=dict)
     cpu_ns: int | None = None
     daemon_cpu_ns: int | None = None
+    clock: ClockFacts | None = None  # of the instance whose clock is off by most
 
 
 def probes(workload: ProbeDensity, params: Params, pool: InstancePool) -> ApartResult:
@@ -37,14 +39,16 @@ def probes(workload: ProbeDensity, params: Params, pool: InstancePool) -> ApartR
     inner = workload.inner_params(params)
     samples: list[Sample] = []
     slices: list[Sliced] = []
+    clock: ClockFacts | None = None
     for count in workload.counts(params):
         slices = sliced_at_once(workload.inner, inner, pool.platform.name, pool.grow(count))
+        clock = inside_clock.most_off([clock, *(sliced.clock for sliced in slices)])
         for number, rates in sorted(by_round(slices, workload.metric).items()):
             samples += _samples(workload.figures(count, rates), number)
     cpu_ns = total_ns(sliced.cpu_ns for sliced in slices)
     daemon_cpu_ns = _most([sliced.daemon_cpu_ns for sliced in slices])
     cost = _cost(cpu_ns, sum(sliced.work for sliced in slices))
-    return ApartResult((*samples, *cost), cpu_ns=cpu_ns, daemon_cpu_ns=daemon_cpu_ns)
+    return ApartResult((*samples, *cost), cpu_ns=cpu_ns, daemon_cpu_ns=daemon_cpu_ns, clock=clock)
 
 
 def sliced_at_once(
@@ -85,6 +89,7 @@ def runs(workload: RunDensity, params: Params, pool: InstancePool, client: Clien
     samples: list[Sample] = []
     outputs: dict[str, bytes] = {}
     measured: Sequence[Measured] = ()
+    clock: ClockFacts | None = None
     for count in workload.counts(params):
         running_instances = pool.grow(count)
 
@@ -94,13 +99,14 @@ def runs(workload: RunDensity, params: Params, pool: InstancePool, client: Clien
             return run_trial(workload.inner, inner, running_instances[number], client, gate.wait)
 
         measured = at_once(count, run_one)
+        clock = inside_clock.most_off([clock, *(done.clock for done in measured)])
         figures = [done.outcome.samples[workload.metric] for done in measured]
         samples += _samples(workload.figures(count, figures))
         for number, done in enumerate(measured):
             outputs |= {f"{count} {number} {name}": printed for name, printed in outputs_of(done.results).items()}
     cpu_ns, daemon_cpu_ns = total_ns(done.cpu_ns for done in measured), _most([done.daemon_cpu_ns for done in measured])
     cost = _cost(cpu_ns, sum(done.outcome.work for done in measured))
-    return ApartResult((*samples, *cost), outputs, cpu_ns, daemon_cpu_ns)
+    return ApartResult((*samples, *cost), outputs, cpu_ns, daemon_cpu_ns, clock)
 
 
 def starts(workload: StartDensity, params: Params, pool: InstancePool) -> ApartResult:

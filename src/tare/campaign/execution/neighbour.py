@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tare.campaign.execution import inside_clock
 from tare.campaign.execution.density import ApartResult
 from tare.campaign.execution.runs import Measured, Run, outputs_of, ready, serving, surroundings
 from tare.campaign.execution.slices import spent
@@ -15,7 +16,7 @@ from tare.campaign.instances.client import Client
 from tare.campaign.instances.launcher import RunningInstance
 from tare.campaign.instances.pool import InstancePool
 from tare.errors import ParseError
-from tare.model import Sample
+from tare.model import ClockFacts, Sample
 from tare.platforms.base import AGENT
 from tare.workloads.apart import BesideWorkload
 from tare.workloads.base import Command, Params, Side
@@ -37,11 +38,13 @@ def with_neighbour(workload: BesideWorkload, params: Params, pool: InstancePool,
     noise = workload.noise(surroundings(second))
     samples: list[Sample] = []
     outputs: dict[str, bytes] = {}
+    clock: ClockFacts | None = None
     with ready(workload.inner, workload.inner_params(params), first, client) as run:
         for number in range(int(params["pairs"])):
             runs: dict[bool, _Run] = {}
             for noisy in (False, True) if number % 2 == 0 else (True, False):
                 runs[noisy] = _run(run, noise if noisy else (), second, client)
+                clock = inside_clock.most_off((clock, runs[noisy].measured.clock))
                 name = f"{number} {'beside' if noisy else 'alone'}"
                 printed = outputs_of(runs[noisy].measured.results)
                 outputs |= {f"{name} {output}": text for output, text in printed.items()}
@@ -49,7 +52,7 @@ def with_neighbour(workload: BesideWorkload, params: Params, pool: InstancePool,
             _require_idle(runs[False], runs[True])
             figures = workload.figures(runs[False].measured.outcome, runs[True].measured.outcome)
             samples += [Sample(metric, value, number) for metric, value in figures.items()]
-    return ApartResult(tuple(samples), outputs)
+    return ApartResult(tuple(samples), outputs, clock=clock)
 
 
 def _run(run: Run, noise: Sequence[Command], second: RunningInstance, client: Client) -> _Run:

@@ -6,23 +6,23 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from tare.campaign.host_session import HostSession, harness_cpus
-from tare.campaign.instances import posture
+from tare.campaign.instances import environment, posture
 from tare.campaign.instances.client import Client
 from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance
 from tare.errors import Failed, HostError, PlatformError, TareError, attempt
+from tare.host import limits
 from tare.host.cgroup import Group
 from tare.host.facts import security
 from tare.host.filesystems import volumes
-from tare.host.kernel import process_table
+from tare.host.kernel import process_table, text
 from tare.host.tuning.tune import Tuned
 from tare.image.build import Image
 from tare.model import NO_DAEMON, Arm, Progress, Resources
 from tare.platforms import contract, registry
-from tare.platforms.base import NO_NETWORK, Availability, Observed, Platform
+from tare.platforms.base import AGENT, NO_NETWORK, Availability, Observed, Platform
 from tare.session import Refused
 from tare.store import LeftOut, PlatformRecord
 
@@ -165,7 +165,7 @@ def _without(platform: Platform, failed: Failed, keep: Keep, step: str) -> LeftO
             raise error
         return LeftOut(platform=platform.name, reason=error.what, fix=error.fix)
     if platform.baseline:
-        fix = "run it again with --debug for the traceback, and tell who wrote the platform"
+        fix = "get the traceback with `tare --debug run`, and report it to whoever wrote the platform"
         raise PlatformError(f"{step} {platform.name} failed: {failed.reason}", fix=fix) from error
     keep(f"{step} {platform.name}", failed)
     return LeftOut(platform=platform.name, reason=failed.reason)
@@ -177,23 +177,27 @@ def _try(platform: Platform, answer: Availability, image: Image, launcher: Insta
     try:
         observed = contract.observed(platform, running.instance, partial(_text_inside, platform, running))
         fairness = _fairness(platform, running, observed)
+        found = _limits(platform, running)
     finally:
         running.stop()
+    wanted = limits.wanted(running.instance.spec.resources)
+    not_honoured = [*platform.not_honoured, *limits.not_honoured(wanted, found)]
     record = PlatformRecord(
         name=platform.name,
         title=platform.title,
         version=answer.version,
         details={**answer.details, "image form": form.form},
         image_bytes=form.disk_bytes,
-        not_honoured=list(platform.not_honoured),
+        not_honoured=not_honoured,
         open_by_design=dict(platform.open_by_design),
         network_path=observed.network_path,
-        remarks=dict(observed.remarks),
+        remarks={**environment.remarks(fairness), **observed.remarks},
         daemon=platform.daemon,
         needs_root=platform.needs_root,
         package=registry.package(platform.name),
+        released=contract.released(platform, answer.version),
     )
-    return Ready(platform, record, fairness)
+    return Ready(platform, record, {**fairness, **limits.facts(found), "not honoured": not_honoured})
 
 
 def _fairness(platform: Platform, running: RunningInstance, observed: Observed) -> dict[str, Any]:
@@ -211,6 +215,7 @@ def _fairness(platform: Platform, running: RunningInstance, observed: Observed) 
         "clock source": _clock_source(),
         "security labels": security.labels(running.instance.host_processes()),
         **posture.facts(platform, running),
+        **environment.facts(platform, running),
         "daemons' cpus": _cpus_of(running.instance.daemons),
         **({"published ports": PUBLISHED} if platform.publishes else {}),
         **({"no direct I/O": platform.no_direct_io} if platform.no_direct_io else {}),
@@ -219,7 +224,6 @@ def _fairness(platform: Platform, running: RunningInstance, observed: Observed) 
         "data volume": volumes.described(spec.space.folder, spec.resources.data_bytes),
         "network path": observed.network_path,
         "remarks": list(observed.remarks.values()),
-        "not honoured": list(platform.not_honoured),
         "open to the host by design": dict(platform.open_by_design),
     }
 
@@ -248,6 +252,13 @@ def _seen_inside(platform: Platform, running: RunningInstance) -> dict[str, Any]
         "image": hello.image,
         "agent": hello.agent,
     }
+
+
+def _limits(platform: Platform, running: RunningInstance) -> dict[str, str]:
+    """The limits that a program inside has (`limits.LIMITS`); unknown where nobody can be asked."""
+    printed = _output_of(running, [AGENT, "limits"]) if platform.has_agent else ""
+    group = {} if platform.elsewhere else running.instance.spec.group.limits()
+    return limits.seen(printed, group, own_kernel=platform.own_kernel)
 
 
 def _mtu(running: RunningInstance) -> int | str:
@@ -280,5 +291,4 @@ def _output_of(running: RunningInstance, argv: list[str]) -> str:
 
 
 def _clock_source() -> str:
-    where = Path(CLOCK_SOURCE)
-    return where.read_text().strip() if where.exists() else "unknown"
+    return text.said(CLOCK_SOURCE) or "unknown"

@@ -74,9 +74,21 @@ class Runner:
                 self._run()
         finally:
             # The readings after the last trial: it ended between two of them.
-            self.store.commit_trials((), self.sampler.drain())
-            if self.sampler.failed is not None:
-                self._faults.keep("the telemetry", self.sampler.failed)
+            committed = attempt(partial(self.store.commit_trials, (), self.sampler.drain()))
+            if isinstance(committed, Failed):
+                self._faults.keep("the telemetry", committed)
+            self._keep_faults_of(self.sampler)
+
+    def _keep_faults_of(self, sampler: Sampler) -> None:
+        """Say in the file what the telemetry lacks, and why."""
+        if sampler.failed is not None:
+            self._faults.keep("the telemetry", sampler.failed)
+        for reason, dropped in sampler.dropped.items():
+            what = f"the telemetry, without {dropped.count} of {sampler.readings} readings"
+            if dropped.fault is not None:
+                self._faults.keep(what, dropped.fault)
+            else:
+                self.store.add_event("warning", f"{what}: {reason}")
 
     def _run(self) -> None:
         self._blocks.done = self.store.done()

@@ -6,19 +6,20 @@ import contextlib
 import dataclasses
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
-from tare.campaign.execution import caches
+from tare.campaign.execution import caches, inside_clock
 from tare.campaign.execution.clock import total_ns
+from tare.campaign.execution.host_cost import KernelWork
 from tare.campaign.execution.slices import spent
 from tare.campaign.instances.client import OUTPUT_CAP, Client
 from tare.campaign.instances.launcher import RunningInstance
-from tare.errors import OUTPUTS, Failed, HostError, ParseError, TareError, UnsupportedError, attempt
+from tare.errors import OUTPUTS, Failed, HostError, ParseError, SessionError, TareError, UnsupportedError, attempt
 from tare.host import distribution
 from tare.host.filesystems import roots, volumes
-from tare.model import CLIENT_BUSY, CLIENT_COST, CPU_COST, Sample
-from tare.session import Execution
+from tare.model import CLIENT_BUSY, CLIENT_COST, CPU_COST, HOST_COST, PEAK_MEMORY, ClockFacts, Sample
+from tare.session import ClockOffset, Execution
 from tare.workloads.base import (
     UNSUPPORTED_CODE,
     Command,
@@ -34,7 +35,12 @@ from tare.workloads.base import (
 )
 from tare.workloads.contract import checked, require_work
 from tare.workloads.network import exchange
+from tare.workloads.output import shown
 
+#: The output of a trial that says which of its metrics have no figure, and why.
+NOT_SEEN = "not seen"
+#: How the agent's own words begin, among a server's, and those of one that only lacked time.
+_AGENT_SAYS, _IN_TIME = "tare-agent: ", "not ready within"
 #: Longest time until a server that was ended has ended.
 END_LIMIT_S = 10.0
 
@@ -51,6 +57,11 @@ class Measured:
     starting_ns: int | None = 0  # CPU time of the programs' own start, which is in ``cpu_ns``
     client_ns: int | None = None  # CPU time of the client's commands; None where there were none
     loading_ns: int | None = None  # how long the measured commands took, where it matters how busy the client was then
+    clock: ClockFacts | None = None  # None: no clock inside timed anything
+    #: CPU time of the host beside ``cpu_ns``: of daemons that the platform shares, and of the host's kernel
+    beside_ns: int | None = None
+    peak_bytes: int | None = None  # the most memory of the whole platform meanwhile; None where it is not known
+    unseen: Mapping[str, str] = field(default_factory=dict)  # metric name -> why it has no figure
 
     @property
     def cpu_cost(self) -> float | None:
@@ -61,11 +72,24 @@ class Measured:
         return spent_ns / self.outcome.work if spent_ns > 0 else None
 
     @property
+    def host_cost(self) -> float | None:
+        """The same with what the host does beside it: all that it does but the harness's, the client's and others'."""
+        cost = self.cpu_cost
+        return None if cost is None or self.beside_ns is None else cost + self.beside_ns / self.outcome.work
+
+    @property
     def costs(self) -> tuple[Sample, ...]:
-        """What is known of `cpu_cost`, and of the client's CPU time: for a unit of work in ns, and in % of one CPU."""
+        """What is known of CPU costs, of the client (CPU time: ns of a unit of work, % of one CPU), and of the peak."""
         client = self.client_ns / self.outcome.work if self.client_ns and self.outcome.work > 0 else None
         busy = 100 * self.client_ns / self.loading_ns if self.client_ns and self.loading_ns else None
-        by_name = {CPU_COST: self.cpu_cost, CLIENT_COST: client, CLIENT_BUSY: busy}
+        peak = None if self.peak_bytes is None else self.peak_bytes / 2**20
+        by_name = {
+            CPU_COST: self.cpu_cost,
+            HOST_COST: self.host_cost,
+            CLIENT_COST: client,
+            CLIENT_BUSY: busy,
+            PEAK_MEMORY: peak,
+        }
         return tuple(Sample(name, cost) for name, cost in by_name.items() if cost is not None)
 
 
@@ -77,6 +101,7 @@ class Together:
     outputs: Mapping[str, bytes]
     cpu_ns: int | None  # of all runs; None where it could not be read for one of them
     daemon_cpu_ns: int | None
+    clock: ClockFacts | None
 
 
 def together(runs: Sequence[Measured]) -> Together:
@@ -88,8 +113,12 @@ def together(runs: Sequence[Measured]) -> Together:
         samples += figures if len(runs) == 1 else [dataclasses.replace(figure, round=number) for figure in figures]
         before = f"round {number}: " if len(runs) > 1 else ""
         outputs |= {before + name: printed for name, printed in outputs_of(run.results).items()}
+    unseen = {metric: reason for run in runs for metric, reason in run.unseen.items()}
+    if unseen:
+        outputs[NOT_SEEN] = "\n".join(f"{metric}: {reason}" for metric, reason in unseen.items()).encode()
     cpu_ns, daemon_cpu_ns = [run.cpu_ns for run in runs], [run.daemon_cpu_ns for run in runs]
-    return Together(tuple(samples), outputs, total_ns(cpu_ns), total_ns(daemon_cpu_ns))
+    clock = inside_clock.most_off([run.clock for run in runs])
+    return Together(tuple(samples), outputs, total_ns(cpu_ns), total_ns(daemon_cpu_ns), clock)
 
 
 def surroundings(running: RunningInstance) -> Surroundings:
@@ -122,6 +151,9 @@ def outputs_of(results: Sequence[Completed]) -> dict[str, bytes]:
         printed[f"{number} {done.argv[0]}{cut}"] = done.stdout
         if done.stderr:
             printed[f"{number} {done.argv[0]} stderr"] = done.stderr
+        if done.exit_code != 0:
+            how = f"signal {done.signal}" if done.exit_code is None else str(done.exit_code)
+            printed[f"{number} {done.argv[0]} exit code"] = how.encode()
     return printed
 
 
@@ -169,11 +201,18 @@ def planned(
         looked_at = _of_a_full_volume(running)
         looked_at(_all)(plan.prepare, running, client)
         called = _past_the_hosts_filter(plan, running)
-        yield looked_at(called(partial(_beside_servers, workload, params, plan, running, client)))
+        clock = running.session.sync_clock(inside_clock.EXCHANGES) if _timed_inside(workload, plan) else None
+        yield looked_at(called(partial(_beside_servers, workload, params, plan, running, client, clock)))
     finally:
         for command in plan.cleanup:
             if command.side is not Side.INSTANCE or not running.session.dead:
                 _tidy(running, partial(_all, (command,), running, client))
+
+
+def _timed_inside(workload: RunWorkload, plan: RunPlan) -> bool:
+    """Whether the figures rest on a clock inside."""
+    memory_alone = isinstance(workload, MemoryWorkload)
+    return not memory_alone and any(command.side is Side.INSTANCE for command in plan.measures)
 
 
 @contextlib.contextmanager
@@ -229,7 +268,7 @@ def _tidy(running: RunningInstance, task: Callable[[], object]) -> None:
 
 def _require_tools(workload: RunWorkload, plan: RunPlan, running: RunningInstance) -> None:
     """Raise `HostError` when the instance does not run the image, and lacks a program that the plan runs inside."""
-    commands = (*plan.prepare, *plan.servers, *plan.measures)
+    commands = (*plan.prepare, *plan.each, *plan.servers, *plan.measures)
     programs = dict.fromkeys(command.argv[0] for command in commands if command.side is Side.INSTANCE)
     if not programs or running.session.hello.image is not None:
         return
@@ -246,14 +285,27 @@ def _beside_servers(
     plan: RunPlan,
     running: RunningInstance,
     client: Client,
+    began: ClockOffset | None,
     gate: Callable[[], None] | None = None,
     over: Callable[[], None] | None = None,
 ) -> Measured:
+    _all(plan.each, running, client)
     with serving(plan.servers, running):
         starting_ns = _starting(plan, running, client)  # before the gate: it is not part of the measurement
         if gate is not None:
             gate()
-        return dataclasses.replace(_measure(workload, params, plan, running, client, over), starting_ns=starting_ns)
+        measured = _measure(workload, params, plan, running, client, over)
+        clock = _clock(began, running, measured.results)
+        return dataclasses.replace(measured, starting_ns=starting_ns, clock=clock)
+
+
+def _clock(began: ClockOffset | None, running: RunningInstance, results: Sequence[Completed]) -> ClockFacts | None:
+    """The clock inside since it was first read; None where it was not."""
+    if began is None:
+        return None
+    return inside_clock.with_commands(
+        inside_clock.compared(began, running.session.sync_clock(inside_clock.EXCHANGES)), results
+    )
 
 
 @contextlib.contextmanager
@@ -264,12 +316,37 @@ def serving(commands: Sequence[Command], running: RunningInstance) -> Iterator[S
         for command in commands:
             servers.append(_start(command, running))
             if command.ready is not None:
-                servers[-1].wait_output(command.ready, time_limit_s=command.ready_limit_s)
+                _await(servers[-1], command)
         yield servers
     finally:
         for server in servers:
             if not running.session.dead:
                 _tidy(running, partial(_end, server))
+
+
+def _await(server: Execution, command: Command) -> None:
+    """Wait until a server is in service. An error says what the server has printed, which is in its outputs too."""
+    assert command.ready is not None
+    try:
+        server.wait_output(command.ready, time_limit_s=command.ready_limit_s)
+    except SessionError as error:
+        printed = {f"{command.argv[0]} stdout": server.stdout, f"{command.argv[0]} stderr": server.stderr}
+        setattr(error, OUTPUTS, {name: output for name, output in printed.items() if output})
+        why, printed_text = _said(server)
+        if why and "--" in command.argv:
+            program = command.argv[command.argv.index("--") + 1]
+            error.what = f"{program} is not in service: {why}; it printed {shown(printed_text)}"
+        error.fix = (command.ready_fix if not why or why.startswith(_IN_TIME) else "") or error.fix
+        raise
+
+
+def _said(server: Execution) -> tuple[str, str]:
+    """The last words of the agent that watches a server, "" where there are none, and all else that was printed."""
+    lines = (server.stdout + server.stderr).decode(errors="replace").splitlines()
+    last = next((at for at in reversed(range(len(lines))) if lines[at].startswith(_AGENT_SAYS)), None)
+    if last is None:
+        return "", "\n".join(lines)
+    return lines[last].removeprefix(_AGENT_SAYS), "\n".join([*lines[:last], *lines[last + 1 :]])
 
 
 def _starting(plan: RunPlan, running: RunningInstance, client: Client) -> int | None:
@@ -293,19 +370,25 @@ def _measure(
     over: Callable[[], None] | None,
 ) -> Measured:
     counts_memory = isinstance(workload, MemoryWorkload)
+    peak: int | Failed | None = None
     before = running.measure_memory() if counts_memory else None
     results: list[Completed] = []
-    cpu, daemon, clients = _Meter(), _Meter(), _Meter()
+    cpu, daemon, clients, kernel = _Meter(), _Meter(), _Meter(), _Meter()
     declared = {metric.name for metric in workload.all_metrics}
     both_sides = CLIENT_COST in declared
+    work = KernelWork() if HOST_COST in declared else None
     for command in plan.measures:
         undropped = caches.drop(plan, running)
+        kernel_began = work.so_far_ns() if work is not None else None
         cpu_began, daemon_began = running.cpu_ns(), running.daemon_cpu_ns()
         client_began = client.cpu_ns() if both_sides else None
-        results.append(_run(command, running, client))
+        run = partial(_run, command, running, client)
+        done, peak = _with_peak(run, running) if workload.counts_peak else (run(), None)
+        results.append(done)
         cpu.add(cpu_began, running.cpu_ns())
         daemon.add(daemon_began, running.daemon_cpu_ns())
         clients.add(client_began, client.cpu_ns() if both_sides else None)
+        kernel.add(kernel_began, work.so_far_ns() if work is not None else None)
         caches.require_fetched(undropped, plan, running)
     if over is not None and all(done.exit_code == 0 for done in results):
         over()
@@ -315,12 +398,35 @@ def _measure(
     return Measured(
         outcome,
         samples,
-        tuple(results),
+        tuple(_kept(done, workload.kept_output) for done in results),
         cpu.spent_ns,
         daemon.spent_ns,
         client_ns=clients.spent_ns,
         loading_ns=sum(done.wall_ns for done in results) if CLIENT_BUSY in declared else None,
+        beside_ns=None if work is None else _beside_ns(kernel, daemon, running),
+        peak_bytes=peak if isinstance(peak, int) else None,
+        unseen={**outcome.unseen, **({PEAK_MEMORY: peak.reason} if isinstance(peak, Failed) else {})},
     )
+
+
+def _beside_ns(kernel: _Meter, daemon: _Meter, running: RunningInstance) -> int | None:
+    """CPU time of the host's kernel and, where the platform has any, of its daemons."""
+    return total_ns((kernel.spent_ns, daemon.spent_ns if running.instance.daemons else 0))
+
+
+def _kept(done: Completed, most: int | None) -> Completed:
+    """The result with the end of its outputs, of so many bytes each; None: with all of them."""
+    if most is None:
+        return done
+    return dataclasses.replace(done, stdout=done.stdout[-most:], stderr=done.stderr[-most:])
+
+
+def _with_peak(task: Callable[[], Completed], running: RunningInstance) -> tuple[Completed, int | Failed]:
+    """The result of a task, and the most memory, in bytes, that the instance had meanwhile, or why that is unknown."""
+    with contextlib.ExitStack() as watching:
+        read = attempt(lambda: watching.enter_context(running.peak_watched()))
+        done = task()
+        return done, read if isinstance(read, Failed) else attempt(read)
 
 
 @dataclass(slots=True)
@@ -363,6 +469,7 @@ def _run(command: Command, running: RunningInstance, client: Client) -> Complete
 
 
 def _inside(command: Command, running: RunningInstance) -> Completed:
+    began_ns = time.monotonic_ns()
     done = running.session.execute(
         list(command.argv),
         env=dict(command.env),
@@ -380,6 +487,8 @@ def _inside(command: Command, running: RunningInstance) -> Completed:
         timed_out=done.timed_out,
         signal=done.signal,
         truncated=done.truncated,
+        outside_ns=time.monotonic_ns() - began_ns,
+        max_rss_bytes=done.max_rss_bytes,
     )
 
 
@@ -411,7 +520,7 @@ def _start(command: Command, running: RunningInstance) -> Execution:
 def _all(commands: Sequence[Command], running: RunningInstance, client: Client) -> None:
     for command in commands:
         done = _run(command, running, client)
-        if done.exit_code != 0:
+        if done.exit_code != 0 and not command.may_fail:
             lines = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
             if done.exit_code == UNSUPPORTED_CODE and lines:
                 raise UnsupportedError(lines[-1])

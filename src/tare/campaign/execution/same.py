@@ -12,10 +12,13 @@ from typing import Any
 
 import tare
 from tare.campaign.execution.preflight import Ready
+from tare.campaign.instances import environment
 from tare.errors import StoreError
 from tare.host.facts.machine import HostFacts
 from tare.host.kernel import pinning
+from tare.image import work
 from tare.image.build import Image
+from tare.image.manifests import OwnManifest
 from tare.store import CampaignRecord, LeftOut, Store
 from tare.workloads import registry as workloads
 from tare.workloads.base import Workload
@@ -31,6 +34,8 @@ _SEEN = "memory seen inside"
 #: A kernel reserves a few pages more or less in every boot: a difference up to this share is not another memory size.
 _MEMORY_SLACK = 0.01
 _INEXACT = (_SEEN, "memory_bytes")
+#: Of the fairness manifest, what is reported and not refused: settings of a host are those of its containers.
+_REPORTED = frozenset({_SEEN, *environment.SETTINGS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +87,26 @@ def check_revisions(record: CampaignRecord, present: Iterable[Workload]) -> None
 def check_same(record: CampaignRecord, image: Image, host: HostFacts) -> None:
     """Raise `StoreError` where the campaign ran another image (the agent is part of it), or on another host."""
     if record.image.get("hash") != image.hash:
+        _refuse_folder(record, image)
         before = str(record.image.get("hash"))[:16]
         raise StoreError(
             f"the campaign ran image {before}, and now there is {image.hash[:16]}: other bits, other figures",
             fix=f"resume with tare {record.tare_version}, or begin a new campaign",
         )
     _refuse(_host_changes(record, host, _DECISIVE))
+
+
+def _refuse_folder(record: CampaignRecord, image: Image) -> None:
+    """Raise `StoreError` where the folder that the user's commands run in is not as it was."""
+    folders = {entry.program.folder for entry in record.workloads if entry.program is not None} - {""}
+    if not folders:
+        return
+    now = image.manifest.digests.get(work.DIGEST) if isinstance(image.manifest, OwnManifest) else None
+    if now != record.image.get("digests", {}).get(work.DIGEST):
+        raise StoreError(
+            f"{' and '.join(folders)} has changed since the campaign began: its files, their modes or their times",
+            fix="begin a new campaign, or put the folder back as it was",
+        )
 
 
 def check_all_there(missing: Sequence[LeftOut]) -> None:
@@ -113,9 +132,10 @@ def notes(record: CampaignRecord, host: HostFacts, ready: Sequence[Ready]) -> It
     for change in _host_changes(record, host, _SETTINGS):
         yield f"resumed: {change}"
     for entry in ready:
-        before, now = _fairness(record, entry).get(_SEEN), entry.fairness.get(_SEEN)
-        if not _alike(_SEEN, before, now):
-            yield f"resumed: {Change(f'{entry.platform.name}: {_SEEN}', before, now)}"
+        for fact in sorted(_REPORTED):
+            before, now = _fairness(record, entry).get(fact), entry.fairness.get(fact)
+            if not _alike(fact, before, now):
+                yield f"resumed: {Change(f'{entry.platform.name}: {fact}', before, now)}"
 
 
 def _packages(record: CampaignRecord, ready: Sequence[Ready]) -> Iterator[Change]:
@@ -152,7 +172,7 @@ def _platform_changes(record: CampaignRecord, ready: Ready) -> Iterator[Change]:
         yield Change(f"{name}'s version", before.version, ready.record.version)
     present = {**ready.record.details, **ready.fairness}
     for fact, value in {**before.details, **_fairness(record, ready)}.items():
-        if fact != _SEEN and not _alike(fact, value, present.get(fact)):
+        if fact not in _REPORTED and not _alike(fact, value, present.get(fact)):
             yield Change(f"{name}: {fact}", value, present[fact])
 
 

@@ -21,11 +21,12 @@ from functools import partial
 from types import MappingProxyType
 from typing import TypeVar
 
+from tare.campaign.execution import inside_clock
 from tare.campaign.execution.clock import total_ns
 from tare.campaign.instances.launcher import RunningInstance
 from tare.campaign.plan.schedule import Stage
 from tare.errors import Failed, ParseError, UnsupportedError, attempt
-from tare.model import Arm, Sample, SliceFacts
+from tare.model import Arm, ClockFacts, Sample, SliceFacts
 from tare.session import MAX_SLICES, ClockOffset, Probe, ProbeResult, Refused
 from tare.session.results import ProbeSlice
 from tare.workloads.base import Params, SliceWorkload
@@ -72,6 +73,7 @@ class Sliced:
     cpu_ns: int | None = None
     daemon_cpu_ns: int | None = None
     work: float = 0.0  # of all slices, in the workload's units
+    clock: ClockFacts | None = None  # the clock inside, which timed them
     error: Exception | None = None
 
 
@@ -191,6 +193,7 @@ def _joined(before: Sliced | None, after: Sliced, first: int) -> Sliced:
         total_ns((before.cpu_ns, after.cpu_ns)),
         total_ns((before.daemon_cpu_ns, after.daemon_cpu_ns)),
         before.work + after.work,
+        inside_clock.most_off((before.clock, after.clock)),
     )
 
 
@@ -335,13 +338,24 @@ class _Phase:
         shares = []
         for turn in turns:
             if turn.arm == arm:
-                before, after = readings[turn.slot], readings[turn.slot + 1]
-                used = [spent(*pair) for pair in zip(before.cpu_ns[arm], after.cpu_ns[arm], strict=True)]
-                shares.append(Share(turn, before.end_ns, after.begin_ns, *used))
-        result = self.probes[arm].wait(time_limit_s=GRACE_S)
+                begun, ended = readings[turn.slot], readings[turn.slot + 1]
+                used = [spent(*pair) for pair in zip(begun.cpu_ns[arm], ended.cpu_ns[arm], strict=True)]
+                shares.append(Share(turn, begun.end_ns, ended.begin_ns, *used))
+        before, after = self.offsets[arm], self.running_instances[arm].session.sync_clock(inside_clock.EXCHANGES)
+        on_host = inside_clock.on_host(before, after)
+        result = self.probes[arm].wait(time_limit_s=GRACE_S + self._behind_s(before, on_host, turns))
         if shares:
             result = replace(result, slices=result.slices[:-1])  # without the closing slice
-        return read_result(self.workload, result, shares, self.offsets[arm].offset_ns)
+        sliced = read_result(self.workload, result, shares, on_host)
+        return replace(sliced, clock=inside_clock.compared(before, after))
+
+    def _behind_s(self, before: ClockOffset, on_host: Callable[[int], int], turns: Sequence[Turn]) -> float:
+        """How much longer a clock inside that is too slow makes the slices last, at most as long as planned again."""
+        if not turns:
+            return 0.0
+        over_ns = self._over_ns(turns)
+        behind_ns = on_host(before.to_agent(over_ns)) - over_ns
+        return max(0, min(behind_ns, over_ns - turns[0].start_ns)) / 1e9
 
 
 @contextlib.contextmanager
@@ -372,8 +386,12 @@ def lead_of(offsets: Iterable[ClockOffset]) -> int:
     return min(MAX_LEAD_NS, LEAD_NS + LEAD_ROUND_TRIPS * max(round_trips, default=0))
 
 
-def read_result(workload: SliceWorkload, result: ProbeResult, shares: Sequence[Share], offset_ns: int) -> Sliced:
+def read_result(
+    workload: SliceWorkload, result: ProbeResult, shares: Sequence[Share], on_host: Callable[[int], int]
+) -> Sliced:
     """Join what the agent reports with the host's readings (CPU time of the instance and its daemons, by turn).
+
+    ``on_host``: converts an instant of the agent's clock to the host's.
 
     A slice that began before the reading ahead of it was complete, or ended after the next reading had begun (the host
     or the slice was late), has a wall time and no CPU time. Raises `ParseError` when the agent did not run the planned
@@ -392,8 +410,8 @@ def read_result(workload: SliceWorkload, result: ProbeResult, shares: Sequence[S
     samples: list[Sample] = []
     facts: list[SliceFacts] = []
     for share, done in zip(shares, result.slices, strict=True):
-        turn, start_ns = share.turn, done.start_ns - offset_ns
-        cpu = share.cpu_ns if share.holds(start_ns, done.end_ns - offset_ns) else None
+        turn, start_ns = share.turn, on_host(done.start_ns)
+        cpu = share.cpu_ns if share.holds(start_ns, on_host(done.end_ns)) else None
         wall_ns = done.end_ns - done.start_ns
         late_ns = start_ns - turn.start_ns
         # A slice so late that its time was over, or too short for all parts, is in the facts and gives no figure.

@@ -36,7 +36,7 @@ def split(workload: SplitWorkload, params: Params, pool: InstancePool, client: C
         used = [measured.cpu_ns, *(spent(*times) for times in zip(began, ended, strict=True))]
     whole = dataclasses.replace(measured, cpu_ns=total_ns(used))
     figures = (*whole.samples, *whole.costs)
-    return ApartResult(figures, outputs_of(whole.results), whole.cpu_ns, whole.daemon_cpu_ns)
+    return ApartResult(figures, outputs_of(whole.results), whole.cpu_ns, whole.daemon_cpu_ns, whole.clock)
 
 
 def _cpu_ns(members: Sequence[RunningInstance]) -> list[int | None]:

@@ -11,6 +11,7 @@ import hashlib
 import hmac
 import os
 import secrets
+import shlex
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,12 +19,18 @@ from pathlib import Path
 from tare.campaign.plan.plan import Job, job_of
 from tare.errors import Failed, HostError, StoreError, attempt
 from tare.host import state
-from tare.store import CampaignRecord, Store
+from tare.model import Program
+from tare.store import CampaignRecord, Store, WorkloadRecord
 from tare.workloads import registry as workloads
-from tare.workloads.base import RunWorkload, Surroundings
+from tare.workloads.base import RunWorkload, Surroundings, Workload
+from tare.workloads.own import program
 
 KEY = "key"
+#: In place of a line end in a word of a command.
+_LINE_END = "\N{RETURN SYMBOL}"
 _KEY_BYTES = 32
+#: Before the record of a lab's file; no record begins so.
+_FROM_A_LAB = "from a lab: "
 #: Surroundings that suffice for any plan, only to count its commands.
 _ANYWHERE = Surroundings(1 << 40, 1, 1 << 50, "192.0.2.1", 5201, 5201, ping="192.0.2.1")
 
@@ -31,6 +38,11 @@ _ANYWHERE = Surroundings(1 << 40, 1, 1 << 50, "192.0.2.1", 5201, 5201, ping="192
 def mark(record: str) -> str:
     """The mark of a record that this host writes: its HMAC, in hexadecimal. Raises `HostError` for a foreign key."""
     return hmac.new(_key(), record.encode(), hashlib.sha256).hexdigest()
+
+
+def mark_of_lab(record: str) -> str:
+    """The mark of a record that a lab of this host wrote: it may be added to, and is not resumed unasked."""
+    return mark(_FROM_A_LAB + record)
 
 
 def is_own(store: Store) -> bool:
@@ -52,9 +64,32 @@ def require(store: Store, agreed: str) -> None:
         )
 
 
+def may_be_added_to(store: Store) -> bool:
+    """Whether this host or a lab of it wrote the record, and nobody changed it since."""
+    from_a_lab = mark_of_lab(store.record_text).encode()
+    return is_own(store) or hmac.compare_digest((store.mark or "").encode(), from_a_lab)
+
+
+def require_added(store: Store, agreed: str) -> None:
+    """Raise `StoreError` unless `may_be_added_to`, or ``agreed`` is the record's `digest`."""
+    if not may_be_added_to(store) and agreed != digest(store):
+        raise StoreError(
+            f"{store.location} was not written by this host, and is not added to unasked",
+            fix="give a new file with -o; or add to it at a terminal, which asks, or with --trust",
+        )
+
+
 def jobs_of(record: CampaignRecord) -> tuple[Job, ...]:
     """The workloads of a recorded campaign. Raises `UsageError` for workloads or parameters that this tare has not."""
-    return tuple(job_of(workloads.get(entry.name), entry.params, entry.margin) for entry in record.workloads)
+    return tuple(job_of(_workload(entry), entry.params, entry.margin) for entry in record.workloads)
+
+
+def _workload(entry: WorkloadRecord) -> Workload:
+    if entry.program is None:
+        return workloads.recorded(entry.name, entry.origin)
+    fields = entry.program.model_dump()
+    words = {name: tuple(fields[name]) for name in ("argv", "prepare", "cleanup", "packages")}
+    return program.of(entry.name, Program(**{**fields, **words}))
 
 
 def orders(store: Store) -> Iterator[str]:
@@ -64,12 +99,30 @@ def orders(store: Store) -> Iterator[str]:
     for job in jobs_of(record):
         params = ", ".join(f"{name} {value}" for name, value in job.params.items()) or "no parameters"
         yield f"workload {job.workload.name}: {params}{_commands(job)}"
+        if job.workload.program is not None:
+            yield from _of_program(job.workload.program)
     length = f"{record.blocks} blocks" if record.blocks is not None else f"{record.time_budget_s or 0:g} s"
     yield f"length: {length}, of {len(record.arms)} instances each; {len(store.done())} trials are done"
     baseline_count = sum(platform == record.baseline for platform, _ in record.arms)
     yield f"as root on this host, in no sandbox: all of {record.baseline}, {baseline_count} of these instances"
     if record.tuning is not None:
         yield "settings of this host are changed meanwhile (--tune)"
+
+
+def _of_program(ordered: Program) -> Iterator[str]:
+    """All that a user's command may do: each line is one, whatever line ends are in a word of it."""
+    told = {
+        "runs": shlex.join(ordered.argv),
+        "before each run": shlex.join(ordered.prepare),
+        "after the last": shlex.join(ordered.cleanup),
+        "environment": shlex.join(f"{name}={value}" for name, value in ordered.env.items()),
+        "with a copy of the folder": ordered.folder,
+        "in the image": ordered.image,
+        "with the packages": " ".join(ordered.packages),
+    }
+    for what, text in told.items():
+        if text:
+            yield f"  {what}: {_LINE_END.join(text.splitlines())}"
 
 
 def _commands(job: Job) -> str:
@@ -79,7 +132,7 @@ def _commands(job: Job) -> str:
     plan = attempt(lambda: workload.plan(job.params, _ANYWHERE))
     if isinstance(plan, Failed):
         return ""
-    count = len((*plan.prepare, *plan.servers, *plan.measures, *plan.cleanup))
+    count = len((*plan.prepare, *plan.each, *plan.servers, *plan.measures, *plan.cleanup))
     return f"; {count} command{'s' if count > 1 else ''} a run"
 
 

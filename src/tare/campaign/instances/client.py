@@ -1,4 +1,11 @@
-"""The instances' peer on the host, which sends what they answer."""
+"""The instances' peer on the host, which sends what they answer.
+
+What it runs reads bytes that a hostile server chose, so that a mistake in one of its tools must not be the host's. Each
+program is a user's whom nobody else is, without rights and without a way to new ones, in namespaces of processes, IPC
+and mounts of its own, on a root whose /dev has harmless devices alone (`roots.client_mounts`). `unshare` makes the
+namespaces, and the agent gives up the rights (``run --confined``), since an application's own image may have no other
+program for that. There is no seccomp filter: what its tools call differs, and none of util-linux's sets one.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +17,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from tare.host import processes
+from tare.host import limits, processes
 from tare.host.cgroup import Group
+from tare.host.filesystems import roots
 from tare.host.network.bridge import CLIENT_NAMESPACE
 from tare.platforms.base import AGENT, Address
 
 #: How much is kept of each output of a command, in bytes, wherever it runs.
 OUTPUT_CAP = 4 << 20
+#: Namespaces of a program's own; it ends with ``unshare``, which is in its process group.
+_APART = ("unshare", "--pid", "--ipc", "--mount", "--propagation=slave", "--fork", "--kill-child=KILL")
+#: What programs keep of root's rights, by their names.
+KEPT = {"ping": "net-raw"}
+#: As commands have it in an instance (agent/src/exec.rs); nothing of what tare itself was started with.
+ENVIRONMENT = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME": "/data",
+    "LANG": "C.UTF-8",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +45,6 @@ class Client:
     cgroup_procs: Sequence[Path]
     namespace: str | None = CLIENT_NAMESPACE  # None: the host's own
     own: Path | None = None  # the root of an application's own image; None: no application brought one
-    bare: bool = False  # whether ``root`` may lack all programs but the agent
     group: Group | None = None  # of all that it runs; None: not accounted
 
     def cpu_ns(self) -> int | None:
@@ -43,26 +60,27 @@ class Client:
     ) -> subprocess.Popen[bytes]:
         """Start a program of the image at the client, with pipes."""
         pipe = subprocess.PIPE
-        within = ["nsenter", f"--net=/run/netns/{self.namespace}"] if self.namespace is not None else []
         return processes.start(
-            [*within, "chroot", str(self.root), *self._within(cwd, env), *argv],
+            self._command(argv, cwd, env),
             stdin=pipe,
             stdout=pipe,
             stderr=pipe,
             cgroup_procs=self.cgroup_procs,
-            env=processes.without_proxies(),  # a load goes to the instance, and to no proxy of the user's
+            env=ENVIRONMENT,
         )
 
     def in_own_image(self) -> Client:
         """The client with the application's own image as its root; where none was brought, this client itself."""
-        return self if self.own is None else dataclasses.replace(self, root=self.own, own=None, bare=True)
+        return self if self.own is None else dataclasses.replace(self, root=self.own, own=None)
 
-    def _within(self, cwd: str, env: Mapping[str, str]) -> list[str]:
-        """What takes a program to its folder and environment: of an application's root only the agent is known."""
-        assignments = [f"{name}={value}" for name, value in env.items()]
-        if not self.bare:
-            return ["env", "-C", cwd, *assignments]
-        return [AGENT, "run", "--directory", cwd, *(word for text in assignments for word in ("--env", text)), "--"]
+    def _command(self, argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> list[str]:
+        """The command that runs a program in its network, root and namespaces, without rights."""
+        network = ["nsenter", f"--net=/run/netns/{self.namespace}"] if self.namespace is not None else []
+        apart = [*_APART, f"--root={self.root}", "--mount-proc", "--"]
+        kept = KEPT.get(Path(argv[0]).name)
+        rights = ["--confined", str(roots.client_user()), *(["--keep", kept] if kept else [])]
+        place = ["--directory", cwd, *(word for name, value in env.items() for word in ("--env", f"{name}={value}"))]
+        return [*network, *apart, AGENT, "run", "--limits", limits.for_programs(), *rights, *place, "--", *argv]
 
     def run(
         self,

@@ -1,7 +1,8 @@
 """What was killed of an instance: processes, for want of memory, by the host's kernel or its own; or its own kernel.
 
-The host's kills are counted by the control group. The others stand on the console and are the guest's word, so they
-explain a failure that was seen otherwise, and are none themselves.
+And which processes the host's kernel refused it. What the host's kernel did is counted by the control group. The others
+stand on the console and are the guest's word, so they explain a failure that was seen otherwise, and are none
+themselves.
 """
 
 from __future__ import annotations
@@ -26,13 +27,15 @@ _DEADLOCK = "System is deadlocked on memory"
 
 @dataclass(frozen=True, slots=True)
 class Kills:
-    """What was killed of one instance so far."""
+    """What was killed of one instance, and refused it, so far."""
 
     memory_bytes: int  # what the instance may use
     by_host: cgroup.MemoryKills | None
     by_guest: Sequence[str] = ()  # names of processes that its own kernel killed for want of memory, in order
     not_mapped: int = 0  # processes that User-Mode Linux killed, as the host mapped no more of their pages
     panic: str = ""  # of its own kernel
+    refused: int = 0  # how often the host's kernel refused it a process or thread, as it had as many as it may
+    pids: int | None = None  # as many as it may have
 
     @classmethod
     def read(cls, spec: LaunchSpec, *, accounted: bool, own_kernel: bool) -> Self:
@@ -41,6 +44,7 @@ class Kills:
         ``accounted``: whether the instance's work is in its control group; ``own_kernel``: as of its platform.
         """
         by_host = attempt(spec.group.memory_kills) if accounted else None
+        refused = attempt(spec.group.refused_processes) if accounted else 0
         printed = console.read(spec.space.log) if own_kernel else b""
         panic = _PANIC.search(printed)
         return cls(
@@ -49,17 +53,20 @@ class Kills:
             [name.decode("ascii") for name in _KILLED.findall(printed)],
             printed.count(_NOT_MAPPED),
             panic[1].decode("ascii").strip() if panic else "",
+            0 if isinstance(refused, Failed) else refused,
+            spec.resources.pids,
         )
 
     @property
     def count(self) -> int:
         """How many there were."""
         host_kills = self.by_host.count if self.by_host else 0
-        return host_kills + len(self.by_guest) + self.not_mapped + bool(self.panic)
+        return host_kills + len(self.by_guest) + self.not_mapped + bool(self.panic) + self.refused
 
     def in_words(self) -> str:
-        """What was killed, by whom, and what would change that; "" for none."""
-        return "; ".join(filter(None, (self._by_host(), self._by_guest(), self._not_mapped(), self._panic())))
+        """What was killed or refused, by whom, and what would change that; "" for nothing."""
+        told = (self._by_host(), self._by_guest(), self._not_mapped(), self._panic(), self._refused())
+        return "; ".join(filter(None, told))
 
     def _by_host(self) -> str:
         kills = self.by_host
@@ -90,6 +97,11 @@ class Kills:
             return ""
         text = f"its own kernel panicked: {self.panic}"
         return f"{text}, {self._of_memory()}" if _DEADLOCK in self.panic else text
+
+    def _refused(self) -> str:
+        if not self.refused:
+            return ""
+        return f"it was refused processes, having as many as it may: {self.pids or 0:,} with threads"
 
     def _of_memory(self) -> str:
         return f"of {self.memory_bytes >> 20} MiB (tare run --memory)"

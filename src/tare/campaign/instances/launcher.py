@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +15,7 @@ from tare.campaign.instances.disk_watch import DiskWatch, Tenant
 from tare.campaign.instances.kills import Kills
 from tare.campaign.instances.starts import marks, marks_from_outside
 from tare.errors import DiskFullError, Failed, HostError, PlatformError, SessionError, TareError, attempt
-from tare.host import cgroup, console
+from tare.host import cgroup, console, peak
 from tare.host.facts import denials, memory
 from tare.host.filesystems import roots
 from tare.host.network.bridge import Network
@@ -91,6 +90,17 @@ class RunningInstance:
         guest = memory.mapping_bytes(pids, self.instance.guest_bytes) if self.instance.guest_bytes else None
         charged = group.used_bytes() if idle else group.memory_bytes()
         return MemoryUsage(charged, memory.pss_bytes(pids), memory.host_bytes(), guest)
+
+    @contextlib.contextmanager
+    def peak_watched(self) -> Iterator[Callable[[], int]]:
+        """Yield a function that returns the most memory that it had on this host in this context (`peak.watched`).
+
+        Raises `HostError` where this host does not account its work, or does not know.
+        """
+        if not self.instance.accounted:
+            raise HostError("its memory cannot be read: it is another machine's, or in no control group")
+        with peak.watched(self.instance.spec.group) as highest:
+            yield highest
 
     def daemon_cpu_ns(self) -> int | None:
         """CPU time of the platform's shared daemons so far, in ns; None where there are none that can be read."""
@@ -215,7 +225,6 @@ class InstanceLauncher:
         group.create(replace(resources, memory_bytes=resources.memory_bytes + platform.monitor_bytes))
         space = roots.new_workspace(cleanup, folder, resources.data_bytes)
         tenant = self.disk.add(space, group, resources.data_bytes)
-        token = secrets.token_bytes(16)
         spec = LaunchSpec(
             id=name,
             image=self.image,
@@ -224,7 +233,7 @@ class InstanceLauncher:
             space=space,
             network=self.network,
             port=FIRST_PORT + number % PORTS,
-            beacon=Beacon(self.datagram.host, self.datagram.port, token) if measured else None,
+            beacon=self._beacon(platform) if measured else None,
             start_limit_s=terms.start_limit_s or self.start_limit_s * platform.start_limit_factor,
             gate=terms.gate,
             published=terms.published,
@@ -245,7 +254,7 @@ class InstanceLauncher:
                     raise PlatformError(f"`true` in {platform.name} ended with {first.code}")
             start_marks = None
             if measured:
-                start_marks = marks(instance, session, self.datagram, token, command_ns, own_kernel=platform.own_kernel)
+                start_marks = marks(instance, session, self.datagram, command_ns, own_kernel=platform.own_kernel)
             self.network.pin(name)  # before any program of a workload runs in it
             if instance.settle is not None:
                 instance.settle()
@@ -265,6 +274,10 @@ class InstanceLauncher:
             no_direct_io=platform.no_direct_io,
             own_kernel=platform.own_kernel,
         )
+
+    def _beacon(self, platform: Platform) -> Beacon:
+        port = self.datagram.far_port() if platform.elsewhere else self.datagram.port
+        return Beacon(self.datagram.host, port)
 
     def _start_without_agent(
         self, platform: Platform, arm: Arm, instance: Instance, cleanup: CleanupStack, tenant: Tenant, *, measured: bool

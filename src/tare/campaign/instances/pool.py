@@ -86,7 +86,7 @@ class InstancePool:
         """Each may take all of its limit: beyond the host's memory the kernel would kill processes, not only tare's."""
         limit = (terms.memory_bytes or self.launcher.resources.memory_bytes) + self.platform.monitor_bytes
         needed, available = (count - len(self.running_instances)) * limit, counters.memory().available
-        if needed > available and not self.platform.elsewhere:
+        if 0 < available < needed and not self.platform.elsewhere:  # 0: the host does not say
             raise HostError(
                 f"{count} instances of {limit >> 20} MiB may take more than the {available >> 20} MiB that there are",
                 fix=f"give --memory {(available // count - self.platform.monitor_bytes) >> 20} or less",

@@ -28,9 +28,7 @@ class Greeting(Protocol):
     def userspace_ns(self) -> int | None: ...
 
 
-def marks(
-    instance: Instance, session: Session, datagram: Datagram, token: bytes, command_ns: int, *, own_kernel: bool
-) -> StartMarks:
+def marks(instance: Instance, session: Session, datagram: Datagram, command_ns: int, *, own_kernel: bool) -> StartMarks:
     """The marks of a start whose first command has returned, in ns from the start command, or why one is missing."""
     reasons = {"answer_ns": "it brings no service of its own: the agent serves what is asked"}
     # The watcher's thread and the session see the same byte; the earlier of the two times is nearer to it.
@@ -39,7 +37,7 @@ def marks(
     if instance.address.host is None:
         reasons["datagram_ns"] = instance.address.no_ping
     else:
-        sent = datagram.wait(token, time_limit_s=MARK_LIMIT_S)
+        sent = datagram.wait((session.hello.beacon or "").encode(), time_limit_s=MARK_LIMIT_S)
         if sent is None:
             reasons["datagram_ns"] = f"no datagram reached the host within {stretched(MARK_LIMIT_S):.0f} s"
     began = instance.started

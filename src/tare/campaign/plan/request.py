@@ -12,7 +12,7 @@ from tare.errors import UsageError
 from tare.host.kernel import cpulist, pinning
 from tare.host.network import subnets
 from tare.model import Design
-from tare.workloads.base import Params
+from tare.workloads.base import Params, RunWorkload
 
 if TYPE_CHECKING:
     from tare.store import LeftOut
@@ -34,6 +34,7 @@ class CampaignRequest:
 
     platforms: Sequence[str] = ()
     workloads: Sequence[str] = ()
+    programs: Sequence[RunWorkload] = ()  # the user's own commands (`tare.workloads.own.program`)
     profile: str = "quick"
     blocks: int | None = None
     budget_s: float | None = None

@@ -50,7 +50,7 @@ def ordered(request: CampaignRequest, scale: Scale | None = None, design: Design
     return replace(
         request,
         platforms=_platforms(study) if own_platforms else request.platforms,
-        workloads=request.workloads or [job.workload for job in study.run.job],
+        workloads=request.workloads or [job.workload for job in study.run.jobs(scale)],
         design=design or study.run.design,
         base=_BASE[scale],
         length=Profile(blocks=length.blocks, arm_s=length.arm_s),
@@ -67,7 +67,7 @@ def foreword(request: CampaignRequest) -> str:
     if request.scale is None:
         return ""
     study = literature.load(request.profile)
-    run, full = study.run, _seconds(full_length(study, request.workloads))
+    run, full = study.run, _seconds(full_length(study, _at_full_scale(study, request.workloads)))
     if request.scale == Scale.FULL:
         return f"profile {request.profile}: the study's own durations, about {full} an arm"
     blocks = request.blocks
@@ -75,6 +75,12 @@ def foreword(request: CampaignRequest) -> str:
         blocks = run.scaled.blocks
     less = run.shorter(Scale.SCALED, blocks)
     return f"profile {request.profile}, scaled: {less}; --scale full takes about {full} an arm"
+
+
+def _at_full_scale(study: Study, workloads: Sequence[str]) -> Sequence[str]:
+    """The workloads of the full scale where these are all of the scaled one's; else the same, as the user chose."""
+    scaled, full = ([job.workload for job in study.run.jobs(scale)] for scale in (Scale.SCALED, Scale.FULL))
+    return full if set(workloads) == set(scaled) else workloads
 
 
 def full_length(study: Study, workloads: Sequence[str]) -> float:

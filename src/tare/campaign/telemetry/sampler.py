@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from tare.campaign.instances.launcher import PARENT_GROUP, RunningInstance
+from tare.campaign.telemetry.plausible import Judge
 from tare.campaign.telemetry.strays import Strays
 from tare.errors import Failed, attempt
 from tare.host import state
@@ -28,19 +29,35 @@ from tare.model import Arm, CpuTick, InstanceTick, Tick
 #: that runs for less than half a second matters only to the shortest trials.
 INTERVAL_S = 0.5
 
+#: Reasons for which readings are dropped that are told apart.
+MAX_REASONS = 5
+
 RunningInstances = Callable[[], Collection[RunningInstance]]
 
 
 @dataclass(slots=True)
+class Dropped:
+    """Readings that were dropped for one reason."""
+
+    count: int
+    fault: Failed | None  # of the first, where it could not be read
+
+
+@dataclass(slots=True)
 class Sampler:
-    """Reads the host's counters while `sampling`; `drain` returns the readings since its last call."""
+    """Reads the host's counters while `sampling`; `drain` returns the readings since its last call.
+
+    A reading that fails, or cannot be (`tare.campaign.telemetry.plausible`), is dropped, and those after it are not.
+    """
 
     cpus: Sequence[int]  # those that instances are pinned to
     interval_s: float = INTERVAL_S
     seen: Callable[[Tick], object] | None = None  # called with each reading, by the thread that reads
-    failed: Failed | None = None  # why it ended before its time
+    failed: Failed | None = None  # why it ended before its time, or did not begin
     cpu_ns: int = 0  # what all readings cost
     readings: int = 0
+    dropped: dict[str, Dropped] = field(default_factory=dict)  # by reason
+    _judge: Judge = field(default_factory=Judge)
     _ticks: list[Tick] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -82,17 +99,30 @@ class Sampler:
         over = False
         while not over:
             over = end.is_set()  # before the reading: the last one is taken after the end
-            tick = host.read(running_instances(), first=self.readings == 0)
+            tick = self._read(host, running_instances)
             self.readings += 1
             self.cpu_ns = time.thread_time_ns()
-            with self._lock:
-                self._ticks.append(tick)
-            if self.seen is not None:
-                attempt(partial(self.seen, tick))  # what shows it must not end the readings
+            if tick is not None:
+                with self._lock:
+                    self._ticks.append(tick)
+                if self.seen is not None:
+                    attempt(partial(self.seen, tick))  # what shows it must not end the readings
             # Readings that were missed are not made up for.
             due = max(due + self.interval_s, time.monotonic())
             if not over:
                 end.wait(max(0.0, due - time.monotonic()))
+
+    def _read(self, host: _Host, running_instances: RunningInstances) -> Tick | None:
+        """A reading; None where it is dropped."""
+        read = attempt(lambda: host.read(running_instances(), first=False))
+        judged = read.reason if isinstance(read, Failed) else self._judge.judged(read)
+        if isinstance(judged, Tick):
+            return judged
+        if judged not in self.dropped and len(self.dropped) >= MAX_REASONS:
+            judged = "for other reasons"
+        dropped = self.dropped.setdefault(judged, Dropped(0, read if isinstance(read, Failed) else None))
+        dropped.count += 1
+        return None
 
 
 class _Host:

@@ -79,7 +79,7 @@ def load(name: str) -> Any:
     command = getattr(importlib.import_module(f"tare.cli.commands.{listed.module}"), listed.function)
     if not isinstance(command, typer.Typer):
         alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
-        alone.command(name)(command)
+        alone.command(name, cls=getattr(command, "command_class", None))(command)
         command = alone
     return typer.main.get_command(command)
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 
 from tare import outputs
-from tare.cli.commands.instances import MEMORY
+from tare.clean import clean
+from tare.cli.commands.instances import MEMORY, platform_names
+from tare.cli.exit_codes import ExitCode
 from tare.cli.quantities import parse_memory
 from tare.errors import UsageError
 
@@ -74,13 +76,28 @@ def _init_from(source: Path, file: Path, image: str | None) -> None:
 @app.command("check")
 def check(
     file: Path = typer.Argument(..., metavar="FILE", help="The file of the application."),
+    platform: list[str] = typer.Option(
+        [],
+        "-p",
+        "--platform",
+        autocompletion=platform_names,
+        help="Where to try it; may be given again. Default: native.",
+    ),
     memory: str = MEMORY,
+    trust: bool = typer.Option(False, "--trust", help="Run the file's commands without asking."),
 ) -> None:
-    """Say all that is wrong with a file, with its lines; then start the application on native and run its load once.
+    """Say all that is wrong with a file, with its lines; then start the application and run its load once.
 
-    Example: [cyan]tare app check shop.toml[/], and then [cyan]tare run -p docker -w app:shop.toml[/]
+    On native the file's commands run as root, in no sandbox: they are shown, and you are asked before.
+    Exits with 1 where it runs on some of several platforms alone.
+
+    Example: [cyan]tare app check shop.toml -p native -p docker -p gvisor[/], and then
+    [cyan]tare run -p docker -p gvisor -w app:shop.toml[/]
     """
+    from tare.platforms import registry
     from tare.workloads.own import file as own_file
+
+    registry.require(platform)
 
     described, mistakes = own_file.examine(file)
     if described is None:
@@ -88,15 +105,20 @@ def check(
         return
 
     from tare.cli.application import try_once
+    from tare.cli.consent import agree_to_try
 
-    try_once(described, parse_memory(memory))
+    names, memory_bytes = platform or ["native"], parse_memory(memory)
+    if "native" in names:
+        agree_to_try(described, trusted=trust)
+    if not try_once(described, memory_bytes, names):
+        raise typer.Exit(ExitCode.NO)
 
 
 def _emit(file: Path, mistakes: Sequence[Mistake]) -> None:
     from tare.cli.console import emit
 
     for mistake in mistakes:
-        emit(f"{file}:{mistake.line}: {mistake.what}{f' (fix: {mistake.fix})' if mistake.fix else ''}")
+        emit(clean(f"{file}:{mistake.line}: {mistake.what}{f' (fix: {mistake.fix})' if mistake.fix else ''}"))
 
 
 def _refuse(file: Path, mistakes: Sequence[Mistake]) -> NoReturn:

@@ -28,7 +28,7 @@ def export(
     raw: bool = typer.Option(
         False,
         "--raw",
-        help="CSV as it is. Else a text that a spreadsheet takes for a formula begins with an apostrophe.",
+        help="CSV as it is. Else no text is a formula to a spreadsheet, a line of its own, or a command to a CI's log.",
     ),
 ) -> None:
     """Write every sample with the facts of its trial, failed trials too; or another table.

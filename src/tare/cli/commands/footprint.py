@@ -95,6 +95,7 @@ def footprint(
     replacing: list[str] = _WITH,
     against: Path | None = _AGAINST,
     caches: bool = _CACHES,
+    trust: bool = given.TRUST_TO_ADD,
     as_json: bool = typer.Option(False, "--json", help=f"Print the footprints as JSON (schema {SCHEMA})."),
 ) -> None:
     """Count what platforms make the host's kernel do: in the start, and while a workload runs.
@@ -134,7 +135,7 @@ def footprint(
     from tare.cli.footprint import LabFiles, count
 
     lab_files = LabFiles(program, versions) if in_lab else None
-    raise typer.Exit(count(request, file, lab_files, against, as_json=as_json))
+    raise typer.Exit(count(request, file, lab_files, against, trusted=trust, as_json=as_json))
 
 
 footprint.__doc__ = f"{footprint.__doc__}\n\n{_EXAMPLES}"

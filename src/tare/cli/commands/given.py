@@ -10,10 +10,12 @@ import typer
 from tare.campaign.plan.request import ALL
 from tare.cli.choices import OpenPolicy
 from tare.errors import UsageError
+from tare.suggest import nearest
 
 TRUST = typer.Option(
     False, "--trust", help="Go on, unasked, with a file that this host did not write: what it orders is run as root."
 )
+TRUST_TO_ADD = typer.Option(False, "--trust", help="Add, unasked, to a file that this host did not write.")
 
 
 OPEN = typer.Option(
@@ -40,6 +42,26 @@ def require_platforms(names: Sequence[str]) -> None:
         from tare.platforms import registry
 
         registry.require(named)
+
+
+def builds(words: Sequence[str]) -> list[str]:
+    """The platforms of ``PROGRAM=FILE``: for each the one of the installed program, and that of the user's own build.
+
+    Raises `UsageError`.
+    """
+    if not words:
+        return []
+    from tare.platforms.parts.bundles.own_build import FAMILY_OF
+
+    names: list[str] = []
+    for word in words:
+        program, equals, file = word.partition("=")
+        if not equals or not file:
+            raise UsageError(f"{word!r} does not name a program and a file", fix="such as --with runc=./runc")
+        if program not in FAMILY_OF:
+            raise UsageError(f"--with takes no build of {program}", fix=nearest(program, list(FAMILY_OF)))
+        names += [FAMILY_OF[program], f"{FAMILY_OF[program]}:{file}"]
+    return list(dict.fromkeys(names))
 
 
 def require_workloads(names: Sequence[str]) -> None:

@@ -10,10 +10,11 @@ from pathlib import Path
 import typer
 
 from tare import literature, outputs
+from tare.campaign.plan.plan import PRESETS
 from tare.campaign.plan.request import CampaignRequest
 from tare.campaign.plan.study import ordered
 from tare.cli.choices import ProgressOptions, Shown
-from tare.cli.commands import given
+from tare.cli.commands import command_line, given
 from tare.cli.commands.given import TRUST
 from tare.cli.commands.instances import CPUS, MEMORY, PLATFORM, SEED, SUBNET, parse_cpus
 from tare.cli.quantities import parse_margins, parse_memory, parse_precision, parse_size, parse_time
@@ -34,6 +35,8 @@ _EXAMPLES = """Examples:
 [cyan]tare run -p docker -w primes --precision 0.2% --time 1h[/]
 
 [cyan]tare run --profile karna-2021[/]              a study again, scaled down, and its published figures beside
+
+[cyan]tare run --with runc=./runc -w startup[/]      the runc that is installed, and a build of yours
 
 [cyan]tare run --resume night.tare[/]               go on after a kill or a reboot into the same kernel
 
@@ -102,6 +105,13 @@ _SCALE = typer.Option(
     help="Of a study's profile. scaled (default): shorter, and says how; full: the study's own durations and runs.",
 )
 
+_WITH = typer.Option(
+    [],
+    "--with",
+    metavar="PROGRAM=FILE",
+    help="Your own build of a runtime (runc, crun, youki, runsc) as a platform beside the one that is installed:"
+    " runc=./runc; may be given again.",
+)
 _PROGRESS = typer.Option(
     Shown.AUTO,
     "--progress",
@@ -117,6 +127,7 @@ _METRICS = typer.Option(
 def run(
     context: typer.Context,
     platform: list[str] = PLATFORM,
+    build: list[str] = _WITH,
     workload: list[str] = _WORKLOAD,
     profile: str = _PROFILE,
     scale: Scale | None = _SCALE,
@@ -142,8 +153,24 @@ def run(
     progress: Shown = _PROGRESS,
     metrics: str | None = _METRICS,
     as_json: bool = typer.Option(False, "--json", help="Print the report as JSON (schema tare.report/2)."),
+    command: list[str] = command_line.COMMAND,
+    shell: bool = command_line.SHELL,
+    name: list[str] = command_line.NAME,
+    folder: Path | None = command_line.FOLDER,
+    image: str | None = command_line.IMAGE,
+    package: list[str] = command_line.PACKAGE,
+    scan: list[str] = command_line.SCAN,
+    warmup: int = command_line.WARMUP,
+    prepare: str | None = command_line.PREPARE,
+    cleanup: str | None = command_line.CLEANUP,
+    runs: int | None = command_line.RUNS,
+    ignore_failure: bool = command_line.IGNORE_FAILURE,
+    env: list[str] = command_line.ENV,
+    time_limit: str = command_line.TIME_LIMIT,
 ) -> None:
     """Measure what platforms cost against bare metal, and print the table.
+
+    Behind -- stands a command of your own, which is measured in place of tare's workloads.
 
     Every block starts each platform fresh, the baseline twice, in random order. Each trial is in the campaign file
     before the next begins; the HTML report is written beside it. Ctrl-C finishes the trial under way and ends; a
@@ -151,6 +178,7 @@ def run(
     """
     progress_options = ProgressOptions(progress, metrics)
     options = given.options(context, besides={"resume", "more", "files", "trust", "progress", "metrics", "as_json"})
+    options += ["command"] if command_line.words(context) else []
     if more is not None or files:
         file, more_s = _more(more, files or [], resume)
         _resume(file, options, progress_options, trusted=trust, as_json=as_json, more_s=more_s)
@@ -160,9 +188,31 @@ def run(
         return
     if trust:
         raise UsageError("--trust is about a file that there is", fix="give it with --resume, or leave it out")
+    own = command_line.Given(
+        command,
+        shell,
+        name,
+        folder,
+        image,
+        package,
+        scan,
+        warmup,
+        prepare,
+        cleanup,
+        runs,
+        ignore_failure,
+        env,
+        time_limit,
+    )
+    commands = command_line.workloads(context, own)
+    if commands and (profile in literature.names() or profile in PRESETS):
+        problem = f"the profile {profile} has workloads of its own, and a command is another one"
+        raise UsageError(problem, fix="leave --profile out, or give quick or full")
     request = CampaignRequest(
-        platforms=platform,
+        platforms=[*platform, *given.builds(build)],
         workloads=workload,
+        programs=commands,
+        params=command_line.rounds(own, commands),
         profile=profile,
         blocks=blocks,
         budget_s=parse_time(budget) if budget is not None else None,
@@ -180,6 +230,7 @@ def run(
     _begin(ordered(request, scale, design), new_file, progress_options, as_json=as_json)
 
 
+run.command_class = command_line.WithCommand  # type: ignore[attr-defined]
 run.__doc__ = f"{inspect.cleandoc(run.__doc__ or '')}\n\n{_EXAMPLES}"
 
 

@@ -23,6 +23,7 @@ def surface(
         None, "-o", "--output", help="Campaign file: a new one, or one that gets the surfaces too; native takes part."
     ),
     syscalls: bool = typer.Option(False, "--syscalls", help="List which calls, and what the filters answer."),
+    trust: bool = given.TRUST_TO_ADD,
     published: bool = typer.Option(True, "--published/--no-published", help="A study's table beside ours."),
     as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.surface/1)."),
 ) -> None:
@@ -43,4 +44,4 @@ def surface(
 
     from tare.cli.surface import show_surfaces
 
-    show_surfaces(request, listed=syscalls, published=published, as_json=as_json)
+    show_surfaces(request, listed=syscalls, published=published, trusted=trust, as_json=as_json)

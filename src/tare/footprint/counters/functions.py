@@ -16,6 +16,7 @@ from tare.errors import HostError, ParseError
 from tare.footprint.kernel import kmodule
 from tare.footprint_model import Counts, Scope
 from tare.host import cgroup, own_namespaces, processes
+from tare.host.kernel import text
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack, Entry
 from tare.model import Level
@@ -63,7 +64,7 @@ class FunctionCounter:
         """What was counted so far. Counting is held while it is read, and goes on afterwards."""
         self._say("hold")
         try:
-            hits, lost = parse_dump(_files("dump").read_text())
+            hits, lost = parse_dump(text.read(_files("dump")))
             return Counts(hits=hits, lost=lost, known=len(known()))
         finally:
             self._say("go")
@@ -134,10 +135,10 @@ def check() -> None:
             f"the module {kmodule.NAME} is loaded already: functions are being counted, or were when tare was killed",
             fix="wait for the other tare, or tare clean",
         )
-    tracer = tracing.joinpath("current_tracer").read_text().strip()
+    tracer = text.said(tracing / "current_tracer")
     if tracer != "nop":
         raise HostError(f"another program traces this kernel, by the tracer {tracer}", fix="wait until that has ended")
-    foreign = tracing.joinpath("enabled_functions").read_text().splitlines()
+    foreign = text.said(tracing / "enabled_functions").splitlines()
     if foreign:
         problem = f"another program traces {len(foreign)} functions of this kernel, such as {foreign[0].split()[0]}"
         fix = "wait until that has ended; `bpftool prog` and `ls /sys/kernel/tracing/instances` tell more"
@@ -146,13 +147,13 @@ def check() -> None:
 
 def known() -> frozenset[str]:
     """The functions that can be counted now, by symbol; of several with one name there is one."""
-    modules = Path("/proc/modules").read_text().splitlines()
+    modules = text.read("/proc/modules").splitlines()
     return _known(frozenset(line.split()[0] for line in modules))
 
 
 @functools.cache
 def _known(modules: frozenset[str]) -> frozenset[str]:  # noqa: ARG001 (whose functions they are: the kernel is slow to say)
-    return parse_functions(_tracing().joinpath("available_filter_functions").read_text().splitlines())
+    return parse_functions(text.read(_tracing() / "available_filter_functions").splitlines())
 
 
 def parse_functions(lines: Iterable[str]) -> frozenset[str]:
@@ -183,7 +184,7 @@ def parse_dump(text: str) -> tuple[dict[Scope, dict[str, int]], int]:
 
 
 def _tracing() -> Path:
-    if SWITCH.read_text().strip() == "0":
+    if text.said(SWITCH) == "0":
         raise HostError("function tracing is switched off on this host", fix="sysctl kernel.ftrace_enabled=1")
     for folder in TRACING:
         if folder.joinpath("available_filter_functions").exists():

@@ -21,16 +21,17 @@ from tare.store import LeftOut, Store
 from tare.workloads import registry as workloads
 
 
-def carry_out(request: FootprintRequest, file: Path, watcher: Watcher) -> FootprintResult:
+def carry_out(request: FootprintRequest, file: Path, watcher: Watcher, agreed: str = "") -> FootprintResult:
     """Store footprints in ``file``, each as soon as it is counted: those counted before an interrupt stay.
 
-    Raises `TareError`: `HostError` where this host does not let one count, with the fix.
+    ``agreed``: see `tare.campaign.execution.trust.require_added`. Raises `TareError`: `HostError` where this host does
+    not let one count, with the fix.
     """
     request.check()
     usable, skipped = countable(workloads.choose(workloads_of(request)))
     jobs = make_jobs(usable, PROFILE, request.params)
     counter = counter_of(request.level)
-    site_request = _site_request(request, file, jobs)
+    site_request = _site_request(request, file, jobs, agreed)
     left_out: list[LeftOut] = []
     warnings: list[str] = []
     with opened(site_request, watcher.doing, left_out.append, before=partial(_try, counter, watcher)) as site:
@@ -69,12 +70,13 @@ def _walk(walk: Walk, store: Store) -> tuple[list[Footprint], list[Missed]]:
     return counted, missed
 
 
-def _site_request(request: FootprintRequest, file: Path, jobs: tuple[Job, ...]) -> SiteRequest:
+def _site_request(request: FootprintRequest, file: Path, jobs: tuple[Job, ...], agreed: str) -> SiteRequest:
     seed = request.seed if request.seed is not None else secrets.randbelow(2**31)
     return SiteRequest(
         "footprint", file, seed, request.platforms, jobs, request.cpus, request.memory_bytes, request.subnet,
         # What an engine imports is emulated too, and how large the image is, is no part of what is counted.
         bare=request.level is Level.INSTRUCTIONS,
+        agreed=agreed,
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import tare
-from tare.campaign.execution import conduct
+from tare.campaign.execution import conduct, trust
 from tare.campaign.host_session import image_for
 from tare.campaign.plan.plan import make_jobs
 from tare.campaign.plan.request import MIN_MEMORY
@@ -38,7 +38,7 @@ from tare.model import Level, Progress
 from tare.outputs import check_new_campaign
 from tare.platforms.parts.machines import vm
 from tare.session.frames import STDERR, STDOUT
-from tare.store import open_store, read_store, require_file_of
+from tare.store import MAX_LOG_BYTES, Store, create_store, log_of, open_store, read_store, require_file_of
 from tare.workloads import registry as workloads
 from tare.workloads.base import Params, SliceWorkload
 
@@ -57,6 +57,14 @@ _IN_THE_LAB = "in the lab: "
 #: Of a machine whose instructions are counted: its folder of results, its first seed where none is given, and slices.
 OUT = "out"
 FIRST_SEED = 1
+#: What is taken of what a lab leaves, by name, and how many bytes of each: a lab runs what may be hostile, and SQLite
+#: obeys what lies beside a file.
+_EXPECTED = {
+    wire.CAMPAIGN: 8 << 30,
+    log_of(Path(wire.CAMPAIGN)).name: MAX_LOG_BYTES,
+    wire.ANSWER: wire.MAX_ANSWER_BYTES,
+    f"{READINGS.name}/*.tar.gz": 1 << 30,
+}
 _SLICES: Params = {"slice_ms": 10, "rounds": 1, "long_rounds": 0, "warmup_ms": 2}
 
 
@@ -66,12 +74,12 @@ def module(progress: Progress) -> Path:
 
 
 def carry_out(
-    request: FootprintRequest, file: Path, watcher: Watcher, programs: Sequence[Path] = ()
+    request: FootprintRequest, file: Path, watcher: Watcher, programs: Sequence[Path] = (), agreed: str = ""
 ) -> FootprintResult:
     """Have a lab carry out the request, and put the footprints into ``file``, which may be new.
 
-    ``programs``: files of this host that are to be on PATH there. ``watcher`` gets the progress. What was counted
-    before a failure is in the file. Raises `TareError`.
+    ``programs``: files of this host that are to be on PATH there. ``watcher`` gets the progress. ``agreed``: see
+    `tare.campaign.execution.trust.require_added`. What was counted before a failure is in the file. Raises `TareError`.
     """
     request.check()
     _check_fits(request)
@@ -80,13 +88,13 @@ def carry_out(
         check_new_campaign(file)
     _check_bits(request, file, watcher.doing)
     if request.level is Level.INSTRUCTIONS:
-        return _counted(request, file, watcher, programs)
+        return _counted(request, file, watcher, programs, agreed)
     output = _LabOutput(watcher)
     compiled = module(watcher.doing) if request.level is Level.FUNCTIONS else None
     results = Path(tempfile.mkdtemp(prefix=".tare-lab-", dir=file.absolute().parent))
     try:
         code = lab_run.run(lab_command(request, results, compiled, programs), output, watcher.doing)
-        counted = _taken_in(results, file, request.level, watcher.doing)
+        counted = _taken_in(results, file, request.level, agreed, watcher.doing)
         answer = wire.read_answer(results)
     finally:
         shutil.rmtree(results, ignore_errors=True)
@@ -96,7 +104,9 @@ def carry_out(
     return answer.result.model_copy(update={"footprints": counted})
 
 
-def _counted(request: FootprintRequest, file: Path, watcher: Watcher, programs: Sequence[Path]) -> FootprintResult:
+def _counted(
+    request: FootprintRequest, file: Path, watcher: Watcher, programs: Sequence[Path], agreed: str
+) -> FootprintResult:
     """Boot a machine a repeat, each with a seed of its own for its kernel's random numbers, and count what it executes.
 
     What was counted before a failure is in the file. Raises `TareError`.
@@ -119,7 +129,7 @@ def _counted(request: FootprintRequest, file: Path, watcher: Watcher, programs: 
             command = replace(command, env={instructions.COUNTED: "1"})
             counted_so = exact.Counted(compiled, arguments, symbols, first + repeat, results / exact.LOG)
             code = exact.run(command, counted_so, output, watcher.doing)
-            counted += _taken_in(results / OUT, file, request.level, watcher.doing)
+            counted += _taken_in(results / OUT, file, request.level, agreed, watcher.doing)
             answer = wire.read_answer(results / OUT)
         finally:
             shutil.rmtree(results, ignore_errors=True)
@@ -172,7 +182,7 @@ def lab_command(
     request: FootprintRequest, results: Path, compiled: Path | None, programs: Sequence[Path] = ()
 ) -> LabCommand:
     """The command that carries out any request, which it reads. ``compiled``: the module that counts functions."""
-    argv = ["python3", "-m", "tare.footprint", str(lab_run.OUT)]
+    argv = ["python3", "-P", "-m", "tare.footprint", str(lab_run.OUT)]
     if _wants_docker(request.platforms) and Path(tare.__file__).parents[2].joinpath(_DOCKER).is_file():
         argv = ["python3", _DOCKER, *argv]
     return LabCommand(
@@ -183,6 +193,7 @@ def lab_command(
         time_limit_s=LIMIT_S,
         files=programs if compiled is None else (compiled, *programs),
         results=results,
+        expected=_EXPECTED,
         kernel=KERNEL,
         env={} if compiled is None else {kmodule.BROUGHT: LAB_MODULE},
         stdin=wire.packed(request),
@@ -214,19 +225,15 @@ class _LabOutput:
         self._watcher.doing(f"{_IN_THE_LAB}{line}")
 
 
-def _taken_in(results: Path, file: Path, level: Level, progress: Progress) -> tuple[Footprint, ...]:
+def _taken_in(results: Path, file: Path, level: Level, agreed: str, progress: Progress) -> tuple[Footprint, ...]:
     """Put the lab's footprints into the file. Where that fails they are kept beside it, and the error says where."""
     campaign = results / wire.CAMPAIGN
     if not campaign.exists():
         return ()
     try:
-        if level is Level.LINES:
-            _complete(campaign, progress)
-        elif level is Level.INSTRUCTIONS:
-            with open_store(campaign) as store:
-                log = results.parent / exact.LOG
-                store.replace_footprints(instructions.completed(list(store.footprints()), log))
-        return bring(campaign, file)
+        with read_store(campaign) as came:
+            counted = _completed(list(came.footprints()), results, level, progress)
+            return bring(came, counted, file, agreed)
     except TareError as error:
         folder = Path(tempfile.mkdtemp(prefix=f"{file.stem}-from-lab-", dir=file.absolute().parent))
         results.rename(folder)  # as it is: nothing is copied, and no link is followed
@@ -234,32 +241,47 @@ def _taken_in(results: Path, file: Path, level: Level, progress: Progress) -> tu
         raise
 
 
-def _complete(result: Path, progress: Progress) -> None:
-    """Convert the readings of counters that came back from the lab into lines, in its file."""
+def _completed(counted: list[Footprint], results: Path, level: Level, progress: Progress) -> list[Footprint]:
+    """The footprints with what is only known outside: lines of the counters' readings, counts of the emulator's log."""
+    if level is Level.INSTRUCTIONS:
+        return list(instructions.completed(counted, results.parent / exact.LOG))
+    if level is not Level.LINES:
+        return counted
     counting = kernel.ensure(LINES_FLAVOUR, progress)
     assert counting is not None, "that flavour has a kernel of its own"
     progress("making lines of the counters (some seconds a reading)")
-    with open_store(result) as store:
-        lines = completed(list(store.footprints()), result.parent / READINGS.name, counting)
-        store.replace_footprints(lines)
+    return list(completed(counted, results / READINGS.name, counting))
 
 
-def bring(result: Path, file: Path) -> tuple[Footprint, ...]:
-    """Put the footprints of a file into another one, or move it there if there is none. Raises `StoreError`."""
-    with open_store(result) as result_store:  # for writing: that takes in what a killed writer left beside it
-        counted, kernel = list(result_store.footprints()), result_store.record.host["kernel"]
-        warnings = tuple(event.text for event in result_store.events() if event.level == "warning")
-    if file.exists():
-        with open_store(file) as store:
-            number = numbered_after(store.footprints())
-            counted = [number(footprint) for footprint in counted]
-            for footprint in counted:
-                store.add_footprint(footprint)
-            store.add_event("info", f"footprints that came from a lab on Linux {kernel}: {len(counted)}")
-            for warning in warnings:
-                store.add_event("warning", f"in the lab: {warning}")
-    else:
-        shutil.move(result, file)
+def bring(came: Store, counted: Sequence[Footprint], file: Path, agreed: str = "") -> tuple[Footprint, ...]:
+    """Write the footprints out of a lab's file into one of ours, which may be new; its own is only read.
+
+    ``agreed``: see `tare.campaign.execution.trust.require_added`. Raises `StoreError`.
+    """
+    if not file.exists():
+        return _into_new(came, counted, file)
+    with open_store(file) as store:
+        trust.require_added(store, agreed)
+        number = numbered_after(store.footprints())
+        counted = [number(footprint) for footprint in counted]
+        for footprint in counted:
+            store.add_footprint(footprint)
+        kernel = came.record.host.get("kernel", "of an unknown version")
+        store.add_event("info", f"footprints that came from a lab on Linux {kernel}: {len(counted)}")
+        for warning in (event.text for event in came.events() if event.level == "warning"):
+            store.add_event("warning", f"in the lab: {warning}")
+    return tuple(counted)
+
+
+def _into_new(came: Store, counted: Sequence[Footprint], file: Path) -> tuple[Footprint, ...]:
+    with create_store(file, came.record, trust.mark_of_lab) as store:
+        for footprint in counted:
+            store.add_footprint(footprint)
+        for event in came.events():
+            store.add_event(event.level, event.text)
+        for name, data in came.attachments():
+            store.add_attachment(name, data)
+        store.set_status(came.status)
     return tuple(counted)
 
 

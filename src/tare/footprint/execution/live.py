@@ -71,16 +71,18 @@ def _no_reading(platform: Platform, failed: Failed) -> SurfaceReading:
     return SurfaceReading(platform.name, None, failed.reason)
 
 
-def into(file: Path, names: Sequence[str], progress: Progress) -> Iterator[SurfaceReading]:
+def into(file: Path, names: Sequence[str], progress: Progress, agreed: str = "") -> Iterator[SurfaceReading]:
     """Read the surfaces of platforms by name (none: the usual ones) and of the baseline into a campaign's file.
 
     Yields what each platform gave, as `surfaces` does.
 
-    The file is a new one, or one that is there (`tare.footprint.execution.site`). Raises `TareError`.
+    The file is a new one, or one that is there (`tare.footprint.execution.site`). ``agreed``: see
+    `tare.campaign.execution.trust.require_added`. Raises `TareError`.
     """
     reader = Reader()
     left_out: list[LeftOut] = []
-    with opened(SiteRequest("surface", file, secrets.randbelow(2**31), names), progress, left_out.append) as site:
+    wanted = SiteRequest("surface", file, secrets.randbelow(2**31), names, agreed=agreed)
+    with opened(wanted, progress, left_out.append) as site:
         for missing in left_out:
             yield SurfaceReading(missing.platform, None, missing.reason, missing.fix or "")
         for ready in site.ready:
@@ -127,13 +129,16 @@ def of_processes(pids: Sequence[int], progress: Progress) -> Iterator[SurfaceRea
             yield SurfaceReading(name, None, error.what, error.fix or "")
 
 
-def carry_out(request: SurfaceRequest, progress: Progress) -> SurfaceResult:
-    """Read all surfaces that are asked for. Raises `TareError` where nothing can be read at all."""
+def carry_out(request: SurfaceRequest, progress: Progress, agreed: str = "") -> SurfaceResult:
+    """Read all surfaces that are asked for. ``agreed``: as `into` has it.
+
+    Raises `TareError` where nothing can be read at all.
+    """
     request.check()
     if request.pids:
         readings = of_processes(request.pids, progress)
     elif request.file is not None:
-        readings = into(request.file, request.platforms, progress)
+        readings = into(request.file, request.platforms, progress, agreed)
     else:
         readings = surfaces(_chosen(request.platforms), progress)
     surfaces_read: list[Surface] = []

@@ -42,6 +42,7 @@ class SiteRequest:
     memory_bytes: int = DEFAULT_MEMORY
     subnet: str | None = None
     bare: bool = False  # an image of the agent alone, where no job needs more
+    agreed: str = ""  # of an existing file that another host wrote: `tare.campaign.execution.trust.require_added`
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,8 @@ def opened(
     with contextlib.ExitStack() as stack:
         # Before the host is locked, so that a file that is no campaign is an error at once.
         existing = stack.enter_context(open_store(request.file)) if exists(request.file) else None
+        if existing is not None:
+            trust.require_added(existing, request.agreed)
         host = stack.enter_context(HostSession(doing))
         before()
         conduct.check_disk()
@@ -117,8 +120,11 @@ def _image(request: SiteRequest, existing: Store | None, host: HostSession) -> I
 def _resources(request: SiteRequest, existing: Store | None) -> Resources:
     """The resources of the existing campaign, so that all of its file is of equal instances; else those requested."""
     if existing is None:
-        return conduct.resources_for(CampaignRequest(cpus=request.cpus, memory_bytes=request.memory_bytes))
-    return Resources(tuple(existing.record.resources.cpus), existing.record.resources.memory_bytes)
+        return conduct.resources_for(
+            CampaignRequest(cpus=request.cpus, memory_bytes=request.memory_bytes), request.jobs
+        )
+    recorded = existing.record.resources
+    return Resources(tuple(recorded.cpus), recorded.memory_bytes, pids=conduct.pids_for(request.jobs))
 
 
 def _new(request: SiteRequest, prepared: Prepared, resources: Resources) -> Store:

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from system_calls import syscalls
 
 from tare.errors import HostError
+from tare.host.kernel import text
 
 #: Linux 5.1 gave all architectures the same numbers for what came later, and one name for number and entry point. All
 #: that were numbered before are in every kernel that tare runs on. 32-bit ABIs got twins of some calls at once (with
@@ -89,7 +90,7 @@ def has_abi(table: Table, shown: str) -> bool | None:
 def symbols() -> str:
     """The kernel's symbols (addresses may be hidden); empty where they cannot be read."""
     try:
-        lines = _KALLSYMS.read_text().splitlines()
+        lines = text.read(_KALLSYMS).splitlines()
     except OSError:
         return ""
     return "\n".join(line for line in lines if "_sys_" in line)

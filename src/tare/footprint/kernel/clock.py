@@ -10,11 +10,10 @@ import ctypes
 import errno
 import os
 import struct
-from pathlib import Path
 
 from tare.errors import HostError
 from tare.footprint.kernel.bpf import LAB
-from tare.host.kernel import cpulist
+from tare.host.kernel import cpulist, text
 
 #: linux/perf_event.h.
 _TYPE_SOFTWARE, _CPU_CLOCK = 1, 0
@@ -41,7 +40,7 @@ def clocks(period_ns: int) -> list[int]:
 
 def online() -> list[int]:
     """The CPUs that are online, by number."""
-    return list(cpulist.parse(Path("/sys/devices/system/cpu/online").read_text()))
+    return list(cpulist.parse(text.read("/sys/devices/system/cpu/online")))
 
 
 def _open(cpu: int, period_ns: int) -> int:

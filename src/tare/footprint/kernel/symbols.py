@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -59,15 +60,27 @@ class Symbols:
 
 def read() -> Symbols:
     """The symbols of the running kernel, as they are now. Raises `HostError`."""
-    with KALLSYMS.open(encoding="ascii", errors="replace") as lines:
+    with _listed() as lines:
         return Symbols(lines)
 
 
 def require_addresses() -> None:
     """Raises `HostError` where the running kernel hides its functions' addresses; reads no more of them than that."""
-    with KALLSYMS.open(encoding="ascii", errors="replace") as lines:
+    with _listed() as lines:
         if not any(int(line.partition(" ")[0], 16) for line in lines):
             raise _hidden()
+
+
+@contextlib.contextmanager
+def _listed() -> Iterator[Iterable[str]]:
+    """The kernel's list of its symbols, a line each. Raises `HostError` where there is none, as in a part of /proc."""
+    try:
+        listed = KALLSYMS.open(encoding="ascii", errors="replace")
+    except OSError as error:
+        fix = "run tare where all of /proc can be seen: mounted without subset=pid"
+        raise HostError(f"{KALLSYMS} cannot be read: {error.strerror}", fix=fix) from error
+    with listed:
+        yield listed
 
 
 def _hidden() -> HostError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,8 @@ from tare.timeouts import stretched
 
 #: Of a socket that is listened on, in ``/proc/net/unix`` (the kernel's ``__SO_ACCEPTCON``).
 _LISTENS = 0x10000
+#: A line of /proc/net/unix with a path: flags, inode, path.
+_SOCKET = re.compile(rb"[0-9a-f]+: [0-9A-F]{8} [0-9A-F]{8} ([0-9A-F]{8}) [0-9A-F]{4} [0-9A-F]{2} +([0-9]+) (.+)")
 
 
 #: How long a daemon may take to accept a connection.
@@ -46,11 +49,11 @@ def only_init_listens(path: str, init: int = 1) -> bool:
 
 
 def _inodes(path: str) -> Iterator[str]:
-    for line in Path("/proc/net/unix").read_text().splitlines()[1:]:
-        # Num RefCount Protocol Flags Type St Inode Path
-        words = line.split(maxsplit=7)
-        if len(words) > 7 and int(words[3], 16) & _LISTENS and os.path.realpath(words[7]) == path:
-            yield words[6]
+    for line in Path("/proc/net/unix").read_bytes().split(b"\n"):
+        # Num RefCount Protocol Flags Type St Inode Path; of a path any user chooses all bytes, line feeds too.
+        socket = _SOCKET.fullmatch(line)
+        if socket and int(socket[1], 16) & _LISTENS and os.path.realpath(os.fsdecode(socket[3])) == path:
+            yield socket[2].decode()
 
 
 def _held_by(pid: int) -> set[str]:

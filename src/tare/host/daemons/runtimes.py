@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from pathlib import Path
 
 from tare.host import cgroup, processes, state
 
@@ -24,6 +25,15 @@ def find(name: str) -> str | None:
 def asked_version(program: str) -> list[str]:
     """The command that prints a program's version. crun makes the folder of its containers for it, so names one."""
     return [program, *([f"--root={state.work()}"] if program == "crun" else []), "--version"]
+
+
+def described(program: str) -> str:
+    """A runtime's version and path, as "crun 1.21 (/usr/bin/crun)"; of one that does not say a version the path."""
+    genuine = "crun" if Path(program).name == WRAPPER else program
+    asked = asked_version(Path(genuine).name) if Path(genuine).name == "crun" else [genuine, "--version"]
+    first = (processes.run(asked, time_limit_s=10).text.splitlines() or [""])[0]
+    name, separator, version = first.partition(" version ")
+    return f"{name} {version.strip()} ({program})" if separator else program
 
 
 def podman() -> list[str]:

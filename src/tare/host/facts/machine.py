@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import platform
 import shutil
+import time
 from pathlib import Path
 from typing import Literal
 
@@ -17,7 +18,8 @@ from pydantic import BaseModel, ConfigDict
 
 from tare.host import cgroup, distribution, own_namespaces, processes, state
 from tare.host.facts import security, topology
-from tare.host.kernel import cpulist, mounts, settings
+from tare.host.kernel import cpulist, mounts, settings, sysinfo
+from tare.host.kernel import text as kernel_text
 
 CgroupVersion = Literal["none", "v1", "v2", "hybrid"]
 CgroupManager = Literal["tare", "systemd"]
@@ -28,6 +30,10 @@ ROOT = Path("/")
 FULL_ASLR = 2
 #: Number of kinds of CPU time (`parse_cpu_ticks`).
 CPU_KINDS = 8
+#: Of an integer of 64 bits; an imitation may show more (`tare.campaign.telemetry.plausible` has what is too large).
+_MAX_DIGITS = 40
+#: No machine has a higher load: a process for each of the ids that Linux can give.
+MAX_LOAD = 1 << 22
 #: What tare starts on the host.
 TOOLS = ("cp", "ip", "iptables", "mkfs.ext4", "mmdebstrap", "nsenter", "tar", "umount")
 
@@ -96,7 +102,7 @@ class HostFacts(_Facts):
 def gather() -> HostFacts:
     """Read this machine. Raises `HostError` when tare's home cannot be written."""
     home = state.home()
-    meminfo = _text("proc/meminfo")
+    meminfo, answered = _text("proc/meminfo"), sysinfo.read()
     version, missing = _cgroup()
     aslr = _text("proc/sys/kernel/randomize_va_space")
     clocks = "sys/devices/system/clocksource/clocksource0"
@@ -107,8 +113,8 @@ def gather() -> HostFacts:
         root=os.geteuid() == 0 and not own_namespaces.inside(),
         own_namespaces=own_namespaces.inside(),
         cpu=_cpu(),
-        memory_bytes=parse_meminfo(meminfo, "MemTotal"),
-        swap_bytes=parse_meminfo(meminfo, "SwapTotal"),
+        memory_bytes=parse_meminfo(meminfo, "MemTotal") or answered.memory_bytes,
+        swap_bytes=parse_meminfo(meminfo, "SwapTotal") if meminfo else answered.swap_bytes,
         virtualised=_virtualised(),
         container=_detected("--container"),
         clock_source=_text(f"{clocks}/current_clocksource") or None,
@@ -118,16 +124,21 @@ def gather() -> HostFacts:
         cgroup_manager="systemd" if version == "v2" and cgroup.kept_by_systemd() else "tare",
         pressure=Path("/proc/pressure/cpu").exists(),
         huge_pages=settings.read(ROOT / "sys/kernel/mm/transparent_hugepage/enabled"),
-        aslr=int(aslr) if aslr else None,
+        aslr=int(aslr) if is_number(aslr) else None,
         mitigations=_mitigations(),
         security=security.module(ROOT),
         filesystem=mounts.filesystem(home),
         disk_free_bytes=shutil.disk_usage(home).free,
-        load=float(_text("proc/loadavg").split()[0]),
+        load=parse_load(_text("proc/loadavg"), answered.load),
         steal=parse_steal(_text("proc/stat")),
-        uptime_s=float(_text("proc/uptime").split()[0]),
+        uptime_s=time.clock_gettime(time.CLOCK_BOOTTIME),
         tools={name: processes.find(name) is not None for name in TOOLS},
     )
+
+
+def is_number(word: str) -> bool:
+    """Whether a word is a number as the kernel writes one: Python refuses to read thousands of digits."""
+    return word.isdecimal() and len(word) <= _MAX_DIGITS
 
 
 def parse_cpuinfo(text: str) -> tuple[str, str | None, bool]:
@@ -145,25 +156,37 @@ def parse_cpuinfo(text: str) -> tuple[str, str | None, bool]:
 
 
 def parse_meminfo(text: str, name: str) -> int:
-    """A size in bytes from ``/proc/meminfo`` (proc(5): its kB are KiB); 0 where there is no such line."""
+    """A size in bytes from ``/proc/meminfo`` (proc(5): its kB are KiB); 0 where there is no such line that says one."""
     for line in text.splitlines():
         title, _, value = line.partition(":")
-        if title == name:
-            return int(value.split()[0]) * 1024
+        words = value.split()
+        if title == name and words and is_number(words[0]):
+            return int(words[0]) * 1024
     return 0
+
+
+def parse_load(loadavg: str, otherwise: float) -> float:
+    """The first figure of ``/proc/loadavg`` (proc(5)); ``otherwise`` where there is none that can be."""
+    try:
+        first = float((loadavg.split() or [""])[0])
+    except ValueError:
+        return otherwise
+    return first if 0 <= first <= MAX_LOAD else otherwise
 
 
 def parse_cpu_ticks(text: str) -> dict[str, tuple[int, ...]]:
     """Ticks since boot of each CPU that is online (``cpu0``), and their sum (``cpu``), from ``/proc/stat`` (proc(5)).
 
-    By kind: user, nice, system, idle, iowait, irq, softirq, steal; guest time is within user's already.
+    By kind: user, nice, system, idle, iowait, irq, softirq, steal; guest time is within user's already. An old kernel,
+    or what imitates one, has less of them. A CPU whose line is not of numbers is left out.
     """
     ticks = {}
     for line in text.splitlines():
         if not line.startswith("cpu"):
             break  # the CPUs come first, and what follows is long
-        name, *fields = line.split()
-        ticks[name] = tuple(map(int, fields[:CPU_KINDS]))
+        name, *kinds = line.split()[: CPU_KINDS + 1]
+        if all(map(is_number, kinds)) and (name == "cpu" or is_number(name[3:])):
+            ticks[name] = tuple(map(int, kinds))
     return ticks
 
 
@@ -187,7 +210,7 @@ def _cgroup() -> tuple[CgroupVersion, tuple[str, ...]]:
     version = cgroup_version(tree)
     if version == "v2":
         assert tree.v2 is not None
-        offered = set((tree.v2 / "cgroup.controllers").read_text().split()) | {"cpuacct"}  # cpu.stat is always there
+        offered = set(kernel_text.said(tree.v2 / "cgroup.controllers").split()) | {"cpuacct"}  # cpu.stat always is
     else:
         offered = set(tree.v1)
     return version, tuple(name for name in cgroup.CONTROLLERS if name not in offered)
@@ -224,7 +247,10 @@ def cores_of_machine() -> topology.Cores | None:
     """The CPUs of each core of this machine; None where that is not known, as in most guests."""
     lists = {cpu: _text(f"sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") for cpu in _online()}
     _, _, virtual = parse_cpuinfo(_text("proc/cpuinfo"))
-    return topology.cores_of({cpu: cpulist.parse(text) for cpu, text in lists.items()}, virtual=virtual)
+    try:
+        return topology.cores_of({cpu: cpulist.parse(text) for cpu, text in lists.items()}, virtual=virtual)
+    except ValueError:  # lists that no kernel writes
+        return None
 
 
 def layout() -> topology.Layout:
@@ -258,7 +284,8 @@ def _numbers(file: str) -> dict[int, int]:
 
 
 def _online() -> tuple[int, ...]:
-    return _cpus("sys/devices/system/cpu/online")
+    """The CPUs that are online; where /sys does not say which, as many as there are."""
+    return _cpus("sys/devices/system/cpu/online") or tuple(range(os.cpu_count() or 1))
 
 
 def _cpus(path: str) -> tuple[int, ...]:
@@ -299,12 +326,9 @@ def _mitigations() -> dict[str, str]:
     folder = ROOT / "sys/devices/system/cpu/vulnerabilities"
     if not folder.is_dir():
         return {}
-    return {file.name: file.read_text().strip() for file in sorted(folder.iterdir())}
+    return {file.name: kernel_text.said(file) for file in sorted(folder.iterdir())}
 
 
 def _text(path: str) -> str:
-    """Contents of a file below `ROOT`, without white space at the ends; empty where it is missing or says nothing."""
-    try:
-        return Path(ROOT, path).read_text().strip()
-    except OSError:
-        return ""
+    """What a file below `ROOT` says (`tare.host.kernel.text.said`)."""
+    return kernel_text.said(ROOT / path)

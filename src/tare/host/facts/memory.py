@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 from tare.host.facts.machine import parse_meminfo
+from tare.host.kernel import sysinfo, text
 
 
 def pss_bytes(pids: Iterable[int]) -> int:
@@ -13,15 +13,15 @@ def pss_bytes(pids: Iterable[int]) -> int:
     total = 0
     for pid in pids:
         try:
-            total += parse_rollup(Path(f"/proc/{pid}/smaps_rollup").read_text())
+            total += parse_rollup(text.read(f"/proc/{pid}/smaps_rollup"))
         except OSError:
             continue  # it ended, or is a zombie without memory
     return total
 
 
-def parse_rollup(text: str) -> int:
+def parse_rollup(rollup: str) -> int:
     """The proportional set size in bytes, from ``/proc/PID/smaps_rollup``; 0 where there is none."""
-    for line in text.splitlines():
+    for line in rollup.splitlines():
         if line.startswith("Pss:"):
             return int(line.split()[1]) * 1024
     return 0
@@ -35,17 +35,17 @@ def mapping_bytes(pids: Iterable[int], size: int) -> int | None:
     parts: list[int] = []
     for pid in pids:
         try:
-            parts += parse_mappings(Path(f"/proc/{pid}/smaps").read_text(), size)
+            parts += parse_mappings(text.read(f"/proc/{pid}/smaps"), size)
         except OSError:
             continue  # it has ended
     return sum(parts) if parts else None
 
 
-def parse_mappings(text: str, size: int) -> list[int]:
+def parse_mappings(smaps: str, size: int) -> list[int]:
     """The PSS in bytes of each mapping of this size, from ``/proc/PID/smaps``."""
     pieces: list[int] = []
     of_size = False
-    for line in text.splitlines():
+    for line in smaps.split("\n"):  # names of mapped files may have other ends of lines
         if line.startswith("Size:"):
             of_size = int(line.split()[1]) * 1024 == size
         elif of_size and line.startswith("Pss:"):
@@ -55,4 +55,4 @@ def parse_mappings(text: str, size: int) -> list[int]:
 
 def host_bytes() -> int:
     """All memory that this host has, as its kernel counts it."""
-    return parse_meminfo(Path("/proc/meminfo").read_text(), "MemTotal")
+    return parse_meminfo(text.said("/proc/meminfo"), "MemTotal") or sysinfo.read().memory_bytes

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from tare.host.kernel import text
+
 #: Where ``proc`` and ``sys`` are; tests give a folder with the files of another machine.
 ROOT = Path("/")
 
@@ -58,7 +60,4 @@ def labels(pids: Iterable[int], root: Path | None = None) -> str:
 
 
 def _text(root: Path | None, path: str) -> str:
-    try:
-        return Path(root or ROOT, path).read_text().strip()
-    except OSError:
-        return ""
+    return text.said(Path(root or ROOT, path))

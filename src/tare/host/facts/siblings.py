@@ -99,7 +99,7 @@ def slowed(cpu: int, neighbour: int) -> float:
 @contextlib.contextmanager
 def _busy_on(cpu: int) -> Iterator[Callable[[bool], None]]:
     """A process on this CPU; yields the function that lets it run (True) or stops it (False)."""
-    process = processes.start([*processes.WITH_TARE, sys.executable, "-c", "while True: pass"])
+    process = processes.start([*processes.WITH_TARE, sys.executable, "-I", "-c", "while True: pass"])
     try:
         os.sched_setaffinity(process.pid, {cpu})
         time.sleep(5 * TURN_S)  # until it has started

@@ -77,19 +77,22 @@ def members(file: IO[bytes], most: int) -> Iterator[tuple[PurePosixPath, IO[byte
                     yield name, contents
 
 
-def unpack_root(file: IO[bytes], folder: Path, most: int) -> None:
+def unpack_root(file: IO[bytes], folder: Path, most: int, most_members: int | None = None) -> None:
     """All of a tar with a root filesystem in it, into an empty folder that nobody else can change.
 
     Links are made and never followed; owners, modes, file capabilities and the eight harmless devices are kept. Root of
     a user namespace can make no devices; platforms that run there bring their own, and these are left out.
     Anything else is refused, and so is a name outside of the folder, one below a link, and one that comes twice. Bounds
-    are those of `members`. Raises `tarfile.TarError`, and `OSError` where the disk or the rights do not suffice.
+    are ``most`` bytes, and ``most_members`` (None: `MAX_MEMBERS`). The folder's own entry is passed over. Raises
+    `tarfile.TarError`, and `OSError` where the disk or the rights do not suffice.
     """
     top = os.open(folder, beneath.FOLDER)
     dated: list[tuple[str, int]] = []
     try:
         with opened(file, most) as tar:
-            for member in _bounded(tar):
+            for member in _bounded(tar, most_members):
+                if member.name == ".":
+                    continue
                 if _is_harmless(member) and own_namespaces.inside():
                     continue
                 with _refused(member):
@@ -185,10 +188,11 @@ def opened(file: IO[bytes], most: int) -> tarfile.TarFile:
     return tarfile.open(fileobj=_Bounded(file, most), mode="r:")  # type: ignore[call-overload,no-any-return]
 
 
-def _bounded(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+def _bounded(tar: tarfile.TarFile, most: int | None = None) -> Iterator[tarfile.TarInfo]:
+    most = MAX_MEMBERS if most is None else most
     for number, member in enumerate(tar):
-        if number == MAX_MEMBERS:
-            raise tarfile.ReadError(f"it has more than {MAX_MEMBERS} members")
+        if number == most:
+            raise tarfile.ReadError(f"it has more than {most} members")
         if member.issparse():
             raise tarfile.ReadError("it has a file with holes in it")
         yield member

@@ -1,12 +1,13 @@
 """Folders of tare's where users without rights pass, as a user namespace's root is: only root enters TARE_HOME.
 
 For daemons that mount an instance's root when it starts. A program that tare starts is shown the folders in a mount
-namespace of its own (`tare.platforms.parts.common.room`). The place cannot be listed: who knows no name in there sees
-none.
+namespace of its own (`tare.platforms.parts.common.room`). Every user reads the names in /proc/self/mounts, so an
+instance's root is behind a folder that only its own user passes, as engines keep the roots of their containers.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from tare.host.kernel import mounts
@@ -15,11 +16,18 @@ from tare.host.resources.claims import OPENED
 from tare.host.resources.journal import CleanupStack
 
 
-def show(cleanup: CleanupStack, source: Path, name: str) -> Path:
-    """Mount a folder once more, below `OPENED`, and return where. ``name``: a label of tare's."""
+def show(cleanup: CleanupStack, source: Path, name: str, owner: int | None = None) -> Path:
+    """Mount a folder once more, below `OPENED`, and return where. ``name``: a label of tare's.
+
+    ``owner``: the only user besides root who gets there; None for what every user may pass.
+    """
     place = OPENED / name
     cleanup.own(removers.folder(place, below=OPENED.parent))
     OPENED.mkdir(mode=0o711, exist_ok=True)
-    place.mkdir(mode=0o711)
+    place.mkdir(mode=0o711 if owner is None else 0o100)
+    if owner is not None:
+        os.chown(place, owner, owner)
+        place /= "root"
+        place.mkdir(mode=0o711)
     mounts.mount("none", place, source=str(source), flags=mounts.BIND)
     return place

@@ -8,6 +8,7 @@ import errno
 import mmap
 import os
 import stat
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from tare.host.filesystems import volumes
 from tare.host.kernel import beneath, mounts
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
+from tare.timeouts import stretched, until
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,8 +50,11 @@ _DISK = {
 
 #: How trees that guests write to are mounted on the host.
 UNPRIVILEGED = mounts.NO_SUID | mounts.NO_DEV
-#: A file is looked at in such parts, so that its size takes no memory, and at no more of them: some seconds' work.
-WINDOW_BYTES, MAX_WINDOWS = 64 << 20, 1 << 16
+#: A file is looked at in such parts, so that its size takes no memory.
+WINDOW_BYTES = 64 << 20
+#: How long a file is looked at, and how long files are written back and dropped, in seconds. A guest may scatter a page
+#: over each of ten thousand windows, which take 2 ms each, or make a million files.
+LOOK_LIMIT_S, DROP_LIMIT_S = 5.0, 300.0
 
 
 @contextlib.contextmanager
@@ -167,30 +172,82 @@ def _in_mounts_of_its_own(root: Path, *covered: Path) -> list[str]:
 
 def chroot_mounts(cleanup: CleanupStack, root: Path, data: Path) -> None:
     """What a program expects below /: proc, sys, dev of the host, and the data folder."""
-    plan = (
-        ("proc", "proc", 0),
-        ("sysfs", "sys", mounts.READ_ONLY),
-        # In a user namespace no mount can be had without those on it, which might hide something.
-        ("/dev", "dev", mounts.BIND | (mounts.WITH_ALL_BELOW if own_namespaces.inside() else 0)),
-        (str(data), "data", mounts.BIND),
-    )
-    for source, name, flags in plan:
-        where = root / name
-        cleanup.own(removers.mount(where))
-        where.mkdir(exist_ok=True)
-        mounts.mount("none" if flags & mounts.BIND else source, where, source=source, flags=flags)
+    _mount(cleanup, root, "proc", "proc")
+    _mount(cleanup, root, "sys", "sysfs", mounts.READ_ONLY)
+    # In a user namespace no mount can be had without those on it, which might hide something.
+    _mount(cleanup, root, "dev", "/dev", mounts.BIND | (mounts.WITH_ALL_BELOW if own_namespaces.inside() else 0))
+    _mount(cleanup, root, "data", str(data), mounts.BIND)
+
+
+#: Devices by which nobody reaches anything, and what programs expect beside them.
+HARMLESS_DEVICES = ("null", "zero", "full", "random", "urandom")
+_LINKS = {"fd": "", "stdin": "/0", "stdout": "/1", "stderr": "/2"}
+
+
+def client_user() -> int:
+    """The user and group of all that the client runs: nobody's, neither on the host nor in a namespace of a guest's.
+
+    Without root it is one of tare's own user namespace that no file of the image has (nobody is 65534).
+    """
+    return 65_533 if own_namespaces.inside() else userns.FIRST + userns.COUNT
+
+
+def client_mounts(cleanup: CleanupStack, root: Path, data: Path) -> None:
+    """What a program of the client's expects below /, who is without rights: harmless devices, sys, the data folder.
+
+    /proc is made for each program, with its own processes alone. The data folder is given to the client's user, who
+    gets a name: some tools crash where they have none.
+    """
+    (root / "proc").mkdir(exist_ok=True)
+    _mount(cleanup, root, "sys", "sysfs", mounts.READ_ONLY)
+    devices = _mount(cleanup, root, "dev", "tmpfs", mounts.NO_SUID, "mode=755")
+    for name in HARMLESS_DEVICES:
+        (devices / name).touch()
+        mounts.mount("none", devices / name, source=f"/dev/{name}", flags=mounts.BIND)
+    for name, number in _LINKS.items():
+        (devices / name).symlink_to(f"/proc/self/fd{number}")
+    (devices / "shm").mkdir()
+    (devices / "shm").chmod(0o1777)
+    _mount(cleanup, root, "data", str(data), mounts.BIND)
+    user = client_user()
+    os.chown(data, user, user)
+    top = os.open(root, beneath.FOLDER)
+    with _descriptor(top):
+        _append(top, "etc/passwd", f"\ntare-client:x:{user}:{user}::/data:/bin/sh\n")
+        _append(top, "etc/group", f"\ntare-client:x:{user}:\n")
+
+
+def _append(top: int, path: str, text: str) -> None:
+    """Append to a file of a root, if it has it: an application's own image may lack it, or have a link there."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC
+    with beneath.unless_vanished():
+        file = beneath.opened(top, path, flags)
+        with _descriptor(file):
+            os.write(file, text.encode())
+
+
+def _mount(cleanup: CleanupStack, root: Path, name: str, source: str, flags: int = 0, options: str = "") -> Path:
+    """Mount a filesystem, or bind a folder, on a folder of a root."""
+    where = root / name
+    cleanup.own(removers.mount(where))
+    where.mkdir(exist_ok=True)
+    kind = "none" if flags & mounts.BIND else source
+    mounts.mount(kind, where, source=source, flags=flags, options=options)
+    return where
 
 
 def drop_page_cache(place: Path) -> None:
     """Write back and drop the cached pages of a file, or of all below a folder; nothing else on the host is touched.
 
     What is below was made by a sandbox, and may change meanwhile: links, pipes and mounts are passed over, not followed
-    or waited for, and so is what has vanished. Raises `HostError` when something cannot be written back.
+    or waited for, and so is what has vanished. Raises `HostError` when something cannot be written back, or it takes
+    more than `DROP_LIMIT_S`.
     """
+    deadline = until(DROP_LIMIT_S)
     try:
         with beneath.unless_vanished(), _descriptor(os.open(place, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)) as top:
             if stat.S_ISDIR(os.fstat(top).st_mode):
-                beneath.walk(top, _drop_files, lambda *_: None)
+                beneath.walk(top, lambda folder: _drop_files(folder, place, deadline), lambda *_: None)
             else:
                 _drop(beneath.reopened(top))
     except OSError as error:
@@ -200,11 +257,17 @@ def drop_page_cache(place: Path) -> None:
         ) from error
 
 
-def _drop_files(folder: int) -> list[str]:
-    """Drop the files of one folder, and return which folders are in it."""
+def _drop_files(folder: int, place: Path, deadline: float) -> list[str]:
+    """Drop the files of one folder below ``place``, and return which folders are in it."""
     below: list[str] = []
     with os.scandir(folder) as entries:
         for entry in entries:
+            if time.monotonic() > deadline:
+                limit = f"{stretched(DROP_LIMIT_S):.0f} s"
+                raise HostError(
+                    f"{place} has more files than can be written back and dropped in {limit}",
+                    fix="see what the guest writes: no workload makes so many files",
+                )
             if entry.is_dir(follow_symlinks=False):
                 below.append(entry.name)
             elif entry.is_file(follow_symlinks=False):
@@ -237,7 +300,8 @@ def cached_bytes(folder: Path, name: str) -> tuple[int, int] | None:
     """How much of a file's data the host's page cache holds (mincore(2)), of how much, in bytes; None: no such file.
 
     ``name``: the file's path below a folder that a sandbox writes to. Of a sparse file the windows that are all hole do
-    not count. None too where data is scattered over more than `MAX_WINDOWS`: no workload writes such a file.
+    not count. None too where data is scattered so widely that it takes more than `LOOK_LIMIT_S`: no workload writes a
+    file like that.
     """
     with beneath.unless_vanished(), _descriptor(os.open(folder, beneath.FOLDER)) as top:
         file = beneath.regular(top, name)
@@ -248,11 +312,11 @@ def cached_bytes(folder: Path, name: str) -> tuple[int, int] | None:
 
 
 def _cached_bytes(file: int) -> tuple[int, int] | None:
-    cached = pages = windows = 0
+    cached = pages = 0
+    deadline = until(LOOK_LIMIT_S)
     try:
         for offset, length in _data(file):
-            windows += 1
-            if windows > MAX_WINDOWS:
+            if time.monotonic() > deadline:
                 return None
             with mmap.mmap(file, length, prot=mmap.PROT_READ, offset=offset) as window:
                 states = _resident(window)

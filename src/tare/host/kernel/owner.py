@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Self
 
-from tare.host.kernel import process_table
+from tare.errors import HostError
+from tare.host.kernel import process_table, text
+
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,5 +60,15 @@ def _start_ticks(pid: int) -> int | None:
 
 
 def boot_id() -> str:
-    """The id of this boot of the host's kernel, the same in every namespace."""
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    """The id of this boot of the host's kernel, the same in every namespace.
+
+    Raises `HostError` where /proc does not show it: what does not say in which boot it was made cannot be removed
+    safely.
+    """
+    told = text.said(BOOT_ID)
+    if not told:
+        raise HostError(
+            f"{BOOT_ID} cannot be read: this process sees only a part of /proc",
+            fix="run tare where all of /proc can be seen: mounted without subset=pid (systemd: ProcSubset=all)",
+        )
+    return told

@@ -1,7 +1,7 @@
 """The processes of this host as /proc shows them (proc(5)): read, never changed.
 
 A process may end at any moment: it is in no list then, and what is asked of it is empty, as of one that /proc hides.
-Names and command lines are a tenant's to choose: bytes in them that are no UTF-8 are replaced.
+Names and command lines are a tenant's to choose (`tare.host.kernel.text`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+from tare.host.kernel.text import read
 
 PROC = Path("/proc")
 #: PF_KTHREAD (linux/sched.h)
@@ -44,7 +46,7 @@ def parse_status(text: str) -> dict[str, str]:
 def text(pid: int, name: str) -> str:
     """What is in a file below /proc/PID; "" where the process is gone. Raises `OSError` where it cannot be read."""
     with contextlib.suppress(*_GONE):
-        return (PROC / str(pid) / name).read_bytes().decode(errors="replace")
+        return read(PROC / str(pid) / name)
     return ""
 
 
@@ -73,6 +75,16 @@ def argv(pid: int) -> list[str]:
     """The words of a process's command line; none of a thread of the kernel's, and where it has ended."""
     line = text(pid, "cmdline").removesuffix("\0")
     return line.split("\0") if line else []
+
+
+def variables(name: str) -> dict[int, str]:
+    """What a variable of the environment was when each process that has it began its program, by process id."""
+    found = {}
+    for pid in pids():
+        for assignment in text(pid, "environ").split("\0"):
+            if assignment.startswith(f"{name}="):
+                found[pid] = assignment.partition("=")[2]
+    return found
 
 
 def command_lines() -> dict[int, list[str]]:
@@ -123,5 +135,5 @@ def open_files(pid: int) -> dict[str, Path]:
 
 def open_flags(descriptor: Path) -> int:
     """The flags that a descriptor was opened with, given as its /proc/PID/fd/N. Raises `OSError` once it is closed."""
-    text = (descriptor.parent.parent / "fdinfo" / descriptor.name).read_text()
-    return next(int(line.split()[1], 8) for line in text.splitlines() if line.startswith("flags:"))
+    told = read(descriptor.parent.parent / "fdinfo" / descriptor.name)
+    return next(int(line.split()[1], 8) for line in told.split("\n") if line.startswith("flags:"))

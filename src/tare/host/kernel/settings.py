@@ -7,17 +7,22 @@ import os
 from pathlib import Path
 
 from tare.errors import HostError
+from tare.host.kernel import text
 from tare.host.kernel.owner import boot_id
 
 
 def read(file: Path) -> str | None:
     """The value; of a choice such as ``always [madvise] never`` the chosen word. None where there is none to read."""
     try:
-        text = file.read_text().strip()
-    except (OSError, UnicodeDecodeError):
+        return choice(text.read(file))
+    except OSError:
         return None
-    chosen = [word[1:-1] for word in text.split() if word.startswith("[") and word.endswith("]")]
-    return chosen[0] if chosen else text
+
+
+def choice(shown: str) -> str:
+    """The value in a setting's file; of a choice such as ``always [madvise] never`` the chosen word."""
+    chosen = [word[1:-1] for word in shown.split() if word.startswith("[") and word.endswith("]")]
+    return chosen[0] if chosen else shown.strip()
 
 
 def write(file: Path, value: str) -> None:

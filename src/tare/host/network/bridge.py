@@ -28,7 +28,7 @@ from tare.host import processes
 from tare.host.cgroup import Group
 from tare.host.kernel import settings
 from tare.host.kernel.links import links
-from tare.host.network import dhcp, fence, passage, subnets
+from tare.host.network import dhcp, engines, fence, passage, subnets
 from tare.host.network.fence import BRIDGE
 from tare.host.own_daemon import Daemon
 from tare.host.resources import removers
@@ -44,8 +44,6 @@ FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
 _PROBE = "tare-probe"
 #: Is there while the kernel has the driver.
 TUN_DRIVER = Path("/sys/class/misc/tun")
-#: Private networks that are tried in turn until one is free.
-CANDIDATES = tuple(ipaddress.IPv4Network(f"10.{second}.0.0/24") for second in (77, 177, 201, 233, 99))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +61,7 @@ class Network:
         self.subnet = subnet
         self._cleanup: CleanupStack | None = None  # of all that goes with the bridge
         self._dhcp: Daemon | None = None
+        self._engines: engines.Engines | None = None
         self._lock = threading.Lock()  # several instances may start at once
         self._unpinned: dict[str, tuple[str, Endpoint]] = {}  # by instance: ports that its platform makes
         self._fixed: set[str] = set()  # addresses that guests have by themselves
@@ -92,7 +91,7 @@ class Network:
         if BRIDGE in links():
             fix = "tare clean, with the TARE_HOME of the run that left it"
             raise HostError(f"the link {BRIDGE} exists already", fix=fix)
-        self._cleanup = cleanup
+        self._cleanup, self._engines = cleanup, engines.Engines(cleanup, self.client)
         if settings.read(FORWARDING) == "0":
             cleanup.own(removers.setting(FORWARDING, "0", "1"))
         cleanup.own(removers.link(BRIDGE), removers.network_namespace(CLIENT_NAMESPACE))
@@ -105,10 +104,13 @@ class Network:
             f"netns add {CLIENT_NAMESPACE}",
         )
         _without_ipv6(BRIDGE)
+        self._require_routed()
         client = Endpoint(self.client, fence.mac(self.client))
         unfenced = fence.filter_packets(cleanup, fence.Client(client.address, client.mac))
         self._plug(cleanup, CLIENT_NAMESPACE, _CLIENT_LINK, client, isolated=False)
         _without_ipv6("all", CLIENT_NAMESPACE)
+        # A new namespace forwards where the host does: an instance's packets would come out of it as the client's.
+        _set("net/ipv4/ip_forward", "0", CLIENT_NAMESPACE)
         fence.guard_client(CLIENT_NAMESPACE, self.host)
         ip_batch(
             f"-n {CLIENT_NAMESPACE} neigh replace {self.host} lladdr {fence.mac(self.host)} dev eth0 nud permanent",
@@ -117,6 +119,16 @@ class Network:
         passage.require_to_host(CLIENT_NAMESPACE, self.host)
         self._require_bridged_frames(cleanup.journal)
         return unfenced
+
+    def _require_routed(self) -> None:
+        """Raise `HostError` where the host's policy routing sends what is for the subnet by another link."""
+        got = processes.run(["ip", "-j", "-4", "route", "get", self.client])
+        way = str(json.loads(got.text)[0].get("dev", "")) if got.code == 0 else ""
+        if way != BRIDGE:
+            raise HostError(
+                f"the host's routing sends what is for tare's bridge {f'by {way}' if way else 'nowhere'}",
+                fix=f"`ip rule add pref 77 to {self.subnet} lookup main` and --subnet {self.subnet}, or another subnet",
+            )
 
     def _require_bridged_frames(self, journal: Journal) -> None:
         address = str(self.subnet[3])
@@ -195,6 +207,11 @@ class Network:
         dhcp.admit(cleanup, mac)
         return self._dhcp.group
 
+    def enclose(self, name: str, pid: int, address: str) -> None:
+        """Restrict what a container reaches by the bridge of its engine's (`engines.Engines.enclose`)."""
+        assert self._engines is not None, "the bridge is there"
+        self._engines.enclose(f"tare-{name}", pid, address)
+
     def close(self) -> None:
         """End the DHCP server, if one was started. The rest of the network is its cleanup's."""
         if self._dhcp is not None:
@@ -212,7 +229,7 @@ class Network:
         """Restrict the port that an instance's platform has made; does nothing where tare made it, or none is."""
         if name in self._unpinned:
             outer, endpoint = self._unpinned.pop(name)
-            ip_batch(fence.port_words(outer, isolated=True))
+            ip_batch(fence.port_words(outer, isolated=True), fence.forgetting_words(outer))
             fence.pin(outer, endpoint.mac)
 
     @contextlib.contextmanager
@@ -269,9 +286,9 @@ class Network:
             whose = "the host's" if str(address) == self.host else "the client's"
             raise HostError(f"the guest's own address {address} is {whose} on the bridge", fix=fix)
         if address not in self.subnet and str(address) not in self._fixed:
-            clash = overlapping(ipaddress.IPv4Network(address), _routes())
-            if clash is not None:
-                raise HostError(f"the guest's own address {address} is taken: the host has a route to {clash}", fix=fix)
+            use = subnets.met(ipaddress.IPv4Network(address))[1]
+            if use is not None:
+                raise HostError(f"the guest's own address {address} is taken: the host has {use}", fix=fix)
             route = f"route replace {address} dev"
             ip_batch(f"{route} {BRIDGE}", f"-n {CLIENT_NAMESPACE} {route} eth0")
         self._fixed.add(str(address))
@@ -312,10 +329,14 @@ def _known(endpoint: Endpoint) -> list[str]:
 
 def _without_ipv6(link: str, namespace: str | None = None) -> None:
     """No address that instances could reach past the filter's rules, which are of IPv4; no router that they pose as."""
-    setting = Path("/proc/sys/net/ipv6/conf", link, "disable_ipv6")
-    if setting.exists():
-        entered = ["ip", "netns", "exec", namespace] if namespace else []
-        processes.run([*entered, "tee", str(setting)], stdin=b"1").require()
+    if Path("/proc/sys/net/ipv6/conf", link).exists():
+        _set(f"net/ipv6/conf/{link}/disable_ipv6", "1", namespace)
+
+
+def _set(setting: str, value: str, namespace: str | None = None) -> None:
+    """Write a setting of a network namespace's, by default of the host's."""
+    entered = ["ip", "netns", "exec", namespace] if namespace else []
+    processes.run([*entered, "tee", f"/proc/sys/{setting}"], stdin=value.encode()).require()
 
 
 def namespace_path(name: str) -> Path:
@@ -323,10 +344,14 @@ def namespace_path(name: str) -> Path:
     return Path("/run/netns", f"tare-{name}")
 
 
+def entered(name: str) -> list[str]:
+    """The command prefix that enters the namespace made by `Network.new_namespace`."""
+    return ["nsenter", f"--net={namespace_path(name)}", "--"]
+
+
 def silence_ping(name: str) -> None:
     """Keep the kernel from answering pings in a namespace, so that only a network stack above it does."""
-    setting = "/proc/sys/net/ipv4/icmp_echo_ignore_all"
-    processes.run(["ip", "netns", "exec", f"tare-{name}", "tee", setting], stdin=b"1").require()
+    _set("net/ipv4/icmp_echo_ignore_all", "1", f"tare-{name}")
 
 
 def no_tun() -> HostError | None:
@@ -343,50 +368,6 @@ def no_tun() -> HostError | None:
 
 def _can_be_loaded(module: str) -> bool:
     return processes.find("modinfo") is not None and processes.run(["modinfo", module], time_limit_s=5).code == 0
-
-
-def choose_subnet(asked_for: str | None = None) -> ipaddress.IPv4Network:
-    """The subnet that was asked for, or the first candidate that no route of the host overlaps.
-
-    Raises `HostError` where the subnet asked for overlaps one, or every candidate does.
-    """
-    taken = _routes()
-    if asked_for is not None:
-        subnet = subnets.parse(asked_for)
-        clash = overlapping(subnet, taken)
-        if clash is not None:
-            raise HostError(
-                f"the subnet {asked_for} is taken: the host has a route to {clash}",
-                fix="give another with --subnet, or none, and a free one is chosen",
-            )
-        return subnet
-    for candidate in CANDIDATES:
-        if overlapping(candidate, taken) is None:
-            return candidate
-    raise HostError("no private subnet is free for the bridge", fix="give one with --subnet")
-
-
-def overlapping(subnet: ipaddress.IPv4Network, taken: Sequence[ipaddress.IPv4Network]) -> ipaddress.IPv4Network | None:
-    """The first of the taken networks that overlaps; default routes do not count."""
-    return next((net for net in taken if net.prefixlen > 0 and net.overlaps(subnet)), None)
-
-
-def parse_routes(text: str) -> list[ipaddress.IPv4Network]:
-    """Destinations in the output of ``ip -j -4 route``.
-
-    Those of tare's own bridge are left out: what a killed run left of it is removed before there is another.
-    """
-    destinations = []
-    for route in json.loads(text or "[]"):
-        if route.get("dev") == BRIDGE:
-            continue
-        destination = "0.0.0.0/0" if route["dst"] == "default" else route["dst"]
-        destinations.append(ipaddress.IPv4Network(destination, strict=False))
-    return destinations
-
-
-def _routes() -> list[ipaddress.IPv4Network]:
-    return parse_routes(processes.run(["ip", "-j", "-4", "route", "show", "table", "all"]).require().text)
 
 
 def ip_batch(*lines: str) -> None:

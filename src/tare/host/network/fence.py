@@ -29,10 +29,13 @@ from tare.host.resources.journal import CleanupStack
 
 BRIDGE = "tare0"
 #: Ports of the host that instances may send to first: agents of guests by TCP, the marks of starts by UDP. The host's
-#: own requests by UDP come from one of these, as no rule could distinguish an answer from a first packet.
-OPEN_PORTS = range(7090, 7154)
+#: own requests by UDP come from one of these, as no rule could distinguish an answer from a first packet. IANA has
+#: given them to no service, and only root can bind them: another user can neither hold them all nor listen on one.
+OPEN_PORTS = range(914, 953)
 
 _MAC_BEGINS = "02:7a"
+#: TCP, UDP and ICMP; the most frequent first.
+_PROTOCOLS = (6, 17, 1)
 #: Of linux/filter.h: what counts from the link's header, in which the sender's MAC has bytes 6 to 11.
 _LINK_HEADER = (-0x200000) & 0xFFFFFFFF
 
@@ -60,7 +63,7 @@ def rules(client: Client, *, drops: bool, guarded: bool = False, by_mac: bool = 
     # What is let in where the host's filter does not look: answers, the ports that are open to instances, the client.
     let_in = [
         ("INPUT", "-i", BRIDGE, "-m", "conntrack", "--ctstate", "ESTABLISHED", "-j", "ACCEPT"),
-        *(("INPUT", "-i", BRIDGE, "-p", kind, "--dport", _span(OPEN_PORTS), "-j", "ACCEPT") for kind in ("tcp", "udp")),
+        *(("INPUT", "-i", BRIDGE, "-p", kind, "--dport", span(OPEN_PORTS), "-j", "ACCEPT") for kind in ("tcp", "udp")),
         ("INPUT", "-i", BRIDGE, "-p", "icmp", "-j", "ACCEPT"),
         ("INPUT", "-i", BRIDGE, *of_client, "-j", "ACCEPT"),
     ]
@@ -78,12 +81,12 @@ def rules(client: Client, *, drops: bool, guarded: bool = False, by_mac: bool = 
             "--syn",
             "!",
             "--dport",
-            _span(OPEN_PORTS),
+            span(OPEN_PORTS),
             *not_of_client,
             "-j",
             "DROP",
         ),
-        ("INPUT", "-i", BRIDGE, "-p", "udp", "!", "--dport", _span(OPEN_PORTS), *not_of_client, "-j", "DROP"),
+        ("INPUT", "-i", BRIDGE, "-p", "udp", "!", "--dport", span(OPEN_PORTS), *not_of_client, "-j", "DROP"),
         *(let_in if guarded else []),
     ]
 
@@ -98,12 +101,14 @@ def mac(address: str) -> str:
     return ":".join([_MAC_BEGINS, *(f"{octet:02x}" for octet in ipaddress.IPv4Address(address).packed)])
 
 
-def lie_about_address(router: str | None = None) -> tuple[str, ...]:
+def lie_about_address(router: str | None = None, *, other_protocols: bool = False) -> tuple[str, ...]:
     """The match for a packet whose source is not the address that its sender's MAC is made from (xt_bpf).
 
-    ``router``: an address that forwards the packets of others, and is let through. Classic BPF, as in linux/filter.h.
+    ``router``: an address that forwards the packets of others, and is let through. ``other_protocols``: also for one
+    whose protocol none of the rules knows: not TCP, UDP or ICMP. Classic BPF, as in linux/filter.h.
     """
-    load_word, equals_constant, equals_x, to_x, end = 0x20, 0x15, 0x1D, 0x07, 0x06
+    load_word, load_byte, equals_constant, equals_x, to_x, end = 0x20, 0x30, 0x15, 0x1D, 0x07, 0x06
+    known = [(equals_constant, 3 - at, 0, number) for at, number in enumerate(_PROTOCOLS)]
     passed = [] if router is None else [(equals_constant, 4, 0, int(ipaddress.IPv4Address(router)))]
     program = [
         (load_word, 0, 0, _LINK_HEADER + 8),
@@ -112,6 +117,7 @@ def lie_about_address(router: str | None = None) -> tuple[str, ...]:
         (load_word, 0, 0, 12),
         (equals_x, 1, 0, 0),
         (end, 0, 0, 0xFFFF),
+        *([(load_byte, 0, 0, 9), *known, (end, 0, 0, 0xFFFF)] if other_protocols else []),
         (end, 0, 0, 0),
     ]
     words = [str(len(program)), *(" ".join(map(str, instruction)) for instruction in program)]
@@ -152,8 +158,11 @@ def guard_client(namespace: str, host: str) -> None:
 
 
 def true_addresses() -> tuple[str, ...]:
-    """The host's rule that drops packets with a false source address; the client has its own."""
-    return ("INPUT", "-i", BRIDGE, *lie_about_address(), "-j", "DROP")
+    """The host's rule that drops packets with a false source address, and those of protocols that no other rule knows.
+
+    The client has a rule of its own.
+    """
+    return ("INPUT", "-i", BRIDGE, *lie_about_address(other_protocols=True), "-j", "DROP")
 
 
 def _insert(cleanup: CleanupStack, rule: Sequence[str]) -> processes.Finished:
@@ -187,6 +196,11 @@ def isolation_words(link: str, *, isolated: bool) -> str:
     return f"link set {link} type bridge_slave isolated {'on' if isolated else 'off'}"
 
 
+def forgetting_words(link: str) -> str:
+    """The command to ``ip`` that has a port learn no MAC, and forget those that it has learned: a lock spares them."""
+    return f"link set {link} type bridge_slave learning off fdb_flush"
+
+
 def pin(link: str, mac: str) -> None:
     """Let a port of the bridge carry frames of one MAC alone. Raises `HostError`."""
     batch = [f"fdb replace {mac} dev {link} master static", *([f"link set dev {link} locked on"] if _locks() else [])]
@@ -199,5 +213,6 @@ def _locks() -> bool:
     return b"locked" in processes.run(["bridge", "link", "help"]).stderr
 
 
-def _span(ports: range) -> str:
+def span(ports: range) -> str:
+    """A range of ports as iptables writes it."""
     return f"{ports[0]}:{ports[-1]}"

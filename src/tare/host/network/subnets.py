@@ -1,18 +1,165 @@
-"""Subnets as users write them."""
+"""The subnet of tare's bridge: the one that the user asks for, or one that the host does not use."""
 
 from __future__ import annotations
 
-import ipaddress
+import enum
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Network
 
 from tare.errors import HostError
+from tare.host import processes
+from tare.host.network.fence import BRIDGE
+
+#: Private networks that are tried in turn until one is free: VPNs take one of the three private ranges whole at times.
+CANDIDATES = tuple(
+    IPv4Network(f"{network}.0/24")
+    for network in ("10.77.0", "10.177.0", "10.201.0", "10.233.0", "10.99.0", "172.29.77", "192.168.177")
+)
+#: A shorter prefix is no network: it is a default route in halves, as VPNs set it, or an aggregate of a router's.
+_SHORTEST = 8
+#: Routes that lead nowhere: they keep packets from a default route, and nobody is behind them.
+_NOWHERE = frozenset({"blackhole", "unreachable", "prohibit", "throw"})
 
 
-def parse(text: str) -> ipaddress.IPv4Network:
+class Clash(enum.IntEnum):
+    """How the host's use of addresses meets a subnet, the least obstacle first."""
+
+    NONE = 0
+    PART = 1  # the subnet is part of a larger network that the host has a route to: the bridge's route is closer
+    ROUTE = 2  # the host has a route to the subnet, or to a part of it, which is as close as the bridge's or closer
+    LINK = 3  # a link of the host's has an address there
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One network that the host uses: a link's own, or the destination of a route."""
+
+    network: IPv4Network
+    link: str  # "": of a route that leads nowhere
+    own: bool = False
+    nowhere: bool = False
+
+    def clash(self, subnet: IPv4Network) -> Clash:
+        """How this use meets the subnet."""
+        if not self.network.overlaps(subnet):
+            return Clash.NONE
+        if self.own:
+            return Clash.LINK
+        if self.network.subnet_of(subnet):
+            return Clash.ROUTE
+        return Clash.NONE if self.nowhere or self.network.prefixlen < _SHORTEST else Clash.PART
+
+    def __str__(self) -> str:
+        way = f" by {self.link}" if self.link else ""
+        return f"{self.link} has an address in {self.network}" if self.own else f"a route to {self.network}{way}"
+
+
+def parse(text: str) -> IPv4Network:
     """The subnet of tare's bridge from ``10.77.0.0/24``. Raises `HostError` for none, or one that is too small."""
     try:
-        subnet = ipaddress.IPv4Network(text)
+        subnet = IPv4Network(text)
     except ValueError as error:
         raise HostError(f"{text} is not a subnet: {error}", fix="give one such as 10.77.0.0/24") from error
     if subnet.num_addresses < 256:
         raise HostError(f"the subnet {text} is too small", fix="give a /24 or larger")
     return subnet
+
+
+def choose(asked_for: str | None = None) -> tuple[IPv4Network, str]:
+    """The subnet that was asked for or a free one, and what the host does not reach because of it, in one line or "".
+
+    Raises `HostError` where a link of the host's has an address in the subnet that was asked for, or no subnet is free.
+    """
+    if asked_for is not None:
+        subnet = parse(asked_for)
+        clash, use = met(subnet)
+        if clash is Clash.LINK:
+            raise HostError(f"the subnet {asked_for} is taken: the host's link {use}", fix=_another())
+        return subnet, _remark(subnet, clash, use)
+    met_by = []
+    for candidate in CANDIDATES:
+        clash, use = met(candidate)
+        if use is None:
+            return candidate, ""
+        met_by.append((clash, use.network.prefixlen, candidate, use))
+    clash, _, candidate, use = min(met_by, key=lambda row: row[:2])
+    if clash > Clash.PART:
+        raise HostError(
+            "no private subnet is free for the bridge: the host has links or routes in all that are tried",
+            fix="give one with --subnet that no link of the host's has an address in (ip -4 addr)",
+        )
+    return candidate, _remark(candidate, clash, use)
+
+
+def met(subnet: IPv4Network) -> tuple[Clash, Use | None]:
+    """The greatest obstacle to a subnet on this host, and whose it is."""
+    return greatest(subnet, in_use(subnet))
+
+
+def greatest(subnet: IPv4Network, uses: Sequence[Use]) -> tuple[Clash, Use | None]:
+    """The greatest clash of these uses with a subnet; of several alike the one of the longest prefix."""
+    use = max(uses, key=lambda use: (use.clash(subnet), use.network.prefixlen), default=None)
+    clash = Clash.NONE if use is None else use.clash(subnet)
+    return clash, (None if clash is Clash.NONE else use)
+
+
+def in_use(subnet: IPv4Network) -> list[Use]:
+    """What the host uses that contains the subnet or is in it: `ip` is asked for no more, as a router has many."""
+    rules = processes.run(["ip", "-j", "-4", "rule", "show"])  # a kernel may have no rules, and the usual tables then
+    tables = parse_rules(rules.text) if rules.code == 0 else frozenset({"local", "main", "default"})
+    listings = [_listed("route", "show", "table", "all", kind, str(subnet)) for kind in ("match", "root")]
+    return [
+        *parse_addresses(_listed("addr", "show")),
+        *(use for text in listings for use in parse_routes(text, tables)),
+    ]
+
+
+def parse_addresses(text: str) -> list[Use]:
+    """The networks of the links' own addresses, from ``ip -j -4 addr``; those of tare's own bridge are left out.
+
+    What a killed run left of the bridge is removed before there is another.
+    """
+    uses = []
+    for link in json.loads(text or "[]"):
+        if link.get("ifname") in {None, BRIDGE}:
+            continue
+        for address in link["addr_info"]:
+            ends = {f"{address['local']}/32", f"{address.get('address', address['local'])}/{address['prefixlen']}"}
+            uses += [Use(IPv4Network(end, strict=False), link["ifname"], own=True) for end in sorted(ends)]
+    return uses
+
+
+def parse_rules(text: str) -> frozenset[str]:
+    """The tables that the host's rules name, from ``ip -j -4 rule``; a table without one is another network's (VRF)."""
+    return frozenset(str(rule["table"]) for rule in json.loads(text or "[]") if "table" in rule)
+
+
+def parse_routes(text: str, tables: Collection[str]) -> list[Use]:
+    """The destinations of routes in these tables, from ``ip -j -4 route``; those by tare's own bridge are left out."""
+    uses = []
+    for route in json.loads(text or "[]"):
+        link = route.get("dev", "")
+        if link == BRIDGE or route.get("table", "main") not in tables:
+            continue
+        destination = "0.0.0.0/0" if route["dst"] == "default" else route["dst"]
+        nowhere = route.get("type") in _NOWHERE
+        uses.append(Use(IPv4Network(destination, strict=False), link, nowhere=nowhere))
+    return uses
+
+
+def _another() -> str:
+    free = next((str(candidate) for candidate in CANDIDATES if met(candidate)[0] is Clash.NONE), None)
+    return f"--subnet {free}, which is free" if free else "give one that no link of the host's has an address in"
+
+
+def _remark(subnet: IPv4Network, clash: Clash, use: Use | None) -> str:
+    if clash is Clash.NONE:
+        return ""
+    lost = "what else is there" if clash is Clash.PART else "an instance with an address of that route's"
+    return f"the host has {use}, and tare's bridge takes {subnet}: {lost} is not reached until tare ends"
+
+
+def _listed(*words: str) -> str:
+    return processes.run(["ip", "-j", "-4", *words]).require().text

@@ -119,6 +119,8 @@ _CLAIMS: Final[Mapping[str, _Claim]] = {
     "netns": _NAMED,
     "link": _claim(name=_LINK),
     "iptables": _claim(rule=_All("|".join(_RULES))),
+    "packet-rules": _NAMED,
+    "packet-chain": _NAMED,
     "oci": _claim(
         # Up to November 2026 tare recorded a path here, of which only the last part is used.
         runtime=rf"(?:/(?:{_PART}/)*)?(?:{'|'.join(OCI_RUNTIMES)})",

@@ -30,7 +30,7 @@ from pydantic import ValidationError
 
 from tare.errors import HostError
 from tare.fsync import fsync_folder
-from tare.host import lock, own_namespaces, state
+from tare.host import lock, own_namespaces, processes, state
 from tare.host.kernel.owner import Owner
 from tare.host.resources import claims, removers, unremoved
 from tare.host.resources.resource import Fact, HostResource, is_shared
@@ -301,6 +301,7 @@ class CleanupStack:
     def release(self) -> None:
         """Remove everything. Goes on after an error, and raises the first at the end; what failed stays journaled."""
         errors: list[HostError] = []
+        removers.let_go(entry.resource for entry in self._entries)
         while self._entries:
             entry = self._entries[-1]
             error = _remove(self.journal, entry)
@@ -353,7 +354,11 @@ def sweep(journal: Journal, *, dry_run: bool = False) -> Iterator[Swept]:
 
     Those of living runs stay, and those that a living run uses by the same name, also one with another TARE_HOME.
     """
-    for entry in reversed(journal.entries()):
+    entries = journal.entries()
+    if not dry_run:
+        processes.end_commands_of({entry.owner for entry in entries if not entry.owner.lives()})
+        removers.let_go(entry.resource for entry in entries if not entry.owner.lives())
+    for entry in reversed(entries):
         yield _sweep(journal, entry, dry_run=dry_run)
     for unreadable in journal.unreadable():
         yield Swept(unreadable, unreadable.why, Unremoved(unreadable.file, str(unreadable), unreadable.why))

@@ -7,10 +7,13 @@ nothing. One that cannot be removed raises `HostError` and stays in the journal.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
+import shlex
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -22,7 +25,7 @@ from tare.host.kernel import mounts, process_table, removal, settings
 from tare.host.kernel.links import links
 from tare.host.kernel.owner import boot_id
 from tare.host.resources import kinds
-from tare.host.resources.resource import Fact, HostResource
+from tare.host.resources.resource import Fact, HostResource, is_shared
 from tare.timeouts import until
 
 if TYPE_CHECKING:
@@ -36,6 +39,7 @@ else:
 DOCKER_MAKES_S = 2.0
 #: For how long a removal that dockerd refuses is tried again.
 DOCKER_LEARNS_S = 10.0
+_FILTERS = ("iptables", "ip6tables")
 #: In the folder of an instance of podman's: what its OCI runtime notes of the container.
 PODMAN_STATE = "state"
 
@@ -73,6 +77,16 @@ def link(name: str) -> HostResource:
 def iptables_rule(chain: str, *rule: str) -> HostResource:
     """A rule of the host's packet filter, by chain and specification."""
     return HostResource("iptables", {"rule": [chain, *rule]})
+
+
+def packet_rules(name: str) -> HostResource:
+    """The rules of the host's packet filter, of IPv4 and IPv6, that have this name as their comment."""
+    return HostResource("packet-rules", {"name": name})
+
+
+def packet_chain(name: str) -> HostResource:
+    """A chain of the host's packet filter, of IPv4 and IPv6, with its rules and those that lead to it."""
+    return HostResource("packet-chain", {"name": name})
 
 
 def oci_container(runtime: str, root: Path, name: str, *, without_v2: bool = False) -> HostResource:
@@ -165,6 +179,17 @@ def setting(file: Path, former: str, written: str) -> HostResource:
     return HostResource("setting", {"path": str(file), "former": former, "written": written, "boot": boot_id()})
 
 
+def let_go(resources: Iterable[HostResource]) -> None:
+    """End what root in a sandbox holds back, before the removers of engines meet it: they wait for it in vain.
+
+    Where that fails, the removers say what stays.
+    """
+    for resource in resources:
+        if resource.kind == "cgroup" and not is_shared(resource):
+            with contextlib.suppress(HostError, OSError):
+                cgroup.let_go(str(resource.facts["path"]))
+
+
 def remove(resource: HostResource) -> None:
     """Remove a resource if it is there. Raises `HostError`, whatever error its remover meets."""
     try:
@@ -250,12 +275,37 @@ def _remove_iptables(facts: Mapping[str, Fact]) -> None:
     assert isinstance(rule, list)
     if processes.find("iptables") is None:
         return
+    while _has_rule("iptables", rule):
+        _remove_by(["iptables", "-w", "-D", *rule], partial(_has_rule, "iptables", rule))
 
-    def stays() -> bool:
-        return processes.run(["iptables", "-w", "-C", *rule]).code == 0
 
-    while stays():
-        _remove_by(["iptables", "-w", "-D", *rule], stays)
+def _has_rule(program: str, rule: Sequence[str]) -> bool:
+    return processes.run([program, "-w", "-C", *rule]).code == 0
+
+
+def _remove_packet_rules(facts: Mapping[str, Fact]) -> None:
+    for program in filter(processes.find, _FILTERS):
+        _remove_rules_with(program, "--comment", str(facts["name"]))
+
+
+def _remove_packet_chain(facts: Mapping[str, Fact]) -> None:
+    name = str(facts["name"])
+
+    def stays(program: str) -> bool:
+        return processes.run([program, "-w", "-L", name, "-n"]).code == 0
+
+    for program in filter(processes.find, _FILTERS):
+        if stays(program):
+            _remove_rules_with(program, "-j", name)
+            processes.run([program, "-w", "-F", name])
+            _remove_by([program, "-w", "-X", name], partial(stays, program))
+
+
+def _remove_rules_with(program: str, option: str, value: str) -> None:
+    rules = [shlex.split(line)[1:] for line in processes.run([program, "-w", "-S"]).text.splitlines()]
+    for rule in rules:
+        if (option, value) in itertools.pairwise(rule):
+            _remove_by([program, "-w", "-D", *rule], partial(_has_rule, program, rule))
 
 
 def _remove_oci(facts: Mapping[str, Fact]) -> None:
@@ -538,7 +588,7 @@ def _give_back(facts: Mapping[str, Fact]) -> None:
 
 
 #: Kinds that are in a namespace of mounts or of the network, and end with it where that is tare's own.
-OF_NAMESPACES = frozenset({"mount", "netns", "link", "iptables"})
+OF_NAMESPACES = frozenset({"mount", "netns", "link", "iptables", "packet-rules", "packet-chain"})
 #: Kinds that are identified by the path at which something is made.
 _IN_PLACES = frozenset({"mount", "folder", "file"})
 _REMOVERS: Mapping[str, Callable[[Mapping[str, Fact]], None]] = {
@@ -549,6 +599,8 @@ _REMOVERS: Mapping[str, Callable[[Mapping[str, Fact]], None]] = {
     "netns": _remove_netns,
     "link": _remove_link,
     "iptables": _remove_iptables,
+    "packet-rules": _remove_packet_rules,
+    "packet-chain": _remove_packet_chain,
     "oci": _remove_oci,
     "container": _remove_container,
     "podman": _remove_podman,

@@ -17,7 +17,7 @@ def busy(per_cpu: int) -> Iterator[int]:
     running = []
     try:
         for _ in range(count):
-            running.append(processes.start([*processes.WITH_TARE, sys.executable, "-c", "while True: pass"]))
+            running.append(processes.start([*processes.WITH_TARE, sys.executable, "-I", "-c", "while True: pass"]))
         yield count
     finally:
         for process in running:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import secrets
 import select
 import socket
@@ -13,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tare import expressions
 from tare.errors import HostError
 from tare.host import console
 from tare.host.network import fence
@@ -195,7 +195,7 @@ class _Console:
 
     def __init__(self, service: Service) -> None:
         self._follower = console.Follower(Path(service.host))
-        self._pattern = re.compile(service.path, re.MULTILINE)
+        self._pattern = expressions.compiled(service.path)
         self._recent = b""
 
     def asked(self, _service: Service, _pace: Pace) -> bool:

@@ -137,38 +137,50 @@ def internet_checksum(data: bytes) -> int:
 
 
 class Datagram:
-    """Receives the agents' datagrams, with the kernel's own receive timestamps."""
+    """Receives the agents' datagrams on the host's address on the bridge, with the kernel's own receive timestamps.
+
+    The text in each shows which instance sent it: it is known to nobody until that instance has sent it.
+    """
 
     def __init__(self, host: str) -> None:
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
-        self._socket.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-        # On all addresses: an instance on another machine sends to the address by which it reaches this host.
-        try:
-            fence.bind_allowed(self._socket, "")  # the token shows which instance sent a datagram
-        except HostError:
-            self._socket.close()
-            raise
+        self._sockets = [_bound(host)]
         self.host = host
-        self.port: int = self._socket.getsockname()[1]
+        self.port: int = self._sockets[0].getsockname()[1]
+
+    def far_port(self) -> int:
+        """The port for instances on another machine, which send to the address by which they reach this host."""
+        if len(self._sockets) == 1:
+            self._sockets.append(_bound(""))
+        return int(self._sockets[1].getsockname()[1])
 
     def wait(self, token: bytes, time_limit_s: float) -> int | None:
-        """CLOCK_REALTIME ns at which the kernel received the datagram that holds the token; None: it never came."""
+        """CLOCK_REALTIME ns at which the kernel received the datagram with this text; None: it never came."""
         deadline = until(time_limit_s)
         while (remaining_s := deadline - time.monotonic()) > 0:
-            ready, _, _ = select.select([self._socket], [], [], remaining_s)
-            if not ready:
-                return None
-            try:
-                data, ancillary, _, _ = self._socket.recvmsg(256, 256)
-            except BlockingIOError:  # its checksum was wrong, which shows when it is read
-                continue
-            if data == token:
-                return _timestamp(ancillary)
+            for ready in select.select(self._sockets, [], [], remaining_s)[0]:
+                try:
+                    data, ancillary, _, _ = ready.recvmsg(256, 256)
+                except BlockingIOError:  # its checksum was wrong, which shows when it is read
+                    continue
+                if data == token:
+                    return _timestamp(ancillary)
         return None
 
     def close(self) -> None:
-        """Close the socket."""
-        self._socket.close()
+        """Close the sockets."""
+        for each in self._sockets:
+            each.close()
+
+
+def _bound(host: str) -> socket.socket:
+    bound = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+    bound.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+    try:
+        fence.bind_allowed(bound, host)
+    except HostError:
+        bound.close()
+        raise
+    return bound
 
 
 def _timestamp(ancillary: list[tuple[int, int, bytes]]) -> int | None:

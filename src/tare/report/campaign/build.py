@@ -16,6 +16,7 @@ from tare.analysis.curves import curves_of
 from tare.analysis.effects import Effect
 from tare.analysis.results import Tails
 from tare.analysis.trust import contamination
+from tare.analysis.trust.disk import flag_disk
 from tare.analysis.trust.fairness import Difference, differences, unlike_mtus
 from tare.analysis.trust.findings import Finding
 from tare.estimates.dependence import dependence
@@ -23,6 +24,7 @@ from tare.literature import Scale
 from tare.model import Family, Mode, Status
 from tare.report.campaign.answers import answers_of, bound_report, settling_of
 from tare.report.campaign.curves import curve_reports
+from tare.report.campaign.ranking import rankings_of
 from tare.report.footprint.build import Exposures, FootprintInputs, footprints_report, of_store
 from tare.report.model import (
     SCHEMA,
@@ -83,7 +85,8 @@ def report_on(
     record, trials, telemetry = store.record, store.trials(), store.telemetry()
     marked = contamination.of_campaign(record, trials, telemetry)
     main = {(workload.name, metric.name) for workload in record.workloads for metric in workload.main_metrics}
-    analysed, together = corrected(analyse(record, samples, trials, marked, store.slices()), main)
+    alone = analyse(record, samples, trials, marked, store.slices())
+    analysed, together = corrected(flag_disk(record, alone, trials, telemetry), main)
     surfaces, segments = surfaces_of(store), store.segments()
     if (footprints or surfaces) and trials.is_empty() and not store.schedule():
         analysed = []  # no trial was planned: leave out a table of "no data" alone
@@ -120,6 +123,7 @@ def report_on(
         settling=settling_of(known.settling, store.name) if results else None,
         settling_text=settling_text(known.settling) if results else "",
         results=results,
+        rankings=rankings_of(record, results),
         curves=curve_reports(curves_of(record, samples)),
         failures=_failures(trials),
         left_out=[LeftOutReport.model_validate(omitted.model_dump()) for omitted in record.left_out],

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tare.analysis.studies.profile import Profile
+from tare.analysis.studies.scores import PercentOfBaseline
 from tare.analysis.studies.sheet import Sheet
 from tare.clean import clean
 from tare.report.sentences import scores
@@ -38,47 +39,59 @@ def render(sheet: Sheet, profile: Profile, baseline: str) -> Group:
         Text(scores.percents(clean(baseline)), style="bold"),
     ]
     parts += [_percents(sheet), "", Text(scores.STANDARDISED, style="bold"), _scores(sheet)]
+    if sheet.trial_counts:
+        parts += ["", Text(scores.trial_counts(clean(baseline)), style="bold"), _trial_counts(sheet)]
     return Group(*parts)
 
 
 def _points(sheet: Sheet, profile: Profile) -> Table:
-    """Points by feature and by priority, a row per platform."""
-    features = [
-        feature for feature in profile.feature if any(row.points[feature.name] is not None for row in sheet.points)
-    ]
-    heads = [f"{feature.name}\n(of {len(feature.thresholds)}, {feature.priority})" for feature in features]
-    weights = [f"{name}" if weight == 1 else f"{name} x {weight:g}" for name, weight in profile.priorities.items()]
-    weighted = any(weight != 1 for weight in profile.priorities.values())
-    barred = any(row.unacceptable for row in sheet.points)
-    more = [*(["weighted"] if weighted else []), *(["not acceptable for"] if barred else [])]
-    table = _table("platform", *heads, *weights, "total", *more)
-    for row in sheet.points:
-        reached = [row.points[feature.name] for feature in features]
-        cells = [EMPTY if point is None else str(point) for point in reached]
-        cells += [*map(str, row.sums.values()), f"{row.total} of {row.attainable}"]
-        cells += [f"{row.weighted:g}"] if weighted else []
-        cells += [", ".join(row.unacceptable)] if barred else []
-        table.add_row(clean(row.platform), *cells)
+    """Points, a row for each feature that was measured, then their sums; a column for each platform."""
+    table = _table("feature", [row.platform for row in sheet.points])
+    for feature in profile.feature:
+        reached = [row.points[feature.name] for row in sheet.points]
+        if any(point is not None for point in reached):
+            cells = [EMPTY if point is None else str(point) for point in reached]
+            table.add_row(scores.feature(clean(feature.name), len(feature.thresholds), clean(feature.priority)), *cells)
+    table.add_section()
+    for name, weight in profile.priorities.items():
+        head = name if weight == 1 else f"{name} x {weight:g}"
+        table.add_row(clean(head), *(str(row.sums[name]) for row in sheet.points))
+    table.add_row("total", *(f"{row.total} of {row.attainable}" for row in sheet.points))
+    if any(weight != 1 for weight in profile.priorities.values()):
+        table.add_row("weighted", *(f"{row.weighted:g}" for row in sheet.points))
+    if any(row.unacceptable for row in sheet.points):
+        table.add_row("not acceptable for", *(clean(", ".join(row.unacceptable)) for row in sheet.points))
     return table
 
 
 def _percents(sheet: Sheet) -> Table:
-    table = _table("platform", *sheet.percents)
-    for name in _names(sheet.percents):
-        cells = []
-        for row in sheet.percents.values():
-            cell = row.get(name)
-            scatter = "" if cell is None or cell.rsd is None else f" ±{cell.rsd:.1f}"
-            cells.append(EMPTY if cell is None else f"{cell.percent:,.1f}{scatter}")
-        table.add_row(clean(name), *cells)
-    return table
+    def shown(cell: PercentOfBaseline) -> str:
+        return f"{cell.percent:,.1f}" + ("" if cell.rsd is None else f" ±{cell.rsd:.1f}")
+
+    return _by_workload(sheet.percents, shown)
 
 
 def _scores(sheet: Sheet) -> Table:
-    table = _table("platform", *sheet.standardised, "row score")
-    for name in _names(sheet.standardised):
-        cells = [f"{row[name]:.3f}" if name in row else EMPTY for row in sheet.standardised.values()]
-        table.add_row(clean(name), *cells, f"{sheet.rows[name]:.3f}" if name in sheet.rows else EMPTY)
+    table = _by_workload(sheet.standardised, lambda share: f"{share:.3f}")
+    names = _names(sheet.standardised)
+    table.add_section()
+    table.add_row("row score", *(f"{sheet.rows[name]:.3f}" if name in sheet.rows else EMPTY for name in names))
+    return table
+
+
+def _trial_counts(sheet: Sheet) -> Table:
+    return _by_workload(sheet.trial_counts, lambda count: f"{count.trials:,} ({count.overhead_percent:.1f} %)")
+
+
+_Cell = TypeVar("_Cell")
+
+
+def _by_workload(rows: Mapping[str, Mapping[str, _Cell]], shown: Callable[[_Cell], str]) -> Table:
+    """A row for each workload, a column for each platform."""
+    names = _names(rows)
+    table = _table("workload", names)
+    for workload, row in rows.items():
+        table.add_row(clean(workload), *(shown(row[name]) if name in row else EMPTY for name in names))
     return table
 
 
@@ -86,9 +99,9 @@ def _names(rows: Mapping[str, Mapping[str, object]]) -> list[str]:
     return list(dict.fromkeys(name for row in rows.values() for name in row))
 
 
-def _table(first: str, *rest: str) -> Table:
+def _table(first: str, platforms: Iterable[str]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     table.add_column(first, no_wrap=True)
-    for name in rest:
+    for name in platforms:
         table.add_column(clean(name), justify="right", overflow="fold")
     return table

@@ -11,12 +11,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from tare.analysis import CPU_COST
 from tare.analysis.answers import State
 from tare.analysis.trust.findings import FindingKind
 from tare.analysis.verdicts import REFUSED, Kind
 from tare.clean import clean
-from tare.model import Design, Direction
+from tare.model import SHOWN_COSTS, Design, Direction
 from tare.report.campaign.cautions import turned
 from tare.report.campaign.cells import Cell, baseline_cell, cell
 from tare.report.campaign.choose import Requirements, against, by_cost
@@ -26,7 +25,7 @@ from tare.report.footprint.terminal import render as render_footprints
 from tare.report.model import Report, ResultReport
 from tare.report.sentences import captions, dimensions
 from tare.report.sentences.captions import SIDE_BY_SIDE, blocks_text, newer_note
-from tare.report.sentences.host import cpus_note, daemons_note, layout_note, rights_note
+from tare.report.sentences.host import age_note, cpus_note, daemons_note, layout_note, rights_note, versions_text
 from tare.report.sentences.notes import caution_counts, unchanged_note, wide_floors_count, wide_floors_note
 from tare.report.sentences.numbers import EMPTY, percent, when
 from tare.report.sentences.signs import MARKS, MEANINGS, Open, Sign, how_to_read, sign_of, together
@@ -56,9 +55,10 @@ _PADDING = 2
 def render(report: Report, *, width: int = 100, every_metric: bool = False, cautions: bool = False) -> Group:
     """The whole report for a console of this width in characters.
 
-    ``every_metric``: not only headlines and CPU cost. ``cautions``: each of them, and not their number.
+    ``every_metric``: not only headlines, and what CPU time platform and host spend. ``cautions``: each of them, and not
+    their number.
     """
-    results = [r for r in report.results if every_metric or r.headline or r.metric == CPU_COST]
+    results = [r for r in report.results if every_metric or r.headline or r.metric in SHOWN_COSTS]
     parts: list[RenderableType] = [_title(report), *_answers(report, width)]
     if report.alone() is None:
         names = [report.baseline, *(platform.name for platform in report.platforms if platform.name != report.baseline)]
@@ -117,7 +117,8 @@ def _title(report: Report) -> Text:
     how = f" ({report.scale}){how}" if report.scale is not None else how
     plan = f"profile {report.profile}{how}, seed {report.seed}, {blocks_text(report)}"
     facts = f"{report.host_title()}, {when(report.created)}, {_alone(report) or plan}, {report.status}"
-    return Text.assemble(_text(f"tare {report.tare_version}", "bold"), "  ", _text(facts))
+    versions = versions_text(report.host, report.platforms, report.baseline)
+    return Text.assemble(_text(f"tare {report.tare_version}", "bold"), "  ", _text(facts), "\n", _text(versions))
 
 
 def render_choice(report: Report, requirements: Requirements, *, width: int = 100) -> Group:
@@ -280,6 +281,7 @@ def _of_all(report: Report, results: list[ResultReport]) -> list[str]:
         cpus_note(report.resources),
         layout_note(report.host, report.resources),
         daemons_note(report.fairness),
+        age_note(report.platforms, report.created),
     ]
     return [*(note for note in notes if note is not None), *_remarks(results)]
 

@@ -60,6 +60,12 @@ _SEEN = (
     _real("pressure", "share of time in which some task waited for a CPU"),
     _real("load", "the host's load before the trial"),
 )
+_CLOCK = (
+    _whole("clock_offset_ns", "how far the clock inside was ahead of the host's when the trial began", "ns"),
+    _whole("clock_offset_error_ns", "how well that is known, either way", "ns"),
+    _real("clock_rate_low", "how much faster than the host's it ran, at least, a fraction; null: it timed nothing"),
+    _real("clock_rate_high", "the same, at most"),
+)
 _TICK = _whole("tick", "number of the reading")
 
 
@@ -127,6 +133,7 @@ COLUMNS: Mapping[Table, Sequence[Column]] = {
         *_KEY,
         *_END,
         *_SEEN,
+        *_CLOCK,
         _real("turn_s", "work since the trial before it ended: turns add up to the campaign", "s"),
     ),
     Table.OUTPUT: (

@@ -14,8 +14,10 @@ from typing import BinaryIO, TextIO
 
 import polars as pl
 
+from tare.clean import COMMAND_ANYWHERE, COMMAND_OF_A_LINE, without_commands
 from tare.errors import UsageError
 from tare.model import Level
+from tare.records import LINE_END
 from tare.report.footprint.build import exposures
 from tare.report.footprint.flames import folded
 from tare.report.formats import documents, parquet
@@ -74,7 +76,7 @@ def export_stacks(store: Store, out: TextIO) -> int:
     exposure = exposures(stacks, platforms).get(Level.STACKS)
     count = 0
     for line in folded(exposure) if exposure is not None else ():
-        out.write(f"{line}\n")
+        out.write(f"{without_commands(line)}\n")
         count += 1
     return count
 
@@ -112,11 +114,16 @@ def _write_document(store: Store, table: Table, form: Format, out: TextIO) -> in
 
 def _guarded_frame(frame: pl.DataFrame) -> pl.DataFrame:
     columns = (name for name, kind in frame.schema.items() if kind == pl.String or isinstance(kind, pl.Enum))
-    texts = {name: pl.col(name).cast(pl.String) for name in columns}
-    return frame.with_columns(
-        pl.when(text.str.slice(0, 1).is_in(FORMULA)).then(pl.lit("'") + text).otherwise(text).alias(name)
-        for name, text in texts.items()
-    )
+    return frame.with_columns(_guarded(pl.col(name).cast(pl.String)).alias(name) for name in columns)
+
+
+def _guarded(text: pl.Expr) -> pl.Expr:
+    """What `spreadsheet` makes of a text, for a whole column."""
+    shown = pl.when(text.str.slice(0, 1).is_in(FORMULA)).then(pl.lit("'") + text).otherwise(text)
+    shown = shown.str.replace_all(LINE_END, " ")
+    for command in (COMMAND_OF_A_LINE, COMMAND_ANYWHERE):
+        shown = shown.str.replace_all(command, "${1}\N{REPLACEMENT CHARACTER}${2}")
+    return shown
 
 
 def _csv(frame: pl.DataFrame, *, raw: bool) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from typing import Any
 
@@ -12,9 +13,13 @@ EXTRA = "exports"
 
 
 def load(module: str, feature: str) -> Any:
-    """A module of the extra. ``feature``: what needs it. Raises `UsageError` where it is not installed."""
+    """A module of the extra. ``feature``: what needs it. Raises `UsageError` where it is not installed.
+
+    It is loaded in ``/``: matplotlib obeys a ``matplotlibrc`` of the current folder, which may be another user's.
+    """
     try:
-        return importlib.import_module(module)
+        with contextlib.chdir("/"):
+            return importlib.import_module(module)
     except ImportError as error:
         missing = module.partition(".")[0]
         raise UsageError(

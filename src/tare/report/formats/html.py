@@ -18,13 +18,13 @@ import polars as pl
 from markupsafe import Markup
 
 from tare import outputs
-from tare.analysis import CPU_COST
 from tare.analysis.grids import metric_parts
 from tare.analysis.refusals import NoAnswer
 from tare.analysis.studies import profile as profiles
 from tare.analysis.studies.sheet import score
 from tare.analysis.trust.contamination import other_threads, windows
-from tare.model import Mode
+from tare.clean import encodable
+from tare.model import SHOWN_COSTS, Mode
 from tare.report.campaign import bands, cells, course, crowd, curves, drawings, figures
 from tare.report.campaign.build import report_on
 from tare.report.campaign.cautions import Caution, cautions_of
@@ -165,10 +165,10 @@ def page_text(read: Sequence[Material]) -> str:
 
 
 def rendered(template: str, scripts: Sequence[str] = (), **values: object) -> str:
-    """A page from one of our templates, with our style and these of our scripts."""
+    """A page from one of our templates, with our style and these of our scripts; all of it can be encoded."""
     # Markup: our own style and script go in as they are.
     style, script = Markup(_own("report.css")), Markup("".join(map(_own, scripts)))  # noqa: S704
-    return environment().get_template(template).render(style=style, script=script, **values)
+    return encodable(environment().get_template(template).render(style=style, script=script, **values))
 
 
 @functools.cache
@@ -235,10 +235,10 @@ def material_of(store: Store, name: str, study: str | None = None, inputs: Footp
     return Material(report, samples, store.trials(), exposures, sources, store.record, store.telemetry())
 
 
-def _score(record: CampaignRecord, samples: pl.DataFrame) -> ScoreView | None:
+def _score(record: CampaignRecord, samples: pl.DataFrame, trials: pl.DataFrame) -> ScoreView | None:
     profile = profiles.load()
     try:
-        return score_view(score(record, samples, profile).points, profile)
+        return score_view(score(record, samples, trials, profile).points, profile)
     except NoAnswer:  # a figure that no share can be made of
         return None
 
@@ -252,7 +252,7 @@ def _view(of: Material) -> CampaignView:
         results = [result for result in report.results if result.workload == name]
         frames = {result.metric: parts.get((name, result.metric), empty) for result in results}
         workloads.append(_workload(report, results, frames))
-    headlines = [result for result in report.results if result.headline or result.metric == CPU_COST]
+    headlines = [result for result in report.results if result.headline or result.metric in SHOWN_COSTS]
     footprints = footprint_view(report, exposures, of.sources)
     surfaces = surface_view(report)
     more = [*surface_page.tables(report), *tables(report, exposures)]
@@ -261,7 +261,7 @@ def _view(of: Material) -> CampaignView:
     cpus = of.record.resources.cpus
     meanwhile = windows(of.telemetry, cpus, other_threads(of.record.host, cpus))
     happened = course.telemetry(meanwhile, of.trials, report.segments)
-    floor, scores = figures.floor_figure(report), _score(of.record, samples)
+    floor, scores = figures.floor_figure(report), _score(of.record, samples, of.trials)
     return CampaignView(report, *answer, headlines, workloads, floor, happened, scores, footprints, surfaces, downloads)
 
 

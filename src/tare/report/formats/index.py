@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tare.clean import encodable
 from tare.errors import Failed, TareError, attempt
 from tare.report.formats.html import rendered
 from tare.report.model import host_title
@@ -40,9 +42,16 @@ def campaign_files(folder: Path) -> Mapping[str, Path]:
         folders.sort()
         for name in sorted(names):
             path = Path(parent, name)
-            if name.endswith(_SUFFIX) and path.is_file() and not path.is_symlink():
+            if name.endswith(_SUFFIX) and _is_plain(path):
                 files[_key(path.relative_to(folder))] = path
     return files
+
+
+def _is_plain(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:  # of what the host does not let one look at, the listing says so
+        return True
 
 
 def entries(folder: Path) -> list[IndexedCampaign]:
@@ -62,11 +71,11 @@ def _key(path: Path) -> str:
 
 
 def _entry(key: str, path: Path, folder: Path) -> IndexedCampaign:
-    name = str(path.relative_to(folder))
+    name = encodable(str(path.relative_to(folder)))
     try:
         read = attempt(lambda: _read(key, path, name))
     except TareError as error:
-        return IndexedCampaign(key, name, None, "", "", (), 0, "", error.what)
+        return IndexedCampaign(key, name, None, "", "", (), 0, "", encodable(error.what))
     return IndexedCampaign(key, name, None, "", "", (), 0, "", read.reason) if isinstance(read, Failed) else read
 
 

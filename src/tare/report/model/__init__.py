@@ -24,6 +24,7 @@ from tare.report.model.facts import (
     host_title,
 )
 from tare.report.model.footprint import FootprintsReport
+from tare.report.model.ranking import RankingReport, RankReport
 from tare.report.model.results import (
     BoundReport,
     DependenceReport,
@@ -65,6 +66,8 @@ __all__ = [
     "PlatformFacts",
     "PlatformReport",
     "PointReport",
+    "RankReport",
+    "RankingReport",
     "Report",
     "ResultReport",
     "SegmentReport",
@@ -142,6 +145,8 @@ class Report(Documented):
     """The same in words; where it ends with a colon, `settling.command` follows it."""
     results: list[ResultReport]
     """One entry a workload and metric; empty where the file has no trials."""
+    rankings: list[RankingReport] = []
+    """One entry for each command of the user's own: how the platforms rank for it."""
     curves: list[CurveReport] = []
     """One entry a curve with two levels or more."""
     failures: list[FailureReport]

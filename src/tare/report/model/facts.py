@@ -43,6 +43,8 @@ class PlatformFacts(Documented):
     """
     needs_root: bool | None = None
     """Whether only root, or a daemon of root's, can do what it does; null: the campaign does not say."""
+    released: int | None = None
+    """The year in which the line of its version first came out; null: not known."""
     daemons_share: float | None = None
     """CPU time of its shared daemons, such as dockerd, by its trials' time, as a share of a core; not in any figure.
     Null where there are none or it cannot be read.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from tare.clean import clean
+from tare.clean import clean, without_commands
+from tare.records import LINE_END
 
 #: First characters of a text that a spreadsheet takes for a formula (OWASP, "CSV Injection").
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -36,8 +37,11 @@ _LATEX = {
 
 
 def spreadsheet(value: object) -> object:
-    """A cell for a spreadsheet: text that it would take for a formula gets an apostrophe; numbers stay as they are."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+    """A cell for a spreadsheet: text of one line, no formula and no command of a CI's log; numbers stay as they are."""
+    if not isinstance(value, str):
+        return value
+    guarded = f"'{value}" if value.startswith(FORMULA) else value
+    return without_commands(re.sub(LINE_END, " ", guarded))
 
 
 def markdown(text: str) -> str:
@@ -67,4 +71,4 @@ def github(text: str, *, in_property: bool = False) -> str:
 
 
 def _line(text: str) -> str:
-    return " ".join(clean(text).split())
+    return clean(" ".join(text.split()))

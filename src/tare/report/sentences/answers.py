@@ -103,6 +103,7 @@ def sentences(shown: Sequence[Shown], exposed: Exposed | None, failed: Mapping[s
         *_once(by_state[State.ONCE]),
         *_bounded(by_state[State.BOUNDED]),
         *_unsure(by_state[State.OPEN]),
+        *_limited(by_state[State.LIMITED]),
         *_missing(by_state[State.NONE]),
         *_failed({name: trials for name, trials in failed.items() if name not in mentioned}),
     ]
@@ -220,6 +221,13 @@ def _unsure(shown: Sequence[Shown]) -> list[str]:
         for head, group in groups.items()
         if group
     ]
+
+
+def _limited(shown: Sequence[Shown]) -> list[str]:
+    if not shown:
+        return []
+    parts = [f"{_name(comparison)} ({comparison.standing.workload})" for comparison in shown]
+    return [f"Measured, but the client or the disk was the limit: {_listed(parts)}."]
 
 
 def _missing(shown: Sequence[Shown]) -> list[str]:

@@ -6,6 +6,11 @@ from __future__ import annotations
 OTHER_CAMPAIGN = "the report is of another campaign than the one in the bundle"
 
 
+def long_list(size: int) -> str:
+    """Say that a bundle lists far more members than any has."""
+    return f"its list of members has {size} bytes"
+
+
 def unlisted(member: str) -> str:
     """A member that the manifest does not have."""
     return f"{member} is not in the manifest"

@@ -42,6 +42,7 @@ MARKS: Mapping[State, str] = {
     State.BOUNDED: "",  # its text says at most, at least or from which to which
     State.OPEN: "?",
     State.ONCE: "·",
+    State.LIMITED: "c",
     State.NONE: EMPTY,
 }
 #: What each mark says, for the legend and for who hears the page.
@@ -54,6 +55,7 @@ WORDS: Mapping[State, str] = {
     State.BOUNDED: "no difference proven; each end holds at 95 % in what was seen, for all of its figures",
     State.OPEN: "not known within a factor of two, and what an answer would take",
     State.ONCE: "seen in one block only",
+    State.LIMITED: "the client or the disk was the limit",
     State.NONE: "no figure",
 }
 

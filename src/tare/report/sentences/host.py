@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tare.model import NO_DAEMON
+from tare.report.model.facts import PlatformFacts
+
+#: A program with its version: "crun 1.8.1".
+_VERSIONED = re.compile(r"[a-z]+ \d\S*")
 
 
 def rights_note(host: Mapping[str, Any]) -> str | None:
@@ -21,6 +27,53 @@ def rights_note(host: Mapping[str, Any]) -> str | None:
         "Run without root: all of it, the baseline too, in a user namespace and behind a network of its own"
         f"{ungrouped}. Ratios are those of a user; do not set them beside a campaign of root's"
     )
+
+
+#: Engines of a line that came out more than so many calendar years before the campaign have a caution.
+OLD_AFTER_YEARS = 2
+#: Engines that a line names; others are counted.
+_MOST_ENGINES = 8
+
+
+def versions_text(host: Mapping[str, Any], platforms: Sequence[PlatformFacts], baseline: str) -> str:
+    """The kernel, the version of control groups, and the engines in a line: what starts depend on most."""
+    groups = host.get("cgroup")
+    kernel = f"Linux {host['kernel']}" if isinstance(host.get("kernel"), str) else "an unknown kernel"
+    shown = f"{kernel}, cgroup {groups}" if isinstance(groups, str) else kernel
+    hosts_own = (baseline, f"{baseline}-")
+    engines = list(_engines([entry for entry in platforms if not entry.name.startswith(hosts_own)]))
+    more = f" and {len(engines) - _MOST_ENGINES} more" if len(engines) > _MOST_ENGINES else ""
+    return f"{shown}; {', '.join(engines[:_MOST_ENGINES])}{more}" if engines else shown
+
+
+def age_note(platforms: Sequence[PlatformFacts], created: float) -> str | None:
+    """Return a caution where engines are of a line that came out years before the campaign, or None."""
+    campaign = time.gmtime(created).tm_year
+    by_year: dict[int, list[PlatformFacts]] = {}
+    for entry in platforms:
+        if entry.released is not None and campaign - entry.released > OLD_AFTER_YEARS:
+            by_year.setdefault(entry.released, []).append(entry)
+    if not by_year:
+        return None
+    old = "; ".join(f"of {year}: {', '.join(_engines(entries))}" for year, entries in sorted(by_year.items()))
+    return f"old engines, by the year of their line's first release; newer ones may differ ({old})"
+
+
+def _engines(platforms: Sequence[PlatformFacts]) -> Iterator[str]:
+    """What platforms are run by, such as "runc 1.1.5" and "podman 4.3.1 (crun 1.8.1)"; variants share their engine."""
+    names: dict[str, list[str]] = {}
+    for entry in platforms:
+        within = _runtime(entry.details)
+        names.setdefault(f"{entry.version} ({within})" if within else entry.version, []).append(entry.name)
+    for version, sharing in names.items():
+        yield f"{min(sharing, key=len)} {version}"
+
+
+def _runtime(details: Mapping[str, str]) -> str:
+    """The runtime below an engine with its version; "" where the engine does not say."""
+    named = details.get("runtime", "").partition(" (")[0]
+    parts = (part for part in details.get("parts", "").split(", ") if part.startswith(f"{named} "))
+    return named if _VERSIONED.fullmatch(named) else next(parts, "") if named else ""
 
 
 def cpus_text(resources: Mapping[str, Any]) -> str:
@@ -47,9 +100,11 @@ def layout_note(host: Mapping[str, Any], resources: Mapping[str, Any]) -> str | 
 
     ``host``: the campaign's `HostFacts`; ``resources``: a report's.
     """
-    facts, cpus = host.get("cpu") or {}, set(resources["cpus"])
-    isolated = cpus & set(facts.get("isolated") or ())
-    kinds = [kind for kind in facts.get("kinds") or () if cpus & set(kind)]
+    facts, cpus = host.get("cpu"), set(resources["cpus"])
+    if not isinstance(facts, Mapping):
+        return None
+    isolated, listed_kinds = cpus & _cpus(facts.get("isolated")), facts.get("kinds")
+    kinds = [kind for kind in listed_kinds if cpus & _cpus(kind)] if isinstance(listed_kinds, list) else []
     notes = []
     if len(isolated) > 1:
         listed = ", ".join(map(str, sorted(isolated)))
@@ -57,6 +112,11 @@ def layout_note(host: Mapping[str, Any], resources: Mapping[str, Any]) -> str | 
     if len(kinds) > 1:
         notes.append("the instances' CPUs are of several kinds, fast and slow: figures depend on where threads ran")
     return "; ".join(notes) or None
+
+
+def _cpus(listed: object) -> set[int]:
+    """The CPUs that a record lists; none where it has no list, as a record is whatever its writer wrote."""
+    return {cpu for cpu in listed if isinstance(cpu, int)} if isinstance(listed, list) else set()
 
 
 def daemons_note(fairness: Mapping[str, Any]) -> str | None:

@@ -95,11 +95,15 @@ CAUTIONS: Mapping[FindingKind, str] = {
     FindingKind.DRIFT: "drift",
     FindingKind.CLIENT_LIMITED: "the client was the limit",
     FindingKind.CLIENT_NEAR: "the client near its limit",
+    FindingKind.CLIENT_DEARER: "the client spent more on each unit",
+    FindingKind.DISK_LIMITED: "the disk was the limit",
     FindingKind.ONE_BASELINE: "no A/A figure",
     FindingKind.NO_FLOOR: "no A/A figure",
     FindingKind.WIDE_FLOOR: "noise wider than the margin",
     FindingKind.FLOOR_EXCLUDES_ZERO: "A/A without zero",
     FindingKind.UNMARKED: "the figure without contaminated trials",
+    FindingKind.CLOCK_OFF: "the clock inside was off",
+    FindingKind.CLOCK_OPEN: "the clock inside is not known well enough",
     FindingKind.HEADLINE_DIFFERS: "headline and CPU cost differ",
 }
 
@@ -259,10 +263,40 @@ def _client_near(finding: Finding, numbers: _Numbers, _context: FindingContext) 
     return f"the client was near its limit: it was busy {numbers['busy']:.0%} of its time{_at_most(finding)}"
 
 
+def _client_dearer(_finding: Finding, numbers: _Numbers, _context: FindingContext) -> str:
+    return (
+        f"a unit of work cost the client {numbers['times']:.1f} times the CPU time that it cost with the baseline: the"
+        " figure is the client's as well as the platform's"
+    )
+
+
+def _disk_limited(_finding: Finding, numbers: _Numbers, _context: FindingContext) -> str:
+    return (
+        f"the disk was the limit: it was busy {numbers['busy']:.0%} of the time, and {numbers['baseline_busy']:.0%}"
+        " with the baseline"
+    )
+
+
 def _at_most(finding: Finding) -> str:
     """What the client could ask for, where its cost is known."""
     limit = finding.numbers.get("limit")
     return "" if limit is None else f" and can make some {quantity(limit, finding.unit)}"
+
+
+def _clock_off(_finding: Finding, numbers: _Numbers, _context: FindingContext) -> str:
+    rate = numbers["rate"]
+    way, figures = ("fast", "slower") if rate > 0 else ("slow", "faster")
+    return (
+        f"the clock inside ran {percent(abs(rate))} too {way} (known to ±{percent(numbers['open'])}): by that much the"
+        f" platform looks {figures} than it is"
+    )
+
+
+def _clock_open(_finding: Finding, numbers: _Numbers, context: FindingContext) -> str:
+    return (
+        f"the clock inside is only known to run right within ±{percent(numbers['open'])}: the round trips to it are too"
+        f" long for half of the {percent(context.subject.margin)} margin"
+    )
 
 
 def _headline_differs(finding: Finding, _numbers: _Numbers, _context: FindingContext) -> str:
@@ -289,5 +323,9 @@ _SENTENCES: Mapping[FindingKind, Callable[[Finding, _Numbers, FindingContext], s
     FindingKind.UNMARKED: _unmarked,
     FindingKind.CLIENT_LIMITED: _client_limited,
     FindingKind.CLIENT_NEAR: _client_near,
+    FindingKind.CLOCK_OFF: _clock_off,
+    FindingKind.CLOCK_OPEN: _clock_open,
+    FindingKind.CLIENT_DEARER: _client_dearer,
+    FindingKind.DISK_LIMITED: _disk_limited,
     FindingKind.HEADLINE_DIFFERS: _headline_differs,
 }

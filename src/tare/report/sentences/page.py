@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from tare.report.model import Report, ResultReport
 from tare.report.model.facts import Contamination
-from tare.report.sentences.host import cpus_note, cpus_text, daemons_note, layout_note
+from tare.report.sentences.host import age_note, cpus_note, cpus_text, daemons_note, layout_note, versions_text
 from tare.report.sentences.numbers import percent, size, some
 from tare.report.sentences.signs import noise
 
@@ -168,9 +168,19 @@ def open_doors(doors: Mapping[str, str]) -> str:
     return declared or "nothing is declared"
 
 
+def versions(report: Report) -> str:
+    """The kernel, the version of control groups, and the engines."""
+    return versions_text(report.host, report.platforms, report.baseline)
+
+
 def instances(report: Report) -> Markup:
     """What every instance had, what ran beside them, and the agent."""
-    notes = [cpus_note(report.resources), layout_note(report.host, report.resources), daemons_note(report.fairness)]
+    notes = [
+        cpus_note(report.resources),
+        layout_note(report.host, report.resources),
+        daemons_note(report.fairness),
+        age_note(report.platforms, report.created),
+    ]
     had = f"Every instance had {cpus_text(report.resources)}, and {size(report.resources['memory_bytes'])} of memory."
     text = " ".join([had, *(f"{note[0].upper()}{note[1:]}." for note in notes if note)])
     return Markup("{}\nAgent <code>{}</code>.").format(text, report.agent_hash)

@@ -18,6 +18,16 @@ def percents(baseline: str) -> str:
     return f"Per cent of {baseline}, with the relative standard deviation over blocks"
 
 
+def feature(name: str, most: int, priority: str) -> str:
+    """A feature in the table of points: its name, the most points that there are, its priority."""
+    return f"{name} (of {most}, {priority})"
+
+
+def trial_counts(baseline: str) -> str:
+    """The heading of trials that fit into a day."""
+    return f"Trials that fit into 24 hours, and their overhead: how far their number is from {baseline}'s"
+
+
 def not_measured(features: Sequence[str]) -> str:
     """Say which features were not measured, and have no points."""
     return f"not measured in this campaign, so no points: {', '.join(features)}"

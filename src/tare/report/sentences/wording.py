@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tare.model import CLIENT_COST, CPU_COST, Direction, Family
+from tare.model import CLIENT_COST, CPU_COST, HOST_COST, Direction, Family
 from tare.report.sentences.numbers import SIZES
 
 SHORT_TIMES = ("ns", "µs", "us", "ms")
@@ -28,10 +28,16 @@ class Wording:
 
 
 _COST = Wording("costs {} more CPU", "costs {} less CPU", "costs {} times the CPU", "costs {} times less CPU")
+_HOSTS_COST = Wording(
+    "costs the host {} more CPU", "costs the host {} less CPU", "costs the host {} times the CPU",
+    "costs the host {} times less CPU",
+)  # fmt: skip
 _CLIENTS_COST = Wording(
     "costs the client {} more CPU", "costs the client {} less CPU", "costs the client {} times the CPU",
     "costs the client {} times less CPU",
 )  # fmt: skip
+
+_COSTS = {CPU_COST: _COST, HOST_COST: _HOSTS_COST, CLIENT_COST: _CLIENTS_COST}
 
 
 def wording(metric: str, unit: str, direction: Direction, family: Family | None = None) -> Wording:
@@ -40,7 +46,7 @@ def wording(metric: str, unit: str, direction: Direction, family: Family | None 
     ====================================================  ==================  ================
     metric                                                words               amount first
     ====================================================  ==================  ================
-    ``cpu-cost``, ``client-cost``                         costs more, less    no
+    ``cpu-cost``, ``host-cost``, ``client-cost``          costs more, less    no
     time, lower is better (s; ms, µs, ns)                 slower, faster      no; yes
     rate or speed, higher is better                       slower, faster      kernel services
     size (MiB)                                            more, less          yes
@@ -49,8 +55,8 @@ def wording(metric: str, unit: str, direction: Direction, family: Family | None 
     share (%), and whatever else                          higher, lower       no
     ====================================================  ==================  ================
     """
-    if metric in {CPU_COST, CLIENT_COST}:
-        return _COST if metric == CPU_COST else _CLIENTS_COST
+    if metric in _COSTS:
+        return _COSTS[metric]
     short = unit in SHORT_TIMES
     if unit in _TIMES and direction is Direction.LOWER and not _SCATTER.match(metric):
         return _speed(amount_first=short)

@@ -38,7 +38,7 @@ class Memcached(RunWorkload):
     family = Family.APPLICATION
     metrics = (
         Metric("rate", "requests/s", Direction.HIGHER, "answers a second"),
-        Metric("average", "us", Direction.LOWER, "an answer, on average over the whole run"),
+        Metric("average", "us", Direction.LOWER, "an answer, on average over the whole run, in a closed loop"),
         Metric("warm-up", "s", Direction.LOWER, "until the rate was steady; the whole run where it never was"),
     )
     work_unit = "request"

@@ -1,7 +1,8 @@
-"""The file of `nginx`, asked for by ApacheBench: one of the two loads of `nginx`, as another study had it.
+"""The file of `nginx`, asked for by ApacheBench: a connection for each request, as another study had it.
 
-Kärnä 2021 (6.6): ab on 10 to 200 connections at once, of a page of GitLab there. ab has one thread, and each of its
-windows is a run on new connections, kept for all of the run's requests. A run before them is not read.
+Kärnä 2021 (5.1.7): ab at 10, 30, 60, 90, 120, 150, 180 and 200 requests at once, of a page of GitLab there. His script
+(github.com/ppeerttu/virtualization-benchmarks) has ``ab -r -n 5000 -c N``: no connection is kept. ab has one thread,
+and each of its windows is a run. A run before them is not read.
 """
 
 from __future__ import annotations
@@ -34,14 +35,15 @@ class NginxAb(nginx.NginxLoad):
     """Parameters: ``connections``, and ``windows`` of ``window_s`` whole seconds."""
 
     name = "nginx-ab"
-    title = "nginx: a file of 1150 bytes, keep-alive, ApacheBench on 50 connections"
+    revision = 2  # before, connections were kept
+    title = "nginx: a file of 1150 bytes, a connection each, ApacheBench with 50 at once"
     #: ab prints percentiles in whole milliseconds, of which half an answer's may be none: the mean is what is read.
     metrics = (nginx.RATE, nginx.MEAN, nginx.WARM_UP)
     packages = ("apache2-utils", "bash", "coreutils", "nginx-light")
     tool = "ab"
 
     def options(self, connections: int, window_s: int) -> Sequence[str]:
-        return ("-q", "-k", "-t", str(window_s), "-n", str(ENDLESS), "-c", str(connections))
+        return ("-q", "-t", str(window_s), "-n", str(ENDLESS), "-c", str(connections))
 
     def read(self, done: Completed, params: Params) -> dict[str, float]:
         """The figures of one run of ab: times in ms. Raises `ParseError`, also for answers that are errors."""
@@ -63,8 +65,8 @@ class NginxAb(nginx.NginxLoad):
         return figures
 
 
-#: "10 to 200" connections.
-CONNECTIONS = (10, 50, 100, 150, 200)
-_TITLE = "nginx: a file of 1150 bytes, keep-alive, ApacheBench on {} connections"
+#: The study's eight.
+CONNECTIONS = (10, 30, 60, 90, 120, 150, 180, 200)
+_TITLE = "nginx: a file of 1150 bytes, a connection each, ApacheBench with {} at once"
 _CURVE = Level("nginx-ab-connections", 0, "connections", "rate", "mean", 10.0)
 WORKLOADS = (NginxAb(), *levels.levels(NginxAb, _TITLE, "connections", CONNECTIONS, _CURVE))

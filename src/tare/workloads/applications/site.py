@@ -17,27 +17,21 @@ that took the time limit.
 
 from __future__ import annotations
 
-import math
-import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import ClassVar
 
 from tare.errors import ParseError
 from tare.model import Direction, Family, Layer, Metric
-from tare.workloads.applications import levels, mariadb, serving, steady
+from tare.workloads.applications import levels, mariadb, serving, steady, users
 from tare.workloads.applications.seeds import Seed, with_seeds
-from tare.workloads.base import Command, Completed, Level, Outcome, Params, RunPlan, RunWorkload, Side, Surroundings
-from tare.workloads.network.exchange import AGENT
-from tare.workloads.output import shown, text_of
+from tare.workloads.base import Command, Completed, Level, Outcome, Params, RunPlan, RunWorkload, Surroundings
+from tare.workloads.output import text_of
 
 FOLDER = "/data/tare-site"
 #: In `quick`'s dictionary.
 WORDS = 5_000
-GRACE_S = 20.0
 #: What a word takes on the disk, with its indexes; the logs, and room to grow.
 WORD_BYTES = 1000
 FIXED_BYTES = 256 << 20
@@ -115,10 +109,6 @@ printf 'GET /like?w=0 HTTP/1.0\\r\\n\\r\\n' >&3
 answer=$(cat <&3)
 [[ $answer == 'HTTP/1.1 200 '*'<dt>'* ]]
 """
-_COUNTS = ("due", "successes", "server-errors", "transport-errors", "timeouts", "dropped", "hits", "misses")
-_WINDOW = re.compile("window (?P<at>[0-9]+) " + " ".join(rf"{name} ([0-9]+)" for name in _COUNTS), re.ASCII)
-_TOOK = re.compile(r"took (?P<at>[0-9]+)(?P<counts>(?: [0-9]+:[0-9]+)*)", re.ASCII)
-_LATE = re.compile(r"late(?P<counts>(?: [0-9]+:[0-9]+)*)", re.ASCII)
 
 
 def _file(name: str) -> bytes:
@@ -146,11 +136,11 @@ class Site(RunWorkload):
         Metric("successes", "requests/s", Direction.HIGHER, "requests answered well, a second"),
         Metric("server-errors", "requests/s", Direction.LOWER, "requests answered with HTTP 5xx, a second"),
         Metric("transport-errors", "requests/s", Direction.LOWER, "requests refused, broken off or given up, a second"),
-        Metric("median", "ms", Direction.LOWER, "half of the requests were answered so long after they were due"),
-        Metric("p99", "ms", Direction.LOWER, "99 of 100 were; one that failed counts as the time limit"),
+        users.MEDIAN,
+        users.P99,
         Metric("cache-hits", "%", Direction.HIGHER, "pages out of memcached, of those that it may have"),
-        Metric("client-late", "ms", Direction.LOWER, "99 of 100 requests were sent so long after they were due"),
-        Metric("warm-up", "s", Direction.LOWER, "until the median was steady; the whole run where it never was"),
+        users.LATE,
+        users.WARM_UP,
     )
     work_unit = "request"
     #: And what these start, which the layer has.
@@ -180,26 +170,26 @@ class Site(RunWorkload):
     def parse(self, params: Params, results: Sequence[Completed]) -> Outcome:
         if len(results) != 1:
             raise ParseError(f"one run of users was planned, {len(results)} results came")
-        return _read(text_of(results[0]), params).outcome()
+        run = users.read(text_of(results[0]), params)
+        sums, figures, seconds = run.sums(), run.figures(), len(run.counted())
+        lookups = sums["hits"] + sums["misses"]
+        if not sums["successes"] or not lookups:
+            raise ParseError(
+                f"of {sums['due']} requests {sums['successes']} were answered well, {lookups} out of cache or database"
+            )
+        rates = {name: sums[name] / seconds for name in ("successes", "server-errors", "transport-errors")}
+        return Outcome({**rates, **figures, "cache-hits": 100 * sums["hits"] / lookups}, work=run.answered())
 
 
 def servers_limit_s(params: Params) -> float:
     """The longest time that a server may run, in seconds: while the others come into service, and under the load."""
-    return _load_limit_s(params) + 4 * serving.READY_LIMIT_S
-
-
-def _load_limit_s(params: Params) -> float:
-    return int(params["time_s"]) + int(params["limit_ms"]) / 1000 + GRACE_S
+    return users.limit_s(params) + 4 * serving.READY_LIMIT_S
 
 
 def load(params: Params, where: serving.ServerAddress) -> Command:
     """The command that is the users of the site, at the client's side."""
-    argv = (
-        AGENT, "users", where.address, str(where.port),
-        *(str(params[name]) for name in ("users", "time_s", "think_ms")), str(PACE_MS), str(params["limit_ms"]),
-        str(SEARCHES), str(params["words"]), str(params["seed"]), *SEARCH,
-    )  # fmt: skip
-    return Command(argv, side=Side.CLIENT, time_limit_s=_load_limit_s(params), cwd="/")
+    think_us, pace_us = int(params["think_ms"]) * 1000, PACE_MS * 1000
+    return users.load("http", where, params, SEARCH, think_us=think_us, pace_us=pace_us, searches=SEARCHES)
 
 
 def seeded(params: Params, around: Surroundings) -> Command:
@@ -245,111 +235,6 @@ def memcached(around: Surroundings, *network: str) -> tuple[str, ...]:
 
 def _at_socket(argv: tuple[str, ...], where: serving.ServerAddress, socket: str, *, limit_s: float) -> Command:
     return serving.server(argv, where, ("test", "-S", socket), time_limit_s=limit_s)
-
-
-@dataclass(slots=True)
-class _Window:
-    """A second: what was due in it and how long that took, by microseconds; and what ended in it."""
-
-    counts: Mapping[str, int]
-    took: Counter[int] = field(default_factory=Counter)
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """What the users tell: a window a second, and after the last one what was still under way."""
-
-    windows: Sequence[_Window]
-    after: _Window
-    late: Counter[int]
-
-    def outcome(self) -> Outcome:
-        """The figures of the windows that count."""
-        # The rate is the users' own, and steady from the first; what warms up is how soon they are answered.
-        medians = [_percentile(window.took, 50) for window in self.windows]
-        counted = self.windows[steady.counted(medians, steady.settled_from) :]
-        sums: Counter[str] = Counter()
-        took: Counter[int] = Counter()
-        for window in counted:
-            sums.update(window.counts)
-            took.update(window.took)
-        lookups = sums["hits"] + sums["misses"]
-        if not sums["successes"] or not lookups:
-            raise ParseError(
-                f"of {sums['due']} requests {sums['successes']} were answered well, {lookups} out of cache or database"
-            )
-        ends = [0.001, *range(1, len(self.windows) + 1)]  # a time of 0 has no ratio
-        everything = [window.counts for window in (*self.windows, self.after)]
-        return Outcome(
-            {
-                **{name: sums[name] / len(counted) for name in ("successes", "server-errors", "transport-errors")},
-                "median": _percentile(took, 50),
-                "p99": _percentile(took, 99),
-                "cache-hits": 100 * sums["hits"] / lookups,
-                "client-late": _percentile(self.late, 99),
-                "warm-up": steady.warm_up_s(medians, ends, steady.settled_from),
-            },
-            work=sum(counts["successes"] + counts["server-errors"] for counts in everything),
-        )
-
-
-def _read(text: str, params: Params) -> _Run:
-    """The users' report, line by line. Raises `ParseError`."""
-    lines = text.splitlines()
-    body, ending = "".join(f"{line}\n" for line in lines[:-2]), lines[-2:]
-    if ending != [f"sum {sum(body.encode())}", "end"]:
-        raise ParseError(f"the users' report is not whole, or not as it was sent: {shown(text)}")
-    expected = f"users {params['users']} seconds {params['time_s']} limit {params['limit_ms']} ms"
-    time_s = int(params["time_s"])
-    if lines[0] != expected or len(lines) != 2 * (time_s + 1) + 4:
-        raise ParseError(f"the users were asked for {expected!r} and report {shown(text)}")
-    windows = [_window(number, *lines[1 + 2 * number : 3 + 2 * number]) for number in range(time_s + 1)]
-    late = _LATE.fullmatch(lines[-3])
-    if late is None:
-        raise ParseError(f"the users printed a strange line: {lines[-3][:200]!r}")
-    run = _Run(windows[:-1], windows[-1], _histogram(late["counts"]))
-    _require_all(run, int(params["limit_ms"]))
-    return run
-
-
-def _window(number: int, counts: str, took: str) -> _Window:
-    counted, timed = _WINDOW.fullmatch(counts), _TOOK.fullmatch(took)
-    if counted is None or timed is None or not int(counted["at"]) == int(timed["at"]) == number:
-        raise ParseError(f"the users printed strange lines for second {number}: {counts[:200]!r}, {took[:200]!r}")
-    return _Window(
-        dict(zip(_COUNTS, map(int, counted.groups()[1:]), strict=True)),
-        _histogram(timed["counts"]),
-    )
-
-
-def _histogram(text: str) -> Counter[int]:
-    return Counter({int(us): int(count) for us, count in (pair.split(":") for pair in text.split())})
-
-
-def _require_all(run: _Run, limit_ms: int) -> None:
-    """Every request that was due was answered, failed or was dropped, and has a time. Raises `ParseError`."""
-    windows = (*run.windows, run.after)
-    sums = Counter({name: sum(window.counts[name] for window in windows) for name in _COUNTS})
-    ended = sums["successes"] + sums["server-errors"] + sums["transport-errors"]
-    timed = sum(window.took.total() for window in windows)
-    if not sums["due"] == ended == timed or any(w.took.total() != w.counts["due"] for w in windows):
-        raise ParseError(
-            f"the users contradict themselves: {sums['due']} requests were due, {ended} ended, {timed} have a time"
-        )
-    if sums["timeouts"] > sums["transport-errors"] or sums["hits"] + sums["misses"] > sums["successes"]:
-        raise ParseError(f"the users contradict themselves: {dict(sums)}")
-    if max((us for window in windows for us in window.took), default=0) > 1000 * limit_ms * 1.01:
-        raise ParseError(f"a request took longer than the {limit_ms} ms after which a user gives up")
-
-
-def _percentile(counts: Counter[int], percent: float) -> float:
-    """Of microseconds, in ms: the least within which so many per cent are."""
-    rank = math.ceil(counts.total() * percent / 100)
-    for us, count in sorted(counts.items()):
-        rank -= count
-        if rank <= 0:
-            return max(us, 1) / 1000
-    raise ParseError("the users asked for nothing in one of the seconds: it takes more of them")
 
 
 #: Doublings, as the study's 2000 to 16,000: on two CPUs the last are beyond what they serve.

@@ -1,11 +1,12 @@
-"""RAMspeed's families for integers and for floating-point numbers, as a probe of the agent, in slices.
+"""RAMspeed's families for integers, for floating-point numbers and for SSE, as probes of the agent, in slices.
 
-Giallorenzo 2021 ran RAMspeed 3.5.0 (``-g 32 -l 5``) and reports the mean of copy, scale, add and triad. Debian does
-not have it, so that the agent does the same work anew: mark (INTmark, FLOATmark) writes and reads one block, 8 bytes at
-a time; mem (INTmem, FLOATmem) does copy, scale, add and triad on arrays of 32 MiB, RAMspeed's default, an element at a
-time. sysbench memory and mbw, which Debian has, know neither scale, add nor triad nor floating-point numbers.
-RAMspeed's passes are gigabytes long; in slices each part goes on where it was. Its MMX and SSE families are left out:
-`stream` uses the processor's vectors.
+Giallorenzo 2021 ran RAMspeed 3.5.0 (``-g 32 -l 5``) and reports the mean of copy, scale, add and triad. Debian does not
+have it, so that the agent does the same work anew: mark (INTmark, FLOATmark, SSEmark) writes and reads one block, an
+element at a time; mem (INTmem, FLOATmem, SSEmem) does copy, scale, add and triad on arrays of 32 MiB, RAMspeed's
+default. An element has 8 bytes, of SSE 16. The families "(nt)" store past the caches; tare has SSE's. sysbench memory
+and mbw, which Debian has, know neither scale, add nor triad nor floating-point numbers.
+RAMspeed's passes are gigabytes long; in slices each part goes on where it was. Its MMX families are left out: those
+registers of 8 bytes are the old floating-point unit's, and neither Rust nor today's C compilers make code for them.
 """
 
 from __future__ import annotations
@@ -78,4 +79,20 @@ class RamspeedFloat(Ramspeed):
     probe = "ramspeed-float"
 
 
-WORKLOADS = (RamspeedInt(), RamspeedFloat())
+class RamspeedSse(Ramspeed):
+    """SSEmark and SSEmem."""
+
+    name = "ramspeed-sse"
+    title = "RAMspeed's SSEmark and SSEmem, by a probe (RAMspeed is not in Debian)"
+    probe = "ramspeed-sse"
+
+
+class RamspeedSsePastCaches(Ramspeed):
+    """SSEmark (nt) and SSEmem (nt)."""
+
+    name = "ramspeed-sse-nt"
+    title = "RAMspeed's SSEmark and SSEmem with stores past the caches, by a probe"
+    probe = "ramspeed-sse-nt"
+
+
+WORKLOADS = (RamspeedInt(), RamspeedFloat(), RamspeedSse(), RamspeedSsePastCaches())

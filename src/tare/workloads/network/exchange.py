@@ -19,8 +19,8 @@ MAX_LOST = 0.01
 GRACE_S = 15.0
 METRICS = (
     Metric("rate", "requests/s", Direction.HIGHER, "answers a second"),
-    Metric("median", "us", Direction.LOWER, "half of the answers came within"),
-    Metric("p99", "us", Direction.LOWER, "99 of 100 answers came within"),
+    Metric("median", "us", Direction.LOWER, "half of the answers came within, asked for one at a time"),
+    Metric("p99", "us", Direction.LOWER, "99 of 100 answers came within, asked for one at a time"),
 )
 #: The agent's own program, inside and in the client's root: `answer` serves, `ask` is the client.
 AGENT = "/usr/local/bin/tare-agent"

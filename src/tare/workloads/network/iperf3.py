@@ -69,6 +69,7 @@ def read(done: Completed, params: Params, *, reverse: bool, streams: int = 1) ->
             omit=int(params["omit_s"]),
             duration=int(params["time_s"]),
             reverse=1 if reverse else 0,
+            target_bitrate=int(params.get("rate_mbit", 0)) * 1_000_000,
         ),
     )
     _check(report, params, reverse=reverse)

@@ -17,7 +17,10 @@ from tare.workloads.network import iperf3
 
 
 class Iperf3Tcp(RunWorkload):
-    """Parameters: ``time_s`` and ``omit_s`` of each direction, in whole seconds; ``streams`` at once, if not one."""
+    """Parameters: ``time_s`` and ``omit_s`` of each direction, in whole seconds.
+
+    Two more, of some: ``streams`` at once, and ``rate_mbit``, the most that is sent in Mbit/s.
+    """
 
     name = "iperf3-tcp"
     title = "iperf3: one TCP stream to the instance, then one from it"
@@ -35,7 +38,8 @@ class Iperf3Tcp(RunWorkload):
 
     def plan(self, params: Params, around: Surroundings) -> RunPlan:
         streams = ("-P", str(params["streams"])) if "streams" in params else ()
-        return iperf3.plan(self.name, params, around, streams)
+        rate = ("-b", f"{params['rate_mbit']}M") if "rate_mbit" in params else ()
+        return iperf3.plan(self.name, params, around, (*streams, *rate))
 
     def parse(self, params: Params, results: Sequence[Completed]) -> Outcome:
         to, back = (
@@ -69,4 +73,18 @@ class Iperf3Streams(Iperf3Tcp):
     }
 
 
-WORKLOADS = (Iperf3Tcp(), Iperf3Streams())
+class Iperf3TcpGigabit(Iperf3Tcp):
+    """Parameters: as of one stream, and ``rate_mbit``.
+
+    Giallorenzo 2021, Table 2: ``-b 1000000000``. Above the limit all platforms have the same rate: what is to be looked
+    at is who falls below it, and the CPU cost of the same work.
+    """
+
+    name = "iperf3-tcp-1g"
+    title = "iperf3: one TCP stream of at most 1 Gbit/s to the instance, then one from it"
+    profiles: ClassVar[Mapping[str, Params]] = {
+        name: {**params, "rate_mbit": 1000} for name, params in Iperf3Tcp.profiles.items()
+    }
+
+
+WORKLOADS = (Iperf3Tcp(), Iperf3Streams(), Iperf3TcpGigabit())

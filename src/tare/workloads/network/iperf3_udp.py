@@ -86,4 +86,14 @@ class Iperf3Jitter(Iperf3Udp):
     }
 
 
-WORKLOADS = (Iperf3Udp(), Iperf3Jitter())
+class Iperf3UdpGigabit(Iperf3Udp):
+    """Parameters: those of `Iperf3Udp`. Giallorenzo 2021, Table 2: ``-u -b 1000000000``."""
+
+    name = "iperf3-udp-1g"
+    title = "iperf3: UDP of 1 Gbit/s to the instance, then from it"
+    profiles: ClassVar[Mapping[str, Params]] = {
+        name: {**params, "rate_mbit": 1000} for name, params in Iperf3Udp.profiles.items()
+    }
+
+
+WORKLOADS = (Iperf3Udp(), Iperf3Jitter(), Iperf3UdpGigabit())

@@ -24,7 +24,7 @@ from tare.model import Direction, Family, Metric
 from tare.workloads.base import Command, Completed, Outcome, Params, RunPlan, RunWorkload, Side, Surroundings
 from tare.workloads.output import agree, positive, read_lines, text_of
 
-#: An answer that takes longer than this is lost, in whole seconds.
+#: Whole seconds that ping waits after its last request if no answer has come; otherwise it waits two round trips.
 WAIT_S = 1
 GRACE_S = 15.0
 _SIZE = 56  # ping's own: 64 bytes with ICMP's header
@@ -38,7 +38,8 @@ _TAIL = (
     r"--- (?P<pinged>[0-9.]+) ping statistics ---",
     r"(?P<sent>[0-9]+) packets transmitted, (?P<received>[0-9]+) received, (?P<lost>[0-9.]+)% packet loss, "
     r"time [0-9]+ms",
-    rf"rtt min/avg/max/mdev = (?P<min>{_TIME})/(?P<avg>{_TIME})/(?P<max>{_TIME})/(?P<mdev>{_TIME}) ms",
+    rf"rtt min/avg/max/mdev = (?P<min>{_TIME})/(?P<avg>{_TIME})/(?P<max>{_TIME})/(?P<mdev>{_TIME}) ms"
+    r"(?:, pipe [0-9]+)?",  # more than one request was under way at once: answers took longer than the interval
 )
 
 
@@ -50,8 +51,8 @@ class PingRtt(RunWorkload):
     family = Family.NETWORK
     metrics = (
         Metric("average", "us", Direction.LOWER, "the mean round trip"),
-        Metric("median", "us", Direction.LOWER, "half of the answers came within"),
-        Metric("min", "us", Direction.LOWER, "the shortest round trip"),
+        Metric("median", "us", Direction.LOWER, "half of the answers came within; no figure where that is below 1 us"),
+        Metric("min", "us", Direction.LOWER, "the shortest round trip; no figure where that is below 1 us"),
         Metric("max", "us", Direction.LOWER, "the longest round trip"),
         Metric("mdev", "us", Direction.LOWER, "the round trips' standard deviation"),
         Metric("arrived", "%", Direction.HIGHER, "of the requests were answered"),
@@ -109,7 +110,7 @@ def _times(lines: Sequence[str], address: str, sent: int) -> list[float]:
         if answer is None or answer["address"] != address or answer["size"] != str(_SIZE + 8):
             raise ParseError(f"ping printed a strange line: {line[:200]!r}")
         numbers.append(int(answer["number"]))
-        times.append(positive("ping", "a time", answer["ms"]))
+        times.append(float(answer["ms"]))  # 0.000 is a time of less than ping shows
     if numbers[-1] > sent or any(earlier >= later for earlier, later in itertools.pairwise(numbers)):
         raise ParseError(f"ping shows answers to {', '.join(map(str, numbers[1:]))} of {sent} requests")
     return times
@@ -125,12 +126,15 @@ def _figures(times: Sequence[float], summary: Mapping[str, str]) -> dict[str, fl
         # Its mdev is the standard deviation of all round trips (iputils, ping_common.c).
         "mdev": math.sqrt(max(0.0, statistics.fmean(time * time for time in times) - mean * mean)),
     }
-    # It shows the digits of a single answer down to a microsecond, but at most three from a millisecond on.
-    slack = max(0.001, 10 ** (math.floor(math.log10(max(times))) - 2))
+    positive("ping", "an average time", summary["avg"])
+    # ping prints a single time to 1 us, with three digits from 1 ms on, and in whole milliseconds from 100 ms on.
+    slack = min(1.0, max(0.001, 10 ** (math.floor(math.log10(max(*times, 0.001))) - 2)))
     for name, value in computed.items():
         agree("ping", name, value, float(summary[name]), slack=slack)
     figures = {"average" if name == "avg" else name: 1e3 * float(summary[name]) for name in computed}
-    return {**figures, "median": 1e3 * statistics.median(times)}
+    figures |= {"median": 1e3 * statistics.median(times)}
+    # Zero means below ping's resolution, which is no figure.
+    return {name: figure for name, figure in figures.items() if figure > 0 or name == "mdev"}
 
 
 WORKLOAD = PingRtt()

@@ -7,18 +7,19 @@ A load that fails, or whose output lacks a figure, fails the trial.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from tare import expressions
 from tare.errors import HostError, ParseError
-from tare.model import Family, Layer, Metric, Source
+from tare.model import PIDS, Family, Layer, Metric, Source
 from tare.workloads.applications import serving
 from tare.workloads.base import Command, Completed, Outcome, Params, RunPlan, RunWorkload, Side, Surroundings
 from tare.workloads.network import exchange
 from tare.workloads.network.exchange import AGENT
 from tare.workloads.output import shown, text_of
+from tare.workloads.own import figures
 from tare.workloads.own import file as own_file
 from tare.workloads.own.file import JSON_STEP, PLACE, Described, FigureTable
 
@@ -107,6 +108,7 @@ class OwnApplication(RunWorkload):
             cwd=start.directory or (image.directory if image is not None else "/"),
             ready=serving.READY if ready.output is None else ready.output.encode(),
             ready_limit_s=ready.within + GRACE_S,
+            ready_fix=f"{self.described.at('ready')}: a longer within in [ready], or see what it waits for",
         )
 
     def _load(self, params: Params, places: Mapping[str, str], around: Surroundings) -> Command:
@@ -134,6 +136,10 @@ class OwnApplication(RunWorkload):
         if results[0].truncated:
             raise ParseError("the load printed more than is kept of its output")
         all_output = f"{output}\n{results[0].stderr.decode(errors='replace')}"
+        if contents.load.refused is not None and (
+            match := expressions.compiled(contents.load.refused).search(all_output)
+        ):
+            raise ParseError(f"{self.described.at('load', 'refused')}: the load printed {match[0][:200]!r}")
         samples = {
             name: self._figure(metric, output, all_output, "metrics", name) for name, metric in contents.metrics.items()
         }
@@ -143,24 +149,28 @@ class OwnApplication(RunWorkload):
     def _figure(self, table: FigureTable, output: str, all_output: str, *path: str) -> float:
         at = f"{self.described.at(*path)}: {'.'.join(path)}"
         if table.regex is not None:
-            match = re.search(table.regex, all_output, re.MULTILINE)
-            if match is None:
-                raise ParseError(f"{at}: the load printed nothing that its regex matches: {shown(all_output)}")
-            text: Any = match[1]
-        else:
-            text = _at(output, table.json_path or "", at)
-        try:
-            return float(text)
-        except (TypeError, ValueError) as error:
-            raise ParseError(f"{at}: it is no number but {str(text)[:80]!r}") from error
+            return figures.matched(table, all_output, at)
+        return figures.number(_at(output, table.json_path or "", at), at)
+
+
+class _TwiceError(ValueError):
+    """An object with a key twice, either of which may be the figure."""
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    keys = [key for key, _ in pairs]
+    if len(set(keys)) < len(keys):
+        raise _TwiceError(f"it has {next(key for key in keys if keys.count(key) > 1)[:80]!r} twice")
+    return dict(pairs)
 
 
 def _at(output: str, path: str, at: str) -> Any:
     """What is at a path of the JSON that the load printed."""
     try:
-        value: Any = json.loads(output)
+        value: Any = json.loads(output, object_pairs_hook=_each_once)
     except (ValueError, RecursionError) as error:
-        raise ParseError(f"{at}: the load did not print JSON: {shown(output)}") from error
+        why = f" ({error})" if isinstance(error, _TwiceError) else ""
+        raise ParseError(f"{at}: the load did not print JSON{why}: {shown(output)}") from error
     for match in JSON_STEP.finditer(path):
         name, number = match[1], match[2]
         try:
@@ -175,12 +185,15 @@ def _filled(text: str, places: Mapping[str, str]) -> str:
     return PLACE.sub(lambda match: places.get(match[1], match[0]), text)
 
 
-def of_file(argument: str) -> OwnApplication:
-    """The workload that a file describes, which is ``app:FILE``. Raises `UsageError`."""
-    return of(own_file.load(Path(argument)), argument)
+def of_file(argument: str, name: str = "") -> OwnApplication:
+    """The workload that a file describes, which is chosen by ``app:FILE``. Raises `UsageError`.
+
+    ``name``: the workload's, where it is not the one that the file gives.
+    """
+    return of(own_file.load(Path(argument)), argument, name)
 
 
-def of(described: Described, argument: str) -> OwnApplication:
+def of(described: Described, argument: str, own_name: str = "") -> OwnApplication:
     """The workload of a file that was read."""
     contents = described.contents
     tables = contents.source
@@ -188,7 +201,8 @@ def of(described: Described, argument: str) -> OwnApplication:
     listed = ", ".join(f'"{package}"' for package in packages)
 
     class _Application(OwnApplication):
-        name = f"app:{argument}"
+        name = own_name or f"app:{contents.name}"
+        origin = f"app:{argument}"
         title = contents.title or f"{contents.name}, as {described.file.name} describes it"
         metrics = exchange.METRICS if contents.load.built_in is not None else _metrics(described)
         work_unit = "page" if contents.work is None else contents.work.unit
@@ -204,6 +218,7 @@ def of(described: Described, argument: str) -> OwnApplication:
         }
 
     _Application.packages = packages
+    _Application.pids = max(PIDS, contents.resources.processes)
     return _Application(described)
 
 

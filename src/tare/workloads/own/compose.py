@@ -21,7 +21,11 @@ _PASSED = frozenset({
     "networks", "platform", "pull_policy", "restart", "stop_grace_period", "stop_signal",
 })  # fmt: skip
 _TOP = frozenset({"services", "version", "name", "networks", "volumes"})
-_NULL = "tag:yaml.org,2002:null"
+_YAML = "tag:yaml.org,2002:"
+_NULL = f"{_YAML}null"
+#: Unquoted texts that engines read as numbers, and those that stay the same text then: not 010, 1_000, 1.10.
+_NUMBER = re.compile(r"[-+]?(?:0[xXoObB][0-9a-fA-F_]+|\.?[0-9][0-9_]*(?:\.[0-9_]*)?(?:[eE][-+]?[0-9_]+)?)")
+_PLAIN_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{0,9}[1-9])?")
 _HAND = "leave it out, or write the file by hand: tare app init FILE"
 _PORT = re.compile(r"(?:\[?[\w.:]*\]?:)??(?:\d+:)?(\d+)(?:/tcp)?", re.ASCII)
 
@@ -51,6 +55,8 @@ class _Reader:
         self._built = built
         self._environment = environment
         self._mistakes: list[Mistake] = []
+        self._taken: frozenset[str] = frozenset()  # variables whose values are in the last text
+        self._theirs: dict[str, str | None] = {}  # the application's variables with such values
         self._read: dict[str, Callable[[yaml.Node], None]] = {
             "image": self._image,
             "command": self._command,
@@ -68,11 +74,17 @@ class _Reader:
             self._top(top)
         else:
             self._mistakes.append(Mistake(1, "there are no services in it", "name a compose file"))
+        for name, value in self._theirs.items():
+            if value is not None and service.whole(value) == self.service.port:
+                self.service.env[name] = value  # {port} stands for it
+            else:
+                self.service.left_out.append(name)
         if not self._mistakes:
             self._mistakes += service.problems(self.service)
         return self.service, sorted(self._mistakes, key=lambda mistake: mistake.line)
 
     def _top(self, top: yaml.Node) -> None:
+        self._known_tags(top)
         keys = dict(self._pairs(top, "the file"))
         for key, (node, _) in keys.items():
             if key not in _TOP and not key.startswith("x-"):
@@ -90,6 +102,21 @@ class _Reader:
         [(name, (_, node))] = services
         self.service.name = service.word_of(name)
         self._one(name, node)
+
+    def _known_tags(self, top: yaml.Node) -> None:
+        """Refuse tags: compose's own (!reset, !override) are for several files, and others have no meaning."""
+        waiting, seen = [top], set()
+        while waiting:
+            node = waiting.pop()
+            if id(node) in seen:  # an alias
+                continue
+            seen.add(id(node))
+            if not str(node.tag).startswith(_YAML):
+                self._wrong(node, f"{node.tag} is not read", "write what the value is")
+            if isinstance(node, yaml.MappingNode):
+                waiting += [part for pair in node.value for part in pair]
+            elif isinstance(node, yaml.SequenceNode):
+                waiting += node.value
 
     def _one(self, name: str, node: yaml.Node) -> None:
         self.service.lines["image"] = _line(node)
@@ -131,17 +158,20 @@ class _Reader:
         if not isinstance(node, yaml.ScalarNode) or node.tag == _NULL:
             self._wrong(node, f"{path} is no text")
             return ""
+        if not node.style and _NUMBER.fullmatch(node.value) and not _PLAIN_NUMBER.fullmatch(node.value):
+            self._wrong(node, f"{path}: {node.value[:40]} is a number that is written in another way too", "quote it")
         return self._filled(node, str(node.value))
 
     def _filled(self, node: yaml.Node, text: str) -> str:
         """A text with its variables filled in; $$ is a dollar."""
-        parts = []
-        for part in text.split("$$"):
-            filled, lacking = service.substituted(part, self._environment)
-            if lacking:
-                self._wrong(node, f"{lacking} has no value", f"{lacking}=... tare app init, or ${{{lacking}:-DEFAULT}}")
-            parts.append(filled)
-        return "$".join(parts)
+        parts = [service.substituted(part, self._environment) for part in text.split("$$")]
+        for part in parts:
+            if part.problem:
+                self._wrong(node, part.problem, "NAME=... tare app init ..., or ${NAME:-DEFAULT}")
+            elif part.lone:
+                self._wrong(node, f"a dollar sign in {text[:80]!r} is no variable", "write $$ for a dollar sign")
+        self._taken = frozenset[str]().union(*(part.taken for part in parts))
+        return "$".join(part.text for part in parts)
 
     def _list(self, node: yaml.Node, path: str) -> list[yaml.Node]:
         if isinstance(node, yaml.SequenceNode):
@@ -179,20 +209,26 @@ class _Reader:
     def _env(self, node: yaml.Node) -> None:
         if isinstance(node, yaml.MappingNode):
             for name, (key, value) in self._pairs(node, "environment"):
+                self._taken = frozenset()
                 text = None if value.tag == _NULL else self._text(value, f"environment.{name}")
                 self._variable(key, name, text)
             return
         for entry in self._list(node, "environment"):
+            self._taken = frozenset()
             name, separator, value = (str(entry.value) if isinstance(entry, yaml.ScalarNode) else "").partition("=")
             self._variable(entry, name, self._filled(entry, value) if separator else None)
 
     def _variable(self, node: yaml.Node, name: str, value: str | None) -> None:
-        """One without a value has that of the environment of whoever starts it."""
-        value = self._environment.get(name) if value is None else value
-        if value is None or not name:
-            self._wrong(node, f"{name or 'this'} has no value", f"write it here, or {name or 'NAME'}=... tare app init")
-            return
-        self.service.env[name] = value
+        """Take a variable; without a value it has that of the environment of whoever starts it.
+
+        Such a value may be a secret: the file names the variable without it.
+        """
+        if not name:
+            self._wrong(node, "a variable has no name", "NAME=VALUE")
+        elif value is None or self._taken:
+            self._theirs[name] = value
+        else:
+            self.service.env[name] = value
 
     def _ports(self, node: yaml.Node) -> None:
         for entry in self._list(node, "ports"):
@@ -206,11 +242,15 @@ class _Reader:
             match = _PORT.fullmatch(text)
             if match is None:
                 self._wrong(entry, f"ports: {text or 'this'} is not one TCP port", "a load calls one TCP port")
-            elif self.service.port not in {None, int(match[1])}:
+                continue
+            number = service.whole(match[1])
+            if number is None:
+                self._wrong(entry, f"ports: {match[1][:40]} is no TCP port", "1 to 65535")
+            elif self.service.port not in {None, number}:
                 problem = f"ports: {match[1]} comes after {self.service.port}"
                 self._wrong(entry, problem, "leave the port that the load calls")
             else:
-                self.service.port = int(match[1])
+                self.service.port = number
 
     def _volumes(self, node: yaml.Node) -> None:
         for entry in self._list(node, "volumes"):
@@ -230,8 +270,10 @@ class _Reader:
 
     def _health(self, node: yaml.Node) -> None:
         keys = {key: value for key, (_, value) in self._pairs(node, "healthcheck")}
-        off = "disable" in keys and self._text(keys["disable"], "disable") == "true"
-        if off or "test" not in keys:
+        disable = self._text(keys["disable"], "disable") if "disable" in keys else "false"
+        if disable not in {"true", "false"}:
+            self._wrong(keys["disable"], "healthcheck.disable is neither true nor false", "true")
+        if disable == "true" or "test" not in keys:
             return
         test = keys["test"]
         if isinstance(test, yaml.ScalarNode):
@@ -250,10 +292,11 @@ class _Reader:
                 self._wrong(keys[key], f"healthcheck.{key} is no duration", "30s, 1m30s")
             times[key] = duration_s or 0.0
         retries = self._text(keys["retries"], "retries") if "retries" in keys else str(RETRIES)
-        if not retries.isdecimal():
-            self._wrong(keys["retries"], "healthcheck.retries is no number", "3")
+        times_failed = service.whole(retries)
+        if times_failed is None:
+            self._wrong(keys["retries"], "healthcheck.retries is no number of at most nine digits", "3")
             return
         # An engine takes 0 for its default, of a time too.
-        longest_s = service.within_s(times["start_period"], times["interval"] or INTERVAL_S, int(retries) or RETRIES)
+        longest_s = service.within_s(times["start_period"], times["interval"] or INTERVAL_S, times_failed or RETRIES)
         command = (*SHELL, words[1]) if words[0] == "CMD-SHELL" else tuple(words[1:])
         self.service.health = Health(command, longest_s)

@@ -14,6 +14,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import takewhile
 
+from tare import inputs
 from tare.workloads.own import service
 from tare.workloads.own.lines import Mistake
 from tare.workloads.own.service import INTERVAL_S, RETRIES, SHELL, Health, Service
@@ -21,9 +22,15 @@ from tare.workloads.own.service import INTERVAL_S, RETRIES, SHELL, Health, Servi
 _BUILDS = frozenset({"RUN", "COPY", "ADD"})
 #: What does not change how the application starts.
 _PASSED = frozenset({"LABEL", "MAINTAINER", "STOPSIGNAL"})
-_ESCAPE = re.compile(r"#\s*escape\s*=\s*(\S)\s*$", re.IGNORECASE)
+_ESCAPE = re.compile(r"#\s*escape\s*=\s*(.*)$", re.IGNORECASE)
 _DIRECTIVE = re.compile(r"#\s*\w+\s*=", re.ASCII)
-_HEREDOC = re.compile(r"<<-?([\"']?)(\w+)\1", re.ASCII)
+#: White space that separates an instruction's words.
+_SPACE = re.compile(r"[\t\v\f\r ]+")
+#: A shell's word as it is written, and one that starts a here-document: by BuildKit's rules.
+_WORD = re.compile(r"(?:\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"|[^\s'\"\\])+")
+_HEREDOC = re.compile(r"\d*<<(-?+)([^<]+)", re.ASCII)
+#: A literal dollar sign: shlex removes the quotation marks that make it one.
+_LITERAL_DOLLAR = re.compile(r"\\\$|'[^']*\$[^']*'")
 
 
 @dataclass(slots=True)
@@ -38,47 +45,70 @@ class _Stage:
 def read(text: str, built: bool) -> tuple[Service, list[Mistake]]:
     """The application of a Dockerfile, and what in it is not plain. ``built``: its image was built already."""
     reader = _Reader(built)
-    for line, instruction, rest in _instructions(text):
+    for line, instruction, rest in _instructions(text, reader.mistakes):
         reader.take(line, instruction, rest)
     return reader.ended()
 
 
-def _instructions(text: str) -> Iterator[tuple[int, str, str]]:
+def _instructions(text: str, mistakes: list[Mistake]) -> Iterator[tuple[int, str, str]]:
     """Each instruction with the line where it begins, without comments; lines that end with the escape go on."""
-    lines = text.splitlines()
-    escape, at = _escape(lines), 0
+    lines = [line.removesuffix("\n").removesuffix("\r") for line in inputs.lines(text.removeprefix("\ufeff"))]
+    escape, at = _escape(lines, mistakes), 0
     while at < len(lines):
         first = at + 1
         instruction, at = _joined(lines, at, escape)
-        name, _, rest = instruction.partition(" ")
+        name, rest = [*_SPACE.split(instruction, maxsplit=1), ""][:2]
         if name.upper() in _BUILDS:  # a text in a builder's instruction is no instruction
-            for _, end in _HEREDOC.findall(rest):
-                while at < len(lines) and lines[at].strip() != end:
-                    at += 1
-                at += 1
+            for tabs, end in _heredocs(rest):
+                after = _after(lines, at, end, tabs)
+                if after is None:
+                    mistakes.append(Mistake(first, f"{name.upper()}: no line is {end!r}, which would end its text"))
+                else:
+                    at = after
         if name:
             yield first, name.upper(), rest.strip()
 
 
-def _escape(lines: list[str]) -> str:
+def _heredocs(rest: str) -> Iterator[tuple[str, str]]:
+    """Each here-document of an instruction: "-" if tabs before its end are ignored, and the line that ends it."""
+    for word in _WORD.findall(rest):
+        if begun := _HEREDOC.fullmatch(word):
+            yield begun[1], re.sub(r"[\"'\\]", "", begun[2])
+
+
+def _after(lines: list[str], at: int, end: str, tabs: str) -> int | None:
+    """The number of the line after a here-document's end; None if it does not end."""
+    for number, line in enumerate(lines[at:], start=at + 1):
+        if (line.lstrip("\t") if tabs else line) == end:
+            return number
+    return None
+
+
+def _escape(lines: list[str], mistakes: list[Mistake]) -> str:
     """What a line ends with that goes on: a directive at the top may say so."""
-    for line in takewhile(_DIRECTIVE.match, lines):
+    for number, line in enumerate(takewhile(_DIRECTIVE.match, lines), start=1):
         if chosen := _ESCAPE.match(line):
-            return chosen[1]
+            if chosen[1].strip() in {"\\", "`"}:
+                return chosen[1].strip()
+            mistakes.append(Mistake(number, f"the escape {chosen[1][:40]!r} is neither \\ nor `", "# escape=`"))
     return "\\"
 
 
 def _joined(lines: list[str], at: int, escape: str) -> tuple[str, int]:
     """The instruction that begins at a line, and the line after it."""
+    goes_on = re.compile(rf"(?<!{re.escape(escape)}){re.escape(escape)}[\t ]*$")
     words = ""
-    for number, line in enumerate(map(str.strip, lines[at:]), start=at + 1):
-        if words and (not line or line.startswith("#")):
-            continue
-        if line.startswith("#"):
+    for number, line in enumerate(lines[at:], start=at + 1):
+        bare = line.strip()
+        if bare.startswith("#"):
+            if words:
+                continue
             return "", number
-        if not line.endswith(escape):
+        if words and not bare:
+            continue
+        if not goes_on.search(line):
             return (words + line).strip(), number
-        words += line.removesuffix(escape)
+        words += goes_on.sub("", line)  # the blanks of a line that goes on are part of it
     return words.strip(), len(lines)
 
 
@@ -89,7 +119,7 @@ class _Reader:
         self._stages: dict[str, _Stage] = {}
         self._stage: _Stage | None = None
         self._local: dict[str, str] = {}  # ARG and ENV of the stage
-        self._mistakes: list[Mistake] = []
+        self.mistakes: list[Mistake] = []
         self._read: dict[str, Callable[[Service, int, str], None]] = {
             "ENV": self._env,
             "WORKDIR": self._workdir,
@@ -119,17 +149,17 @@ class _Reader:
 
     def ended(self) -> tuple[Service, list[Mistake]]:
         if self._stage is None:
-            return Service(), [Mistake(1, "there is no FROM in it", "name a Dockerfile"), *self._mistakes]
+            return Service(), [Mistake(1, "there is no FROM in it", "name a Dockerfile"), *self.mistakes]
         described = self._stage.service
         if not self._built:
-            self._mistakes += self._stage.built
+            self.mistakes += self._stage.built
             if self._stage.scratch:
                 self._wrong(described.lines["image"], "scratch is an empty image", _BUILD_FIRST)
         described.name = service.word_of(described.image.partition("@")[0].rpartition("/")[2].partition(":")[0])
-        return described, sorted([*self._mistakes, *service.problems(described)], key=lambda mistake: mistake.line)
+        return described, sorted([*self.mistakes, *service.problems(described)], key=lambda mistake: mistake.line)
 
     def _wrong(self, line: int, problem: str, fix: str = "") -> None:
-        self._mistakes.append(Mistake(line, problem, fix))
+        self.mistakes.append(Mistake(line, problem, fix))
 
     def _from(self, line: int, rest: str) -> None:
         words = [word for word in rest.split() if not word.startswith("--")]
@@ -154,21 +184,29 @@ class _Reader:
                 scope[name] = self._arguments[name]
 
     def _env(self, described: Service, line: int, rest: str) -> None:
-        first, _, value = rest.partition(" ")
-        pairs = [(first, value.strip())]
-        if "=" in first:
-            pairs = [
-                (name, assigned) for name, _, assigned in (word.partition("=") for word in self._words(line, rest))
-            ]
+        pairs = self._pairs(line, rest)
         before = dict(self._local)
         for name, text in pairs:
-            filled, lacking = service.substituted(text, before)
-            if lacking and self._built:
+            filled = service.substituted(text, before)
+            if filled.problem and self._built:
                 continue  # the image has it
-            if lacking:
-                problem = f"ENV {name}: {lacking} has no value here: the image that FROM names may have one"
+            if filled.problem:
+                problem = f"ENV {name}: {filled.problem} here: the image that FROM names may have one"
                 self._wrong(line, problem, _BUILD_FIRST)
-            described.env[name] = self._local[name] = filled
+            described.env[name] = self._local[name] = filled.text
+
+    def _pairs(self, line: int, rest: str) -> list[tuple[str, str]]:
+        """The names and values of an ENV: NAME=VALUE each, or NAME and all that follows it."""
+        first, *others = _SPACE.split(rest, maxsplit=1)
+        if "=" not in first:
+            if not others or re.search(r"[\"'\\]", others[0]):
+                self._wrong(line, f"ENV {first[:80]} is not NAME=VALUE, nor NAME and a text without quotation marks")
+            return [(first, value.strip()) for value in others]
+        words = self._words(line, rest)
+        for word in words:
+            if "=" not in word:
+                self._wrong(line, f"ENV: {word[:80]} has no value", "put a value with spaces into quotation marks")
+        return [(name, value) for name, _, value in (word.partition("=") for word in words)]
 
     def _workdir(self, described: Service, line: int, rest: str) -> None:
         path = self._filled(line, rest, self._local)
@@ -181,15 +219,16 @@ class _Reader:
 
     def _expose(self, described: Service, line: int, rest: str) -> None:
         for word in self._filled(line, rest, self._local).split():
-            number, _, protocol = word.partition("/")
-            if protocol.lower() not in {"", "tcp"} or not number.isascii() or not number.isdigit():
-                self._wrong(line, f"EXPOSE {word} is not one TCP port", "a load calls one TCP port")
-            elif described.port not in {None, int(number)}:
+            text, _, protocol = word.partition("/")
+            number = service.whole(text)
+            if protocol.lower() not in {"", "tcp"} or number is None:
+                self._wrong(line, f"EXPOSE {word[:80]} is not one TCP port", "a load calls one TCP port")
+            elif described.port not in {None, number}:
                 self._wrong(
                     line, f"EXPOSE {word}: {described.port} is exposed too", "leave the port that the load calls"
                 )
             else:
-                described.port = int(number)
+                described.port = number
 
     def _volume(self, described: Service, line: int, rest: str) -> None:
         form = self._form(line, "VOLUME", rest)
@@ -214,18 +253,20 @@ class _Reader:
         while option := re.match(r"--([a-z-]+)=(\S+)\s+", words):
             options[option[1]] = option[2]
             words = words[option.end() :]
-        kind, _, command = words.partition(" ")
+        if unknown := sorted(options.keys() - _OF_HEALTH):
+            self._wrong(line, f"HEALTHCHECK: --{unknown[0]} is not read", "leave it out")
+        kind, command = [*_SPACE.split(words, maxsplit=1), ""][:2]
         if kind.upper() == "NONE":
             described.health = None
             return
         form = self._form(line, "HEALTHCHECK", command.strip())
         times = {name: service.seconds(options[name]) for name in ("start-period", "interval") if name in options}
-        retries = options.get("retries", str(RETRIES))
-        if kind.upper() != "CMD" or not command.strip() or None in times.values() or not retries.isdecimal():
+        retries = service.whole(options.get("retries", str(RETRIES)))
+        if kind.upper() != "CMD" or not command.strip() or None in times.values() or retries is None:
             self._wrong(line, "this is no HEALTHCHECK [--interval=30s ...] CMD COMMAND", "write it so, or NONE")
             return
         longest_s = service.within_s(
-            times.get("start-period") or 0.0, times.get("interval") or INTERVAL_S, int(retries) or RETRIES
+            times.get("start-period") or 0.0, times.get("interval") or INTERVAL_S, retries or RETRIES
         )
         described.health = Health((*SHELL, command.strip()) if form is None else tuple(form), longest_s)
 
@@ -243,12 +284,19 @@ class _Reader:
         return words
 
     def _filled(self, line: int, text: str, values: dict[str, str]) -> str:
-        filled, lacking = service.substituted(text.strip().strip("\"'"), values)
-        if lacking:
-            self._wrong(line, f"{lacking} has no value", "give it one: ARG NAME=VALUE")
-        return filled
+        self._refuse_literal_dollar(line, text)
+        filled = service.substituted(text.strip().strip("\"'"), values)
+        if filled.problem:
+            self._wrong(line, filled.problem, "give it one: ARG NAME=VALUE")
+        return filled.text
+
+    def _refuse_literal_dollar(self, line: int, text: str) -> None:
+        if match := _LITERAL_DOLLAR.search(text):
+            problem = f"a dollar sign that is no variable is not read: {match[0][:80]}"
+            self._wrong(line, problem, "write the file by hand: tare app init FILE")
 
     def _words(self, line: int, rest: str) -> list[str]:
+        self._refuse_literal_dollar(line, rest)
         try:
             return shlex.split(rest)
         except ValueError as error:
@@ -257,4 +305,5 @@ class _Reader:
 
 
 _BUILD_FIRST = "build it, docker save it, and name that: --image NAME.tar"
-_KEYS = {"ENV": "env", "HEALTHCHECK": "health"}
+_KEYS = {"ENV": "env", "HEALTHCHECK": "health", "EXPOSE": "ports", "VOLUME": "volumes"}
+_OF_HEALTH = {"interval", "timeout", "start-period", "start-interval", "retries"}

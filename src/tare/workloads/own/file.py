@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import json
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +14,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 
-from tare.errors import UsageError
+from tare import expressions
+from tare.errors import UsageError, key_shown
 from tare.inputs import read_text, refuse_writable
 from tare.model import Direction
 from tare.records import Strict
@@ -28,18 +32,20 @@ PLACES = ("port", "address", "memory", "cpus")
 PLACE = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 _PARAMETER = re.compile(r"[a-z][a-z0-9_]*")
 #: Debian's names of packages (its policy, 5.6.1).
-_PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+")
+PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+")
 JSON_STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
 MAX_RUN_S = 3600.0
 
 
 def _expression(value: str) -> str:
-    try:
-        groups = re.compile(value).groups
-    except re.error as error:
-        raise ValueError(f"it is no regular expression: {error}") from error
-    if groups != 1:
-        raise ValueError(f"it has {groups} groups, and the figure is the one in (...)")
+    groups = expressions.compiled(value).groups
+    if groups not in {1, 2}:
+        raise ValueError(f"it has {groups} groups, and the figure is the one in (...), its unit may be a second")
+    return value
+
+
+def _any_expression(value: str) -> str:
+    expressions.compiled(value)
     return value
 
 
@@ -56,7 +62,7 @@ def _word(value: str) -> str:
 
 
 def _package(value: str) -> str:
-    if not _PACKAGE.fullmatch(value):
+    if not PACKAGE.fullmatch(value):
         raise ValueError(f"{value!r} is no name of a Debian package")
     return value
 
@@ -144,14 +150,15 @@ class LoadTable(Strict):
     command: Words | None = None
     packages: Packages = ()
     program: Literal["tare", "application"] = "tare"  # whose image has the command's program
+    refused: Annotated[str, AfterValidator(_any_expression)] | None = None  # an output with this fails the trial
     within: Seconds = 60.0
 
     @model_validator(mode="after")
     def _one(self) -> Self:
         if (self.built_in is None) == (self.command is None):
             raise ValueError("name exactly one of built_in and command")
-        if self.built_in is not None and (self.packages or self.program != "tare"):
-            raise ValueError("packages and program go with a command")
+        if self.built_in is not None and (self.packages or self.program != "tare" or self.refused is not None):
+            raise ValueError("packages, program and refused go with a command")
         if self.command is None:
             return self
         if self.path != "/":
@@ -163,13 +170,19 @@ class FigureTable(Strict):
     """Where a figure is in the load's output."""
 
     regex: Annotated[str, AfterValidator(_expression)] | None = None
+    which: Literal["first", "last"] | None = None  # of several matches; None: there is one
     json_path: Annotated[str, AfterValidator(_steps)] | None = Field(default=None, alias="json")
     unit: Text
+    units: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False, strict=False)]] = {}  # printed ones, in ``unit``
 
     @model_validator(mode="after")
     def _one(self) -> Self:
         if (self.regex is None) == (self.json_path is None):
             raise ValueError("name exactly one of regex and json")
+        if self.which is not None and self.regex is None:
+            raise ValueError("which chooses among the matches of a regex")
+        if bool(self.units) != (self.regex is not None and expressions.compiled(self.regex).groups == 2):
+            raise ValueError("units says what each text of the regex's second group is worth: give both, or neither")
         return self
 
 
@@ -184,6 +197,7 @@ class ResourcesTable(Strict):
     """The table ``resources``: what the application needs."""
 
     memory: int = Field(default=0, ge=0, le=1 << 30)  # MiB
+    processes: int = Field(default=0, ge=0, le=1 << 22)  # with threads; 2^22 is the most that Linux numbers
 
 
 class OwnFile(Strict):
@@ -230,7 +244,11 @@ def examine(file: Path) -> tuple[Described | None, list[Mistake]]:
 
     Raises `UsageError` for a file that cannot be read.
     """
-    text = text_of(file, "name a file of TOML; tare app init writes one to begin with")
+    return parse(text_of(file, "name a file of TOML; tare app init writes one to begin with"), file)
+
+
+def parse(text: str, file: Path) -> tuple[Described | None, list[Mistake]]:
+    """Examine a text, as `examine` does; ``file``: the file that messages name, in whose folder its paths begin."""
     lined = lines.parse(text)
     mistakes = [*lined.mistakes, *_places(lined)]
     values, of_parameters = _by_profile(lined)
@@ -359,7 +377,34 @@ def _mistake(details: Any, lined: Lined) -> Mistake:
         return Mistake(lined.line(path), f"{where}: there is no such key", nearest(str(path[-1]), keys))
     if kind == "missing":
         return Mistake(lined.line(path[:-1]), f"{where}: it is missing", GUIDE)
+    if kind in _WRONG_KINDS and path:
+        return Mistake(lined.line(path), f"{where}: it is not {_WRONG_KINDS[kind]}", _written(path[-1], kind, details))
     return Mistake(lined.line(path), f"{where}: {message[0].lower()}{message[1:]}" if where else message)
+
+
+#: Characters of a value that is written as it should be.
+MAX_SHOWN = 100
+#: What a value of the wrong kind is not, by pydantic's name of the error.
+_WRONG_KINDS = {
+    "tuple_type": "a list of words",
+    "string_type": "a text in quotes",
+    "float_type": "a number",
+    "int_type": "a whole number",
+    "bool_type": "true or false",
+}
+
+
+def _written(key: str | int, kind: str, details: Any) -> str:
+    """The fix for a value of the wrong kind: how it is written."""
+    value = details["input"]
+    if kind == "tuple_type" and isinstance(value, str) and len(value) <= MAX_SHOWN:
+        with contextlib.suppress(ValueError):  # a quote that is not closed
+            return f"write a list: {json.dumps(shlex.split(value), ensure_ascii=False)}"
+    if key == "http":
+        return 'write the path of a page: http = "/"'
+    if kind == "string_type" and isinstance(value, int | float) and len(str(value)) <= MAX_SHOWN:
+        return f'write "{value}"'
+    return ""
 
 
 def _known_keys(path: tuple[str | int, ...]) -> set[str]:
@@ -374,5 +419,5 @@ def _known_keys(path: tuple[str | int, ...]) -> set[str]:
 def _shown(path: tuple[str | int, ...]) -> str:
     text = ""
     for step in path:
-        text += f"[{step + 1}]" if isinstance(step, int) else f"{'.' if text else ''}{step}"
+        text += f"[{step + 1}]" if isinstance(step, int) else f"{'.' if text else ''}{key_shown(step)}"
     return text

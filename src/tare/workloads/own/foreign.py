@@ -20,6 +20,10 @@ else:
 _FIX = "name a Dockerfile, or a compose file (.yaml, .yml)"
 
 
+def _is_text(value: str) -> bool:
+    return not any("\ud800" <= sign <= "\udfff" for sign in value)
+
+
 def converted(source: Path, image: str | None) -> tuple[str, list[Mistake]]:
     """The file of ours that is made of a Dockerfile or a compose file, and what in that is not plain.
 
@@ -27,9 +31,18 @@ def converted(source: Path, image: str | None) -> tuple[str, list[Mistake]]:
     """
     text = text_of(source, _FIX)
     if source.suffix in {".yaml", ".yml"}:
-        read, mistakes = compose.read(text, image is not None, os.environ)
+        # A value that is not valid text cannot be written to a file.
+        texts = {name: value for name, value in os.environ.items() if _is_text(value)}
+        read, mistakes = compose.read(text, image is not None, texts)
     elif "dockerfile" in source.name.lower() or "containerfile" in source.name.lower():
         read, mistakes = dockerfile.read(text, image is not None)
+        read.name = _named_by(source.absolute().parent) or read.name
     else:
         raise UsageError(f"{source} is neither by its name", fix=_FIX)
     return service.toml_of(read, source.name, image), mistakes
+
+
+def _named_by(folder: Path) -> str:
+    """The name of an application by the folder of its Dockerfile, which says none itself; "" where that has none."""
+    name = service.word_of(folder.name) if folder.name else ""
+    return f"app-{name}" if name[:1].isdigit() else name

@@ -28,6 +28,7 @@ _FETCHING = frozenset({
 _NEVER_MIND = re.compile(r"\s*\|\|\s*exit(?:\s+1)?\s*$")
 _DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)(ms|us|ns|h|m|s))")
 _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+_WHOLE = re.compile(r"[0-9]{1,9}")
 SHELL = ("/bin/sh", "-c")
 #: A health check's interval, and how often it may fail, where they are not given.
 INTERVAL_S = 30.0
@@ -54,6 +55,7 @@ class Service:
     port: int | None = None
     user: str = ""
     directory: str = ""
+    left_out: list[str] = field(default_factory=list)  # variables with a value of whoever reads the file
     volumes: list[str] = field(default_factory=list)
     health: Health | None = None
     lines: dict[str, int] = field(default_factory=dict)  # by what is told there
@@ -74,6 +76,12 @@ def problems(service: Service) -> list[Mistake]:
         mistakes.append(
             Mistake(service.lines.get("image", 1), problem, "EXPOSE PORT in a Dockerfile, ports in a compose file")
         )
+    for volume in service.volumes:
+        if not volume.isprintable():
+            problem = f"the volume {volume!r} has a control character"
+            mistakes.append(Mistake(service.lines.get("volumes", 1), problem, "name a folder"))
+    if service.port is not None and not 0 < service.port < 1 << 16:
+        mistakes.append(Mistake(service.lines.get("ports", 1), f"{service.port} is no TCP port", "1 to 65535"))
     for key, text in service.texts:
         if braced := PLACE.search(text):
             problem = f"{braced[0]} would stand for something of tare's"
@@ -111,7 +119,7 @@ def toml_of(service: Service, source: str, built: str | None) -> str:
     """
     port = service.port or 0
     parts = [
-        f"# From {source} (docs/applications-own.md says what else can be in it).",
+        f"# From {_remark(source)} (docs/applications-own.md says what else can be in it).",
         f"name = {_text(service.name)}",
     ]
     parts += ["", "[source]", f"image = {_text(built or place_of(service.image))}"]
@@ -145,9 +153,13 @@ def _start(service: Service, port: int, only_port: bool) -> list[str]:
     if service.user and not only_port:
         rows.append(f"user = {_text(service.user)}")
     rows += [
-        f"# {volume} is a volume there: here it is part of the instance's root, and /data is its data volume."
+        f"# {_remark(volume)} is a volume there: here it is part of the instance's root, and /data is its data volume."
         for volume in service.volumes
         if volume != "/data"
+    ]
+    rows += [
+        f"# {_remark(name)} has its value from your environment there, and none here: write it under [start.env]."
+        for name in service.left_out
     ]
     if env:
         rows += ["", "[start.env]", *(f"{_text(name)} = {_text(value)}" for name, value in env.items())]
@@ -216,33 +228,95 @@ def _words(words: Sequence[str]) -> str:
     return f"[{', '.join(map(_text, words))}]"
 
 
+def _remark(text: str) -> str:
+    """A text for a comment, which a line feed would end."""
+    return "".join(sign if sign.isprintable() else "?" for sign in text)
+
+
+def whole(text: str) -> int | None:
+    """A whole number of at most nine digits; None where it is none."""
+    return int(text) if _WHOLE.fullmatch(text) else None
+
+
 def _text(text: str) -> str:
     """A TOML string: JSON's, which forbids fewer characters unescaped."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def substituted(text: str, values: Mapping[str, str]) -> tuple[str, str]:
-    """A text with its $VARIABLES filled in, and the first that has no value or is written in another way ("": none).
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A text with its variables filled in."""
 
-    Both kinds of file know ``$NAME``, ``${NAME}``, ``${NAME:-default}`` and ``${NAME-default}``.
-    """
-    lacking: list[str] = []
+    text: str
+    problem: str = ""  # the first that has no value, or is written in a way that is not read
+    lone: bool = False  # whether a dollar sign stands for itself
+    taken: frozenset[str] = frozenset()  # variables whose values are in it
 
-    def value(match: re.Match[str]) -> str:
-        parts = _VARIABLE.fullmatch(match[1] or match[2])
-        if parts is None:
-            lacking.append(match[0])
+
+def substituted(text: str, values: Mapping[str, str]) -> Filled:
+    """Fill in what both kinds of file know: ``$NAME``, ``${NAME}``, and ``-``, ``+``, ``?`` with ``:`` or without."""
+    filler = _Filler(values)
+    filled = filler.fill(text, 0)
+    problem = filler.problems[0] if filler.problems else ""
+    return Filled(filled, problem, filler.lone, frozenset(filler.taken))
+
+
+class _Filler:
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._values = values
+        self.problems: list[str] = []
+        self.taken: set[str] = set()
+        self.lone = False
+
+    def fill(self, text: str, depth: int) -> str:
+        parts, at = [], 0
+        while (dollar := text.find("$", at)) >= 0:
+            parts.append(text[at:dollar])
+            if name := _NAME.match(text, dollar + 1):
+                parts.append(self._value(name[0], "", "", depth))
+                at = name.end()
+            elif text.startswith("{", dollar + 1):
+                at = _closing(text, dollar)
+                parts.append(self._braced(text[dollar:at], depth))
+            else:
+                self.lone = True
+                parts.append("$")
+                at = dollar + 1
+        return "".join([*parts, text[at:]])
+
+    def _braced(self, use: str, depth: int) -> str:
+        parts = _VARIABLE.fullmatch(use)
+        if parts is None or depth > MAX_DEPTH:
+            self.problems.append(f"{use[:80]} is not read")
             return ""
-        content = values.get(parts[1])
-        if content is None or (parts[2] == ":-" and not content):
-            if parts[2] is None:
-                lacking.append(parts[1])
-            return parts[3] or ""
-        return content
+        return self._value(parts[1], parts[2] or "", parts[3] or "", depth)
 
-    filled = _USE.sub(value, text)
-    return filled, lacking[0] if lacking else ""
+    def _value(self, name: str, operator: str, word: str, depth: int) -> str:
+        content = self._values.get(name)
+        absent = content is None or (operator.startswith(":") and not content)
+        kind = operator[-1:]
+        if kind == "+":
+            return "" if absent else self.fill(word, depth + 1)
+        if absent and kind == "-":
+            return self.fill(word, depth + 1)
+        if absent:
+            self.problems.append(f"{name} has no value{f': {word[:80]}' if word else ''}")
+        self.taken.add(name)
+        return content or ""
 
 
-_USE = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([^{}]*)\})", re.ASCII)
-_VARIABLE = re.compile(r"([A-Za-z_]\w*)(?:(:-|-)(.*))?", re.ASCII | re.DOTALL)
+def _closing(text: str, dollar: int) -> int:
+    """The position after a variable in braces that begins at a dollar sign; the text's end if it is not closed."""
+    depth = 0
+    for brace in _BRACE.finditer(text, dollar):
+        depth += 1 if brace[0] == "${" else -1
+        if depth == 0:
+            return brace.end()
+    return len(text)
+
+
+#: Deepest nesting of defaults.
+MAX_DEPTH = 20
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_BRACE = re.compile(r"\$\{|\}")
+_VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)(?:(:?[-+?])(.*))?\}", re.ASCII | re.DOTALL)

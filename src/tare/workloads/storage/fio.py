@@ -25,6 +25,8 @@ GRACE_S = 120.0
 #: Slowest disk that is waited for.
 SLOWEST_MIB_S = 2.0
 PERCENTILES = ("50.000000", "99.000000", "99.900000")
+#: Middle of the last bucket of fio's histogram in ns (FIO_IO_U_PLAT_NR, stat.c): it records slower requests there.
+CEILING_NS = 17_112_760_320
 #: By how much the mean over the histogram's middles may miss the mean: the width of its buckets.
 _BUCKET = 1 / 64
 #: fio's messages for a file that cannot be opened or used with O_DIRECT (filesetup.c, ioengines.c).
@@ -136,6 +138,8 @@ def _check(figures: Figures) -> None:
         raise ParseError(f"fio has {latency.samples} latencies of {figures.total_ios} requests")
     mean = sum(middle * count for middle, count in bins) / latency.samples
     agree("fio", "the mean latency", mean, latency.mean, slack=latency.mean * _BUCKET)
+    if max(latency.percentile.get(percentile, 0) for percentile in PERCENTILES) >= CEILING_NS:
+        raise ParseError(f"fio tells no latency above {CEILING_NS / 1e9:.1f} s, and one of its percentiles is there")
     for percentile in PERCENTILES:
         if latency.percentile.get(percentile) != _percentile(bins, float(percentile) / 100 * latency.samples):
             raise ParseError(f"fio contradicts itself on the percentile {float(percentile):g}")

@@ -32,9 +32,9 @@ class FioRandread(RunWorkload):
     family = Family.STORAGE
     metrics = (
         Metric("iops", "IO/s", Direction.HIGHER, "requests a second"),
-        Metric("p50", "µs", Direction.LOWER, "median latency of a request"),
-        Metric("p99", "µs", Direction.LOWER, "99 % of the requests take at most so long"),
-        Metric("p99-9", "µs", Direction.LOWER, "99.9 % of the requests take at most so long"),
+        Metric("p50", "µs", Direction.LOWER, "median latency of a request, in a closed loop"),
+        Metric("p99", "µs", Direction.LOWER, "99 % of the requests take at most so long, in a closed loop"),
+        Metric("p99-9", "µs", Direction.LOWER, "99.9 % of the requests take at most so long, in a closed loop"),
     )
     work_unit = "request"
     packages = fio.PACKAGES

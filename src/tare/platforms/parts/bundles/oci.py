@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tare.host import cgroup as cgroups
-from tare.host import userns
+from tare.host import limits, userns
 from tare.host.daemons import runtimes
 from tare.host.filesystems import roots
 from tare.host.network import bridge
@@ -69,8 +69,10 @@ def bundle_config(
             "env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
             "cwd": "/",
             "capabilities": {kind: list(CAPABILITIES) for kind in ("bounding", "effective", "permitted")},
-            # None: raising a limit needs CAP_SYS_RESOURCE, which a host that is a container may lack.
-            "rlimits": [],
+            "rlimits": [
+                {"type": f"RLIMIT_{name.upper()}", "soft": value, "hard": value}
+                for name, value in limits.for_engines().items()
+            ],
             "noNewPrivileges": False,
         },
         "root": {"path": str(root), "readonly": False},
@@ -81,7 +83,13 @@ def bundle_config(
             {"destination": "/dev/pts", "type": "devpts", "source": "devpts", "options": ["nosuid", "newinstance"]},
             {"destination": "/dev/shm", "type": "tmpfs", "source": "shm", "options": flags},  # noqa: S108
             {"destination": "/sys", "type": "sysfs", "source": "sysfs", "options": [*flags, "ro"]},
-            {"destination": "/data", "type": "bind", "source": str(data), "options": ["rbind", "rw"]},
+            # As the folder is mounted on the host: runc keeps what is locked there, other runtimes only what is named.
+            {
+                "destination": "/data",
+                "type": "bind",
+                "source": str(data),
+                "options": ["rbind", "rw", "nosuid", "nodev"],
+            },
         ],
         "linux": {
             "cgroupsPath": f"/{cgroup}",
@@ -114,12 +122,14 @@ def launch_bundle(
     options: Sequence[str],
     net: Net = Net.VETH,
     *,
+    removed_by: str = "",
     without_v2: bool = False,
     users: bool = False,
     filtered: bool = False,
 ) -> Instance:
     """Write the bundle, and run it in the foreground: its stdin and stdout are the agent's.
 
+    ``removed_by``: the installed runtime that removes its container, where ``runtime`` is another build of that.
     ``without_v2``: the runtime is not to see cgroup v2 beside v1 (`runtimes.surroundings`). ``users``: in a user
     namespace. ``filtered``: by Docker's seccomp profile.
     """
@@ -142,7 +152,7 @@ def launch_bundle(
     name = f"tare-{spec.id}"
     # State of its own: nothing is shared with other containers of the runtime, and it is removed with the instance.
     state = spec.space.folder / "state"
-    container = removers.oci_container(runtime, state, name, without_v2=without_v2)
+    container = removers.oci_container(removed_by or runtime, state, name, without_v2=without_v2)
     cleanup.own(removers.mount(state / NULL_NETNS), container)
     # Removed first: a runtime whose tare was killed would go on, and mount again what was removed.
     cleanup.own(removers.control_group(f"{spec.group.inner}/tool"))

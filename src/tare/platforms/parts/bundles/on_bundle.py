@@ -5,7 +5,8 @@ from __future__ import annotations
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import image_bytes
-from tare.platforms.base import Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.parts.bundles import genuine, own_build
 from tare.platforms.parts.bundles.oci import Net, launch_bundle
 from tare.platforms.parts.common import left_open
 
@@ -17,31 +18,45 @@ class OnBundle(Platform):
     runtime: str  # its program
     without_v2 = False  # whether it is not to see cgroup v2 beside v1
 
-    def __init__(self, name: str, net: Net = Net.VETH, *, users: bool = False, filtered: bool = False) -> None:
+    def __init__(
+        self, name: str, net: Net = Net.VETH, *, users: bool = False, filtered: bool = False, build: str = ""
+    ) -> None:
+        """``build``: the path of a user's own build of the runtime."""
         self.name = name
+        self.program = build or self.runtime
+        self._build = build
         differs = ", Docker's seccomp profile" if filtered else "" if net is Net.VETH else ", no network"
         in_users = ", in a user namespace" if users else ""
-        self.title = f"{self.runtime} on an OCI bundle, no daemon{differs}{in_users}"
+        self.title = f"{'a build of ' if build else ''}{self.runtime} on an OCI bundle, no daemon{differs}{in_users}"
         self.network_path = net.path
-        self.by_default = type(self).by_default and net is Net.VETH and not users and not filtered
+        self.by_default = type(self).by_default and net is Net.VETH and not users and not filtered and not build
         self._net = net
         self._users = users
         self._filtered = filtered
         if filtered:
             self.open_by_design = left_open.BY_BRIDGE
 
+    def unfit(self) -> Availability | None:
+        """Why its program is not measured; None: it is."""
+        return own_build.unfit(self._build, self.runtime) if self._build else genuine.other(self.runtime, self.runtime)
+
+    def details(self) -> dict[str, str]:
+        """Which build it is, of a user's own."""
+        return own_build.details(self._build) if self._build else {}
+
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder."""
-        return Prepared("folder", image_bytes(image), (image.root,), (self.runtime,))
+        return Prepared("folder", image_bytes(image), (image.root,), (self.program,))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Run the bundle."""
         return launch_bundle(
             spec,
             cleanup,
-            self.runtime,
+            self.program,
             [],
             self._net,
+            removed_by=self.runtime,
             without_v2=self.without_v2,
             users=self._users,
             filtered=self._filtered,

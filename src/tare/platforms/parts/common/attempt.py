@@ -47,7 +47,7 @@ def complaint(command: Callable[[TrialSite], Sequence[str]], cause: str = "") ->
         site.group.create(Resources(tuple(sorted(pinning.usable())), MEMORY))
         argv = [*site.group.surroundings(), *command(site)]
         # In a group of its own: a sandbox that hangs is ended with it, and so are the groups that it makes below.
-        procs = site.group.leaf("tool", everywhere=True)
+        procs = site.group.leaf("tool")
         with denials.watched() as denied:
             tried = processes.run(argv, time_limit_s=LIMIT_S, cgroup_procs=procs)
             why = why_not(tried, cause)

@@ -17,7 +17,7 @@ MOVE_LIMIT_S = 5.0
 LEAF = "helpers"
 
 
-def adopt(group: Group, helps: Callable[[Sequence[str]], bool], *, everywhere: bool = False) -> None:
+def adopt(group: Group, helps: Callable[[Sequence[str]], bool]) -> None:
     """Move all processes for whose command line ``helps`` is true into an instance's group.
 
     What they used before stays accounted to the daemon, and on cgroup v1 so do the pages that they hold already. Raises
@@ -26,13 +26,12 @@ def adopt(group: Group, helps: Callable[[Sequence[str]], bool], *, everywhere: b
     move(
         group,
         lambda: {pid for pid, argv in process_table.command_lines().items() if helps(argv)},
-        everywhere=everywhere,
     )
 
 
-def move(group: Group, pids: Callable[[], set[int]], leaf: str = LEAF, *, everywhere: bool = False) -> None:
+def move(group: Group, pids: Callable[[], set[int]], leaf: str = LEAF) -> None:
     """Move processes into a leaf of a group until all of ``pids()`` are in it. Raises `PlatformError`."""
-    procs = group.leaf(leaf, everywhere=everywhere)
+    procs = group.leaf(leaf)
     deadline = until(MOVE_LIMIT_S)
     while outside := pids() - set(group.pids()):
         for pid in outside:

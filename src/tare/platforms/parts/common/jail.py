@@ -32,6 +32,7 @@ class Jail:
     read: Mapping[str, Path] = field(default_factory=dict)
     written: Mapping[str, Path] = field(default_factory=dict)
     devices: Sequence[str] = ()  # at their own paths; anybody may open them
+    capabilities: Sequence[str] = CAPABILITIES
 
 
 def within(jail: Jail) -> list[str]:
@@ -46,7 +47,7 @@ def command(jail: Jail, words: Sequence[str]) -> list[str]:
     mounts = [word for file in jail.files for word in ("--ro-bind", file, file)]
     for option, places in (("--ro-bind", jail.read), ("--bind", jail.written), ("--dev-bind", jail.devices)):
         mounts += [word for inside in places for word in (option, room.inside(_name(inside)), inside)]
-    cap_add = [word for name in CAPABILITIES for word in ("--cap-add", name)]
+    cap_add = [word for name in jail.capabilities for word in ("--cap-add", name)]
     isolation = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--perms", "1777", "--tmpfs", "/dev/shm"]  # noqa: S108
     return [
         PROGRAM,

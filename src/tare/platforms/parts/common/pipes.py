@@ -44,19 +44,17 @@ def start(
     argv: Sequence[str],
     within: Sequence[str] = (),
     *,
-    in_every_hierarchy: bool = False,
     own: Callable[[int], None] | None = None,
 ) -> AgentStart:
     """Run a platform's start command inside the instance's control group; its stdin and stdout are the agent's.
 
     The start instant is that of the command itself: by then the process is in its groups and the stream is watched.
     ``within``: the command prefix that sets up namespaces and mounts before that instant (see
-    `processes.start_held`). ``in_every_hierarchy``: see `cgroup.Group.leaf`. ``own``: called with the id of the process
-    that becomes the command, before it does: to note what the command will leave under that id
-    (`tare.host.resources.kinds.files`), or to change what it inherits.
+    `processes.start_held`). ``own``: called with the id of the process that becomes the command, before it does: to
+    note what the command will leave under that id (`tare.host.resources.kinds.files`), or to change what it inherits.
     """
     made_ns = spec.made()
-    procs = spec.group.leaf("tool", everywhere=in_every_hierarchy)
+    procs = spec.group.leaf("tool")
     within = [*spec.group.surroundings(), *within]
     pipe = subprocess.PIPE
     with console.opened(spec.space.log) as log:
@@ -67,7 +65,6 @@ def start(
             stderr=log,
             cgroup_procs=procs,
             within=within,
-            env=processes.without_proxies(),  # some platforms pass on what they have
             rest=spec.timed,
         )
     spec.group.entered_by(held.process.pid)

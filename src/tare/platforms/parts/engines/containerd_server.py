@@ -88,7 +88,7 @@ class Server:
             config = self._folder / "config.toml"
             config.write_text(configuration(self._folder, self.address))
             # containerd finds its shims, and they the runtimes, on its PATH.
-            path = f"{state.home() / 'bin'}:{os.environ.get('PATH', os.defpath)}:/usr/local/sbin:/usr/sbin:/sbin"
+            path = f"{state.home() / 'bin'}:{processes.path()}"
             ask = [*containerd.ctr(self.address), "version"]
             self._daemon = own_daemon.start(
                 self._cleanup,
@@ -97,7 +97,7 @@ class Server:
                 # Before there is a socket its client would only be started to fail.
                 ready=lambda: activation.accepts(self.address) and processes.run(ask, time_limit_s=10).code == 0,
                 log=self._folder / "daemon.log",
-                env={**processes.without_proxies(), "PATH": path},
+                env={"PATH": path},
             )
 
     def ended(self) -> PlatformError | None:

@@ -161,8 +161,6 @@ class Server:
         locks = removers.folder(LXC_LOCKS / str(folder).lstrip("/"), below=LXC_LOCKS)
         mounts = [folder / "shmounts", folder / f"dev{kind.variable.lower()}", folder / "guestapi"]
         self._cleanup.own(locks, *map(removers.mount, mounts))
-        path = f"{os.environ.get('PATH', os.defpath)}:/usr/local/sbin:/usr/sbin:/sbin"
-        env = {**os.environ, "PATH": path, f"{kind.variable}_DIR": str(folder)}
         wait = ["env", f"{kind.variable}_DIR={folder}", kind.daemon, "waitready", "--timeout=5"]
         self._daemon = own_daemon.start(
             self._cleanup,
@@ -170,7 +168,7 @@ class Server:
             [kind.daemon, "--group", "root"],
             ready=lambda: processes.run(wait, time_limit_s=10).code == 0,
             log=folder / "daemon.log",
-            env=env,
+            env={f"{kind.variable}_DIR": str(folder)},
         )
 
     def ended(self) -> PlatformError | None:

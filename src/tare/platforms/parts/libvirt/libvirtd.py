@@ -32,7 +32,15 @@ HOOKS = "/etc/libvirt/hooks"
 SOCKET = "run/libvirt/libvirt-sock"
 #: Where libvirt_lxc, which is not on PATH, is looked for.
 LXC_PLACES = ("/usr/lib/libvirt/libvirt_lxc", "/usr/libexec/libvirt_lxc", "/usr/lib64/libvirt/libvirt_lxc")
-DAEMON_CONF = 'auth_unix_rw = "none"\nauth_unix_ro = "none"\nlog_outputs = "3:stderr"\n'
+#: Who reaches a socket needs no password, so only root reaches them; libvirt's own default for the first is 0777.
+DAEMON_CONF = """\
+auth_unix_rw = "none"
+auth_unix_ro = "none"
+unix_sock_rw_perms = "0700"
+unix_sock_ro_perms = "0700"
+unix_sock_admin_perms = "0700"
+log_outputs = "3:stderr"
+"""
 #: No control groups of libvirt's own for machines: they are in the instance's.
 QEMU_CONF = """\
 user = "root"
@@ -158,22 +166,22 @@ class Private(LibvirtDaemon):
 
     @contextlib.contextmanager
     def container_root(self, spec: LaunchSpec, cleanup: CleanupStack) -> Iterator[Path]:  # noqa: ARG002
-        """A container's writable root, in a mount namespace in which the instance's groups are the whole hierarchies.
+        """A container's writable root, in a mount namespace in which the hierarchies are groups of the instance's.
 
-        libvirt_lxc joins that namespace while this lasts; it and all mounts in it go with the last process there. It is
-        held by a descriptor: kernels that number namespaces by CPU now and then refuse to keep one by a file. With v2
-        alone libvirt_lxc looks for its own group by /proc too, and so joins a namespace of control groups as well.
+        Those are below the groups with its limits: libvirt lets a container write to what it sees. libvirt_lxc joins
+        that namespace while this lasts; it and all mounts in it go with the last process there. It is held by a
+        descriptor: kernels that number namespaces by CPU now and then refuse to keep one by a file. With v2 alone
+        libvirt_lxc looks for its own group by /proc too, and so joins a namespace of control groups as well.
         """
         upper, scratch, root = (spec.space.folder / name for name in ("upper", "scratch", "root"))
         for folder in (upper, scratch, root):
             folder.mkdir()
         unified = cgroup.hierarchies().unified
         # A namespace of control groups has the maker's own group as its root, which may then hold no process itself.
-        top = spec.group.leaf("box") if unified else spec.group.leaf("tool", everywhere=True)
-        procs = spec.group.leaf("box/tool") if unified else top
+        top, procs = spec.group.leaf("box"), spec.group.leaf("box/tool")
         kinds = {"mnt": "mount", "cgroup": "cgroup"} if unified else {"mnt": "mount"}
         options = f"lowerdir={spec.image.root},upperdir={upper},workdir={scratch}"
-        shown = ((top[0].parent if unified else place / spec.group.inner, place) for place in controllers())
+        shown = ((top[0].parent if unified else place / spec.group.inner / "box", place) for place in controllers())
         binds = [str(path) for pair in shown for path in pair]
         inner = ["unshare", *(f"--{kind}" for kind in kinds.values()), "--propagation", "private"]
         inner += ["sh", "-ec", _INNER, "sh"]

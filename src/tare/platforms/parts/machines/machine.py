@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tare.platforms.parts.machines import direct
 from tare.platforms.parts.machines.disks import DiskIo
 from tare.platforms.parts.machines.vm import KERNEL_WORDS, PROGRAM, accelerator, clock_words
 
@@ -29,7 +30,7 @@ class Machine:
     cpus: int
     memory_bytes: int
     kernel: Path
-    initramfs: Path
+    initramfs: Path | None  # None: the kernel boots from the root by itself (`direct`)
     root: Path  # qcow2, over the image
     data: Path | None  # None: /data is a folder of the host's
     disks: DiskIo
@@ -50,9 +51,9 @@ def tap(name: str, *, vhost: bool = False) -> str:
     return f"tap,id=net,ifname={name},script=no,downscript=no{',vhost=on' if vhost else ''}"
 
 
-def user(host: str, port: int) -> str:
-    """A network card on QEMU's own user-mode network stack; one port of the host's address is forwarded to it."""
-    return f"user,id=net,hostfwd=tcp:{host}:{port}-:{port},hostfwd=udp:{host}:{port}-:{port}"
+def user(port: int) -> str:
+    """A network card on QEMU's own user-mode network stack, to which one port of QEMU's own network is forwarded."""
+    return f"user,id=net,hostfwd=tcp::{port}-:{port},hostfwd=udp::{port}-:{port}"
 
 
 def stream(descriptor: int) -> str:
@@ -70,7 +71,8 @@ def command(machine: Machine) -> list[str]:
         *("-M", machine.kind, "-smp", str(machine.cpus), "-m", f"{machine.memory_bytes >> 20}M"),
         *("-nodefaults", "-display", "none", "-no-reboot"),
         *SERIAL,
-        *("-kernel", str(machine.kernel), "-initrd", str(machine.initramfs)),
+        *("-kernel", str(machine.kernel)),
+        *(("-initrd", str(machine.initramfs)) if machine.initramfs is not None else ()),
         *(("-object", "iothread,id=disks") if machine.disks.io_thread else ()),
         *_disk("root", machine.root, "qcow2", machine.disks, bus),
         *(_disk("data", machine.data, "raw", machine.disks, bus) if machine.data is not None else ()),
@@ -107,9 +109,11 @@ def _further(disks: Sequence[Path], bus: str) -> list[str]:
 
 
 def _words(machine: Machine) -> str:
+    own = [*KERNEL_WORDS, *clock_words(machine.accel)]
+    if machine.initramfs is None:
+        return " ".join([*own, *direct.words(machine.plug.address, machine.plug.gateway, machine.agent, port=True)])
     words = [
-        *KERNEL_WORDS,
-        *clock_words(machine.accel),
+        *own,
         f"tare.ip={machine.plug.address}",
         f"tare.gw={machine.plug.gateway}",
         *machine.words,

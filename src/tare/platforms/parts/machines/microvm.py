@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tare.errors import PlatformError
+from tare.platforms.parts.machines import direct
 
 #: Firecracker's own limit (its API's `vcpu_count`).
 MAX_CPUS = 32
@@ -32,7 +33,7 @@ class MicroVm:
     cpus: int
     memory_bytes: int
     kernel: str
-    initramfs: str
+    initramfs: str | None  # None: the kernel boots from the root by itself (`direct`)
     root: str
     data: str
     socket: str  # Firecracker adds _PORT for connections that the guest makes
@@ -50,9 +51,12 @@ def listening(socket: str) -> str:
 
 def settings(machine: MicroVm) -> dict[str, Any]:
     """The contents of the configuration file."""
-    words = [*KERNEL_WORDS, "tare.channel=vsock"]
-    words += [f"tare.ip={machine.address}", f"tare.gw={machine.gateway}", "--"]
-    words += [*machine.agent, "--host", f"vsock:{HOST_CID}:{PORT}"]
+    agent = [*machine.agent, "--host", f"vsock:{HOST_CID}:{PORT}"]
+    if machine.initramfs is None:
+        words = [*KERNEL_WORDS, *direct.words(machine.address, machine.gateway, agent, port=False)]
+    else:
+        words = [*KERNEL_WORDS, "tare.channel=vsock", f"tare.ip={machine.address}", f"tare.gw={machine.gateway}"]
+        words += ["--", *agent]
     return {
         "machine-config": _size(machine.cpus, machine.memory_bytes),
         "boot-source": _boot(machine.kernel, machine.initramfs, " ".join(words)),
@@ -90,8 +94,9 @@ def _size(cpus: int, memory_bytes: int) -> dict[str, Any]:
     return {"vcpu_count": cpus, "mem_size_mib": memory_bytes >> 20}
 
 
-def _boot(kernel: str, initramfs: str, words: str) -> dict[str, Any]:
-    return {"kernel_image_path": kernel, "initrd_path": initramfs, "boot_args": words}
+def _boot(kernel: str, initramfs: str | None, words: str) -> dict[str, Any]:
+    packed = {} if initramfs is None else {"initrd_path": initramfs}
+    return {"kernel_image_path": kernel, **packed, "boot_args": words}
 
 
 def drive(name: str, path: str) -> dict[str, Any]:

@@ -12,29 +12,30 @@ from collections.abc import Sequence
 
 from tare.errors import HostError
 from tare.host import distribution, processes
-from tare.host.network.fence import BRIDGE
 from tare.timeouts import stretched
 
 PROGRAM = "passt"
 #: Since then QEMU's network can be a connected socket of such a program (``-netdev stream``).
 OF_QEMU = (7, 2)
 LIMIT_S = 10.0
+#: The link of its network namespace, as `bridge.Network.new_namespace` makes it.
+LINK = "eth0"
 #: A network that is nobody's, with a link that has an address of its own, as passt wants one.
-_ALONE = f"ip link add {BRIDGE} type bridge && ip addr add $1/24 dev {BRIDGE} && ip link set {BRIDGE} up && shift"
-_TRIAL_HOST, _TRIAL_PORT = "192.0.2.1", 20_000
+_ALONE = f"ip link add {LINK} type bridge && ip addr add 192.0.2.1/24 dev {LINK} && ip link set {LINK} up"
+_TRIAL_PORT = 20_000
 
 
-def command(descriptor: int, host: str, port: int, address: str, gateway: str) -> list[str]:
-    """Its command line in the foreground: one port of the host's address is forwarded, TCP and UDP.
+def command(descriptor: int, port: int, address: str, gateway: str) -> list[str]:
+    """Its command line in the foreground: one port of its network namespace is forwarded, TCP and UDP.
 
     ``descriptor``: its end of the connection to QEMU; ``address``: the guest's, with prefix length. Without addresses
-    it would give the guest those of the link with the host's default route, which a host may lack.
+    it would give the guest those of the link. By itself it maps the gateway's address to its own loopback.
     """
     inside, _, prefix = address.partition("/")
-    forward = f"{host}/{port}"
-    guests = ["--interface", BRIDGE, "--address", inside, "--netmask", prefix, "--gateway", gateway]
-    ports = ["--tcp-ports", forward, "--udp-ports", forward]
-    return [PROGRAM, "--foreground", "--stderr", f"--fd={descriptor}", *guests, *ports]
+    guests = ["--interface", LINK, "--address", inside, "--netmask", prefix, "--gateway", gateway]
+    ports = ["--tcp-ports", str(port), "--udp-ports", str(port)]
+    alone = ["--no-map-gw", "--ipv4-only"]
+    return [PROGRAM, "--foreground", "--stderr", f"--fd={descriptor}", *guests, *ports, *alone]
 
 
 def require(qemu: str, address: str, gateway: str) -> str:
@@ -50,8 +51,8 @@ def require(qemu: str, address: str, gateway: str) -> str:
     ours, theirs = socket.socketpair()
     with theirs:
         ours.close()
-        words = command(theirs.fileno(), _TRIAL_HOST, _TRIAL_PORT, address, gateway)
-        argv = ["unshare", "--net", "sh", "-c", f'{_ALONE}; exec "$@"', "sh", _TRIAL_HOST, *words]
+        words = command(theirs.fileno(), _TRIAL_PORT, address, gateway)
+        argv = ["unshare", "--net", "sh", "-c", f'{_ALONE}; exec "$@"', "sh", *words]
         pipe = subprocess.PIPE
         process = processes.start(argv, stdin=pipe, stdout=pipe, stderr=pipe, pass_fds=[theirs.fileno()])
     tried = processes.finish(process, argv, time_limit_s=LIMIT_S)

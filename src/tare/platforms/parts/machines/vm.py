@@ -216,10 +216,11 @@ def _mover(instance: Instance, opened: Iterable[str]) -> str:
     return "the monitor, and passt beside it" if programs & {"passt", "passt.avx2"} else "the monitor"
 
 
-def prepared(disk: Path, made: guest.Guest, monitor: str) -> Prepared:
+def prepared(disk: Path, made: guest.Guest | guest.Direct, monitor: str) -> Prepared:
     """What guests boot from, with its size on the host's disk; and the program that boots them."""
-    files = (disk, made.kernel, made.initramfs)
-    return Prepared("ext4 file, kernel and initramfs", sum(map(forms.disk_bytes, files)), files, (monitor,))
+    files = (disk, made.kernel, made.initramfs) if isinstance(made, guest.Guest) else (disk, made.kernel)
+    form = "ext4 file, kernel and initramfs" if isinstance(made, guest.Guest) else "ext4 file and kernel"
+    return Prepared(form, sum(map(forms.disk_bytes, files)), files, (monitor,))
 
 
 def begin(

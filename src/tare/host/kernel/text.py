@@ -1,0 +1,33 @@
+"""The one way to read text of the host's: of its kernel, firmware, configuration and users, which may be anything.
+
+A file may be missing (a /proc of ``subset=pid``, a /sys of a container) or have bytes that are not UTF-8 (a processor's
+name, a vendor in the firmware's tables, names of files and sockets that any user may choose).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def read(path: Path | str) -> str:
+    r"""All of a file; a byte that is not UTF-8 as ``\xff``. Raises `OSError`.
+
+    By system calls: `Path.read_text` takes twice as long, and the telemetry reads ten files twice a second.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        parts = []
+        while part := os.read(descriptor, 1 << 16):
+            parts.append(part)
+    finally:
+        os.close(descriptor)
+    return b"".join(parts).decode("utf-8", "backslashreplace")
+
+
+def said(path: Path | str) -> str:
+    """What a file says, without white space at its ends; "" where it is missing, cannot be read or says nothing."""
+    try:
+        return read(path).strip()
+    except OSError:
+        return ""

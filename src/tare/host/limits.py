@@ -1,0 +1,114 @@
+"""The limits that every instance has alike, whatever its platform gives by itself: the one list (docs/method.md).
+
+What the control group keeps is set there (`tare.host.cgroup`). The rest the agent sets on itself when it starts
+(``--limits``), and all that it runs inherits it: so one place sets it on every platform, and nothing depends on what
+started tare or an engine's daemon. Where an agent may not raise a limit that its platform has lowered, the platform's
+own option does (`for_engines`). `seen` is read back by a program inside; what differs is not honoured.
+"""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tare.host.kernel import settings
+from tare.model import PIDS, Resources
+
+HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+UNLIMITED, UNKNOWN = "unlimited", "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One limit: its name, what it is of, and why it is what it is. ``value`` None: what the host itself has."""
+
+    name: str
+    title: str
+    value: int | None
+    why: str
+    number: int | None = None  # of setrlimit(2); None: it is not a process's
+
+
+LIMITS = (
+    Limit("swap", "bytes of swap", 0, "a guest that swaps weighs the host's disk, and not its platform"),
+    Limit("pids", "processes and threads", PIDS, "an instance must not use up the host's process ids"),
+    Limit(
+        "nofile",
+        "open files",
+        16_384,
+        "more than tare's servers and loads open, no more than engines give; programs make tables of this size",
+        resource.RLIMIT_NOFILE,
+    ),
+    Limit("memlock", "bytes of locked memory", 8 << 20, "Linux's own default since 5.16", resource.RLIMIT_MEMLOCK),
+    Limit("core", "bytes of a core dump", 0, "a crash must not write to the data volume", resource.RLIMIT_CORE),
+    Limit(
+        "stack", "bytes of a stack", 8 << 20, "Linux's own default; threads' stacks follow it", resource.RLIMIT_STACK
+    ),
+    Limit("thp", "transparent huge pages", None, "2 MiB pages on one side alone decide what memory costs"),
+)
+
+
+def wanted(resources: Resources) -> dict[str, str]:
+    """The limits of an instance with these resources, by name; none is above what this process may have."""
+    values = {limit.name: str(_possible(limit)) for limit in LIMITS}
+    return {**values, "pids": UNLIMITED if resources.pids is None else str(resources.pids)}
+
+
+def _possible(limit: Limit) -> int | str:
+    if limit.value is None:
+        return settings.read(HUGE_PAGES) or "none"
+    if limit.number is None:
+        return limit.value
+    most = resource.getrlimit(limit.number)[1]
+    return limit.value if most == resource.RLIM_INFINITY else min(limit.value, most)
+
+
+def for_agent(resources: Resources) -> str:
+    """What the agent sets (its option ``--limits``); of a kernel only where that is the instance's own."""
+    threads = [] if resources.pids is None else [f"threads:{resources.pids}"]
+    return ",".join([for_programs(), *threads, f"thp:{wanted(resources)['thp']}"])
+
+
+def for_programs() -> str:
+    """The limits of processes in the same form: of what the client runs, whose control group has the others."""
+    return ",".join(f"{limit.name}:{_possible(limit)}" for limit in LIMITS if limit.number is not None)
+
+
+def for_engines() -> dict[str, int]:
+    """The limits that an engine or its daemon may have lowered, by name: the value of both, soft and hard."""
+    return {limit.name: int(_possible(limit)) for limit in LIMITS if limit.name in {"nofile", "memlock"}}
+
+
+def seen(printed: str, group: Mapping[str, int | None], *, own_kernel: bool) -> dict[str, str]:
+    """The limits that a program inside has, by name.
+
+    ``printed``: by the agent's ``limits``; "" where there is no agent. ``group``: by `Group.limits`; empty where the
+    work is in no group of this host. ``own_kernel``: whether the kernel's limit of threads is the instance's own: then
+    it holds, and not the control group's, which has the monitor's processes.
+    """
+    inside = {words[0]: words[1] for words in map(str.split, printed.splitlines()) if len(words) > 1}
+    kept = {name: UNLIMITED if value is None else str(value) for name, value in group.items()}
+    if own_kernel:
+        kept["pids"] = inside.get("threads", UNKNOWN)
+    return {limit.name: kept.get(limit.name) or inside.get(limit.name, UNKNOWN) for limit in LIMITS}
+
+
+def facts(found: Mapping[str, str]) -> dict[str, str]:
+    """The limits that an instance has as facts of the manifest."""
+    return {f"limit of {name}": value for name, value in found.items()}
+
+
+def not_honoured(expected: Mapping[str, str], found: Mapping[str, str]) -> list[str]:
+    """The limits that an instance is known not to have, as half sentences."""
+    titles = {limit.name: limit.title for limit in LIMITS}
+    return [
+        f"{titles[name]}: {_shown(found[name])} in place of {_shown(value)}"
+        for name, value in expected.items()
+        if found[name] not in {value, UNKNOWN}
+    ]
+
+
+def _shown(value: str) -> str:
+    return f"{int(value):,}" if value.isdigit() else value

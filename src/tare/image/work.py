@@ -1,0 +1,147 @@
+"""A user's folder in an image, for commands that run in it (`tare run --folder`).
+
+It is there twice: where the commands run, and as it was, from which the agent renews the first before each run. So
+each platform gives an instance its own copy as it does of all of the image, by its writable layer, and the host's
+folder is only read. The image's other files are those of the image that it is put into, by hard links.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO
+
+from tare.errors import ImageError
+from tare.host import processes, state
+from tare.host.filesystems import archives
+from tare.host.filesystems.copies import copy_by_links
+from tare.host.kernel import beneath, removal
+from tare.image import forms, oci, own
+from tare.image.build import HASH_INSIDE, Image
+from tare.image.manifests import OwnManifest
+from tare.image.places import atomic_directory, locked
+from tare.model import WORK, WORK_ORIGINAL, Progress
+
+#: The file beside an image's root that names the folder in it and the image below, and the folder's digest's name.
+NAMED, DIGEST = "work", "folder at /work"
+#: Files of a folder: an installed JavaScript project has some 100,000.
+MAX_FILES = 2_000_000
+MAX_TABLE_BYTES = 1 << 20
+#: Images of earlier states of folders from which on the user is told how to remove them.
+MANY_STATES = 5
+
+
+def ensure(image: Image, work: Path, progress: Progress) -> Image:
+    """An image with a folder of the host's in it, from the cache or made. Raises `ImageError`.
+
+    The folder belongs to the image's user, and its identity is that of its contents with their times.
+    """
+    if not work.is_dir() or state.home().is_relative_to(work.resolve()):
+        raise ImageError(f"{work} is no folder that instances can have", fix="name the folder of your program")
+    progress(f"reading {work.name}")
+    with locked(state.images(), progress), tempfile.TemporaryDirectory(dir=state.images()) as scratch:
+        owner = _identity(image)
+        with _packed(work, Path(scratch, "work.tar"), owner).open("rb") as tar:
+            contents = hashlib.file_digest(tar, "sha256").hexdigest()
+            digest = own.hash_of(f"{image.hash}\nwork {contents}", image.agent_hash)
+            folder = state.images() / f"own-{digest[:16]}"
+            if not folder.is_dir():
+                with atomic_directory(folder, work.name) as new_folder:
+                    copy_by_links(image.root, new_folder / "root")
+                    own.unpacked(lambda: _put(new_folder / "root", tar, owner, digest), work.name)
+                    (new_folder / NAMED).write_text(f"{work}\non {image.hash}\n")
+                earlier = len(earlier_states(state.images().iterdir()))
+                if earlier >= MANY_STATES:
+                    progress(f"{earlier} images of folders as they were earlier are kept: tare clean --images")
+            (folder / NAMED).touch()  # by this it is told from those of earlier states
+    base, tools = image.manifest, image if image.tools is None else image.tools
+    digests = {**(base.digests if isinstance(base, OwnManifest) else {}), DIGEST: contents}
+    manifest = OwnManifest(
+        suite="own",
+        recipe_hash=digest,
+        packages=base.packages,
+        source=f"{base.source} and {work.name}" if isinstance(base, OwnManifest) else work.name,
+        digests=digests,
+        tools=tools.manifest,
+        tools_hash=tools.hash,
+    )
+    return dataclasses.replace(image, hash=digest, root=folder / "root", manifest=manifest, tools=tools)
+
+
+def _packed(work: Path, packed: Path, owner: tuple[int, int]) -> Path:
+    """A tar of a folder, in which all belongs to these numbers of a user and a group."""
+    owned = ["--no-xattrs", f"--owner={owner[0]}", f"--group={owner[1]}"]
+    argv = ["tar", "-C", str(work), *forms.same_bytes(clamp=False), *owned, "-cf", str(packed), "."]
+    done = processes.run(argv, time_limit_s=forms.LIMIT_S)
+    if done.code != 0:
+        fix = "make all in it readable, let nothing change it meanwhile, and free disk space"
+        raise ImageError(f"{work} cannot be packed: {done.message}", fix=fix)
+    return packed
+
+
+def earlier_states(places: Iterable[Path]) -> list[Path]:
+    """The images, by their folders, that another image of the same folder on the same image below has followed.
+
+    A campaign that ran one of them is not resumed: the folder has changed.
+    """
+    states: dict[str, list[Path]] = {}
+    for place in places:
+        if place.name.startswith("own-") and (place / NAMED).is_file():
+            states.setdefault((place / NAMED).read_text(), []).append(place)
+
+    def last_used(place: Path) -> int:
+        return (place / NAMED).stat().st_mtime_ns
+
+    return [place for several in states.values() for place in sorted(several, key=last_used)[:-1]]
+
+
+def _put(root: Path, tar: IO[bytes], owner: tuple[int, int], digest: str) -> None:
+    """Unpack a folder's tar to both of its places; as a mount would, it covers what the image has there."""
+    top = os.open(root, beneath.FOLDER)
+    try:
+        for name in (WORK, WORK_ORIGINAL):
+            removal.remove_in(top, name.lstrip("/"))
+            place = root / name.lstrip("/")
+            place.mkdir(mode=0o755)
+            os.chown(place, *owner)
+            tar.seek(0)
+            archives.unpack_root(tar, place, 2 * oci.MAX_BYTES, MAX_FILES)
+            os.utime(place, (0, 0))  # the same in both, whenever they were unpacked
+        own.write(top, HASH_INSIDE, f"{digest}\n".encode(), 0o644)
+    finally:
+        os.close(top)
+
+
+def _identity(image: Image) -> tuple[int, int]:
+    """The numbers of the user and group that an image's programs run as, which its own files may name."""
+    user_text = image.application.user if image.application is not None else ""
+    name, _, group_name = user_text.partition(":")
+    if not name:
+        return 0, 0
+    top = os.open(image.root, beneath.FOLDER)
+    try:
+        users, groups = _table(top, "etc/passwd"), _table(top, "etc/group")
+    finally:
+        os.close(top)
+    entry = next((fields for fields in users if name in {fields[0], fields[2]}), [])
+    user, group = entry[2] if entry else name, entry[3] if len(entry) > 3 else "0"
+    if group_name:
+        group = next((fields[2] for fields in groups if fields[0] == group_name), group_name)
+    if not (user.isdecimal() and group.isdecimal()):
+        raise ImageError(f"the image has no user {user_text!r}", fix="name one of its /etc/passwd")
+    return int(user), int(group)
+
+
+def _table(top: int, path: str) -> list[list[str]]:
+    """The entries of a root's passwd or group file, with three fields or more; none where there is no such file."""
+    with beneath.unless_vanished():
+        descriptor = beneath.regular(top, path)
+        if descriptor is not None:
+            with os.fdopen(descriptor, "rb") as file:
+                text = file.read(MAX_TABLE_BYTES).decode(errors="replace")
+            return [fields for line in text.splitlines() if len(fields := line.split(":")) >= 3]
+    return []

@@ -1,0 +1,35 @@
+"""Rank the platforms for each of a user's own commands, by the headline figures of a report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from tare.report.model import PlatformReport, ResultReport
+from tare.report.model.ranking import RankingReport, RankReport
+from tare.report.sentences.ranking import ranking
+from tare.store import CampaignRecord
+
+
+def rankings_of(record: CampaignRecord, results: Sequence[ResultReport]) -> list[RankingReport]:
+    """One entry a command, in the record's order; none of other workloads."""
+    by_workload = {(result.workload, result.metric): result for result in results}
+    headlines = [(entry.name, entry.metrics[0].name) for entry in record.workloads if entry.program is not None]
+    return [_ranking(by_workload[key], record.baseline) for key in headlines if key in by_workload]
+
+
+def _ranking(result: ResultReport, baseline: str) -> RankingReport:
+    others = [platform for platform in result.platforms if platform.platform != baseline]
+    ranks = sorted(map(_rank, others), key=lambda rank: math.inf if rank.times is None else rank.times)
+    text = ranking(result.workload, baseline, ranks)
+    return RankingReport(workload=result.workload, baseline=baseline, ranks=ranks, text=text)
+
+
+def _rank(platform: PlatformReport) -> RankReport:
+    return RankReport(
+        platform=platform.platform,
+        times=platform.ratio,
+        low=platform.ratio_low,
+        high=platform.ratio_high,
+        n_ok=platform.n_ok,
+    )

@@ -1,0 +1,55 @@
+"""The platforms for a user's own command, in one sentence: which was how many times slower than the baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tare.report.model.ranking import RankReport
+from tare.report.sentences.numbers import TO
+
+#: Words for a platform whose time is the baseline's to the digits that are shown.
+_SAME = "as fast"
+
+
+def ranking(workload: str, baseline: str, ranks: Sequence[RankReport]) -> str:
+    """Say it: "make test: runc was 1.02 times slower than native (0.99 to 1.05), gvisor 2.31 (2.22 to 2.40)"."""
+    told = ", ".join(_parts(baseline, ranks)) or f"no other platform was compared with {baseline}"
+    compared = [rank for rank in ranks if rank.times is not None]
+    once = "; in one block, so without intervals" if compared and not any(map(_interval, compared)) else ""
+    return f"{workload}: {told}{once}"
+
+
+def _parts(baseline: str, ranks: Sequence[RankReport]) -> Iterator[str]:
+    before = None
+    for rank in ranks:
+        if rank.times is None:
+            yield f"{rank.platform} {'has nothing to be compared with' if rank.n_ok else 'has no run that ended well'}"
+            continue
+        size, words = _size(rank.times)
+        than = f" as {baseline}" if words == _SAME else f" than {baseline}"
+        if before is None:
+            yield f"{rank.platform} was {f'{size} {words}'.strip()}{than}{_interval(rank)}"
+        elif words == before and size:
+            yield f"{rank.platform} {size}{_interval(rank)}"
+        else:
+            yield f"{rank.platform} {f'{size} {words}'.strip()}{_interval(rank)}"
+        before = words
+
+
+def _size(times: float) -> tuple[str, str]:
+    """The factor, of at least 1, and its words; of no difference no factor."""
+    factor = _digits(max(times, 1 / times))
+    if factor == "1.00":
+        return "", _SAME
+    return factor, "times slower" if times > 1 else "times faster"
+
+
+def _interval(rank: RankReport) -> str:
+    if rank.times is None or rank.low is None or rank.high is None:
+        return ""
+    ends = (rank.low, rank.high) if _size(rank.times)[1] != "times faster" else (1 / rank.high, 1 / rank.low)
+    return f" ({TO.join(map(_digits, ends))})"
+
+
+def _digits(factor: float) -> str:
+    return f"{factor:,.{2 if factor < 10 else 1 if factor < 100 else 0}f}"
