@@ -118,7 +118,7 @@ def test_in_a_namespace_of_processes_the_second_process_is_none_of_the_kernels(m
         "/proc/7/comm": "fio",
         "/proc/7/schedstat": "9 1 1",
     }
-    monkeypatch.setattr(counters, "_text", files.__getitem__)
+    monkeypatch.setattr(counters.text, "read", files.__getitem__)
     threads = counters.KernelThreads()
     threads.total_ns()
     files["/proc/7/schedstat"] = "5009 1 1"

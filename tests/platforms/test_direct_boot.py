@@ -42,7 +42,7 @@ def test_the_shell_is_given_one_line_that_becomes_the_agent():
     assert len(program) == 3
     assert subprocess.run(["sh", "-n", "-c", program[2]], check=False).returncode == 0
     last = program[2].rpartition("; ")[2]
-    assert last.startswith("exec /usr/local/bin/tare-agent serve --token 00ff --init --userspace-at $began")
+    assert last.startswith("exec /usr/local/bin/tare-agent serve --beacon 10.0.0.1:914 --init --userspace-at $began")
     assert "tare.0" in program[2]
 
 

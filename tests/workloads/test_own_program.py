@@ -107,7 +107,7 @@ def test_a_run_has_its_time_and_the_memory_of_its_largest_process():
         ({"exit_code": 1}, "exit code 1: no output"),
         ({"exit_code": None, "signal": 9}, r"was killed by signal 9 \(SIGKILL\)"),
         ({"exit_code": None, "signal": 31}, "was killed by signal 31: "),
-        ({"exit_code": None, "signal": 9, "timed_out": True}, "did not end within 600 s"),
+        ({"exit_code": None, "signal": 9, "timed_out": True, "wall_ns": 600_020_000_000}, "did not end within 600 s"),
         ({"exit_code": 1, "stderr": b"\x1b[2J\xff\xfe"}, "exit code 1"),
     ],
 )

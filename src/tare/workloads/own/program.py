@@ -84,7 +84,7 @@ class OwnProgram(RunWorkload):
         program = self.program
         if done.timed_out:
             raise ParseError(
-                f"{quoted(program.argv)} did not end within {program.time_limit_s:g} s: {_printed(done)}",
+                f"{quoted(program.argv)} did not end within {done.wall_ns / 1e9:.0f} s: {_printed(done)}",
                 fix="a longer --time-limit",
             )
         if done.exit_code != 0 and not program.ignore_failure:
