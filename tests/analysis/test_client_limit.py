@@ -2,16 +2,20 @@
 
 from dataclasses import replace
 
+import numpy as np
 import polars as pl
 import pytest
 
 import fake_campaign
 from tare.analysis.answers import Dimension, State, answers
+from tare.analysis.bounds import Bound, BoundKind
+from tare.analysis.effects import Effect
 from tare.analysis.results import Counts, Description, MetricResult, PlatformResult
 from tare.analysis.trust.client import flag_client
 from tare.analysis.trust.findings import Finding, FindingKind
 from tare.analysis.verdicts import Kind, Reason, Verdict
 from tare.estimates.intervals import Interval
+from tare.estimates.looks import Look, Looks
 from tare.model import CLIENT_BUSY, CLIENT_COST, CPU_COST, Direction, Family
 from tare.report.sentences.notes import sentence
 
@@ -102,39 +106,50 @@ def test_a_client_that_spends_more_than_twice_on_a_request_is_said():
     assert not [platform for result in others for platform in result.platforms if platform.notes]
 
 
-def _answered(*notes_by_workload):
-    """How the applications of docker stand, with two rows: three times slower, and a tenth slower."""
+def _applications(*figures):
+    """Where docker's applications stand, by two figures: how many times slower, its notes, and how little is known."""
     names = ("nginx", "redis")
     workloads = [WORKLOAD.model_copy(update={"name": name, "family": Family.APPLICATION}) for name in names]
     record = RECORD.model_copy(update={"workloads": workloads})
     results = []
-    for workload, times, notes in zip(workloads, (3.0, 1.1), notes_by_workload, strict=True):
+    for workload, (times, notes, bound) in zip(workloads, figures, strict=True):
+        verdict = Verdict(Kind.SLOWER, Reason.TYPICAL_ROUND)
+        looks = Looks(Look.over_blocks(np.log(times) + np.array([-0.4, 0.0, 0.4])))
+        if bound is not None:
+            verdict = Verdict(Kind.INCONCLUSIVE, Reason.WIDE_INTERVAL)
         docker = PlatformResult(
-            "docker", 3, 0, Counts(ok=3), Description(3, 1.0, 0.0, 1.0),
-            ratio=Interval(1 / times, 0.9 / times, 1.1 / times), overhead=Interval(times - 1, times - 1, times - 1),
-            verdict=Verdict(Kind.SLOWER, Reason.TYPICAL_ROUND), notes=notes,
+            "docker", 3, 0, Counts(ok=3), Description(3, 1.0, 0.0, 1.0), looks=looks,
+            effect=Effect(Interval(times, 0.9 * times, 1.1 * times), 0.95, bound=bound), verdict=verdict, notes=notes,
         )  # fmt: skip
         results.append(
             MetricResult(workload.name, workload.metrics[0].name, "/s", Direction.HIGHER, 0.05, None, (docker,))
         )
-    trials = pl.DataFrame(
-        schema={"workload": pl.String, "platform": pl.String, "turn_s": pl.Float64, "block": pl.Int64}
-    )
-    [answer] = [answer for answer in answers(record, results, trials) if answer.platform == "docker"]
+    trials = pl.DataFrame({"workload": names, "platform": ["docker"] * 2, "turn_s": [2.0, 3.0], "block": [0, 0]})
+    [answer] = [answer for answer in answers(record, results, trials).platforms if answer.platform == "docker"]
     [standing] = answer.standings
-    return standing
+    return standing, answer.settling
 
 
 @pytest.mark.parametrize("kind", [FindingKind.CLIENT_LIMITED, FindingKind.CLIENT_DEARER, FindingKind.DISK_LIMITED])
 def test_a_row_whose_client_was_the_limit_never_stands_for_a_dimension(kind):
-    assert _answered((), ()).workload == "nginx"
-    standing = _answered((Finding(kind, {}),), ())
+    assert _applications((3.0, (), None), (1.1, (), None))[0].workload == "nginx"
+    standing, _ = _applications((3.0, (Finding(kind, {}),), None), (1.1, (), None))
     assert (standing.dimension, standing.workload, standing.state) == (Dimension.APPLICATIONS, "redis", State.WORSE)
     assert standing.n_figures == 1
-    assert _answered((Finding(FindingKind.CLIENT_NEAR, {}),), ()).workload == "nginx"
+    assert _applications((3.0, (Finding(FindingKind.CLIENT_NEAR, {}),), None), (1.1, (), None))[0].workload == "nginx"
+
+
+def test_a_limited_row_is_in_no_bound_and_no_forecast():
+    wide, narrow = Bound(BoundKind.AT_MOST, 0.9, 3.0), Bound(BoundKind.AT_MOST, 0.95, 1.06)
+    both, both_need = _applications((1.5, (), wide), (1.02, (), narrow))
+    assert (both.bound.high, both_need.workloads) == (3.0, ("nginx", "redis"))
+    limited = (Finding(FindingKind.DISK_LIMITED, {}),)
+    standing, needs = _applications((1.5, limited, wide), (1.02, (), narrow))
+    assert (standing.state, standing.workload, standing.bound) == (State.BOUNDED, "redis", narrow)
+    assert needs.workloads == ("redis",), "more blocks make no other client"
 
 
 def test_where_the_client_was_the_limit_of_all_rows_nothing_is_said_of_the_platform():
     limited = (Finding(FindingKind.CLIENT_LIMITED, {}),)
-    standing = _answered(limited, limited)
-    assert (standing.state, standing.felt) == (State.LIMITED, 0.0)
+    standing, settling = _applications((3.0, limited, None), (1.1, limited, None))
+    assert (standing.state, standing.felt, settling) == (State.LIMITED, 0.0, None)

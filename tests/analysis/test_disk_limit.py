@@ -9,6 +9,7 @@ import fake_campaign
 from tare.analysis import analyse
 from tare.analysis.trust.disk import flag_disk
 from tare.analysis.trust.findings import FindingKind
+from tare.model import SHOWN_COSTS
 from tare.store import Telemetry, read_store
 
 #: Of both baseline arms and of docker, a trial a second: which part of each the disk is busy for.
@@ -42,7 +43,7 @@ def _flagged(folder, busy, shape=SHAPE):
         record, analyse(record, samples, trials), trials, Telemetry(host, telemetry.cpus, telemetry.instances)
     )
     headline = next(result for result in results if result.metric == record.workloads[0].metrics[0].name)
-    costs = [platform for result in results if result.metric == "cpu-cost" for platform in result.platforms]
+    costs = [platform for result in results if result.metric in SHOWN_COSTS for platform in result.platforms]
     assert not [note for platform in costs for note in platform.notes if note.kind is FindingKind.DISK_LIMITED]
     return {
         platform.platform: next(note for note in platform.notes if note.kind is FindingKind.DISK_LIMITED).numbers

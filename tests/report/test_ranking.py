@@ -6,8 +6,8 @@ from tare.report.model.ranking import RankReport
 from tare.report.sentences.ranking import ranking
 
 
-def _rank(platform, times, low=None, high=None, n_ok=5):
-    return RankReport(platform=platform, times=times, low=low, high=high, n_ok=n_ok)
+def _rank(platform, times, low=None, high=None, n_ok=5, level=0.95):
+    return RankReport(platform=platform, times=times, low=low, high=high, n_ok=n_ok, level=level)
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,10 @@ def _rank(platform, times, low=None, high=None, n_ok=5):
         (
             [_rank("runc", 1.1, 1.0, 1.2), _rank("gvisor", None, n_ok=0)],
             "runc was 1.10 times slower than native (1.00 to 1.20), gvisor has no run that ended well",
+        ),
+        (
+            [_rank("runc", 1.1, 0.99, 1.2, level=0.995)],
+            "runc was 1.10 times slower than native (0.99 to 1.20 (99.5 %))",
         ),
         ([_rank("runc", None, n_ok=3)], "runc has nothing to be compared with"),
         ([], "no other platform was compared with native"),

@@ -10,7 +10,7 @@ import polars as pl
 from tare.analysis.results import MetricResult
 from tare.analysis.trust.contamination import Spans
 from tare.analysis.trust.findings import Finding, FindingKind
-from tare.model import CLIENT_BUSY, CLIENT_COST, CPU_COST, Family, Status
+from tare.model import CLIENT_BUSY, CLIENT_COST, CPU_COST, HOST_COST, Family, Status
 from tare.store import CampaignRecord, Telemetry
 
 #: From this share of the time on the disk is taken to have no more to give.
@@ -32,7 +32,7 @@ def flag_disk(
     shares = _shares(trials.filter(pl.col("workload").cast(pl.String).is_in(named)), telemetry)
     return [
         result
-        if result.metric in {CPU_COST, CLIENT_COST, CLIENT_BUSY}
+        if result.metric in {CPU_COST, HOST_COST, CLIENT_COST, CLIENT_BUSY}
         else replace(
             result,
             platforms=tuple(

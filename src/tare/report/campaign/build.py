@@ -21,7 +21,7 @@ from tare.analysis.trust.fairness import Difference, differences, unlike_mtus
 from tare.analysis.trust.findings import Finding
 from tare.estimates.dependence import dependence
 from tare.literature import Scale
-from tare.model import Family, Mode, Status
+from tare.model import SHOWN_COSTS, Family, Mode, Status
 from tare.report.campaign.answers import answers_of, bound_report, settling_of
 from tare.report.campaign.curves import curve_reports
 from tare.report.campaign.ranking import rankings_of
@@ -84,9 +84,14 @@ def report_on(
     """The report of an open store; the caller reads ``samples`` and ``footprints``, and may use them too."""
     record, trials, telemetry = store.record, store.trials(), store.telemetry()
     marked = contamination.of_campaign(record, trials, telemetry)
-    main = {(workload.name, metric.name) for workload in record.workloads for metric in workload.main_metrics}
+    shown = {
+        (workload.name, metric.name)
+        for workload in record.workloads
+        for at, metric in enumerate(workload.metrics)
+        if at == 0 or metric.name in SHOWN_COSTS
+    }
     alone = analyse(record, samples, trials, marked, store.slices())
-    analysed, together = corrected(flag_disk(record, alone, trials, telemetry), main)
+    analysed, together = corrected(flag_disk(record, alone, trials, telemetry), shown)
     surfaces, segments = surfaces_of(store), store.segments()
     if (footprints or surfaces) and trials.is_empty() and not store.schedule():
         analysed = []  # no trial was planned: leave out a table of "no data" alone

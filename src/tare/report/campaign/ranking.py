@@ -26,10 +26,13 @@ def _ranking(result: ResultReport, baseline: str) -> RankingReport:
 
 
 def _rank(platform: PlatformReport) -> RankReport:
+    """By the effect that the tables show, so that both agree. A command's headline is a time: worse is longer."""
+    effect = platform.effect
     return RankReport(
         platform=platform.platform,
-        times=platform.ratio,
-        low=platform.ratio_low,
-        high=platform.ratio_high,
+        times=None if effect is None else effect.times,
+        low=None if effect is None else effect.low,
+        high=None if effect is None else effect.high,
+        level=None if effect is None else effect.level,
         n_ok=platform.n_ok,
     )

@@ -11,11 +11,13 @@ class RankReport(Documented):
     platform: str
     """Its name."""
     times: float | None
-    """The ratio of the wall times; null where there is none."""
+    """The ratio of the wall times, as in `effect` of the platform; null where there is none."""
     low: float | None
-    """Lower end of its 95 % interval; null of one block alone."""
+    """Lower end of its interval; null of one block alone."""
     high: float | None
     """Upper end of it."""
+    level: float | None = None
+    """The interval's level, as in `effect`."""
     n_ok: int
     """Trials that ended ok."""
 

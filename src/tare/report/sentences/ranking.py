@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from tare.report.model.ranking import RankReport
 from tare.report.sentences.numbers import TO
+from tare.report.sentences.scale import USUAL_LEVEL, level_text
 
 #: Words for a platform whose time is the baseline's to the digits that are shown.
 _SAME = "as fast"
@@ -48,7 +49,7 @@ def _interval(rank: RankReport) -> str:
     if rank.times is None or rank.low is None or rank.high is None:
         return ""
     ends = (rank.low, rank.high) if _size(rank.times)[1] != "times faster" else (1 / rank.high, 1 / rank.low)
-    return f" ({TO.join(map(_digits, ends))})"
+    return f" ({TO.join(map(_digits, ends))}{level_text(rank.level or USUAL_LEVEL)})"
 
 
 def _digits(factor: float) -> str:

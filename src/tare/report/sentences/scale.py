@@ -69,7 +69,7 @@ def difference(times: Interval, direction: Direction, level: float | None = USUA
         size = f"{size} ×{' better' if better else ''}"
     else:
         size, ends = signed_percents(overheads(times, direction), DOTS, whole=level is not None)
-    return size, "" if level is None else f"{ends}{_level(level)}"
+    return size, "" if level is None else f"{ends}{level_text(level)}"
 
 
 def coarse(times: float, direction: Direction) -> str:
@@ -94,7 +94,7 @@ def phrase(times: Interval, direction: Direction, words: Wording, level: float |
         size, ends = signed_percents(overheads(times, direction), TO)
     else:
         size, ends = _directed(times, direction, words, lone=level is None)
-    return size, "" if level is None else f"{ends}{_level(level)}"
+    return size, "" if level is None else f"{ends}{level_text(level)}"
 
 
 def _directed(times: Interval, direction: Direction, words: Wording, *, lone: bool) -> tuple[str, str]:
@@ -203,6 +203,6 @@ def _inverse(times: Interval) -> Interval:
     return Interval(1 / times.point, 1 / times.high, 1 / times.low)
 
 
-def _level(level: float) -> str:
+def level_text(level: float) -> str:
     """The level of an interval, where it is not the usual one."""
     return "" if level == USUAL_LEVEL else f" ({100 * level:.3g} %)"
