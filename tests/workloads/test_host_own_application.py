@@ -163,7 +163,7 @@ def test_check_prints_its_figures(folder, capfd):
 
 def test_check_tries_each_platform_and_says_what_a_server_printed_that_is_not_ready(folder, capfd):
     start = '["/srv/tiny", "answer", "http", "{port}", "64", "{address}"]'
-    place = _written(folder, start, '["/srv/tiny", "answer", "http", "1{port}", "64", "{address}"]')
+    place = _written(folder, start, '["/srv/tiny", "answer", "http", "40007", "64", "{address}"]')
     place.write_text(place.read_text().replace("[ready]", "[ready]\nwithin = 0.5"))
     assert not try_once(file.examine(place)[0], 512 << 20, ["native", "runc"])
     lines = capfd.readouterr().out.splitlines()

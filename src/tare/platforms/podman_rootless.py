@@ -300,6 +300,10 @@ def _account_folder(account: Account) -> Path:
     return folder
 
 
+#: Where crun, podman's usual default, looks for cgroup v2 beside v1: it starts no container there.
+_V2_BESIDE_V1 = Path("/sys/fs/cgroup/unified")
+
+
 def _store(account: Account, image: Image) -> Path:
     return image.root.parent / f"podman-{account.name}"
 
@@ -324,6 +328,8 @@ def _make_home(home: Path, account: Account, *, reads_images: bool = False) -> N
     config.mkdir(parents=True)
     stores = f'[storage.options]\nadditionalimagestores = ["{room.inside("images")}"]\n' if reads_images else ""
     (config / "storage.conf").write_text(f'[storage]\ndriver = "overlay"\n{stores}')
+    if own_namespaces.inside() and _V2_BESIDE_V1.exists():  # only root of the host can hide it from crun
+        (config / "containers.conf").write_text('[engine]\nruntime = "runc"\n')
     for folder in (home, config.parent, config):
         os.chown(folder, account.uid, account.gid)
 
