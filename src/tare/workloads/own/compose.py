@@ -37,12 +37,23 @@ def read(text: str, built: bool, environment: Mapping[str, str]) -> tuple[Servic
     """
     reader = _Reader(built, environment)
     try:
-        top = yaml.compose(text, Loader=yaml.SafeLoader)
+        top = _tree(text)
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         why = getattr(error, "problem", None) or "it is nested too deeply"
         return reader.service, [Mistake(mark.line + 1 if mark else 1, f"this is not YAML: {why}")]
     return reader.take(top)
+
+
+def _tree(text: str) -> yaml.Node | None:
+    """Return the file's nodes. Raises `yaml.YAMLError`, also for an escape that names no character."""
+    loader = yaml.SafeLoader(text)
+    try:
+        return loader.get_single_node()
+    except (ValueError, OverflowError) as error:  # of chr(), which PyYAML calls for \U and eight digits
+        raise yaml.MarkedYAMLError(problem="an escape names no character", problem_mark=loader.get_mark()) from error
+    finally:
+        loader.dispose()
 
 
 def _line(node: yaml.Node) -> int:
