@@ -231,3 +231,13 @@ def test_a_home_whose_path_no_runtime_can_be_told_is_refused(tmp_path, monkeypat
     with pytest.raises(HostError, match="is not UTF-8"):
         state.home()
     assert link or not odd.exists()
+
+
+def test_a_user_whom_no_account_names_is_told_of_tare_home(monkeypatch):
+    for name in ("TARE_HOME", "XDG_DATA_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("getuid", "geteuid"):
+        monkeypatch.setattr(os, name, lambda: 54321)
+    with pytest.raises(HostError, match="no home folder") as refused:
+        state.home()
+    assert "TARE_HOME" in refused.value.fix

@@ -138,7 +138,13 @@ def home_if_any() -> Path:
 def _users_home() -> Path:
     """By the XDG Base Directory Specification, in which a path that is not absolute counts as none."""
     data = Path(os.environ.get("XDG_DATA_HOME", ""))
-    return (data if data.is_absolute() else Path.home() / ".local" / "share") / "tare"
+    try:
+        return (data if data.is_absolute() else Path.home() / ".local" / "share") / "tare"
+    except RuntimeError as error:  # of pathlib
+        raise HostError(
+            f"user {os.geteuid()} has no home folder: HOME is not set, and no account has this number",
+            fix="set TARE_HOME to a folder of yours",
+        ) from error
 
 
 def images() -> Path:
