@@ -233,6 +233,15 @@ def test_a_home_whose_path_no_runtime_can_be_told_is_refused(tmp_path, monkeypat
     assert link or not odd.exists()
 
 
+@pytest.mark.parametrize("name", ["a:b", "a,b", "a\\b"])
+def test_a_home_whose_path_engines_would_cut_is_refused(tmp_path, monkeypatch, name):
+    monkeypatch.setenv("TARE_HOME", str(tmp_path / name))
+    with pytest.raises(HostError, match="in its path") as refused:
+        state.home()
+    assert "no colon, comma or backslash" in refused.value.fix
+    assert not (tmp_path / name).exists()
+
+
 def test_a_user_whom_no_account_names_is_told_of_tare_home(monkeypatch):
     for name in ("TARE_HOME", "XDG_DATA_HOME", "HOME"):
         monkeypatch.delenv(name, raising=False)

@@ -6,16 +6,17 @@ from pathlib import Path
 import hostile_files
 import pytest
 
+import fake_campaign
 from tare.cli.commands.app import COMMANDS, load
 from tare.errors import StoreError
 from tare.report.formats.tables import Table
 from tare.store import read_store
 
-#: How each command is given a file, {}; {new} is a place for what it writes.
+#: How each command is given a file, {}; {other} is a sound campaign's, {new} a place for what it writes.
 READERS = {
     "report": ["report {}", "report {} --json", "report {} --html {new}.html"],
     "compare": ["compare {}"],
-    "diff": ["diff {0} {0} --annotations", "diff {} -p native -p runc"],
+    "diff": ["diff {other} {} --annotations", "diff {} -p native -p runc"],
     "history": ["history {folder}"],
     "score": ["score {}"],
     "spread": ["spread {}"],
@@ -25,7 +26,7 @@ READERS = {
     ],
     "sql": ["sql {} from/**/samples"],
     "figure": ["figure {} -o {new}.svg"],
-    "cite": ["cite {} --format latex"],
+    "cite": ["cite {}", "cite {} --format latex"],
     "bundle": ["bundle {} -o {new}.zip", "bundle --verify {}"],
     "run": ["run --resume {}"],
     "calibrate": ["calibrate --load quiet --comparisons 1 --blocks 0 -o {folder}"],
@@ -63,12 +64,15 @@ def test_every_command_says_one_line_or_answers(name, reading_commands, tmp_path
     # calibrate wants a folder, with this name for the file in it.
     file = tmp_path / "quiet.tare"
     hostile_files.MAKERS[name](file)
+    other = tmp_path / "others" / "quiet.tare"
+    other.parent.mkdir()
+    fake_campaign.write(other, fake_campaign.Shape(seed=2))
     if _opens(file):
         commands = [words for line in READERS.values() for words in line]
     else:  # whatever is asked of it
         commands = [line[0] for line in (READERS | WRITERS).values()]
     filled = [
-        words.format(str(file), new=tmp_path / f"new-{number}", folder=tmp_path).split()
+        words.format(str(file), other=other, new=tmp_path / f"new-{number}", folder=tmp_path).split()
         for number, words in enumerate(commands)
     ]
     # One process for all of a file's commands: what one takes of it the others lack.

@@ -24,18 +24,19 @@ def odd(tmp_path):
     return fake_campaign.write(folder / NAME, fake_campaign.Shape(blocks=4, rounds=2, workloads=("sysbench-cpu",)))
 
 
-def _commands(file):
+def _commands(file, other):
     # A folder with `quiet.tare` is calibrate's; a figure of the file may be missing.
     lines = [line for name, lines in READERS.items() if name != "calibrate" for line in lines]
     new = file.with_name(os.fsdecode(b"new\xff"))
     for number, line in enumerate(lines):
-        words = {"new": f"{new}-{number}", "folder": str(file.parent)}
+        words = {"other": str(other), "new": f"{new}-{number}", "folder": str(file.parent)}
         yield [word.format(str(file), **words) for word in line.split()]
 
 
 @pytest.mark.thorough
 def test_every_command_reads_it_and_writes_beside_it(odd, reading_commands, tmp_path):
-    commands = list(_commands(odd))
+    other = fake_campaign.write(tmp_path / "other.tare", fake_campaign.Shape(blocks=4, rounds=2, seed=8))
+    commands = list(_commands(odd, other))
     env = {"TARE_HOME": str(tmp_path / "home"), "TERM": "dumb", "TARE_AGENT": "/nowhere"}
     for words, end in zip(commands, reading_commands.run_each(commands, cwd=tmp_path, env=env), strict=True):
         answers = {0, 1, 3} if words[0] in {"diff", "history"} else {0}

@@ -73,7 +73,7 @@ TINY = {
 }
 #: The same, by what their names begin with.
 ALIKE = {"dbench": {"time_s": 2}, "fio": {**_FILE, "time_s": 1}, "seq": _FILE}
-SLICES = {"slice_ms": 20, "rounds": 2, "long_ms": 50, "long_rounds": 2, "warmup_ms": 20}
+SLICES = {"slice_ms": 50, "rounds": 4, "long_ms": 100, "long_rounds": 2, "warmup_ms": 20}
 
 
 def _params(workload):

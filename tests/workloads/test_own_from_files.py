@@ -293,6 +293,7 @@ def test_a_health_check_that_names_no_port_is_told_and_the_port_asked_in_its_pla
         ("volumes: {data: }", "  db: {image: postgres}", 18, "there are 2 services (Cache_1, db)"),
         ("name: mine", "name: mine\nname: yours", 2, "a key twice"),
         ("name: mine", 'name: mine\n"a\\nb": 1', 2, "a\\nb is not read"),
+        ('["127.0.0.1:6379:6379"]', '["a\\ud800"]', 7, "a\\ud800 has half a character"),
         ('["127.0.0.1:6379:6379"]', '["\\U00164381"]', 7, "this is not YAML: an escape names no character"),
         ('["127.0.0.1:6379:6379"]', '["\\UFFFFFFFF"]', 7, "this is not YAML: an escape names no character"),
     ],

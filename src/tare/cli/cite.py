@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from tare.clean import without_commands
 from tare.cli.console import emit
 from tare.report.campaign.build import timed
 from tare.report.formats.cite import cite
@@ -17,4 +18,5 @@ def show_citation(file: Path, prose: Prose) -> None:
     with read_store(file) as store, store.snapshot():
         report = timed(store, store.samples())
     with require_file_of(file, "a citation has its checksum").open("rb") as campaign:
-        emit(cite(report, prose, hashlib.file_digest(campaign, "sha256").hexdigest()), end="")
+        citation = cite(report, prose, hashlib.file_digest(campaign, "sha256").hexdigest())
+    emit(without_commands(citation), end="")

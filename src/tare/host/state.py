@@ -25,6 +25,8 @@ CONTENTS = {
     "bin", "bpf", "calibration", "calibration.json", "guest", "images", JOURNAL, "key", "lab", "libvirt", "lock",
     "lost+found", "remote", "rootless", "tries", "work",
 }  # fmt: skip
+#: What overlayfs, container engines and QEMU part names at, or hide the next character with.
+_PARTING = frozenset(":,\\")
 
 _closed: list[Path] = []
 
@@ -36,7 +38,7 @@ def home() -> Path:
     only read, as tare up to November 2026 made it, is closed to them (`closed`).
     """
     folder = home_if_any()
-    _require_utf_8(folder)
+    _require_plain(folder)
     try:
         missing = itertools.takewhile(lambda above: not above.exists(), folder.absolute().parents)
         for above in reversed(list(missing)):
@@ -47,12 +49,22 @@ def home() -> Path:
     if not os.access(folder, os.W_OK | os.X_OK):
         raise _unwritable(folder, "permission denied")
     _refuse_others(folder)
-    _require_utf_8(folder.resolve())
+    _require_plain(folder.resolve())
     return folder.resolve()
 
 
-def _require_utf_8(folder: Path) -> None:
-    """Raise `HostError` for a path that no runtime's or engine's JSON can have."""
+def _require_plain(folder: Path) -> None:
+    """Raise `HostError` for a path that runtimes and engines cannot be given.
+
+    Their JSON is UTF-8. A colon, a comma or a backslash ends a name, or hides the next character, in what overlayfs,
+    container engines and QEMU take as a list.
+    """
+    parting = sorted({character for character in str(folder) if character in _PARTING})
+    if parting:
+        raise HostError(
+            f"TARE_HOME {folder} has {' and '.join(parting)} in its path, where overlayfs and engines end a name",
+            fix="set TARE_HOME to a folder whose whole path has no colon, comma or backslash",
+        )
     try:
         str(folder).encode()
     except UnicodeEncodeError as error:

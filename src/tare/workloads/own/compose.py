@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import yaml
 
+from tare.clean import encodable
 from tare.workloads.own import service
 from tare.workloads.own.lines import Mistake
 from tare.workloads.own.service import INTERVAL_S, RETRIES, SHELL, Health, Service
@@ -95,7 +96,7 @@ class _Reader:
         return self.service, sorted(self._mistakes, key=lambda mistake: mistake.line)
 
     def _top(self, top: yaml.Node) -> None:
-        self._known_tags(top)
+        self._readable(top)
         keys = dict(self._pairs(top, "the file"))
         for key, (node, _) in keys.items():
             if key not in _TOP and not key.startswith("x-"):
@@ -114,8 +115,12 @@ class _Reader:
         self.service.name = service.word_of(name)
         self._one(name, node)
 
-    def _known_tags(self, top: yaml.Node) -> None:
-        """Refuse tags: compose's own (!reset, !override) are for several files, and others have no meaning."""
+    def _readable(self, top: yaml.Node) -> None:
+        """Refuse what no value can be read from.
+
+        Those are tags (compose's own, !reset and !override, are for several files) and halves of characters, which the
+        application's file cannot have.
+        """
         waiting, seen = [top], set()
         while waiting:
             node = waiting.pop()
@@ -124,6 +129,8 @@ class _Reader:
             seen.add(id(node))
             if not str(node.tag).startswith(_YAML):
                 self._wrong(node, f"{node.tag} is not read", "write what the value is")
+            if isinstance(node, yaml.ScalarNode) and encodable(node.value) != node.value:
+                self._wrong(node, f"{encodable(node.value)[:40]} has half a character", "write the whole character")
             if isinstance(node, yaml.MappingNode):
                 waiting += [part for pair in node.value for part in pair]
             elif isinstance(node, yaml.SequenceNode):
