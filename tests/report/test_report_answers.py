@@ -12,6 +12,8 @@ from markupsafe import escape
 
 import fake_campaign
 import fake_surfaces
+from tare.analysis.analyse import analyse
+from tare.analysis.answers import answers
 from tare.model import CPU_COST
 from tare.report.campaign.build import build, report_on
 from tare.report.campaign.cells import cell
@@ -43,6 +45,36 @@ def test_a_dimension_is_shown_by_the_worst_of_its_figures(report: Report) -> Non
     assert ptrace["network"].figure == ""
 
 
+def test_cpu_cost_is_of_all_work_the_worst_first(report: Report) -> None:
+    costs = {
+        result.workload: platform.op_percent or 0.0
+        for result in report.results
+        for platform in result.platforms
+        if result.metric == CPU_COST and platform.platform == "gvisor-ptrace"
+    }
+    assert {"fileio-seqwr", "sysbench-cpu"} <= set(costs)
+    [cost] = [shown for shown in answer(report, "gvisor-ptrace").dimensions if shown.dimension == "cpu-cost"]
+    assert cost.n_figures == len(costs)
+    assert cost.workload == max(costs, key=costs.__getitem__)
+
+
+def test_a_second_baseline_has_an_answer_where_it_was_asked_for(tmp_path: Path) -> None:
+    with open_store(fake_campaign.write(tmp_path / "a.tare", QUIET)) as store:
+        record, trials = store.record, store.trials()
+        results = analyse(record, store.samples(), trials)
+    name = record.platforms[-1].name
+    nothing = [
+        platform.model_copy(update={"open_by_design": {"*": "it is the host itself"}})
+        if platform.name == name
+        else platform
+        for platform in record.platforms
+    ]
+    for asked in ([], [name]):
+        of = record.model_copy(update={"platforms": nothing, "asked": asked})
+        named = [platform.platform for platform in answers(of, results, trials).platforms]
+        assert (name in named) == bool(asked)
+
+
 def test_sentences_begin_with_what_is_felt_most_and_give_both_values(report: Report) -> None:
     sentences = answer(report, "gvisor-ptrace").sentences
     assert re.fullmatch(
@@ -53,7 +85,7 @@ def test_sentences_begin_with_what_is_felt_most_and_give_both_values(report: Rep
     assert "Not known within a factor of two: network (4 of 12 trials failed)." in sentences
     assert "No figure: disk (it cannot do this)." in sentences
     assert answer(report, "runc").sentences == [
-        "As native: disk, network and start (−0.03 ms) within 5 %, compute within 1 %."
+        "As native: disk, CPU cost, network and start (−0.03 ms) within 5 %, compute within 1 %."
     ]
 
 
@@ -175,7 +207,7 @@ def test_what_has_no_verdict_has_a_bound_over_all_of_its_figures(tmp_path: Path)
     shown = row.cells[heat(report).columns.index("compute")]
     assert shown.text == compute.figure
     assert re.fullmatch(r"(at most \+|[−+])[\d.]+( to [−+][\d.]+)? %", shown.text)
-    assert any(line.startswith("No difference was proven") for line in answer(report, "near").sentences)
+    assert any(line.startswith("No verdict, and in what was seen") for line in answer(report, "near").sentences)
 
 
 def test_the_table_has_a_mark_and_a_figure_in_each_cell_and_columns_of_what_was_measured(report: Report) -> None:

@@ -18,7 +18,7 @@ from tare.analysis.trust.findings import NOT_THE_PLATFORMS
 from tare.analysis.verdicts import Kind, Side
 from tare.estimates.widths import Row
 from tare.model import CPU_COST, Family, Mode
-from tare.store import CampaignRecord, WorkloadRecord, workload_seconds
+from tare.store import CampaignRecord, PlatformRecord, WorkloadRecord, workload_seconds
 
 
 class Dimension(StrEnum):
@@ -127,7 +127,7 @@ def answers(record: CampaignRecord, results: Sequence[MetricResult], trials: pl.
     cost = _Cost.of(record, trials)
     platform_answers, lacking = [], []
     for platform in record.platforms:
-        if platform.name == record.baseline:
+        if platform.name == record.baseline or _shows_noise(record, platform):
             continue
         figures = list(_figures(workloads, results, platform.name))
         blocks = _lacking(figures)
@@ -136,9 +136,18 @@ def answers(record: CampaignRecord, results: Sequence[MetricResult], trials: pl.
             (standing for standing in standings if standing is not None), key=lambda standing: -standing.felt
         )
         platform_answers.append(Answer(platform.name, tuple(ranked), cost.settling(blocks)))
-        if "*" not in platform.open_by_design:  # what isolates nothing is there to show noise
+        if not _isolates_nothing(platform):
             lacking.append(blocks)
     return Answers(tuple(platform_answers), cost.settling(_most(lacking)))
+
+
+def _isolates_nothing(platform: PlatformRecord) -> bool:
+    return "*" in platform.open_by_design
+
+
+def _shows_noise(record: CampaignRecord, platform: PlatformRecord) -> bool:
+    """Whether it is a second baseline that nobody asked for by its name."""
+    return _isolates_nothing(platform) and platform.name not in record.asked
 
 
 _Figure = tuple[Dimension, MetricResult, PlatformResult]
@@ -156,7 +165,7 @@ def dimension(workload: WorkloadRecord, unit: str) -> Dimension | None:
 def _figures(
     workloads: Mapping[str, WorkloadRecord], results: Sequence[MetricResult], platform: str
 ) -> Iterator[_Figure]:
-    """The platform's headlines, and its CPU cost of compute. Of a start: the first mark that it has."""
+    """The platform's headlines, and its CPU cost of all work. Of a start: the first mark that it has."""
     started: set[str] = set()
     for result in results:
         workload = workloads[result.workload]
@@ -172,7 +181,7 @@ def _figures(
             kind = dimension(workload, result.unit)
             if kind is not None:
                 yield kind, result, platform_result
-        elif result.metric == CPU_COST and workload.family is Family.CPU:
+        elif result.metric == CPU_COST and workload.family in _FAMILIES:
             yield Dimension.CPU_COST, result, platform_result
 
 

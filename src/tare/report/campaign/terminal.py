@@ -104,7 +104,7 @@ def _heat_table(shown: Heat, baseline: str, width: int) -> Iterator[RenderableTy
         lines.append([_text(row.platform, "bold"), _text(row.needs), *cells])
     for chosen in _groups(lines, 1, width):
         yield _table(lines, chosen, set())
-    marks = "; ".join(f"{dimensions.MARKS[state]} {dimensions.WORDS[state]}" for state in shown.states)
+    marks = "; ".join(f"{dimensions.MARKS[state]} {dimensions.WORDS[state]}".strip() for state in shown.states)
     yield _text(f"{dimensions.heat_note(clean(baseline))} {marks}.", "dim")
 
 

@@ -89,9 +89,10 @@ def sentences(shown: Sequence[Shown], exposed: Exposed | None, failed: Mapping[s
 
     ``shown``: of every standing, the most felt first. ``failed``: workloads of which each trial failed, and how many.
     """
-    states = {comparison.standing.dimension: comparison.standing.state for comparison in shown}
-    twice = states.get(Dimension.CPU_COST) is states.get(Dimension.COMPUTE)
-    spoken = [comparison for comparison in shown if not (twice and comparison.standing.dimension is Dimension.CPU_COST)]
+    of = {comparison.standing.dimension: comparison for comparison in shown}
+    compute, cost = of.get(Dimension.COMPUTE), of.get(Dimension.CPU_COST)
+    twice = compute and cost and _kind(compute) == _kind(cost)
+    spoken = [comparison for comparison in shown if not (twice and comparison is cost)]
     mentioned = {comparison.standing.workload for comparison in spoken if comparison.standing.state is State.NONE}
     by_state = {state: [comparison for comparison in spoken if comparison.standing.state is state] for state in State}
     return [
@@ -107,6 +108,11 @@ def sentences(shown: Sequence[Shown], exposed: Exposed | None, failed: Mapping[s
         *_missing(by_state[State.NONE]),
         *_failed({name: trials for name, trials in failed.items() if name not in mentioned}),
     ]
+
+
+def _kind(shown: Shown) -> tuple[State, str]:
+    """The state and the family of the work: a CPU cost of computing as its speed is not said twice."""
+    return shown.standing.state, shown.result.family
 
 
 def exposed_clause(exposed: Exposed) -> str:
@@ -180,7 +186,7 @@ def _bounded(shown: Sequence[Shown]) -> list[str]:
     if not shown:
         return []
     parts = [f"{_name(comparison)} {bounded(comparison)}" for comparison in shown]
-    return [f"No difference was proven, and in what was seen: {', '.join(parts)}."]
+    return [f"No verdict, and in what was seen: {', '.join(parts)}."]
 
 
 def _alike(shown: Sequence[Shown]) -> list[str]:

@@ -46,7 +46,7 @@ def overheads_note(baseline: str, blocks: int) -> str:
     """What a paper's table of overheads shows."""
     return (
         f"Overhead against {baseline} in %, positive is worse, with its 95 % interval; {number_of(blocks, 'block')}. "
-        "× is how many times worse; with another unit, what is added. Where no difference was proven: what is known, "
+        "× is how many times worse; with another unit, what is added. Where there is no verdict: what is known, "
         "each end at 95 %. An interval that holds zero does not show that there is no difference."
     )
 

@@ -21,7 +21,7 @@ DIMENSIONS: Mapping[Dimension, str] = {
 #: What each dimension is, for the legend.
 MEANINGS: Mapping[Dimension, str] = {
     Dimension.COMPUTE: "speed of programs that only compute",
-    Dimension.CPU_COST: "CPU time of the whole platform for the same computing",
+    Dimension.CPU_COST: "CPU time of the whole platform for the same work",
     Dimension.MEMORY: "speed of memory",
     Dimension.DISK: "speed of files",
     Dimension.NETWORK: "throughput and latency",
@@ -52,7 +52,7 @@ WORDS: Mapping[State, str] = {
     State.SURELY_WORSE: "surely worse, but open whether by more than the margin",
     State.SURELY_BETTER: "surely better, but open whether by more than the margin",
     State.ALIKE: "equivalent within the margin",
-    State.BOUNDED: "no difference proven; each end holds at 95 % in what was seen, for all of its figures",
+    State.BOUNDED: "at most, at least or from which to which: no verdict, and each end holds at 95 % in what was seen",
     State.OPEN: "not known within a factor of two, and what an answer would take",
     State.ONCE: "seen in one block only",
     State.LIMITED: "the client or the disk was the limit",
