@@ -27,6 +27,7 @@ class Family(StrEnum):
     STORAGE = "storage"
     NETWORK = "network"
     STARTUP = "startup"
+    LIFE = "life"  # what is done with an instance beside its work: created, entered, paused, stopped, removed
     DENSITY = "density"  # several instances of a platform at once
     APPLICATION = "application"  # a server as it is deployed, under the load of its own tools
 
@@ -40,6 +41,7 @@ DEFAULT_MARGINS: Mapping[Family, float] = {
     Family.STORAGE: 0.05,
     Family.NETWORK: 0.05,
     Family.STARTUP: 0.05,
+    Family.LIFE: 0.05,
     Family.DENSITY: 0.05,
     Family.APPLICATION: 0.05,
 }

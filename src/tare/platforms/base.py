@@ -31,7 +31,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar, Self
 
-from tare.errors import TareError
+from tare.errors import TareError, UnsupportedError
 from tare.host import limits
 from tare.host.cgroup import Group
 from tare.host.filesystems.roots import Workspace
@@ -47,6 +47,8 @@ from tare.session.streams import ByteStream
 
 AGENT = "/usr/local/bin/tare-agent"
 NO_NETWORK = "it has no network"
+#: In a command of a `Life` that stays: the id of the process that its start is.
+STARTED = "{started}"
 #: In `Platform.open_by_design`: every door.
 EVERY_DOOR = "*"
 
@@ -233,6 +235,29 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True)
+class Life:
+    """The life of one instance by the platform's own commands, as its users type them (`Platform.life`).
+
+    Each is a command on this host; an empty one: there is none, and ``lacks`` says why where that is not its nature.
+    Nothing of the instance runs before ``start``, and what was made for it before is the platform's cleanup's.
+    """
+
+    start: tuple[str, ...]
+    execute: tuple[str, ...]  # a command to run inside follows it
+    stop: tuple[str, ...]  # as its users end it, whose program is told to end (SIGTERM)
+    kill: tuple[str, ...]
+    create: tuple[str, ...] = ()  # without: ``start`` does it too
+    remove: tuple[str, ...] = ()  # without: nothing of the platform's is left of what has stopped
+    pause: tuple[str, ...] = ()
+    resume: tuple[str, ...] = ()
+    lacks: Mapping[str, str] = field(default_factory=dict)  # operation -> why there is no command for it
+    within: tuple[str, ...] = ()  # the command prefix that enters the surroundings of each of them, untimed
+    stays: bool = False  # whether ``start`` goes on for as long as the instance lives, with its output
+    made_ns: int | None = None  # how long it took to make what ``create`` finds made: root, network, bundle
+    daemons: Sequence[Group] = ()  # groups of shared daemons; read only
+
+
+@dataclass(frozen=True, slots=True)
 class Observed:
     """What a running instance shows of how it is made: facts of the fairness manifest."""
 
@@ -315,6 +340,15 @@ class Platform(ABC):
     @abstractmethod
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Start an instance whose agent speaks on ``Instance.stream``. Raises `PlatformError`."""
+
+    def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:  # noqa: ARG002
+        """Make what a user has before an instance is created, and return the commands of its life.
+
+        ``argv``: the program that is the instance, in place of the agent; it needs no stdin. All that the commands make
+        is owned by ``cleanup``, as in `launch`. Raises `UnsupportedError` with the reason where the platform's own
+        commands are not known to tare, and what `launch` raises.
+        """
+        raise UnsupportedError(f"tare does not know the commands by which users of {self.name} start, enter and end it")
 
     def observed(self, instance: Instance, read: Callable[[str], str]) -> Observed:  # noqa: ARG002
         """What an instance that runs shows; called once a campaign. By default what the platform declares.

@@ -14,8 +14,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from tare import lazily
-from tare.errors import HostError, PlatformError, SessionError, TareError
-from tare.host import cgroup, distribution, limits
+from tare.errors import HostError, PlatformError, SessionError, TareError, UnsupportedError
+from tare.host import cgroup, distribution, limits, processes
 from tare.host.daemons import activation, dockerd
 from tare.host.facts import security
 from tare.host.network import passage
@@ -32,6 +32,7 @@ from tare.platforms.base import (
     Availability,
     Instance,
     LaunchSpec,
+    Life,
     Observed,
     Platform,
     Prepared,
@@ -206,6 +207,51 @@ class Docker(Platform):
 
         instance.settle = settle
         return instance
+
+    def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:
+        """The commands of Docker's own client."""
+        if processes.find("docker") is None:
+            raise UnsupportedError("Docker's client is not installed", fix=distribution.install("docker.io"))
+        self._client_api()
+        name = f"tare-{spec.id}"
+        cleanup.own(removers.packet_rules(name), removers.docker_container(name))
+        mapped = engine.remapped(self._facts())
+        if mapped is not None:
+            os.chown(spec.space.data, *mapped)
+        # A folder for settings that are nobody's: the user's own may name another daemon, or a proxy.
+        client = ("docker", "--config", str(spec.space.folder / "client"), "--host", dockerd.named())
+        return Life(
+            create=(*client, "create", *self._create_options(spec, name), _tag(spec.image), *argv),
+            start=(*client, "start", name),
+            execute=(*client, "exec", name),
+            stop=(*client, "stop", name),
+            kill=(*client, "kill", name),
+            remove=(*client, "rm", name),
+            pause=(*client, "pause", name),
+            resume=(*client, "unpause", name),
+            made_ns=spec.made(),
+            daemons=daemon_groups(),
+        )
+
+    def _create_options(self, spec: LaunchSpec, name: str) -> list[str]:
+        """Of ``docker create``: what `_host_config` says by the API."""
+        resources, log = spec.resources, self._log_config
+        return [
+            f"--name={name}",
+            f"--label={LABEL}={spec.id}",
+            f"--runtime={self._runtime().name}",
+            f"--cgroup-parent={spec.group.parent_for(self._cgroup_driver)}",
+            f"--cpuset-cpus={','.join(map(str, resources.cpus))}",
+            *([] if resources.cpu_quota is None else [f"--cpus={resources.cpu_quota}"]),
+            f"--memory={resources.memory_bytes}",
+            f"--memory-swap={resources.memory_bytes}",
+            *([] if resources.pids is None else [f"--pids-limit={resources.pids}"]),
+            *(f"--ulimit={limit}={value}:{value}" for limit, value in limits.for_engines().items()),
+            f"--volume={spec.space.data}:/data:{security.writable_bind()}",
+            f"--network={self._network}",
+            f"--log-driver={log['type']}",
+            *(f"--log-opt={option}={value}" for option, value in log["config"].items()),
+        ]
 
     def daemon_failure(self) -> TareError | None:
         """The error where the daemon no longer answers; None where it does."""

@@ -15,9 +15,9 @@ from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import image_bytes
 from tare.model import Family
-from tare.platforms.base import Availability, Instance, LaunchSpec, Observed, Platform, Prepared
+from tare.platforms.base import Availability, Instance, LaunchSpec, Life, Observed, Platform, Prepared
 from tare.platforms.parts.bundles import own_build
-from tare.platforms.parts.bundles.oci import Net, launch_bundle
+from tare.platforms.parts.bundles.oci import Bundle, Net, bundle_life, launch_bundle, make_bundle
 from tare.platforms.parts.common.attempt import TrialSite, complaint
 from tare.platforms.parts.engines.engine import RUNSC_DEFAULTS
 
@@ -122,11 +122,18 @@ class Gvisor(Platform):
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Run the bundle."""
+        return launch_bundle(self._bundle(spec, cleanup, spec.agent_argv()), spec)
+
+    def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:
+        """The commands of runsc itself."""
+        return bundle_life(self._bundle(spec, cleanup, argv), spec)
+
+    def _bundle(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Bundle:
         runsc = self._runsc()
         assert runsc is not None, "launch follows a successful detect"
         options = [f"--platform={self._trap}", f"--network={'sandbox' if self._netstack else 'host'}"]
         net = Net.OWN_STACK if self._netstack else Net.VETH
-        return launch_bundle(spec, cleanup, runsc, options, net, removed_by="runsc")
+        return make_bundle(spec, cleanup, argv, runsc, options, net, removed_by="runsc")
 
     def observed(self, instance: Instance, read: Callable[[str], str]) -> Observed:
         """What its sandbox's mounts and its sentry show."""

@@ -9,15 +9,16 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
-from tare.errors import PlatformError
+from tare.errors import PlatformError, UnsupportedError
 from tare.host import console, processes
 from tare.host.filesystems import roots
 from tare.host.network import bridge
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
-from tare.platforms.base import Instance, LaunchSpec
+from tare.platforms.base import Instance, LaunchSpec, Life
 from tare.platforms.gvisor import Gvisor, find_runsc
 from tare.platforms.parts.bundles.oci import NULL_NETNS, Net, bundle_config, plugged
 from tare.platforms.parts.common.pipes import start
@@ -68,6 +69,10 @@ class GvisorRestored(Gvisor):
             on_failure.pop_all()
         ping = Ping(address.host) if spec.measured else None
         return Instance(spec, began.stream, began.at, address, began.first_byte, ping)
+
+    def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:  # noqa: ARG002
+        """None of its own: but for the start it is gvisor's."""
+        raise UnsupportedError("its start is a restore, which startup measures; all else of its life is gvisor's")
 
 
 def _checkpoint(spec: LaunchSpec, command: list[str], name: str, image: Path) -> None:

@@ -15,7 +15,7 @@ from tare.image.forms import image_bytes
 from tare.platforms import crun
 from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.gvisor import KVM_FIX
-from tare.platforms.parts.bundles.oci import Net, launch_bundle
+from tare.platforms.parts.bundles.oci import Net, launch_bundle, make_bundle
 from tare.platforms.parts.common.attempt import complaint
 
 PROGRAM = "krun"
@@ -55,7 +55,9 @@ class Krun(Platform):
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Run the bundle."""
-        return launch_bundle(spec, cleanup, PROGRAM, [], Net.VETH, without_v2=True)
+        return launch_bundle(
+            make_bundle(spec, cleanup, spec.agent_argv(), PROGRAM, [], Net.VETH, without_v2=True), spec
+        )
 
 
 PLATFORMS = (Krun(),)

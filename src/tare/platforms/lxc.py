@@ -16,7 +16,7 @@ from tare.host.resources.claims import LXC_LOCKS
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import image_bytes
-from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Life, Platform, Prepared
 from tare.platforms.parts.common import left_open
 from tare.platforms.parts.common.attempt import TrialSite, complaint, system_folders
 from tare.platforms.parts.common.pipes import start
@@ -61,11 +61,15 @@ def trial_config(name: str, group: str, root: Path) -> str:
 
 
 def start_argv(cleanup: CleanupStack, folder: Path, name: str, argv: Sequence[str]) -> list[str]:
-    """The command that starts a container whose configuration is in the folder."""
+    """The command that starts a container whose configuration is in the folder, in the foreground."""
+    return [*_command(cleanup, folder, name, "lxc-start"), "-F", "--", *argv]
+
+
+def _command(cleanup: CleanupStack, folder: Path, name: str, program: str) -> list[str]:
     # liblxc keeps a lock file for each container, named after the containers' path (-P), for good.
     cleanup.own(removers.file(LXC_LOCKS / f".{name}"))
     # With -f, the path given by -P only decides where the locks are.
-    return ["lxc-start", "-P", "/.", "-n", name, "-f", str(folder / "config"), "-F", "--", *argv]
+    return [program, "-P", "/.", "-n", name, "-f", str(folder / "config")]
 
 
 class Lxc(Platform):
@@ -99,21 +103,42 @@ class Lxc(Platform):
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Write the configuration and start it in the foreground: its stdin and stdout are the agent's."""
+        endpoint = self._configure(spec, cleanup)
+        argv = start_argv(cleanup, spec.space.folder, f"tare-{spec.id}", spec.agent_argv())
+        began = start(spec, argv, roots.privileged_within(spec.space.folder / "root"))
+        ping = Ping(endpoint.address) if spec.measured else None
+        address = Address(endpoint.address, spec.port, spec.port, endpoint.address)
+        return Instance(spec, began.stream, began.at, address, began.first_byte, ping)
+
+    def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:
+        """LXC's own commands."""
+        self._configure(spec, cleanup)
+
+        def command(program: str) -> tuple[str, ...]:
+            return tuple(_command(cleanup, spec.space.folder, f"tare-{spec.id}", program))
+
+        return Life(
+            start=(*command("lxc-start"), "-d", "--", *argv),
+            execute=(*command("lxc-attach"), "--"),
+            stop=command("lxc-stop"),
+            kill=(*command("lxc-stop"), "-k"),
+            pause=command("lxc-freeze"),
+            resume=command("lxc-unfreeze"),
+            within=tuple(roots.privileged_within(spec.space.folder / "root")),
+            made_ns=spec.made(),
+        )
+
+    def _configure(self, spec: LaunchSpec, cleanup: CleanupStack) -> Endpoint:
+        """Make its root, its network and the configuration of both."""
         endpoint, link = spec.network.new_endpoint(cleanup, spec.id)
-        name = f"tare-{spec.id}"
-        folder = spec.space.folder
         root = roots.overlay_root(cleanup, spec.space, spec.image.root)
         settings = [
             f"lxc.rootfs.path = dir:{root}",
             f"lxc.mount.entry = {spec.space.data} data none bind,create=dir 0 0",
             *_network(spec, endpoint, link),
         ]
-        (folder / "config").write_text(config(name, spec.group.inner, *settings))
-        argv = start_argv(cleanup, folder, name, spec.agent_argv())
-        began = start(spec, argv, roots.privileged_within(root))
-        ping = Ping(endpoint.address) if spec.measured else None
-        address = Address(endpoint.address, spec.port, spec.port, endpoint.address)
-        return Instance(spec, began.stream, began.at, address, began.first_byte, ping)
+        (spec.space.folder / "config").write_text(config(f"tare-{spec.id}", spec.group.inner, *settings))
+        return endpoint
 
 
 def _network(spec: LaunchSpec, endpoint: Endpoint, link: str) -> list[str]:

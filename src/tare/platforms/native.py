@@ -20,12 +20,17 @@ from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import image_bytes
 from tare.model import Family
-from tare.platforms.base import AGENT, Address, Availability, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.base import AGENT, STARTED, Address, Availability, Instance, LaunchSpec, Life, Platform, Prepared
 from tare.platforms.parts.common import left_open
 from tare.platforms.parts.common.pipes import start
 
 #: Where programs lie; an overlay over / has none of what is mounted below it.
 PROGRAMS = ("/bin", "/etc", "/lib", "/sbin", "/usr")
+
+
+def signalled(signal: str) -> tuple[str, ...]:
+    """The command that sends a signal to what was started."""
+    return ("sh", "-c", f'kill -{signal} "$1"', "sh", STARTED)
 
 
 class Native(Platform):
@@ -54,6 +59,24 @@ class Native(Platform):
         roots.chroot_mounts(cleanup, root, spec.space.data)
         began = start(spec, ["chroot", str(root), *spec.agent_argv()], within)
         return Instance(spec, began.stream, began.at, address, began.first_byte)
+
+    def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:
+        """A process in the chroot, entered by another one, and ended by signals."""
+        _, within = self._network(spec, cleanup)
+        root = self._root(spec, cleanup)
+        roots.chroot_mounts(cleanup, root, spec.space.data)
+        enter = ("chroot", str(root))
+        return Life(
+            start=(*enter, *argv),
+            execute=enter,
+            stop=signalled("TERM"),
+            kill=signalled("KILL"),
+            pause=signalled("STOP"),
+            resume=signalled("CONT"),
+            within=tuple(within),
+            stays=True,
+            made_ns=spec.made(),
+        )
 
     def _network(
         self,

@@ -22,7 +22,7 @@ from tare.host.resources.resource import HostResource
 from tare.image.build import Image
 from tare.image.forms import oci_tar
 from tare.platforms import crun, gvisor
-from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Observed, Platform, Prepared
+from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Life, Observed, Platform, Prepared
 from tare.platforms.gvisor import NETSTACK, find_runsc
 from tare.platforms.parts.bundles import genuine
 from tare.platforms.parts.bundles.oci import NULL_NETNS
@@ -105,7 +105,7 @@ class Podman(Platform):
         root.mkdir()
         site.cleanup.own(removers.mount(state / NULL_NETNS), removers.podman_container(name, site.group.inner))
         binds = [f"--volume={path.resolve()}:{path}:ro" for path in map(Path, SYSTEM) if path.exists()]
-        argv = [*self._podman(state), "run", *_options(name, site.group)]
+        argv = [*self._podman(state), "run", "--rm", *_options(name, site.group)]
         return [*argv, "--network=none", *security.binds_of_hosts_own(), *binds, "--rootfs", str(root), "/bin/true"]
 
     def prepare(self, image: Image) -> Prepared:
@@ -134,22 +134,7 @@ class Podman(Platform):
         podman = self._podman(state)
         # conmon notes that memory ran out in a file `oom` in the folder that podman was called in.
         within = ("env", f"--chdir={spec.space.folder}")
-        create = [
-            *podman,
-            "create",
-            *_options(name, spec.group),
-            f"--cpuset-cpus={','.join(map(str, spec.resources.cpus))}",
-            *([] if spec.resources.cpu_quota is None else [f"--cpus={spec.resources.cpu_quota}"]),
-            f"--memory={spec.resources.memory_bytes}b",
-            f"--memory-swap={spec.resources.memory_bytes}b",
-            f"--pids-limit={spec.resources.pids or -1}",  # its own is 2,048
-            f"--volume={spec.space.data}:/data:{security.writable_bind()}",
-            *self._network(spec),
-            "--pull=never",
-            image_tag(spec.image),
-            *spec.agent_argv(),
-        ]
-        output(create, spec.group.leaf("tool"))
+        output(self._create(spec, podman, "--rm", argv=spec.agent_argv()), spec.group.leaf("tool"))
         began = start(spec, [*podman, "start", "--attach", "--interactive", name], within)
         if self._shares_network:
             return Instance(spec, began.stream, began.at, Address.on_host(spec), began.first_byte)
@@ -164,6 +149,44 @@ class Podman(Platform):
 
         instance.settle = settle
         return instance
+
+    def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:
+        """Podman's own commands."""
+        name, state = f"tare-{spec.id}", spec.space.folder / STATE
+        container = removers.podman_container(name, spec.group.inner)
+        cleanup.own(removers.packet_rules(name), removers.mount(state / NULL_NETNS), container)
+        podman = tuple(self._podman(state))
+        return Life(
+            create=tuple(self._create(spec, list(podman), argv=argv)),
+            start=(*podman, "start", name),
+            execute=(*podman, "exec", name),
+            stop=(*podman, "stop", name),
+            kill=(*podman, "kill", name),
+            remove=(*podman, "rm", name),
+            pause=(*podman, "pause", name),
+            resume=(*podman, "unpause", name),
+            within=("env", f"--chdir={spec.space.folder}"),
+            made_ns=spec.made(),
+        )
+
+    def _create(self, spec: LaunchSpec, podman: Sequence[str], *options: str, argv: Sequence[str]) -> list[str]:
+        resources = spec.resources
+        return [
+            *podman,
+            "create",
+            *options,
+            *_options(f"tare-{spec.id}", spec.group),
+            f"--cpuset-cpus={','.join(map(str, resources.cpus))}",
+            *([] if resources.cpu_quota is None else [f"--cpus={resources.cpu_quota}"]),
+            f"--memory={resources.memory_bytes}b",
+            f"--memory-swap={resources.memory_bytes}b",
+            f"--pids-limit={resources.pids or -1}",  # its own is 2,048
+            f"--volume={spec.space.data}:/data:{security.writable_bind()}",
+            *self._network(spec),
+            "--pull=never",
+            image_tag(spec.image),
+            *argv,
+        ]
 
     def observed(self, instance: Instance, read: Callable[[str], str]) -> Observed:
         """What a sandbox of gVisor's shows; and the bridge, which netavark and CNI call by different names."""
@@ -200,7 +223,6 @@ def _options(name: str, group: Group) -> list[str]:
     """Of ``podman run`` and ``podman create``."""
     return [
         "--interactive",
-        "--rm",
         f"--name={name}",
         f"--cgroup-parent={group.parent_for(cgroup_manager())}",
         # No log: the stream is tare's protocol, and journald would keep it for good.

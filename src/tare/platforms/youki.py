@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tare.host import processes
 from tare.host.daemons import runtimes
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import image_bytes
 from tare.platforms import crun
-from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.base import Availability, Instance, LaunchSpec, Life, Platform, Prepared
 from tare.platforms.parts.bundles import own_build
-from tare.platforms.parts.bundles.oci import launch_bundle
+from tare.platforms.parts.bundles.oci import Bundle, bundle_life, launch_bundle, make_bundle
 from tare.platforms.parts.common import left_open
 from tare.platforms.parts.common.attempt import complaint
 
@@ -56,7 +58,14 @@ class Youki(Platform):
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Run the bundle."""
-        return launch_bundle(spec, cleanup, self._program() or "youki", [], removed_by="youki")
+        return launch_bundle(self._bundle(spec, cleanup, spec.agent_argv()), spec)
+
+    def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:
+        """The commands of youki itself."""
+        return bundle_life(self._bundle(spec, cleanup, argv), spec)
+
+    def _bundle(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Bundle:
+        return make_bundle(spec, cleanup, argv, self._program() or "youki", [], removed_by="youki")
 
 
 def version(printed: str) -> str:

@@ -7,8 +7,9 @@ it ends the trial's instances afterwards. The class of the workload, one of thos
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import ClassVar
 
 from tare.errors import ParseError
@@ -212,6 +213,49 @@ class ImageSizes:
 
     disk: int  # disk space really used by the platform's form, with what a guest needs to boot
     unpacked: int | None  # lengths of all files in it; None: what runs is not the image
+
+
+class Operation(StrEnum):
+    """What is done with an instance by its platform's own commands, and until when it is timed."""
+
+    CREATE = "create"  # root, network and bundle are made, and the platform's record of it
+    START = "start"  # the platform says that it runs; one whose start stays: its program has printed something
+    EXECUTE = "execute"  # a command run inside has returned
+    PAUSE = "pause"  # the command has returned, and the instance uses no CPU time
+    RESUME = "resume"  # the instance uses CPU time again
+    STOP = "stop"  # the program was told to end, and no process of the instance is left
+    KILL = "kill"  # no process of the instance is left
+    REMOVE = "remove"  # nothing of it is left on the host
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operation, in ns."""
+
+    wall_ns: int
+    cpu_ns: int  # of the whole platform: its commands, the instance, its daemons
+    first_ns: int | None = None  # until the first byte of what a command run inside has printed
+
+
+#: The operations of one round, and its ``None``: all of them and what lies between, as the clock has it.
+Round = Mapping[Operation | None, Step]
+
+
+class LifeWorkload(ApartWorkload):
+    """Operations on instances by the platform's own commands, as its users type them, again and again.
+
+    Parameter ``time_s``: for how long rounds are begun; the first is always. Each round is of a new instance, unless
+    operations come ``before``: then all are of one.
+    """
+
+    family = Family.LIFE
+    payload: ClassVar[tuple[str, ...]]  # the program that is the instance; it prints a line once it runs
+    before: ClassVar[tuple[Operation, ...]] = ()
+    each: ClassVar[tuple[Operation, ...]]  # of a round
+
+    @abstractmethod
+    def read(self, rounds: Sequence[Round]) -> Outcome:
+        """The figures of one trial. Raises `ParseError`."""
 
 
 class ImageWorkload(ApartWorkload):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tare.campaign.execution.density import ApartResult, memory, probes, runs, starts
+from tare.campaign.execution.life import live
 from tare.campaign.execution.minimum import least_memory
 from tare.campaign.execution.neighbour import with_neighbour
 from tare.campaign.execution.split import split
@@ -20,6 +21,7 @@ from tare.workloads.apart import (
     ImageSizes,
     ImageWorkload,
     LeastWorkload,
+    LifeWorkload,
     MemoryDensity,
     ProbeDensity,
     RunDensity,
@@ -55,6 +57,8 @@ def _run(workload: ApartWorkload, params: Params, pool: InstancePool, client: Cl
             return split(workload, params, pool, client)
         case LeastWorkload():
             return least_memory(workload, params, pool)
+        case LifeWorkload():
+            return live(workload, params, pool)
         case ImageWorkload():
             return _image(workload, pool)
     return _several(workload, params, pool, client)

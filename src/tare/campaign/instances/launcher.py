@@ -218,27 +218,8 @@ class InstanceLauncher:
         *,
         measured: bool,
     ) -> RunningInstance:
-        name = folder.name
-        resources = replace(self.resources, memory_bytes=terms.memory_bytes or self.resources.memory_bytes)
-        group = cgroup.Group(self.group(number))
-        cleanup.own(removers.control_group(group.path))
-        group.create(replace(resources, memory_bytes=resources.memory_bytes + platform.monitor_bytes))
-        space = roots.new_workspace(cleanup, folder, resources.data_bytes)
-        tenant = self.disk.add(space, group, resources.data_bytes)
-        spec = LaunchSpec(
-            id=name,
-            image=self.image,
-            resources=resources,
-            group=group,
-            space=space,
-            network=self.network,
-            port=FIRST_PORT + number % PORTS,
-            beacon=self._beacon(platform) if measured else None,
-            start_limit_s=terms.start_limit_s or self.start_limit_s * platform.start_limit_factor,
-            gate=terms.gate,
-            published=terms.published,
-            making_ns=_stopwatch(cleanup),
-        )
+        spec, tenant = self._place(platform, number, folder, cleanup, terms, measured=measured)
+        name, group = spec.id, spec.group
         with _with_kills(platform, spec):
             instance = contract.launched(platform, spec, cleanup)
         instance.accounted = instance.accounted and group.accounts
@@ -274,6 +255,45 @@ class InstanceLauncher:
             no_direct_io=platform.no_direct_io,
             own_kernel=platform.own_kernel,
         )
+
+    def place(self, platform: Platform) -> tuple[LaunchSpec, CleanupStack]:
+        """Make the place of an instance without an agent: its control group and workspace. No client calls it.
+
+        Who asks for it releases what is made there. Raises `HostError`.
+        """
+        number, cleanup = self.number(), CleanupStack(self.journal)
+        with contextlib.ExitStack() as on_failure:
+            on_failure.callback(cleanup.release)
+            folder = self.work / self._name(number)
+            spec, _ = self._place(platform, number, folder, cleanup, Terms(published=False), measured=False)
+            on_failure.pop_all()
+        return spec, cleanup
+
+    def _place(
+        self, platform: Platform, number: int, folder: Path, cleanup: CleanupStack, terms: Terms, *, measured: bool
+    ) -> tuple[LaunchSpec, Tenant]:
+        name = folder.name
+        resources = replace(self.resources, memory_bytes=terms.memory_bytes or self.resources.memory_bytes)
+        group = cgroup.Group(self.group(number))
+        cleanup.own(removers.control_group(group.path))
+        group.create(replace(resources, memory_bytes=resources.memory_bytes + platform.monitor_bytes))
+        space = roots.new_workspace(cleanup, folder, resources.data_bytes)
+        tenant = self.disk.add(space, group, resources.data_bytes)
+        spec = LaunchSpec(
+            id=name,
+            image=self.image,
+            resources=resources,
+            group=group,
+            space=space,
+            network=self.network,
+            port=FIRST_PORT + number % PORTS,
+            beacon=self._beacon(platform) if measured else None,
+            start_limit_s=terms.start_limit_s or self.start_limit_s * platform.start_limit_factor,
+            gate=terms.gate,
+            published=terms.published,
+            making_ns=_stopwatch(cleanup),
+        )
+        return spec, tenant
 
     def _beacon(self, platform: Platform) -> Beacon:
         port = self.datagram.far_port() if platform.elsewhere else self.datagram.port

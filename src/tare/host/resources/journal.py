@@ -282,7 +282,7 @@ class CleanupStack:
     def __init__(self, journal: Journal | None = None) -> None:
         """``journal``: by default this host's."""
         self.journal = journal or Journal(state.journal())
-        self.noting_ns = 0  # the time that went into writing the journal: tare's own, and no part of what is made
+        self.noting_ns = 0  # the time that went into the journal: tare's own, and no part of what is made and removed
         self._entries: list[Entry] = []
 
     def own(self, *cleanup: HostResource) -> None:
@@ -304,7 +304,11 @@ class CleanupStack:
         removers.let_go(entry.resource for entry in self._entries)
         while self._entries:
             entry = self._entries[-1]
-            error = _remove(self.journal, entry)
+            error = _removed(entry)
+            if error is None:
+                began = time.monotonic_ns()
+                self.journal.forget(entry)
+                self.noting_ns += time.monotonic_ns() - began
             self._entries.pop()  # only now: an interrupt leaves it here
             if error is not None:
                 unremoved.note(_unremoved(entry, error))
@@ -327,11 +331,17 @@ class CleanupStack:
 
 def _remove(journal: Journal, entry: Entry) -> HostError | None:
     """Remove a resource and its entry; where that fails the entry stays, and the error is returned."""
+    error = _removed(entry)
+    if error is None:
+        journal.forget(entry)
+    return error
+
+
+def _removed(entry: Entry) -> HostError | None:
     try:
         removers.remove(entry.resource)
     except HostError as error:
         return error
-    journal.forget(entry)
     return None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from tare.host.network import bridge
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.model import Resources
-from tare.platforms.base import NO_NETWORK, Address, Instance, LaunchSpec
+from tare.platforms.base import NO_NETWORK, Address, Instance, LaunchSpec, Life
 from tare.platforms.parts.bundles import seccomp
 from tare.platforms.parts.common import room
 from tare.platforms.parts.common.pipes import start
@@ -115,9 +116,21 @@ def bundle_config(
     }
 
 
-def launch_bundle(
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A bundle that a runtime can run, with what it needs around it."""
+
+    name: str  # the container's
+    tool: tuple[str, ...]  # the runtime with the options of all its commands
+    folder: Path
+    surroundings: tuple[str, ...]  # the command prefix that makes them
+    address: Address
+
+
+def make_bundle(
     spec: LaunchSpec,
     cleanup: CleanupStack,
+    argv: Sequence[str],
     runtime: str,
     options: Sequence[str],
     net: Net = Net.VETH,
@@ -126,8 +139,8 @@ def launch_bundle(
     without_v2: bool = False,
     users: bool = False,
     filtered: bool = False,
-) -> Instance:
-    """Write the bundle, and run it in the foreground: its stdin and stdout are the agent's.
+) -> Bundle:
+    """Write the bundle of a program, with its root and network.
 
     ``removed_by``: the installed runtime that removes its container, where ``runtime`` is another build of that.
     ``without_v2``: the runtime is not to see cgroup v2 beside v1 (`runtimes.surroundings`). ``users``: in a user
@@ -147,7 +160,7 @@ def launch_bundle(
     netns = None if net is Net.NONE else bridge.namespace_path(spec.id)
     group = f"{spec.group.inner}/box"
     joined = mapped if users else None
-    config = bundle_config(spec.agent_argv(), root, data, spec.resources, group, netns, joined, filtered=filtered)
+    config = bundle_config(argv, root, data, spec.resources, group, netns, joined, filtered=filtered)
     (spec.space.folder / "config.json").write_text(json.dumps(config))
     name = f"tare-{spec.id}"
     # State of its own: nothing is shared with other containers of the runtime, and it is removed with the instance.
@@ -156,10 +169,33 @@ def launch_bundle(
     cleanup.own(removers.mount(state / NULL_NETNS), container)
     # Removed first: a runtime whose tare was killed would go on, and mount again what was removed.
     cleanup.own(removers.control_group(f"{spec.group.inner}/tool"))
-    argv = [runtime, "--root", str(state), *options, "run", "--bundle", str(spec.space.folder), name]
-    began = start(spec, argv, surroundings)
+    return Bundle(name, (runtime, "--root", str(state), *options), spec.space.folder, tuple(surroundings), address)
+
+
+def launch_bundle(bundle: Bundle, spec: LaunchSpec) -> Instance:
+    """Run it in the foreground: its stdin and stdout are the agent's."""
+    argv = [*bundle.tool, "run", "--bundle", str(bundle.folder), bundle.name]
+    began = start(spec, argv, bundle.surroundings)
+    address = bundle.address
     ping = Ping(address.ping) if address.ping and spec.measured else None
     return Instance(spec, began.stream, began.at, address, began.first_byte, ping)
+
+
+def bundle_life(bundle: Bundle, spec: LaunchSpec) -> Life:
+    """Its life by the commands of the OCI runtimes' command line (opencontainers/runtime-spec, Operations)."""
+    tool, name = bundle.tool, bundle.name
+    return Life(
+        create=(*tool, "create", "--bundle", str(bundle.folder), name),
+        start=(*tool, "start", name),
+        execute=(*tool, "exec", name),
+        stop=(*tool, "kill", name, "TERM"),
+        kill=(*tool, "kill", name, "KILL"),
+        remove=(*tool, "delete", name),
+        pause=(*tool, "pause", name),
+        resume=(*tool, "resume", name),
+        within=bundle.surroundings,
+        made_ns=spec.made(),
+    )
 
 
 def own_users(spec: LaunchSpec, cleanup: CleanupStack, place: Path) -> Address:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import image_bytes
-from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.base import Availability, Instance, LaunchSpec, Life, Platform, Prepared
 from tare.platforms.parts.bundles import genuine, own_build
-from tare.platforms.parts.bundles.oci import Net, launch_bundle
+from tare.platforms.parts.bundles.oci import Bundle, Net, bundle_life, launch_bundle, make_bundle
 from tare.platforms.parts.common import left_open
 
 
@@ -50,9 +52,17 @@ class OnBundle(Platform):
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Run the bundle."""
-        return launch_bundle(
+        return launch_bundle(self._bundle(spec, cleanup, spec.agent_argv()), spec)
+
+    def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:
+        """The runtime's own commands."""
+        return bundle_life(self._bundle(spec, cleanup, argv), spec)
+
+    def _bundle(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Bundle:
+        return make_bundle(
             spec,
             cleanup,
+            argv,
             self.program,
             [],
             self._net,

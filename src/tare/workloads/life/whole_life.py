@@ -1,0 +1,57 @@
+"""From nothing to nothing: an instance is made, started, entered by one command, told to end, and removed.
+
+Each part is timed from its command, as a user types it, until it has come about (`tare.workloads.apart.Operation`);
+``create`` and ``remove`` also have what a user of the bare runtimes makes and removes by hand: root, network, bundle.
+``whole`` is the clock's time over all of it, without the time in which commands wait to be timed: it is checked against
+the sum of the parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from tare.errors import ParseError
+from tare.model import Direction, Metric
+from tare.workloads.apart import LifeWorkload, Operation, Round
+from tare.workloads.base import Outcome, Params
+from tare.workloads.life.programs import WAITS
+
+#: The largest share of the whole that may be in none of the parts.
+BETWEEN = 0.05
+
+
+class WholeLife(LifeWorkload):
+    """Parameter: ``time_s``."""
+
+    name = "whole-life"
+    title = "an instance from nothing to nothing: created, started, one command run, stopped, removed"
+    metrics = (
+        Metric("whole", "ms", Direction.LOWER, "from nothing to nothing, one command run inside"),
+        Metric("cpu", "ms", Direction.LOWER, "CPU time of all of it: commands, instance, daemons", headline=True),
+        Metric("create", "ms", Direction.LOWER, "until root, network and the platform's record are made"),
+        Metric("start", "ms", Direction.LOWER, "until the platform says that it runs"),
+        Metric("execute", "ms", Direction.LOWER, "until a command run inside has returned"),
+        Metric("stop", "ms", Direction.LOWER, "until no process is left, its program told to end"),
+        Metric("remove", "ms", Direction.LOWER, "until nothing of it is left on the host"),
+    )
+    work_unit = "life"
+    profiles: ClassVar[Mapping[str, Params]] = {"quick": {"time_s": 4}, "full": {"time_s": 20}}
+    payload = WAITS
+    each = (Operation.CREATE, Operation.START, Operation.EXECUTE, Operation.STOP, Operation.REMOVE)
+
+    def read(self, rounds: Sequence[Round]) -> Outcome:
+        series: dict[str, list[float | None]] = {"whole": [], "cpu": [], **{part.value: [] for part in self.each}}
+        for steps in rounds:
+            whole = steps[None]
+            parts_ns = sum(steps[part].wall_ns for part in self.each)
+            if not (1 - BETWEEN) * whole.wall_ns <= parts_ns <= (1 + BETWEEN) * whole.wall_ns:
+                raise ParseError(f"a life took {whole.wall_ns / 1e6:.1f} ms, and its parts {parts_ns / 1e6:.1f} ms")
+            series["whole"].append(whole.wall_ns / 1e6)
+            series["cpu"].append(whole.cpu_ns / 1e6)
+            for part in self.each:
+                series[part.value].append(steps[part].wall_ns / 1e6)
+        return Outcome({}, len(rounds), series)
+
+
+WORKLOAD = WholeLife()
