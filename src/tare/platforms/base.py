@@ -255,6 +255,8 @@ class Life:
     stays: bool = False  # whether ``start`` goes on for as long as the instance lives, with its output
     made_ns: int | None = None  # how long it took to make what ``create`` finds made: root, network, bundle
     daemons: Sequence[Group] = ()  # groups of shared daemons; read only
+    #: called once it has started: notes for the cleanup what is only known then
+    settle: Callable[[], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,7 +350,7 @@ class Platform(ABC):
         is owned by ``cleanup``, as in `launch`. Raises `UnsupportedError` with the reason where the platform's own
         commands are not known to tare, and what `launch` raises.
         """
-        raise UnsupportedError(f"tare does not know the commands by which users of {self.name} start, enter and end it")
+        raise UnsupportedError(f"tare does not know the commands by which users of {self.name} enter and end it")
 
     def observed(self, instance: Instance, read: Callable[[str], str]) -> Observed:  # noqa: ARG002
         """What an instance that runs shows; called once a campaign. By default what the platform declares.

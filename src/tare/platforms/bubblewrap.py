@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import MappingProxyType
 
+from tare.errors import UnsupportedError
 from tare.host import distribution, processes, userns
 from tare.host.filesystems import roots
 from tare.host.network import bridge
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import image_bytes
-from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Life, Platform, Prepared
 from tare.platforms.parts.bundles.oci import own_users
 from tare.platforms.parts.common import left_open, rights, room
 from tare.platforms.parts.common.attempt import TrialSite, complaint, system_folders
@@ -94,6 +95,10 @@ class Bubblewrap(Platform):
             roots.overlay_root(cleanup, spec.space, spec.image.root)
         began = start(spec, sandbox_argv(root, data, spec.agent_argv()), within)
         return Instance(spec, began.stream, began.at, address, began.first_byte)
+
+    def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:  # noqa: ARG002
+        """None: bwrap is one command."""
+        raise UnsupportedError("bubblewrap has no command that enters or ends a sandbox")
 
 
 PLATFORMS = (Bubblewrap("bubblewrap"), Bubblewrap("bubblewrap-userns", users=True))

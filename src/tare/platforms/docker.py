@@ -214,12 +214,19 @@ class Docker(Platform):
             raise UnsupportedError("Docker's client is not installed", fix=distribution.install("docker.io"))
         self._client_api()
         name = f"tare-{spec.id}"
-        cleanup.own(removers.packet_rules(name), removers.docker_container(name))
+        container = removers.docker_container(name)
+        cleanup.own(removers.packet_rules(name), container)
         mapped = engine.remapped(self._facts())
         if mapped is not None:
             os.chown(spec.space.data, *mapped)
         # A folder for settings that are nobody's: the user's own may name another daemon, or a proxy.
         client = ("docker", "--config", str(spec.space.folder / "client"), "--host", dockerd.named())
+
+        def settle() -> None:
+            with _sdk_errors():
+                facts = self._client.api.inspect_container(name)
+            cleanup.learn(container, removers.of_docker(facts["Id"], *engine.leftovers(facts)))
+
         return Life(
             create=(*client, "create", *self._create_options(spec, name), _tag(spec.image), *argv),
             start=(*client, "start", name),
@@ -231,6 +238,7 @@ class Docker(Platform):
             resume=(*client, "unpause", name),
             made_ns=spec.made(),
             daemons=daemon_groups(),
+            settle=settle,
         )
 
     def _create_options(self, spec: LaunchSpec, name: str) -> list[str]:

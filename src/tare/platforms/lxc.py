@@ -68,8 +68,8 @@ def start_argv(cleanup: CleanupStack, folder: Path, name: str, argv: Sequence[st
 def _command(cleanup: CleanupStack, folder: Path, name: str, program: str) -> list[str]:
     # liblxc keeps a lock file for each container, named after the containers' path (-P), for good.
     cleanup.own(removers.file(LXC_LOCKS / f".{name}"))
-    # With -f, the path given by -P only decides where the locks are.
-    return [program, "-P", "/.", "-n", name, "-f", str(folder / "config")]
+    # With a file of its own, the path given by -P only decides where the locks are.
+    return [program, "-P", "/.", "-n", name, f"--rcfile={folder / 'config'}"]
 
 
 class Lxc(Platform):

@@ -19,7 +19,7 @@ from tare.campaign.execution.density import ApartResult
 from tare.campaign.instances.launcher import InstanceLauncher
 from tare.campaign.instances.pool import InstancePool
 from tare.errors import HostError, PlatformError, UnsupportedError
-from tare.host import console, processes
+from tare.host import cgroup, console, processes
 from tare.host.resources.journal import CleanupStack
 from tare.platforms.base import STARTED, LaunchSpec, Life, Platform
 from tare.timeouts import stretched, until
@@ -30,9 +30,12 @@ from tare.workloads.base import Params
 LIMIT_S = 60.0
 #: How often the host looks whether something has come about: a look takes 0.1 to 0.3 ms.
 LOOK_S = 0.0005
-#: CPU time that a busy instance uses in a moment, and no paused one: its kernel's own bookkeeping is below that.
-MOVES_NS = 200_000
+#: CPU time that shows that an instance works; of one that is paused, what still looks after it uses less in `STANDS_S`.
+MOVES_NS = 1_000_000
 STANDS_S = 0.02
+#: Kinds of resources that tare makes and removes in place of a user of a runtime that does not.
+BY_HAND = ("mount", "netns", "link")
+TOOL = "tool"  # the leaf of the instance's control group that the platform's commands run in
 #: What is run inside, and prints; the shell is there in every image.
 INSIDE, SAYS = ("echo", "here"), b"here"
 
@@ -84,6 +87,7 @@ class Living:
     spec: LaunchSpec
     cleanup: CleanupStack
     life: Life
+    tool: cgroup.Group  # the part of its control group that the platform's commands run in
     platform: str
     began_ns: int
     waiting_ns: int = 0  # that is in no figure: commands that wait for their time, looks that come after it
@@ -97,11 +101,13 @@ class Living:
             if not spec.group.accounts:
                 raise HostError("the processes of an instance cannot be seen on a host without control groups")
             life = platform.life(spec, cleanup, argv)
+            spec.group.leaf(TOOL)
         except BaseException:
             with contextlib.suppress(HostError):
                 cleanup.release()
             raise
-        return cls(spec, cleanup, life, platform.name, time.monotonic_ns() - (life.made_ns or 0))
+        tool = cgroup.Group(f"{spec.group.path}/{TOOL}")
+        return cls(spec, cleanup, life, tool, platform.name, time.monotonic_ns() - (life.made_ns or 0))
 
     def lived_ns(self) -> int:
         """The time since it began, without what is in no figure."""
@@ -126,20 +132,37 @@ class Living:
         match operation:
             case Operation.CREATE:
                 wall_ns += self.life.made_ns or 0
+            case Operation.START:
+                self._learn()
             case Operation.PAUSE:
                 self._require_still()
             case Operation.REMOVE:
                 wall_ns += self.end()
         return Step(wall_ns, cpu_ns, first_ns)
 
+    def _learn(self) -> None:
+        """Note what is only known of it once it runs; that time is in no figure."""
+        begun = time.monotonic_ns()
+        if self.life.settle is not None:
+            self.life.settle()
+        self.waiting_ns += time.monotonic_ns() - begun
+
     def end(self) -> int:
-        """Remove what is left of it, and what was made for it; how long that took, in ns. Raises `HostError`."""
-        begun, noting = time.monotonic_ns(), self.cleanup.noting_ns
+        """Remove what is left of it and was made for it. Raises `HostError`.
+
+        Returns the time that it took to remove what users of bare runtimes remove by hand, in ns; the rest is tare's.
+        """
+        begun = time.monotonic_ns()
         if self.started is not None:
             processes.end(self.started)
             self.started = None
-        self.cleanup.release()
-        return time.monotonic_ns() - begun - (self.cleanup.noting_ns - noting)
+        with contextlib.ExitStack() as ends:
+            for group in (self.tool, self.spec.group, *self.life.daemons):
+                ends.callback(group.close)
+            self.cleanup.release()
+        by_hand_ns = sum(self.cleanup.removing_ns[kind] for kind in BY_HAND)
+        self.waiting_ns += time.monotonic_ns() - begun - by_hand_ns
+        return by_hand_ns
 
     def _carry_out(self, operation: Operation, argv: Sequence[str]) -> int | None:
         """Run the command and wait until it has come about; how long its first output took, where that is looked at."""
@@ -152,9 +175,9 @@ class Living:
                 self._run(operation, argv)
                 self._until(operation, "has processes still", self._is_gone)
             case Operation.RESUME:
-                stood = self._cpu_ns()
+                stood = self._own_cpu_ns()
                 self._run(operation, argv)
-                self._until(operation, "stands still", lambda: self._cpu_ns() > stood + MOVES_NS)
+                self._until(operation, "stands still", lambda: self._own_cpu_ns() > stood + MOVES_NS)
             case _ if argv:
                 self._run(operation, argv)
         return None
@@ -172,7 +195,7 @@ class Living:
     def _stay(self, argv: Sequence[str]) -> int:
         """Start what goes on, and wait for its first output."""
         with console.opened(self.spec.space.log) as log:
-            process = self._begin(argv, stdout=subprocess.PIPE, stderr=log)
+            process = self._begin(argv, stdout=subprocess.PIPE, stderr=log, leaf="box")
         self.started = process
         begun = time.monotonic_ns()
         if not _first_bytes(process):
@@ -195,7 +218,7 @@ class Living:
             raise PlatformError(f"`{_shown(argv)}` of {self.platform} ended with {process.returncode}{why}")
         return first_ns
 
-    def _begin(self, argv: Sequence[str], *, stdout: int, stderr: int) -> subprocess.Popen[bytes]:
+    def _begin(self, argv: Sequence[str], *, stdout: int, stderr: int, leaf: str = TOOL) -> subprocess.Popen[bytes]:
         """Start a command; the time until it may begin is in no figure."""
         begun = time.monotonic_ns()
         started = str(self.started.pid) if self.started is not None else ""
@@ -204,7 +227,7 @@ class Living:
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             stderr=stderr,
-            cgroup_procs=self.spec.group.leaf("tool"),
+            cgroup_procs=self.spec.group.leaf(leaf),
             within=self.life.within,
             rest=True,
         )
@@ -229,11 +252,15 @@ class Living:
         """CPU time of the whole platform for it so far, and of its shared daemons, in ns."""
         return self.spec.group.cpu_ns() + sum(group.cpu_ns() for group in self.life.daemons)
 
+    def _own_cpu_ns(self) -> int:
+        """CPU time of the instance itself, without its platform's commands, in ns."""
+        return self.spec.group.cpu_ns() - self.tool.cpu_ns()
+
     def _require_still(self) -> None:
         """Look whether it uses CPU time; that look is in no figure. Raises `PlatformError`."""
-        begun, stood = time.monotonic_ns(), self.spec.group.cpu_ns()
+        begun, stood = time.monotonic_ns(), self._own_cpu_ns()
         time.sleep(STANDS_S)
-        moved = self.spec.group.cpu_ns() - stood
+        moved = self._own_cpu_ns() - stood
         self.waiting_ns += time.monotonic_ns() - begun
         if moved > MOVES_NS:
             raise PlatformError(f"{self.platform} used {moved / 1e6:.1f} ms of CPU time while it was paused")

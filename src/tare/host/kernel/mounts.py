@@ -19,7 +19,7 @@ from tare.host.kernel import beneath
 #: mount(2)
 READ_ONLY, NO_SUID, NO_DEV, REMOUNT, BIND, WITH_ALL_BELOW = 1, 2, 4, 32, 4096, 16384
 #: umount2(2): lazily, since a process that is about to die may still have it open.
-_DETACH = 2
+_DETACH, _NO_LINKS = 2, 8
 _ESCAPED = re.compile(rb"\\([0-7]{3})")
 #: open_tree(2), mount_setattr(2) and move_mount(2), whose numbers are the same on all architectures; and their flags.
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
@@ -126,6 +126,13 @@ def filesystem_among(mounts: Iterable[Mount], folder: Path) -> str:
         return "unknown"
     nearest = max(reversed(above), key=lambda mount: len(mount.point))
     return f"{nearest.kind} on {nearest.source}"
+
+
+def unmount(point: str) -> None:
+    """Unmount what was mounted last on a path. Raises `HostError`, also where nothing is mounted there any more."""
+    if ctypes.CDLL(None, use_errno=True).umount2(os.fsencode(point), _DETACH | _NO_LINKS) != 0:
+        why = os.strerror(ctypes.get_errno())
+        raise HostError(f"{point} cannot be unmounted: {why}", fix=f"umount -l {point!r}")
 
 
 def clear(folder: Path) -> None:

@@ -20,6 +20,7 @@ import re
 import stat
 import time
 import uuid
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -282,7 +283,8 @@ class CleanupStack:
     def __init__(self, journal: Journal | None = None) -> None:
         """``journal``: by default this host's."""
         self.journal = journal or Journal(state.journal())
-        self.noting_ns = 0  # the time that went into the journal: tare's own, and no part of what is made and removed
+        self.noting_ns = 0  # the time that went into writing the journal: tare's own, and no part of what is made
+        self.removing_ns: Counter[str] = Counter()  # how long removing took, by kind of resource
         self._entries: list[Entry] = []
 
     def own(self, *cleanup: HostResource) -> None:
@@ -304,11 +306,11 @@ class CleanupStack:
         removers.let_go(entry.resource for entry in self._entries)
         while self._entries:
             entry = self._entries[-1]
+            began = time.monotonic_ns()
             error = _removed(entry)
+            self.removing_ns[entry.resource.kind] += time.monotonic_ns() - began
             if error is None:
-                began = time.monotonic_ns()
                 self.journal.forget(entry)
-                self.noting_ns += time.monotonic_ns() - began
             self._entries.pop()  # only now: an interrupt leaves it here
             if error is not None:
                 unremoved.note(_unremoved(entry, error))

@@ -230,8 +230,11 @@ def _remove_by(
 def _remove_mount(facts: Mapping[str, Fact]) -> None:
     path = str(facts["path"])
     while path in mounts.points():
-        # Lazily: a process that is about to die may still have it open.
-        _remove_by(["umount", "-l", path], lambda: path in mounts.points())
+        try:
+            mounts.unmount(path)
+        except HostError:
+            if path in mounts.points():  # nobody else has unmounted it meanwhile
+                raise
 
 
 def _remove_folder(facts: Mapping[str, Fact]) -> None:

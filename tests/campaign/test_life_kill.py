@@ -1,0 +1,38 @@
+"""SIGKILL of the harness in an operation on an instance: what stays is found and removed by `tare clean`."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tare.contract.leftovers import left_on_host
+from tare.host import processes, state
+from tare.host.resources.journal import Journal, sweep
+
+pytestmark = [pytest.mark.host, pytest.mark.own_host]
+#: To the moment of a kill: a command has begun by then, and few have ended.
+MIDST_S = 0.015
+
+
+@pytest.mark.parametrize("operation", ["create", "start", "execute", "pause", "stop", "remove"])
+@pytest.mark.parametrize("name", ["runc", "docker", "podman", "lxc", "gvisor"])
+def test_a_kill_in_an_operation_leaves_nothing_that_clean_does_not_find(name, operation):
+    script = Path(__file__).with_name("life_victim.py")
+    argv = [sys.executable, "-P", str(script), name, operation]
+    pipe = subprocess.PIPE
+    victim = processes.start(argv, stdout=pipe, stderr=pipe, env=processes.own_environment())
+    try:
+        label, reached = (victim.stdout.readline().decode().strip() for _ in range(2))
+        time.sleep(MIDST_S)
+    finally:
+        victim.send_signal(signal.SIGKILL)
+        said = victim.communicate()[1].decode()
+    assert reached == operation, said
+    journal = Journal(state.journal())
+    for _ in sweep(journal):
+        pass
+    assert [str(entry.resource) for entry in journal.entries() if entry.owner.pid == victim.pid] == []
+    assert left_on_host(label) == []
