@@ -60,7 +60,7 @@ def test_quick_has_a_figure_for_each_answer_and_other_lengths_have_all_defaults(
     quick = _workloads(CampaignRequest(profile="quick"))
     assert [workload.name for workload in quick] == list(QUICK)
     assert all(workload.by_default for workload in quick), "quick is no other choice, but a smaller one"
-    assert {workload.family for workload in quick} == set(Family) - {Family.DENSITY, Family.KERNEL}
+    assert {workload.family for workload in quick} == set(Family) - {Family.DENSITY, Family.KERNEL, Family.LIFE}
     full = _workloads(CampaignRequest(profile="full"))
     assert {workload.name for workload in full} == {
         workload.name for workload in workloads.all_workloads().values() if workload.by_default

@@ -97,7 +97,7 @@ class Bubblewrap(Platform):
         return Instance(spec, began.stream, began.at, address, began.first_byte)
 
     def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:  # noqa: ARG002
-        """None: bwrap is one command."""
+        """Raise `UnsupportedError`: bwrap is one command."""
         raise UnsupportedError("bubblewrap has no command that enters or ends a sandbox")
 
 

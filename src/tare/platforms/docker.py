@@ -209,7 +209,7 @@ class Docker(Platform):
         return instance
 
     def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:
-        """The commands of Docker's own client."""
+        """The commands of Docker's own client. Raises `UnsupportedError` where that is not installed."""
         if processes.find("docker") is None:
             raise UnsupportedError("Docker's client is not installed", fix=distribution.install("docker.io"))
         self._client_api()

@@ -71,7 +71,7 @@ class GvisorRestored(Gvisor):
         return Instance(spec, began.stream, began.at, address, began.first_byte, ping)
 
     def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:  # noqa: ARG002
-        """None of its own: but for the start it is gvisor's."""
+        """Raise `UnsupportedError`: but for the start it is gvisor's."""
         raise UnsupportedError("its start is a restore, which startup measures; all else of its life is gvisor's")
 
 

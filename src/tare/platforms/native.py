@@ -30,7 +30,7 @@ PROGRAMS = ("/bin", "/etc", "/lib", "/sbin", "/usr")
 
 def signalled(signal: str) -> tuple[str, ...]:
     """The command that sends a signal to what was started."""
-    return ("sh", "-c", f'kill -{signal} "$1"', "sh", STARTED)
+    return ("sh", "-c", 'kill -s "$1" "$2"', "sh", signal, STARTED)
 
 
 class Native(Platform):

@@ -13,7 +13,8 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Self
+from pathlib import Path
+from typing import Self, TypeVar
 
 from tare.campaign.execution.density import ApartResult
 from tare.campaign.instances.launcher import InstanceLauncher
@@ -25,6 +26,8 @@ from tare.platforms.base import STARTED, LaunchSpec, Life, Platform
 from tare.timeouts import stretched, until
 from tare.workloads.apart import LifeWorkload, Operation, Round, Step
 from tare.workloads.base import Params
+
+T = TypeVar("T")
 
 #: The longest that an operation may take.
 LIMIT_S = 60.0
@@ -43,15 +46,15 @@ INSIDE, SAYS = ("echo", "here"), b"here"
 def live(workload: LifeWorkload, params: Params, pool: InstancePool) -> ApartResult:
     """Run one trial. Raises `UnsupportedError`, `HostError`, `PlatformError`, and what the workload's ``read`` does."""
     rounds: list[Round] = []
-    end = time.monotonic() + float(params["time_s"])
+    began, time_s = time.monotonic(), float(params["time_s"])
     if workload.before:
         with _living(pool, workload.payload) as living:
             for operation in workload.before:
                 living.do(operation)
-            while not rounds or time.monotonic() < end:
+            while not rounds or time.monotonic() - began < time_s:
                 rounds.append(_round(living, workload.each))
     else:
-        while not rounds or time.monotonic() < end:
+        while not rounds or time.monotonic() - began < time_s:
             with _living(pool, workload.payload) as living:
                 rounds.append(_round(living, workload.each))
     return ApartResult(tuple(workload.read(rounds).as_samples()))
@@ -142,10 +145,8 @@ class Living:
 
     def _learn(self) -> None:
         """Note what is only known of it once it runs; that time is in no figure."""
-        begun = time.monotonic_ns()
         if self.life.settle is not None:
-            self.life.settle()
-        self.waiting_ns += time.monotonic_ns() - begun
+            self._looked_at(self.life.settle)
 
     def end(self) -> int:
         """Remove what is left of it and was made for it. Raises `HostError`.
@@ -172,8 +173,9 @@ class Living:
             case Operation.EXECUTE:
                 return self._execute([*argv, *INSIDE])
             case Operation.STOP | Operation.KILL:
+                pids = self._looked_at(self.spec.group.pids)
                 self._run(operation, argv)
-                self._until(operation, "has processes still", self._is_gone)
+                self._until(operation, "has processes still", lambda: self._is_gone(pids))
             case Operation.RESUME:
                 stood = self._own_cpu_ns()
                 self._run(operation, argv)
@@ -242,26 +244,43 @@ class Living:
                 raise PlatformError(f"{self.platform} {otherwise} {stretched(LIMIT_S):.0f} s after its {operation}")
             time.sleep(LOOK_S)
 
-    def _is_gone(self) -> bool:
-        """Whether no process of the instance is left; one of a start that stays is waited for, as its parent must."""
+    def _is_gone(self, pids: Sequence[int]) -> bool:
+        """Whether no process of the instance is left, and none of these is waited for by nobody yet (a zombie).
+
+        A runtime takes a zombie for a process that runs. Of a start that stays, tare itself is the parent.
+        """
         if self.started is not None:
             self.started.poll()
-        return not self.spec.group.pids()
+        return not self.spec.group.pids() and not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+    def _looked_at(self, look: Callable[[], T]) -> T:
+        """What a look shows whose time is in no figure."""
+        begun = time.monotonic_ns()
+        shown = look()
+        self.waiting_ns += time.monotonic_ns() - begun
+        return shown
 
     def _cpu_ns(self) -> int:
         """CPU time of the whole platform for it so far, and of its shared daemons, in ns."""
-        return self.spec.group.cpu_ns() + sum(group.cpu_ns() for group in self.life.daemons)
+        try:
+            daemons_ns = sum(group.cpu_ns() for group in self.life.daemons)
+        except OSError as error:
+            raise PlatformError(f"a daemon of {self.platform} has ended, and its control group is gone") from error
+        return self.spec.group.cpu_ns() + daemons_ns
 
     def _own_cpu_ns(self) -> int:
         """CPU time of the instance itself, without its platform's commands, in ns."""
         return self.spec.group.cpu_ns() - self.tool.cpu_ns()
 
+    def _moved_ns(self) -> int:
+        """CPU time of the instance in `STANDS_S`, in ns."""
+        stood = self._own_cpu_ns()
+        time.sleep(STANDS_S)
+        return self._own_cpu_ns() - stood
+
     def _require_still(self) -> None:
         """Look whether it uses CPU time; that look is in no figure. Raises `PlatformError`."""
-        begun, stood = time.monotonic_ns(), self._own_cpu_ns()
-        time.sleep(STANDS_S)
-        moved = self._own_cpu_ns() - stood
-        self.waiting_ns += time.monotonic_ns() - begun
+        moved = self._looked_at(self._moved_ns)
         if moved > MOVES_NS:
             raise PlatformError(f"{self.platform} used {moved / 1e6:.1f} ms of CPU time while it was paused")
 

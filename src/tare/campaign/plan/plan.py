@@ -63,6 +63,11 @@ PRESETS: Mapping[str, Preset] = {
         ),
         Profile(arm_s=380.0),  # six arms, the baseline's two among them, in 38 minutes
     ),
+    "life": Preset(
+        ("native", "runc", "docker", "podman", "gvisor", "qemu"),
+        ("startup", "whole-life", "exec", "pause", "kill"),
+        Profile(arm_s=125.0),  # seven arms in 15 minutes
+    ),
 }  # fmt: skip
 
 

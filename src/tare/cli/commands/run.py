@@ -96,7 +96,8 @@ _PROFILE = typer.Option(
     "quick",
     "--profile",
     help="quick (a minute an arm: 6 to 8 for the usual ones), full (30 blocks, long runs), apps-small (servers under"
-    " load on five platforms, planned for 40 minutes), or a study's:"
+    " load on five platforms, planned for 40 minutes), life (start, exec, pause, stop and removal of instances, 15"
+    " minutes for six platforms), or a study's:"
     f" {', '.join(literature.names())} (its platforms, workloads, parameters, repetitions and order).",
 )
 _SCALE = typer.Option(

@@ -95,7 +95,7 @@ class Report(Documented):
     seed: int
     """Of the schedule."""
     profile: str
-    """`quick`, `full`, `apps-small` or a study."""
+    """`quick`, `full`, `apps-small`, `life` or a study."""
     status: CampaignStatus
     """As the runner left it; `unknown` where the file does not say."""
     baseline: str
