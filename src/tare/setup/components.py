@@ -94,6 +94,8 @@ _CLONE = (
 
 #: Every campaign needs this one.
 NATIVE = "native"
+#: What a first answer weighs (`tare quick`).
+FIRST = ("runc", "docker", "gvisor")
 #: Not for a user of tare, but for who builds or changes it.
 CLONE, DEVELOPMENT = "clone", "development"
 

@@ -24,6 +24,7 @@ class Listed:
 COMMANDS = {
     "doctor": Listed("doctor", "doctor", "Check the host and try every platform."),
     "setup": Listed("setup", "setup", "Say what this host lacks, and install it."),
+    "quick": Listed("quick", "quick", "The first answer: set up what is missing, measure, and print the table."),
     "list": Listed("inventory", "inventory", "List what tare knows."),
     "run": Listed("run", "run", "Measure what platforms cost against bare metal, and print the table."),
     "report": Listed("report", "report", "Show what campaigns found."),
@@ -50,7 +51,7 @@ COMMANDS = {
 }
 #: The groups of `tare --help`, in its order.
 GROUPS = {
-    "Begin": ("doctor", "setup", "list", "clean"),
+    "Begin": ("quick", "doctor", "setup", "list", "clean"),
     "Measure": ("run", "app", "calibrate", "footprint", "surface"),
     "Read and decide": ("report", "compare", "diff", "history", "score", "spread", "serve", "literature"),
     "Take along": ("export", "sql", "figure", "cite", "bundle", "image"),

@@ -14,8 +14,10 @@ from tare.timeouts import stretched
 if TYPE_CHECKING:
     import docker
     import docker.constants
+    import docker.errors
+    import requests.exceptions
 else:
-    docker = lazily.LazyModule("docker")
+    docker, requests = lazily.LazyModule("docker"), lazily.LazyModule("requests")
 
 SOCKET = "/var/run/docker.sock"
 LIMIT_S = 5.0
@@ -33,6 +35,18 @@ def listens(host: str) -> bool:
     """
     path = host.removeprefix("unix://") or SOCKET
     return "://" in path or activation.accepts(path, limit_s=LIMIT_S)
+
+
+def answers(host: str) -> bool:
+    """Whether a daemon there is in service; it listens some seconds before."""
+    if not listens(host):
+        return False
+    try:
+        client = connect(host, LIMIT_S)
+    except (docker.errors.DockerException, requests.exceptions.RequestException, HostError):
+        return False
+    client.close()
+    return True
 
 
 def connect(host: str, timeout_s: float) -> docker.DockerClient:

@@ -156,6 +156,14 @@ _CLAIMS: Final[Mapping[str, _Claim]] = {
         own="0|1",
         group=rf"|{_GROUP}",
     ),
+    "dockerd": _claim(
+        bridge="0|1",
+        rules="0|1",
+        forwarding="0|1",
+        policy="|ACCEPT|DROP",
+        mounts=_Each(rf"/(?:var/lib|run)/docker(?:{_BELOW})?"),
+        boot=r"[0-9a-f-]{36}",
+    ),
     "domain": _claim(
         # Without a host and a transport: some run a command that the URI names.
         uri=rf"(?:qemu|lxc|xen)(?:\+unix)?:///(?:system|session)?(?:\?socket={_BELOW})?",

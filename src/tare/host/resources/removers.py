@@ -21,6 +21,7 @@ from tare import lazily
 from tare.errors import HostError
 from tare.host import cgroup, processes, state
 from tare.host.daemons import activation, containerd, cri, dockerd, lxd, runtimes
+from tare.host.daemons.dockerd_traces import Traces
 from tare.host.kernel import mounts, process_table, removal, settings
 from tare.host.kernel.links import links
 from tare.host.kernel.owner import boot_id
@@ -114,6 +115,11 @@ def of_docker(container: str, record: Path, mounts: Sequence[str]) -> Mapping[st
 def docker_image(tag: str) -> HostResource:
     """An image of tare's, by tag, in the Docker daemon that the environment names."""
     return HostResource("docker-image", {"tag": tag, "host": dockerd.named()})
+
+
+def dockerd_traces(before: Traces) -> HostResource:
+    """What a dockerd of tare's own leaves; ``before``: what there was without it."""
+    return HostResource("dockerd", {**before.facts(), "boot": boot_id()})
 
 
 def containerd_container(address: str, name: str) -> HostResource:
@@ -414,6 +420,11 @@ def _remove_docker_image(facts: Mapping[str, Fact]) -> None:
         raise HostError(f"image {tag} cannot be removed: the Docker daemon does not do it", fix=fix) from error
 
 
+def _remove_dockerds_traces(facts: Mapping[str, Fact]) -> None:
+    if facts["boot"] == boot_id() and not dockerd.listens(""):  # another one that runs now has them
+        Traces.of(facts).restore()
+
+
 def _remove_containerd(facts: Mapping[str, Fact]) -> None:
     address, name = str(facts["socket"]), str(facts["name"])
     if processes.find("ctr") is None:
@@ -608,6 +619,7 @@ _REMOVERS: Mapping[str, Callable[[Mapping[str, Fact]], None]] = {
     "container": _remove_container,
     "podman": _remove_podman,
     "docker-image": _remove_docker_image,
+    "dockerd": _remove_dockerds_traces,
     "podman-image": _remove_podman_image,
     "containerd": _remove_containerd,
     "containerd-image": _remove_containerd_image,

@@ -131,7 +131,9 @@ def report_on(
         rankings=rankings_of(record, results),
         curves=curve_reports(curves_of(record, samples)),
         failures=_failures(trials),
-        left_out=[LeftOutReport.model_validate(omitted.model_dump()) for omitted in record.left_out],
+        left_out=[
+            LeftOutReport(**omitted.model_dump(), asked=omitted.platform in record.asked) for omitted in record.left_out
+        ],
         contaminated=_contamination(trials, marked, telemetry.host.height),
         events=[EventReport(at=event.at, level=event.level, text=event.text) for event in store.events()],
         tuning=_tuning(record),

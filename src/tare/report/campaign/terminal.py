@@ -59,7 +59,7 @@ def render(report: Report, *, width: int = 100, every_metric: bool = False, caut
     their number.
     """
     results = [r for r in report.results if every_metric or r.headline or r.metric in SHOWN_COSTS]
-    parts: list[RenderableType] = [_title(report), *_answers(report, width)]
+    parts: list[RenderableType] = [*_missed(report), _title(report), *_answers(report, width)]
     if report.alone() is None:
         names = [report.baseline, *(platform.name for platform in report.platforms if platform.name != report.baseline)]
         parts += [*_tables(names, results, width), _legend(report, results)]
@@ -119,6 +119,13 @@ def _title(report: Report) -> Text:
     facts = f"{report.host_title()}, {when(report.created)}, {_alone(report) or plan}, {report.status}"
     versions = versions_text(report.host, report.platforms, report.baseline)
     return Text.assemble(_text(f"tare {report.tare_version}", "bold"), "  ", _text(facts), "\n", _text(versions))
+
+
+def _missed(report: Report) -> Iterator[Text]:
+    """What was asked for by name and is not in the tables."""
+    for omitted in report.left_out:
+        if omitted.asked:
+            yield _text(captions.missed(omitted.platform, omitted.reason, omitted.fix), "bold yellow")
 
 
 def render_choice(report: Report, requirements: Requirements, *, width: int = 100) -> Group:

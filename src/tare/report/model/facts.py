@@ -77,6 +77,8 @@ class LeftOutReport(Documented):
     """Why."""
     fix: str | None
     """How to have it."""
+    asked: bool = False
+    """Whether it was asked for by its name."""
 
 
 class SettingReport(Documented):

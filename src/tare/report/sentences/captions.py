@@ -28,6 +28,11 @@ DAEMONS = "Shared daemons (not in the figures)"
 NONE_FITS = "no platform of this campaign has all of that"
 
 
+def missed(platform: str, reason: str, fix: str | None) -> str:
+    """The first line of a report without a platform that was asked for."""
+    return f"Asked for and not measured: {platform} ({reason})" + (f"; to have it: {fix}" if fix else "")
+
+
 def blocks_text(report: Report) -> str:
     """How many blocks there are, and the time at work, without pauses between segments."""
     # More blocks than planned were added by --more.
