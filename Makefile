@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 SOURCES := src tests scripts bench
 
-.PHONY: help setup packages venv agent gvisor image guest quick lint check check-agent check-python test docs-tables lab gcov-kernel lab-test host-test slow-test test-all faults storm bench kvm-table direct-kernel browser-test docs man fuzz wheel lock lower-bounds sbom audit clean
+.PHONY: help setup packages venv agent gvisor image guest quick lint check check-agent check-python test docs-tables lab gcov-kernel lab-test host-test slow-test test-all faults worlds storm bench kvm-table direct-kernel browser-test docs man fuzz wheel lock lower-bounds sbom audit clean
 
 ##@ Begin
 
@@ -86,6 +86,9 @@ slow-test: setup ## the contract of platforms that take minutes to start by emul
 	@scripts/with-dockerd $(BIN)/pytest -m slow --timeout=1800
 
 test-all: test slow-test ## both
+
+worlds: setup ## the command line in odd worlds: of /proc, rights, limits, disks, names, terminals; some minutes, in a host of their own
+	@scripts/own-host worlds scripts/with-dockerd $(BIN)/pytest -q tests/worlds
 
 storm: setup ## kill campaigns 200 times at random moments, and compare the host with what it was: an hour or two
 	@scripts/with-dockerd $(BIN)/python tests/storm.py --kills 200

@@ -45,7 +45,7 @@ def test_a_process_that_cannot_be_started_is_one_line(monkeypatch):
         raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
 
     monkeypatch.setattr(subprocess, "Popen", refuse)
-    with pytest.raises(HostError, match="no more processes or threads|its control group"):
+    with pytest.raises(HostError, match="processes"):
         processes.run(["true"])
 
 
