@@ -90,8 +90,10 @@ test-all: test slow-test ## both
 worlds: setup ## the command line in odd worlds: of /proc, rights, limits, disks, names, terminals; some minutes, in a host of their own
 	@scripts/own-host worlds scripts/with-dockerd $(BIN)/pytest -q tests/worlds
 
-storm: setup ## kill campaigns 200 times at random moments, and compare the host with what it was: an hour or two
-	@scripts/with-dockerd $(BIN)/python tests/storm.py --kills 200
+storm: setup ## strike campaigns at random moments by 60 signals, hang-ups and closed pipes, then 200 SIGKILLs: two hours. SEED=1
+	@scripts/own-host storm sh -c 'mount -t tmpfs none /tmp && exec "$$@"' sh scripts/with-dockerd \
+	    $(BIN)/python tests/storm.py --signals 60 --platforms native,runc $(addprefix --seed ,$(SEED))
+	@scripts/with-dockerd $(BIN)/python tests/storm.py --kills 200 $(addprefix --seed ,$(SEED))
 
 faults: setup ## thirteen faults, each in a campaign; prints what became of it, and of the host
 	@scripts/with-dockerd $(BIN)/pytest -q -m "host and slow" tests/campaign/test_host_faults.py
