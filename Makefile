@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 SOURCES := src tests scripts bench
 
-.PHONY: help setup packages venv agent gvisor image guest quick lint check check-agent check-python test docs-tables lab gcov-kernel lab-test host-test slow-test test-all faults storm bench kvm-table direct-kernel browser-test docs man fuzz wheel lock lower-bounds sbom audit clean
+.PHONY: help setup packages venv agent gvisor image guest quick lint check check-agent check-python test docs-tables lab gcov-kernel lab-test host-test slow-test test-all faults worlds storm bench kvm-table direct-kernel browser-test docs man fuzz wheel lock lower-bounds sbom audit clean
 
 ##@ Begin
 
@@ -87,8 +87,13 @@ slow-test: setup ## the contract of platforms that take minutes to start by emul
 
 test-all: test slow-test ## both
 
-storm: setup ## kill campaigns 200 times at random moments, and compare the host with what it was: an hour or two
-	@scripts/with-dockerd $(BIN)/python tests/storm.py --kills 200
+worlds: setup ## the command line in odd worlds: of /proc, rights, limits, disks, names, terminals; some minutes, in a host of their own
+	@scripts/own-host worlds scripts/with-dockerd $(BIN)/pytest -q tests/worlds
+
+storm: setup ## strike campaigns at random moments by 60 signals, hang-ups and closed pipes, then 200 SIGKILLs: two hours. SEED=1
+	@scripts/own-host storm sh -c 'mount -t tmpfs none /tmp && exec "$$@"' sh scripts/with-dockerd \
+	    $(BIN)/python tests/storm.py --signals 60 --platforms native,runc $(addprefix --seed ,$(SEED))
+	@scripts/with-dockerd $(BIN)/python tests/storm.py --kills 200 $(addprefix --seed ,$(SEED))
 
 faults: setup ## thirteen faults, each in a campaign; prints what became of it, and of the host
 	@scripts/with-dockerd $(BIN)/pytest -q -m "host and slow" tests/campaign/test_host_faults.py

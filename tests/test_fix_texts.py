@@ -22,6 +22,7 @@ _NAMES = re.compile(r"(?:^|_)(?:fix|advice|anew|again)$", re.IGNORECASE)
 OF_OTHERS = {
     "--add-sub": "usermod",
     "--debug": "tare, before its command",
+    "--privileged": "docker run",
     "--ro-bind": "bwrap",
     "--show-log": "lxc",
     "--upgrade": "pip",

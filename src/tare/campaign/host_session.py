@@ -15,7 +15,7 @@ from tare.campaign.instances.client import Client
 from tare.campaign.instances.disk_watch import DiskWatch
 from tare.campaign.instances.launcher import PARENT_GROUP, InstanceLauncher
 from tare.errors import ImageError
-from tare.host import cgroup, lock, own_namespaces, state
+from tare.host import cgroup, lock, own_limits, own_namespaces, rights, state
 from tare.host.facts import machine, siblings, topology
 from tare.host.filesystems import roots
 from tare.host.kernel import pinning
@@ -53,7 +53,9 @@ class HostSession:
         self._parts: list[AbstractContextManager[object]] = []
 
     def __enter__(self) -> Self:
-        """Raises `HostError` where another session holds the host's lock, or where this process is not root's."""
+        """Raises `HostError` where another session has the host, and where rights or limits are too few."""
+        own_limits.require(own_limits.THREADS_OF_SESSION)
+        rights.require()
         self.enter_context(lock.held())
         try:
             # Otherwise `tune` would record a setting that a killed run left as the host's own.

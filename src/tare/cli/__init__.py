@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from tare.cli.commands.app import app
 from tare.cli.console import Console, show_fault
 from tare.cli.exit_codes import ExitCode
 from tare.errors import TareError
-from tare.host import own_namespaces, state
+from tare.host import own_limits, own_namespaces, state
 from tare.host.resources import unremoved
 
 if TYPE_CHECKING:
@@ -28,6 +29,16 @@ _SAID_ON_STDERR = {ExitCode.ERROR, ExitCode.FAULT, ExitCode.INTERRUPTED}
 
 def main() -> None:
     """Run a command, and exit as `ExitCode` says."""
+    try:
+        code = _main()
+    except SystemExit:
+        raise
+    except BaseException as error:  # noqa: BLE001 (not even the error could be printed)
+        code = _last_words(error)
+    sys.exit(code)
+
+
+def _main() -> int:
     # numpy's and scipy's: matrices are small here, and each of their threads would spin for a while on its own CPU.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     signals.take_over()
@@ -40,7 +51,7 @@ def main() -> None:
             note = f"other users could look into {_plain(str(folder))}; it is closed to them now"
             errors.print(f"[bold]note:[/] {note}", soft_wrap=True)
         _warn_of_unremoved(errors)
-    sys.exit(_after_printing(code, written, errors))
+    return _after_printing(code, written, errors)
 
 
 def _run(errors: Console) -> int:
@@ -54,16 +65,18 @@ def _run(errors: Console) -> int:
     except SystemExit as end:
         # Typer turns an interrupt into this exit code.
         return _interrupted(errors) if end.code == ExitCode.INTERRUPTED else _number(end)
-    except Exception as error:  # noqa: BLE001 (Python's own exit code for a fault, 1, is a verdict's)
+    except BaseException as error:  # noqa: BLE001 (Python's own exit code for a fault, 1, is a verdict's; a panic of
+        # a library in Rust is no Exception)
         return _failed(error, errors)
     return ExitCode.DONE
 
 
-def _failed(error: Exception, errors: Console) -> ExitCode:
+def _failed(error: BaseException, errors: Console) -> ExitCode:
     if isinstance(error, streams.OutputError):
         return error.code
+    error = own_limits.explained(error) or error
     if isinstance(error, MemoryError):
-        error = TareError("there is not memory enough for this")
+        error = TareError("there is not memory enough for this", fix="stop other programs, or raise its limit")
     expected = isinstance(error, TareError)
     if not expected or "--debug" in sys.argv:
         show_fault(error)
@@ -78,6 +91,14 @@ def _failed(error: Exception, errors: Console) -> ExitCode:
     for note in getattr(error, "__notes__", ()):
         errors.print(f"[bold]note:[/] {_plain(note)}", soft_wrap=True)
     return ExitCode.ERROR if expected else ExitCode.FAULT
+
+
+def _last_words(error: BaseException) -> ExitCode:
+    """Print what cannot be printed otherwise, such as without memory, and return the exit code."""
+    reached = own_limits.explained(error)
+    with contextlib.suppress(OSError):
+        os.write(streams.ERR, encodable(f"error: {reached or repr(error)}\n").encode())
+    return ExitCode.FAULT if reached is None else ExitCode.ERROR
 
 
 def _number(end: SystemExit) -> int:

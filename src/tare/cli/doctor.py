@@ -25,7 +25,7 @@ from tare.cli.exit_codes import ExitCode
 from tare.errors import Failed, TareError, attempt
 from tare.footprint import checks as footprint_checks
 from tare.footprint.exposure import ptrace
-from tare.host import checks, own_namespaces, state
+from tare.host import checks, own_namespaces, rights, state
 from tare.host.facts import machine, siblings
 from tare.image.build import base_is_there
 from tare.lab import checks as lab_checks
@@ -46,14 +46,14 @@ def examine(names: Sequence[str], *, as_json: bool) -> None:
 
     Of named platforms each must run; of all, one is enough.
     """
-    lacking = own_namespaces.obstacle() if os.geteuid() != 0 else None
+    lacking = own_namespaces.obstacle() if os.geteuid() != 0 else rights.lacking()
     if lacking is None:
         own_namespaces.enter(state.home())
     chosen = platforms.choose(names or list(platforms.all_platforms()))
     facts = siblings.completed(machine.gather(), default_cpus())
     host = checks.checks(facts, image=base_is_there())
     if lacking is not None:
-        host = [checks.without_namespaces(lacking), *host[1:]]
+        host = [checks.without_rights(lacking, root=facts.root), *host[1:]]
     kernel = [ptrace.check(), *footprint_checks.checks(lab_checks.check())]
     with Console(stderr=True).status("") as status:
         results = [_row(platform, answer) for platform, answer in _started(_detect_each(chosen, status), status)]

@@ -70,9 +70,9 @@ def _judge(name: str, finding: str, *, bad: bool, advice: str, state: State = "w
     return Check(name, state, finding, advice) if bad else Check(name, "ok", finding)
 
 
-def without_namespaces(lacking: HostError) -> Check:
-    """The check of a user's rights where he has not even namespaces of his own."""
-    return Check("root", "fail", f"not root, and {lacking.what}", lacking.fix)
+def without_rights(lacking: HostError, *, root: bool) -> Check:
+    """The check of the rights where they are too few to start anything: a user's without namespaces, or root's."""
+    return Check("root", "fail", f"{'root, but' if root else 'not root, and'} {lacking.what}", lacking.fix)
 
 
 def _rights(facts: HostFacts) -> Iterator[Check]:

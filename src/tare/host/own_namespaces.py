@@ -79,6 +79,8 @@ for folder in class/net devices/virtual/net; do mount --bind "/mnt/$folder" "/sy
 umount -l /mnt
 ip link set lo up
 """
+#: The variable that names the user's own process, for whoever finds the lock held.
+_HOLDER = "TARE_LOCK_HOLDER"
 _USERS = ("unshare", "--user", "--map-root-user", "--map-auto", "--mount", "--cgroup", "--")
 _PROCESSES = ("unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--")
 #: Names of network namespaces are files, which go with the mounts that they are in.
@@ -92,9 +94,20 @@ class CarriedOut(SystemExit):
 
 @functools.cache
 def inside() -> bool:
-    """Whether this process is root of a user namespace only, and so without rights on the host."""
-    first, *others = text.read("/proc/self/uid_map").splitlines()
+    """Whether this process is root of a user namespace only, and so without rights on the host.
+
+    Raises `HostError` where /proc does not say.
+    """
+    try:
+        first, *others = text.read("/proc/self/uid_map").splitlines()
+    except FileNotFoundError as error:
+        raise HostError("/proc is not mounted here", fix="mount -t proc proc /proc") from error
     return os.geteuid() == 0 and (bool(others) or first.split() != ["0", "0", str(0xFFFFFFFF)])
+
+
+def is_ours() -> bool:
+    """Whether the user namespace is one that tare made (`enter`)."""
+    return _HOLDER in os.environ
 
 
 def apart() -> list[str]:
@@ -121,7 +134,7 @@ def enter(home: Path) -> None:
         raise lacking
     command = [sys.executable, "-P", "-m", "tare", *sys.argv[1:]]
     argv = [*_USERS, "sh", "-ec", _MAKE, "sh", *_PROCESSES, *command]
-    environment = {**processes.own_environment(), "TARE_HOME": str(home), "TARE_LOCK_HOLDER": str(os.getpid())}
+    environment = {**processes.own_environment(), "TARE_HOME": str(home), _HOLDER: str(os.getpid())}
     scope = _DELEGATED if delegates() else ()
     raise CarriedOut(processes.stand_for([*scope, *processes.WITH_TARE, *argv], env=environment))
 
@@ -135,6 +148,8 @@ def obstacle() -> HostError | None:
     for program, package in (("unshare", "util-linux"), ("newuidmap", "uidmap")):
         if processes.find(program) is None:
             return _needs(f"{program} is not installed", distribution.install(package))
+    if _me()[0].isdigit():  # newuidmap refuses these
+        return _needs(f"user {_me()[0]} has no account in /etc/passwd", "run tare as a user that has one")
     for kind in ("uid", "gid"):
         file = Path(f"/etc/sub{kind}")
         count = subordinate(text.said(file), *_me())

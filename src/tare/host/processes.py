@@ -7,6 +7,7 @@ them. Of tare's environment it has what `environment` lists: what is not there r
 from __future__ import annotations
 
 import contextlib
+import errno
 import fnmatch
 import os
 import select
@@ -17,14 +18,14 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO
 
 from tare.errors import HostError
-from tare.host import distribution
+from tare.host import distribution, own_limits
 from tare.host.kernel import pinning, process_table, text
 from tare.host.kernel.owner import Owner
 from tare.timeouts import stretched, until
@@ -295,7 +296,7 @@ def start(
     """Start a process in a process group of its own, inside the cgroups whose ``cgroup.procs`` are given.
 
     ``env``: variables besides those of `environment`; ``cwd``: a folder that only tare's user can write to.
-    Raises `HostError` where the program is not installed.
+    Raises `HostError` where the program is not installed, and where no more processes can be started.
     """
     full = list(argv)
     program = find(full[0])
@@ -304,7 +305,7 @@ def start(
     full[0] = program
     if cgroup_procs:
         full = ["/bin/sh", "-ec", _ENTER, "sh", str(len(cgroup_procs)), *map(str, cgroup_procs), *full]
-    with pinning.for_children():
+    with pinning.for_children(), _limits_explained():
         return subprocess.Popen(  # noqa: S603 (argv lists only)
             full,
             stdin=stdin,
@@ -316,6 +317,18 @@ def start(
             pass_fds=tuple(pass_fds),
             bufsize=0,
         )
+
+
+@contextlib.contextmanager
+def _limits_explained() -> Iterator[None]:
+    """Raise `HostError` that names the limit where a process cannot be started."""
+    try:
+        yield
+    except OSError as error:
+        reached = own_limits.no_threads() if error.errno == errno.EAGAIN else own_limits.explained(error)
+        if reached is None:
+            raise
+        raise reached from error
 
 
 @dataclass(slots=True)

@@ -47,7 +47,8 @@ def home() -> Path:
     except OSError as error:
         raise _unwritable(folder, error.strerror or str(error)) from error
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise _unwritable(folder, "permission denied")
+        read_only = os.statvfs(folder).f_flag & os.ST_RDONLY
+        raise _unwritable(folder, "its filesystem is mounted read-only" if read_only else "permission denied")
     _refuse_others(folder)
     _require_plain(folder.resolve())
     return folder.resolve()
@@ -193,4 +194,5 @@ def _of_others(folder: Path, why: str) -> HostError:
 
 
 def _unwritable(folder: Path, why: str) -> HostError:
-    return HostError(f"{folder} cannot be written: {why}", fix="run as root, or set TARE_HOME to a folder of yours")
+    as_root = "run as root, or " if os.geteuid() != 0 else ""
+    return HostError(f"{folder} cannot be written: {why}", fix=f"{as_root}set TARE_HOME to a folder that you can write")

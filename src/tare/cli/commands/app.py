@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from tare import __version__
+from tare.host import own_limits
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ class _LoadedWhenGiven(TyperGroup):
             raise RuntimeError(f"{type(fault).__name__}: {fault}") from fault
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        own_limits.require()
         name, command, rest = super().resolve_command(ctx, args)
         return name, load(name) if name in COMMANDS else command, rest
 

@@ -1,0 +1,168 @@
+"""The limits of tare's own process, found by trying: with too few files or threads tare could not even clean up.
+
+Limits have many sources (``ulimit``, a service's settings, control groups above this one), and libraries that meet one
+hang or abort. So every command tries first whether it gets what it needs (`require`). `explained` says which limit an
+error of the system comes from.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import resource
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from tare.errors import HostError
+from tare.host.kernel import mounts, text
+
+#: Open files of a command: pipes of several children, libraries, a campaign's file.
+FILES = 48
+#: Bytes of addresses that reading a campaign takes: libraries reserve far more than they use.
+ADDRESSES = 1300 << 20
+#: Threads and processes at once of a command that starts instances; others need those of their libraries.
+THREADS_OF_SESSION = 64
+#: prlimit(1)'s names of limits, by ulimit's letters.
+_NAMES = {"n": "nofile", "v": "as", "u": "nproc"}
+#: What Python raises where no thread can be started.
+_NO_THREAD = "can't start new thread"
+
+
+def require(threads: int = 0) -> None:
+    """Raise `HostError` with the limit and its fix if this process cannot have the files, addresses or threads.
+
+    ``threads``: how many at least; libraries start more by the number of CPUs.
+    """
+    if not _files():
+        raise no_files()
+    if not _addresses():
+        raise no_addresses()
+    if not _threads(max(threads, 8 + 3 * _cpus())):
+        raise no_threads()
+
+
+def explained(error: BaseException) -> HostError | None:
+    """Return the error that names the limit by which the system refused something, or None for any other error."""
+    if isinstance(error, MemoryError):
+        return no_addresses() if _limited(resource.RLIMIT_AS) else None
+    if isinstance(error, RuntimeError) and str(error) == _NO_THREAD:
+        return no_threads()
+    if isinstance(error, OSError) and error.errno == errno.EMFILE:
+        return no_files()
+    return None
+
+
+def no_files() -> HostError:
+    """The error where the limit of open files is too low."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return HostError(
+        f"this process may have only {soft} open files (ulimit -n)", fix=_raised(resource.RLIMIT_NOFILE, "n", 1024)
+    )
+
+
+def no_addresses() -> HostError:
+    """The error where the limit of addresses is too low."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    amount = "too little memory is left for this process"
+    if soft != resource.RLIM_INFINITY:
+        amount = f"this process may use only {soft >> 20} MiB of addresses (ulimit -v), and tare needs {_mib()} MiB"
+    return HostError(amount, fix=_raised(resource.RLIMIT_AS, "v", resource.RLIM_INFINITY))
+
+
+def no_threads() -> HostError:
+    """The error where no more threads or processes can be started, with the limit that is reached."""
+    for file in _pids_limits():
+        most, now = text.said(file), text.said(file.with_name("pids.current"))
+        if most.isdigit() and int(most) - int(now or 0) < THREADS_OF_SESSION:
+            return HostError(
+                f"its control group may have only {most} processes and threads, and has {now} ({file})",
+                fix=f"echo max > {file}",
+            )
+    soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+    most = "only so many" if soft == resource.RLIM_INFINITY else f"only {soft}"
+    return HostError(
+        f"no more processes or threads can be started: this user may have {most} (ulimit -u)",
+        fix=_raised(resource.RLIMIT_NPROC, "u", 4096),
+    )
+
+
+def _files() -> bool:
+    opened: list[int] = []
+    try:
+        source = os.open("/", os.O_RDONLY | os.O_CLOEXEC)
+        opened.append(source)
+        opened.extend(os.dup(source) for _ in range(FILES))
+    except OSError as error:
+        return error.errno != errno.EMFILE
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+    return True
+
+
+def _addresses() -> bool:
+    if not _limited(resource.RLIMIT_AS):
+        return True
+    try:
+        mmap.mmap(-1, _mib() << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=0).close()
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _threads(count: int) -> bool:
+    done = threading.Event()
+    started: list[threading.Thread] = []
+    try:
+        for _ in range(count):
+            thread = threading.Thread(target=done.wait)
+            thread.start()
+            started.append(thread)
+    except RuntimeError:
+        return False
+    finally:
+        done.set()
+        for thread in started:
+            thread.join()
+    return True
+
+
+def _mib() -> int:
+    """MiB of addresses that tare needs here: libraries start threads by the number of CPUs."""
+    return (ADDRESSES >> 20) + 8 * _cpus()
+
+
+def _cpus() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def _limited(number: int) -> bool:
+    return resource.getrlimit(number)[0] != resource.RLIM_INFINITY
+
+
+def _raised(number: int, letter: str, value: int) -> str:
+    """The fix for a limit: for the shell that started tare, whose children inherit it."""
+    shown = "unlimited" if value == resource.RLIM_INFINITY else str(value)
+    _, hard = resource.getrlimit(number)
+    if hard == resource.RLIM_INFINITY or 0 <= value <= hard:
+        return f"ulimit -S{letter} {shown}"
+    try:
+        resource.setrlimit(number, (value, value))
+    except (ValueError, OSError):  # not even as root, where the capability sys_resource is missing
+        return f"as root of the host: prlimit --pid {os.getppid()} --{_NAMES[letter]}={shown}:{shown}"
+    return f"ulimit -{letter} {shown}"
+
+
+def _pids_limits() -> Iterator[Path]:
+    """The files of the limits of processes that this process's control groups have, innermost first."""
+    for line in text.said("/proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers not in {"", "pids"}:
+            continue
+        for mount in mounts.table():
+            if mount.kind == "cgroup2" if controllers == "" else "pids" in mount.super_options:
+                folder = Path(mount.point, os.path.relpath(path, mount.root))
+                yield from (above / "pids.max" for above in (folder, *folder.parents) if above != above.parent)
+                break

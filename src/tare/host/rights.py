@@ -1,0 +1,61 @@
+"""The rights that a session takes, checked before it makes anything: root's capabilities, users, control groups."""
+
+from __future__ import annotations
+
+import shlex
+
+from tare.errors import HostError
+from tare.host import cgroup, own_namespaces
+from tare.host.kernel import mounts, text
+
+#: Capabilities by their numbers (linux/capability.h), without which no instance can be made, fed or removed.
+CAPABILITIES = {
+    0: "chown", 1: "dac_override", 3: "fowner", 5: "kill", 6: "setgid", 7: "setuid", 12: "net_admin", 13: "net_raw",
+    18: "sys_chroot", 21: "sys_admin",
+}  # fmt: skip
+_RIGHTS_FIX = (
+    "run tare as root of the host, with all capabilities: in a container with --privileged, in a service without"
+    " CapabilityBoundingSet="
+)
+
+
+def require() -> None:
+    """Raise the error of `lacking`."""
+    error = lacking()
+    if error is not None:
+        raise error
+
+
+def lacking() -> HostError | None:
+    """Return why root cannot start instances here, with the fix, or None."""
+    if own_namespaces.inside():
+        return None if own_namespaces.is_ours() else _of_others()
+    held = int(_capabilities() or "0", 16)
+    missing = [name for number, name in CAPABILITIES.items() if not held >> number & 1]
+    if missing:
+        return HostError(f"root lacks capabilities here: {', '.join(missing)}", fix=_RIGHTS_FIX)
+    return _read_only_groups()
+
+
+def _of_others() -> HostError:
+    return HostError(
+        "tare is root only of a user namespace that it did not make",
+        fix="run tare outside of it: for a user without root it makes namespaces of its own",
+    )
+
+
+def _capabilities() -> str:
+    lines = text.said("/proc/self/status").splitlines()
+    return next((line.split()[1] for line in lines if line.startswith("CapEff:")), "")
+
+
+def _read_only_groups() -> HostError | None:
+    table = mounts.table()
+    tops = set(cgroup.hierarchies_among(table).mounted)
+    points = [mount.point for mount in table if mount.point in map(str, tops) and "ro" in mount.options]
+    if not points:
+        return None
+    return HostError(
+        f"control groups are mounted read-only on {', '.join(points)}",
+        fix=f"for group in {shlex.join(points)}; do mount -o remount,bind,rw $group; done",
+    )

@@ -1,0 +1,94 @@
+"""The command line in odd worlds (`worlds.WORLDS`): the right exit code, the true cause, and a fix that works.
+
+`make worlds` runs all, in a host of their own. Those that start no instance are part of the quick tests.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from worlds import WORLDS
+
+CAMPAIGN = Path(__file__).parents[1] / "store" / "released" / "whole-5.tare"
+PIDS = next(
+    (folder for folder in map(Path, ("/sys/fs/cgroup/pids", "/sys/fs/cgroup")) if (folder / "cgroup.procs").exists()),
+    None,
+)
+TARE = [sys.executable, "-P", "-m", "tare"]
+#: All of it ends with the command. In a network of its own tare does not wait for a campaign of the host's.
+NAMESPACES = ["unshare", "--mount", "--net", "--propagation", "private", "bash", "-ec"]
+APART = "mount -t tmpfs -o mode=755 none /run; ip link set lo up\n"
+#: Runs the command, then the one that it names as the fix, then the first again.
+FOLLOWED = """
+"$@" >first 2>&1 && exit 98
+fix=$(sed -n 's/^fix: //p' first)
+[ -n "$fix" ]
+eval "$fix"
+exec "$@"
+"""
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make these worlds")
+EACH = [
+    pytest.param(world, id=world.name, marks=[pytest.mark.host, pytest.mark.own_host] if world.slow else [])
+    for world in WORLDS
+]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    shutil.copy(CAMPAIGN, tmp_path / "a.tare")
+    (tmp_path / "home").mkdir(mode=0o700)
+    yield tmp_path
+    for group in PIDS.glob("tare-host-world-*") if PIDS else ():
+        _remove(group)
+
+
+def _remove(group):
+    try:
+        group.rmdir()
+    except OSError:  # of another test
+        assert (group / "cgroup.procs").read_text()
+
+
+def _run(world, folder, then='exec "$@"'):
+    environment = {**os.environ, "TERM": "dumb", "PIDS": str(PIDS)}
+    if not world.slow:
+        environment["TARE_HOME"] = str(folder / "home")
+    argv = [*NAMESPACES, f"{'' if world.slow else APART}{world.make}\n{then}", "sh", *TARE, *world.command.split()]
+    return subprocess.run(
+        argv,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("world", EACH)
+def test_a_command_ends_as_documented(world, folder):
+    done = _run(world, folder)
+    said = done.stdout + done.stderr
+    assert done.returncode == world.code, said
+    assert re.search(world.says, said), said
+    assert "Traceback" not in said
+    if world.code == 2:
+        assert len(re.findall("^error: ", said, re.MULTILINE)) == len(re.findall("^fix: ", said, re.MULTILINE)) == 1, (
+            said
+        )
+
+
+@pytest.mark.parametrize("world", [each for each in EACH if each.values[0].fixed is not None])
+def test_its_fix_works(world, folder):
+    done = _run(world, folder, then=FOLLOWED)
+    assert done.returncode == world.fixed, done.stdout + done.stderr + (folder / "first").read_text()
+
+
+def test_there_are_worlds_enough():
+    assert len({world.name for world in WORLDS}) == len(WORLDS) >= 40

@@ -1,0 +1,215 @@
+"""Odd worlds as data: how each is made, what is run in it, its exit code, and the line that it must print.
+
+A world is made by shell commands in a mount namespace, network and control groups that end with it. They may replace
+the command, which is ``"$@"``: `set -- env -i "$@"`. The current folder has ``a.tare``, and ``home``, the TARE_HOME.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+REPORT = "report a.tare"
+LIST = "list platforms"
+EXPORT = "export a.tare --format jsonl"
+DOCTOR = "doctor native"
+CLEAN = "clean"
+RUN = "run -p native -w primes --blocks 1 -o new.tare"
+#: What `REPORT` prints wherever it can.
+REPORTED = r"campaign: \S*a\.tare"
+#: What the host must be given by a user who has no root: everything is his in here, and nobody else's.
+AS_USER = 'set -- unshare --user --map-user=54321 --map-group=54321 "$@"'
+#: Another user of this host, for limits that do not hold root. His files are on a mount that he can reach.
+AS_OTHER = (
+    "mount --bind . /mnt; cd /mnt; chown -R 54321 .; export TARE_HOME=/mnt/home;"
+    'set -- setpriv --reuid 54321 --regid 54321 --clear-groups "$@"'
+)
+WITHOUT = 'set -- setpriv --inh-caps=-{0} --bounding-set=-{0} "$@"'
+FULL = "head -c 1M /dev/zero >{0}/x 2>/dev/null || :"
+READ_ONLY_GROUPS = (
+    "for group in /sys/fs/cgroup /sys/fs/cgroup/*/; do mount -o remount,bind,ro $group || :; done 2>/dev/null"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """One odd world, and what a command must do in it."""
+
+    name: str
+    make: str
+    command: str
+    code: int
+    says: str = ""  # a regular expression, of what standard output or standard error must have
+    fixed: int | None = None  # the exit code once the command behind `fix:` has been run in the same world
+    slow: bool = False  # measures: it needs the image, and a host of its own
+
+
+WORLDS = (
+    # What of the kernel is shown.
+    World("proc with subset=pid", "mount -t proc -o subset=pid proc /proc", CLEAN, 2, "fix: .*without subset=pid"),
+    World("proc with hidepid=2", "mount -t proc -o hidepid=2 proc /proc", CLEAN, 0, "nothing of tare's is left"),
+    World("no proc, reading", "umount -l /proc", REPORT, 0, REPORTED),
+    World("no proc, cleaning", "umount -l /proc", CLEAN, 2, "error: .*/proc is not mounted", fixed=0),
+    World("no sys", "umount -l /sys", CLEAN, 0, "nothing of tare's is left"),
+    World(
+        "cpuinfo that is not UTF-8",
+        "printf 'model name\\t: caf\\351 \\377\\n' >c; mount --bind c /proc/cpuinfo",
+        "list platforms",
+        0,
+        "native",
+    ),
+    World("no dev", "mount -t tmpfs none /dev", REPORT, 0, REPORTED),
+    World("no dev shm", "mount -t tmpfs -o mode=000 none /dev/shm", REPORT, 0, REPORTED),
+    World("no etc", "mount -t tmpfs none /etc", REPORT, 0, REPORTED),
+    # Who runs it, and with which rights.
+    World("no passwd", "mount --bind /dev/null /etc/passwd", CLEAN, 0, "nothing of tare's is left"),
+    World(
+        "a user without account or HOME",
+        f"unset HOME TARE_HOME; {AS_USER}",
+        RUN,
+        2,
+        "error: user 54321 has no home folder",
+    ),
+    World("a user without an account", AS_USER, RUN, 2, "error: .*user 54321 has no account"),
+    World(
+        "root without capabilities", WITHOUT.format("all"), RUN, 2, "error: root lacks capabilities here: .*sys_admin"
+    ),
+    World(
+        "root without sys_admin",
+        WITHOUT.format("sys_admin"),
+        RUN,
+        2,
+        "capabilities here: sys_admin\nfix: .*--privileged",
+    ),
+    World(
+        "root of a user namespace",
+        'set -- unshare --user --map-root-user "$@"',
+        RUN,
+        2,
+        "user namespace that it did not make\nfix: ",
+    ),
+    World("no environment", 'set -- env -i TARE_HOME="$TARE_HOME" "$@"', CLEAN, 0, "nothing of tare's is left"),
+    World("no HOME, reading", f"unset HOME; {AS_USER}", REPORT, 0, REPORTED),
+    World("umask 777", "umask 777; rmdir home", CLEAN, 0, "nothing of tare's is left"),
+    World("umask 777, a file", "umask 777", "report a.tare --html page.html", 0, ""),
+    # Limits.
+    World("few addresses", "ulimit -Sv 300000", REPORT, 2, r"only 292 MiB of addresses \(ulimit -v\)", fixed=0),
+    World("few addresses, a run", "ulimit -v 300000", RUN, 2, r"only 292 MiB of addresses \(ulimit -v\)"),
+    World("few files", "ulimit -Sn 12", REPORT, 2, r"only 12 open files \(ulimit -n\)", fixed=0),
+    World("few files, a run", "ulimit -n 12", RUN, 2, r"only 12 open files \(ulimit -n\)"),
+    World("enough files", "ulimit -n 64", REPORT, 0, REPORTED),
+    World(
+        "few processes",
+        f'{AS_OTHER}; set -- prlimit --nproc=1 "$@"',
+        REPORT,
+        2,
+        r"this user may have only 1 \(ulimit -u\)",
+    ),
+    World(
+        "few pids",
+        'group=$(mktemp -d "$PIDS/tare-host-world-XXX"); echo 4 >$group/pids.max; echo $$ >$group/cgroup.procs',
+        REPORT,
+        2,
+        "only 4 processes and threads",
+        fixed=0,
+    ),
+    World("small files", "ulimit -f 1", "report a.tare --html page.html", 2, "error: .*page.html.*[Ff]ile too large"),
+    # Disks.
+    World(
+        "read-only control groups",
+        READ_ONLY_GROUPS,
+        RUN,
+        2,
+        "error: control groups are mounted read-only",
+    ),
+    World(
+        "full home",
+        "mount -t tmpfs -o size=64k,mode=700 none home; " + FULL.format("home"),
+        RUN,
+        2,
+        "error: only 0.0 GiB are free",
+    ),
+    World(
+        "read-only home",
+        "mount -t tmpfs -o ro,mode=700 none home",
+        CLEAN,
+        2,
+        "error: .*home cannot be written: its filesystem is mounted read-only",
+    ),
+    World("noexec home", "mount -t tmpfs -o noexec,mode=700 none home", CLEAN, 0, "nothing of tare's is left"),
+    World(
+        "full tmp",
+        "mount -t tmpfs -o size=4k none /var/tmp; export TMPDIR=/var/tmp; " + FULL.format("/var/tmp"),
+        REPORT,
+        0,
+        REPORTED,
+    ),
+    World(
+        "no current folder",
+        "mount --bind . /mnt; mkdir gone; cd gone; rmdir ../gone",
+        "report /mnt/a.tare",
+        0,
+        REPORTED,
+    ),
+    World(
+        "a full device",
+        'set -- sh -c \'"$@" >/dev/full\' sh "$@"',
+        EXPORT,
+        5,
+        "error: standard output is not whole: No space left",
+    ),
+    # Names and texts.
+    World(
+        "a folder with : , line feed and U+2028",
+        'odd=$(printf "a:b,\\nc\\342\\200\\250d"); mkdir "$odd"; mv a.tare "$odd"; cd "$odd"',
+        REPORT,
+        0,
+        REPORTED,
+    ),
+    World("a home with a colon", 'export TARE_HOME="$PWD/a:b"', RUN, 2, "error: .* has : in its path"),
+    World(
+        "a home with a line feed", 'export TARE_HOME="$PWD/$(printf "a\\nb")"', CLEAN, 0, "nothing of tare's is left"
+    ),
+    World("a home that is not UTF-8", 'export TARE_HOME="$PWD/$(printf "a\\377")"', CLEAN, 2, "error: .* is not UTF-8"),
+    World(
+        "a file with a BOM",
+        "printf '\\357\\273\\277margin = 1\\n' >own.toml",
+        "app check own.toml",
+        2,
+        "error: .*own.toml",
+    ),
+    # Locales, clocks and signals.
+    World("Turkish", "export LC_ALL=tr_TR.UTF-8 LANG=tr_TR.UTF-8", LIST, 0, "native"),
+    World("an unknown locale", "export LC_ALL=xx LANG=xx", REPORT, 0, REPORTED),
+    World("an ASCII locale", "export LC_ALL=C PYTHONUTF8=0 PYTHONCOERCECLOCALE=0", REPORT, 0, REPORTED),
+    World("a time zone that is none", "export TZ=No/Such", REPORT, 0, REPORTED),
+    World(
+        "a boot just now",
+        'set -- unshare --time --boottime -100 --monotonic -100 "$@"',
+        CLEAN,
+        0,
+        "nothing of tare's is left",
+    ),
+    World("SIGCHLD ignored", 'set -- env --ignore-signal=CHLD "$@"', CLEAN, 0, "nothing of tare's is left"),
+    World("SIGCHLD ignored, an instance", 'set -- env --ignore-signal=CHLD "$@"', DOCTOR, 0, "native", slow=True),
+    World("SIGPIPE ignored", 'set -- env --ignore-signal=PIPE sh -c \'"$@" | head -1\' sh "$@"', EXPORT, 0, "campaign"),
+    World("all signals blocked", 'set -- env --block-signal "$@"', CLEAN, 0, "nothing of tare's is left"),
+    # Streams and terminals.
+    World("stdin closed", "exec <&-", REPORT, 0, REPORTED),
+    World("stderr closed", "exec 2>&-", REPORT, 0, REPORTED),
+    World("stdout closed", "exec >&-", REPORT, 5, "error: standard output is not whole: Bad file descriptor"),
+    World("a terminal of one column", 'set -- script -qec "stty cols 1; $*" /dev/null', LIST, 0, ""),
+    World("a terminal of 300 columns", 'set -- script -qec "stty cols 300; $*" /dev/null', REPORT, 0, REPORTED),
+    World("an unknown terminal", "export TERM=nonesuch", REPORT, 0, REPORTED),
+    World("no TERM, no color", "unset TERM; export NO_COLOR=1", REPORT, 0, REPORTED),
+    World("a COLUMNS that is no number", "export COLUMNS=abc LINES=-1", REPORT, 0, REPORTED),
+    # What is measured.
+    World(
+        "read-only control groups, followed",
+        READ_ONLY_GROUPS,
+        RUN,
+        2,
+        "fix: ",
+        fixed=0,
+        slow=True,
+    ),
+)
