@@ -55,6 +55,8 @@ HOST_COST = "host-cost"
 SHOWN_COSTS = frozenset({CPU_COST, HOST_COST})
 #: The name of the metric that has the client's CPU time for a unit of work: the other side of a network workload.
 CLIENT_COST = "client-cost"
+#: The name of the metric that has the memory of a platform's shared daemons.
+DAEMONS_MEMORY = "daemons"
 #: The name of the metric that has the most memory of the whole platform in a run.
 PEAK_MEMORY = "peak-memory"
 #: In the fairness manifest, of a platform that has no shared daemon whose CPUs could be told.

@@ -76,6 +76,15 @@ def test_memory_in_use_is_what_the_kernel_counts_by_kind():
     assert cgroup.parse_memory_stat(v2.replace(b"kernel 30\n", b""), unified=True) is None
 
 
+def test_what_is_no_files_and_the_kernels_own_are_told_apart():
+    v1 = (Path(__file__).parent / "data" / "memory-stat").read_bytes()
+    assert cgroup.parse_shared_memory(v1, unified=False) == 103_063_552
+    v2 = b"anon 1000\nfile 200\nkernel 64\nkernel_stack 16\npagetables 8\npercpu 8\nsock 4\nshmem 50\nslab 32\n"
+    assert cgroup.parse_shared_memory(v2, unified=True) == 50
+    assert cgroup.parse_kernel_bytes(v2) == 64 + 4
+    assert cgroup.parse_kernel_bytes(v2.replace(b"kernel 64\n", b"")) == 16 + 8 + 8 + 32 + 4  # before Linux 5.18
+
+
 def test_v2_tells_a_limit_of_the_group_from_a_host_that_has_no_memory_left():
     events = b"low 0\nhigh 0\nmax 37\noom 2\noom_kill 3\noom_group_kill 0\n"  # as in cgroup-v2.rst; with all below
     assert cgroup.parse_memory_events(events, b"536870912\n") == cgroup.MemoryKills(3, True, 512 << 20)

@@ -3,6 +3,9 @@
 import mmap
 import os
 
+import pytest
+
+from tare.errors import HostError
 from tare.host.facts import memory
 
 #: As the kernel (6.18) gave it for a `cat`.
@@ -18,17 +21,25 @@ Shared_Clean:       1608 kB
 """
 
 
-def test_the_proportional_set_size_is_read_in_bytes():
-    assert memory.parse_rollup(ROLLUP) == 206 * 1024
-    assert memory.parse_rollup("") == 0
+def test_proportional_set_sizes_are_read_in_bytes_with_what_is_no_files():
+    assert memory.parse_rollup(ROLLUP) == memory.Resident(206 * 1024, 112 * 1024, 0)
+    assert memory.parse_rollup("") == memory.Resident(0, 0, 0)
+
+
+def test_a_kernel_that_tells_no_parts_is_told_to_be_too_old():
+    with pytest.raises(HostError, match="this kernel does not tell") as error:
+        memory.parse_rollup("Rss: 8 kB\nPss: 4 kB\n")
+    assert error.value.fix == "boot Linux 5.4 or newer"
 
 
 def test_this_process_has_some_and_one_that_is_gone_has_none():
-    before = memory.pss_bytes([os.getpid()])
-    assert before > 1 << 20
+    before = memory.resident([os.getpid()])
+    assert before.pss > before.anonymous > 1 << 20
     with mmap.mmap(-1, 32 << 20) as held:  # of the kernel: the heap may have it already, from what was freed
         held[::4096] = b"x" * len(held[::4096])
-        assert memory.pss_bytes([os.getpid(), 2**22 + 1]) - before > 24 << 20
+        after = memory.resident([os.getpid(), 2**22 + 1])
+        assert after.pss - before.pss > 24 << 20
+        assert after.shared_memory - before.shared_memory > 24 << 20
 
 
 #: Of QEMU's smaps (7.2 with ``-m 512M``, Linux 6.18): a guest's memory between two other mappings; some lines left out.

@@ -124,7 +124,7 @@ def test_a_mapped_file_with_an_odd_name_is_counted(tmp_path):
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         process.stdout.readline()
         assert memory.mapping_bytes([process.pid], 1 << 20) >= 1 << 20
-        assert memory.pss_bytes([process.pid]) >= 1 << 20
+        assert memory.resident([process.pid]).pss >= 1 << 20
         process.kill()
 
 

@@ -132,7 +132,7 @@ def test_density_network_without_a_network_names_itself():
 
 
 def _reading(count, pss, group, available):
-    return MemoryReading((MemoryUsage(group * MIB, pss * MIB, 1000 * MIB),) * count, available * MIB)
+    return MemoryReading((MemoryUsage(7 * MIB, group * MIB, pss * MIB, 1000 * MIB),) * count, available * MIB)
 
 
 def test_one_more_instance_is_the_growth_from_one_to_the_most_and_its_own_group():
@@ -143,8 +143,8 @@ def test_one_more_instance_is_the_growth_from_one_to_the_most_and_its_own_group(
     readings = [_reading(1, 20, 50, 900), dataclasses.replace(most, usages=(gave_back, *most.usages[1:]))]
     figures = workload.measure_memory(960 * MIB, readings)
     assert figures == {
-        "further-pss": 8, "further-group": 41, "further-available": 30,
-        "first-pss": 20, "first-group": 50, "first-available": 60,
+        "further-own": 7, "further-pss": 8, "further-group": 41, "further-available": 30,
+        "first-own": 7, "first-pss": 20, "first-group": 50, "first-available": 60,
     }  # fmt: skip
     assert list(figures) == [metric.name for metric in registry.get("density-memory").metrics]
 

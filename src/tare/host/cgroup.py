@@ -16,6 +16,7 @@ import contextlib
 import errno
 import functools
 import os
+import re
 import signal
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -292,6 +293,32 @@ class Group:
         except FileNotFoundError:  # a kernel that does not charge its own memory
             return exact
 
+    def kernel_bytes(self) -> int:
+        """The kernel's own memory for it and all below: page tables, stacks, descriptors, sockets."""
+        if not self._tree.unified:
+            try:
+                return int(self._read("memory", "memory.kmem.usage_in_bytes"))
+            except FileNotFoundError:  # a kernel that does not charge its own memory
+                return 0
+        return parse_kernel_bytes(self._counted())
+
+    def shared_memory_bytes(self) -> int:
+        """What it and all below have in files that lie in memory alone, mapped or not."""
+        return parse_shared_memory(self._counted(), unified=self._tree.unified)
+
+    def counts_late(self) -> bool:
+        """Whether its memory is told to the page only once it has been idle for `COUNTED_S`.
+
+        A look at another controller's figures makes the kernel add up those of memory too, up to Linux 6.15.
+        """
+        return self._tree.unified and _kernel() >= (6, 16)
+
+    def _counted(self) -> bytes:
+        """Its ``memory.stat``, added up as of now where `counts_late` is false."""
+        if self._tree.unified:
+            self._read("cpuacct", "cpu.stat")
+        return self._read("memory", "memory.stat")
+
     def memory_kills(self) -> MemoryKills | None:
         """What the kernel has killed of it for want of memory so far; None where it has killed none, or does not say.
 
@@ -480,6 +507,28 @@ def parse_memory_stat(text: bytes, *, unified: bool) -> int | None:
     values = {name: int(value) for name, value in (line.split() for line in text.splitlines())}
     fields = (b"anon", b"file", b"kernel", b"sock") if unified else (b"total_rss", b"total_cache")
     return sum(values[name] for name in fields) if set(fields) <= values.keys() else None
+
+
+def _kernel() -> tuple[int, ...]:
+    """The first two numbers of the kernel's version."""
+    return tuple(int(number) for number in re.findall(r"\d+", os.uname().release)[:2])
+
+
+def parse_kernel_bytes(text: bytes) -> int:
+    """The kernel's own memory for a group and all below, in bytes, from a v2 ``memory.stat``.
+
+    Before Linux 5.18 its parts are told and not their sum.
+    """
+    values = {name: int(value) for name, value in (line.split() for line in text.splitlines())}
+    parts = (b"kernel_stack", b"pagetables", b"percpu", b"slab")
+    kernel = values.get(b"kernel", sum(values.get(name, 0) for name in parts))
+    return kernel + values.get(b"sock", 0)
+
+
+def parse_shared_memory(text: bytes, *, unified: bool) -> int:
+    """Bytes in files that lie in memory alone, of a group and all below, from a ``memory.stat``."""
+    values = {name: int(value) for name, value in (line.split() for line in text.splitlines())}
+    return values.get(b"shmem" if unified else b"total_shmem", 0)
 
 
 def parse_memory_events(events: bytes, limit: bytes) -> MemoryKills | None:

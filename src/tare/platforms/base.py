@@ -214,6 +214,9 @@ class Instance:
     first_byte: FirstByte  # watches the stream since before the agent can send anything
     ping: Ping | None = None  # pings the address, when the start is measured and the address can be pinged
     daemons: Sequence[Group] = ()  # groups of shared daemons; read only
+    #: the leaf of the instance's group in which a client waits that only hands the agent's streams on: who starts
+    #: instances detached has none. "": nothing of the kind is there
+    client: str = ""
     accounted: bool = True  # whether the instance's group has all of its work: not so on another machine
     guest_bytes: int = 0  # the guest's memory, which is one mapping of its monitor's; 0: there is no such thing
     answer: FirstAnswer | None = None  # watches the services of an instance that has no agent

@@ -23,7 +23,7 @@ from tare.platforms.gvisor import NETSTACK, find_runsc
 from tare.platforms.parts.bundles.oci import NULL_NETNS, Net, plugged
 from tare.platforms.parts.common import helpers, left_open
 from tare.platforms.parts.common.attempt import TrialSite, complaint, system_folders
-from tare.platforms.parts.common.pipes import start
+from tare.platforms.parts.common.pipes import TOOL, start
 from tare.platforms.parts.engines import containerd_server
 from tare.platforms.parts.engines.containerd_server import SHARED, Server
 from tare.platforms.watchers.marks import Ping
@@ -139,7 +139,15 @@ class Containerd(Platform):
 
         daemons = () if group is None else (group,)
         return Instance(
-            spec, began.stream, began.at, address, began.first_byte, ping=ping, daemons=daemons, settle=settle
+            spec,
+            began.stream,
+            began.at,
+            address,
+            began.first_byte,
+            ping=ping,
+            daemons=daemons,
+            client=TOOL,
+            settle=settle,
         )
 
     def daemon_failure(self) -> TareError | None:

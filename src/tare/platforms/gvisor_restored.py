@@ -21,7 +21,7 @@ from tare.host.resources.journal import CleanupStack
 from tare.platforms.base import Instance, LaunchSpec, Life
 from tare.platforms.gvisor import Gvisor, find_runsc
 from tare.platforms.parts.bundles.oci import NULL_NETNS, Net, bundle_config, plugged
-from tare.platforms.parts.common.pipes import start
+from tare.platforms.parts.common.pipes import TOOL, start
 from tare.platforms.watchers.marks import Ping
 from tare.timeouts import stretched, until
 
@@ -68,7 +68,7 @@ class GvisorRestored(Gvisor):
             began.stream.send(GO_ON, until(spec.start_limit_s))
             on_failure.pop_all()
         ping = Ping(address.host) if spec.measured else None
-        return Instance(spec, began.stream, began.at, address, began.first_byte, ping)
+        return Instance(spec, began.stream, began.at, address, began.first_byte, ping, client=TOOL)
 
     def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:  # noqa: ARG002
         """Raise `UnsupportedError`: but for the start it is gvisor's."""

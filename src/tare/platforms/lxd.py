@@ -18,7 +18,7 @@ from tare.image.forms import image_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts.common import helpers, left_open
 from tare.platforms.parts.common.attempt import TrialSite, complaint
-from tare.platforms.parts.common.pipes import start
+from tare.platforms.parts.common.pipes import TOOL, start
 from tare.platforms.parts.engines.lxd_server import INCUS, LXD, Kind, Server
 from tare.platforms.watchers.marks import Ping
 
@@ -94,7 +94,15 @@ class Lxd(Platform):
             helpers.adopt(spec.group, lambda argv: helps(argv, name))
 
         return Instance(
-            spec, began.stream, began.at, address, began.first_byte, ping=ping, daemons=daemons, settle=settle
+            spec,
+            began.stream,
+            began.at,
+            address,
+            began.first_byte,
+            ping=ping,
+            daemons=daemons,
+            client=TOOL,
+            settle=settle,
         )
 
     def _root(self, server: Server, spec: LaunchSpec, cleanup: CleanupStack) -> Path:

@@ -28,7 +28,7 @@ from tare.platforms.parts.bundles import genuine
 from tare.platforms.parts.bundles.oci import NULL_NETNS
 from tare.platforms.parts.common import left_open
 from tare.platforms.parts.common.attempt import TrialSite, complaint
-from tare.platforms.parts.common.pipes import start
+from tare.platforms.parts.common.pipes import TOOL, start
 from tare.platforms.parts.engines.layers import stored
 
 LABEL = "tare"
@@ -137,10 +137,10 @@ class Podman(Platform):
         output(self._create(spec, podman, "--rm", argv=spec.agent_argv()), spec.group.leaf("tool"))
         began = start(spec, [*podman, "start", "--attach", "--interactive", name], within)
         if self._shares_network:
-            return Instance(spec, began.stream, began.at, Address.on_host(spec), began.first_byte)
+            return Instance(spec, began.stream, began.at, Address.on_host(spec), began.first_byte, client=TOOL)
         why = "its network namespace answers before the sandbox starts"
         address = Address(spec.network.host, spec.port, spec.port, None, why)
-        instance = Instance(spec, began.stream, began.at, address, began.first_byte)
+        instance = Instance(spec, began.stream, began.at, address, began.first_byte, client=TOOL)
 
         def settle() -> None:
             pid, own_address = _process_and_address(name)

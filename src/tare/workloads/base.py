@@ -278,12 +278,16 @@ class RunWorkload(Workload):
 
 @dataclass(frozen=True, slots=True)
 class MemoryUsage:
-    """The host's memory that an instance takes at one moment, in bytes."""
+    """The host's memory that an instance takes at one moment, in bytes, without a client that waits for tare alone."""
 
+    #: what nobody else has and no file gives back: anonymous pages, files in memory alone, the kernel's own for it
+    own: int
     group: int  # charged to its control group: pages in use, page cache and the kernel's own for it
     pss: int  # proportional set size, summed over its host processes: a shared page counts in part
     host: int  # all memory that the host has
     guest: int | None = None  # part of ``pss``: a machine's own memory; None: it is none, or does not show
+    client: int | None = None  # PSS of the client that waits; None: there is none
+    daemons: int | None = None  # PSS of the daemons that all instances of the platform share; None: there are none
 
 
 class MemoryWorkload(RunWorkload):

@@ -23,6 +23,7 @@ from tare.errors import HostError, PlatformError, UnsupportedError
 from tare.host import cgroup, console, processes
 from tare.host.resources.journal import CleanupStack
 from tare.platforms.base import STARTED, LaunchSpec, Life, Platform
+from tare.platforms.parts.common.pipes import TOOL
 from tare.timeouts import stretched, until
 from tare.workloads.apart import LifeWorkload, Operation, Round, Step
 from tare.workloads.base import Params
@@ -38,7 +39,6 @@ MOVES_NS = 1_000_000
 STANDS_S = 0.02
 #: Kinds of resources that tare makes and removes in place of a user of a runtime that does not.
 BY_HAND = ("mount", "netns", "link")
-TOOL = "tool"  # the leaf of the instance's control group that the platform's commands run in
 #: What is run inside, and prints; the shell is there in every image.
 INSIDE, SAYS = ("echo", "here"), b"here"
 

@@ -11,12 +11,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from tare.campaign.instances import memory_usage
 from tare.campaign.instances.disk_watch import DiskWatch, Tenant
 from tare.campaign.instances.kills import Kills
 from tare.campaign.instances.starts import marks, marks_from_outside
 from tare.errors import DiskFullError, Failed, HostError, PlatformError, SessionError, TareError, attempt
 from tare.host import cgroup, console, peak
-from tare.host.facts import denials, memory
+from tare.host.facts import denials
 from tare.host.filesystems import roots
 from tare.host.network.bridge import Network
 from tare.host.resources import removers
@@ -83,13 +84,7 @@ class RunningInstance:
 
         ``idle``: it has been for `cgroup.COUNTED_S`, so that its group's memory can be told to the page.
         """
-        if not self.instance.accounted:
-            raise HostError("its memory cannot be read: it is another machine's, or in no control group")
-        group = self.instance.spec.group
-        pids = self.instance.host_processes()
-        guest = memory.mapping_bytes(pids, self.instance.guest_bytes) if self.instance.guest_bytes else None
-        charged = group.used_bytes() if idle else group.memory_bytes()
-        return MemoryUsage(charged, memory.pss_bytes(pids), memory.host_bytes(), guest)
+        return memory_usage.read(self.instance, idle=idle)
 
     @contextlib.contextmanager
     def peak_watched(self) -> Iterator[Callable[[], int]]:

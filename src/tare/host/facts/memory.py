@@ -3,28 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
+from tare.errors import HostError
 from tare.host.facts.machine import parse_meminfo
 from tare.host.kernel import sysinfo, text
 
 
-def pss_bytes(pids: Iterable[int]) -> int:
-    """The sum of the processes' proportional set sizes, in bytes (proc(5)). One that has ended counts as nothing."""
-    total = 0
+@dataclass(frozen=True, slots=True)
+class Resident:
+    """What processes have in memory, in bytes: proportional set sizes (proc(5), ``smaps_rollup``)."""
+
+    pss: int
+    anonymous: int  # the part that is no file's
+    shared_memory: int  # the part that is in files that lie in memory alone (tmpfs, memfd)
+
+
+def resident(pids: Iterable[int]) -> Resident:
+    """The sums over processes. One that has ended counts as nothing. Raises `HostError` before Linux 5.4."""
+    parts = []
     for pid in pids:
         try:
-            total += parse_rollup(text.read(f"/proc/{pid}/smaps_rollup"))
+            parts.append(parse_rollup(text.read(f"/proc/{pid}/smaps_rollup")))
         except OSError:
             continue  # it ended, or is a zombie without memory
-    return total
+    return Resident(
+        sum(part.pss for part in parts),
+        sum(part.anonymous for part in parts),
+        sum(part.shared_memory for part in parts),
+    )
 
 
-def parse_rollup(rollup: str) -> int:
-    """The proportional set size in bytes, from ``/proc/PID/smaps_rollup``; 0 where there is none."""
+def parse_rollup(rollup: str) -> Resident:
+    """What one process has, from ``/proc/PID/smaps_rollup``; nothing where there is none. Raises `HostError`."""
+    sizes = {}
     for line in rollup.splitlines():
-        if line.startswith("Pss:"):
-            return int(line.split()[1]) * 1024
-    return 0
+        name, _, rest = line.partition(":")
+        if name.startswith("Pss"):
+            sizes[name] = int(rest.split()[0]) * 1024
+    if not sizes:
+        return Resident(0, 0, 0)
+    if "Pss_Anon" not in sizes:
+        raise HostError("this kernel does not tell programs' own memory from files'", fix="boot Linux 5.4 or newer")
+    return Resident(sizes["Pss"], sizes["Pss_Anon"], sizes["Pss_Shmem"])
 
 
 def mapping_bytes(pids: Iterable[int], size: int) -> int | None:

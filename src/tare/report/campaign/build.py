@@ -21,7 +21,7 @@ from tare.analysis.trust.fairness import Difference, differences, unlike_mtus
 from tare.analysis.trust.findings import Finding
 from tare.estimates.dependence import dependence
 from tare.literature import Scale
-from tare.model import SHOWN_COSTS, Family, Mode, Status
+from tare.model import DAEMONS_MEMORY, SHOWN_COSTS, Family, Mode, Status
 from tare.report.campaign.answers import answers_of, bound_report, settling_of
 from tare.report.campaign.curves import curve_reports
 from tare.report.campaign.ranking import rankings_of
@@ -96,7 +96,7 @@ def report_on(
     if (footprints or surfaces) and trials.is_empty() and not store.schedule():
         analysed = []  # no trial was planned: leave out a table of "no data" alone
     results = results_of(record, analysed)
-    facts, known = _facts(record, trials), answers(record, analysed, trials)
+    facts, known = _facts(record, trials, samples), answers(record, analysed, trials)
     return Report(
         schema_=SCHEMA,
         id=record.id,
@@ -193,13 +193,16 @@ def _difference(difference: Difference) -> DifferenceReport:
     )
 
 
-def _facts(record: CampaignRecord, trials: pl.DataFrame) -> list[PlatformFacts]:
+def _facts(record: CampaignRecord, trials: pl.DataFrame, samples: pl.DataFrame) -> list[PlatformFacts]:
     read = trials.filter(pl.col("daemon_cpu_ns").is_not_null()).group_by("platform")
     sums = read.agg(share=pl.col("daemon_cpu_ns").sum() / pl.col("wall_ns").sum())
     shares = {str(name): float(share) for name, share in sums.iter_rows()}
+    of_daemons = samples.filter(pl.col("metric") == DAEMONS_MEMORY).group_by("platform")
+    sizes = {str(name): float(mib) for name, mib in of_daemons.agg(pl.col("value").median()).iter_rows()}
     return [
         PlatformFacts.model_validate(
-            platform.model_dump(exclude={"package"}) | {"daemons_share": shares.get(platform.name)}
+            platform.model_dump(exclude={"package"})
+            | {"daemons_share": shares.get(platform.name), "daemons_mib": sizes.get(platform.name)}
         )
         for platform in record.platforms
     ]

@@ -358,9 +358,9 @@ def _failures(report: Report) -> Iterator[RenderableType]:
 
 def _daemons(report: Report) -> Iterator[RenderableType]:
     lines = [
-        captions.daemon_text(platform.name, platform.daemons_share)
+        f"{platform.name}: {shown}"
         for platform in report.platforms
-        if platform.daemons_share is not None
+        if (shown := captions.daemon_text(platform.daemons_share, platform.daemons_mib))
     ]
     yield from _list(captions.DAEMONS, lines)
 

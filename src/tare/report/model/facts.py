@@ -49,6 +49,10 @@ class PlatformFacts(Documented):
     """CPU time of its shared daemons, such as dockerd, by its trials' time, as a share of a core; not in any figure.
     Null where there are none or it cannot be read.
     """
+    daemons_mib: float | None = None
+    """Memory of its shared daemons in MiB (PSS), once a host however many instances there are; not in any figure.
+    Null where there are none or it was not measured.
+    """
 
 
 class DifferenceReport(Documented):

@@ -42,9 +42,11 @@ def blocks_text(report: Report) -> str:
     return f"{report.blocks_done}{planned} blocks{worked}"
 
 
-def daemon_text(platform: str, share: float) -> str:
-    """How much CPU time a platform's shared daemons took; ``share``: of a core."""
-    return f"{platform}: {100 * share:.1f} % of a core during its trials"
+def daemon_text(share: float | None, mib: float | None) -> str:
+    """What a platform's shared daemons took: CPU time, a ``share`` of a core, and memory; "": it is not known."""
+    parts = [] if share is None else [f"{100 * share:.1f} % of a core during its trials"]
+    parts += [] if mib is None else [f"{mib:.0f} MiB of memory, once a host"]
+    return ", ".join(parts)
 
 
 def overheads_note(baseline: str, blocks: int) -> str:

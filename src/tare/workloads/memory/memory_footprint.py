@@ -1,10 +1,17 @@
 """What an instance takes of the host's memory: idle, right after its start, and after some work.
 
+The headline, ``idle-own``, is what one more instance costs: memory that no other has and no file gives back (anonymous
+pages and files in memory alone, by its processes' smaps_rollup and its control group's memory.stat), and what the
+kernel has for it. Beside it the proportional set size (PSS) of its host processes, in which a program's pages count
+too, shared among all who run it; and all that is charged to its control group, page cache included.
+
+A client that waits only to hand the agent's streams on (`runc run`, `podman start --attach`) is in none of them: who
+starts instances detached has none. It is ``idle-client``. The daemons that all instances share are ``daemons``, once a
+host.
+
 The work holds 64 MiB of memory for a moment, and writes and reads a file of 64 MiB in /data: what a platform keeps of
-that afterwards (page cache, a guest's memory that is never given back) is its cost above that of an idle instance. Two
-figures each: what the host charges to the instance's control group, and the proportional set size (PSS) of its host
-processes (proc(5), ``smaps_rollup``). Memory of shared daemons is in neither. The share of the machine's memory is
-that of the idle instance's PSS.
+that afterwards (page cache, a guest's memory that is never given back) is its cost above that of an idle instance. The
+share of the machine's memory is that of ``idle-own``.
 
 A virtual machine's PSS is two figures more: its own memory, which the memory limit bounds, and the rest, which is what
 its monitor takes beside it (the monitor's own, emulated devices, translated code).
@@ -16,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from tare.errors import ParseError
-from tare.model import Direction, Family, Metric
+from tare.model import DAEMONS_MEMORY, Direction, Family, Metric
 from tare.workloads.base import Command, Completed, MemoryUsage, MemoryWorkload, Outcome, Params, RunPlan, Surroundings
 
 MIB = 2**20
@@ -34,12 +41,17 @@ class MemoryFootprint(MemoryWorkload):
     title = "the host's memory that an instance takes, idle and after some work"
     family = Family.MEMORY
     by_default = True
+    revision = 2
     metrics = (
-        Metric("idle-pss", "MiB", Direction.LOWER, "PSS of its host processes when idle"),
+        Metric("idle-own", "MiB", Direction.LOWER, "what one more idle instance costs: its own pages and the kernel's"),
+        Metric("idle-pss", "MiB", Direction.LOWER, "PSS of its host processes when idle", headline=True),
         Metric("idle-group", "MiB", Direction.LOWER, "charged to its control group when idle"),
+        Metric("used-own", "MiB", Direction.LOWER, "its own pages and the kernel's after some work"),
         Metric("used-pss", "MiB", Direction.LOWER, "PSS after some work"),
         Metric("used-group", "MiB", Direction.LOWER, "charged to its control group after some work"),
-        Metric("idle-share", "%", Direction.LOWER, "PSS of its host processes when idle, of all memory of the host"),
+        Metric("idle-share", "%", Direction.LOWER, "what one more idle instance costs, of all memory of the host"),
+        Metric("idle-client", "MiB", Direction.LOWER, "PSS of a client that waits, which is in no other figure"),
+        Metric(DAEMONS_MEMORY, "MiB", Direction.LOWER, "PSS of the daemons that all instances share, once a host"),
         Metric("idle-guest", "MiB", Direction.LOWER, "the part of the idle PSS that is a machine's own memory"),
         Metric("idle-monitor", "MiB", Direction.LOWER, "the rest of it, where there is such: the monitor's overhead"),
         Metric("used-guest", "MiB", Direction.LOWER, "the part of the PSS after some work that is a machine's memory"),
@@ -65,12 +77,16 @@ class MemoryFootprint(MemoryWorkload):
 
     def measure_memory(self, before: MemoryUsage, after: MemoryUsage) -> dict[str, float]:
         figures = {
-            "idle-pss": before.pss, "idle-group": before.group, "used-pss": after.pss, "used-group": after.group
-        }  # fmt: skip
+            f"{when}-{name}": value
+            for when, usage in (("idle", before), ("used", after))
+            for name, value in (("own", usage.own), ("pss", usage.pss), ("group", usage.group))
+        }
         for name, value in figures.items():
             if value <= 0:
                 raise ParseError(f"{name} is {value} bytes")
-        taken = {name: value / MIB for name, value in figures.items()} | {"idle-share": 100 * before.pss / before.host}
+        besides = {"idle-client": before.client, DAEMONS_MEMORY: before.daemons}
+        figures |= {name: value for name, value in besides.items() if value is not None}
+        taken = {name: value / MIB for name, value in figures.items()} | {"idle-share": 100 * before.own / before.host}
         for name, usage in (("idle", before), ("used", after)):
             if usage.guest is not None:
                 taken |= {f"{name}-guest": usage.guest / MIB, f"{name}-monitor": (usage.pss - usage.guest) / MIB}

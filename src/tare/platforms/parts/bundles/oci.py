@@ -20,7 +20,7 @@ from tare.model import Resources
 from tare.platforms.base import NO_NETWORK, Address, Instance, LaunchSpec, Life
 from tare.platforms.parts.bundles import seccomp
 from tare.platforms.parts.common import room
-from tare.platforms.parts.common.pipes import start
+from tare.platforms.parts.common.pipes import TOOL, start
 from tare.platforms.parts.common.rights import CAPABILITIES, MASKED, READ_ONLY
 from tare.platforms.watchers.marks import Ping
 
@@ -178,7 +178,7 @@ def launch_bundle(bundle: Bundle, spec: LaunchSpec) -> Instance:
     began = start(spec, argv, bundle.surroundings)
     address = bundle.address
     ping = Ping(address.ping) if address.ping and spec.measured else None
-    return Instance(spec, began.stream, began.at, address, began.first_byte, ping)
+    return Instance(spec, began.stream, began.at, address, began.first_byte, ping, client=TOOL)
 
 
 def bundle_life(bundle: Bundle, spec: LaunchSpec) -> Life:

@@ -12,6 +12,9 @@ from tare.platforms.base import Instant, LaunchSpec
 from tare.platforms.watchers.marks import FirstByte
 from tare.session.streams import PipeStream
 
+#: The leaf of an instance's control group that the platform's commands run in.
+TOOL = "tool"
+
 
 class ProcessStream(PipeStream):
     """Pipes to a process; closing them ends it, by force if it does not go by itself."""
@@ -54,7 +57,7 @@ def start(
     note what the command will leave under that id (`tare.host.resources.kinds.files`), or to change what it inherits.
     """
     made_ns = spec.made()
-    procs = spec.group.leaf("tool")
+    procs = spec.group.leaf(TOOL)
     within = [*spec.group.surroundings(), *within]
     pipe = subprocess.PIPE
     with console.opened(spec.space.log) as log:

@@ -1,0 +1,70 @@
+"""The host's memory that a running instance takes: its own, without the client that waits for tare alone."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterable, Sequence
+
+from tare.errors import HostError
+from tare.host import cgroup
+from tare.host.facts import memory
+from tare.platforms.base import Instance
+from tare.workloads.base import MemoryUsage
+
+
+def read(instance: Instance, *, idle: bool = False) -> MemoryUsage:
+    """What it takes now. Raises `HostError` where this host does not account its work.
+
+    ``idle``: it has been for `cgroup.COUNTED_S`, so that its group's memory can be told to the page.
+    """
+    if not instance.accounted:
+        raise HostError("its memory cannot be read: it is another machine's, or in no control group")
+    group = instance.spec.group
+    if not idle and group.counts_late():
+        time.sleep(cgroup.COUNTED_S)
+    with contextlib.ExitStack() as held:
+        client = _client(instance, held)
+        waiting = [] if client is None else client.pids()
+        own = [pid for pid in instance.host_processes() if pid not in set(waiting)]
+        resident = memory.resident(own)
+        shared, kernel, charged = _charged(group, client, idle=idle)
+    guest = memory.mapping_bytes(own, instance.guest_bytes) if instance.guest_bytes else None
+    return MemoryUsage(
+        # What lies in memory files and is mapped nowhere is in the group's count alone, which may be late.
+        own=resident.anonymous + max(resident.shared_memory, shared) + kernel,
+        group=charged,
+        pss=resident.pss,
+        host=memory.host_bytes(),
+        guest=guest,
+        client=memory.resident(waiting).pss if waiting else None,
+        daemons=_pss_of(instance.daemons),
+    )
+
+
+def _client(instance: Instance, held: contextlib.ExitStack) -> cgroup.Group | None:
+    if not instance.client:
+        return None
+    client = cgroup.Group(f"{instance.spec.group.path}/{instance.client}")
+    held.callback(client.close)
+    return client
+
+
+def _charged(group: cgroup.Group, client: cgroup.Group | None, *, idle: bool) -> tuple[int, int, int]:
+    """Without a client's part, in bytes: files in memory, the kernel's own, and all with the page cache."""
+    parts = [
+        (part.shared_memory_bytes(), part.kernel_bytes(), part.used_bytes() if idle else part.memory_bytes())
+        for part in (group, client)
+        if part is not None
+    ]
+    whole, clients = parts[0], parts[1] if len(parts) > 1 else (0, 0, 0)
+    return (whole[0] - clients[0], whole[1] - clients[1], whole[2] - clients[2])
+
+
+def _pss_of(daemons: Sequence[cgroup.Group]) -> int | None:
+    """PSS of the shared daemons in bytes; None where there are none, or they are gone."""
+    return memory.resident(_pids(daemons)).pss or None
+
+
+def _pids(groups: Iterable[cgroup.Group]) -> list[int]:
+    return [pid for group in groups for pid in group.pids()]
