@@ -235,6 +235,7 @@ INSIDE = {
         "filesystems": {"kernel", "distribution", "processes", "own_namespaces", "state", "resources", "userns"},
         "own_daemon": {"kernel", "processes", "cgroup", "daemons", "resources"},
         "network": {"kernel", "distribution", "processes", "state", "cgroup", "resources", "own_daemon"},
+        "own_dockerd": {"kernel", "distribution", "processes", "state", "daemons", "resources", "own_daemon"},
         "tuning": {"kernel", "processes", "facts", "resources"},
         "checks": {"distribution", "cgroup", "facts", "kernel"},
     },

@@ -22,6 +22,24 @@ fn checked(result: c_int) -> io::Result<c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
+/// Moves this thread alone into a new network namespace.
+pub fn new_network() -> io::Result<()> {
+    // SAFETY: it takes flags alone; descriptors that are open stay in their namespace.
+    checked(unsafe { libc::unshare(libc::CLONE_NEWNET) }).map(drop)
+}
+
+/// Brings up the loopback of this thread's network namespace.
+pub fn raise_loopback() -> io::Result<()> {
+    let socket = rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::DGRAM, None)?;
+    // SAFETY: an ifreq is numbers alone, for which zeros are values.
+    let mut request: libc::ifreq = unsafe { MaybeUninit::zeroed().assume_init() };
+    request.ifr_name[0] = b'l' as libc::c_char;
+    request.ifr_name[1] = b'o' as libc::c_char;
+    request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+    // SAFETY: the request is of the type that this one reads, and lives through the call.
+    checked(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, &raw const request) }).map(drop)
+}
+
 fn sigchld() -> sigset_t {
     let mut set = MaybeUninit::<sigset_t>::uninit();
     // SAFETY: sigemptyset writes the whole set that the pointer is for.

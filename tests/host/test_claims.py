@@ -14,6 +14,7 @@ from tare.errors import HostError
 from tare.footprint.kernel import kmodule
 from tare.host import cgroup, processes
 from tare.host.daemons import dockerd, lxd
+from tare.host.daemons.dockerd_traces import Traces
 from tare.host.kernel import mounts
 from tare.host.network import bridge, fence
 from tare.host.resources import claims, removers
@@ -68,6 +69,7 @@ def ours(home=HOME):
         HostResource("container", {**docker.facts, **removers.of_docker(container, record, mounts)}),
         HostResource("container", {**docker.facts, **removers.of_docker(container, record, [snapshot])}),
         removers.docker_image("tare:0123456789ab"),
+        removers.dockerd_traces(Traces(False, True, "1", "DROP", frozenset({"/run/docker/netns/a76b"}))),
         removers.containerd_container("/run/containerd/containerd.sock", "tare-ab12cx3"),
         removers.containerd_container(str(home / "work/tare-17ab/containerd.sock"), "tare-ab12cx3"),
         removers.pod("/run/containerd/containerd.sock", "tare-ab12cx3"),

@@ -19,7 +19,7 @@ from tare.host import cgroup, lock, own_limits, own_namespaces, rights, state
 from tare.host.facts import machine, siblings, topology
 from tare.host.filesystems import roots
 from tare.host.kernel import pinning
-from tare.host.network import bridge, subnets
+from tare.host.network import bridge, bridge_filter, subnets
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack, Journal, clear_the_way, remove_rest
 from tare.host.tuning import tune
@@ -121,6 +121,8 @@ class HostSession:
         cleanup = self.enter_context(CleanupStack(self._journal))
         cleanup.own(removers.control_group(cgroup.path_of(PARENT_GROUP)))
         unfenced = net.create(cleanup)
+        if kept_on := bridge_filter.switch_off(cleanup):
+            self.progress(kept_on)
         self.callback(net.close)
         datagram = self.enter_context(contextlib.closing(Datagram(net.host)))
         if unfenced is not None:

@@ -9,6 +9,7 @@ use std::time::Duration;
 use libc::c_long;
 
 use super::{Call, Kind, Repeat, exactly};
+use crate::sys;
 
 pub const KINDS: [Kind; 4] = [
     Kind::new("udp-packet", |_| udp(1)),
@@ -41,6 +42,16 @@ fn receive(fd: RawFd, buffer: &mut [u8]) -> io::Result<()> {
     move_all(libc::SYS_recvfrom, fd, buffer, libc::MSG_WAITALL)
 }
 
+/// Gives this thread a network namespace of its own with a loopback, where it may. What has the host's network has its
+/// packet rules and its tracking of connections in each packet's way else, which no container has in its own.
+fn apart_from_packet_rules() -> io::Result<()> {
+    match sys::new_network() {
+        Ok(()) => sys::raise_loopback(),
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EPERM | libc::EINVAL | libc::ENOSYS)) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 /// A socket that sends datagrams to itself.
 struct Udp {
     socket: UdpSocket,
@@ -48,6 +59,7 @@ struct Udp {
 }
 
 fn udp(size: usize) -> io::Result<Box<dyn Repeat>> {
+    apart_from_packet_rules()?;
     let socket = UdpSocket::bind(ANYWHERE)?;
     socket.connect(socket.local_addr()?)?;
     socket.set_read_timeout(Some(LOST))?;
@@ -70,6 +82,7 @@ struct Tcp {
 }
 
 fn tcp(size: usize) -> io::Result<Box<dyn Repeat>> {
+    apart_from_packet_rules()?;
     let listener = TcpListener::bind(ANYWHERE)?;
     // The kernel completes it, before anybody accepts.
     let near = TcpStream::connect(listener.local_addr()?)?;
@@ -89,5 +102,25 @@ impl Call for Tcp {
         receive(far, &mut self.buffer)?;
         send(far, &mut self.buffer)?;
         receive(near, &mut self.buffer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn network() -> std::path::PathBuf {
+        std::fs::read_link("/proc/thread-self/ns/net").unwrap()
+    }
+
+    #[test]
+    fn a_thread_that_may_has_a_network_of_its_own_and_others_keep_theirs() {
+        let before = network();
+        let within = std::thread::spawn(|| {
+            udp(1).unwrap();
+            network()
+        });
+        assert_eq!(within.join().unwrap() != before, rustix::process::geteuid().is_root());
+        assert_eq!(network(), before);
     }
 }

@@ -28,6 +28,7 @@ _DECISIVE = ("architecture", "kernel", "virtualised", "mitigations", "cpu.model"
 _SETTINGS = (
     "distribution", "cpu.microcode", "cpu.smt", "cpu.governors", "cpu.turbo", "memory_bytes", "swap_bytes",
     "clock_source", "cgroup", "huge_pages", "aslr", "filesystem",
+    "bridge_filter", "connection_tracking",
 )  # fmt: skip
 #: Of the fairness manifest: the memory that a guest's kernel, or a sandbox, reports; the limit has a name of its own.
 _SEEN = "memory seen inside"

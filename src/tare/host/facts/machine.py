@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict
 
 from tare.host import cgroup, distribution, own_namespaces, processes, state
 from tare.host.facts import security, topology
-from tare.host.kernel import cpulist, mounts, settings, sysinfo
+from tare.host.kernel import bridged, cpulist, mounts, settings, sysinfo
 from tare.host.kernel import text as kernel_text
 
 CgroupVersion = Literal["none", "v1", "v2", "hybrid"]
@@ -86,6 +86,10 @@ class HostFacts(_Facts):
     aslr: int | None  # kernel.randomize_va_space
     mitigations: dict[str, str]
     security: str | None = None  # the module that labels processes (`security.module`); None: an older tare recorded it
+    #: whether frames that cross a bridge pass the host's packet rules (br_netfilter), "on" or "off", and whether the
+    #: kernel tracks connections of the host's network; None: an older tare did not ask
+    bridge_filter: str | None = None
+    connection_tracking: bool | None = None
     filesystem: str  # below tare's home, where images, overlays and data are
     disk_free_bytes: int
     load: float  # over the last minute
@@ -127,6 +131,8 @@ def gather() -> HostFacts:
         aslr=int(aslr) if is_number(aslr) else None,
         mitigations=_mitigations(),
         security=security.module(ROOT),
+        bridge_filter="on" if bridged.switched_on() else "off",
+        connection_tracking=bridged.tracks_connections(),
         filesystem=mounts.filesystem(home),
         disk_free_bytes=shutil.disk_usage(home).free,
         load=parse_load(_text("proc/loadavg"), answered.load),

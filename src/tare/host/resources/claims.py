@@ -49,6 +49,7 @@ _LOGS = rf"(?:{_LXD_PLACES}/logs|/var/log/(?:lxd|incus))/{_SANDBOX}"
 _LIBVIRT_SOCKET = r"/proc/\d+/root/run/libvirt/libvirt-sock"
 _SETTINGS = (
     r"proc/sys/net/ipv4/ip_forward",
+    r"proc/sys/net/bridge/bridge-nf-call-(?:iptables|ip6tables|arptables)",
     r"proc/sys/vm/swappiness",
     r"proc/sys/kernel/(?:nmi_watchdog|numa_balancing|timer_migration|randomize_va_space)",
     r"proc/irq/\d+/smp_affinity_list",

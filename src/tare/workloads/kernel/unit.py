@@ -26,7 +26,7 @@ class UnitCost(SliceWorkload):
     parts: ClassVar[Mapping[str, str]] = {"rate": "calls"}
 
 
-def unit_cost(name: str, title: str, call: str, unit: str = "call") -> UnitCost:
+def unit_cost(name: str, title: str, call: str, unit: str = "call", revision: int = 1) -> UnitCost:
     """The workload of one call: ``unit`` is what the agent counts for it."""
     profiles = {
         "quick": {"call": call, **QUICK_SLICES, "warmup_ms": 100},
@@ -39,6 +39,7 @@ def unit_cost(name: str, title: str, call: str, unit: str = "call") -> UnitCost:
         "title": title,
         "metrics": (Metric("rate", f"{_many(unit)}/s", Direction.HIGHER, f"{_many(unit)} a second"),),
         "work_unit": unit,
+        "revision": revision,
         "profiles": profiles,
     }
     workload: UnitCost = type("UnitCostOf", (UnitCost,), attributes)()
