@@ -11,6 +11,7 @@ import errno
 import mmap
 import os
 import resource
+import shlex
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -78,7 +79,7 @@ def no_threads() -> HostError:
         if most.isdigit() and int(most) - int(now or 0) < THREADS_OF_SESSION:
             return HostError(
                 f"its control group may have only {most} processes and threads, and has {now} ({file})",
-                fix=f"echo max > {file}",
+                fix=f"echo max > {shlex.quote(str(file))}",
             )
     soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     most = "only so many" if soft == resource.RLIM_INFINITY else f"only {soft}"
