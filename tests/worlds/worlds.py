@@ -103,9 +103,9 @@ WORLDS = (
     World("umask 777", "umask 777; rmdir home", CLEAN, 0, "nothing of tare's is left"),
     World("umask 777, a file", "umask 777", "report a.tare --html page.html", 0, ""),
     # Limits.
-    World("few addresses", "ulimit -Sv 300000", REPORT, 2, r"only 292 MiB of addresses", fix="ulimit -SHOLE HOLE"),
+    World("few addresses", "ulimit -Sv 300000", REPORT, 2, r"only 292 MiB of addresses", fix="ulimit HOLE HOLE"),
     World("few addresses, a run", "ulimit -v 300000", RUN, 2, r"only 292 MiB of addresses \(ulimit -v\)"),
-    World("few files", "ulimit -Sn 12", REPORT, 2, r"only 12 open files", fix="ulimit -SHOLE HOLE"),
+    World("few files", "ulimit -Sn 12", REPORT, 2, r"only 12 open files", fix="ulimit HOLE HOLE"),
     World("few files, a run", "ulimit -n 12", RUN, 2, r"only 12 open files \(ulimit -n\)"),
     World("enough files", "ulimit -n 64", REPORT, 0, REPORTED),
     World(
