@@ -26,19 +26,20 @@ V1 = Path("/sys/fs/cgroup/memory/cgroup.procs").exists()
 #: All of it ends with the command. In a network of its own tare does not wait for a campaign of the host's.
 NAMESPACES = ["unshare", "--mount", "--net", "--propagation", "private", "bash", "-ec"]
 APART = "mount -t tmpfs -o mode=755 none /run; ip link set lo up\n"
-#: Runs the command, then the one that it names as the fix, then the first again.
+#: Runs the command, the one that it names as the fix, and it again: the end of one obstacle may show another.
 FOLLOWED = """
-"$@" >first 2>&1 && exit 98
-fix=$(sed -n 's/^fix: //p' first)
-[ -n "$fix" ]
-eval "$fix"
-exec "$@"
+for _ in 1 2 3; do
+    "$@" >>said 2>&1 && exit 0
+    fix=$(sed -n 's/^fix: //p' said | tail -n 1)
+    eval "$fix" >>said 2>&1
+done
+exit 99
 """
 PROGRAMS = re.compile(
     r"(apt-get|chmod|chown|docker|echo|for|ip|kill|mount|modprobe|python3|rm|sysctl|systemctl|ulimit|umount|useradd"
     r"|usermod|virsh) "
 )
-PROSE = re.compile(r", | or |; (?!do )(?!done)")
+PROSE = re.compile(r", | or |; (?!(do|done|for|mount)\b)")
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make these worlds")
 EACH = [
     pytest.param(world, id=world.name, marks=[pytest.mark.host, pytest.mark.own_host] if world.slow else [])
@@ -87,7 +88,7 @@ def test_a_command_ends_as_documented(world, folder):
     assert done.returncode == world.code, said
     assert re.search(world.says, said), said
     assert "Traceback" not in said
-    if world.code == 2:
+    if world.code == 2 and world.says:
         assert len(re.findall("^error: ", said, re.MULTILINE)) == len(re.findall("^fix: ", said, re.MULTILINE)) == 1, (
             said
         )
@@ -96,9 +97,9 @@ def test_a_command_ends_as_documented(world, folder):
 @pytest.mark.parametrize("world", [each for each in EACH if each.values[0].fix])
 def test_its_fix_works(world, folder):
     done = _run(world, folder, then=FOLLOWED)
-    first = (folder / "first").read_text()
-    assert done.returncode == 0, done.stdout + done.stderr + first
-    assert re.search(f"^fix: {_pattern(world.fix)}$", first, re.MULTILINE), first
+    said = (folder / "said").read_text()
+    assert done.returncode == 0, said
+    assert re.search(f"^fix: {_pattern(world.fix)}$", said, re.MULTILINE), said
 
 
 def _pattern(text):

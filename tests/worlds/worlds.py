@@ -26,6 +26,11 @@ AS_OTHER = (
 WITHOUT = 'set -- setpriv --inh-caps=-{0} --bounding-set=-{0} "$@"'
 FULL = "head -c 1M /dev/zero >{0}/x 2>/dev/null || :"
 FEW_PIDS = 'group=$(mktemp -d "$PIDS/tare-host-world-XXX"); echo {} >$group/pids.max; echo $$ >$group/cgroup.procs'
+NOEXEC_TMP = "mount -t tmpfs -o noexec none /var/tmp; export TMPDIR=/var/tmp"
+MOUNT_V1 = (
+    "mount -t tmpfs cgroup HOLE; for name in HOLE; do mkdir HOLE/$name;"
+    " mount -t cgroup -o $name cgroup HOLE/$name; done"
+)
 READ_ONLY_GROUPS = (
     "for group in /sys/fs/cgroup /sys/fs/cgroup/*/; do mount -o remount,bind,ro $group || :; done 2>/dev/null"
 )
@@ -146,6 +151,10 @@ WORLDS = (
         2,
         "error: .*home cannot be written: its filesystem is mounted read-only",
     ),
+    World("noexec tmp", NOEXEC_TMP, REPORT, 0, REPORTED),
+    World("read-only tmp", "mount -t tmpfs -o ro none /var/tmp; export TMPDIR=/var/tmp", REPORT, 0, REPORTED),
+    World("a tmp that is missing", "export TMPDIR=/nonesuch", REPORT, 0, REPORTED),
+    World("a campaign on a read-only mount", "mount --bind -o ro . /mnt; cd /mnt", REPORT, 0, REPORTED),
     World("noexec home", "mount -t tmpfs -o noexec,mode=700 none home", CLEAN, 0, "nothing of tare's is left"),
     World(
         "full tmp",
@@ -204,6 +213,12 @@ WORLDS = (
     World("SIGPIPE ignored", 'set -- env --ignore-signal=PIPE sh -c \'"$@" | head -1\' sh "$@"', EXPORT, 0, "campaign"),
     World("all signals blocked", 'set -- env --block-signal "$@"', CLEAN, 0, "nothing of tare's is left"),
     # Streams and terminals.
+    World(
+        "a full device for messages",
+        'set -- sh -c \'"$@" 2>/dev/full\' sh "$@"',
+        "report none.tare",
+        2,
+    ),
     World("stdin closed", "exec <&-", REPORT, 0, REPORTED),
     World("stderr closed", "exec 2>&-", REPORT, 0, REPORTED),
     World("stdout closed", "exec >&-", REPORT, 5, "error: standard output is not whole: Bad file descriptor"),
@@ -233,6 +248,36 @@ WORLDS = (
         v1=True,
     ),
     World("SIGCHLD ignored, an instance", 'set -- env --ignore-signal=CHLD "$@"', DOCTOR, 0, "native", slow=True),
+    World(
+        "no control groups",
+        "umount -R -l /sys/fs/cgroup; mount -t tmpfs none /sys/fs/cgroup",
+        RUN,
+        2,
+        "error: no cgroup hierarchy is mounted",
+        fix=MOUNT_V1,
+        slow=True,
+        v1=True,
+    ),
+    World(
+        "no sys, a campaign",
+        "umount -l /sys",
+        RUN,
+        2,
+        "error: /sys is not mounted",
+        fix="mount -t sysfs sysfs /sys",
+        v1=True,
+        slow=True,
+    ),
+    World("an empty PATH, an instance", "export PATH=", DOCTOR, 0, "native", slow=True),
+    World("a PATH of the current folder, an instance", "export PATH=.::/nonesuch", DOCTOR, 0, "native", slow=True),
+    World(
+        "noexec tmp, a campaign",
+        NOEXEC_TMP,
+        RUN,
+        0,
+        "native",
+        slow=True,
+    ),
     World("hidepid=2, an instance", "mount -t proc -o hidepid=2 proc /proc", DOCTOR, 0, "native", slow=True),
     World("all signals blocked, an instance", 'set -- env --block-signal "$@"', DOCTOR, 0, "native", slow=True),
     World("umask 777, a campaign", "umask 777", RUN, 0, "native", slow=True),
@@ -264,7 +309,7 @@ NOT_RUN = {
     "chmod o-w HOLE": "tests/workloads/test_own_application.py runs it",
     "echo HOLE > HOLE": "a setting of the whole host's kernel",
     "modprobe loop": "the tests' kernels have no modules",
-    "mount -t cgroup2 cgroup2 /sys/fs/cgroup": "takes a host whose controllers are not held by cgroup v1",
+    "mount -t cgroup2 cgroup2 HOLE": "takes a host whose controllers are not held by cgroup v1",
     "mount -t debugfs debugfs HOLE": "takes a kernel with function counters: the lab's tests",
     "mount -t tracefs tracefs HOLE": "takes a kernel with function counters: the lab's tests",
     "python3 -m pip install 'tare-bench[exports]'": "downloads",
