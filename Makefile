@@ -91,7 +91,7 @@ worlds: setup ## the command line in odd worlds: of /proc, rights, limits, disks
 	@scripts/own-host worlds scripts/with-dockerd $(BIN)/pytest -q tests/worlds
 
 storm: setup ## strike campaigns at random moments by 60 signals, hang-ups and closed pipes, then 200 SIGKILLs: two hours. SEED=1
-	@scripts/own-host storm sh -c 'mount -t tmpfs none /tmp && exec "$$@"' sh scripts/with-dockerd \
+	@scripts/own-host storm sh -ec 'for folder in /tmp /var/tmp; do mount -t tmpfs none $$folder; done; exec "$$@"' sh \
 	    $(BIN)/python tests/storm.py --signals 60 --platforms native,runc $(addprefix --seed ,$(SEED))
 	@scripts/with-dockerd $(BIN)/python tests/storm.py --kills 200 $(addprefix --seed ,$(SEED))
 

@@ -145,6 +145,8 @@ class Run:
 
 
 INTERRUPTED, CLOSED = 130, 141
+#: The phase of a strike that found the campaign complete.
+COMPLETE = "complete before"
 KILL = Blow("KILL", frozenset({-signal.SIGKILL}), lambda run: run.send(signal.SIGKILL), cleans=False)
 BLOWS = (
     Blow("INT", frozenset({INTERRUPTED}), lambda run: run.send(signal.SIGINT)),
@@ -202,7 +204,7 @@ class Storm:
         lines = run.printed.decode(errors="replace").splitlines()
         faults = [] if code in allowed else [f"it ended with {code}: {' | '.join(lines[-2:])}"]
         faults += self._faults(cleaned=blow.cleans and not complete)
-        phase = "complete before" if complete else _phase(lines, len(self._rows))
+        phase = COMPLETE if complete else _phase(lines, len(self._rows))
         strike = Strike(blow.name, at_s, code, phase, len(self._rows), resumed, tuple(faults))
         if code in {0, CLOSED}:
             self.ended += 1
@@ -301,11 +303,11 @@ def main() -> int:
         print(
             f"{options.platforms}: a campaign takes {storm.length_s:.0f} s; {len(blows)} strikes, seed {options.seed}"
         )
-        for number, blow in enumerate(blows, 1):
-            if time.monotonic() - began > options.time:
-                break
-            strikes.append(storm.strike(moments, blow))
-            print(_line(number, strikes[-1]), flush=True)
+        while blows and time.monotonic() - began < options.time:
+            strikes.append(storm.strike(moments, blows[-1]))
+            print(_line(len(strikes), strikes[-1]), flush=True)
+            if strikes[-1].phase != COMPLETE:  # otherwise the blow came too late, and is still to come
+                blows.pop()
         last = storm.finish()
     return _summary(storm, strikes, last)
 
@@ -318,7 +320,7 @@ def _line(number: int, strike: Strike) -> str:
 
 
 def _summary(storm: Storm, strikes: Sequence[Strike], last: Sequence[str]) -> int:
-    delivered = [strike for strike in strikes if strike.phase != "complete before"]
+    delivered = [strike for strike in strikes if strike.phase != COMPLETE]
     faults = [fault for strike in strikes for fault in strike.faults] + list(last)
     print(f"strikes: {len(delivered)}, of them in resumed campaigns: {sum(strike.resumed for strike in delivered)}")
     print(f"campaigns: {storm.campaigns}, ended whole: {storm.ended}")

@@ -30,7 +30,7 @@ OF_OTHERS = {
     "--volatile": "systemd-nspawn",
 }
 _COMMAND = re.compile(r"(?<![\w/.-])tare ((?:" + "|".join(COMMANDS) + r")\b[^`;,:()]*)")
-_HOLE = "HOLE"
+HOLE = "HOLE"
 
 
 def _constants(tree):
@@ -45,7 +45,7 @@ def _constants(tree):
 
 
 def _texts(node, constants, depth=0):
-    """Each text that an expression may give, with `_HOLE` where it is only known when tare runs."""
+    """Each text that an expression may give, with `HOLE` where it is only known when tare runs."""
     if isinstance(node, ast.Constant):
         return [node.value] if isinstance(node.value, str) else []
     if isinstance(node, ast.IfExp):
@@ -55,11 +55,11 @@ def _texts(node, constants, depth=0):
     if isinstance(node, ast.Name) and depth < 3:
         return _texts(constants.get(node.id), constants, depth + 1)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        left, right = (_texts(side, constants, depth) or [_HOLE] for side in (node.left, node.right))
+        left, right = (_texts(side, constants, depth) or [HOLE] for side in (node.left, node.right))
         return [a + b for a in left for b in right]
     if isinstance(node, ast.JoinedStr):
         parts = [
-            (_texts(part.value, constants, depth) or [_HOLE])[0] if isinstance(part, ast.FormattedValue) else part.value
+            (_texts(part.value, constants, depth) or [HOLE])[0] if isinstance(part, ast.FormattedValue) else part.value
             for part in node.values
         ]
         return ["".join(parts)]
@@ -114,7 +114,7 @@ def test_a_fix_names_what_there_is(text):
     for path in re.findall(r"(?<![\w/])((?:docs|src|scripts)/[\w/.-]*\w)", text):
         assert (HERE / path).exists(), path
     for call in _COMMAND.findall(text):
-        words = call.replace(_HOLE, "X").split()
+        words = call.replace(HOLE, "X").split()
         inner = getattr(load(words[0]), "commands", None)
         assert inner is None or len(words) == 1 or words[1] in inner, text
     assert not re.search(r"(?<!\w)TARE_HOME/", text), "a path that cannot be typed"
@@ -122,7 +122,7 @@ def test_a_fix_names_what_there_is(text):
 
 @pytest.mark.skipif(shutil.which("apt-cache") is None, reason="no Debian: the names of its packages are not known here")
 def test_packages_that_fixes_name_are_debians():
-    names = {name for name in _packages() if _HOLE not in name}
+    names = {name for name in _packages() if HOLE not in name}
     assert len(names) > 20
     known = subprocess.run(["apt-cache", "pkgnames"], capture_output=True, text=True, check=True).stdout.split()
     assert names - set(known) <= {"incus", "virtiofsd"}, "not of Debian 12: of 13"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import shlex
 import stat
 import tomllib
 from pathlib import Path
@@ -81,7 +82,7 @@ def read_toml(file: Path, fix: str) -> dict[str, Any]:
 def refuse_writable(file: Path, what: str) -> None:
     """Raise `UsageError` where others may write to a file that ``what`` says the weight of."""
     if file.stat().st_mode & stat.S_IWOTH:
-        raise UsageError(f"{file} {what}, and everybody may write to it", fix=f"chmod o-w {file}")
+        raise UsageError(f"{file} {what}, and everybody may write to it", fix=f"chmod o-w {shlex.quote(str(file))}")
 
 
 def _too_large(file: Path, largest: int, fix: str) -> UsageError:

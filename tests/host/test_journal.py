@@ -13,6 +13,7 @@ import docker.errors
 import pytest
 
 from tare.errors import HostError
+from tare.host import own_namespaces
 from tare.host.kernel import mounts, process_table
 from tare.host.resources import removers, unremoved
 from tare.host.resources.claims import LXC_LOCKS, Bounds
@@ -102,6 +103,17 @@ def nobodys(entry, **changes):
     data = json.loads(entry.file.read_text())
     data["owner"]["pid"] = 1 << 22
     entry.file.write_text(json.dumps({**data, **changes}))
+
+
+def test_a_setting_of_a_users_network_ended_with_it(tmp_path, monkeypatch):
+    """Only the network's settings are a user's to change, and this one is the host's again."""
+    journal = Journal(tmp_path / "journal")
+    [entry] = journal.write(removers.setting(Path("/proc/sys/net/ipv4/ip_forward"), "0", "1"))
+    nobodys(entry)
+    monkeypatch.setattr(own_namespaces, "inside", lambda: True)
+    monkeypatch.setattr(removers, "remove", lambda _: pytest.fail("it is another network's"))
+    assert [step.kept for step in sweep(journal)] == [None]
+    assert journal.entries() == []
 
 
 @pytest.mark.parametrize("dry_run", [True, False])

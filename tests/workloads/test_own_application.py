@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 import time
 import tomllib
 from dataclasses import replace
@@ -205,11 +206,14 @@ def test_a_byte_order_mark_and_what_parts_lines_elsewhere_are_no_mistakes(tmp_pa
     assert described.at("parameters") == f"{tmp_path}/app.toml:28"
 
 
-def test_a_file_that_everybody_may_write_to_is_refused(tmp_path):
-    (tmp_path / "open.toml").write_text(WHOLE)
-    (tmp_path / "open.toml").chmod(0o666)
-    with pytest.raises(UsageError, match="everybody may write to it"):
-        file.examine(tmp_path / "open.toml")
+def test_a_file_that_everybody_may_write_to_is_refused_until_its_fix(tmp_path):
+    open_to_all = tmp_path / "open; to all.toml"
+    open_to_all.write_text(WHOLE)
+    open_to_all.chmod(0o666)
+    with pytest.raises(UsageError, match="everybody may write to it") as refused:
+        file.examine(open_to_all)
+    subprocess.run(["sh", "-ec", refused.value.fix], check=True)
+    assert file.examine(open_to_all)[1] == []
 
 
 def test_a_value_of_the_wrong_kind_is_said_with_how_it_is_written(tmp_path):

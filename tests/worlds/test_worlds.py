@@ -5,6 +5,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from worlds import WORLDS
+from test_fix_texts import HOLE, fixes
+from worlds import NOT_RUN, WORLDS
 
 CAMPAIGN = Path(__file__).parents[1] / "store" / "released" / "whole-5.tare"
 PIDS = next(
@@ -20,21 +22,29 @@ PIDS = next(
     None,
 )
 TARE = [sys.executable, "-P", "-m", "tare"]
+V1 = Path("/sys/fs/cgroup/memory/cgroup.procs").exists()
 #: All of it ends with the command. In a network of its own tare does not wait for a campaign of the host's.
 NAMESPACES = ["unshare", "--mount", "--net", "--propagation", "private", "bash", "-ec"]
 APART = "mount -t tmpfs -o mode=755 none /run; ip link set lo up\n"
-#: Runs the command, then the one that it names as the fix, then the first again.
+#: Runs the command, the one that it names as the fix, and it again: the end of one obstacle may show another.
 FOLLOWED = """
-"$@" >first 2>&1 && exit 98
-fix=$(sed -n 's/^fix: //p' first)
-[ -n "$fix" ]
-eval "$fix"
-exec "$@"
+for _ in 1 2 3; do
+    "$@" >>said 2>&1 && exit 0
+    fix=$(sed -n 's/^fix: //p' said | tail -n 1)
+    eval "$fix" >>said 2>&1
+done
+exit 99
 """
+PROGRAMS = re.compile(
+    r"(apt-get|chmod|chown|docker|echo|for|ip|kill|mount|modprobe|python3|rm|sysctl|systemctl|ulimit|umount|useradd"
+    r"|usermod|virsh) "
+)
+PROSE = re.compile(r", | or |; (?!(do|done|for|mount|mknod)\b)")
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make these worlds")
 EACH = [
     pytest.param(world, id=world.name, marks=[pytest.mark.host, pytest.mark.own_host] if world.slow else [])
     for world in WORLDS
+    if not world.v1 or V1
 ]
 
 
@@ -58,7 +68,7 @@ def _run(world, folder, then='exec "$@"'):
     environment = {**os.environ, "TERM": "dumb", "PIDS": str(PIDS)}
     if not world.slow:
         environment["TARE_HOME"] = str(folder / "home")
-    argv = [*NAMESPACES, f"{'' if world.slow else APART}{world.make}\n{then}", "sh", *TARE, *world.command.split()]
+    argv = [*NAMESPACES, f"{'' if world.slow else APART}{world.make}\n{then}", "sh", *TARE, *shlex.split(world.command)]
     return subprocess.run(
         argv,
         cwd=folder,
@@ -78,16 +88,37 @@ def test_a_command_ends_as_documented(world, folder):
     assert done.returncode == world.code, said
     assert re.search(world.says, said), said
     assert "Traceback" not in said
-    if world.code == 2:
+    if world.code == 2 and world.says:
         assert len(re.findall("^error: ", said, re.MULTILINE)) == len(re.findall("^fix: ", said, re.MULTILINE)) == 1, (
             said
         )
 
 
-@pytest.mark.parametrize("world", [each for each in EACH if each.values[0].fixed is not None])
+@pytest.mark.parametrize("world", [each for each in EACH if each.values[0].fix])
 def test_its_fix_works(world, folder):
     done = _run(world, folder, then=FOLLOWED)
-    assert done.returncode == world.fixed, done.stdout + done.stderr + (folder / "first").read_text()
+    said = (folder / "said").read_text()
+    assert done.returncode == 0, said
+    assert re.search(f"^fix: {_pattern(world.fix)}$", said, re.MULTILINE), said
+
+
+def _pattern(text):
+    return ".+".join(map(re.escape, text.split(HOLE)))
+
+
+def test_every_fix_that_is_a_command_is_run_in_a_world():
+    """Those of tare itself are looked at by test_fix_texts.py: their commands and options exist."""
+    commands = {text for text in fixes() if _is_command(text)}
+    in_worlds = {world.fix for world in WORLDS if world.fix}
+    assert commands - in_worlds == NOT_RUN.keys()
+    assert in_worlds <= commands
+
+
+def _is_command(text):
+    """Whether a fix is a command to the letter, and no sentence with one in it."""
+    if not PROGRAMS.match(text) or PROSE.search(text.replace(HOLE, "x")):
+        return False
+    return subprocess.run(["bash", "-n"], input=text, text=True, check=False, capture_output=True).returncode == 0
 
 
 def test_there_are_worlds_enough():

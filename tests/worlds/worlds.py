@@ -25,6 +25,12 @@ AS_OTHER = (
 )
 WITHOUT = 'set -- setpriv --inh-caps=-{0} --bounding-set=-{0} "$@"'
 FULL = "head -c 1M /dev/zero >{0}/x 2>/dev/null || :"
+FEW_PIDS = 'group=$(mktemp -d "$PIDS/tare-host-world-XXX"); echo {} >$group/pids.max; echo $$ >$group/cgroup.procs'
+NOEXEC_TMP = "mount -t tmpfs -o noexec none /var/tmp; export TMPDIR=/var/tmp"
+MOUNT_V1 = (
+    "mount -t tmpfs cgroup HOLE; for name in HOLE; do mkdir HOLE/$name;"
+    " mount -t cgroup -o $name cgroup HOLE/$name; done"
+)
 READ_ONLY_GROUPS = (
     "for group in /sys/fs/cgroup /sys/fs/cgroup/*/; do mount -o remount,bind,ro $group || :; done 2>/dev/null"
 )
@@ -39,8 +45,11 @@ class World:
     command: str
     code: int
     says: str = ""  # a regular expression, of what standard output or standard error must have
-    fixed: int | None = None  # the exit code once the command behind `fix:` has been run in the same world
+    #: The command that is the fix, as the source has it, with HOLE for what tare fills in. Once it has been run in the
+    #: same world, the command must end with 0.
+    fix: str = ""
     slow: bool = False  # measures: it needs the image, and a host of its own
+    v1: bool = False  # a world of hosts with cgroup v1
 
 
 WORLDS = (
@@ -48,7 +57,14 @@ WORLDS = (
     World("proc with subset=pid", "mount -t proc -o subset=pid proc /proc", CLEAN, 2, "fix: .*without subset=pid"),
     World("proc with hidepid=2", "mount -t proc -o hidepid=2 proc /proc", CLEAN, 0, "nothing of tare's is left"),
     World("no proc, reading", "umount -l /proc", REPORT, 0, REPORTED),
-    World("no proc, cleaning", "umount -l /proc", CLEAN, 2, "error: .*/proc is not mounted", fixed=0),
+    World(
+        "no proc, cleaning",
+        "umount -l /proc",
+        CLEAN,
+        2,
+        "error: .*/proc is not mounted",
+        fix="mount -t proc proc /proc",
+    ),
     World("no sys", "umount -l /sys", CLEAN, 0, "nothing of tare's is left"),
     World(
         "cpuinfo that is not UTF-8",
@@ -92,9 +108,9 @@ WORLDS = (
     World("umask 777", "umask 777; rmdir home", CLEAN, 0, "nothing of tare's is left"),
     World("umask 777, a file", "umask 777", "report a.tare --html page.html", 0, ""),
     # Limits.
-    World("few addresses", "ulimit -Sv 300000", REPORT, 2, r"only 292 MiB of addresses \(ulimit -v\)", fixed=0),
+    World("few addresses", "ulimit -Sv 300000", REPORT, 2, r"only 292 MiB of addresses", fix="ulimit HOLE HOLE"),
     World("few addresses, a run", "ulimit -v 300000", RUN, 2, r"only 292 MiB of addresses \(ulimit -v\)"),
-    World("few files", "ulimit -Sn 12", REPORT, 2, r"only 12 open files \(ulimit -n\)", fixed=0),
+    World("few files", "ulimit -Sn 12", REPORT, 2, r"only 12 open files", fix="ulimit HOLE HOLE"),
     World("few files, a run", "ulimit -n 12", RUN, 2, r"only 12 open files \(ulimit -n\)"),
     World("enough files", "ulimit -n 64", REPORT, 0, REPORTED),
     World(
@@ -106,11 +122,11 @@ WORLDS = (
     ),
     World(
         "few pids",
-        'group=$(mktemp -d "$PIDS/tare-host-world-XXX"); echo 4 >$group/pids.max; echo $$ >$group/cgroup.procs',
+        FEW_PIDS.format(4),
         REPORT,
         2,
         "only 4 processes and threads",
-        fixed=0,
+        fix="echo max > HOLE",
     ),
     World("small files", "ulimit -f 1", "report a.tare --html page.html", 2, "error: .*page.html.*[Ff]ile too large"),
     # Disks.
@@ -135,6 +151,10 @@ WORLDS = (
         2,
         "error: .*home cannot be written: its filesystem is mounted read-only",
     ),
+    World("noexec tmp", NOEXEC_TMP, REPORT, 0, REPORTED),
+    World("read-only tmp", "mount -t tmpfs -o ro none /var/tmp; export TMPDIR=/var/tmp", REPORT, 0, REPORTED),
+    World("a tmp that is missing", "export TMPDIR=/nonesuch", REPORT, 0, REPORTED),
+    World("a campaign on a read-only mount", "mount --bind -o ro . /mnt; cd /mnt", REPORT, 0, REPORTED),
     World("noexec home", "mount -t tmpfs -o noexec,mode=700 none home", CLEAN, 0, "nothing of tare's is left"),
     World(
         "full tmp",
@@ -190,10 +210,15 @@ WORLDS = (
         "nothing of tare's is left",
     ),
     World("SIGCHLD ignored", 'set -- env --ignore-signal=CHLD "$@"', CLEAN, 0, "nothing of tare's is left"),
-    World("SIGCHLD ignored, an instance", 'set -- env --ignore-signal=CHLD "$@"', DOCTOR, 0, "native", slow=True),
     World("SIGPIPE ignored", 'set -- env --ignore-signal=PIPE sh -c \'"$@" | head -1\' sh "$@"', EXPORT, 0, "campaign"),
     World("all signals blocked", 'set -- env --block-signal "$@"', CLEAN, 0, "nothing of tare's is left"),
     # Streams and terminals.
+    World(
+        "a full device for messages",
+        'set -- sh -c \'"$@" 2>/dev/full\' sh "$@"',
+        "report none.tare",
+        2,
+    ),
     World("stdin closed", "exec <&-", REPORT, 0, REPORTED),
     World("stderr closed", "exec 2>&-", REPORT, 0, REPORTED),
     World("stdout closed", "exec >&-", REPORT, 5, "error: standard output is not whole: Bad file descriptor"),
@@ -208,8 +233,108 @@ WORLDS = (
         READ_ONLY_GROUPS,
         RUN,
         2,
-        "fix: ",
-        fixed=0,
+        "error: control groups are mounted read-only",
+        fix="for group in HOLE; do mount -o remount,bind,rw $group; done",
+        slow=True,
+    ),
+    World(
+        "a controller that is not mounted",
+        "umount -l /sys/fs/cgroup/memory",
+        RUN,
+        2,
+        "error: the cgroup controller memory is not mounted",
+        fix="mount -t cgroup -o HOLE cgroup /sys/fs/cgroup/HOLE",
+        slow=True,
+        v1=True,
+    ),
+    World("SIGCHLD ignored, an instance", 'set -- env --ignore-signal=CHLD "$@"', DOCTOR, 0, "native", slow=True),
+    World(
+        "no control groups",
+        "umount -R -l /sys/fs/cgroup; mount -t tmpfs none /sys/fs/cgroup",
+        RUN,
+        2,
+        "error: no cgroup hierarchy is mounted",
+        fix=MOUNT_V1,
+        slow=True,
+        v1=True,
+    ),
+    World(
+        "no sys, a campaign",
+        "umount -l /sys",
+        RUN,
+        2,
+        "error: /sys is not mounted",
+        fix="mount -t sysfs sysfs /sys",
+        v1=True,
+        slow=True,
+    ),
+    World("an empty PATH, an instance", "export PATH=", DOCTOR, 0, "native", slow=True),
+    World("a PATH of the current folder, an instance", "export PATH=.::/nonesuch", DOCTOR, 0, "native", slow=True),
+    World(
+        "noexec tmp, a campaign",
+        NOEXEC_TMP,
+        RUN,
+        0,
+        "native",
+        slow=True,
+    ),
+    World(
+        "a dev null that is a file",
+        "mount --rbind /dev /mnt; mount -t tmpfs none /dev;"
+        " for name in full random tty urandom zero fd; do cp -a /mnt/$name /dev/; done; echo >/dev/null",
+        RUN,
+        2,
+        "error: /dev/null is no device",
+        fix="rm -f HOLE; mknod -m 666 HOLE c 1 3",
+        slow=True,
+    ),
+    World(
+        "proc of another process namespace",
+        'set -- unshare --pid --fork "$@"',
+        RUN,
+        2,
+        "error: /proc shows the processes of another namespace",
+    ),
+    World("root without net_bind_service", WITHOUT.format("net_bind_service"), RUN, 2, "lacks .*: net_bind_service"),
+    World("hidepid=2, an instance", "mount -t proc -o hidepid=2 proc /proc", DOCTOR, 0, "native", slow=True),
+    World("all signals blocked, an instance", 'set -- env --block-signal "$@"', DOCTOR, 0, "native", slow=True),
+    World("umask 777, a campaign", "umask 777", RUN, 0, "native", slow=True),
+    World("few pids, a campaign", FEW_PIDS.format(40), RUN, 2, "only 40 processes and threads", slow=True),
+    World(
+        "no network, a campaign",
+        "ip link set lo down",
+        RUN,
+        0,
+        "native",
+        slow=True,
+    ),
+    World("all standard streams closed, a campaign", "exec <&- >&- 2>&-", RUN, 5, "", slow=True),
+    World("a boot just now, a campaign", 'set -- unshare --time --boottime -100 "$@"', RUN, 0, "native", slow=True),
+    World(
+        "VPN routes that cover everything",
+        "ip link add vpn type bridge; ip address add 10.9.8.7/24 dev vpn; ip link set vpn up;"
+        "ip route add 0.0.0.0/1 dev vpn; ip route add 128.0.0.0/1 dev vpn",
+        RUN,
+        0,
+        "native",
         slow=True,
     ),
 )
+
+#: Fixes that are commands, as the source has them, and why no world runs them.
+NOT_RUN = {
+    "apt-get update": "downloads",
+    "chmod o-w HOLE": "tests/workloads/test_own_application.py runs it",
+    "echo HOLE > HOLE": "a setting of the whole host's kernel",
+    "modprobe loop": "the tests' kernels have no modules",
+    "mount -t cgroup2 cgroup2 HOLE": "takes a host whose controllers are not held by cgroup v1",
+    "mount -t debugfs debugfs HOLE": "takes a kernel with function counters: the lab's tests",
+    "mount -t tracefs tracefs HOLE": "takes a kernel with function counters: the lab's tests",
+    "python3 -m pip install 'tare-bench[exports]'": "downloads",
+    "sysctl kernel.ftrace_enabled=1": "a setting of the whole host's kernel",
+    "systemctl start containerd": "takes systemd: `make host-test`",
+    "systemctl start docker": "takes systemd: `make host-test`",
+    "systemctl stop HOLE": "takes systemd: `make host-test`",
+    "umount -l HOLE": "a mount that no unmounting removes cannot be made on purpose",
+    "virsh -c HOLE destroy HOLE": "takes a libvirtd that fails: tests/platforms",
+}

@@ -37,6 +37,8 @@ DELEGATE = "log in as this user by ssh or at a console (su and sudo stay in anot
 DELEGATE_CPUSET = "systemctl edit user@.service: [Service] Delegate=cpu cpuset memory pids; or run tare as root"
 #: The controllers that tare cannot do without.
 CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory")
+#: Where hierarchies are mounted by custom.
+_MOUNTS = Path("/sys/fs/cgroup")
 #: The controller that limits how many processes a group has; a host that lacks it has no such limit for any platform.
 PIDS = "pids"
 #: A limit of swap: `Group.limits`.
@@ -134,13 +136,29 @@ def hierarchies() -> Hierarchies:
     missing = [name for name in CONTROLLERS if name not in tree.v1]
     if tree.unified:
         if tree.v2 is None:
-            raise HostError("no cgroup hierarchy is mounted", fix="mount -t cgroup2 cgroup2 /sys/fs/cgroup")
+            raise _none_mounted()
     elif missing:
         raise HostError(
             f"the cgroup controller {missing[0]} is not mounted",
             fix=f"mount -t cgroup -o {missing[0]} cgroup /sys/fs/cgroup/{missing[0]}",
         )
     return tree
+
+
+def _none_mounted() -> HostError:
+    """The error where no hierarchy is mounted. The fix is for v1 where the kernel has bound controllers to that."""
+    if not _MOUNTS.is_dir():
+        return HostError("/sys is not mounted here, and no cgroup hierarchy", fix="mount -t sysfs sysfs /sys")
+    what = "no cgroup hierarchy is mounted"
+    rows = (line.split() for line in text.said("/proc/cgroups").splitlines()[1:])
+    if not any(name == "memory" and hierarchy != "0" for name, hierarchy, *_ in rows):
+        return HostError(what, fix=f"mount -t cgroup2 cgroup2 {_MOUNTS}")
+    names = " ".join(CONTROLLERS)
+    return HostError(
+        what,
+        fix=f"mount -t tmpfs cgroup {_MOUNTS}; for name in {names}; do mkdir {_MOUNTS}/$name;"
+        f" mount -t cgroup -o $name cgroup {_MOUNTS}/$name; done",
+    )
 
 
 def kept_by_systemd() -> bool:

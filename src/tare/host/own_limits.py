@@ -11,6 +11,7 @@ import errno
 import mmap
 import os
 import resource
+import shlex
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,18 +58,14 @@ def explained(error: BaseException) -> HostError | None:
 def no_files() -> HostError:
     """The error where the limit of open files is too low."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return HostError(
-        f"this process may have only {soft} open files (ulimit -n)", fix=_raised(resource.RLIMIT_NOFILE, "n", 1024)
-    )
+    return _too_low(f"this process may have only {soft} open files (ulimit -n)", resource.RLIMIT_NOFILE, "n", 1024)
 
 
 def no_addresses() -> HostError:
     """The error where the limit of addresses is too low."""
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-    amount = "too little memory is left for this process"
-    if soft != resource.RLIM_INFINITY:
-        amount = f"this process may use only {soft >> 20} MiB of addresses (ulimit -v), and tare needs {_mib()} MiB"
-    return HostError(amount, fix=_raised(resource.RLIMIT_AS, "v", resource.RLIM_INFINITY))
+    what = f"this process may use only {soft >> 20} MiB of addresses (ulimit -v), and tare needs {_mib()} MiB"
+    return _too_low(what, resource.RLIMIT_AS, "v", resource.RLIM_INFINITY)
 
 
 def no_threads() -> HostError:
@@ -78,14 +75,12 @@ def no_threads() -> HostError:
         if most.isdigit() and int(most) - int(now or 0) < THREADS_OF_SESSION:
             return HostError(
                 f"its control group may have only {most} processes and threads, and has {now} ({file})",
-                fix=f"echo max > {file}",
+                fix=f"echo max > {shlex.quote(str(file))}",
             )
     soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     most = "only so many" if soft == resource.RLIM_INFINITY else f"only {soft}"
-    return HostError(
-        f"no more processes or threads can be started: this user may have {most} (ulimit -u)",
-        fix=_raised(resource.RLIMIT_NPROC, "u", 4096),
-    )
+    what = f"no more processes or threads can be started: this user may have {most} (ulimit -u)"
+    return _too_low(what, resource.RLIMIT_NPROC, "u", 4096)
 
 
 def _files() -> bool:
@@ -142,17 +137,19 @@ def _limited(number: int) -> bool:
     return resource.getrlimit(number)[0] != resource.RLIM_INFINITY
 
 
-def _raised(number: int, letter: str, value: int) -> str:
-    """The fix for a limit: for the shell that started tare, whose children inherit it."""
+def _too_low(what: str, number: int, letter: str, value: int) -> HostError:
+    """The error of a limit, with the fix for the shell that started tare, whose children inherit it."""
     shown = "unlimited" if value == resource.RLIM_INFINITY else str(value)
     _, hard = resource.getrlimit(number)
-    if hard == resource.RLIM_INFINITY or 0 <= value <= hard:
-        return f"ulimit -S{letter} {shown}"
-    try:
-        resource.setrlimit(number, (value, value))
-    except (ValueError, OSError):  # not even as root, where the capability sys_resource is missing
-        return f"as root of the host: prlimit --pid {os.getppid()} --{_NAMES[letter]}={shown}:{shown}"
-    return f"ulimit -{letter} {shown}"
+    flag = f"-S{letter}"
+    if hard != resource.RLIM_INFINITY and not 0 <= value <= hard:
+        flag = f"-{letter}"
+        try:
+            resource.setrlimit(number, (value, value))
+        except (ValueError, OSError):  # not even as root, where the capability sys_resource is missing
+            command = f"prlimit --pid {os.getppid()} --{_NAMES[letter]}={shown}:{shown}"
+            return HostError(what, fix=f"as root of the host: {command}")
+    return HostError(what, fix=f"ulimit {flag} {shown}")
 
 
 def _pids_limits() -> Iterator[Path]:

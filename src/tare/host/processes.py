@@ -42,6 +42,8 @@ BUILDS = (
     *(f"GO{name}" for name in _GO),
 )
 ROOT = Path("/")
+#: The system's own folders of programs.
+_SYSTEM = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 #: bash, because dash cannot name descriptors above 9.
 _WAIT = """\
 gate=$1; shift
@@ -107,11 +109,11 @@ class Finished:
 
 
 def path() -> str:
-    """PATH for tare and its children: only absolute folders, and the system's sbin folders, which users' paths lack.
+    """PATH for tare and its children: only absolute folders, and the system's own, which may be missing in a user's.
 
     By an empty or relative entry anybody who can write to the current folder would choose what root runs.
     """
-    folders = [*os.environ.get("PATH", os.defpath).split(":"), "/usr/local/sbin", "/usr/sbin", "/sbin"]
+    folders = [*os.environ.get("PATH", "").split(":"), *_SYSTEM]
     return ":".join(dict.fromkeys(folder for folder in folders if folder.startswith("/")))
 
 
@@ -135,7 +137,7 @@ def own_environment() -> dict[str, str]:
 
 
 def find(program: str) -> str | None:
-    """Full path of a program on PATH or in the system's sbin folders, or None."""
+    """Full path of a program on PATH or in the system's folders, or None."""
     found = shutil.which(program, path=path())
     return found and str(Path(found).absolute())
 

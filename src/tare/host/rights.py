@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import stat
+from pathlib import Path
 
 from tare.errors import HostError
 from tare.host import cgroup, own_namespaces
@@ -10,9 +13,10 @@ from tare.host.kernel import mounts, text
 
 #: Capabilities by their numbers (linux/capability.h), without which no instance can be made, fed or removed.
 CAPABILITIES = {
-    0: "chown", 1: "dac_override", 3: "fowner", 5: "kill", 6: "setgid", 7: "setuid", 12: "net_admin", 13: "net_raw",
-    18: "sys_chroot", 21: "sys_admin",
+    0: "chown", 1: "dac_override", 3: "fowner", 5: "kill", 6: "setgid", 7: "setuid", 8: "setpcap",
+    10: "net_bind_service", 12: "net_admin", 13: "net_raw", 18: "sys_chroot", 21: "sys_admin", 27: "mknod",
 }  # fmt: skip
+_NULL = Path("/dev/null")
 _RIGHTS_FIX = (
     "run tare as root of the host, with all capabilities: in a container with --privileged, in a service without"
     " CapabilityBoundingSet="
@@ -28,13 +32,15 @@ def require() -> None:
 
 def lacking() -> HostError | None:
     """Return why root cannot start instances here, with the fix, or None."""
+    if Path("/proc/self").readlink().name != str(os.getpid()):
+        return HostError("/proc shows the processes of another namespace", fix="mount -t proc proc /proc")
     if own_namespaces.inside():
         return None if own_namespaces.is_ours() else _of_others()
     held = int(_capabilities() or "0", 16)
     missing = [name for number, name in CAPABILITIES.items() if not held >> number & 1]
     if missing:
         return HostError(f"root lacks capabilities here: {', '.join(missing)}", fix=_RIGHTS_FIX)
-    return _read_only_groups()
+    return _no_null_device() or _read_only_groups()
 
 
 def _of_others() -> HostError:
@@ -47,6 +53,15 @@ def _of_others() -> HostError:
 def _capabilities() -> str:
     lines = text.said("/proc/self/status").splitlines()
     return next((line.split()[1] for line in lines if line.startswith("CapEff:")), "")
+
+
+def _no_null_device() -> HostError | None:
+    """Return the error where /dev/null is missing or a plain file, which programs that run as root may make of it."""
+    try:
+        is_device = stat.S_ISCHR(_NULL.stat().st_mode)
+    except FileNotFoundError:
+        is_device = False
+    return None if is_device else HostError(f"{_NULL} is no device", fix=f"rm -f {_NULL}; mknod -m 666 {_NULL} c 1 3")
 
 
 def _read_only_groups() -> HostError | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -144,7 +145,9 @@ def clear(folder: Path) -> None:
     for point in reversed(within):
         _detach(folder, point)
     if stuck := _within(folder):
-        raise HostError(f"{folder} is not removed: {stuck[0]!r} is mounted in it", fix=f"umount -l {stuck[0]!r}")
+        raise HostError(
+            f"{folder} is not removed: {stuck[0]!r} is mounted in it", fix=f"umount -l {shlex.quote(stuck[0])}"
+        )
 
 
 def _within(folder: Path) -> list[str]:

@@ -602,7 +602,7 @@ def _give_back(facts: Mapping[str, Fact]) -> None:
 
 
 #: Kinds that are in a namespace of mounts or of the network, and end with it where that is tare's own.
-OF_NAMESPACES = frozenset({"mount", "netns", "link", "iptables", "packet-rules", "packet-chain"})
+OF_NAMESPACES = frozenset({"mount", "netns", "link", "setting", "iptables", "packet-rules", "packet-chain"})
 #: Kinds that are identified by the path at which something is made.
 _IN_PLACES = frozenset({"mount", "folder", "file"})
 _REMOVERS: Mapping[str, Callable[[Mapping[str, Fact]], None]] = {
