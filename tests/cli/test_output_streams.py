@@ -40,7 +40,7 @@ PRINTING = {
     "setup": ["setup", "--help"],
     "spread": ["spread", "FILE"],
     "sql": ["sql", "FILE", "select * from samples"],
-    **{name: [name, "--help"] for name in ("calibrate", "doctor", "footprint", "run", "serve", "surface")},
+    **{name: [name, "--help"] for name in ("calibrate", "doctor", "footprint", "quick", "run", "serve", "surface")},
 }
 MAIN = [sys.executable, "-c", "from tare.cli import main; main()"]
 

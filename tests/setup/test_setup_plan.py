@@ -1,6 +1,5 @@
 """What is installed for what was asked: the plan, what apt prints, and what is done where nothing may be installed."""
 
-import re
 import tomllib
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from tare.platforms import registry
 from tare.platforms.parts.libvirt import libvirtd
 from tare.platforms.parts.machines import virtiofs, vm
 from tare.setup import apt, carry_out, facts, gvisor
-from tare.setup.components import COMPONENTS, DEVELOPMENT, EVERYTHING, LIBVIRT_LXC, NATIVE, QEMU, RUST, VIRTIOFSD
+from tare.setup.components import COMPONENTS, DEVELOPMENT, EVERYTHING, FIRST, LIBVIRT_LXC, NATIVE, QEMU, RUST, VIRTIOFSD
 from tare.setup.plan import named, plan, without, words
 
 CAPTURED = Path(__file__).parent / "captured"
@@ -38,13 +37,17 @@ def test_a_bare_host_needs_the_baseline_alone():
     }
 
 
-def test_a_clone_that_wants_its_first_table_gets_no_daemon_and_no_analyser():
+def test_a_clone_that_wants_its_first_answer_gets_what_that_weighs_and_no_other_daemon_and_no_analyser():
     script = (HERE / "scripts" / "setup").read_text()
-    names = re.search(r'scripts/packages" (clone .*)', script)[1].split()
-    brought = set(_packages(plan(tuple(names), frozenset())))
-    assert {"runc", "mmdebstrap", "python3-venv"} <= brought
-    heavy = {"lxd", "libvirt-daemon-system", "qemu-system-x86", "r-base-core", "clang", "docker.io", "golang-go"}
-    assert not heavy & brought
+    begin, names = script.index("weighed=$"), 'printf %s "$weighed"'
+    asked = script[begin : script.index("\n", begin)].replace("$here", str(HERE))
+    weighed = processes.run(["sh", "-c", f"{asked}; {names}"]).text.split(",")
+    assert weighed == list(FIRST)
+    only_runc = processes.run(["sh", "-c", f"{asked}; {names}"], env={"WITH": "runc"}).text
+    assert only_runc == "runc"
+    brought = set(_packages(plan(("clone", "native", *weighed), frozenset())))
+    assert {"runc", "mmdebstrap", "python3-venv", "docker.io", "golang-go"} <= brought
+    assert not {"lxd", "libvirt-daemon-system", "qemu-system-x86", "r-base-core", "clang"} & brought
 
 
 def test_an_engine_that_is_there_gets_what_it_is_run_with():

@@ -37,7 +37,7 @@ WRITERS = {"footprint": ["footprint -o {}"], "surface": ["surface -o {}"]}
 OTHERS = {
     "doctor", "list", "literature", "clean", "platform check", "platform checks", "platform doors", "lab run",
     "lab build", "lab sources", "lab weights", "image export", "image import", "setup", "serve", "app init",
-    "app check",
+    "app check", "quick",
 }  # fmt: skip
 
 

@@ -67,7 +67,7 @@ def started() -> Iterator[None]:
         try:
             yield
         finally:
-            daemon.stop(STOP_LIMIT_S)
+            daemon.stop(time_limit_s=STOP_LIMIT_S)
 
 
 def configuration() -> dict[str, object]:

@@ -42,7 +42,7 @@ def answers(host: str) -> bool:
     if not listens(host):
         return False
     try:
-        client = connect(host, LIMIT_S)
+        client = connect(host, timeout_s=LIMIT_S)
     except (docker.errors.DockerException, requests.exceptions.RequestException, HostError):
         return False
     client.close()
