@@ -5,11 +5,16 @@ from __future__ import annotations
 import typer
 
 from tare.cli.commands.given import require_platforms
+from tare.cli.commands.names import platforms as as_typed
 
 
 def doctor(
     names: list[str] = typer.Argument(
-        None, metavar="[PLATFORM]...", help="Default: all that are known.", show_default=False
+        None,
+        metavar="[PLATFORM]...",
+        help="Default: all that are known.",
+        show_default=False,
+        callback=as_typed,
     ),
     as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.doctor/1)."),
 ) -> None:

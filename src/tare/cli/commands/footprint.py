@@ -9,7 +9,7 @@ import typer
 
 from tare import outputs
 from tare.campaign.plan.request import check_resources
-from tare.cli.commands import given
+from tare.cli.commands import given, names
 from tare.cli.commands.instances import CPUS, MEMORY, PLATFORM, SEED, SUBNET, parse_cpus
 from tare.cli.quantities import parse_memory, parse_time
 from tare.errors import UsageError
@@ -42,7 +42,8 @@ _WORKLOAD = typer.Option(
     [],
     "-w",
     "--workload",
-    help=f"A workload or family; may be given again. Default: {', '.join(WORKLOADS)};"
+    callback=names.workloads,
+    help=f"Workloads or families: startup,redis; may be given again. Default: {', '.join(WORKLOADS)};"
     f" of instructions {', '.join(UNITS)}.",
 )
 _LEVEL = typer.Option(

@@ -8,6 +8,7 @@ import re
 import typer
 
 from tare.campaign.plan.request import ALL, DEFAULT_MEMORY
+from tare.cli.commands import names
 from tare.errors import UsageError
 from tare.host.kernel import cpulist
 
@@ -27,7 +28,8 @@ PLATFORM = typer.Option(
     "-p",
     "--platform",
     autocompletion=platform_names,
-    help="A platform, by name; may be given again. all: every one that runs here. native always takes part."
+    callback=names.platforms,
+    help="Platforms, by name: runc,docker; may be given again. all: every one that runs here. native always takes part."
     " Default: docker, gvisor and runc.",
 )
 SEED = typer.Option(None, "--seed", help="Seed of all random orders. Default: drawn, and recorded.")

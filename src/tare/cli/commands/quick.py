@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from tare import outputs
+from tare.cli.commands import names
 from tare.cli.commands.given import require_platforms
 from tare.setup.components import COMPONENTS, FIRST
 
@@ -20,7 +21,7 @@ _WITH = typer.Option(
 
 
 def quick(
-    names: str = _WITH,
+    asked: str = _WITH,
     output: Path | None = typer.Option(None, "-o", "--output", help="Campaign file. Default: quick-DATE-TIME.tare"),
     dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would be installed, and what for."),
 ) -> None:
@@ -32,7 +33,7 @@ def quick(
 
     Examples: [cyan]tare quick[/], [cyan]tare quick --with runc,podman[/], [cyan]tare quick --dry-run[/]
     """
-    platforms = list(dict.fromkeys(word for name in names.split(",") if (word := name.strip())))
+    platforms = list(dict.fromkeys(names.platforms([asked])))
     require_platforms(platforms)
     file = output or Path(time.strftime("quick-%Y%m%d-%H%M%S.tare"))
     outputs.check_new_campaign(file)

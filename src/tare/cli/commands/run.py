@@ -14,7 +14,7 @@ from tare.campaign.plan.plan import PRESETS
 from tare.campaign.plan.request import CampaignRequest
 from tare.campaign.plan.study import ordered
 from tare.cli.choices import ProgressOptions, Shown
-from tare.cli.commands import command_line, given
+from tare.cli.commands import command_line, given, names
 from tare.cli.commands.given import TRUST
 from tare.cli.commands.instances import CPUS, MEMORY, PLATFORM, SEED, SUBNET, parse_cpus
 from tare.cli.quantities import parse_margins, parse_memory, parse_precision, parse_size, parse_time
@@ -57,7 +57,8 @@ _WORKLOAD = typer.Option(
     "-w",
     "--workload",
     autocompletion=_workload_names,
-    help="A workload by name, or a family's (cpu, kernel ...); may be given again. Default: those that"
+    callback=names.workloads,
+    help="Workloads by name, or a family's: redis,cpu; may be given again. Default: those that"
     " `tare list workloads` has as by default; in quick those of them that answer (docs/workloads.md).",
 )
 _TUNE = typer.Option(

@@ -8,13 +8,14 @@ import typer
 
 from tare import outputs
 from tare.cli.commands import given
+from tare.cli.commands.names import platforms as as_typed
 from tare.footprint.exchange.request import SurfaceRequest
 from tare.store import exists
 
 
 def surface(
     names: list[str] = typer.Argument(
-        None, metavar="[PLATFORM]...", help="Platforms, or all. Default: the usual ones."
+        None, metavar="[PLATFORM]...", help="Platforms, or all. Default: the usual ones.", callback=as_typed
     ),
     pid: list[int] = typer.Option(
         [], "--pid", help="A process that runs already, with all below it, instead; repeatable."
