@@ -56,7 +56,8 @@ def test_there_are_some_of_every_version_that_is_read():
     ("words", "expected"),
     [
         (["report", "{}", "--json"], '"schema": "tare.report/2"'),
-        (["report", "{}"], "workload"),
+        (["report", "{}"], "Against"),
+        (["report", "{}", "--all"], "workload"),
         (["compare", "{}"], "cpu-cost"),
         (["spread", "{}"], "native"),
         (["score", "{}"], "native"),

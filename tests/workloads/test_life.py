@@ -27,7 +27,7 @@ def test_a_whole_life_is_its_clocks_time_and_has_its_parts():
 @pytest.mark.parametrize("whole", [94, 106])
 def test_parts_that_do_not_make_up_the_whole_are_no_figures(whole):
     parts = {"create": 40, "start": 8, "execute": 20, "stop": 6, "remove": 26}
-    with pytest.raises(ParseError, match=f"a life took {whole}.0 ms, and its parts 100.0 ms"):
+    with pytest.raises(ParseError, match=f"lives took {whole}.0 ms, and their parts 100.0 ms"):
         registry.get("whole-life").read([_round(whole, **parts)])
 
 

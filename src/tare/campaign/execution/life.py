@@ -12,23 +12,21 @@ import select
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Self, TypeVar
+from dataclasses import dataclass, field
+from typing import Self
 
 from tare.campaign.execution.density import ApartResult
 from tare.campaign.instances.launcher import InstanceLauncher
 from tare.campaign.instances.pool import InstancePool
 from tare.errors import HostError, PlatformError, UnsupportedError
 from tare.host import cgroup, console, processes
+from tare.host.kernel import parentage
 from tare.host.resources.journal import CleanupStack
 from tare.platforms.base import STARTED, LaunchSpec, Life, Platform
 from tare.platforms.parts.common.pipes import TOOL
 from tare.timeouts import stretched, until
 from tare.workloads.apart import LifeWorkload, Operation, Round, Step
 from tare.workloads.base import Params
-
-T = TypeVar("T")
 
 #: The longest that an operation may take.
 LIMIT_S = 60.0
@@ -45,6 +43,11 @@ INSIDE, SAYS = ("echo", "here"), b"here"
 
 def live(workload: LifeWorkload, params: Params, pool: InstancePool) -> ApartResult:
     """Run one trial. Raises `UnsupportedError`, `HostError`, `PlatformError`, and what the workload's ``read`` does."""
+    with parentage.adopting():
+        return ApartResult(tuple(workload.read(_rounds(workload, params, pool)).as_samples()))
+
+
+def _rounds(workload: LifeWorkload, params: Params, pool: InstancePool) -> list[Round]:
     rounds: list[Round] = []
     began, time_s = time.monotonic(), float(params["time_s"])
     if workload.before:
@@ -57,7 +60,7 @@ def live(workload: LifeWorkload, params: Params, pool: InstancePool) -> ApartRes
         while not rounds or time.monotonic() - began < time_s:
             with _living(pool, workload.payload) as living:
                 rounds.append(_round(living, workload.each))
-    return ApartResult(tuple(workload.read(rounds).as_samples()))
+    return rounds
 
 
 def _round(living: Living, operations: Sequence[Operation]) -> Round:
@@ -93,8 +96,10 @@ class Living:
     tool: cgroup.Group  # the part of its control group that the platform's commands run in
     platform: str
     began_ns: int
-    waiting_ns: int = 0  # that is in no figure: commands that wait for their time, looks that come after it
+    waiting_ns: int = 0  # that is in no figure: commands that wait for their time, and tare's own looks
     started: subprocess.Popen[bytes] | None = None  # of a start that stays
+    orphans: set[int] = field(default_factory=set)  # processes that were seen of it, which tare is to wait for
+    _went_ns: int = 0  # when the last command began
 
     @classmethod
     def placed(cls, platform: Platform, launcher: InstanceLauncher, argv: Sequence[str]) -> Self:
@@ -127,33 +132,29 @@ class Living:
         if operation.value in self.life.lacks or not (argv or optional):
             why = self.life.lacks.get(operation.value, "its own commands have no such one")
             raise UnsupportedError(f"{self.platform} cannot {operation}: {why}")
+        entered, waited = time.monotonic_ns(), self.waiting_ns
+        self.orphans.update(self.spec.group.pids())
         before = self._cpu_ns()
-        begun, waited = time.monotonic_ns(), self.waiting_ns
-        first_ns = self._carry_out(operation, argv)
-        wall_ns = time.monotonic_ns() - begun - (self.waiting_ns - waited)
-        cpu_ns = self._cpu_ns() - before
-        match operation:
-            case Operation.CREATE:
-                wall_ns += self.life.made_ns or 0
-            case Operation.START:
-                self._learn()
-            case Operation.PAUSE:
-                self._require_still()
-            case Operation.REMOVE:
-                wall_ns += self.end()
+        self._went_ns = time.monotonic_ns()  # where there is no command to begin
+        first_ns, came_ns = self._carry_out(operation, argv)
+        wall_ns, cpu_ns = came_ns - self._went_ns, self._cpu_ns() - before
+        if operation is Operation.START and self.life.settle is not None:
+            self.life.settle()
+        elif operation is Operation.PAUSE:
+            self._require_still()
+        elif operation is Operation.REMOVE:
+            wall_ns += self.end()
+        # All of it but the operation is tare's own.
+        self.waiting_ns = waited + time.monotonic_ns() - entered - wall_ns
+        if operation is Operation.CREATE:
+            wall_ns += self.life.made_ns or 0
         return Step(wall_ns, cpu_ns, first_ns)
-
-    def _learn(self) -> None:
-        """Note what is only known of it once it runs; that time is in no figure."""
-        if self.life.settle is not None:
-            self._looked_at(self.life.settle)
 
     def end(self) -> int:
         """Remove what is left of it and was made for it. Raises `HostError`.
 
         Returns the time that it took to remove what users of bare runtimes remove by hand, in ns; the rest is tare's.
         """
-        begun = time.monotonic_ns()
         if self.started is not None:
             processes.end(self.started)
             self.started = None
@@ -161,28 +162,30 @@ class Living:
             for group in (self.tool, self.spec.group, *self.life.daemons):
                 ends.callback(group.close)
             self.cleanup.release()
-        by_hand_ns = sum(self.cleanup.removing_ns[kind] for kind in BY_HAND)
-        self.waiting_ns += time.monotonic_ns() - begun - by_hand_ns
-        return by_hand_ns
+        self._wait_for_orphans()
+        return sum(self.cleanup.removing_ns[kind] for kind in BY_HAND)
 
-    def _carry_out(self, operation: Operation, argv: Sequence[str]) -> int | None:
-        """Run the command and wait until it has come about; how long its first output took, where that is looked at."""
+    def _carry_out(self, operation: Operation, argv: Sequence[str]) -> tuple[int | None, int]:
+        """Run the command and wait until it has come about.
+
+        Returns how long its first output took, where that is looked at, in ns; and the instant at which it had come.
+        """
+        first_ns = None
         match operation:
             case Operation.START if self.life.stays:
-                return self._stay(argv)
+                self._stay(argv)
             case Operation.EXECUTE:
                 return self._execute([*argv, *INSIDE])
             case Operation.STOP | Operation.KILL:
-                pids = self._looked_at(self.spec.group.pids)
                 self._run(operation, argv)
-                self._until(operation, "has processes still", lambda: self._is_gone(pids))
+                self._until(operation, "has processes still", self._is_gone)
             case Operation.RESUME:
                 stood = self._own_cpu_ns()
                 self._run(operation, argv)
                 self._until(operation, "stands still", lambda: self._own_cpu_ns() > stood + MOVES_NS)
             case _ if argv:
                 self._run(operation, argv)
-        return None
+        return first_ns, time.monotonic_ns()
 
     def _run(self, operation: Operation, argv: Sequence[str]) -> None:
         """Run a command that says what it has to say on the console, which what it starts may keep."""
@@ -194,35 +197,32 @@ class Living:
             why = f": {said[-1][:300]}" if said else ""
             raise PlatformError(f"`{_shown(argv)}` of {self.platform} ended with {process.returncode}{why}")
 
-    def _stay(self, argv: Sequence[str]) -> int:
+    def _stay(self, argv: Sequence[str]) -> None:
         """Start what goes on, and wait for its first output."""
         with console.opened(self.spec.space.log) as log:
             process = self._begin(argv, stdout=subprocess.PIPE, stderr=log, leaf="box")
         self.started = process
-        begun = time.monotonic_ns()
         if not _first_bytes(process):
             raise PlatformError(f"`{_shown(argv)}` of {self.platform} printed nothing, and was to go on")
-        return time.monotonic_ns() - begun
 
-    def _execute(self, argv: Sequence[str]) -> int:
+    def _execute(self, argv: Sequence[str]) -> tuple[int, int]:
         with console.opened(self.spec.space.log) as log:
             process = self._begin(argv, stdout=subprocess.PIPE, stderr=log)
-        begun = time.monotonic_ns()
         try:
             printed = _first_bytes(process)
-            first_ns = time.monotonic_ns() - begun
+            first_ns = time.monotonic_ns() - self._went_ns
             _wait(process, Operation.EXECUTE)
+            came_ns = time.monotonic_ns()
         finally:
             processes.end(process)
         if process.returncode != 0 or printed.strip() != SAYS:
             said = console.read(self.spec.space.log).decode(errors="replace").strip().splitlines()
             why = f": {said[-1][:300]}" if said else f" and printed {printed[:80]!r}"
             raise PlatformError(f"`{_shown(argv)}` of {self.platform} ended with {process.returncode}{why}")
-        return first_ns
+        return first_ns, came_ns
 
     def _begin(self, argv: Sequence[str], *, stdout: int, stderr: int, leaf: str = TOOL) -> subprocess.Popen[bytes]:
         """Start a command; the time until it may begin is in no figure."""
-        begun = time.monotonic_ns()
         started = str(self.started.pid) if self.started is not None else ""
         held = processes.start_held(
             [word.replace(STARTED, started) for word in argv],
@@ -233,7 +233,7 @@ class Living:
             within=self.life.within,
             rest=True,
         )
-        self.waiting_ns += time.monotonic_ns() - begun
+        self._went_ns = time.monotonic_ns()
         held.go()
         return held.process
 
@@ -244,21 +244,16 @@ class Living:
                 raise PlatformError(f"{self.platform} {otherwise} {stretched(LIMIT_S):.0f} s after its {operation}")
             time.sleep(LOOK_S)
 
-    def _is_gone(self, pids: Sequence[int]) -> bool:
-        """Whether no process of the instance is left, and none of these is waited for by nobody yet (a zombie).
-
-        A runtime takes a zombie for a process that runs. Of a start that stays, tare itself is the parent.
-        """
+    def _is_gone(self) -> bool:
+        """Whether no process is left, and none that nobody has waited for: a runtime takes such a one for alive."""
         if self.started is not None:
             self.started.poll()
-        return not self.spec.group.pids() and not any(Path(f"/proc/{pid}").exists() for pid in pids)
+        return not self.spec.group.pids() and self._wait_for_orphans()
 
-    def _looked_at(self, look: Callable[[], T]) -> T:
-        """What a look shows whose time is in no figure."""
-        begun = time.monotonic_ns()
-        shown = look()
-        self.waiting_ns += time.monotonic_ns() - begun
-        return shown
+    def _wait_for_orphans(self) -> bool:
+        """Wait for those that have ended and whose parent had (`parentage.adopting`); whether none is left."""
+        self.orphans -= {pid for pid in self.orphans if parentage.gone(pid)}
+        return not self.orphans
 
     def _cpu_ns(self) -> int:
         """CPU time of the whole platform for it so far, and of its shared daemons, in ns."""
@@ -280,7 +275,7 @@ class Living:
 
     def _require_still(self) -> None:
         """Look whether it uses CPU time; that look is in no figure. Raises `PlatformError`."""
-        moved = self._looked_at(self._moved_ns)
+        moved = self._moved_ns()
         if moved > MOVES_NS:
             raise PlatformError(f"{self.platform} used {moved / 1e6:.1f} ms of CPU time while it was paused")
 

@@ -27,7 +27,9 @@ def report(
     beside: str | None = typer.Option(
         None, "--beside", help="Set the results beside a study's published figures. Default: the profile's study."
     ),
-    every_metric: bool = typer.Option(False, "--all", help="Show every metric, not only the headlines."),
+    every_metric: bool = typer.Option(
+        False, "--all", help="Before the answer: every figure of every metric, and what it is to be read with."
+    ),
     cautions: bool = typer.Option(False, "--cautions", help="Print every caution, not only how many there are."),
     choose: str | None = typer.Option(
         None,

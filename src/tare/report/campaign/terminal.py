@@ -15,15 +15,17 @@ from tare.analysis.answers import State
 from tare.analysis.trust.findings import FindingKind
 from tare.analysis.verdicts import REFUSED, Kind
 from tare.clean import clean
-from tare.model import SHOWN_COSTS, Design, Direction
+from tare.model import SHOWN_COSTS, Design, Direction, Family, Status
 from tare.report.campaign.cautions import turned
 from tare.report.campaign.cells import Cell, baseline_cell, cell
 from tare.report.campaign.choose import Requirements, against, by_cost
 from tare.report.campaign.curves import render_curves
+from tare.report.campaign.glance import glance
 from tare.report.campaign.heat import Heat, heat
 from tare.report.footprint.terminal import render as render_footprints
 from tare.report.model import Report, ResultReport
 from tare.report.sentences import captions, dimensions
+from tare.report.sentences import glance as glances
 from tare.report.sentences.captions import SIDE_BY_SIDE, blocks_text, newer_note
 from tare.report.sentences.host import age_note, cpus_note, daemons_note, layout_note, rights_note, versions_text
 from tare.report.sentences.notes import caution_counts, unchanged_note, wide_floors_count, wide_floors_note
@@ -48,6 +50,10 @@ STYLES: Mapping[Sign, str] = {
 
 _HEAT_STYLES: Mapping[State, str] = {State.WORSE: "bold red", State.BETTER: "bold blue"}
 
+#: Families of workloads that a dimension of the answer is of.
+_ANSWERED = frozenset(Family) - {Family.DENSITY, Family.LIFE}
+#: So many cautions stand beside an answer.
+_CAUTIONS = 3
 #: Characters between two columns of the table.
 _PADDING = 2
 
@@ -80,16 +86,105 @@ def render(report: Report, *, width: int = 100, every_metric: bool = False, caut
     return Group(*parts)
 
 
+def render_glance(report: Report, *, width: int = 100) -> Group:
+    """The answer on one screen: what it is in sentences, the table with its picture, and what it is to be read with.
+
+    What has no answer for a newcomer is shown as `render` does: footprints, surfaces, a study's figures, curves, and
+    workloads of no dimension.
+    """
+    shown = heat(report)
+    if not (shown.rows and shown.columns):
+        return render(report, width=width)
+    apart = [result for result in report.results if result.headline and result.family not in _ANSWERED]
+    names = [report.baseline, *(platform.name for platform in report.platforms if platform.name != report.baseline)]
+    parts: list[RenderableType] = [
+        *(_tables(names, apart, width) if apart else ()),
+        *render_curves(report.curves),
+        *_beside(report),
+        *(render_surfaces(report.surfaces) if report.surfaces is not None else ()),
+        *(render_footprints(report.footprints) if report.footprints is not None else ()),
+        *_missed(report),
+        _title(report),
+        Text(),
+        *(_text(sentence, "bold") for sentence in glances.sentences(report.answers)),
+        Text(),
+        *_glance_table(report, width),
+        *_list(glances.CAUTIONS, _first_cautions(report)),
+        *_settling(report),
+    ]
+    return Group(*parts)
+
+
+def _glance_table(report: Report, width: int) -> Iterator[RenderableType]:
+    seen = glance(report, width)
+    letters = zip(seen.platforms, seen.letters, strict=True)
+    heads = [f"{name} ({letter})" if seen.axis else name for name, letter in letters]
+    lines = [[_text(""), *(_text(head, "bold") for head in heads), _text(seen.axis, "dim")]]
+    for name, cells, line in seen.rows:
+        lines.append([_text(name), *map(_text, cells), _text(line)])
+    if not seen.axis:
+        lines = [line[:-1] for line in lines]
+    for chosen in _groups(lines, 1, width):
+        table = _table(lines, chosen, set())
+        if seen.axis and chosen[-1] == len(lines[0]) - 1:
+            table.columns[-1].justify = "left"  # the picture: its places count
+        yield table
+    there = heat(report).states
+    told = "; ".join(f"{dimensions.MARKS[state]} {dimensions.WORDS[state]}".strip() for state in there)
+    picture = glances.PICTURE if seen.axis else ""
+    yield _text(f"{dimensions.heat_note(clean(report.baseline))} {told}.{picture}", "dim")
+
+
+def _first_cautions(report: Report) -> list[str]:
+    """At most three sentences, those with the largest consequence first."""
+    results = [result for result in report.results if result.headline or result.metric in SHOWN_COSTS]
+    wide = sum(
+        any(caution.kind is FindingKind.WIDE_FLOOR for platform in result.platforms for caution in platform.cautions)
+        for result in results
+    )
+    invalid = sum(platform.verdict is Kind.INVALID for result in results for platform in result.platforms)
+    disturbed = sum(
+        any(caution.kind is FindingKind.UNMARKED for caution in platform.cautions)
+        for result in results
+        for platform in result.platforms
+    )
+    failed = sum(failure.n_trials for failure in report.failures if failure.status is Status.FAILED)
+    first = report.failures[0] if failed else None
+    notes = [
+        glances.invalid(invalid),
+        glances.failed(failed, None if first is None else f"{first.workload} on {first.platform}: {first.reason}"),
+        glances.disturbed(disturbed, sum(len(result.platforms) for result in results)),
+        glances.wide(wide, len(results), report.baseline),
+        *_of_all(report, results),
+    ]
+    shown = [note for note in notes if note]
+    return shown[:_CAUTIONS] + ([glances.more(len(shown) - _CAUTIONS)] if len(shown) > _CAUTIONS else [])
+
+
+def _settling(report: Report) -> Iterator[RenderableType]:
+    if report.settling is None:
+        return
+    yield _text(f"\n{report.settling_text}")
+    if report.settling.command:
+        yield _text(f"  {report.settling.command}", "bold")
+
+
 def headline(names: Sequence[str], results: Sequence[ResultReport], *, width: int = 100) -> Group:
     """The table alone, redrawn while a campaign runs. ``names``: of the platforms, the baseline first."""
     return Group(*_tables(names, results, width))
 
 
 def render_all(reports: list[Report], *, width: int = 100, every_metric: bool = False, cautions: bool = False) -> Group:
-    """Several reports one below the other; nothing is pooled."""
+    """Several reports one below the other, of each the answer last; nothing is pooled.
+
+    ``every_metric`` or ``cautions``: all of the report before the answer.
+    """
     parts: list[RenderableType] = []
     for report in reports:
-        parts += [render(report, width=width, every_metric=every_metric, cautions=cautions), Text()]
+        if every_metric or cautions:
+            parts += [render(report, width=width, every_metric=every_metric, cautions=cautions), Text()]
+        if report.answers or not (every_metric or cautions):
+            parts += [render_glance(report, width=width), Text()]
     if len(reports) > 1:
         parts.append(_text(SIDE_BY_SIDE, "dim"))
     return Group(*parts)

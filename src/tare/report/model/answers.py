@@ -26,6 +26,12 @@ class DimensionReport(Documented):
     """How much a user may feel of it: 1 is as much as a doubled time; below 0 it is better."""
     op_percent: float | None
     """Its overhead, as it is shown; null where there is no ratio."""
+    times: float | None = None
+    """How many times worse it is; null where there is no ratio."""
+    times_low: float | None = None
+    """The lower end of its interval; null where there is none."""
+    times_high: float | None = None
+    """The higher end."""
     value: float | None = None
     """The platform's value of that figure, in `unit`: what the ratio makes of the baseline's mean."""
     bound: BoundReport | None = None

@@ -1,0 +1,149 @@
+"""The campaign in one or two sentences: what whoever reads nothing else takes along."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from tare.analysis.answers import Dimension, State
+from tare.analysis.bounds import BoundKind
+from tare.report.model import AnswerReport, DimensionReport
+from tare.report.sentences.dimensions import DIMENSIONS
+from tare.report.sentences.numbers import number_of, percent, quantity
+from tare.report.sentences.signs import UNSURE
+
+#: The heading of the few cautions that stand beside an answer, and the legend of the picture beside its table.
+CAUTIONS = "Read it with this in mind"
+PICTURE = " Beside: how many times worse each is, from which to which."
+#: Of these the first that the campaign has is said: what most people run, and else the speed of programs.
+_WORK = (Dimension.APPLICATIONS, Dimension.NETWORK, Dimension.COMPUTE, Dimension.DISK, Dimension.MEMORY)
+#: Times that people know: a start that is below one of them, in ms.
+_ROUND_MS = (10, 20, 50, 100, 200, 300, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000)
+#: Up to here a cost is said in per cent, and beyond as a factor.
+_FACTOR_FROM = 2.0
+
+
+def sentences(answers: Sequence[AnswerReport]) -> list[str]:
+    """What the answers say of work, start and memory; nothing where they say nothing of these."""
+    said = [_of_work(answers), _of_starts(answers), _of_memory(answers)]
+    return [sentence for sentence in said if sentence]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def _of(answers: Sequence[AnswerReport], dimension: Dimension) -> list[tuple[str, DimensionReport]]:
+    """The platforms that have a figure in a dimension."""
+    return [
+        (answer.platform, standing)
+        for answer in answers
+        for standing in answer.dimensions
+        if standing.dimension is dimension and standing.state not in {State.NONE, State.LIMITED}
+    ]
+
+
+def _of_work(answers: Sequence[AnswerReport]) -> str:
+    """As in "For applications runc and docker cost at most 15 %; gvisor is 6.0 times slower"."""
+    dimension = next((dimension for dimension in _WORK if _of(answers, dimension)), None)
+    if dimension is None:
+        return ""
+    parts = [*_little(_of(answers, dimension)), *_much(_of(answers, dimension))]
+    return f"For {DIMENSIONS[dimension]} {'; '.join(parts)}." if parts else ""
+
+
+def _most(standing: DimensionReport) -> float | None:
+    """At most so many times worse, where that is known."""
+    if standing.bound is not None:
+        return standing.bound.high if standing.bound.kind is not BoundKind.AT_LEAST else None
+    if standing.state in {State.ALIKE, State.BETTER, State.SURELY_BETTER}:
+        return standing.times_high or standing.times
+    return None
+
+
+def _little(standings: Sequence[tuple[str, DimensionReport]]) -> Iterator[str]:
+    """Platforms with an upper end below a factor of two share one: the largest of theirs."""
+    known = [(name, most) for name, standing in standings if (most := _most(standing)) is not None]
+    small = [(name, most) for name, most in known if most < _FACTOR_FROM]
+    if small:
+        highest = max(most for _, most in small)
+        verb = "costs" if len(small) == 1 else "cost"
+        size = f"at most {percent(highest - 1)}" if highest > 1 else "nothing"
+        yield f"{_listed([name for name, _ in small])} {verb} {size}"
+
+
+def _much(standings: Sequence[tuple[str, DimensionReport]]) -> Iterator[str]:
+    for name, standing in standings:
+        if (_most(standing) or math.inf) < _FACTOR_FROM:
+            continue
+        if standing.state in {State.WORSE, State.SURELY_WORSE} and standing.times is not None:
+            size, unsure = standing.figure.lstrip("+").rstrip(UNSURE), standing.figure.endswith(UNSURE)
+            size = f"{standing.times:.1f} times" if standing.times >= _FACTOR_FROM else size
+            yield f"{name} is {size} slower{UNSURE if unsure else ''}"
+        elif standing.bound is not None and standing.bound.kind is BoundKind.AT_LEAST and standing.bound.low > 1:
+            yield f"{name} is at least {standing.bound.low:.1f} times slower"
+        else:
+            yield f"of {name} it is not known"
+
+
+def _of_starts(answers: Sequence[AnswerReport]) -> str:
+    """As in "All start in under 300 ms"."""
+    times = [
+        (name, standing.value * scale)
+        for name, standing in _of(answers, Dimension.START)
+        if standing.value is not None and (scale := {"ms": 1.0, "s": 1_000.0}.get(standing.unit)) is not None
+    ]
+    if len(times) < len(answers) or not times:
+        return ""
+    longest = max(ms for _, ms in times)
+    limit = next((limit for limit in _ROUND_MS if longest < limit), None)
+    if limit is None or min(ms for _, ms in times) * 20 < longest:  # too far apart to be said together
+        shown = ", ".join(f"{name} {quantity(ms, 'ms')}" for name, ms in times)
+        return f"Start: {shown}."
+    who = "All start" if len(times) > 1 else f"{times[0][0]} starts"
+    return f"{who} in under {limit / 1_000:g} s."
+
+
+def _of_memory(answers: Sequence[AnswerReport]) -> str:
+    """As in "One more instance takes 0.5 MiB (runc), 3.1 MiB (docker)"."""
+    sizes = [
+        (name, standing.value) for name, standing in _of(answers, Dimension.FOOTPRINT) if standing.value is not None
+    ]
+    shown = [f"{mib:.{1 if mib < 10 else 0}f} MiB ({name})" for name, mib in sizes]
+    return f"One more instance takes {', '.join(shown)}." if shown else ""
+
+
+def invalid(figures: int) -> str:
+    """That figures have no verdict for what they are of."""
+    shown = number_of(figures, "figure")
+    return f"{shown} cannot be judged: a clock, a limit or the client was wrong" if figures else ""
+
+
+def failed(trials: int, first: str | None) -> str:
+    """That trials have no result, and of one why."""
+    return f"{number_of(trials, 'trial')} failed, such as {first}" if trials else ""
+
+
+def disturbed(figures: int, of: int) -> str:
+    """That other work ran beside; its consequence."""
+    return (
+        f"other programs ran on the measured CPUs in trials of {figures} of {number_of(of, 'figure')}:"
+        " intervals are wider than on a quiet machine (tare run --tune)"
+        if figures
+        else ""
+    )
+
+
+def wide(figures: int, of: int, baseline: str) -> str:
+    """That the noise is larger than the margin."""
+    return (
+        f"{baseline} differs from itself by more than the margin in {figures} of {number_of(of, 'figure')}:"
+        " that a platform is as fast cannot be shown there"
+        if figures
+        else ""
+    )
+
+
+def more(cautions: int) -> str:
+    """That there are others."""
+    return f"{number_of(cautions, 'more note')}, every figure and each caution: tare report FILE --all, or the page"
