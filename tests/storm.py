@@ -202,7 +202,7 @@ class Storm:
         if at_s < STARTING_S:
             allowed |= {-signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP}
         lines = run.printed.decode(errors="replace").splitlines()
-        faults = [] if code in allowed else [f"it ended with {code}: {' | '.join(lines[-2:])}"]
+        faults = [] if code in allowed else [f"it ended with {code}: {' | '.join(lines[-15:])}"]
         faults += self._faults(cleaned=blow.cleans and not complete)
         phase = COMPLETE if complete else _phase(lines, len(self._rows))
         strike = Strike(blow.name, at_s, code, phase, len(self._rows), resumed, tuple(faults))

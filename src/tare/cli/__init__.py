@@ -67,6 +67,8 @@ def _run(errors: Console) -> int:
         return _interrupted(errors) if end.code == ExitCode.INTERRUPTED else _number(end)
     except BaseException as error:  # noqa: BLE001 (Python's own exit code for a fault, 1, is a verdict's; a panic of
         # a library in Rust is no Exception)
+        if signals.came() and not isinstance(error, TareError) and "--debug" not in sys.argv:
+            return _interrupted(errors)  # some libraries make a fault of the interrupt
         return _failed(error, errors)
     return ExitCode.DONE
 

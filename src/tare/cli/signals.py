@@ -11,6 +11,10 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 #: After an interrupt, cleanup runs undisturbed for this long; a later signal ends a cleanup that hangs.
 UNDISTURBED_S = 10.0
 
+#: Raises the interrupt, once for all signals that have come by then. Python runs their handlers in the order of their
+#: numbers, and the handler of a second one while the exception of a first is on its way would become a `SystemError`.
+_RAISING = signal.SIGRTMIN
+
 _raised_at = float("-inf")
 
 
@@ -20,9 +24,10 @@ def take_over() -> None:
     Where the parent ignores SIGCHLD, the kernel reaps children itself: their exit codes would be lost.
     """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(_RAISING, _raise)
     for number in ENDING:
         if not ignored(number):
-            signal.signal(number, interrupt)
+            signal.signal(number, _interrupt_soon)
 
 
 def ignored(number: int) -> bool:
@@ -30,9 +35,29 @@ def ignored(number: int) -> bool:
     return signal.getsignal(number) is signal.SIG_IGN
 
 
-def interrupt(_number: int = 0, _frame: FrameType | None = None) -> None:
+def interrupt() -> None:
     """Raise `KeyboardInterrupt`, unless it was raised just before: a terminal that hangs up sends two signals."""
-    global _raised_at  # noqa: PLW0603 (signals are the process's)
-    if time.monotonic() - _raised_at >= UNDISTURBED_S:
-        _raised_at = time.monotonic()
+    if _is_first():
         raise KeyboardInterrupt
+
+
+def came() -> bool:
+    """Return whether this process was interrupted."""
+    return _raised_at > float("-inf")
+
+
+def _interrupt_soon(_number: int, _frame: FrameType | None) -> None:
+    if _is_first():
+        signal.raise_signal(_RAISING)
+
+
+def _raise(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _is_first() -> bool:
+    global _raised_at  # noqa: PLW0603 (signals are the process's)
+    if time.monotonic() - _raised_at < UNDISTURBED_S:
+        return False
+    _raised_at = time.monotonic()
+    return True

@@ -64,9 +64,9 @@ class Stopping:
         if self._wanted:
             signals.interrupt()
 
-    def _interrupted(self, _number: int, _frame: FrameType | None) -> None:
+    def _interrupted(self, number: int, frame: FrameType | None) -> None:
         if self._wanted or not self.has_blocks:
-            signals.interrupt()
+            self._before(number, frame)
             return
         self._wanted = True
         self._say(FIRST_INTERRUPT)

@@ -1,0 +1,46 @@
+"""Two signals at once, as a terminal that hangs up sends them, interrupt a command wherever it is."""
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+MAIN = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\nfrom tare.cli import main; main()"
+FILE = Path(__file__).parents[1] / "store" / "released" / "whole-5.tare"
+#: Of a process that ended before tare's first line.
+EARLY = {-signal.SIGINT, -signal.SIGTERM}
+
+
+@pytest.mark.thorough
+def test_two_signals_at_once_are_one_interrupt():
+    """Of 100 such pairs ten had become an exception in a library, and exit code 4."""
+    moments = random.Random(39)
+    for _ in range(40):
+        process = subprocess.Popen(
+            [sys.executable, "-c", MAIN, "report", str(FILE)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        time.sleep(moments.uniform(0.1, 0.6))
+        for number in (signal.SIGINT, signal.SIGTERM):
+            process.send_signal(number)
+        _, said = process.communicate(timeout=60)
+        assert process.returncode in {0, 130, *EARLY}, said
+
+
+def test_a_fault_after_an_interrupt_is_the_interrupt():
+    script = (
+        "from tare import cli\n"
+        "def app():\n"
+        "    try:\n        cli.signals.interrupt()\n"
+        "    except KeyboardInterrupt:\n        raise TypeError('of a library') from None\n"
+        "cli.app = app\ncli.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 130
+    assert "interrupted" in done.stderr
