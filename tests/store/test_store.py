@@ -137,7 +137,7 @@ class TestRefusals:
 
     def test_not_sqlite(self, path: Path, opener: type) -> None:
         path.write_bytes(b"once upon a time, " * 100)
-        with pytest.raises(StoreError, match="not SQLite"):
+        with pytest.raises(StoreError, match=r"not SQLite \(fix: name a file that `tare run -o` made"):
             opener(path)
         assert path.read_bytes() == b"once upon a time, " * 100
 

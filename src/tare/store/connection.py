@@ -374,7 +374,7 @@ def _in_words(path: Path, error: sqlite3.Error, db: Bounded | None) -> BaseExcep
     if code == sqlite3.SQLITE_READONLY_ROLLBACK:  # it came after `places.require_file` had looked
         return places.has_journal(places.real(path))
     if code == sqlite3.SQLITE_NOTADB:
-        return StoreError(f"{path} is not a campaign file: it is not SQLite")
+        return StoreError(f"{path} is not a campaign file: it is not SQLite", fix="name a file that `tare run -o` made")
     # What Python finds in a column has no code: text that is not UTF-8.
     if not isinstance(error, sqlite3.OperationalError) or code in {None, sqlite3.SQLITE_ERROR}:
         return _damaged(path, str(error))
