@@ -11,6 +11,7 @@ from tare.analysis.bounds import BoundKind
 from tare.report.campaign import glance
 from tare.report.campaign.terminal import render_glance
 from tare.report.model import AnswerReport, DimensionReport, Report
+from tare.report.model.facts import LeftOutReport
 from tare.report.model.results import BoundReport
 from tare.report.sentences import glance as words
 
@@ -95,3 +96,15 @@ def test_starts_and_memory_are_said_of_all() -> None:
 def test_what_is_not_there_is_not_said() -> None:
     assert words.sentences([]) == []
     assert words.sentences([_answer("runc", _standing(Dimension.APPLICATIONS, State.LIMITED))]) == []
+
+
+def test_what_was_asked_for_and_is_missing_is_the_first_line_and_nothing_else_of_what_is(report: Report) -> None:
+    asked = LeftOutReport(
+        platform="gvisor", reason="runsc is not installed", fix="tare setup --with gvisor", asked=True
+    )
+    unasked = LeftOutReport(platform="docker", reason="nobody listens", fix=None)
+    lines = _printed(report.model_copy(update={"left_out": [unasked, asked]}), 120)
+    assert lines[0] == (
+        "Asked for and not measured: gvisor (runsc is not installed); to have it: tare setup --with gvisor"
+    )
+    assert "docker (nobody" not in "\n".join(lines)

@@ -35,7 +35,7 @@ def lent() -> Iterator[bool]:
 
     Yields whether it was started. Raises `HostError` where none can be.
     """
-    if dockerd.answers(dockerd.named()):
+    if dockerd.listens(dockerd.named()):  # one that begins its service listens before it answers
         yield False
         return
     with started():

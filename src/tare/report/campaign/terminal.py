@@ -158,7 +158,7 @@ def _first_cautions(report: Report) -> list[str]:
         *_of_all(report, results),
     ]
     shown = [note for note in notes if note]
-    return shown[:_CAUTIONS] + ([glances.more(len(shown) - _CAUTIONS)] if len(shown) > _CAUTIONS else [])
+    return [*shown[:_CAUTIONS], glances.more(max(len(shown) - _CAUTIONS, 0))]
 
 
 def _settling(report: Report) -> Iterator[RenderableType]:

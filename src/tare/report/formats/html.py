@@ -39,7 +39,7 @@ from tare.report.footprint.build import Exposures, FootprintInputs, of_store
 from tare.report.footprint.page import FootprintView, footprint_view, tables
 from tare.report.model import Report, ResultReport, to_json
 from tare.report.parts.svg import Drawing
-from tare.report.sentences import captions, dimensions, page, page_method, published, scores, signs, words
+from tare.report.sentences import captions, dimensions, glance, page, page_method, published, scores, signs, words
 from tare.report.sentences import curves as curve_words
 from tare.report.sentences import footprint_page as footprint_page_words
 from tare.report.sentences import footprints as footprint_words
@@ -104,6 +104,8 @@ class CampaignView:
     """One campaign as the template shows it."""
 
     report: Report
+    said: list[str]  # the answer in sentences
+    costs: Drawing | None  # and in a picture
     heat: Heat
     picks: list[Pick]  # the best for some questions
     planes: list[tuple[str, Drawing]]  # cost against exposure, by dimension
@@ -257,7 +259,14 @@ def _view(of: Material) -> CampaignView:
     surfaces = surface_view(report)
     more = [*surface_page.tables(report), *tables(report, exposures)]
     downloads = _downloads(report, samples, of.trials) + [_packed(*table) for table in more]
-    answer = heat(report), picks(report), drawings.trade_off(report), cautions_of(report)
+    answer = (
+        glance.sentences(report.answers),
+        drawings.costs(report),
+        heat(report),
+        picks(report),
+        drawings.trade_off(report),
+        cautions_of(report),
+    )
     cpus = of.record.resources.cpus
     meanwhile = windows(of.telemetry, cpus, other_threads(of.record.host, cpus))
     happened = course.telemetry(meanwhile, of.trials, report.segments)

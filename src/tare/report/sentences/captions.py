@@ -28,6 +28,16 @@ DAEMONS = "Shared daemons (not in the figures)"
 NONE_FITS = "no platform of this campaign has all of that"
 
 
+def costs_label(baseline: str, names: Sequence[str]) -> str:
+    """What the picture of costs shows, for who does not see it."""
+    return f"Costs of {', '.join(names)} against {baseline} by dimension; the table below has the figures"
+
+
+def costs_axis(baseline: str) -> str:
+    """What its axis is."""
+    return f"times worse than {baseline}"
+
+
 def missed(platform: str, reason: str, fix: str | None) -> str:
     """The first line of a report without a platform that was asked for."""
     return f"Asked for and not measured: {platform} ({reason})" + (f"; to have it: {fix}" if fix else "")

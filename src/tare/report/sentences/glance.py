@@ -145,5 +145,6 @@ def wide(figures: int, of: int, baseline: str) -> str:
 
 
 def more(cautions: int) -> str:
-    """That there are others."""
-    return f"{number_of(cautions, 'more note')}, every figure and each caution: tare report FILE --all, or the page"
+    """Where all is, and that there are others."""
+    others = f"{number_of(cautions, 'more note')}, " if cautions else ""
+    return f"{others}every figure and each caution: tare report FILE --all, or the page"

@@ -1,0 +1,56 @@
+"""`tare quick`: what it sets up, starts and measures, without a host."""
+
+import contextlib
+
+import pytest
+
+from tare.cli import quick
+from tare.errors import HostError
+
+
+@pytest.fixture
+def done(monkeypatch):
+    """What was done, in order; and what a step refuses with."""
+    done, refuses = [], {}
+
+    def set_up(asked, *, dry_run, tell):
+        done.append(f"set up {asked}{' dry' if dry_run else ''}")
+        if "set up" in refuses:
+            raise refuses["set up"]
+
+    @contextlib.contextmanager
+    def lent():
+        if "dockerd" in refuses:
+            raise refuses["dockerd"]
+        done.append("dockerd begins")
+        yield True
+        done.append("dockerd ends")
+
+    def measure(request, *_, **__):
+        done.append(f"measure {','.join(request.platforms)}")
+
+    monkeypatch.setattr(quick, "set_up", set_up)
+    monkeypatch.setattr(quick.own_dockerd, "lent", lent)
+    monkeypatch.setattr(quick.processes, "find", lambda program: f"/usr/bin/{program}")
+    monkeypatch.setattr(quick, "measure", measure)
+    return done, refuses
+
+
+def test_it_sets_up_and_measures_with_a_docker_daemon_that_is_there_for_that_time(done, tmp_path):
+    quick.first_answer(["docker", "gvisor"], ["docker", "gvisor"], tmp_path / "x.tare", dry_run=False)
+    assert done[0] == ["set up docker,gvisor", "dockerd begins", "measure docker,gvisor", "dockerd ends"]
+
+
+def test_without_docker_no_daemon_is_started_and_a_dry_run_measures_nothing(done, tmp_path):
+    quick.first_answer(["runc"], ["runc"], tmp_path / "x.tare", dry_run=False)
+    quick.first_answer(["docker"], ["docker"], tmp_path / "x.tare", dry_run=True)
+    assert done[0] == ["set up runc", "measure runc", "set up docker dry"]
+
+
+def test_what_cannot_be_set_up_or_started_is_told_and_the_rest_is_measured(done, tmp_path, capsys):
+    done[1].update({"set up": HostError("no apt here"), "dockerd": HostError("it ended with 1", fix="see its log")})
+    quick.first_answer(["docker"], ["docker", "runc"], tmp_path / "x.tare", dry_run=False)
+    assert done[0] == ["set up docker", "measure docker,runc"]
+    said = capsys.readouterr().err
+    assert "not all is there: no apt here" in said
+    assert "without Docker: it ended with 1 (fix: see its log)" in said
