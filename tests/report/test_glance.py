@@ -108,3 +108,13 @@ def test_what_was_asked_for_and_is_missing_is_the_first_line_and_nothing_else_of
         "Asked for and not measured: gvisor (runsc is not installed); to have it: tare setup --with gvisor"
     )
     assert "docker (nobody" not in "\n".join(lines)
+
+
+def test_whole_lives_are_said_with_their_cpu_time(report: Report) -> None:
+    whole = report.results[0].model_copy(update={"workload": "whole-life", "metric": "whole"})
+    cpu = whole.model_copy(update={"metric": "cpu"})
+    [said] = words.life([whole, cpu, report.results[1]])
+    assert said.startswith(
+        "A one-shot command costs, from nothing to nothing, in ms and in ms of CPU time: native 3169 and 3169, "
+    )
+    assert words.life([whole]) == words.life([]) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -103,7 +104,12 @@ def test_numbers_that_are_none_stay_such_in_parquet(store: Store, tmp_path: Path
 def test_a_missing_extra_is_named_with_its_fix(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TareError, match="needs tare_no_such_module, which is not installed") as error:
         extras.load("tare_no_such_module.part", "Parquet")
-    assert error.value.fix == "python3 -m pip install 'tare-bench[exports]'"
+    assert error.value.fix == f"{sys.executable} -m pip install tare_no_such_module"
+
+
+def test_a_package_is_asked_for_in_the_versions_that_tare_needs() -> None:
+    assert extras.required("duckdb") == "duckdb>=1.4"
+    assert extras.required("nosuch") == "nosuch"
 
 
 def grammar(text: str) -> list[list[str]]:

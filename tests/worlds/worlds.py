@@ -330,7 +330,6 @@ NOT_RUN = {
     "mount -t cgroup2 cgroup2 HOLE": "takes a host whose controllers are not held by cgroup v1",
     "mount -t debugfs debugfs HOLE": "takes a kernel with function counters: the lab's tests",
     "mount -t tracefs tracefs HOLE": "takes a kernel with function counters: the lab's tests",
-    "python3 -m pip install 'tare-bench[exports]'": "downloads",
     "sysctl kernel.ftrace_enabled=1": "a setting of the whole host's kernel",
     "systemctl start containerd": "takes systemd: `make host-test`",
     "systemctl start docker": "takes systemd: `make host-test`",

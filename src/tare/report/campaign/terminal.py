@@ -106,7 +106,7 @@ def render_glance(report: Report, *, width: int = 100) -> Group:
         *_missed(report),
         _title(report),
         Text(),
-        *(_text(sentence, "bold") for sentence in glances.sentences(report.answers)),
+        *(_text(sentence, "bold") for sentence in [*glances.sentences(report.answers), *glances.life(report.results)]),
         Text(),
         *_glance_table(report, width),
         *_list(glances.CAUTIONS, _first_cautions(report)),

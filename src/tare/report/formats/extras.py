@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import re
+import shlex
+import sys
+from importlib import metadata
 from typing import Any
 
 from tare.errors import UsageError
@@ -22,6 +26,19 @@ def load(module: str, feature: str) -> Any:
             return importlib.import_module(module)
     except ImportError as error:
         missing = module.partition(".")[0]
-        raise UsageError(
-            f"{feature} needs {missing}, which is not installed", fix=f"python3 -m pip install 'tare-bench[{EXTRA}]'"
-        ) from error
+        fix = f"{shlex.quote(sys.executable)} -m pip install {shlex.quote(required(missing))}"
+        raise UsageError(f"{feature} needs {missing}, which is not installed", fix=fix) from error
+
+
+def required(distribution: str) -> str:
+    """The package and its versions, as tare's own metadata asks for it; its name alone where that does not say.
+
+    Not tare with its extra: a tare that came as a wheel is in no index.
+    """
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        for line in metadata.requires("tare-bench") or ():
+            requirement, _, condition = line.partition(";")
+            name = re.match(r"[A-Za-z0-9._-]+", requirement)
+            if name is not None and name[0].lower() == distribution.lower() and EXTRA in condition:
+                return requirement.strip().replace(" ", "")
+    return distribution

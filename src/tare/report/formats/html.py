@@ -260,7 +260,7 @@ def _view(of: Material) -> CampaignView:
     more = [*surface_page.tables(report), *tables(report, exposures)]
     downloads = _downloads(report, samples, of.trials) + [_packed(*table) for table in more]
     answer = (
-        glance.sentences(report.answers),
+        [*glance.sentences(report.answers), *glance.life(report.results)],
         drawings.costs(report),
         heat(report),
         picks(report),

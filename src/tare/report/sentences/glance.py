@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from tare.analysis.answers import Dimension, State
 from tare.analysis.bounds import BoundKind
-from tare.report.model import AnswerReport, DimensionReport
+from tare.report.model import AnswerReport, DimensionReport, ResultReport
 from tare.report.sentences.dimensions import DIMENSIONS
 from tare.report.sentences.numbers import number_of, percent, quantity
 from tare.report.sentences.signs import UNSURE
@@ -27,6 +27,25 @@ def sentences(answers: Sequence[AnswerReport]) -> list[str]:
     """What the answers say of work, start and memory; nothing where they say nothing of these."""
     said = [_of_work(answers), _of_starts(answers), _of_memory(answers)]
     return [sentence for sentence in said if sentence]
+
+
+def life(results: Sequence[ResultReport]) -> list[str]:
+    """What a whole life costs, where that was measured: one sentence, or none."""
+    whole, cpu = (_values(results, metric) for metric in ("whole", "cpu"))
+    shown = [f"{name} {ms:.0f} and {cpu[name]:.0f}" for name, ms in whole.items() if name in cpu]
+    head = "A one-shot command costs, from nothing to nothing, in ms and in ms of CPU time"
+    return [f"{head}: {', '.join(shown)}."] if shown else []
+
+
+def _values(results: Sequence[ResultReport], metric: str) -> dict[str, float]:
+    """The platforms' values of a metric of whole lives."""
+    return {
+        figures.platform: figures.mean
+        for result in results
+        if (result.workload, result.metric) == ("whole-life", metric)
+        for figures in result.platforms
+        if figures.mean is not None
+    }
 
 
 def _listed(names: Sequence[str]) -> str:
