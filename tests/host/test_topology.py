@@ -72,10 +72,10 @@ def test_where_the_topology_is_hidden_it_is_the_last_cpu_and_all_others_are_for_
     assert harness_cpus((1,)) == (0,)
 
 
-def test_instances_get_all_cpus_but_the_first_and_of_two_both(machine):
+def test_instances_get_a_thread_of_each_core_but_the_first_quarters_and_of_two_cpus_both(machine):
     machine(machines.TWO_SOCKETS, range(16))
-    assert default_cpus() == tuple(range(1, 16))
-    assert harness_cpus(default_cpus()) == (0,)
+    assert default_cpus() == tuple(range(10, 16))
+    assert harness_cpus(default_cpus()) == (0, 1, 8, 9), "and not the other threads of the instances' cores"
     machine(machines.HIDDEN, range(2), lambda _cpu, _other: 0.65)
     assert default_cpus() == (0, 1)
     assert harness_cpus(default_cpus()) == (0,)  # the probes' CPU is left to them
@@ -87,7 +87,10 @@ def test_instances_get_all_cpus_but_the_first_and_of_two_both(machine):
         (range(16), R710, 1, (15,)),
         (range(16), R710, 2, (14, 15)),
         (range(16), R710, 9, (7, *range(8, 16))),
-        (range(16), R710, None, tuple(range(1, 16))),
+        (range(16), R710, None, tuple(range(10, 16))),
+        (range(8), None, None, tuple(range(2, 8))),
+        (range(4), ((0, 1), (2, 3)), None, (2, 3)),  # the client has the other core
+        (range(3), ((0, 1, 2),), None, (1, 2)),
         (range(3), None, None, (1, 2)),
         (range(2), None, None, (0, 1)),
         ((5,), None, None, (5,)),
@@ -219,12 +222,12 @@ def test_of_many_measured_cpus_only_that_of_the_probes_is_tried(machine):
 
 #: What instances get by default, one CPU, and four.
 UNLIKE = {
-    "I7_12700K": ((1, *range(2, 16)), (15,), (9, 11, 13, 15)),
-    "RYZEN_STRIX": ((1, 2, 3, 12, 13, 14, 15), (15,), (12, 13, 14, 15)),
+    "I7_12700K": ((5, 7, 9, 11, 13, 15), (15,), (9, 11, 13, 15)),
+    "RYZEN_STRIX": ((13, 14, 15), (15,), (12, 13, 14, 15)),
     "RK3588": ((5, 6, 7), (7,), (4, 5, 6, 7)),
-    "TWO_EPYC_7763": ((*range(65, 128), *range(192, 256)), (255,), (252, 253, 254, 255)),
+    "TWO_EPYC_7763": (tuple(range(208, 256)), (255,), (252, 253, 254, 255)),
     "ISOLATED": ((4, 5, 6, 7), (7,), (4, 5, 6, 7)),
-    "THREADS_OFF": ((1, 2, 3, 4, 5, 6, 7), (7,), (4, 5, 6, 7)),
+    "THREADS_OFF": ((2, 3, 4, 5, 6, 7), (7,), (4, 5, 6, 7)),
 }
 
 

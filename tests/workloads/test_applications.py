@@ -520,3 +520,18 @@ def test_a_line_of_pgbenchs_that_is_no_second_is_refused():
     aborted = text("postgresql", ".err") + "pgbench: error: client 2 aborted\n"
     with pytest.raises(ParseError, match="strange line: 'pgbench: error: client 2 aborted'"):
         POSTGRESQL.parse(ONE_BRANCH, [completed(text("postgresql"), stderr=aborted)])
+
+
+@pytest.mark.parametrize(("cpus", "threads"), [(1, "1"), (4, "4"), (64, "50")])
+def test_wrk_has_a_thread_for_each_of_the_clients_cpus_and_no_more_than_connections(cpus, threads):
+    nginx = registry.get("nginx")
+    plan = nginx.plan(nginx.profiles["quick"], replace(ROOMY, client_cpus=cpus))
+    argv = plan.measures[0].argv
+    assert argv[argv.index("-t") + 1] == threads
+
+
+def test_pgbench_has_a_thread_for_each_of_the_clients_cpus_and_no_more_than_clients():
+    postgresql = registry.get("postgresql")
+    plan = postgresql.plan(postgresql.profiles["quick"], replace(ROOMY, client_cpus=8))
+    argv = plan.measures[0].argv
+    assert argv[argv.index("-j") + 1] == "4"

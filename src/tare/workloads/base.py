@@ -122,6 +122,7 @@ class Surroundings:
     #: where other instances of its platform reach it, at ``instance_port``; None: nowhere
     among: str | None = None
     application: Application | None = None  # how the image says that it is started; None: it is tare's
+    client_cpus: int = 1  # CPUs of the client, which its tool may have a thread each for
 
 
 class Drop(StrEnum):

@@ -16,8 +16,10 @@ BUSY = 0.90
 NEAR = 0.75
 #: From this times the baseline's CPU time for a unit of work on, the client does other work than on the baseline.
 DEARER = 2.0
-#: The parameter of load tools with several threads; others have one.
-_THREADS = "threads"
+#: Parameters of load tools with several threads: so many, or at most so many, one for each of the client's CPUs.
+_THREADS = ("threads", "connections", "clients")
+#: Load tools that have one thread, whatever they are asked for.
+_ONE_THREAD = ("nginx-ab", "redis", "memcached")
 
 
 def flag_client(
@@ -34,7 +36,9 @@ def flag_client(
     busy = next((result for result in results if result.metric == CLIENT_BUSY), None)
     if busy is None:
         return list(results)
-    cpus = min(int(workload.params.get(_THREADS, 1)), max(1, len(record.resources.harness_cpus)))
+    most = next((int(workload.params[name]) for name in _THREADS if name in workload.params), 1)
+    single = workload.name.startswith(_ONE_THREAD)
+    cpus = 1 if single else min(most, max(1, len(record.resources.harness_cpus)))
     shares = {
         platform_result.platform: platform_result.described.median / 100 / cpus
         for platform_result in busy.platforms

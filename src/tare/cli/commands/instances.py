@@ -36,8 +36,8 @@ SEED = typer.Option(None, "--seed", help="Seed of all random orders. Default: dr
 CPUS = typer.Option(
     None,
     "--cpus",
-    help="Host CPUs for the instances, by number: 1 or 2,3 or 2-5,8. Default: all but the first; of two both. Probes"
-    " are on the last of them.",
+    help="Host CPUs for the instances, by number: 1 or 2,3 or 2-5,8. Default: a thread of each core but the first"
+    " quarter's; of two both. Probes are on the last of them.",
 )
 MEMORY = typer.Option(
     f"{DEFAULT_MEMORY >> 20}M",

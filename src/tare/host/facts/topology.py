@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-#: So many CPUs are all the instances'; of more, one is left for the harness and the client.
+#: So many CPUs are all the instances'; of more, some cores are left for the harness and the client.
 ENOUGH = 2
+#: One core of so many, and at least one, is left: a client that loads many CPUs from one is the limit itself.
+CORES_A_CLIENT = 4
 #: CPUs of one kind have at least this share of the fastest one's capacity or highest clock rate. Among equal cores
 #: vendors favour some by up to 6 % (Turbo Boost Max 3.0); other kinds of cores have 70 % and less.
 SAME_KIND = 0.85
@@ -63,18 +65,22 @@ def choose(usable: Collection[int], layout: Layout, count: int | None = None) ->
 
     They are isolated ones where there are any, as these were kept free for this; else of the fastest kind, and of one
     NUMA node; wider only where these are too few. The first CPUs are left for the harness, the client and interrupts.
-    None: all CPUs of such a group but the first, of two both (with one CPU, platforms that are threads themselves,
-    as gVisor's systrap and a machine with its monitor, are not what their users have); all of those that are isolated.
+    None: one thread of each core of such a group but the first quarter's; both threads of the only core that this
+    leaves, and of two CPUs both (with one CPU, platforms that are threads themselves, as gVisor's systrap and a machine
+    with its monitor, are not what their users have); all of those that are isolated.
     """
     pool = next((pool for pool in _pools(usable, layout) if len(pool) >= (count or 1)), sorted(usable))
-    if count is None:
-        whole = len(pool) <= ENOUGH or set(pool) <= set(layout.isolated)
-        count = len(pool) if whole else len(pool) - 1
     cpus_by_last: dict[int, list[int]] = {}  # the pool's CPUs of each core, the last first, by the last
     for cpu in sorted(pool, reverse=True):
         core = (cpu, *siblings_of((cpu,), layout.cores))
         cpus_by_last.setdefault(max(set(core) & set(pool)), []).append(cpu)
     by_core = [cpus_by_last[last] for last in sorted(cpus_by_last, reverse=True)]
+    if count is None and (len(pool) <= ENOUGH or set(pool) <= set(layout.isolated)):
+        count = len(pool)
+    if count is None:
+        kept = by_core[: max(1, len(by_core) - max(1, len(by_core) // CORES_A_CLIENT))]
+        threads = [core[0] for core in kept] if len(kept) >= ENOUGH else [cpu for core in kept for cpu in core]
+        return tuple(sorted(threads)[1 if len(threads) == len(pool) else 0 :])
     # One thread of each core; second ones only when there are no more cores.
     order = [core[turn] for turn in range(max(map(len, by_core))) for core in by_core if turn < len(core)]
     return tuple(sorted(order[:count]))

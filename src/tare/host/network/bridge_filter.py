@@ -1,14 +1,15 @@
 """The module br_netfilter, which takes each frame that crosses a bridge through the host's packet rules.
 
-Docker and Kubernetes load it. It is a setting of the host's for all bridges (a bridge's own can only add to it), and
-costs a frame on tare's bridge some microseconds: of containers, and not of what has the host's own network. So it is
-off for the time of a campaign, but where bridges of others have ports, whose frames may need it.
+Docker and Kubernetes load it. A frame passes the rules where the host's setting or the bridge's own is on. It costs a
+round trip on tare's bridge some microseconds: containers' alone, and not that of what has the host's network. So the
+host's setting is off during a campaign, and each other bridge gets it as its own for that time.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from tare.host import processes
@@ -17,29 +18,39 @@ from tare.host.network.fence import BRIDGE
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 
+_LINKS = Path("/sys/class/net")
+
 
 def switch_off(cleanup: CleanupStack) -> str:
-    """Switch it off until ``cleanup``; returns why it stays on, "" where it does not."""
+    """Switch it off for tare's bridge until ``cleanup``; returns why it stays on, "" where it does not."""
     on = bridged.switched_on()
-    if not on:
-        return ""
-    if others := others_bridges(_ports()):
-        return f"frames on tare's bridge pass the host's packet rules (br_netfilter): {', '.join(others)} may need that"
-    for file in on:
-        cleanup.own(removers.setting(file, "1", "0"))
+    others = others_bridges(_bridges())
+    own = [_LINKS / name / "bridge" / own_name(file) for name in others for file in on]
+    if lost := [file for file in own if settings.read(file) is None]:
+        return f"frames on tare's bridge pass the host's packet rules (br_netfilter): {lost[0]} is not there"
+    # The host's own setting last: until then every bridge has what it had.
+    for file, wanted in [*((file, "1") for file in own), *((file, "0") for file in on)]:
+        former = settings.read(file) or ""
+        if former == wanted:
+            continue
+        cleanup.own(removers.setting(file, former, wanted))
         try:
-            settings.write(file, "0")
+            settings.write(file, wanted)
         except OSError as error:
             return f"frames on tare's bridge pass the host's packet rules: {file} cannot be written: {error.strerror}"
     return ""
 
 
-def others_bridges(ports: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Bridges besides tare's that have ports, from what ``ip -j link show type bridge_slave`` prints."""
-    masters: Collection[str] = {str(port["master"]) for port in ports if "master" in port}
-    return sorted(set(masters) - {BRIDGE})
+def own_name(file: Path) -> str:
+    """What a setting of the host's is called where it is a bridge's own: ``nf_call_iptables``."""
+    return file.name.removeprefix("bridge-").replace("-", "_")
 
 
-def _ports() -> list[Mapping[str, Any]]:
-    listed = processes.run(["ip", "-j", "link", "show", "type", "bridge_slave"])
-    return [port for port in json.loads(listed.text or "[]") if port] if listed.code == 0 else []
+def others_bridges(listed: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The bridges besides tare's, from what ``ip -j link show type bridge`` prints."""
+    return sorted(name for bridge in listed if (name := str(bridge.get("ifname", ""))) not in {"", BRIDGE})
+
+
+def _bridges() -> list[Mapping[str, Any]]:
+    listed = processes.run(["ip", "-j", "link", "show", "type", "bridge"])
+    return [bridge for bridge in json.loads(listed.text or "[]") if bridge] if listed.code == 0 else []

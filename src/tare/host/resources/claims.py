@@ -50,6 +50,7 @@ _LIBVIRT_SOCKET = r"/proc/\d+/root/run/libvirt/libvirt-sock"
 _SETTINGS = (
     r"proc/sys/net/ipv4/ip_forward",
     r"proc/sys/net/bridge/bridge-nf-call-(?:iptables|ip6tables|arptables)",
+    r"sys/class/net/[A-Za-z0-9_.-]{1,15}/bridge/nf_call_(?:iptables|ip6tables|arptables)",
     r"proc/sys/vm/swappiness",
     r"proc/sys/kernel/(?:nmi_watchdog|numa_balancing|timer_migration|randomize_va_space)",
     r"proc/irq/\d+/smp_affinity_list",

@@ -91,8 +91,8 @@ class NginxLoad(RunWorkload):
     least: ClassVar[Mapping[str, float]] = {"windows": steady.MIN_WINDOWS}
 
     @abstractmethod
-    def options(self, connections: int, window_s: int) -> Sequence[str]:
-        """The tool's options for one window; the address comes after them."""
+    def options(self, connections: int, window_s: int, cpus: int) -> Sequence[str]:
+        """The tool's options for one window; the address comes after them. ``cpus``: of the client."""
 
     @abstractmethod
     def read(self, done: Completed, params: Params) -> dict[str, float]:
@@ -101,7 +101,7 @@ class NginxLoad(RunWorkload):
     def plan(self, params: Params, around: Surroundings) -> RunPlan:
         where = serving.place(self.name, around)
         window_s, windows = int(params["window_s"]), int(params["windows"])
-        options = self.options(int(params["connections"]), window_s)
+        options = self.options(int(params["connections"]), window_s, around.client_cpus)
         argv = (self.tool, *options, f"http://{where.address}:{where.port}/favicon.ico")
         load = Command(argv, side=Side.CLIENT, time_limit_s=window_s + GRACE_S, cwd="/")
         return RunPlan(
@@ -139,8 +139,18 @@ class Nginx(NginxLoad):
     packages = ("bash", "coreutils", "nginx-light", "wrk")
     tool = "wrk"
 
-    def options(self, connections: int, window_s: int) -> Sequence[str]:
-        return ("-t", "1", "-c", str(connections), "-d", f"{window_s}s", "--latency", "--timeout", "10s")
+    def options(self, connections: int, window_s: int, cpus: int) -> Sequence[str]:
+        return (
+            "-t",
+            str(min(cpus, connections)),
+            "-c",
+            str(connections),
+            "-d",
+            f"{window_s}s",
+            "--latency",
+            "--timeout",
+            "10s",
+        )
 
     def read(self, done: Completed, params: Params) -> dict[str, float]:
         """The figures of one run of wrk: times in ms. Raises `ParseError`, also for errors that wrk counted."""

@@ -42,7 +42,7 @@ class NginxAb(nginx.NginxLoad):
     packages = ("apache2-utils", "bash", "coreutils", "nginx-light")
     tool = "ab"
 
-    def options(self, connections: int, window_s: int) -> Sequence[str]:
+    def options(self, connections: int, window_s: int, cpus: int) -> Sequence[str]:
         return ("-q", "-t", str(window_s), "-n", str(ENDLESS), "-c", str(connections))
 
     def read(self, done: Completed, params: Params) -> dict[str, float]:

@@ -112,9 +112,10 @@ class PostgreSql(RunWorkload):
             # initdb writes down what works where it runs, which is not where the seed is served: not all have /dev/shm.
             "-c", "dynamic_shared_memory_type=sysv",
         )  # fmt: skip
+        threads = min(around.client_cpus, int(params["clients"]))
         load = (
             f"{PROGRAMS}/pgbench", "-h", where.address, "-p", str(where.port), "-U", "tare", "-b", self.script,
-            "-c", str(params["clients"]), "-j", "1", "-T", str(time_s), "-P", "1", "-n", "postgres",
+            "-c", str(params["clients"]), "-j", str(threads), "-T", str(time_s), "-P", "1", "-n", "postgres",
         )  # fmt: skip
         # It takes connections before it serves them.
         ready = (f"{PROGRAMS}/pg_isready", "-q", "-h", where.local, "-p", str(where.inside))
