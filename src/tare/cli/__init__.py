@@ -7,10 +7,12 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from typer import exceptions
+
 import tare
 from tare import lazily, store
 from tare.clean import encodable
-from tare.cli import signals, streams
+from tare.cli import mistyped, signals, streams
 from tare.cli.commands.app import app
 from tare.cli.console import Console, show_fault
 from tare.cli.exit_codes import ExitCode
@@ -57,9 +59,11 @@ def _main() -> int:
 def _run(errors: Console) -> int:
     """Run the command that the arguments name, print what ended it, and return its exit code."""
     try:
-        app()
+        ended = app(standalone_mode=False)
     except own_namespaces.CarriedOut:
         raise
+    except exceptions.TyperException as error:
+        return _failed(mistyped.told(error), errors)
     except KeyboardInterrupt:
         return _interrupted(errors)
     except SystemExit as end:
@@ -70,7 +74,7 @@ def _run(errors: Console) -> int:
         if signals.came() and not isinstance(error, TareError) and "--debug" not in sys.argv:
             return _interrupted(errors)  # some libraries make a fault of the interrupt
         return _failed(error, errors)
-    return ExitCode.DONE
+    return ended if isinstance(ended, int) else ExitCode.DONE
 
 
 def _failed(error: BaseException, errors: Console) -> ExitCode:

@@ -1,0 +1,72 @@
+"""Mistakes on the command line, in tare's words: what is wrong in one line, and what to type instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from typer import exceptions
+
+from tare.cli.commands.app import COMMANDS
+from tare.errors import UsageError
+from tare.suggest import nearest
+
+#: What people type for a command of another name.
+_COMMANDS: Mapping[str, str] = {
+    "bench": "run", "benchmark": "run", "measure": "run", "test": "run", "start": "quick", "install": "setup",
+    "check": "doctor", "show": "report", "remove": "clean", "platforms": "list platforms",
+    "workloads": "list workloads",
+}  # fmt: skip
+#: What people type for an option of another name, by the command that has it.
+_OPTIONS: Mapping[tuple[str, str], str] = {
+    ("report", "--format"): "--json, or tare export --format csv",
+    ("run", "--format"): "--json",
+    ("run", "--duration"): "--time",
+    ("run", "--repeat"): "--blocks",
+    ("run", "--repeats"): "--blocks",
+}
+_NUMBERS = {"integer": "a whole number, such as 10", "number": "a number, such as 1.5"}
+_CHOICES = re.compile(r"Value error, '(?P<given>.*)' is not one of (?P<choices>'.*')\.?", re.DOTALL)
+_NUMBER = re.compile(r"Input should be a valid (?P<kind>integer|number)\b.*", re.DOTALL)
+
+
+def told(error: exceptions.TyperException) -> UsageError:
+    """A mistake that typer has found, as an error of tare's."""
+    message = str(getattr(error, "format_message", error.__str__)()).rstrip(".")
+    context = getattr(error, "ctx", None)
+    path = str(getattr(context, "command_path", "tare"))
+    if found := re.match(r"No such command '(.*?)'(?:\. Did you mean .*)?$", message, re.DOTALL):
+        return UsageError(f"there is no command {found[1]!r}", fix=_command(found[1]))
+    if found := re.fullmatch(r"No such option: (\S+)(?: .*)?", message, re.DOTALL):
+        return UsageError(f"{path} has no option {found[1]}", fix=_option(path, found[1], context))
+    if found := re.fullmatch(r"Invalid value for '?(?P<name>[^':]+)'?: (?P<why>.*)", message, re.DOTALL):
+        return _value(path, found["name"], found["why"])
+    return UsageError(message[:1].lower() + message[1:], fix=f"{path} --help")
+
+
+def _command(typed: str) -> str:
+    known = _COMMANDS.get(typed.casefold())
+    return f"did you mean tare {known}?" if known else nearest(typed, COMMANDS)
+
+
+def _option(path: str, typed: str, context: Any) -> str:
+    command = path.rpartition(" ")[2]
+    if (known := _OPTIONS.get((command, typed))) is not None:
+        return f"did you mean {known}?"
+    parameters = getattr(getattr(context, "command", None), "params", ())
+    names = [option for parameter in parameters for option in parameter.opts if option.startswith("--")]
+    near = nearest(typed, names)
+    return near if near.startswith("did you mean") else f"{path} --help"
+
+
+def _value(path: str, name: str, why: str) -> UsageError:
+    if found := _CHOICES.fullmatch(why):
+        choices = re.findall(r"'([^']*)'", found["choices"])
+        near = nearest(found["given"], choices)
+        fix = near if near.startswith("did you mean") else f"one of {', '.join(choices)}"
+        what = name if name.startswith("-") else path
+        return UsageError(f"{what} cannot be {found['given']!r}", fix=fix)
+    if found := _NUMBER.fullmatch(why):
+        return UsageError(f"{name} is no number", fix=f"give {_NUMBERS[found['kind']]}")
+    return UsageError(f"{name}: {why.removeprefix('Value error, ')}", fix=f"{path} --help")

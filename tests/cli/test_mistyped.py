@@ -1,0 +1,30 @@
+"""Mistakes on the command line: one line that says what is wrong, and one that says what to type."""
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("typed", "what", "fix"),
+    [
+        ("run --blocks many", "--blocks is no number", "give a whole number, such as 10"),
+        ("run --cpu-quota much", "--cpu-quota is no number", "give a number, such as 1.5"),
+        ("run --design latin", "--design cannot be 'latin'", "one of blocks, sequential, duet"),
+        ("run --blok 3", "tare run has no option --blok", "did you mean --blocks or"),
+        ("run --duration 5m", "tare run has no option --duration", "did you mean --time?"),
+        ("benchmark", "there is no command 'benchmark'", "did you mean tare run?"),
+        ("repport x", "there is no command 'repport'", "did you mean report?"),
+        ("list workload", "tare list cannot be 'workload'", "did you mean workloads?"),
+        ("export x.tare --format xlsx", "--format cannot be 'xlsx'", "one of csv, jsonl"),
+        ("report --format json x.tare", "tare report has no option --format", "did you mean --json"),
+        ("report", "missing argument 'files'", "tare report --help"),
+        ("image export", "missing argument", "tare image export --help"),
+    ],
+)
+def test_a_mistake_is_told_with_what_to_type(typed, what, fix, commands, tmp_path):
+    done = commands.run(*typed.split(), cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    said = done.stderr.splitlines()
+    assert said[0].startswith(f"error: {what}")
+    assert said[1].startswith(f"fix: {fix}")
+    assert len(said) == 2
