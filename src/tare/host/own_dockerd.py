@@ -50,10 +50,10 @@ def started() -> Iterator[None]:
     if processes.find("dockerd") is None:
         raise HostError("no Docker daemon answers, and dockerd is not installed", fix=distribution.install("docker.io"))
     settings, before = configuration(), Traces.read()
-    folder = state.work() / f"dockerd-{os.getpid()}"
+    folder = state.home() / "dockerd"  # its settings and its log of the last time
+    folder.mkdir(mode=0o700, exist_ok=True)
     with CleanupStack() as cleanup:
-        cleanup.own(removers.folder(folder), removers.dockerd_traces(before))
-        folder.mkdir(mode=0o700)
+        cleanup.own(removers.dockerd_traces(before))
         (folder / "daemon.json").write_text(json.dumps(settings, indent=1))
         daemon = own_daemon.start(
             cleanup,
