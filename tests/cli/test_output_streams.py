@@ -96,7 +96,7 @@ def _script(text, ignored="PIPE"):
 
 def _main_with(app):
     """A program whose command line is a function instead of the app."""
-    return f"from tare import cli\ndef app():\n    {app}\ncli.app = app\ncli.main()"
+    return f"from tare import cli\ndef app(**_options):\n    {app}\ncli.app = app\ncli.main()"
 
 
 @pytest.mark.parametrize(

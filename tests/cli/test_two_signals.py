@@ -36,7 +36,7 @@ def test_two_signals_at_once_are_one_interrupt():
 def test_a_fault_after_an_interrupt_is_the_interrupt():
     script = (
         "from tare import cli\n"
-        "def app():\n"
+        "def app(**_options):\n"
         "    try:\n        cli.signals.interrupt()\n"
         "    except KeyboardInterrupt:\n        raise TypeError('of a library') from None\n"
         "cli.app = app\ncli.main()"

@@ -79,7 +79,7 @@ def test_the_innermost_group_whose_limit_is_reached_is_named(monkeypatch, tmp_pa
 def test_an_error_that_cannot_be_printed_is_no_verdict(raised):
     script = (
         "from tare import cli\n"
-        f"def app(): raise {raised}\n"
+        f"def app(**_options): raise {raised}\n"
         "def mute(*_, **__): raise MemoryError\n"
         "cli.app, cli.show_fault, cli.Console.print = app, mute, mute\n"
         "cli.main()"
@@ -90,7 +90,7 @@ def test_an_error_that_cannot_be_printed_is_no_verdict(raised):
 
 
 def test_a_panic_of_a_library_is_a_fault():
-    script = "from tare import cli\ndef app(): raise BaseException('a panic')\ncli.app = app\ncli.main()"
+    script = "from tare import cli\ndef app(**_options): raise BaseException('a panic')\ncli.app = app\ncli.main()"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, "this is a fault of tare" in done.stderr) == (4, True), done.stderr
 
