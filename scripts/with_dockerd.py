@@ -14,6 +14,7 @@ from types import FrameType
 
 from tare.errors import HostError, TareError
 from tare.host import own_dockerd, state
+from tare.host.resources.journal import Journal, clear_the_way
 
 
 def main(argv: Sequence[str]) -> int:
@@ -24,7 +25,10 @@ def main(argv: Sequence[str]) -> int:
     # Told to stop, the command is told, and the daemon is stopped after it; a Ctrl-C reaches the command by itself.
     follower = _Foreground()
     try:
-        with own_dockerd.lent():
+        # A journal of its own: what the command finds in the host's, and removes, is the command's.
+        journal = Journal(state.home() / "dockerd" / "journal")
+        clear_the_way(journal)
+        with own_dockerd.lent(journal):
             return follower.run(argv)
     except TareError as error:
         sys.stderr.write(f"with-dockerd: {error}\n")

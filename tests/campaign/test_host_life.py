@@ -7,6 +7,7 @@ from tare.campaign.execution.life import Living
 from tare.campaign.instances.pool import InstancePool
 from tare.contract.leftovers import left_on_host
 from tare.errors import PlatformError, UnsupportedError
+from tare.host import processes
 from tare.model import Arm
 from tare.platforms import registry
 from tare.workloads import registry as workloads
@@ -64,3 +65,17 @@ def test_a_platform_whose_commands_tare_does_not_know_is_unsupported(launcher, p
     [bubblewrap] = registry.choose(["bubblewrap"])
     with pytest.raises(UnsupportedError, match="bubblewrap has no command that enters or ends a sandbox"):
         run_apart(workloads.get("exec"), {"time_s": 0}, _pool(bubblewrap, launcher), prepared[1])
+
+
+@pytest.mark.parametrize("name", ["docker", "podman"])
+def test_what_a_container_on_an_engines_bridge_reaches_is_restricted_while_it_lives(name, launcher):
+    [platform] = registry.choose([name])
+    platform.prepare(launcher.image)
+    living = Living.placed(platform, launcher, STAYS)
+    living.do(Operation.CREATE)
+    living.do(Operation.START)
+    label = f"tare-{living.spec.id}"
+    assert label in processes.run(["iptables", "-w", "-S"]).text
+    living.end()
+    platform.close()
+    assert label not in processes.run(["iptables", "-w", "-S"]).text

@@ -44,7 +44,7 @@ def examined(monkeypatch, capsys):
         monkeypatch.setattr(doctor.platforms, "choose", lambda names: list(platforms))
         doctor.examine((), as_json=True)
         rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)["platforms"]}
-        doctor.examine((), as_json=False)
+        doctor.examine((), as_json=False, whole=True)
         return rows, capsys.readouterr().out
 
     return run
@@ -155,3 +155,39 @@ def test_an_interrupt_says_what_it_waits_for(examined, capsys):
     with pytest.raises(KeyboardInterrupt):
         examined([FakePlatform("native", baseline=True), Interrupted("docker")])
     assert "interrupted: the platforms that are being tried come to their end first" in capsys.readouterr().err
+
+
+def _row(name, reason="", fix=""):
+    return {"name": name, "available": not reason, "reason": reason, "fix": fix}
+
+
+def test_ten_lines_say_what_to_do(capsys):
+    host = [
+        doctor.checks.Check("kernel", "ok", "6.1"),
+        doctor.checks.Check("load", "warn", "3.2", "wait"),
+        doctor.checks.Check("swap", "warn", "on", "swapoff -a"),
+        doctor.checks.Check("disk", "fail", "full", "free 2 GiB"),
+        doctor.checks.Check("turbo", "warn", "on"),
+    ]
+    results = [
+        *(_row(f"p{number}") for number in range(30)),
+        _row("podman", "podman is not installed", "apt-get install podman"),
+        _row("gvisor", "runsc is not installed", "tare setup --with gvisor"),
+        _row("docker", "the Docker daemon does not answer", "systemctl start docker"),
+        _row("qemu-passt", "passt is not installed", "apt-get install passt"),
+    ]
+    doctor._print_short(host, results, named=False)
+    lines = " ".join(capsys.readouterr().out.split())
+    assert "can be measured (30): p0, p1," in lines
+    assert "and 6 more" in lines
+    assert "not here: podman, gvisor; to have them: tare setup --with podman,gvisor" in lines
+    assert "not here: docker: the Docker daemon does not answer; fix: systemctl start docker" in lines
+    assert lines.index("disk: full; free 2 GiB") < lines.index("load: 3.2; wait") < lines.index("swap: on")
+    assert "turbo" not in lines
+    assert "qemu-passt" not in lines
+    assert lines.endswith("tare doctor --all")
+
+
+def test_of_named_platforms_each_reason_is_said(capsys):
+    doctor._print_short([], [_row("qemu-passt", "passt is not installed", "apt-get install passt")], named=True)
+    assert "not here: qemu-passt: passt is not installed; fix: apt-get install passt" in capsys.readouterr().out

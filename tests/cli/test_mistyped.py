@@ -12,7 +12,7 @@ import pytest
         ("run --blok 3", "tare run has no option --blok", "did you mean --blocks or"),
         ("run --duration 5m", "tare run has no option --duration", "did you mean --time?"),
         ("benchmark", "there is no command 'benchmark'", "did you mean tare run?"),
-        ("repport x", "there is no command 'repport'", "did you mean report?"),
+        ("repport x", "there is no command 'repport'", "did you mean report"),
         ("list workload", "tare list cannot be 'workload'", "did you mean workloads?"),
         ("export x.tare --format xlsx", "--format cannot be 'xlsx'", "one of csv, jsonl"),
         ("report --format json x.tare", "tare report has no option --format", "did you mean --json"),

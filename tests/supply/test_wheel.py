@@ -83,7 +83,7 @@ def test_a_host_without_compiler_or_clone_weighs_by_the_wheel(wheel, tmp_path):
     )  # fmt: skip
     assert where.stdout.split() == [str(site / "tare/image/build.py"), str(site / "tare/image/tare-agent")]
     (tmp_path / "home").mkdir(mode=0o700)
-    doctor = tare("doctor", "native", "runc", code=1, TARE_HOME=str(tmp_path / "home"))
+    doctor = tare("doctor", "--all", "native", "runc", code=1, TARE_HOME=str(tmp_path / "home"))
     assert "✓  runc" in doctor
     assert "missing: mmdebstrap" in doctor  # there is no image in that home, and nothing to build one with
     assert "tare setup, or apt-get install mmdebstrap" in doctor

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 REPORT = "report a.tare"
 LIST = "list platforms"
 EXPORT = "export a.tare --format jsonl"
-DOCTOR = "doctor native"
+DOCTOR = "doctor --all native"
 CLEAN = "clean"
 RUN = "run -p native -w primes --blocks 1 -o new.tare"
 #: What `REPORT` prints wherever it can.

@@ -33,16 +33,21 @@ from tare.platforms import contract
 from tare.platforms import registry as platforms
 from tare.platforms.base import Availability, Platform
 from tare.report.sentences.fairness import fact_text
+from tare.setup.components import COMPONENTS
 
 #: The fact of a platform that says what was tried of it.
 TRIED = "tried"
 #: Platforms that are detected, or started, at a time: each mostly waits for its own daemon, or for what hangs.
 AT_ONCE = 4
+#: Of the ten lines: names of platforms, platforms with a reason of their own, and faults of the host.
+_NAMES, _LACKING, _FAULTS = 24, 4, 3
 _MARKS = {"ok": "[green]✓[/]", "warn": "[yellow]![/]", "fail": "[red]✗[/]"}
 
 
-def examine(names: Sequence[str], *, as_json: bool) -> None:
+def examine(names: Sequence[str], *, as_json: bool, whole: bool = False) -> None:
     """Check the host, try the platforms (``names``; none: all) and print the results. Exits 1 if tare cannot measure.
+
+    ``whole``: all that was looked at, and not the ten lines of it that say what to do.
 
     Of named platforms each must run; of all, one is enough.
     """
@@ -71,6 +76,8 @@ def examine(names: Sequence[str], *, as_json: bool) -> None:
             "families": [] if names else platforms.offers(),
         }
         emit(json.dumps(answer, indent=2))
+    elif not whole:
+        _print_short(host, results, named=bool(names))
     else:
         _print(host, kernel, results, [] if names else platforms.offers())
         if names:
@@ -176,6 +183,34 @@ def _print_security(results: list[dict[str, Any]]) -> None:
         console = Console()
         console.print("\n[bold]What keeps their instances in[/]")
         console.print(table)
+
+
+def _print_short(host: Sequence[checks.Check], results: Sequence[dict[str, Any]], *, named: bool) -> None:
+    """What can be measured, what is missing with the command that brings it, and the host's worst faults."""
+    console = Console()
+    here = [row["name"] for row in results if row["available"]]
+    lacking = [row for row in results if not row["available"]]
+    console.print(f"[green]can be measured ({len(here)}):[/] {_first(here, _NAMES) or 'nothing'}")
+    apart = lacking if named else [row for row in lacking if row["name"] in COMPONENTS]
+    to_set_up = [row["name"] for row in apart if row["name"] in COMPONENTS and "not installed" in row["reason"]]
+    if to_set_up:
+        command = f"tare setup --with {','.join(to_set_up)}"
+        console.print(f"[yellow]not here:[/] {', '.join(to_set_up)}; to have them: {command}")
+    for row in [row for row in apart if row["name"] not in to_set_up][:_LACKING]:
+        fix = f"; fix: {row['fix']}" if row["fix"] else ""
+        console.print(f"[yellow]not here:[/] {row['name']}: {escape(clean(row['reason'] + fix))}")
+    worst = sorted((check for check in host if check.state != "ok"), key=lambda check: check.state != "fail")
+    for check in worst[:_FAULTS]:
+        advice = f"; {check.advice}" if check.advice else ""
+        console.print(f"{_MARKS[check.state]} {check.name}: {escape(clean(f'{check.observed}{advice}'))}")
+    rest = len(lacking) - len(to_set_up)
+    console.print(f"all of it, with {rest} platforms that this host does not run and why: tare doctor --all")
+
+
+def _first(names: Sequence[str], most: int) -> str:
+    """Some names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def _print(

@@ -19,7 +19,7 @@ from tare.host.daemons import dockerd, runtimes
 from tare.host.daemons.dockerd_traces import Traces
 from tare.host.kernel import text
 from tare.host.resources import removers
-from tare.host.resources.journal import CleanupStack
+from tare.host.resources.journal import CleanupStack, Journal
 
 #: What the user's own daemon would read; kept, and added to.
 USERS_CONFIG = Path("/etc/docker/daemon.json")
@@ -30,30 +30,31 @@ STOP_LIMIT_S = 30.0
 
 
 @contextlib.contextmanager
-def lent() -> Iterator[bool]:
+def lent(journal: Journal | None = None) -> Iterator[bool]:
     """A Docker daemon for a while: the one that answers, which is used as it is, else one that is started.
 
-    Yields whether it was started. Raises `HostError` where none can be.
+    ``journal``: of what is given back; by default this host's. Yields whether it was started. Raises `HostError` where
+    none can be.
     """
     if dockerd.listens(dockerd.named()):  # one that begins its service listens before it answers
         yield False
         return
-    with started():
+    with started(journal):
         yield True
 
 
 @contextlib.contextmanager
-def started() -> Iterator[None]:
+def started(journal: Journal | None = None) -> Iterator[None]:
     """A daemon of tare's own. Raises `HostError`."""
     if os.geteuid() != 0:
         raise HostError("no Docker daemon answers, and to start one takes root", fix="run it by sudo, or start dockerd")
     if processes.find("dockerd") is None:
         raise HostError("no Docker daemon answers, and dockerd is not installed", fix=distribution.install("docker.io"))
     settings, before = configuration(), Traces.read()
-    folder = state.work() / f"dockerd-{os.getpid()}"
-    with CleanupStack() as cleanup:
-        cleanup.own(removers.folder(folder), removers.dockerd_traces(before))
-        folder.mkdir(mode=0o700)
+    folder = state.home() / "dockerd"  # its settings and its log of the last time
+    folder.mkdir(mode=0o700, exist_ok=True)
+    with CleanupStack(journal) as cleanup:
+        cleanup.own(removers.dockerd_traces(before))
         (folder / "daemon.json").write_text(json.dumps(settings, indent=1))
         daemon = own_daemon.start(
             cleanup,

@@ -42,8 +42,8 @@ BUILDS = (
     *(f"GO{name}" for name in _GO),
 )
 ROOT = Path("/")
-#: The system's own folders of programs.
-_SYSTEM = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+#: The system's own folders of programs: those that users' paths lack, and those that take the place of a path of none.
+_SYSTEM, _USUAL = ("/usr/local/sbin", "/usr/sbin", "/sbin"), ("/usr/local/bin", "/usr/bin", "/bin")
 #: bash, because dash cannot name descriptors above 9.
 _WAIT = """\
 gate=$1; shift
@@ -109,12 +109,14 @@ class Finished:
 
 
 def path() -> str:
-    """PATH for tare and its children: only absolute folders, and the system's own, which may be missing in a user's.
+    """PATH for tare and its children: only absolute folders, and the system's sbin folders, which users' paths lack.
 
-    By an empty or relative entry anybody who can write to the current folder would choose what root runs.
+    By an empty or relative entry anybody who can write to the current folder would choose what root runs. Where none of
+    its folders is there, it is the system's usual one.
     """
-    folders = [*os.environ.get("PATH", "").split(":"), *_SYSTEM]
-    return ":".join(dict.fromkeys(folder for folder in folders if folder.startswith("/")))
+    given = [folder for folder in os.environ.get("PATH", "").split(":") if folder.startswith("/")]
+    folders = given if any(map(os.path.isdir, given)) else [*given, *_USUAL]
+    return ":".join(dict.fromkeys([*folders, *_SYSTEM]))
 
 
 def kept(*patterns: str) -> dict[str, str]:

@@ -258,7 +258,7 @@ class Life:
     stays: bool = False  # whether ``start`` goes on for as long as the instance lives, with its output
     made_ns: int | None = None  # how long it took to make what ``create`` finds made: root, network, bundle
     daemons: Sequence[Group] = ()  # groups of shared daemons; read only
-    #: called once it has started: notes for the cleanup what is only known then
+    #: called once it has started: restricts what it reaches, and notes for the cleanup what is only known then
     settle: Callable[[], None] | None = None
 
 

@@ -225,6 +225,8 @@ class Docker(Platform):
         def settle() -> None:
             with _sdk_errors():
                 facts = self._client.api.inspect_container(name)
+            if self._network == "bridge":
+                spec.network.enclose(spec.id, int(facts["State"]["Pid"]), engine.address(facts))
             cleanup.learn(container, removers.of_docker(facts["Id"], *engine.leftovers(facts)))
 
         return Life(

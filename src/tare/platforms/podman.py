@@ -167,6 +167,7 @@ class Podman(Platform):
             resume=(*podman, "unpause", name),
             within=("env", f"--chdir={spec.space.folder}"),
             made_ns=spec.made(),
+            settle=None if self._shares_network else lambda: spec.network.enclose(spec.id, *_process_and_address(name)),
         )
 
     def _create(self, spec: LaunchSpec, podman: Sequence[str], *options: str, argv: Sequence[str]) -> list[str]:

@@ -16,16 +16,17 @@ def doctor(
         show_default=False,
         callback=as_typed,
     ),
+    whole: bool = typer.Option(False, "--all", help="All that was looked at, and not ten lines that say what to do."),
     as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.doctor/1)."),
 ) -> None:
     """Check the host and try every platform, or those that are named.
 
     Exits 1 when tare cannot measure here at all, or a platform that is named does not run.
 
-    Examples: [cyan]tare doctor[/], [cyan]tare doctor gvisor[/], [cyan]tare doctor --json[/]
+    Examples: [cyan]tare doctor[/], [cyan]tare doctor gvisor[/], [cyan]tare doctor --all[/], [cyan]tare doctor --json[/]
     """
     require_platforms(names or [])
 
     from tare.cli.doctor import examine
 
-    examine(names or [], as_json=as_json)
+    examine(names or [], as_json=as_json, whole=whole)
