@@ -7,13 +7,16 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from tare.analysis.answers import Dimension, State
-from tare.analysis.bounds import BoundKind
+from tare.analysis.bounds import Bound, BoundKind
+from tare.model import Direction
 from tare.report.campaign import glance
+from tare.report.campaign.answers import bound_report
 from tare.report.campaign.terminal import render_glance
 from tare.report.model import AnswerReport, DimensionReport, Report
 from tare.report.model.facts import LeftOutReport
 from tare.report.model.results import BoundReport
 from tare.report.sentences import glance as words
+from tare.report.sentences.scale import bound_difference
 
 
 def _printed(report: Report, width: int) -> list[str]:
@@ -71,9 +74,17 @@ def test_little_is_said_together_and_much_by_name() -> None:
         _answer("lxc", _standing(work, State.OPEN)),
     ]
     assert words.sentences(answers) == [
-        "For applications runc and docker cost at most 8 %; gvisor is 6.0 times slower; uml is at least 3.0 times"
+        "For applications runc and docker cost at most 8.0 %; gvisor is 6.0 times slower; uml is at least 3.0 times"
         " slower; of lxc it is not known."
     ]
+
+
+def test_the_sentence_says_a_bound_as_the_table_does() -> None:
+    bound = Bound(BoundKind.BETWEEN, 1.024, 1.25)
+    in_table = bound_difference(bound, Direction.HIGHER)
+    rate = _standing(Dimension.DISK, State.BOUNDED, direction=Direction.HIGHER, bound=bound_report(bound))
+    assert in_table.endswith("+20 %")
+    assert words.sentences([_answer("runc", rate)]) == ["For disk runc costs at most 20 %."]
 
 
 def test_starts_and_memory_are_said_of_all() -> None:

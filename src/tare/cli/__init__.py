@@ -74,7 +74,8 @@ def _run(errors: Console) -> int:
         if signals.came() and not isinstance(error, TareError) and "--debug" not in sys.argv:
             return _interrupted(errors)  # some libraries make a fault of the interrupt
         return _failed(error, errors)
-    return ended if isinstance(ended, int) else ExitCode.DONE
+    # Typer makes this number of an interrupt.
+    return _interrupted(errors) if ended == ExitCode.INTERRUPTED else ended if isinstance(ended, int) else ExitCode.DONE
 
 
 def _failed(error: BaseException, errors: Console) -> ExitCode:

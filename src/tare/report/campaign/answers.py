@@ -124,6 +124,7 @@ def _dimension(shown: Shown) -> DimensionReport:
         state=standing.state,
         workload=standing.workload,
         metric=standing.metric,
+        direction=shown.result.direction,
         n_figures=standing.n_figures,
         felt=standing.felt,
         op_percent=None if times is None else 100 * overheads(times, shown.result.direction).point,

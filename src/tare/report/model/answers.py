@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tare.analysis.answers import Dimension, State
+from tare.model import Direction
 from tare.records import Documented
 from tare.report.model.results import BoundReport
 
@@ -20,6 +21,8 @@ class DimensionReport(Documented):
     """The workload whose figure is shown."""
     metric: str
     """Its metric."""
+    direction: Direction = Direction.LOWER
+    """Which way is better of it: it says how many times worse is how many per cent, as of a rate."""
     n_figures: int
     """Of so many figures it is the worst."""
     felt: float

@@ -7,9 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from tare.analysis.answers import Dimension, State
 from tare.analysis.bounds import BoundKind
+from tare.estimates.intervals import Interval
 from tare.report.model import AnswerReport, DimensionReport, ResultReport
 from tare.report.sentences.dimensions import DIMENSIONS
-from tare.report.sentences.numbers import number_of, percent, quantity
+from tare.report.sentences.numbers import number_of, quantity
+from tare.report.sentences.scale import at_most, overheads
 from tare.report.sentences.signs import UNSURE
 
 #: The heading of the few cautions that stand beside an answer, and the legend of the picture beside its table.
@@ -82,13 +84,16 @@ def _most(standing: DimensionReport) -> float | None:
 
 def _little(standings: Sequence[tuple[str, DimensionReport]]) -> Iterator[str]:
     """Platforms with an upper end below a factor of two share one: the largest of theirs."""
-    known = [(name, most) for name, standing in standings if (most := _most(standing)) is not None]
-    small = [(name, most) for name, most in known if most < _FACTOR_FROM]
+    small = [
+        (name, most, standing.direction)
+        for name, standing in standings
+        if (most := _most(standing)) is not None and most < _FACTOR_FROM
+    ]
     if small:
-        highest = max(most for _, most in small)
+        _, most, direction = max(small, key=lambda of: overheads(Interval(of[1], of[1], of[1]), of[2]).point)
         verb = "costs" if len(small) == 1 else "cost"
-        size = f"at most {percent(highest - 1)}" if highest > 1 else "nothing"
-        yield f"{_listed([name for name, _ in small])} {verb} {size}"
+        size = at_most(most, direction).replace("+", "") if most > 1 else "nothing"
+        yield f"{_listed([name for name, _, _ in small])} {verb} {size}"
 
 
 def _much(standings: Sequence[tuple[str, DimensionReport]]) -> Iterator[str]:
