@@ -57,6 +57,8 @@ SHOWN_COSTS = frozenset({CPU_COST, HOST_COST})
 CLIENT_COST = "client-cost"
 #: The name of the metric that has the memory of a platform's shared daemons.
 DAEMONS_MEMORY = "daemons"
+#: Metrics of PSS, and the metric of the same instances' own memory, without program pages that instances share.
+OWN_MEMORY: Mapping[str, str] = {"idle-pss": "idle-own", "used-pss": "used-own", "further-pss": "further-own"}
 #: The name of the metric that has the most memory of the whole platform in a run.
 PEAK_MEMORY = "peak-memory"
 #: In the fairness manifest, of a platform that has no shared daemon whose CPUs could be told.

@@ -37,3 +37,9 @@ def test_others_cost_their_monitors_and_kernels_besides(name, least, most, launc
     assert usage.own < usage.pss
     assert (usage.client is None) == (name == "docker")  # which is spoken to by its API
     assert (usage.daemons is None) == (name != "docker")
+
+
+def test_rootless_podman_is_without_its_waiting_client(launcher):
+    usage = _usage("podman-rootless", launcher)
+    assert usage.client > 8 * MIB
+    assert 0.5 * MIB < usage.own < usage.client

@@ -79,10 +79,17 @@ def test_memory_in_use_is_what_the_kernel_counts_by_kind():
 def test_what_is_no_files_and_the_kernels_own_are_told_apart():
     v1 = (Path(__file__).parent / "data" / "memory-stat").read_bytes()
     assert cgroup.parse_shared_memory(v1, unified=False) == 103_063_552
-    v2 = b"anon 1000\nfile 200\nkernel 64\nkernel_stack 16\npagetables 8\npercpu 8\nsock 4\nshmem 50\nslab 32\n"
-    assert cgroup.parse_shared_memory(v2, unified=True) == 50
-    assert cgroup.parse_kernel_bytes(v2) == 64 + 4
-    assert cgroup.parse_kernel_bytes(v2.replace(b"kernel 64\n", b"")) == 16 + 8 + 8 + 32 + 4  # before Linux 5.18
+    v2 = (Path(__file__).parent / "data" / "memory-stat-v2").read_bytes()  # system.slice of a stock Debian 13 host
+    assert cgroup.parse_memory_stat(v2, unified=True) == 66_424_832 + 240_730_112 + 17_887_232
+    assert cgroup.parse_shared_memory(v2, unified=True) == 491_520
+    assert cgroup.parse_kernel_bytes(v2) == 17_887_232
+    assert cgroup.parse_kernel_bytes(v2.replace(b"\nsock 0\n", b"\nsock 4096\n")) == 17_887_232 + 4096
+
+
+def test_kernel_memory_before_linux_5_18_is_the_sum_of_its_parts():
+    v2 = (Path(__file__).parent / "data" / "memory-stat-v2").read_bytes()
+    parts = cgroup.parse_kernel_bytes(v2.replace(b"\nkernel 17887232\n", b"\n"))
+    assert parts == 1_097_728 + 4_231_168 + 347_024 + 11_120_280
 
 
 def test_v2_tells_a_limit_of_the_group_from_a_host_that_has_no_memory_left():

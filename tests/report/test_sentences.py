@@ -359,6 +359,11 @@ FINDINGS: list[tuple[Finding, str]] = [
         Finding(FindingKind.HEADLINE_DIFFERS, verdict=Kind.EQUIVALENT, metric="rate"),
         "differs from rate, which is equivalent",
     ),
+    (
+        Finding(FindingKind.SHARED_PAGES, metric="idle-own", others=("bubblewrap", "crun")),
+        "idle-own ranks it the other way round against bubblewrap, crun: PSS also counts pages of programs and"
+        " libraries, which instances share and the kernel can drop",
+    ),
 ]
 
 

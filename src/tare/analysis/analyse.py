@@ -26,6 +26,7 @@ from tare.analysis.trust.clocks import flag_clocks
 from tare.analysis.trust.drift import drift
 from tare.analysis.trust.fairness import refusals
 from tare.analysis.trust.findings import Finding, FindingKind
+from tare.analysis.trust.pages import flag_pages
 from tare.analysis.trust.spread import sd_ratio_bonett, variability
 from tare.analysis.trust.tails import tails
 from tare.analysis.trust.unmarked import with_unmarked
@@ -104,7 +105,7 @@ def analyse(
             if key in without:
                 result = with_unmarked(result, _metric(shared, without[key], clean_contrasts[key], clean_looks))
             workload_results.append(result)
-        flagged = flag_client(record, workload, _flag_disagreement(workload_results))
+        flagged = flag_client(record, workload, _flag_disagreement(flag_pages(workload_results)))
         results += flag_clocks(workload.name, flagged, trials)
     return results
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import pwd
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,14 +22,14 @@ from tare.host import cgroup, distribution, own_namespaces, processes, state, us
 from tare.host.daemons import runtimes
 from tare.host.daemons.runtimes import surroundings
 from tare.host.facts import security
-from tare.host.kernel import text
+from tare.host.kernel import process_table, text
 from tare.host.network import bridge
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import oci_tar
 from tare.platforms.base import Address, Availability, Family, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.parts.common import left_open, room
+from tare.platforms.parts.common import helpers, left_open, room
 from tare.platforms.parts.common.attempt import TrialSite, complaint
 from tare.platforms.parts.common.pipes import start
 from tare.platforms.podman import LABEL, SYSTEM, Podman, image_tag, output, ulimits
@@ -79,6 +79,9 @@ exec "$@"
 _IN_ONES_OWN = "_CONTAINERS_USERNS_CONFIGURED=done _CONTAINERS_ROOTLESS_UID={} _CONTAINERS_ROOTLESS_GID={}"
 #: cgroupfs: its user has no session of systemd's here. Quiet: warnings are not why a container fails.
 PODMAN = ("podman", "--cgroup-manager=cgroupfs", "--log-level=error")
+#: The leaf of the instance's group for podman itself: without control groups of its own, podman leaves the container
+#: and all its helpers in the leaf that it was started in.
+CLIENT = "client"
 #: A user's podman is rarely the first one since login: its pause process and its database exist already.
 _WARM = 'podman --cgroup-manager=cgroupfs --log-level=error image exists "$0" </dev/null >/dev/null; exec "$@"'
 #: For commands that are no instance: all that they start ends with them (podman's pause process would stay).
@@ -217,10 +220,18 @@ class PodmanRootless(Platform):
         warm = ["sh", "-ec", _WARM, image_tag(spec.image)]
         # All of it goes at once, before its folder does: podman, pause process, conmon, slirp4netns, ports.
         cleanup.own(removers.control_group(f"{spec.group.inner}/tool"))
-        began = start(spec, argv, [*bridge.entered(spec.id), *_room(account, folders), *warm])
+        started: list[int] = []
+        within = [*bridge.entered(spec.id), *_room(account, folders), *warm]
+        began = start(spec, argv, within, own=started.append)
         why = "its address is that of podman's own network namespace, which answers before the start"
         address = Address(endpoint.address, spec.port, spec.port, None, why)
-        return Instance(spec, began.stream, began.at, address, began.first_byte)
+        instance = Instance(spec, began.stream, began.at, address, began.first_byte, client=CLIENT)
+
+        def settle() -> None:
+            helpers.enter(spec.group.leaf(CLIENT), waiting(started))
+
+        instance.settle = settle
+        return instance
 
     def _run(self, name: str) -> list[str]:
         options = ["--interactive", "--rm", f"--name={name}", "--log-driver=none"]
@@ -234,6 +245,15 @@ class PodmanRootless(Platform):
             _make_home(home, account)
         info = [*PODMAN, "info", "--format", "{{.Host.OCIRuntime.Path}}"]
         return runtimes.described(_output([*_room(account, {"home": home}, _GOING), *info]))
+
+
+def waiting(started: Collection[int]) -> list[int]:
+    """Return the podman processes among ``started`` and their descendants: they only wait for their container.
+
+    No process of the container is among the descendants: conmon leaves podman's tree before it starts the container.
+    """
+    argvs = process_table.command_lines()
+    return [pid for pid in process_table.descendants(started) if Path(argvs.get(pid, [""])[0]).name == PODMAN[0]]
 
 
 def default_network(version: str) -> str:

@@ -39,6 +39,7 @@ class FindingKind(StrEnum):
     ``disk-limited``: the disk was ``busy`` for this share of the time, and ``baseline_busy`` on the baseline; it had no
     more to give from `analysis.trust.disk.BUSY` on.
     ``headline-differs``: the workload's headline ``metric`` has another ``verdict``.
+    ``shared-pages``: this PSS ranks the platform against the ``others`` in the reverse order of ``metric``.
     """
 
     STALLS = "stalls"
@@ -64,6 +65,7 @@ class FindingKind(StrEnum):
     CLIENT_DEARER = "client-dearer"
     DISK_LIMITED = "disk-limited"
     HEADLINE_DIFFERS = "headline-differs"
+    SHARED_PAGES = "shared-pages"
 
 
 #: The client or the disk was the limit: such a figure is not the platform's, and stands for none of its costs.
@@ -78,4 +80,5 @@ class Finding:
     numbers: Mapping[str, float] = field(default_factory=dict)
     verdict: Kind | None = None  # of the bootstrap, or of the headline metric
     metric: str | None = None  # the headline metric
+    others: tuple[str, ...] = ()  # the platforms that are ranked otherwise
     unit: str = ""  # of the client's limit

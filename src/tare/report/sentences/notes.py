@@ -105,6 +105,7 @@ CAUTIONS: Mapping[FindingKind, str] = {
     FindingKind.CLOCK_OFF: "the clock inside was off",
     FindingKind.CLOCK_OPEN: "the clock inside is not known well enough",
     FindingKind.HEADLINE_DIFFERS: "headline and CPU cost differ",
+    FindingKind.SHARED_PAGES: "shared program pages change the order",
 }
 
 
@@ -304,6 +305,13 @@ def _headline_differs(finding: Finding, _numbers: _Numbers, _context: FindingCon
     return f"differs from {finding.metric}, which is {kind_word(finding.verdict)}"
 
 
+def _shared_pages(finding: Finding, _numbers: _Numbers, _context: FindingContext) -> str:
+    return (
+        f"{finding.metric} ranks it the other way round against {', '.join(finding.others)}: PSS also counts pages of"
+        " programs and libraries, which instances share and the kernel can drop"
+    )
+
+
 _SENTENCES: Mapping[FindingKind, Callable[[Finding, _Numbers, FindingContext], str]] = {
     FindingKind.STALLS: _stalls,
     FindingKind.UNSEEN: _unseen,
@@ -328,4 +336,5 @@ _SENTENCES: Mapping[FindingKind, Callable[[Finding, _Numbers, FindingContext], s
     FindingKind.CLIENT_DEARER: _client_dearer,
     FindingKind.DISK_LIMITED: _disk_limited,
     FindingKind.HEADLINE_DIFFERS: _headline_differs,
+    FindingKind.SHARED_PAGES: _shared_pages,
 }

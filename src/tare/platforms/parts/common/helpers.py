@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
 from tare.errors import PlatformError
 from tare.host.cgroup import Group
@@ -34,12 +35,17 @@ def move(group: Group, pids: Callable[[], set[int]], leaf: str = LEAF) -> None:
     procs = group.leaf(leaf)
     deadline = until(MOVE_LIMIT_S)
     while outside := pids() - set(group.pids()):
-        for pid in outside:
-            with contextlib.suppress(ProcessLookupError):
-                for file in procs:
-                    file.write_text(str(pid))
+        enter(procs, outside)
         if time.monotonic() > deadline:
             raise PlatformError(
                 f"processes {sorted(outside)} do not stay in the instance's control group",
                 fix="see who moves them back",
             )
+
+
+def enter(procs: Sequence[Path], pids: Iterable[int]) -> None:
+    """Move processes into the group of these ``cgroup.procs`` files. Skips a process that has ended."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            for file in procs:
+                file.write_text(str(pid))
