@@ -58,7 +58,7 @@ class Hosts:
         spread = np.where(has, y, 0.0).max(axis=1, keepdims=True, initial=0.0) - np.where(has, y, 0.0).min(
             axis=1, keepdims=True, initial=0.0
         )
-        least = np.maximum(_LEAST_SHARE * spread**2, np.finfo(np.float64).tiny**0.5)
+        least = np.maximum(_LEAST_SHARE * spread**2, np.finfo(np.float64).tiny ** 0.5)
         return cls(np.where(has, y, 0.0), np.where(has, np.maximum(v, least), 1.0), has)
 
     def only(self, kept: Bools) -> Hosts:
@@ -102,8 +102,8 @@ class Fit:
 def fit(hosts: Hosts, method: Between = Between.REML, *, at_least_one: bool = True) -> Fit:
     """Fit a model a figure.
 
-    ``at_least_one``: an interval is never narrower than one of known variances (Knapp and Hartung's own advice); without
-    it, hosts that agree by luck have an interval that is too narrow.
+    ``at_least_one``: an interval is never narrower than one of known variances (Knapp and Hartung's own advice).
+    Without it, hosts that agree by luck have an interval that is too narrow.
     """
     tau2 = reml(hosts) if method is Between.REML else paule_mandel(hosts)
     count = hosts.count
@@ -282,7 +282,7 @@ def odd_hosts(hosts: Hosts, rate: float) -> Odd:
     a host that is one of them is compared with the others without it (external studentisation).
     """
     first = _by_median(hosts)
-    usual = hosts.only(~discoveries(first, rate))
+    usual = hosts.only(~discoveries(first, _FIRST_SHARE * rate))
     model = fit(usual, at_least_one=False)
     inside = _external(standardised(usual, model), model.count)
     variance = hosts.v + model.tau2[:, None] + model.error[:, None] ** 2
@@ -290,9 +290,13 @@ def odd_hosts(hosts: Hosts, rate: float) -> Odd:
     deviation = np.where(hosts.has, np.where(usual.has, inside, outside), np.nan)
     df = np.where(usual.has, model.count[:, None] - 2.0, model.count[:, None] - 1.0)
     p = _two_sided(deviation, df)
-    return Odd(deviation, p, discoveries(p, rate))
+    return Odd(deviation, p, discoveries(p, _LAST_SHARE * rate))
 
 
+#: What the first look leaves out is left out for sure: of the false-discovery rate it has this share.
+_FIRST_SHARE = 0.2
+#: And the second look this share: the spread is estimated, which costs up to a tenth of the rate (simulated).
+_LAST_SHARE = 0.9
 #: The median deviation says as much of a spread as this share of the hosts would by their standard deviation.
 _EFFICIENCY = 0.37
 #: The median of chi-squared with one degree of freedom.

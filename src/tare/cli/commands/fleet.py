@@ -43,7 +43,7 @@ def report(
     [cyan]tare fleet report web1.tare web2.tare web3.tare --json[/]
     """
     if not 0 < rate < 50:
-        raise UsageError(f"--false-discoveries {rate:g} is no such share", fix="give per cent, from above 0 to below 50")
+        raise UsageError(f"--false-discoveries {rate:g} is no such share", fix="give per cent, such as 5")
     for place in places:
         if not place.exists():
             raise UsageError(f"{place} does not exist", fix="name a folder with campaigns, or their files")

@@ -40,6 +40,8 @@ METHOD = (
 )
 #: What stands in for a group's missing spread.
 ONE_HOST = "1 host"
+#: Hosts differ by no more than their own blocks say.
+NO_SPREAD = "by chance"
 #: How many odd hosts are named beside a figure, and how many facts beside a host.
 NAMED_HOSTS, NAMED_FACTS = 4, 5
 
@@ -80,7 +82,9 @@ def effect(log: float, direction: Direction) -> str:
 
 def spread(deviation: float | None) -> str:
     """The standard deviation between hosts: "±3.2 %"."""
-    return ONE_HOST if deviation is None else f"±{percent(math.expm1(deviation))}"
+    if deviation is None:
+        return ONE_HOST
+    return f"±{percent(math.expm1(deviation))}" if deviation > 0 else NO_SPREAD
 
 
 def predicted(prediction: Interval | None, direction: Direction) -> str:
