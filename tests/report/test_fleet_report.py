@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import fake_campaign
+from tare.analysis.comparisons.fleet import Fleet, Gathering, LeftOut, Why, merge
+from tare.analysis.comparisons.history import summary
+from tare.analysis.comparisons.thresholds import Thresholds
 from tare.cli.commands.app import app
 from tare.cli.fleet_report import files_of
 from tare.errors import TareError
-from tare.store import create_store
+from tare.report.campaign.fleet import render, to_json
+from tare.report.formats.fleet_page import page, rows
+from tare.store import create_store, read_store
 
 HOSTS = 12
 
@@ -103,6 +112,58 @@ def test_a_single_file_is_one_host(folder: Path) -> None:
     words = " ".join(run(folder / "web00.tare").split())
     assert "1 host: overheads against native" in words
     assert "none of them is odd" in words
+
+
+@pytest.fixture(scope="module")
+def fleet(folder: Path) -> Fleet:
+    gathering = Gathering()
+    for host, file in files_of([folder]):
+        with read_store(file) as store:
+            gathering.add(host, summary(store, Thresholds(), absolute=False))
+    return merge(gathering, by="microcode")
+
+
+def test_every_host_of_every_figure_is_drawn(folder: Path, tmp_path: Path) -> None:
+    run(folder, "--html", tmp_path / "fleet.html")
+    drawn = (tmp_path / "fleet.html").read_text()
+    assert drawn.count("<svg") == 2
+    assert drawn.count('class="symbol baseline"') == 2 * (HOSTS - 1)
+    assert drawn.count('class="symbol slower"') == 2
+    assert drawn.count('class="text-slower"') == 2, "the odd host is named in both"
+    assert "usually 0x2" in drawn
+
+
+def test_of_more_hosts_than_can_be_drawn_the_odd_ones_are(fleet: Fleet) -> None:
+    figure = fleet.figures[0]
+    known = rows(figure, 5)
+    assert rows(figure, HOSTS) == sorted(range(HOSTS), key=lambda at: -figure.effects[at])
+    assert len(known) == 5
+    assert set(np.flatnonzero(figure.odd)) <= set(known)
+
+
+EVIL = "</svg><script>alert(1)</script>\x1b[31m"
+
+
+def test_hostile_names_are_text_on_the_page_and_in_a_terminal(fleet: Fleet) -> None:
+    figures = tuple(replace(figure, platform=EVIL, workload=EVIL) for figure in fleet.figures)
+    figures = tuple(
+        replace(figure, groups=tuple(replace(group, value=EVIL) for group in figure.groups)) for figure in figures
+    )
+    hosts = tuple(replace(host, name=EVIL, file=EVIL, facts={EVIL: EVIL, "cpu": EVIL}) for host in fleet.hosts)
+    hosts = (replace(hosts[0], facts={"cpu": f"{EVIL}2"}), *hosts[1:])
+    evil = replace(
+        fleet, by=EVIL, figures=figures, hosts=hosts, left_out=(LeftOut(EVIL, Why.UNREADABLE, EVIL),),
+        usual={EVIL: {"a": 2}, "cpu": {"b": 1}},
+    )  # fmt: skip
+    text = page(evil)
+    assert "<script>" not in text
+    assert text.count("<svg") == text.count("</svg>") == len(figures)
+    assert text.count("alert(1)") > HOSTS
+    assert re.search(r"default-src 'none'", text)
+    console = Console(width=200, record=True, file=io.StringIO(), force_terminal=True)
+    console.print(render(evil, every=True))
+    assert "\x1b[31m" not in console.export_text()
+    json.loads(to_json(evil))
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,21 @@ from tare.cli.report import to_read
 from tare.errors import Failed, StoreError, UsageError, attempt
 from tare.outputs import CAMPAIGN
 from tare.report.campaign.fleet import render, to_json
+from tare.report.formats.fleet_page import page
+from tare.report.formats.html import write_page
 from tare.report.sentences.refusals import refusals_told
 from tare.store import read_store
 
 
 def show_fleet(
-    places: Sequence[Path], *, by: str | None, rate: float, each_file: bool, every: bool, as_json: bool
+    places: Sequence[Path],
+    *,
+    by: str | None,
+    rate: float,
+    each_file: bool,
+    every: bool,
+    html: Path | None,
+    as_json: bool,
 ) -> None:
     """Print what the hosts' campaigns show together. Raises `TareError` where no file can be read."""
     gathering = Gathering()
@@ -42,6 +51,8 @@ def show_fleet(
         emit(to_json(fleet))
     else:
         to_read().print(render(fleet, every=every))
+    if html is not None:
+        write_page(page(fleet), html)
 
 
 def files_of(places: Sequence[Path]) -> Iterator[tuple[str, Path]]:

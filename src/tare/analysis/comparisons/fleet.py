@@ -219,26 +219,24 @@ class Fleet:
     hosts: tuple[Host, ...]
     figures: tuple[Figure, ...]
     left_out: tuple[LeftOut, ...]
+    odd_places: tuple[int, ...]
+    usual: Mapping[str, Mapping[str, int]]  # by fact: of the hosts that are odd in nothing, how many have which value
 
     def odd(self) -> Iterator[tuple[int, list[Figure]]]:
         """Each host that is odd in some figure, by its place, with those figures."""
-        for place in range(len(self.hosts)):
-            figures = [figure for figure in self.figures if figure.odd[place]]
-            if figures:
-                yield place, figures
+        for place in self.odd_places:
+            yield place, [figure for figure in self.figures if figure.odd[place]]
 
     def unlike(self, place: int) -> list[Unlike]:
-        """In what a host differs from most hosts that are odd in nothing, the rarest value first."""
-        odd = {at for at, _ in self.odd()}
-        usual = [host.facts for at, host in enumerate(self.hosts) if at not in odd and at != place]
+        """In what an odd host differs from most hosts that are odd in nothing, the rarest value first."""
         found = []
         for name, value in self.hosts[place].facts.items():
-            values = Counter(facts.get(name, UNKNOWN) for facts in usual)
-            if not values:
+            values = self.usual.get(name)
+            if values is None:
                 continue
             most, _ = min(values.items(), key=lambda item: (-item[1], item[0]))
             if most != value:
-                found.append(Unlike(name, value, most, values[value], len(usual)))
+                found.append(Unlike(name, value, most, values.get(value, 0), sum(values.values())))
         return sorted(found, key=lambda unlike: unlike.sharing)
 
 
@@ -315,8 +313,17 @@ def merge(
     effects, variances, blocks = _matrices(rows, keys)
     moderated = _moderated(variances, blocks) / np.maximum(blocks, 1)
     groups = _groups(hosts, by)
-    figures = _figures([key for key, _ in keys], Hosts.of(effects, moderated), blocks, groups, rate, method)
-    return Fleet(rows[0].host.baseline, rate, by, hosts, tuple(figures), tuple(left_out))
+    figures = tuple(_figures([key for key, _ in keys], Hosts.of(effects, moderated), blocks, groups, rate, method))
+    odd = np.any([figure.odd for figure in figures], axis=0)
+    usual = _usual([host for host, is_odd in zip(hosts, odd, strict=True) if not is_odd])
+    odd_places = tuple(np.flatnonzero(odd).tolist())
+    return Fleet(rows[0].host.baseline, rate, by, hosts, figures, tuple(left_out), odd_places, usual)
+
+
+def _usual(hosts: Sequence[Host]) -> dict[str, Counter[str]]:
+    """By fact, how many of these hosts have which value."""
+    names = dict.fromkeys(name for host in hosts for name in host.facts)
+    return {name: Counter(host.facts.get(name, UNKNOWN) for host in hosts) for name in names}
 
 
 def _once(rows: Sequence[_Row], left_out: list[LeftOut], *, each_file: bool) -> list[_Row]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import typer
 
 from tare.errors import UsageError
+from tare.outputs import check_page
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -35,11 +36,13 @@ def report(
         False, "--each-file", help="Count every file as a host, also files that were measured on one machine."
     ),
     every: bool = typer.Option(False, "--all", help="Show every figure, not only the headlines."),
+    html: Path | None = typer.Option(None, "--html", help="Write a page with every host of every figure drawn."),
     as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.fleet/1)."),
 ) -> None:
     """Merge a campaign of each host: the mean cost, the spread between hosts, what to expect of a new host, odd hosts.
 
-    Examples: [cyan]tare fleet report campaigns/[/], [cyan]tare fleet report campaigns/ --by kernel[/],
+    Examples: [cyan]tare fleet report campaigns/[/],
+    [cyan]tare fleet report campaigns/ --by kernel --html fleet.html[/],
     [cyan]tare fleet report web1.tare web2.tare web3.tare --json[/]
     """
     if not 0 < rate < 50:
@@ -48,6 +51,9 @@ def report(
         if not place.exists():
             raise UsageError(f"{place} does not exist", fix="name a folder with campaigns, or their files")
 
+    if html is not None:
+        check_page(html, places)
+
     from tare.cli.fleet_report import show_fleet
 
-    show_fleet(places, by=by, rate=rate / 100, each_file=each_file, every=every, as_json=as_json)
+    show_fleet(places, by=by, rate=rate / 100, each_file=each_file, every=every, html=html, as_json=as_json)

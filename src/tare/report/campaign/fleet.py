@@ -80,7 +80,7 @@ def to_json(fleet: Fleet) -> str:
 
 def _host(fleet: Fleet, place: int) -> dict[str, Any]:
     host = fleet.hosts[place]
-    odd = any(figure.odd[place] for figure in fleet.figures)
+    odd = place in fleet.odd_places
     return {
         "name": host.name,
         "file": host.file,

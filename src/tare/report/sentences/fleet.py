@@ -54,8 +54,8 @@ def heading(fleet: Fleet) -> str:
 
 def conclusion(fleet: Fleet) -> str:
     """How many hosts are odd, and at which false-discovery rate."""
-    odd = [place for place, _ in fleet.odd()]
-    which = "none of them is odd" if not odd else f"{number_of(len(odd), 'odd host')}"
+    odd = len(fleet.odd_places)
+    which = number_of(odd, "odd host") if odd else "none of them is odd"
     own = " (each against its own group)" if fleet.by else ""
     return (
         f"{number_of(len(fleet.hosts), 'host')}, {number_of(len(fleet.figures), 'figure')}: {which}{own}, at a "
@@ -102,9 +102,7 @@ def _times(logs: Interval) -> Interval:
 
 def odd_in(fleet: Fleet, figure: Figure) -> str:
     """The odd hosts of a figure with theirs, the farthest first: "web7 (+61 %), web2 (+48 %)"."""
-    places = sorted(
-        (place for place in range(len(fleet.hosts)) if figure.odd[place]), key=lambda at: -abs(figure.deviations[at])
-    )
+    places = sorted((at for at in fleet.odd_places if figure.odd[at]), key=lambda at: -abs(figure.deviations[at]))
     texts = [f"{fleet.hosts[at].name} ({effect(float(figure.effects[at]), figure.direction)})" for at in places]
     return some(texts, NAMED_HOSTS) if texts else EMPTY
 
@@ -115,7 +113,8 @@ def answer(fleet: Fleet, figure: Figure) -> str:
     over = number_of(figure.n_hosts, "host")
     if figure.spread is None or figure.prediction is None:
         return f"{named(figure)}: {size} on {over}; nothing is known of the spread between hosts"
-    rest = f"hosts differ by {spread(figure.spread)}; a new host: {predicted(figure.prediction, figure.direction)}"
+    differ = f"by {spread(figure.spread)}" if figure.spread > 0 else "by no more than chance"
+    rest = f"hosts differ {differ}; a new host: {predicted(figure.prediction, figure.direction)}"
     odd = odd_in(fleet, figure)
     return f"{named(figure)}: {size} over {over} ({ends}); {rest}" + (f"; odd: {odd}" if odd != EMPTY else "")
 
@@ -163,6 +162,28 @@ def left_out(entry: LeftOut) -> str:
 def more_left_out(number: int) -> str:
     """How many more files are no part of it."""
     return f"Left out: {number} more (--json has all)"
+
+
+#: The parts of a picture of hosts.
+PREDICTED, OF_MEAN = "a new host (90 %)", "mean (95 %)"
+
+
+def picture(figure: Figure) -> str:
+    """What a picture of hosts shows, to those who do not see it."""
+    return f"{named(figure)} on {number_of(figure.n_hosts, 'host')}, the worst first, with the mean and its interval"
+
+
+def of_host(fleet: Fleet, figure: Figure, place: int) -> str:
+    """A host's figure in a picture: "web7: +61 %, 12 blocks, 5.2 SD worse than the others"."""
+    text = f"{fleet.hosts[place].name}: {effect(float(figure.effects[place]), figure.direction)}"
+    text += f", {number_of(int(figure.blocks[place]), 'block')}"
+    deviation = float(figure.deviations[place])
+    return f"{text}, {sds(deviation)} than the others" if math.isfinite(deviation) else text
+
+
+def thinned(shown: int, of: int) -> str:
+    """Say that a picture leaves hosts out."""
+    return f"{shown:,} of {of:,} hosts are drawn: all odd ones, and of the others every so many"
 
 
 def percents(log: float, direction: Direction) -> float:
