@@ -1,0 +1,1 @@
+SELECT platform, workload, metric, mean, logs FROM tare.series WHERE campaign = %(campaign)s AND way = %(way)s
