@@ -69,7 +69,7 @@ def _facts(fleet: Fleet) -> list[str]:
 
 def _view(fleet: Fleet, figure: Figure, most: int) -> FigureView:
     places = rows(figure, most)
-    groups = [
+    groups: list[tuple[str, ...]] = [
         (words.group_name(fleet, group), str(group.n_hosts), *words.mean(group.mean, figure.direction),
          words.spread(group.spread), words.predicted(group.prediction, figure.direction))
         for group in figure.groups
