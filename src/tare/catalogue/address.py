@@ -59,3 +59,11 @@ def parse(text: str) -> Address:
     if parts.fragment:
         raise UsageError(f"{masked(text)} has a #, which an address has as %23", fix=f"such as {EXAMPLE}")
     return Address(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogued:
+    """The campaigns of a host in a catalogue. ``host``: None where the catalogue has only one."""
+
+    address: Address
+    host: str | None

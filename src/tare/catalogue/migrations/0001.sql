@@ -93,6 +93,7 @@ CREATE TABLE tare.series (
     platform text NOT NULL,
     workload text NOT NULL,
     metric text NOT NULL,
+    place integer NOT NULL,  -- among those of the file
     way text NOT NULL CHECK (way IN ('relative', 'absolute')),  -- ratios to the baseline, or the figures themselves
     mean double precision NOT NULL,
     logs double precision[] NOT NULL,
