@@ -30,8 +30,8 @@ MIN_HOSTS = 2
 _LEAST_SHARE = 1e-9
 _MAX_STEPS = 200
 _PRECISE = 1e-12
-#: Steps of the distribution that a prediction is averaged over.
-_NODES = 64
+#: Steps of the distribution that a prediction is averaged over, and how precise each is.
+_NODES, _PRECISE_NODE = 64, 1e-6
 _BISECTIONS = 60
 
 
@@ -168,17 +168,18 @@ def paule_mandel(hosts: Hosts) -> Floats:
     return np.where(hosts.count >= MIN_HOSTS, _with_squares(hosts, target), 0.0)
 
 
-def _with_squares(hosts: Hosts, target: Floats) -> Floats:
-    """The tau^2 at which `_squares` are as large as ``target``, by Newton's method, which falls from the left.
+def _with_squares(hosts: Hosts, target: Floats, start: Floats | None = None, precise: float = _PRECISE) -> Floats:
+    """The tau^2 at which `_squares` are as large as ``target``, by Newton's method from below.
 
-    The squares fall with tau^2 and are convex in it, so that a step never leads beyond the solution.
+    The squares fall with tau^2 and are convex in it, so that a step never leads beyond the solution. ``start``: no
+    more than that.
     """
-    tau2 = np.zeros(hosts.count.size)
-    moving = hosts.count >= MIN_HOSTS
+    tau2 = np.zeros(hosts.count.size) if start is None else start.copy()
+    moving, typical = hosts.count >= MIN_HOSTS, _typical_variance(hosts)
     for _ in range(_MAX_STEPS):
         if not moving.any():
             break
-        rows = Hosts(hosts.y[moving], hosts.v[moving], hosts.has[moving])
+        rows = hosts if moving.all() else Hosts(hosts.y[moving], hosts.v[moving], hosts.has[moving])
         weights = rows.weights(tau2[moving])
         total = weights.sum(axis=1)
         mean = (weights * rows.y).sum(axis=1) / total
@@ -189,7 +190,7 @@ def _with_squares(hosts: Hosts, target: Floats) -> Floats:
         before = tau2[moving]
         after = np.maximum(0.0, before + step)
         tau2[moving] = after
-        moving[moving] = np.abs(after - before) > _PRECISE * np.maximum(after, _typical_variance(rows))
+        moving[moving] = np.abs(after - before) > precise * np.maximum(after, typical[moving])
     return tau2
 
 
@@ -227,9 +228,10 @@ def prediction(hosts: Hosts, level: float) -> tuple[Floats, Floats]:
     enough = hosts.count >= MIN_HOSTS
     shares = (np.arange(_NODES) + 0.5) / _NODES
     means, deviations = [], []
-    for share in shares:
+    tau2 = np.zeros(hosts.count.size)
+    for share in shares:  # the target falls, so that tau^2 rises
         target = special.chdtri(np.maximum(hosts.count - 1.0, 1.0), share)
-        tau2 = _with_squares(hosts, target)
+        tau2 = _with_squares(hosts, target, tau2, _PRECISE_NODE)
         weights = hosts.weights(tau2)
         total = np.maximum(weights.sum(axis=1), np.finfo(np.float64).tiny)
         means.append((weights * hosts.y).sum(axis=1) / total)
