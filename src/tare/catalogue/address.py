@@ -25,24 +25,24 @@ class Address:
     url: str
 
     def masked(self, text: str) -> str:
-        """The text of a message without the password that the environment has."""
+        """Return the text of a message without the password that the environment has."""
         secret = os.environ.get("PGPASSWORD", "")
         text = text.replace(secret, _MASK) if secret else text
         return masked(text)
 
 
 def is_address(text: str) -> bool:
-    """Whether a word is the address of a catalogue, and not a file or a folder."""
+    """Return whether a word is the address of a catalogue, and not a file or a folder."""
     return text.partition("://")[0].lower() in SCHEMES and "://" in text
 
 
 def masked(text: str) -> str:
-    """An address as it may be shown."""
+    """Mask the secrets of an address, so that it may be shown."""
     return _SECRET_PARAMETER.sub(rf"\1={_MASK}", _USERS_PASSWORD.sub(rf"\1:{_MASK}@", text))
 
 
 def parse(text: str) -> Address:
-    """The address of a catalogue. Raises `UsageError` for what is none, and for one with a password."""
+    """Parse the address of a catalogue. Raises `UsageError` for what is none, and for one with a password."""
     if not is_address(text):
         raise UsageError(f"{masked(text)} is no address of a catalogue", fix=f"such as {EXAMPLE}")
     try:

@@ -23,13 +23,13 @@ _MAX_REASON = 300
 
 @functools.cache
 def statement(name: str) -> bytes:
-    """One of our statements, by its name."""
+    """Read one of our statements, by its name."""
     return (_HERE / "sql" / f"{name}.sql").read_bytes()
 
 
 @contextlib.contextmanager
 def connected(address: Address, feature: str, *, read_only: bool) -> Iterator[Any]:
-    """A connection (psycopg's) in one transaction, which is committed at the end of the context.
+    """Connect (psycopg) in one transaction, which the end of the context commits.
 
     ``feature``: the command that needs it. Raises `StoreError` for what the database refuses, and `UsageError` where
     psycopg is not installed.
@@ -73,14 +73,14 @@ def _translated(psycopg: Any, address: Address) -> Iterator[None]:
 
 
 def _reason(address: Address, error: Exception) -> str:
-    """The database's reason in one line; who answers may be anybody."""
+    """Return the database's reason in one line; who answers may be anybody."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     text = address.masked(clean(lines[0])) if lines else type(error).__name__
     return text if len(text) <= _MAX_REASON else f"{text[: _MAX_REASON - 1]}…"
 
 
 def newest(folder: Path = MIGRATIONS) -> int:
-    """The version of the tables that this tare knows."""
+    """Return the version of the tables that this tare knows."""
     return max(int(file.stem) for file in folder.glob("*.sql"))
 
 

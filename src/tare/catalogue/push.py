@@ -24,7 +24,7 @@ _WAYS = (Way.RELATIVE, Way.ABSOLUTE)
 
 
 class Pushed(StrEnum):
-    """What became of a campaign."""
+    """The outcome of a push."""
 
     ADDED = "added"
     UPDATED = "updated"  # the file has more trials than the catalogue had
@@ -133,7 +133,7 @@ def _storables(values: Iterable[Any]) -> list[Any]:
 
 
 def _storable(value: Any) -> Any:
-    """A value as PostgreSQL has it: no text has a NUL."""
+    """Return a value as PostgreSQL can store it: no text has a NUL."""
     if isinstance(value, str):
         return encodable(value).replace("\0", "\N{REPLACEMENT CHARACTER}")
     return value

@@ -32,7 +32,7 @@ _MAX_RECORD, _MAX_BLOCKS = 1 << 24, 1_000_000
 def host_summaries(
     address: Address, host: str | None, thresholds: Thresholds, *, absolute: bool
 ) -> Iterator[tuple[str, Summary | str]]:
-    """The campaigns of a host by their files' names, each its summary or why it cannot be read; the newest first.
+    """Read the campaigns of a host, the newest first: the name of each file, and its summary or the reason it has none.
 
     ``host``: None where the catalogue has only one. Raises `StoreError`, and `UsageError` for a host that is not there.
     """
@@ -46,7 +46,7 @@ def host_summaries(
 
 
 def fleet_summaries(address: Address) -> Iterator[tuple[str, str, Summary | str, list[str]]]:
-    """The newest campaign of each host: the host's name, the file's, the summary or why there is none, and the boots.
+    """Read the newest campaign of each host: names of host and file, its summary or the reason it has none, its boots.
 
     Raises `StoreError`.
     """
@@ -90,7 +90,7 @@ def _summary(connection: Any, row: Any, thresholds: Thresholds, way: Way) -> Sum
 
 
 def _sound(mean: Any, logs: Any) -> bool:
-    """Whether these are figures: what is none is as little there as in a file."""
+    """Return whether these are figures; others are left out, as of a file."""
     return (
         math.isfinite(mean)
         and 0 < len(logs) <= _MAX_BLOCKS
