@@ -69,7 +69,8 @@ def gathered(hosts: int, figures: int, blocks: int) -> tuple[Gathering, float]:
 
 def main() -> None:
     """Print a row: hosts, figures, blocks, seconds, memory, and what was found."""
-    hosts, figures, blocks = (int(word) for word in (*sys.argv[1:4], *(HOSTS, FIGURES, BLOCKS)[len(sys.argv) - 1 :]))
+    given = [int(word) for word in sys.argv[1:4]]
+    hosts, figures, blocks = given + [HOSTS, FIGURES, BLOCKS][len(given) :]
     gathering, reduced = gathered(hosts, figures, blocks)
     before = _peak_mib()
     wall, cpu = time.monotonic(), time.process_time()
