@@ -59,7 +59,7 @@ LOOK_LIMIT_S, DROP_LIMIT_S = 5.0, 300.0
 
 @contextlib.contextmanager
 def translated(what: str, place: Path) -> Iterator[None]:
-    """Convert the system's errors to `HostError`. ``what`` was to be created below ``place``.
+    """Raise the system's errors as `HostError`. ``what`` was to be created below ``place``.
 
     Files and folders of an instance are created in many places, and each may meet a full disk.
     """
