@@ -64,6 +64,7 @@ def test_the_mean_and_the_spread_over_hosts_are_found() -> None:
         assert 0.8 < inside.mean() <= 1
         assert not figure.odd.any()
         assert figure.mean.half_width < figure.spread
+        assert set(figure.values) == {100.0}
 
 
 def test_a_host_counts_once_whatever_its_number_of_blocks() -> None:

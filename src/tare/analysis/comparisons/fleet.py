@@ -115,6 +115,7 @@ class _Row:
     means: Floats  # worse is positive
     variances: Floats
     blocks: NDArray[np.int32]
+    values: Floats  # in the unit: the mean over blocks
 
 
 @dataclass(slots=True)
@@ -134,7 +135,7 @@ class Gathering:
             for work in (_work(workload),)
             for metric in workload.metrics
         }
-        kept = [(names, side.logs) for names, side in summary.sides.items() if side.logs.size >= MIN_BLOCKS]
+        kept = [(names, side) for names, side in summary.sides.items() if side.logs.size >= MIN_BLOCKS]
         places = np.empty(len(kept), np.int32)
         worse = np.empty(len(kept))
         for at, ((platform, workload_name, metric_name), _) in enumerate(kept):
@@ -142,7 +143,8 @@ class Gathering:
             key = _key(platform, work, workload, metric)
             places[at] = self.keys.setdefault(key, len(self.keys))
             worse[at] = 1.0 if metric.direction is Direction.LOWER else -1.0
-        means, variances, blocks = _moments([logs for _, logs in kept])
+        means, variances, blocks = _moments([side.logs for _, side in kept])
+        values = np.array([math.nan if side.mean is None else side.mean for _, side in kept])
         host = Host(
             name=name,
             file=summary.name,
@@ -155,7 +157,7 @@ class Gathering:
             facts=facts_of(record),
             blocks=int(blocks.max(initial=0)),
         )
-        self.rows.append(_Row(host, places, worse * means, variances, blocks))
+        self.rows.append(_Row(host, places, worse * means, variances, blocks, values))
 
 
 def _moments(logs: Sequence[Floats]) -> tuple[Floats, Floats, NDArray[np.int32]]:
@@ -211,6 +213,7 @@ class Figure:
     effects: Floats
     errors: Floats
     blocks: NDArray[np.int32]
+    values: Floats  # the platform's figure itself, in the unit
     shrunk: Floats
     shrunk_errors: Floats
     deviations: Floats
@@ -331,10 +334,12 @@ def merge(
         raise NoAnswer(RefusalKind.NO_CAMPAIGN)
     keys = _common(rows, list(gathering.keys), left_out)
     hosts = tuple(row.host for row in rows)
-    effects, variances, blocks = _matrices(rows, keys)
+    effects, variances, values, blocks = _matrices(rows, keys)
     moderated = _moderated(variances, blocks) / np.maximum(blocks, 1)
     groups = _groups(hosts, by)
-    figures = tuple(_figures([key for key, _ in keys], Hosts.of(effects, moderated), blocks, groups, rate, method))
+    figures = tuple(
+        _figures([key for key, _ in keys], Hosts.of(effects, moderated), blocks, values, groups, rate, method)
+    )
     odd = np.any([figure.odd for figure in figures], axis=0)
     usual = _usual([host for host, is_odd in zip(hosts, odd, strict=True) if not is_odd])
     odd_places = tuple(np.flatnonzero(odd).tolist())
@@ -428,21 +433,24 @@ def _common(rows: Sequence[_Row], keys: Sequence[Key], left_out: list[LeftOut]) 
     return [(keys[place], place) for place in sorted(chosen)]
 
 
-def _matrices(rows: Sequence[_Row], keys: Sequence[tuple[Key, int]]) -> tuple[Floats, Floats, NDArray[np.int32]]:
-    """Effects, variances of a block and blocks: a row a figure, a column a host; NaN where there is none."""
+def _matrices(
+    rows: Sequence[_Row], keys: Sequence[tuple[Key, int]]
+) -> tuple[Floats, Floats, Floats, NDArray[np.int32]]:
+    """Effects, variances of a block, values and blocks: a row a figure, a column a host; NaN where there is none."""
     most = max((place for _, place in keys), default=-1) + 1
     most = max(most, max((int(row.places.max()) + 1 for row in rows if row.places.size), default=0))
     to_row = np.full(most, -1, dtype=np.int64)
     to_row[[place for _, place in keys]] = np.arange(len(keys))
-    effects, variances = (np.full((len(keys), len(rows)), np.nan) for _ in range(2))
+    effects, variances, values = (np.full((len(keys), len(rows)), np.nan) for _ in range(3))
     blocks = np.zeros((len(keys), len(rows)), dtype=np.int32)
     for column, row in enumerate(rows):
         target = to_row[row.places]
         merged = target >= 0
         effects[target[merged], column] = row.means[merged]
         variances[target[merged], column] = row.variances[merged]
+        values[target[merged], column] = row.values[merged]
         blocks[target[merged], column] = row.blocks[merged]
-    return effects, variances, blocks
+    return effects, variances, values, blocks
 
 
 def _moderated(variances: Floats, blocks: NDArray[np.int32]) -> Floats:
@@ -495,6 +503,7 @@ def _figures(
     keys: Sequence[Key],
     hosts: Hosts,
     blocks: NDArray[np.int32],
+    values: Floats,
     groups: Sequence[tuple[str, Bools]],
     rate: float,
     method: Between,
@@ -523,6 +532,7 @@ def _figures(
                 effects=np.where(hosts.has[row], hosts.y[row], np.nan),
                 errors=np.where(hosts.has[row], np.sqrt(hosts.v[row]), np.nan),
                 blocks=blocks[row],
+                values=values[row],
                 shrunk=part.shrunk[0][at],
                 shrunk_errors=part.shrunk[1][at],
                 deviations=part.deviations[at],

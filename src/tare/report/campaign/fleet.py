@@ -110,6 +110,7 @@ def _figure(fleet: Fleet, figure: Figure) -> dict[str, Any]:
                 "log": _number(figure.effects[at]),
                 "error": _number(figure.errors[at]),
                 "percent": _number(words.percents(float(figure.effects[at]), figure.direction)),
+                "value": _number(figure.values[at]),
                 "n_blocks": int(figure.blocks[at]),
                 "shrunk_log": _number(figure.shrunk[at]),
                 "shrunk_error": _number(figure.shrunk_errors[at]),

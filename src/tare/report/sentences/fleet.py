@@ -18,7 +18,7 @@ from tare.analysis.comparisons.fleet import (
 )
 from tare.estimates.intervals import Interval
 from tare.model import Direction
-from tare.report.sentences.numbers import DOTS, EMPTY, TO, number_of, percent, some
+from tare.report.sentences.numbers import DOTS, EMPTY, TO, number_of, percent, quantity, some
 from tare.report.sentences.scale import difference, is_factor, overheads
 
 _WHY: Mapping[Why, str] = {
@@ -114,9 +114,19 @@ def answer(fleet: Fleet, figure: Figure) -> str:
     if figure.spread is None or figure.prediction is None:
         return f"{named(figure)}: {size} on {over}; nothing is known of the spread between hosts"
     differ = f"by {spread(figure.spread)}" if figure.spread > 0 else "by no more than chance"
-    rest = f"hosts differ {differ}; a new host: {predicted(figure.prediction, figure.direction)}"
+    rest = f"hosts differ {differ}; a new host: {predicted(figure.prediction, figure.direction)}{itself(figure)}"
     odd = odd_in(fleet, figure)
     return f"{named(figure)}: {size} over {over} ({ends}); {rest}" + (f"; odd: {odd}" if odd != EMPTY else "")
+
+
+def itself(figure: Figure) -> str:
+    """The figure itself over hosts, and not its ratio: "; itself 133 ms (81 ms to 280 ms)"."""
+    values = sorted(value for value in figure.values.tolist() if math.isfinite(value))
+    if not values:
+        return ""
+    middle = (values[(len(values) - 1) // 2] + values[len(values) // 2]) / 2
+    low, high = (quantity(value, figure.unit) for value in (values[0], values[-1]))
+    return f"; itself {quantity(middle, figure.unit)} in the median host, {low}{TO}{high} over all"
 
 
 def group_name(fleet: Fleet, group: Group) -> str:
@@ -178,6 +188,8 @@ def of_host(fleet: Fleet, figure: Figure, place: int) -> str:
     text = f"{fleet.hosts[place].name}: {effect(float(figure.effects[place]), figure.direction)}"
     text += f", {number_of(int(figure.blocks[place]), 'block')}"
     deviation = float(figure.deviations[place])
+    if math.isfinite(float(figure.values[place])):
+        text += f", {quantity(float(figure.values[place]), figure.unit)}"
     return f"{text}, {sds(deviation)} than the others" if math.isfinite(deviation) else text
 
 
