@@ -93,6 +93,36 @@ def test_an_odd_host_is_named_with_what_differs_there() -> None:
     }
 
 
+def test_what_odd_hosts_have_in_common_is_found() -> None:
+    rng = np.random.default_rng(15)
+    old = {"host": {**RECORD.host, "cpu": CPU | {"microcode": "0x1"}}}
+    odd = {f"old{at}": campaign(1.5, rng, **old) for at in range(3)} | {"other": campaign(1.5, rng)}
+    usual = {f"usual{at}": campaign(1.2, rng, **old) for at in range(1)}
+    [fact] = fleet_of(hosts(30) | odd | usual).shared()
+    assert (fact.fact, fact.value, fact.odd, fact.of_odd, fact.usual, fact.of_usual) == (
+        "microcode",
+        "0x1",
+        3,
+        4,
+        1,
+        31,
+    )
+
+
+def test_a_common_value_is_no_candidate() -> None:
+    rng = np.random.default_rng(16)
+    half = {
+        f"half{at}": campaign(1.2 * np.exp(rng.normal(0, 0.02)), rng, host={**RECORD.host, "kernel": "6.12"})
+        for at in range(12)
+    }
+    odd = {"odd": campaign(1.6, rng, host={**RECORD.host, "kernel": "6.12"})}
+    fleet = fleet_of(hosts(20) | half | odd)
+    [place] = fleet.odd_places
+    assert fleet.hosts[place].name == "odd"
+    assert fleet.hosts[place].facts["kernel"] == "6.12" != fleet.hosts[0].facts["kernel"]
+    assert fleet.unlike(place) == []
+
+
 def test_a_group_has_its_own_mean_and_its_own_odd_hosts() -> None:
     rng = np.random.default_rng(6)
     new = {

@@ -47,6 +47,8 @@ MEAN_LEVEL, PREDICTION_LEVEL = 0.95, 0.90
 FALSE_DISCOVERIES = 0.05
 #: From so many hosts on, the variances of a figure borrow from each other.
 _MODERATED_FROM = 5
+#: A value of a fact is rare that at most this share of usual hosts have.
+RARE = 0.2
 #: Cells of figures and hosts that are merged at a time.
 _CELLS = 500_000
 #: The most groups of a fact that are shown.
@@ -234,6 +236,18 @@ class Unlike:
 
 
 @dataclass(frozen=True, slots=True)
+class Shared:
+    """A value of a fact that most odd hosts have, and hardly any of the usual ones."""
+
+    fact: str
+    value: str
+    odd: int
+    of_odd: int
+    usual: int
+    of_usual: int
+
+
+@dataclass(frozen=True, slots=True)
 class Fleet:
     """All figures; odd hosts are named at a false-discovery rate of ``rate`` over the whole report."""
 
@@ -252,16 +266,32 @@ class Fleet:
             yield place, [figure for figure in self.figures if figure.odd[place]]
 
     def unlike(self, place: int) -> list[Unlike]:
-        """In what an odd host differs from most hosts that are odd in nothing, the rarest value first."""
+        """In what an odd host differs from most hosts that are odd in nothing, the rarest value first.
+
+        Values that more than `RARE` of those have too are left out: they are no candidates for the cause.
+        """
         found = []
         for name, value in self.hosts[place].facts.items():
             values = self.usual.get(name)
             if values is None:
                 continue
             most, _ = min(values.items(), key=lambda item: (-item[1], item[0]))
-            if most != value:
-                found.append(Unlike(name, value, most, values.get(value, 0), sum(values.values())))
+            others = sum(values.values())
+            if most != value and values.get(value, 0) <= RARE * others:
+                found.append(Unlike(name, value, most, values.get(value, 0), others))
         return sorted(found, key=lambda unlike: unlike.sharing)
+
+    def shared(self) -> list[Shared]:
+        """What half of the odd hosts or more have in common, and at most `RARE` of the usual ones; the rarest first."""
+        hosts = [self.hosts[place].facts for place in self.odd_places]
+        values = Counter(fact for facts in hosts for fact in facts.items())
+        found = []
+        for (name, value), count in values.items():
+            usual = self.usual.get(name, {})
+            others = sum(usual.values())
+            if 2 <= count >= len(hosts) / 2 and others and usual.get(value, 0) <= RARE * others:
+                found.append(Shared(name, value, count, len(hosts), usual.get(value, 0), others))
+        return sorted(found, key=lambda fact: (fact.usual / fact.of_usual - fact.odd / fact.of_odd, fact.fact))
 
 
 def facts_of(record: CampaignRecord) -> dict[str, str]:

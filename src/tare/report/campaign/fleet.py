@@ -39,6 +39,7 @@ def render(fleet: Fleet, *, every: bool = False) -> Group:
     parts: list[RenderableType] = [Text(clean(words.heading(fleet)), style="bold"), table]
     odd = list(fleet.odd())
     parts += [Text(clean(f"Odd: {words.odd_host(fleet, place, found)}")) for place, found in odd[:_NAMED]]
+    parts += [Text(clean(words.shared(fact))) for fact in fleet.shared()[:_NAMED]]
     parts += [Text(clean(f"Left out: {words.left_out(entry)}"), style="dim") for entry in fleet.left_out[:_NAMED]]
     if (more := len(fleet.left_out) - _NAMED) > 0:
         parts.append(Text(words.more_left_out(more), style="dim"))
@@ -72,6 +73,7 @@ def to_json(fleet: Fleet) -> str:
         "prediction_level": PREDICTION_LEVEL,
         "hosts": [_host(fleet, place) for place in range(len(fleet.hosts))],
         "figures": [_figure(fleet, figure) for figure in fleet.figures],
+        "shared_by_odd_hosts": [asdict(fact) for fact in fleet.shared()],
         "left_out": [asdict(entry) | {"text": words.left_out(entry)} for entry in fleet.left_out],
         "conclusion": words.conclusion(fleet),
     }

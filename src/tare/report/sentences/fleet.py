@@ -13,6 +13,7 @@ from tare.analysis.comparisons.fleet import (
     Group,
     Host,
     LeftOut,
+    Shared,
     Unlike,
     Why,
 )
@@ -151,10 +152,16 @@ def sds(deviation: float) -> str:
     return f"{abs(deviation):.1f} SD {'worse' if deviation > 0 else 'better'}"
 
 
+def shared(fact: Shared) -> str:
+    """What odd hosts have in common: "7 of 8 odd hosts have microcode 0x1, and 3 of 392 others"."""
+    others = f"{fact.usual} of {fact.of_usual} others"
+    return f"{fact.odd} of {fact.of_odd} odd hosts have {fact.fact} {fact.value}, and {others}"
+
+
 def differs(facts: Sequence[Unlike]) -> str:
     """In what a host differs from most of the others, as candidates for the cause."""
     if not facts:
-        return "no fact on record differs from most hosts'"
+        return "it has no fact on record that is rare among the others"
     return f"differs in {some([unlike(fact) for fact in facts], NAMED_FACTS)}"
 
 
@@ -167,6 +174,11 @@ def unlike(fact: Unlike) -> str:
 def left_out(entry: LeftOut) -> str:
     """A file that is no part of the merge, and why."""
     return f"{entry.name}: {_WHY[entry.why].format(entry.text)}"
+
+
+def more_odd(number: int) -> str:
+    """Say how many more hosts are odd."""
+    return f"{number:,} more are odd (--json has all)"
 
 
 def more_left_out(number: int) -> str:
