@@ -58,7 +58,7 @@ NONE, UNKNOWN = "none", "unknown"
 
 
 class Why(StrEnum):
-    """Why a file, or workloads of one, are no part of the merge."""
+    """Reason for which a file, or workloads of one, are no part of the merge."""
 
     UNREADABLE = "unreadable"
     SAME_CAMPAIGN = "same-campaign"  # a copy of another file's, which counts once
@@ -174,7 +174,7 @@ def _moments(logs: Sequence[Floats]) -> tuple[Floats, Floats, NDArray[np.int32]]
 
 
 def _work(workload: WorkloadRecord) -> str:
-    """What must be the same of a workload for its figures to be merged."""
+    """Return the facts of a workload that must agree for its figures to be merged."""
     return json.dumps([workload.params, workload.revision], sort_keys=True)
 
 
@@ -282,7 +282,7 @@ class Fleet:
         return sorted(found, key=lambda unlike: unlike.sharing)
 
     def shared(self) -> list[Shared]:
-        """What half of the odd hosts or more have in common, and at most `RARE` of the usual ones; the rarest first."""
+        """Return values of at least half of the odd hosts, and of at most `RARE` of the usual ones; the rarest first."""
         hosts = [self.hosts[place].facts for place in self.odd_places]
         values = Counter(fact for facts in hosts for fact in facts.items())
         found = []
@@ -295,7 +295,7 @@ class Fleet:
 
 
 def facts_of(record: CampaignRecord) -> dict[str, str]:
-    """The facts of a host by which hosts are grouped and told apart, as short texts."""
+    """Return the facts of a host by which hosts are grouped and told apart, as short texts."""
     host, cpu = record.host, record.host.get("cpu")
     cpu = cpu if isinstance(cpu, dict) else {}
     tuning = {setting.name: setting.value for setting in record.tuning or () if setting.value is not None}
@@ -341,7 +341,7 @@ def _text(value: Any, missing: str = UNKNOWN) -> str:
 
 
 def _gib(value: Any) -> str:
-    """A memory's size to the GiB: a kernel of another version keeps a little more of it for itself."""
+    """Return a memory's size to the GiB: a kernel of another version keeps a little more of it for itself."""
     return f"{round(value / 2**30)}GiB" if isinstance(value, int) and 0 < value < 2**60 else UNKNOWN
 
 
@@ -420,7 +420,7 @@ def _keep(kept: dict[str, _Row], name: str, row: _Row, why: Why, left_out: list[
 
 
 def _alike(rows: Sequence[_Row], left_out: list[LeftOut]) -> list[_Row]:
-    """The hosts with blocks enough and with the baseline that most of them have."""
+    """Return the hosts with blocks enough and with the baseline that most of them have."""
     usable = []
     for row in rows:
         if row.host.design is Design.SEQUENTIAL:
@@ -440,12 +440,12 @@ def _alike(rows: Sequence[_Row], left_out: list[LeftOut]) -> list[_Row]:
 
 
 def _most(values: Iterable[str]) -> str:
-    """The most common one; of equally common ones the first by the alphabet."""
+    """Return the most common one; of equally common ones the first by the alphabet."""
     return min(Counter(values).items(), key=lambda item: (-item[1], item[0]))[0]
 
 
 def _common(rows: Sequence[_Row], keys: Sequence[Key], left_out: list[LeftOut]) -> list[tuple[Key, int]]:
-    """The figures that are merged, with their places: of each workload the work that most hosts did."""
+    """Return the figures that are merged, with their places: of each workload the work that most hosts did."""
     counts = np.zeros(len(keys), dtype=np.int64)
     for row in rows:
         counts[row.places] += 1
@@ -500,7 +500,7 @@ def _moderated(variances: Floats, blocks: NDArray[np.int32]) -> Floats:
 
 
 def _groups(hosts: Sequence[Host], by: str | None) -> list[tuple[str, Bools]]:
-    """The hosts of each value of a fact; all in one group where none is asked for."""
+    """Return the hosts of each value of a fact; all in one group where none is asked for."""
     if by is None:
         return [("", np.ones(len(hosts), dtype=np.bool_))]
     known = sorted({name for host in hosts for name in host.facts})
@@ -538,7 +538,7 @@ def _figures(
     rate: float,
     method: Between,
 ) -> Iterator[Figure]:
-    """Some figures at a time, which bounds memory; odd hosts are found over all of them."""
+    """Merge some figures at a time, which bounds memory; odd hosts are found over all of them."""
     size = max(1, _CELLS // max(1, hosts.y.shape[1]))
     parts = [
         (start, _merged(hosts.rows(start, start + size), groups, rate, method)) for start in range(0, len(keys), size)
@@ -587,7 +587,7 @@ def _merged(hosts: Hosts, groups: Sequence[tuple[str, Bools]], rate: float, meth
 
 
 def _deviations(hosts: Hosts, groups: Sequence[Bools], rate: float) -> tuple[Floats, Floats]:
-    """How far each host is from the others of its group, with the p-value."""
+    """Return each host's distance from the others of its group, with the p-value."""
     far, p = np.full(hosts.y.shape, np.nan), np.full(hosts.y.shape, np.nan)
     for members in groups:
         of_group = deviations(hosts.only(members), rate)
@@ -596,7 +596,7 @@ def _deviations(hosts: Hosts, groups: Sequence[Bools], rate: float) -> tuple[Flo
 
 
 def _grouped(hosts: Hosts, groups: Sequence[tuple[str, Bools]], method: Between) -> list[tuple[Group, ...]]:
-    """The groups of each figure that have the figure."""
+    """Return the groups of each figure that have the figure."""
     of_figures: list[list[Group]] = [[] for _ in range(hosts.y.shape[0])]
     for value, members in groups:
         own = hosts.only(members)

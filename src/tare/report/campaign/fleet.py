@@ -25,7 +25,7 @@ _NAMED = 10
 
 
 def render(fleet: Fleet, *, every: bool = False) -> Group:
-    """A row a figure, the odd hosts with what differs there, what is left out, and the conclusion last.
+    """Render a row a figure, odd hosts with what differs there, what is left out, and the conclusion last.
 
     ``every``: all metrics that were merged, and not the headlines and the figures with an odd host alone.
     """
@@ -47,7 +47,7 @@ def render(fleet: Fleet, *, every: bool = False) -> Group:
 
 
 def _rows(fleet: Fleet, figure: Figure) -> Iterator[tuple[str, ...]]:
-    """A figure's row, and below it a row a group."""
+    """Return a figure's row, and below it a row a group."""
     yield (
         figure.platform, f"{figure.workload} {figure.metric}", *_numbers(figure, figure), words.odd_in(fleet, figure)
     )  # fmt: skip
@@ -63,7 +63,7 @@ def _numbers(of: Figure | FactGroup, figure: Figure) -> tuple[str, ...]:
 
 
 def to_json(fleet: Fleet) -> str:
-    """The merge as it is, with ``schema``. Logs are of how many times worse, so that above 0 is worse."""
+    """Return the merge as it is, with ``schema``. Logs are of how many times worse, so that above 0 is worse."""
     data = {
         "schema": SCHEMA,
         "baseline": fleet.baseline,

@@ -49,7 +49,7 @@ class FigureView:
 
 
 def page(fleet: Fleet) -> str:
-    """The whole page; all text in it is from files, and is escaped."""
+    """Render the whole page; all text in it is from files, and is escaped."""
     most = max(_LEAST_MARKS, _MOST_MARKS // max(1, len(fleet.figures)))
     views = [_view(fleet, figure, most) for figure in fleet.figures]
     first = [view for view in views if view.figure.headline or view.figure.odd.any()]
@@ -69,7 +69,7 @@ def page(fleet: Fleet) -> str:
 
 
 def _facts(fleet: Fleet) -> list[str]:
-    """The facts in which hosts differ, but for those of a version or a setting of one platform."""
+    """Return the facts in which hosts differ, but for those of a version or a setting of one platform."""
     names = dict.fromkeys(name for host in fleet.hosts for name in host.facts if ":" not in name)
     return [name for name in names if len({host.facts.get(name) for host in fleet.hosts}) > 1]
 
@@ -87,7 +87,7 @@ def _view(fleet: Fleet, figure: Figure, most: int) -> FigureView:
 
 
 def rows(figure: Figure, most: int) -> list[int]:
-    """The hosts that are drawn, the worst first: all odd ones, and of the others at even distances."""
+    """Choose the hosts to draw, the worst first: all odd ones, and of the others at even distances."""
     known = np.flatnonzero(np.isfinite(figure.effects))
     ordered = known[np.argsort(-figure.effects[known], kind="stable")]
     if ordered.size <= most:
@@ -175,7 +175,7 @@ def _band(drawing: Drawing, low: float, high: float, bottom: float, title: str) 
 
 
 def _ends(figure: Figure, places: list[int]) -> list[float]:
-    """The values that a picture must hold, as logs."""
+    """Return the values that a picture must hold, as logs."""
     bands = [ends for ends in (figure.mean, figure.prediction) if isinstance(ends, Interval)]
     of_bands = [end for band in bands for end in (band.low, band.high) if math.isfinite(end)]
     points, errors = figure.effects[places], figure.errors[places]
@@ -186,5 +186,5 @@ def _ends(figure: Figure, places: list[int]) -> list[float]:
 
 
 def _shown(log: float, direction: Direction, *, factor: bool) -> float:
-    """A log of how many times worse on the axis: as a factor where some are twice as bad or more, else in per cent."""
+    """Place a log of how many times worse on the axis: a factor where some are twice as bad, or per cent."""
     return math.exp(max(-300.0, min(300.0, log))) if factor else words.percents(log, direction)
