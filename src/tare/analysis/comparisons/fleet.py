@@ -282,7 +282,7 @@ class Fleet:
         return sorted(found, key=lambda unlike: unlike.sharing)
 
     def shared(self) -> list[Shared]:
-        """Return values of at least half of the odd hosts, and of at most `RARE` of the usual ones; the rarest first."""
+        """Return values of at least half of the odd hosts, and of at most `RARE` of the usual; the rarest first."""
         hosts = [self.hosts[place].facts for place in self.odd_places]
         values = Counter(fact for facts in hosts for fact in facts.items())
         found = []
