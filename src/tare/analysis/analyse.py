@@ -111,7 +111,7 @@ def analyse(
 
 
 def with_starts(record: CampaignRecord, seconds: Mapping[str, float]) -> dict[str, float]:
-    """Add the seconds of starts to a block of each workload, because every block starts its instances."""
+    """Return the seconds of a block of each workload alone, with the starts that every block includes."""
     starts = {workload.name for workload in record.workloads if workload.mode is Mode.START}
     started = sum(seconds.get(name, 0.0) for name in starts)
     return {name: took if name in starts else took + started for name, took in seconds.items()}

@@ -29,7 +29,7 @@ class BoundKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """How many times worse a platform is, each end at a one-sided level of 95 %; below 1 it is better.
+    """Factor by which a platform is worse, each end at a one-sided level of 95 %; below 1 it is better.
 
     ``kind``: the ends that are worth reporting; ``added``: what they add to the baseline, in the amount's unit.
     """

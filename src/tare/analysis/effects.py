@@ -24,7 +24,7 @@ _OF_WHOLE_BLOCKS = frozenset({Reason.WHOLE_BLOCKS, Reason.BLOCKS_WIDER})
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """How many times worse a platform is; ``level``: of the interval, None if there is none.
+    """Factor by which a platform is worse; ``level``: of the interval, None if there is none.
 
     ``value``: in the metric's unit, the baseline's mean times the ratio.
     """

@@ -97,8 +97,8 @@ def parse_interrupts(text: str, tick_ms: int) -> int:
     """Parse the result of `interrupts_ns`, in ms, from ``/proc/stat``; ``tick_ms``: ms of one clock tick.
 
     A kernel that times interrupts (CONFIG_IRQ_TIME_ACCOUNTING) subtracts them from the interrupted tasks, and shows
-    some interrupt time on every CPU. A kernel that does not samples them at its clock ticks, which are themselves
-    interrupts, so it finds almost none. Their time is then included in the tasks, and the result is zero.
+    some interrupt time on every CPU. Other kernels only sample them at clock ticks, which are interrupts themselves, so
+    they find almost none. The tasks then include that time, and the result is zero.
     """
     times = parse_cpu_times(text, tick_ms).values()
     return sum(irq + softirq for *_, irq, softirq, _ in times) if all(irq for *_, irq, _, _ in times) else 0
