@@ -79,7 +79,7 @@ def _effect(
         return Effect(times, level, whole_blocks, bound=known)
 
     def added(times_worse: float) -> float:
-        """Return the added share of the baseline's mean; for a rate of calls, of the time of a call."""
+        """Return the amount added to the baseline's mean; for a rate of calls, to the time of a call."""
         rises = scale.inverse or question.direction is Direction.LOWER
         return per * ((times_worse if rises else 1 / times_worse) - 1)
 
