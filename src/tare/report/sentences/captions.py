@@ -35,7 +35,7 @@ def costs_label(baseline: str, names: Sequence[str]) -> str:
 
 def costs_axis(baseline: str) -> str:
     """What its axis is."""
-    return f"times worse than {baseline}"
+    return f"times worse than {baseline}; bands: what is too little to matter"
 
 
 def missed(platform: str, reason: str, fix: str | None) -> str:
