@@ -10,9 +10,9 @@ from tare.outputs import written
 from tare.report.formats import bundle, bundled
 
 
-def write_bundle(file: Path, output: Path) -> None:
+def write_bundle(file: Path, output: Path, *, force: bool = False) -> None:
     """Write it whole, and say what is in it. Raises `TareError`."""
-    with written(output, "wb", new=True) as out:
+    with written(output, "wb", new=not force) as out:
         members = bundle.write(file, out)
     console = Console()
     for member in members:

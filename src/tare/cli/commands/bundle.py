@@ -6,13 +6,15 @@ from pathlib import Path
 
 import typer
 
+from tare.cli.commands.given import FORCE
 from tare.errors import UsageError
-from tare.outputs import check_new, require_campaign
+from tare.outputs import check_output, require_campaign
 
 
 def bundle(
     file: Path = typer.Argument(..., help="A campaign file; with --verify, a bundle."),
     output: Path | None = typer.Option(None, "-o", "--output", help="Where to: FILE.zip."),
+    force: bool = FORCE,
     verify: bool = typer.Option(False, "--verify", help="Check a bundle, and compute its figures again."),
 ) -> None:
     """Pack a campaign with all that a reviewer needs (RO-Crate 1.1): the file, report, tables, environment, checksums.
@@ -23,7 +25,8 @@ def bundle(
     """
     if verify == (output is not None):
         raise UsageError(
-            "a bundle is written, or verified", fix="tare bundle FILE -o X.zip or tare bundle --verify X.zip"
+            "say whether to write a bundle or to check one",
+            fix="tare bundle FILE -o X.zip or tare bundle --verify X.zip",
         )
     require_campaign(file)
     if verify:
@@ -31,8 +34,8 @@ def bundle(
 
         raise typer.Exit(verify_bundle(file))
     if output is not None:
-        check_new(output)
+        check_output(output, [file], force=force)
 
         from tare.cli.bundle import write_bundle
 
-        write_bundle(file, output)
+        write_bundle(file, output, force=force)

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import typer
 
+from tare.cli.commands.given import FORCE
 from tare.errors import UsageError
-from tare.outputs import check_new, require_campaign
+from tare.outputs import check_output, require_campaign
 from tare.report.formats.tables import Picture, Show
 
 
@@ -19,6 +20,7 @@ def figure(
     ),
     platform: list[str] = typer.Option([], "-p", "--platform", help="Only these. Default: all."),
     show: Show = typer.Option(Show.OVERHEADS, "--show", help="Overheads with intervals, or each block's median."),
+    force: bool = FORCE,
     columns: int = typer.Option(2, "--columns", min=1, max=2, help="As wide as so many columns of a paper."),
 ) -> None:
     """Draw a campaign's figures for a paper: a small panel a metric, as vectors with fonts embedded.
@@ -30,9 +32,9 @@ def figure(
     if suffix not in set(Picture):
         raise UsageError(f"{output} has no format's suffix", fix=f"-o {output.stem or 'figure'}.pdf, .svg or .png")
     require_campaign(file)
-    check_new(output)
+    check_output(output, [file], force=force)
 
     from tare.cli.figure import write_figure
     from tare.report.formats.figure import FigureRequest
 
-    write_figure(file, FigureRequest(show, metric, platform, columns), Picture(suffix), output)
+    write_figure(file, FigureRequest(show, metric, platform, columns), Picture(suffix), output, force=force)

@@ -20,6 +20,7 @@ from tare.analysis.verdicts import Kind
 from tare.errors import UsageError
 from tare.estimates.intervals import Interval
 from tare.report.formats.extras import load
+from tare.report.formats.overheads import compared
 from tare.report.formats.tables import Picture, Show
 from tare.report.model import PlatformReport, Report, ResultReport
 from tare.report.parts.escape import xml
@@ -115,13 +116,13 @@ def _has_figure(result: ResultReport) -> bool:
 
 def _platforms(report: Report, request: FigureRequest) -> list[str]:
     names = [platform.name for platform in report.platforms]
-    others = [name for name in names if name != report.baseline]
+    others = compared(report)
     if request.platforms:
         missing = [name for name in request.platforms if name not in names]
         if missing:
             raise UsageError(f"{missing[0]} did not take part in {report.file}", fix=f"name of {', '.join(names)}")
         return [name for name in names if name in request.platforms]
-    return names if request.show is Show.BLOCKS else others
+    return [report.baseline, *others] if request.show is Show.BLOCKS else others
 
 
 def _overheads(axes: Any, result: ResultReport, names: Sequence[str], *, labelled: bool) -> None:
