@@ -6,6 +6,7 @@ from pathlib import Path
 
 import typer
 
+from tare.cli.commands import completing
 from tare.cli.commands.given import FORCE
 from tare.errors import UsageError
 from tare.outputs import check_output, require_campaign
@@ -28,10 +29,21 @@ def export(
     ),
     output: Path | None = typer.Option(None, "-o", "--output", help="Where to. Default: standard output."),
     platform: list[str] = typer.Option(
-        [], "-p", "--platform", help="Only this platform's rows; * for any text; may be given again. Default: all."
+        [],
+        "-p",
+        "--platform",
+        autocompletion=completing.platforms,
+        help="Only this platform's rows; * for any text; may be given again. Default: all.",
     ),
-    workload: list[str] = typer.Option([], "-w", "--workload", help="Only this workload's, likewise."),
-    metric: list[str] = typer.Option([], "--metric", help="Only this one: METRIC or WORKLOAD/METRIC, likewise."),
+    workload: list[str] = typer.Option(
+        [], "-w", "--workload", autocompletion=completing.workloads, help="Only this workload's, likewise."
+    ),
+    metric: list[str] = typer.Option(
+        [],
+        "--metric",
+        autocompletion=completing.metrics,
+        help="Only this one: METRIC or WORKLOAD/METRIC, likewise.",
+    ),
     force: bool = FORCE,
     raw: bool = typer.Option(
         False,

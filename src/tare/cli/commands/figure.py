@@ -6,6 +6,7 @@ from pathlib import Path
 
 import typer
 
+from tare.cli.commands import completing
 from tare.cli.commands.given import FORCE
 from tare.errors import UsageError
 from tare.outputs import check_output, require_campaign
@@ -16,9 +17,14 @@ def figure(
     file: Path = typer.Argument(..., help="A campaign file."),
     output: Path = typer.Option(..., "-o", "--output", help="Where to: FILE.pdf, FILE.svg or FILE.png (300 dpi)."),
     metric: list[str] = typer.Option(
-        [], "--metric", help="WORKLOAD or WORKLOAD/METRIC; * for any text. Default: the headlines."
+        [],
+        "--metric",
+        autocompletion=completing.metrics,
+        help="WORKLOAD or WORKLOAD/METRIC; * for any text. Default: the headlines.",
     ),
-    platform: list[str] = typer.Option([], "-p", "--platform", help="Only these. Default: all."),
+    platform: list[str] = typer.Option(
+        [], "-p", "--platform", autocompletion=completing.platforms, help="Only these. Default: all."
+    ),
     show: Show = typer.Option(Show.OVERHEADS, "--show", help="Overheads with intervals, or each block's median."),
     force: bool = FORCE,
     columns: int = typer.Option(2, "--columns", min=1, max=2, help="As wide as so many columns of a paper."),

@@ -64,8 +64,8 @@ def overheads_note(baseline: str, blocks: int) -> str:
     return (
         f"Overhead against {baseline} in %, positive is worse, with its 95 % interval; {number_of(blocks, 'block')}. "
         "× is how many times worse; with another unit, what is added. Where there is no verdict: what is known, "
-        "each end at 95 %. * is worse or better by more than the margin. An interval that holds zero does not show that "
-        "there is no difference."
+        "each end at 95 %. * is worse or better by more than the margin. An interval that holds zero does not show "
+        "that there is no difference."
     )
 
 
