@@ -76,13 +76,14 @@ def check_output(place: Path, inputs: Sequence[Path] = (), *, force: bool) -> No
 
     A campaign is never replaced: it holds what was measured.
     """
-    if not force or not os.path.lexists(place):
-        check_new(place, force=True)
-        return
     with _translated(place, "written"):
         for file in inputs:
             if _same(place, file):
                 raise UsageError(f"{place} is what is read, and is never overwritten", fix=_OTHER_NAME)
+    if not force or not os.path.lexists(place):
+        check_new(place, force=True)
+        return
+    with _translated(place, "written"):
         if place.is_dir():
             raise UsageError(f"{place} is a folder", fix=_OTHER_NAME)
         if place.is_file() and _is_database(place):

@@ -283,8 +283,8 @@ def test_a_torn_bundle_is_one_line(bundle: Path, tmp_path: Path, cut: float) -> 
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
-        (("{file}",), "a bundle is written, or verified"),
-        (("--verify", "{file}", "-o", "x.zip"), "a bundle is written, or verified"),
+        (("{file}",), "whether to write a bundle or to check one"),
+        (("--verify", "{file}", "-o", "x.zip"), "whether to write a bundle or to check one"),
         (("--verify", "{file}"), "is no bundle that can be read"),
         (("{file}", "-o", "{file}"), "never overwritten"),
     ],

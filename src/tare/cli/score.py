@@ -22,6 +22,7 @@ def show_scores(file: Path, profile: Path | None, *, as_json: bool) -> None:
         record = store.record
         samples = store.samples()
         with refusals_told():
+            sheet = scored(record, samples, store.trials(), evaluation)  # says first what there is no score of
             sheet = scored(record, samples, store.trials(), evaluation, doubt_of(timed(store, samples)))
     if as_json:
         emit(json.dumps(to_data(sheet, evaluation), indent=2))
