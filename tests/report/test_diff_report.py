@@ -189,7 +189,7 @@ def test_code_scanning_is_shown_no_file_that_the_repository_does_not_have(
         run("old.tare", "same.tare", "--sarif", "x.sarif", "--thresholds", str(elsewhere))
     with pytest.raises(UsageError, match="is for SARIF"):
         run("old.tare", "same.tare", "--source", str(elsewhere))
-    with pytest.raises(TareError, match="none.toml"):
+    with pytest.raises(TareError, match=r"none\.toml"):
         run("old.tare", "same.tare", "--sarif", "x.sarif", "--source", "none.toml")
     assert not (repository / "x.sarif").exists()
 

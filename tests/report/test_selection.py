@@ -69,7 +69,9 @@ def test_figures_for_monitoring_are_selected_too(campaign: Path) -> None:
         (("--metric", "startup/rate"), "no metric 'startup/rate'"),
     ],
 )
-def test_a_name_that_the_campaign_does_not_have_is_an_error(campaign: Path, options: tuple[str, ...], what: str) -> None:
+def test_a_name_that_the_campaign_does_not_have_is_an_error(
+    campaign: Path, options: tuple[str, ...], what: str
+) -> None:
     with pytest.raises(UsageError, match=what) as raised:
         _export(campaign, "--format", "csv", *options)
     assert raised.value.fix

@@ -48,7 +48,9 @@ def test_the_command_line_takes_a_use_and_weights_of_ones_own() -> None:
     assert weights_of(parse("cpu<10%")) is None
 
 
-@pytest.mark.parametrize(("text", "fix"), [("for=shop", "for=web|batch"), ("disk*2", "for=web|batch"), ("for=", "for=")])
+@pytest.mark.parametrize(
+    ("text", "fix"), [("for=shop", "for=web|batch"), ("disk*2", "for=web|batch"), ("for=", "for=")]
+)
 def test_what_there_are_no_weights_for_is_said_with_the_uses(text: str, fix: str) -> None:
     with pytest.raises(UsageError) as raised:
         parse(text)
