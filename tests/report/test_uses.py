@@ -48,13 +48,11 @@ def test_the_command_line_takes_a_use_and_weights_of_ones_own() -> None:
     assert weights_of(parse("cpu<10%")) is None
 
 
-@pytest.mark.parametrize(
-    ("text", "fix"), [("for=shop", "for=web|batch"), ("disk*2", "for=web|batch"), ("for=", "for=")]
-)
-def test_what_there_are_no_weights_for_is_said_with_the_uses(text: str, fix: str) -> None:
+@pytest.mark.parametrize("text", ["for=shop", "disk*2", "for=batches"])
+def test_what_there_are_no_weights_for_is_said_with_the_uses(text: str) -> None:
     with pytest.raises(UsageError) as raised:
         parse(text)
-    assert fix in (raised.value.fix or "")
+    assert "for=web|batch" in (raised.value.fix or "")
 
 
 def test_a_weighted_cost_is_the_mean_of_doublings_and_its_range_that_of_the_ends(report: Report) -> None:
