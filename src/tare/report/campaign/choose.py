@@ -45,6 +45,7 @@ class Pick:
     figure: str
     state: State
     others: tuple[str, ...] = ()
+    ends: str = ""  # of the figure's range
 
 
 def parse(text: str) -> Requirements:
@@ -186,7 +187,7 @@ def _least_weighted(report: Report, title: str, answers: Sequence[AnswerReport],
     if ranked and (times := ranked[0].times) is not None:
         state = State.ALIKE if ranked[0].sure else State.OPEN
         figure, ends = weighted_figure(times)
-        yield Pick(title, ranked[0].platform, f"{figure} ({ends})", state, told_apart(ranked[0], ranked[1:]))
+        yield Pick(title, ranked[0].platform, figure, state, told_apart(ranked[0], ranked[1:]), ends)
 
 
 def _least(report: Report, title: str, answers: Sequence[AnswerReport], of: Criterion) -> Iterator[Pick]:
