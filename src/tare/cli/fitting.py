@@ -7,8 +7,9 @@ all of them do not fit side by side, each row is shown as a list.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.console import ConsoleOptions, Group, RenderableType
 from rich.measure import Measurement
 from rich.table import Column, Table
 from rich.text import Text
@@ -17,8 +18,11 @@ from rich.text import Text
 _ENDLESS = 100_000
 
 
-def fitted(table: Table, console: Console, options: ConsoleOptions) -> tuple[RenderableType, ConsoleOptions]:
-    """The table with widths for its columns, or as lists, and the options to draw it with."""
+def fitted(table: Table, console: Any, options: ConsoleOptions) -> tuple[RenderableType, ConsoleOptions]:
+    """The table with widths for its columns, or as lists, and the options to draw it with.
+
+    ``console``: tare's (`tare.cli.console`), which alone prints.
+    """
     if not console.is_terminal:
         plain = _copy(table)
         plain.box = None
@@ -45,7 +49,7 @@ def _copy(table: Table) -> Table:
     return twin
 
 
-def _size(console: Console, options: ConsoleOptions, column: Column) -> tuple[int, int]:
+def _size(console: Any, options: ConsoleOptions, column: Column) -> tuple[int, int]:
     """A column's longest word, and its longest line."""
     wide = options.update(width=_ENDLESS)
     sizes = [Measurement.get(console, wide, _shown(cell)) for cell in (column.header, *column.cells)]
