@@ -43,9 +43,8 @@ def main():
             for standing in answer.dimensions
         ]
         told = [known(standing) for _, standing in cells]
-        print(
-            f"{file.name}: {sum(told)} of {len(cells)} cells known, {report.blocks_done} blocks, {report.active_s:.0f} s"
-        )
+        took = f"{report.blocks_done} blocks, {report.active_s:.0f} s"
+        print(f"{file.name}: {sum(told)} of {len(cells)} cells known, {took}")
         for platform, standing in (cell for cell, is_known in zip(cells, told, strict=True) if not is_known):
             print(f"  open: {platform}, {standing.dimension.value}: {standing.state.value} {standing.figure}")
 
