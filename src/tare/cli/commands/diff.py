@@ -13,6 +13,8 @@ from tare.errors import UsageError
 from tare.inputs import require_file
 from tare.outputs import check_output, require_campaign
 
+_PAIR = "tare diff FILE -p docker -p podman; tare diff OLD NEW has all platforms"
+
 
 def diff(
     files: list[Path] = typer.Argument(..., metavar="OLD [NEW]", help="Two campaigns; with --platform twice, one."),
@@ -84,7 +86,7 @@ def diff(
 def _check(files: Sequence[Path], platform: Sequence[str], *, absolute: bool, annotations: bool, as_json: bool) -> None:
     """Raise `UsageError` for arguments that do not go together."""
     if platform and (len(platform) != 2 or len(files) != 1):
-        raise UsageError("--platform compares two platforms of one campaign", fix="tare diff FILE -p docker -p podman")
+        raise UsageError("--platform compares two platforms of one campaign", fix=_PAIR)
     if not platform and len(files) != 2:
         raise UsageError("two campaigns are compared", fix="tare diff OLD NEW")
     if platform and absolute:

@@ -24,6 +24,7 @@ from tare.report.formats.overheads import compared
 from tare.report.formats.tables import Picture, Show
 from tare.report.model import PlatformReport, Report, ResultReport
 from tare.report.parts.escape import xml
+from tare.report.sentences.captions import figure_legend
 from tare.report.sentences.scale import is_factor, overheads, times_of
 from tare.report.sentences.shown import Figure
 from tare.report.sentences.wording import wording
@@ -32,6 +33,7 @@ from tare.report.sentences.wording import wording
 WIDTHS = {1: 3.35, 2: 7.0}
 _ROW, _ABOVE = 0.17, 0.62  # heights in inches: a platform's, and a panel's title with its axis
 _MAX_PANELS = 24  # panels of a figure
+_TITLE = 34  # letters of a title in one line of the narrowest panel
 #: Wong's colours (Nature Methods 8, 2011), which a colour-blind person tells apart; shapes say the same.
 _LOOKS = {
     Kind.SLOWER: ("#D55E00", "s"),
@@ -83,6 +85,8 @@ def draw(report: Report, samples: pl.DataFrame, request: FigureRequest, picture:
                 _overheads(place, results[number], names, labelled=number % across == 0)
             else:
                 _blocks(place, results[number], names, samples, labelled=number % across == 0)
+        if request.show is Show.OVERHEADS:
+            figure.supxlabel(xml(figure_legend(report.baseline)), fontsize=6)
         return _saved(figure, report, picture)
 
 
@@ -188,7 +192,8 @@ def _blocks(axes: Any, result: ResultReport, names: Sequence[str], samples: pl.D
 
 
 def _finish(axes: Any, result: ResultReport, names: Sequence[str], label: str, *, labelled: bool) -> None:
-    axes.set_title(xml(f"{result.workload}, {result.metric}"), loc="left")
+    title = f"{result.workload}, {result.metric}"
+    axes.set_title(xml(title if len(title) <= _TITLE else title.replace(", ", ",\n", 1)), loc="left")
     axes.set_xlabel(xml(label))
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_yticks(range(len(names)), [xml(name) for name in names] if labelled else [""] * len(names))

@@ -69,6 +69,14 @@ def overheads_note(baseline: str, blocks: int) -> str:
     )
 
 
+def figure_legend(baseline: str) -> str:
+    """What the signs of a paper's figure mean."""
+    return (
+        f"against {baseline}, lines: 95 % intervals; square: worse, diamond: better, circle: equivalent, hollow: open;"
+        " band: margin"
+    )
+
+
 #: The axis of system calls in a drawing of cost against exposure.
 CALLS_AXIS = "system calls that the tenant may make"
 #: What the drawing of telemetry shows, for who does not see it.
