@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import math
+import textwrap
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ from tare.report.sentences.wording import wording
 WIDTHS = {1: 3.35, 2: 7.0}
 _ROW, _ABOVE = 0.17, 0.62  # heights in inches: a platform's, and a panel's title with its axis
 _MAX_PANELS = 24  # panels of a figure
+_LEGEND = {1: 60, 2: 140}  # letters of a line below a figure of so many columns
 _TITLE = 34  # letters of a title in one line of the narrowest panel
 #: Wong's colours (Nature Methods 8, 2011), which a colour-blind person tells apart; shapes say the same.
 _LOOKS = {
@@ -86,7 +88,8 @@ def draw(report: Report, samples: pl.DataFrame, request: FigureRequest, picture:
             else:
                 _blocks(place, results[number], names, samples, labelled=number % across == 0)
         if request.show is Show.OVERHEADS:
-            figure.supxlabel(xml(figure_legend(report.baseline)), fontsize=6)
+            legend = textwrap.fill(figure_legend(report.baseline), _LEGEND[request.columns])
+            figure.supxlabel(xml(legend), fontsize=6)
         return _saved(figure, report, picture)
 
 
@@ -143,6 +146,7 @@ def _overheads(axes: Any, result: ResultReport, names: Sequence[str], *, labelle
         if factors:
             axes.set_xscale("log")
             axes.xaxis.set_major_formatter("{x:g}")
+            axes.xaxis.set_minor_formatter("{x:g}")  # a range below a decade has no other ticks
     axes.axvline(1 if factors and not adds else 0, color="#000000", linewidth=0.6)
     for row, name in enumerate(names):
         place = places.get(name)
