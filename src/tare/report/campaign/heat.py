@@ -147,7 +147,7 @@ def _weighted(of: Weighed) -> HeatCell:
         return HeatCell(State.NONE, EMPTY, not_known(of.missing), 0, None)
     figure, ends = weighted_figure(of.times)
     state = State.ALIKE if of.sure else State.OPEN
-    return HeatCell(state, figure, ends, 0, of.times.point)
+    return HeatCell(state, f"{MARKS[state]} {figure}" if state is State.OPEN else figure, ends, 0, of.times.point)
 
 
 def _exposure(answer: AnswerReport) -> HeatCell:

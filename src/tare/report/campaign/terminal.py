@@ -214,7 +214,8 @@ def _heat_table(shown: Heat, baseline: str, width: int) -> Iterator[RenderableTy
         cells = [_text(cell.text, _HEAT_STYLES[cell.state] if cell.shade else "") for cell in row.cells]
         cost = [] if row.weighted is None else [_text(_weighted(row.weighted), "bold")]
         lines.append([_text(row.platform, "bold"), *cost, _text(row.needs), *cells])
-    turned = [list(column) for column in zip(*lines, strict=True)]  # a row a dimension, where that takes fewer tables
+    # A row a dimension, where that takes fewer tables.
+    turned = [list(column) for column in zip(*([_text(head) for head in heads], *lines[1:]), strict=True)]
     best = min((lines, turned), key=lambda way: sum(1 for _ in _groups(way, 1, width)))
     for chosen in _groups(best, 1, width):
         yield _table(best, chosen, set())

@@ -96,7 +96,8 @@
       const known = total > 0 && terms.every(([, cost]) => cost);
       const [times, low, high] = [0, 1, 2].map((end) => (known ? 2 ** (terms.reduce((sum, [weight, cost]) => sum + weight * cost[end], 0) / total) : null));
       cell.dataset.order = known ? String(times) : "";
-      cell.textContent = known ? coarse(times) : "–";
+      const unsure = weights.some(([name]) => costs.unsure.includes(name));
+      cell.textContent = known ? `${unsure ? "? " : ""}${coarse(times)}` : "–";
       cell.title = known ? `${coarse(low)} to ${coarse(high)}` : "";
     });
     sort(table, [...table.tBodies[0].rows[0].cells].findIndex((cell) => cell.classList.contains("is-weighted")), true);
