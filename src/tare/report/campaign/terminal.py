@@ -220,8 +220,8 @@ def _heat_table(shown: Heat, baseline: str, width: int) -> Iterator[RenderableTy
     for chosen in _groups(best, 1, width):
         yield _table(best, chosen, set())
     marks = "; ".join(f"{dimensions.MARKS[state]} {dimensions.WORDS[state]}".strip() for state in shown.states)
-    cells = [cell.text for row in shown.rows for cell in row.cells]
-    yield _text(f"{dimensions.heat_note(clean(baseline))} {marks}.{unsure_note(cells)}", "dim")
+    texts = [cell.text for row in shown.rows for cell in row.cells]
+    yield _text(f"{dimensions.heat_note(clean(baseline))} {marks}.{unsure_note(texts)}", "dim")
 
 
 def _weighted(cost: HeatCell) -> str:

@@ -116,15 +116,14 @@ def _weighed(name: str, costs: Costs, counted: Mapping[Aspect, float], weights: 
     if Aspect.CPU_COST in terms:
         terms[Aspect.CPU_COST] = costs.cpu_cost(weights)
     missing = tuple(aspect for aspect, term in terms.items() if term is None)
-    known = {aspect: term for aspect, term in terms.items() if term is not None}
+    known = {aspect: (term.point, term.low, term.high) for aspect, term in terms.items() if term is not None}
     if missing or not known:
         return Weighed(name, None, sure=False, missing=missing)
     total = sum(counted.values())
-    ends = (
-        2.0 ** (sum(counted[aspect] * end(term) for aspect, term in known.items()) / total)
-        for end in (lambda term: term.point, lambda term: term.low, lambda term: term.high)
+    point, low, high = (
+        float(2.0 ** (sum(counted[aspect] * ends[at] for aspect, ends in known.items()) / total)) for at in range(3)
     )
-    return Weighed(name, Interval(*ends), sure=not costs.unsure & set(known), missing=())
+    return Weighed(name, Interval(point, low, high), sure=not costs.unsure & set(known), missing=())
 
 
 def unweighed(report: Report, weights: Mapping[Aspect, float]) -> dict[str, str]:

@@ -71,9 +71,11 @@ class Credits:
 
     def entities(self) -> list[dict[str, object]]:
         """What the crate says of each."""
-        people = [{"@id": f"#author-{at}", "@type": "Person", "name": name} for at, name in enumerate(self.authors, 1)]
-        published = {"@id": "#publisher", "@type": "Organization", "name": self.publisher}
-        licence = {"@id": self._licence(), "@type": "CreativeWork", "name": self.license}
+        people: list[dict[str, object]] = [
+            {"@id": f"#author-{at}", "@type": "Person", "name": name} for at, name in enumerate(self.authors, 1)
+        ]
+        published: dict[str, object] = {"@id": "#publisher", "@type": "Organization", "name": self.publisher}
+        licence: dict[str, object] = {"@id": self._licence(), "@type": "CreativeWork", "name": self.license}
         return [*people, *([published] if self.publisher else []), *([licence] if self.license else [])]
 
     def of_root(self) -> dict[str, object]:
