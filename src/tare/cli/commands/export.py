@@ -10,7 +10,6 @@ from tare.cli.commands import completing
 from tare.cli.commands.given import FORCE
 from tare.errors import UsageError
 from tare.outputs import check_output, require_campaign
-from tare.report.formats.selection import Selection
 from tare.report.formats.tables import Format, Table
 
 
@@ -77,12 +76,13 @@ def export(
     if form in {Format.OPENMETRICS, Format.INFLUX} and table is not Table.SAMPLES:
         raise UsageError(f"{form.value} has the figures of a campaign, and no {table.value}", fix="leave out --table")
     require_campaign(file)
-    selection = Selection(tuple(platform), tuple(workload), tuple(metric))
-    if selection and table is Table.STACKS:
+    if (platform or workload or metric) and table is Table.STACKS:
         raise UsageError("stacks are exported whole", fix="grep finds a platform's: its name begins each line")
     if output is not None:
         check_output(output, [file], force=force)
 
     from tare.cli.export import export_table
+    from tare.report.formats.selection import Selection
 
+    selection = Selection(tuple(platform), tuple(workload), tuple(metric))
     export_table(file, table, form, output, raw=raw, selection=selection, force=force)
