@@ -128,7 +128,8 @@ def why(task: str, result: Mapping[str, Any]) -> str:
     lack = facts(str(result.get("stdout", ""))).get("lack")
     if lack:
         return lack
-    message = cut(result.get("msg", "")) or "it failed without a word"
+    message = cut(result.get("msg", "")).removeprefix("Task failed: ").removeprefix("Module failed: ")
+    message = message or "it failed without a word"
     if "non-zero return code" in message:
         message = cut(result.get("stderr") or result.get("stdout") or message)
     if re.search(r"[Mm]issing sudo password|password is required|Incorrect sudo password", message):
