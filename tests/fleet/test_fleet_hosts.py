@@ -1,16 +1,15 @@
 """A fleet of real sshd hosts on this machine: a campaign on each, hosts that cannot, and what stays."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
 import fleet_bed
+from tare.fleet import conduct
+from tare.fleet.rows import State
 from tare.host import processes, state
 from tare.host.kernel import process_table
 from tare.image import build
@@ -39,15 +38,14 @@ def hosts():
         bed.add("alpha", images=there)
         bed.add("beta", images=there)
         bed.add("bare", images=there, hide=["/usr/bin/python3.11"], path="/usr/bin:/bin:/usr/sbin:/sbin")
-        # beta twice, one that is not there, and one whose key is another
-        more = [f"twin ansible_host={bed.hosts['beta'].address}", "gone ansible_host=198.19.255.254"]
+        more = [f"twin ansible_host={bed.hosts['beta'].address}", "gone ansible_host=127.0.0.1 ansible_port=9"]
         bed.write_inventory({"beta": "tare_options='--seed 7'"}, more)
         yield bed
 
 
 def tare(*words, **options):
     argv = [sys.executable, "-P", "-m", "tare", *map(str, words)]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=240, **options)
+    return subprocess.run(argv, capture_output=True, text=True, timeout=240, check=False, **options)
 
 
 def rows(done):
@@ -55,27 +53,77 @@ def rows(done):
     return {row["host"]: row for row in json.loads(done.stdout)["hosts"]}
 
 
-def looked(host):
-    """What is left of a fleet on a host, as this machine sees its disk."""
-    return sorted(str(path.relative_to(host.disk)) for path in host.disk.glob("tare-fleet/runs/*"))
+def trials(file):
+    """The trials of a complete campaign, each once, by an independent look at its file."""
+    with read_store(file) as store:
+        assert store.status is CampaignStatus.COMPLETE
+        planned, done = store.schedule(), store.done()
+    assert len(planned) == len({*planned})
+    assert set(planned) == done
+    return done
 
 
-def test_a_fleet_runs_on_every_host_and_says_why_others_cannot(hosts, tmp_path):
+def await_state(folder, names, state):
+    """Until one of these hosts is in a state."""
+    deadline = time.monotonic() + 120
+    while not any(row.host in names and row.state is state for row in conduct.read_rows(folder)):
+        assert time.monotonic() < deadline, conduct.read_rows(folder)
+        time.sleep(0.1)
+
+
+def test_controller_and_host_killed_then_the_second_command_completes_the_fleet(hosts, tmp_path):
+    """Nothing is lost, doubled or left; hosts that cannot are rows with reasons."""
+    alpha, beta = hosts.hosts["alpha"], hosts.hosts["beta"]
     folder = tmp_path / "night"
-    done = tare("fleet", "run", "-i", hosts.inventory, "-o", folder, "--look", 5, "--json", "--", *WORDS)
+    words = ["fleet", "run", "-i", hosts.inventory, "-o", folder, "--look", 5, "--json", "--", *WORDS]
+    argv = [sys.executable, "-P", "-m", "tare", *map(str, words)]
+    with (tmp_path / "log").open("wb") as log:
+        first = subprocess.Popen(argv, stdout=log, stderr=log)
+    await_state(folder, {"alpha"}, State.RUNNING)
+    await_state(folder, {"beta", "twin"}, State.RUNNING)
+    refused = tare("fleet", "run", "-o", folder)
+    assert refused.returncode == 2
+    assert f"another tare fleet works in {folder}: process {first.pid}" in refused.stderr
+    first.kill()
+    first.wait()
+    hosts.kill(beta)
+    hosts.start(beta)
+
+    done = tare(*words)
     told = rows(done)
     assert done.returncode == 2, done.stderr
-    assert told["alpha"]["state"] == "done", (told["alpha"], done.stderr)
-    twins = sorted(told[name]["state"] for name in ("beta", "twin"))
-    assert twins == ["done", "failed"]
-    first, second = ("beta", "twin") if told["beta"]["state"] == "done" else ("twin", "beta")
-    assert told[second]["reason"] == f"it is the same host as {first}, which is in the inventory too"
+    one, other = sorted(("beta", "twin"), key=lambda name: told[name]["state"])
+    states = {name: row["state"] for name, row in told.items()}
+    assert states == {"alpha": "done", one: "done", other: "failed", "bare": "failed", "gone": "lost"}, done.stderr
+    assert told[other]["reason"] == f"it is the same host as {one}, which is in the inventory too"
     assert told["bare"]["reason"].startswith("no Python is installed")
-    assert told["gone"]["state"] == "lost"
-    for name in ("alpha", first):
-        with read_store(folder / f"{name}.tare") as store:
-            assert store.status is CampaignStatus.COMPLETE
-            assert set(store.schedule()) <= store.done()
-            assert len({key.block for key in store.done()}) == 2
-    assert not (folder / f"{second}.tare").exists()
-    assert looked(hosts.hosts["alpha"]) == []  # its file is here, and its run is forgotten there
+    files = sorted(path.name for path in folder.glob("*.tare"))
+    assert files == ["alpha.tare", f"{one}.tare"]
+    campaigns = {name: trials(folder / name) for name in files}
+    assert all({key.block for key in keys} == {0, 1} for keys in campaigns.values())
+    for host in (alpha, beta):
+        assert not [*host.folder.glob("runs/*/run.*")]  # its file is here, and its run is forgotten there
+    assert not [words for words in process_table.command_lines().values() if str(folder) in " ".join(words)]
+
+    again = rows(tare("fleet", "run", "-o", folder, "--limit", "beta:twin", "--json"))
+    assert {name: row["state"] for name, row in again.items()} == {one: "done", other: "failed"}
+    assert sorted(path.name for path in folder.glob("*.tare")) == files  # nothing is measured twice
+
+
+def test_clean_leaves_nothing_of_a_fleet_on_the_hosts(hosts):
+    done = tare("fleet", "clean", "-i", hosts.inventory, "--limit", "alpha:beta", "--json")
+    assert done.returncode == 0, done.stderr
+    for name in ("alpha", "beta"):
+        assert not hosts.hosts[name].folder.exists()
+        assert [*(hosts.hosts[name].disk / "tare" / "images").iterdir()]  # which were there before
+
+
+def test_a_host_whose_key_changed_is_refused(hosts, tmp_path):
+    alpha = hosts.hosts["alpha"]
+    hosts.end(alpha)
+    hosts.new_key(alpha, known=False)
+    hosts.start(alpha)
+    done = tare("fleet", "run", "-i", hosts.inventory, "-o", tmp_path / "x", "--limit", "alpha", "--json", "--", *WORDS)
+    row = rows(done)["alpha"]
+    assert (done.returncode, row["state"]) == (2, "lost")
+    assert row["reason"].startswith("its host key is not the known one")

@@ -71,7 +71,7 @@ def begin(folder: Path, inventory: Inventory, words: Sequence[str], wait_s: int 
                 fix="leave the options out to go on with it, or give -o another folder",
             )
         if not inventory.sources:
-            return there
+            return there.model_copy(update={"limit": inventory.limit or there.limit})
         return there.model_copy(update={"inventory": _named(inventory), "limit": inventory.limit})
     if not inventory.sources:
         raise UsageError(f"there is no fleet in {folder}", fix="name one: tare fleet run -i hosts.ini -- -p runc")

@@ -150,12 +150,12 @@ def _tare() -> Packed:
 
 
 def _files_of(names: Collection[str]) -> Iterator[tuple[str, Path]]:
-    """The files of installed packages, but for what pip put outside of their folder."""
+    """The files of installed packages, but for their tests and what pip put outside of their folders."""
     for name in names:
         distribution = metadata.distribution(name)
         for file in distribution.files or ():
             path = Path(str(distribution.locate_file(file)))
-            if ".." not in file.parts and file.suffix != ".pyc" and path.is_file():
+            if not {"..", "tests"} & {*file.parts} and file.suffix != ".pyc" and path.is_file():
                 yield str(file), path
 
 

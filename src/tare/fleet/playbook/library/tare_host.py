@@ -142,17 +142,22 @@ class Host:
         return {"state": "failed", "over": True, "code": code, "reason": self._reason(code)}
 
     def forget(self) -> dict[str, Any]:
-        """Remove the run; the tools and the image stay for the next one."""
+        """Remove the run; the tools and the image stay for the next one.
+
+        Its name stays too: the host's other name in the inventory is no other host after this.
+        """
         lock = self._locked() if self.run.is_dir() else None
         if self.run.is_dir():
             if lock is None:
                 raise LackError("its campaign still runs, so it is not removed")
-            shutil.rmtree(self.run)
+            for entry in self.run.iterdir():
+                if entry.name not in {"name", "lock"}:
+                    shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
             os.close(lock)
         return {"state": "absent", "over": True, "changed": True}
 
     def clean(self) -> dict[str, Any]:
-        """Remove all that fleets brought, but nothing beside a run that goes on or, without ``force``, was not fetched."""
+        """Remove all that fleets brought. A run that goes on, or (without ``force``) was not fetched, keeps everything."""
         if not self.folder.is_dir():
             return {"state": "clean", "over": True}
         self._require_own(self.folder, make=False)
@@ -230,8 +235,9 @@ class Host:
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir(mode=0o700)
         with tarfile.open(archive) as tar:
-            # Debian 12's Python knows no filters; what is in there has the checksum of what was packed.
-            tar.extractall(new, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+            # Debian 12's Python knows no filters.
+            known: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+            tar.extractall(new, **known)  # noqa: S202 (it has the checksum of what was packed)
         new.rename(place)
         archive.unlink()
 
@@ -337,7 +343,7 @@ class Host:
         return [python, "-P", "-m", "tare", *words]
 
     def _env(self) -> dict[str, str]:
-        return {"TARE_HOME": str(self.home), "PYTHONDONTWRITEBYTECODE": "1"}
+        return {"TARE_HOME": str(self.home)}
 
     def _must(self, argv: list[str], what: str) -> None:
         code, out, err = self.module.run_command(argv, environ_update=self._env(), cwd="/")
