@@ -1,4 +1,4 @@
-"""What others' machines run: the action, the templates and the jobs for HPC sites, by the tools' own schemas and shells."""
+"""What others' machines run: the action, the templates, the jobs for HPC sites, held to the services' own schemas."""
 
 import os
 import re

@@ -4,6 +4,7 @@ reframe -c docs/examples/hpc/reframe_tare.py -r -S TareOverhead.platform=charlie
 """
 
 import json
+from pathlib import Path
 
 import reframe as rfm
 import reframe.utility.sanity as sn
@@ -39,8 +40,7 @@ class TareOverhead(rfm.RunOnlyRegressionTest):
     @sn.deferrable
     def _ratio(self):
         """The platform's time by native's, of the workload's headline."""
-        with open(f"{self.stagedir}/{sn.evaluate(self.stdout)}") as file:
-            report = json.load(file)
+        report = json.loads(Path(self.stagedir, sn.evaluate(self.stdout)).read_text())
         for result in report["results"]:
             if result["workload"] == self.workload and result["headline"]:
                 return next((row["ratio"] for row in result["platforms"] if row["platform"] == self.platform), None)

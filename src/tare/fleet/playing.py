@@ -99,7 +99,7 @@ def hosts(inventory: Inventory) -> list[str]:
         shown = " ".join(" ".join(said).split())[-300:] or "it names no host that the limit leaves"
         where = " ".join(inventory.sources)
         raise UsageError(f"the inventory {where} gives no hosts: {shown}", fix="docs/fleet.md has one to begin with")
-    return names
+    return sorted(names)
 
 
 @contextlib.contextmanager

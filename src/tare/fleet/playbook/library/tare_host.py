@@ -157,7 +157,7 @@ class Host:
         return {"state": "absent", "over": True, "changed": True}
 
     def clean(self) -> dict[str, Any]:
-        """Remove all that fleets brought. A run that goes on, or (without ``force``) was not fetched, keeps everything."""
+        """Remove all that fleets brought, unless a run goes on or, without ``force``, was not fetched."""
         if not self.folder.is_dir():
             return {"state": "clean", "over": True}
         self._require_own(self.folder, make=False)
