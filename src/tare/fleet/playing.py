@@ -25,7 +25,7 @@ from typing import Any
 from tare.errors import HostError, UsageError
 from tare.host import distribution, processes
 from tare.host.kernel import process_table
-from tare.timeouts import until
+from tare.timeouts import stretched, until
 
 PLAYBOOK = Path(__file__).parent / "playbook"
 #: In a fleet's folder: what Ansible needs while it plays, and the locks.
@@ -136,7 +136,15 @@ def owned(folder: Path) -> Iterator[Path]:
 
 def _await_survivors(lock: Path, folder: Path) -> None:
     """Wait until the forks of a controller that was killed have ended. Raises `HostError` where they do not."""
-    argv = ["flock", "--timeout", str(round(_END_LIMIT_S)), "--conflict-exit-code", str(_HELD), str(lock), "true"]
+    argv = [
+        "flock",
+        "--timeout",
+        str(round(stretched(_END_LIMIT_S))),
+        "--conflict-exit-code",
+        str(_HELD),
+        str(lock),
+        "true",
+    ]
     done = processes.run(argv, time_limit_s=2 * _END_LIMIT_S)
     if done.code == _HELD:
         holders = [pid for pid, words in process_table.command_lines().items() if _is_play(words, folder)]
@@ -288,7 +296,7 @@ def _close_connections(work: Path) -> None:
 
 
 def absolute(source: str) -> str:
-    """Ansible runs in another folder than the user; a list of names ("a,b,") is none of a file's."""
+    """The path of an inventory, since Ansible runs in another folder; names ("a,b,") stay. Raises `UsageError`."""
     path = Path(source)
     if "," in source and not path.exists():
         return source

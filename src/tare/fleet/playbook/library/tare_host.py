@@ -31,7 +31,6 @@ from ansible.module_utils.basic import AnsibleModule
 
 #: The end of a log that is read for progress and for the reason of a failure.
 _LOG_END = 64 << 10
-_LOCK_LIMIT_S = 10
 #: What a run needs besides what is unpacked.
 _SPARE_BYTES = 256 << 20
 _RUN = """\
@@ -105,14 +104,13 @@ class Host:
 
     def wait(self) -> dict[str, Any]:
         """Wait for the end of the run, asleep in the kernel: what runs here is measured."""
-        deadline = time.monotonic() + self.given["wait_s"]
         lock = os.open(self.run / "lock", os.O_RDWR)
 
         def wake(*_: object) -> None:
             raise TimeoutError
 
         signal.signal(signal.SIGALRM, wake)
-        signal.alarm(max(1, round(deadline - time.monotonic())))
+        signal.alarm(max(1, self.given["wait_s"]))
         try:
             fcntl.flock(lock, fcntl.LOCK_SH)
         except TimeoutError:
@@ -144,7 +142,8 @@ class Host:
     def forget(self) -> dict[str, Any]:
         """Remove the run; the tools and the image stay for the next one.
 
-        Its name stays too: the host's other name in the inventory is no other host after this.
+        Its name stays too: the host's other name in the inventory is no other host after this. Raises `LackError` where
+        it still runs.
         """
         lock = self._locked() if self.run.is_dir() else None
         if self.run.is_dir():
@@ -157,7 +156,10 @@ class Host:
         return {"state": "absent", "over": True, "changed": True}
 
     def clean(self) -> dict[str, Any]:
-        """Remove all that fleets brought, unless a run goes on or, without ``force``, was not fetched."""
+        """Remove all that fleets brought.
+
+        Raises `LackError` where a run goes on or, without ``force``, was not fetched.
+        """
         if not self.folder.is_dir():
             return {"state": "clean", "over": True}
         self._require_own(self.folder, make=False)
@@ -366,17 +368,15 @@ def _entries(folder: Path) -> list[Path]:
 def _lock_of(run: Path) -> int | None:
     """A descriptor that holds the run's lock, or None while its processes do."""
     lock = os.open(run / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-    deadline = time.monotonic() + 0.2
-    while True:
+    for _ in range(10):  # one that waits holds it for a moment
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if time.monotonic() > deadline:  # one that waits holds it for a moment
-                os.close(lock)
-                return None
             time.sleep(0.02)
         else:
             return lock
+    os.close(lock)
+    return None
 
 
 def _require_digest(archive: Path, expected: str) -> None:
