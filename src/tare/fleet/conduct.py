@@ -267,7 +267,7 @@ def _forget(fleet: _Fleet, work: Path, order: Order, forks: int) -> None:
     def heard(event: Mapping[str, Any]) -> None:
         data = event.get("event_data") or {}
         if event.get("event") == "runner_on_ok" and data.get("task") == "forget":
-            gone.add(data.get("host"))
+            gone.add(str(data.get("host")))
 
     variables = {"tare_fleet_id": order.id, "tare_step": "forget", "tare_names": fleet.files}
     with suppress(HostError):
