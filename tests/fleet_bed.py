@@ -11,6 +11,7 @@ import os
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -25,7 +26,7 @@ from tare.host.kernel import process_table
 
 TOP = Path(__file__).parents[1]
 HOME, FOLDER = "/srv/tare", "/srv/tare-fleet"
-START_LIMIT_S = 30.0
+START_LIMIT_S = 90.0
 #: In a host of its own: its name, its disk, what its images folder has of the real one's, its address, its sshd.
 _BOOT = """\
 name=$1 disk=$2 address=$3 images=$4 hide=$5 extra=$6
@@ -151,7 +152,7 @@ class Bed:
         processes.run(["ip", "link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", str(init)]).require()
         processes.run(["ip", "addr", "add", f"{host.here}/30", "dev", link]).require()
         processes.run(["ip", "link", "set", link, "up"]).require()
-        while processes.run(["ssh-keyscan", "-T", "2", host.address]).stdout == b"":
+        while not _answers(host.address):
             self._require(host, deadline)
 
     def _require(self, host: Host, deadline: float) -> None:
@@ -196,11 +197,17 @@ def _children(parent: int) -> list[int]:
     return [pid for pid, process in process_table.stats().items() if process.parent == parent]
 
 
+def _answers(address: str) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection((address, 22), timeout=5) as connection:
+        return connection.recv(4) == b"SSH-"
+    return False
+
+
 @contextlib.contextmanager
-def bed() -> Iterator[Bed]:
-    """An empty bed, which leaves nothing."""
-    shared = shutil.disk_usage("/dev/shm").free  # half a gigabyte is unpacked on each host
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if shared > 4 << 30 else "/var/tmp", prefix="tare-bed-") as folder:
+def bed(needed_bytes: int = 0) -> Iterator[Bed]:
+    """An empty bed, which leaves nothing: in memory where that has room for 4 GiB and for what is needed."""
+    room = shutil.disk_usage("/dev/shm").free > max(needed_bytes * 2, 4 << 30)
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if room else "/var/tmp", prefix="tare-bed-") as folder:
         made = Bed(Path(folder))
         processes.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", f"{folder}/user"]).require()
         shutil.copy(f"{folder}/user.pub", f"{folder}/allowed")

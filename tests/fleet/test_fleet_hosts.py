@@ -45,7 +45,7 @@ def hosts():
 
 def tare(*words, **options):
     argv = [sys.executable, "-P", "-m", "tare", *map(str, words)]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=240, check=False, **options)
+    return subprocess.run(argv, capture_output=True, text=True, timeout=280, check=False, **options)
 
 
 def rows(done):
@@ -65,7 +65,7 @@ def trials(file):
 
 def await_state(folder, names, state):
     """Until one of these hosts is in a state."""
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 240
     while not any(row.host in names and row.state is state for row in conduct.read_rows(folder)):
         assert time.monotonic() < deadline, conduct.read_rows(folder)
         time.sleep(0.1)
