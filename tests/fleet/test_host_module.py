@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import tarfile
+import threading
 import time
 from collections import namedtuple
 from types import SimpleNamespace
@@ -180,6 +181,23 @@ def test_clean_keeps_what_was_not_fetched_and_what_was_there_before(run):
     run.clean()
     assert not run.folder.exists()
     assert [path.name for path in (run.home / "images").iterdir()] == ["base-old"]
+
+
+def test_two_names_of_one_host_clean_it_one_after_the_other(run, host):
+    answers = []
+    turn = os.open(run.folder / "cleaning", os.O_RDWR | os.O_CREAT)
+    fcntl.flock(turn, fcntl.LOCK_EX)
+    threads = [
+        threading.Thread(target=lambda name=name: answers.append(host(name).clean())) for name in ("alpha", "beta")
+    ]
+    for thread in threads:
+        thread.start()
+    fcntl.flock(turn, fcntl.LOCK_UN)
+    os.close(turn)
+    for thread in threads:
+        thread.join()
+    assert [answer["state"] for answer in answers] == ["clean", "clean"]
+    assert not run.folder.exists()
 
 
 def test_clean_removes_a_home_that_a_fleet_made(run):

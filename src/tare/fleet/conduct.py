@@ -316,7 +316,7 @@ def clean(folder: Path, inventory: Inventory, on_rows: OnRows, *, forks: int, fo
     with playing.owned(folder) as work:
         fleet = _Fleet(folder, playing.hosts(inventory), on_rows)
         variables = {"tare_fleet_id": _NO_ID, "tare_step": "clean", "tare_force": force, "tare_names": fleet.files}
-        playing.play("one", inventory, variables, work, fleet.take, forks=forks)
+        playing.play("one", inventory, variables, work, fleet.take, forks=forks, limit=list(fleet.rows))
         return list(fleet.rows.values())
 
 

@@ -166,9 +166,9 @@ def play(
     on_event: OnEvent,
     *,
     forks: int,
-    limit: Sequence[str] = (),
+    limit: Sequence[str],
 ) -> None:
-    """Play one playbook to its end, and tell of each host's events. ``limit``: only these hosts.
+    """Play one playbook to its end on the hosts ``limit``, and tell of each host's events.
 
     Hosts that fail are events. Raises `HostError` where Ansible itself fails, and `UsageError` where it is missing.
     """
@@ -178,11 +178,17 @@ def play(
     variables_file = work / "variables.json"
     variables_file.write_text(json.dumps(dict(variables)))
     command = [program("ansible-playbook"), *Inventory(inventory.sources).words()]
-    if limit:
-        hosts_file = work / "limit"  # a name that has a pattern's characters in it would be one
-        hosts_file.write_text("\n".join(limit) + "\n")
-        command += ["--limit", f"@{hosts_file}"]
-    command += ["-e", f"@{variables_file}", "--forks", str(forks), str(PLAYBOOK / f"{name}.yml")]
+    hosts_file = work / "limit"
+    hosts_file.write_text("\n".join(limit) + "\n")
+    command += [
+        "--limit",
+        f"@{hosts_file}",
+        "-e",
+        f"@{variables_file}",
+        "--forks",
+        str(forks),
+        str(PLAYBOOK / f"{name}.yml"),
+    ]
     environment = _environment(_control_folder(work))
     config = config_module.RunnerConfig(
         str(place),

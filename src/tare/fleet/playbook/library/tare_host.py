@@ -163,6 +163,10 @@ class Host:
         if not self.folder.is_dir():
             return {"state": "clean", "over": True}
         self._require_own(self.folder, make=False)
+        turn = os.open(self.folder / "cleaning", os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.flock(turn, fcntl.LOCK_EX)  # the host may be in the inventory twice
+        if not self.folder.is_dir():
+            return {"state": "clean", "over": True}
         for run in sorted((self.folder / "runs").glob("*")):
             lock = _lock_of(run)
             if lock is None:
