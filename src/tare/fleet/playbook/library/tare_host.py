@@ -160,13 +160,22 @@ class Host:
 
         Raises `LackError` where a run goes on or, without ``force``, was not fetched.
         """
-        if not self.folder.is_dir():
+        try:
+            self._require_own(self.folder, make=False)
+            turn = os.open(self.folder / "cleaning", os.O_RDWR | os.O_CREAT, 0o600)
+        except FileNotFoundError:
             return {"state": "clean", "over": True}
-        self._require_own(self.folder, make=False)
-        turn = os.open(self.folder / "cleaning", os.O_RDWR | os.O_CREAT, 0o600)
-        fcntl.flock(turn, fcntl.LOCK_EX)  # the host may be in the inventory twice
-        if not self.folder.is_dir():
-            return {"state": "clean", "over": True}
+        try:
+            fcntl.flock(turn, fcntl.LOCK_EX)  # the host may be in the inventory twice
+            if self.folder.is_dir():
+                self._clean()
+        finally:
+            os.close(turn)
+        return {"state": "clean", "over": True, "changed": True}
+
+    # --- parts ---------------------------------------------------------------------------------------------
+
+    def _clean(self) -> None:
         for run in sorted((self.folder / "runs").glob("*")):
             lock = _lock_of(run)
             if lock is None:
@@ -176,9 +185,6 @@ class Host:
                 raise LackError(f"{run}/run.tare was not fetched, so nothing is removed; --force removes it")
         self._clean_host()
         shutil.rmtree(self.folder)
-        return {"state": "clean", "over": True, "changed": True}
-
-    # --- parts ---------------------------------------------------------------------------------------------
 
     def _claim(self) -> None:
         """Make the run's folder in this host's name, or see that it is this name's."""
