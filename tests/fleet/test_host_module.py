@@ -185,7 +185,7 @@ def test_clean_keeps_what_was_not_fetched_and_what_was_there_before(run):
 
 def test_two_names_of_one_host_clean_it_one_after_the_other(run, host):
     answers = []
-    turn = os.open(run.folder / "cleaning", os.O_RDWR | os.O_CREAT)
+    turn = os.open(run.folder.parent, os.O_RDONLY)
     fcntl.flock(turn, fcntl.LOCK_EX)
     threads = [
         threading.Thread(target=lambda name=name: answers.append(host(name).clean())) for name in ("alpha", "beta")

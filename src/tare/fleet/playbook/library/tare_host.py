@@ -160,15 +160,12 @@ class Host:
 
         Raises `LackError` where a run goes on or, without ``force``, was not fetched.
         """
-        try:
-            self._require_own(self.folder, make=False)
-            turn = os.open(self.folder / "cleaning", os.O_RDWR | os.O_CREAT, 0o600)
-        except FileNotFoundError:
-            return {"state": "clean", "over": True}
+        turn = os.open(self.folder.parent, os.O_RDONLY)  # a lock in the folder would go with it
         try:
             fcntl.flock(turn, fcntl.LOCK_EX)  # the host may be in the inventory twice
-            if self.folder.is_dir():
-                self._clean()
+            if not self.folder.is_dir():
+                return {"state": "clean", "over": True}
+            self._clean()
         finally:
             os.close(turn)
         return {"state": "clean", "over": True, "changed": True}
@@ -176,6 +173,7 @@ class Host:
     # --- parts ---------------------------------------------------------------------------------------------
 
     def _clean(self) -> None:
+        self._require_own(self.folder, make=False)
         for run in sorted((self.folder / "runs").glob("*")):
             lock = _lock_of(run)
             if lock is None:
