@@ -62,7 +62,7 @@ class Order(Frozen):
 
 
 def begin(folder: Path, inventory: Inventory, words: Sequence[str], wait_s: int = WAIT_S) -> Order:
-    """The order of a folder: the one that is there, or a new one. Raises `UsageError` where the two differ."""
+    """Return the order of a folder: an existing one, or a new one. Raises `UsageError` where the two differ."""
     there = read_order(folder) if (folder / ORDER).exists() else None
     if there is not None:
         if words and list(words) != there.words:
@@ -94,7 +94,7 @@ def _named(inventory: Inventory) -> list[str]:
 
 
 def read_order(folder: Path) -> Order:
-    """The order that a folder keeps. Raises `UsageError`."""
+    """Read the order that a folder keeps. Raises `UsageError`."""
     try:
         return Order.model_validate_json((folder / ORDER).read_bytes())
     except FileNotFoundError:
@@ -144,7 +144,7 @@ class _Fleet:
             json.dump({"schema": SCHEMA, "hosts": [asdict(row) for row in self.rows.values()]}, file, indent=1)
 
     def named(self, *states: State) -> list[str]:
-        """The hosts in one of these states."""
+        """Return the hosts in one of these states."""
         return [name for name, row in self.rows.items() if row.state in states]
 
     def have_here(self) -> None:
@@ -239,7 +239,7 @@ def _bring_and_run(
 
 
 def _pack(fleet: _Fleet, names: Sequence[str], progress: Progress) -> tuple[dict[str, Any], list[str]]:
-    """What each kind of host needs, and the hosts that can be served."""
+    """Pack the needs of each kind of host; return them, and the hosts that can be served."""
     packed: dict[str, Any] = {}
     served = []
     for name in names:
@@ -321,7 +321,7 @@ def clean(folder: Path, inventory: Inventory, on_rows: OnRows, *, forks: int, fo
 
 
 def read_rows(folder: Path) -> list[Row]:
-    """The rows that the last command wrote; none where it wrote none that can be read."""
+    """Read the rows that the last command wrote; none if they cannot be read."""
     try:
         hosts = json.loads((folder / ROWS).read_bytes())["hosts"]
         return [Row(**{**row, "state": State(row["state"])}) for row in hosts]
@@ -330,7 +330,7 @@ def read_rows(folder: Path) -> list[Row]:
 
 
 def file_name(host: str) -> str:
-    """A host's name as a file's: with what no file's name should have replaced, and then told apart by a checksum."""
+    """Return a file's name for a host; a checksum keeps names apart whose characters were replaced."""
     plain = re.sub(r"[^A-Za-z0-9._-]", "_", host).lstrip(".-") or "host"
     return plain if plain == host else f"{plain}-{zlib.crc32(host.encode()):08x}"
 

@@ -66,12 +66,12 @@ def folder() -> Path:
 
 
 def image_name() -> str:
-    """The folder of the image that this tare's campaigns take, below ``TARE_HOME/images``."""
+    """Return the folder of the image that this tare's campaigns take, below ``TARE_HOME/images``."""
     return image_build.base_place().name
 
 
 def packed_for(target: Target, progress: Progress) -> dict[str, Any]:
-    """What a kind of host needs besides the image. Raises `HostError` for a host that this tare cannot serve."""
+    """Pack the needs of a kind of host, without the image. Raises `HostError` if this tare cannot serve it."""
     machine = os.uname().machine
     if target.machine != machine:
         raise HostError(
@@ -85,7 +85,7 @@ def packed_for(target: Target, progress: Progress) -> dict[str, Any]:
 
 
 def packed_image(progress: Progress) -> dict[str, Any]:
-    """The image as a file with its hash."""
+    """Pack the image as a file with its hash."""
     name = image_name()
     file = folder() / f"{name}.tar.zst"
     with locked(folder(), progress, "the fleet's files"):
@@ -96,12 +96,12 @@ def packed_image(progress: Progress) -> dict[str, Any]:
 
 
 def not_packed_image() -> dict[str, Any]:
-    """The image by its name alone, for hosts that all have it."""
+    """Name the image without a file, for hosts that all have it."""
     return asdict(Packed(image_name(), "", "", 0))
 
 
 def needed_distributions(name: str = _PACKAGE) -> list[str]:
-    """The packages that tare needs to run, without its extras, by name and in order."""
+    """Return the packages that tare needs to run, without its extras, by name and in order."""
     found: dict[str, None] = {}
     waiting = [name]
     while waiting:
@@ -150,7 +150,7 @@ def _tare() -> Packed:
 
 
 def _files_of(names: Collection[str]) -> Iterator[tuple[str, Path]]:
-    """The files of installed packages, but for their tests and what pip put outside of their folders."""
+    """Yield the files of installed packages, without tests and without files outside of the packages' folders."""
     for name in names:
         distribution = metadata.distribution(name)
         for file in distribution.files or ():
@@ -175,7 +175,7 @@ def _there(name: str) -> Packed | None:
 
 
 def _write(name: str, files: Iterator[tuple[str, Path]] | list[tuple[str, Path]]) -> Packed:
-    """A tar of the files: the same files make the same bytes."""
+    """Write a tar of the files: the same files make the same bytes."""
     unpacked = 0
     place = folder() / f"{name}.tar.gz"
     with (

@@ -83,13 +83,13 @@ def program(name: str) -> str:
 
 
 def missing(package: str) -> UsageError:
-    """The error where the extra is not installed."""
+    """Return the error for a missing extra."""
     fix = f"{sys.executable} -m pip install ansible-core ansible-runner"
     return UsageError(f"a fleet needs {package}, which is not installed", fix=fix)
 
 
 def hosts(inventory: Inventory) -> list[str]:
-    """The hosts by their names in the inventory. Raises `UsageError` where it is none, or names none."""
+    """Return the hosts' names in the inventory. Raises `UsageError` if it is no inventory or names no host."""
     argv = [program("ansible-playbook"), "--list-hosts", *inventory.words(), str(PLAYBOOK / "look.yml")]
     done = processes.run(argv, time_limit_s=_LIST_LIMIT_S, env=_environment(Path(tempfile.gettempdir())))
     _, _, listed = done.text.partition("hosts (")
@@ -104,7 +104,7 @@ def hosts(inventory: Inventory) -> list[str]:
 
 @contextlib.contextmanager
 def owned(folder: Path) -> Iterator[Path]:
-    """The fleet's folder for this controller alone, and in it a place for Ansible's files, which is empty.
+    """Hold the fleet's folder for this controller alone; yield an empty place in it for Ansible's files.
 
     Raises `HostError` where another controller, or what is left of one, is at work.
     """
@@ -302,7 +302,7 @@ def _close_connections(work: Path) -> None:
 
 
 def absolute(source: str) -> str:
-    """The path of an inventory, since Ansible runs in another folder; names ("a,b,") stay. Raises `UsageError`."""
+    """Return the path of an inventory, as Ansible runs in another folder; names ("a,b,") stay. Raises `UsageError`."""
     path = Path(source)
     if "," in source and not path.exists():
         return source

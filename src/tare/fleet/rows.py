@@ -73,18 +73,18 @@ class Row:
 
 
 def facts(text: str) -> dict[str, str]:
-    """What ``probe.sh`` printed, after whatever a login prints; of a key that comes twice the last."""
+    """Read what ``probe.sh`` printed, after whatever a login prints; the last value of a key counts."""
     return {key: cut(value) for key, value in _FACT.findall(text[-_MAX_FACTS:])}
 
 
 def cut(text: object, most: int = MAX_REASON) -> str:
-    """A text of a stranger's in one line of bounded length."""
+    """Return a stranger's text as one line of bounded length."""
     line = " ".join(one_line(str(text)).split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def told(row: Row, event: Mapping[str, Any], now: float) -> Row:
-    """The row after an event of ansible-runner's. ``now``: this machine's clock, against which the host's is held."""
+    """Return the row after an event of ansible-runner. ``now``: this machine's clock, to compare the host's with."""
     data = event.get("event_data") or {}
     kind, task = event.get("event", ""), str(data.get("task", ""))
     result = data.get("res") or {}
@@ -124,7 +124,7 @@ def _answered(row: Row, task: str, result: Mapping[str, Any], now: float) -> Row
 
 
 def why(task: str, result: Mapping[str, Any]) -> str:
-    """The reason of a task that failed, as the host, Ansible or the probe told it."""
+    """Return the reason of a failed task, from the host, Ansible or the probe."""
     lack = facts(str(result.get("stdout", ""))).get("lack")
     if lack:
         return lack

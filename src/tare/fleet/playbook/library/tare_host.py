@@ -212,7 +212,7 @@ class Host:
             return None
 
     def _installed(self) -> str:
-        """The Python that has tare: an environment over what was pushed, made if need be."""
+        """Return the Python that has tare, from an environment over the pushed files; make it if it is missing."""
         packages, tare = self.given["packages"], self.given["tare"]
         if not packages or not tare:
             version = "{}.{}".format(*sys.version_info)
@@ -306,7 +306,7 @@ class Host:
             raise LackError(f"the campaign cannot be started: {err.strip()[-300:]}")
 
     def _progress(self) -> dict[str, Any]:
-        """The block that runs, and the seconds left as the campaign told at its beginning."""
+        """Return the running block, and the seconds left as the campaign estimated at the start of the block."""
         found: dict[str, Any] = {"blocks": 0, "left_s": None, "doing": ""}
         for line in _end_of(self.run / "log").splitlines():
             try:
@@ -374,7 +374,7 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _lock_of(run: Path) -> int | None:
-    """A descriptor that holds the run's lock, or None while its processes do."""
+    """Return a descriptor that holds the run's lock, or None while the run's processes hold it."""
     lock = os.open(run / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     for _ in range(10):  # one that waits holds it for a moment
         try:
@@ -402,7 +402,7 @@ def _split(words: list[str]) -> tuple[list[str], list[str], list[str]]:
 
 
 def _with_overrides(words: list[str], overrides: dict[str, Any]) -> list[str]:
-    """The options with those of the host's variables in place of the same ones for all."""
+    """Replace options by those of the host's variables."""
     for name, spellings in _OPTIONS.items():
         values = overrides.get(name) or []
         values = [values] if isinstance(values, str | int | float) else values
