@@ -325,4 +325,4 @@ def test_of_a_fact_with_parts_those_that_differ_are_named() -> None:
         "docker": {"security": {"seccomp": "default", "caps": [1, 2]}, "limits": limits, "cpus": None},
     }
     facts = platform_facts(record.model_copy(update={"fairness": fairness}), "runc", "docker")
-    assert facts == (Fact("security", "seccomp none", "seccomp default"), Fact("cpus", "0,1", "unknown"))
+    assert facts == (Fact("security", "seccomp=none", "seccomp=default"), Fact("cpus", "0,1", "unknown"))

@@ -499,13 +499,13 @@ def _texts(old: Any, new: Any) -> tuple[str, str]:
     if not (isinstance(old, dict) and isinstance(new, dict)):
         return _text(old), _text(new)
     parts = [name for name in dict.fromkeys([*old, *new]) if old.get(name) != new.get(name)]
-    before, after = (", ".join(f"{name} {_text(side.get(name))}" for name in parts) for side in (old, new))
+    before, after = (", ".join(f"{name}={_text(side.get(name))}" for name in parts) for side in (old, new))
     return before, after
 
 
 def _text(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{name} {_text(part)}" for name, part in value.items())
+        return ", ".join(f"{name}={_text(part)}" for name, part in value.items())
     if isinstance(value, list):
         return ",".join(map(str, value))
     return "unknown" if value is None else str(value)
