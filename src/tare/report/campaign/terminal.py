@@ -22,6 +22,8 @@ from tare.report.campaign.choose import Requirements, against, by_cost
 from tare.report.campaign.curves import render_curves
 from tare.report.campaign.glance import glance
 from tare.report.campaign.heat import Heat, heat
+from tare.report.campaign.lives import lives
+from tare.report.campaign.lives import render as render_lives
 from tare.report.footprint.terminal import render as render_footprints
 from tare.report.model import Report, ResultReport
 from tare.report.sentences import captions, dimensions
@@ -65,7 +67,7 @@ def render(report: Report, *, width: int = 100, every_metric: bool = False, caut
     their number.
     """
     results = [r for r in report.results if every_metric or r.headline or r.metric in SHOWN_COSTS]
-    parts: list[RenderableType] = [*_missed(report), _title(report), *_answers(report, width)]
+    parts: list[RenderableType] = [*_missed(report), _title(report), *_answers(report, width), *_lives(report, width)]
     if report.alone() is None:
         names = [report.baseline, *(platform.name for platform in report.platforms if platform.name != report.baseline)]
         parts += [*_tables(names, results, width), _legend(report, results)]
@@ -95,10 +97,12 @@ def render_glance(report: Report, *, width: int = 100) -> Group:
     shown = heat(report)
     if not (shown.rows and shown.columns):
         return render(report, width=width)
-    apart = [result for result in report.results if result.headline and result.family not in _ANSWERED]
+    told = _ANSWERED | {Family.LIFE}  # the section on lives has all of these
+    apart = [result for result in report.results if result.headline and result.family not in told]
     names = [report.baseline, *(platform.name for platform in report.platforms if platform.name != report.baseline)]
     parts: list[RenderableType] = [
         *(_tables(names, apart, width) if apart else ()),
+        *_lives(report, width),
         *render_curves(report.curves),
         *_beside(report),
         *(render_surfaces(report.surfaces) if report.surfaces is not None else ()),
@@ -106,7 +110,7 @@ def render_glance(report: Report, *, width: int = 100) -> Group:
         *_missed(report),
         _title(report),
         Text(),
-        *(_text(sentence, "bold") for sentence in [*glances.sentences(report.answers), *glances.life(report.results)]),
+        *(_text(sentence, "bold") for sentence in glances.sentences(report.answers)),
         Text(),
         *_glance_table(report, width),
         *_list(glances.CAUTIONS, _first_cautions(report)),
@@ -250,6 +254,13 @@ def _answers(report: Report, width: int) -> Iterator[RenderableType]:
         yield _text(f"\n{report.settling_text}")
         if report.settling.command:
             yield _text(f"  {report.settling.command}", "bold")
+
+
+def _lives(report: Report, width: int) -> Iterator[RenderableType]:
+    shown = lives(report)
+    if shown is not None:
+        yield Text()
+        yield from render_lives(shown, width)
 
 
 def _newer(report: Report) -> Iterator[Text]:

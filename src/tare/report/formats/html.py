@@ -25,12 +25,13 @@ from tare.analysis.studies.sheet import score
 from tare.analysis.trust.contamination import other_threads, windows
 from tare.clean import encodable
 from tare.model import SHOWN_COSTS, Mode
-from tare.report.campaign import bands, cells, course, crowd, curves, drawings, figures
+from tare.report.campaign import bands, cells, course, crowd, curves, drawings, figures, lives
 from tare.report.campaign.build import report_on
 from tare.report.campaign.cautions import Caution, cautions_of
 from tare.report.campaign.choose import Pick, picks
 from tare.report.campaign.figures import FloorFigure, MetricFigure, StartFigure
 from tare.report.campaign.heat import Heat, heat
+from tare.report.campaign.lives import Lives
 from tare.report.campaign.score_page import ScoreView, score_view
 from tare.report.footprint import figures as footprint_figures
 from tare.report.footprint import page as footprint_page
@@ -43,6 +44,7 @@ from tare.report.sentences import captions, dimensions, glance, page, page_metho
 from tare.report.sentences import curves as curve_words
 from tare.report.sentences import footprint_page as footprint_page_words
 from tare.report.sentences import footprints as footprint_words
+from tare.report.sentences import lives as life_words
 from tare.report.sentences import surfaces as surface_words
 from tare.report.sentences.host import rights_note
 from tare.report.sentences.numbers import EMPTY, day, number_of, percent, quantity, size, some, span, when
@@ -110,6 +112,7 @@ class CampaignView:
     picks: list[Pick]  # the best for some questions
     planes: list[tuple[str, Drawing]]  # cost against exposure, by dimension
     cautions: list[Caution]
+    life: Lives | None  # what instances' lives cost
     headlines: list[ResultReport]  # those of the first table
     workloads: list[WorkloadView]
     floor: FloorFigure
@@ -205,6 +208,8 @@ def environment() -> jinja2.Environment:
         "curve_key": drawings.curve_key,
         "curve_drawings": curves.drawings,
         "curve_words": curve_words,
+        "lives": life_words,
+        "draw_lives": lives.draw,
         "heat_note": dimensions.heat_note,
         "heat_words": dimensions.WORDS,
         "heat_marks": dimensions.MARKS,
@@ -260,12 +265,13 @@ def _view(of: Material) -> CampaignView:
     more = [*surface_page.tables(report), *tables(report, exposures)]
     downloads = _downloads(report, samples, of.trials) + [_packed(*table) for table in more]
     answer = (
-        [*glance.sentences(report.answers), *glance.life(report.results)],
+        glance.sentences(report.answers),
         drawings.costs(report),
         heat(report),
         picks(report),
         drawings.trade_off(report),
         cautions_of(report),
+        lives.lives(report),
     )
     cpus = of.record.resources.cpus
     meanwhile = windows(of.telemetry, cpus, other_threads(of.record.host, cpus))

@@ -1,0 +1,110 @@
+"""The section "Life of an instance": bars to scale, and the table."""
+
+import io
+
+import pytest
+from markupsafe import escape
+from rich.cells import cell_len
+from rich.console import Console, Group
+
+from tare.model import Family
+from tare.report.campaign.lives import draw, lives, render
+from tare.report.model import Report
+from tare.report.sentences import lives as words
+
+#: Means in ms by platform: create, start, execute, stop, remove; and of exec.
+LIVES = {
+    "native": ((1, 3, 2, 3, 8), 2.4),
+    "runc": ((50, 7, 27, 6, 34), 27),
+    "docker": ((29, 223, 64, 117, 24), 67),
+}
+
+
+def _result(report, workload, metric, means, sd=5.0):
+    of = report.results[0]
+    platforms = [
+        of.platforms[0].model_copy(update={"platform": name, "mean": mean, "sd": sd, "n_blocks": 12})
+        for name, mean in means.items()
+    ]
+    facts = {"workload": workload, "metric": metric, "family": Family.LIFE, "unit": "ms", "platforms": platforms}
+    return of.model_copy(update=facts)
+
+
+@pytest.fixture
+def lived(report: Report) -> Report:
+    parts = {
+        metric: {name: parts[at] for name, (parts, _) in LIVES.items()} for at, metric in enumerate(words.PARTS)
+    }
+    results = [
+        _result(report, "whole-life", "whole", {name: sum(parts) for name, (parts, _) in LIVES.items()}),
+        _result(report, "whole-life", "cpu", {name: sum(parts) / 2 for name, (parts, _) in LIVES.items()}),
+        *(_result(report, "whole-life", metric, means) for metric, means in parts.items()),
+        _result(report, "exec", "return", {name: ms for name, (_, ms) in LIVES.items()}),
+    ]
+    facts = [report.platforms[0].model_copy(update={"name": name}) for name in LIVES]
+    return report.model_copy(update={"results": results, "platforms": facts, "baseline": "native"})
+
+
+def _printed(lived, width):
+    out = io.StringIO()
+    Console(file=out, width=width, color_system=None).print(Group(*render(lives(lived), width)))
+    return [line.rstrip() for line in out.getvalue().splitlines()]
+
+
+def test_a_campaign_without_lives_has_no_section(report: Report) -> None:
+    assert lives(report) is None
+
+
+def test_the_parts_of_a_bar_are_as_long_as_their_share(lived: Report) -> None:
+    lines = _printed(lived, 120)
+    [docker] = [line for line in lines if line.startswith("docker ") and "█" in line]
+    assert docker.count("█") / docker.count("▒") == pytest.approx(223 / 64, abs=0.5)
+    assert docker.endswith("457 ±3 ms")
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_it_fits_the_width_and_has_every_figure(lived: Report, width: int) -> None:
+    lines = _printed(lived, width)
+    assert max(map(cell_len, lines)) <= width
+    text = "\n".join(lines)
+    assert all(head in text for head in ("whole", "first command", "remove", "exec"))
+    assert "223 ±3" in text
+
+
+def test_sentences_say_whole_lives_and_commands(lived: Report) -> None:
+    assert _printed(lived, 120)[1:3] == [
+        "docker: a one-shot command costs 457 ms and 228 ms of CPU from nothing to nothing; runc 124 and 62; native 17"
+        " and 8.",
+        "One more command in a running instance, in ms: docker 67, runc 27, native 2.4.",
+    ]
+
+
+def test_the_drawing_has_each_part_with_its_interval_to_scale(lived: Report) -> None:
+    drawn = str(escape(draw(lives(lived))))
+    assert "docker, start: 223 ±3 ms" in drawn
+    assert "docker, exec: 67.0 ±3.2 ms" in drawn
+    widths = {
+        title: float(part.split('width="')[1].split('"')[0])
+        for part in drawn.split("<rect ")[1:]
+        for title in [part.split("<title>")[1].split(":")[0]]
+    }
+    assert widths["docker, start"] / widths["docker, stop"] == pytest.approx(223 / 117, rel=0.02)
+
+
+def test_a_bar_that_would_flatten_the_others_is_cut_and_says_so(lived: Report) -> None:
+    of_whole, *others = lived.results
+    far = of_whole.platforms[0].model_copy(update={"platform": "docker", "mean": 90_000.0})
+    results = [of_whole.model_copy(update={"platforms": [*of_whole.platforms[:2], far]}), *others]
+    shown = lives(lived.model_copy(update={"results": results}))
+    assert shown is not None
+    assert shown.limit == pytest.approx(6 * 127, rel=0.01)
+    assert f"{words.CUT} 90,000 ±3 ms" in str(escape(draw(shown)))
+
+
+def test_the_page_has_the_section_where_lives_were_measured(lived: Report) -> None:
+    from tare.report.formats import html  # noqa: PLC0415 (it takes long to load)
+
+    section = html.environment().get_template("life.html")
+    drawn = section.render(prefix="c1", campaign=type("View", (), {"life": lives(lived)}))
+    assert f"<h2>{words.TITLE}</h2>" in drawn
+    assert "<td>223 ±3</td>" in drawn
