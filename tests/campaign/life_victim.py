@@ -2,7 +2,7 @@
 
 import sys
 
-from tare.campaign.execution.life import Living
+from tare.campaign.execution.living import Living
 from tare.campaign.host_session import HostSession, default_cpus
 from tare.model import Resources
 from tare.platforms import contract, registry

@@ -3,7 +3,7 @@
 import pytest
 
 from tare.campaign.execution.apart import run_apart
-from tare.campaign.execution.life import Living
+from tare.campaign.execution.living import Living
 from tare.campaign.instances.pool import InstancePool
 from tare.contract.leftovers import left_on_host
 from tare.errors import PlatformError, UnsupportedError

@@ -49,6 +49,8 @@ AGENT = "/usr/local/bin/tare-agent"
 NO_NETWORK = "it has no network"
 #: In a command of a `Life` that stays: the id of the process that its start is.
 STARTED = "{started}"
+#: The same of its innermost process, which is the program that the instance is.
+LEADER = "{leader}"
 #: In `Platform.open_by_design`: every door.
 EVERY_DOOR = "*"
 

@@ -258,6 +258,49 @@ class LifeWorkload(ApartWorkload):
         """The figures of one trial. Raises `ParseError`."""
 
 
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """One start of a burst: until its first command had returned, in ns, or why it failed."""
+
+    wall_ns: int | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Burst:
+    """Starts that were issued together; ``total_ns``: from the first one's issue to the last one's end."""
+
+    starts: tuple[Begun, ...]
+    total_ns: int
+    cpu_ns: int  # of all of them, with the daemons'
+
+
+class BurstWorkload(ApartWorkload):
+    """1, 2, 4 ... starts by the platform's own commands, issued together, each up to its first command.
+
+    What users make by hand before is made before. A start that fails is a figure. Parameters: ``most``, the last of
+    `COUNTS` that is tried; ``starts``: so many are tried of each number at least, in several bursts one after the other
+    where that is smaller; ``memory_mib``: the limit of each instance.
+    """
+
+    family = Family.LIFE
+    COUNTS: ClassVar[tuple[int, ...]] = (1, 2, 4, 8, 16, 32, 64)
+    payload: ClassVar[tuple[str, ...]]  # as of `LifeWorkload`
+
+    def sizes(self, params: Params) -> tuple[int, ...]:
+        """The number of starts of each burst, in order."""
+        counts = (count for count in self.COUNTS if count <= int(params["most"]))
+        return tuple(count for count in counts for _ in range(max(1, int(params["starts"]) // count)))
+
+    @abstractmethod
+    def gap_s(self, params: Params) -> float:
+        """Time between two starts of a burst, in seconds; 0: all are issued at one instant."""
+
+    @abstractmethod
+    def read(self, bursts: Sequence[Burst]) -> Outcome:
+        """The figures of one trial. Raises `ParseError`."""
+
+
 class ImageWorkload(ApartWorkload):
     """No instance is started: the files of the platform's form of the image are measured."""
 

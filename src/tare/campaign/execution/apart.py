@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tare.campaign.execution.burst import burst
 from tare.campaign.execution.density import ApartResult, memory, probes, runs, starts
 from tare.campaign.execution.life import live
 from tare.campaign.execution.minimum import least_memory
@@ -18,6 +19,7 @@ from tare.platforms.contract import prepared
 from tare.workloads.apart import (
     ApartWorkload,
     BesideWorkload,
+    BurstWorkload,
     ImageSizes,
     ImageWorkload,
     LeastWorkload,
@@ -59,6 +61,8 @@ def _run(workload: ApartWorkload, params: Params, pool: InstancePool, client: Cl
             return least_memory(workload, params, pool)
         case LifeWorkload():
             return live(workload, params, pool)
+        case BurstWorkload():
+            return burst(workload, params, pool)
         case ImageWorkload():
             return _image(workload, pool)
     return _several(workload, params, pool, client)
