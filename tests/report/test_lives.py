@@ -8,6 +8,7 @@ from rich.cells import cell_len
 from rich.console import Console, Group
 
 from tare.model import Family
+from tare.report.campaign import bands
 from tare.report.campaign.lives import draw, lives, render
 from tare.report.model import Report
 from tare.report.sentences import lives as words
@@ -108,3 +109,37 @@ def test_the_page_has_the_section_where_lives_were_measured(lived: Report) -> No
     drawn = section.render(prefix="c1", campaign=type("View", (), {"life": lives(lived)}))
     assert f"<h2>{words.TITLE}</h2>" in drawn
     assert "<td>223 ±3</td>" in drawn
+
+
+@pytest.fixture
+def burst(lived: Report) -> Report:
+    curves = {"runc": {1: 60, 2: 70, 8: 200}, "docker": {1: 300, 2: 650, 8: 2000}}
+    results = []
+    for count in (1, 2, 8):
+        medians = {name: of[count] for name, of in curves.items()}
+        results += [
+            _result(lived, "burst", f"p50-{count}", medians),
+            _result(lived, "burst", f"ok-{count}", dict.fromkeys(curves, 100 - count), sd=0),
+        ]
+    results.append(_result(lived, "burst", "knee", {"runc": 4.6, "docker": 1.9}, sd=0.5))
+    return lived.model_copy(update={"results": [*lived.results, *results]})
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_burst_has_its_medians_its_share_and_its_knee(burst: Report, width: int) -> None:
+    lines = _printed(burst, width)
+    assert max(map(cell_len, lines)) <= width
+    [at] = [number for number, line in enumerate(lines) if line == "Starts at one instant"]
+    [docker] = [line.split() for line in lines[at:] if line.strip().startswith("docker")]
+    assert docker == ["docker", "300", "±3", "650", "±3", "2,000", "±3", "92.0", "1.90", "±0.32"]
+
+
+def test_a_bursts_curve_is_logarithmic_both_ways_and_has_the_knee(burst: Report) -> None:
+    [curves] = lives(burst).bursts[0].curves
+    drawn = str(escape(bands.draw(curves, ["runc", "docker"])))
+    assert "docker, knee: 1.9" in drawn
+    heights = [
+        float(place.split()[1]) for place in drawn.split('class="curve curve-1')[0].rsplit('d="M', 1)[1].split('"')[0].split("L")
+    ]
+    # Each is lower on the page by the logarithm of the ratio, 650/300 and 2000/650.
+    assert (heights[0] - heights[1]) / (heights[1] - heights[2]) == pytest.approx(0.688, abs=0.01)

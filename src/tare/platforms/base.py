@@ -255,6 +255,11 @@ class Life:
     remove: tuple[str, ...] = ()  # without: nothing of the platform's is left of what has stopped
     pause: tuple[str, ...] = ()
     resume: tuple[str, ...] = ()
+    snapshot: tuple[str, ...] = ()  # writes what it is to ``snapshot_at``, and it goes on
+    restore: tuple[str, ...] = ()  # starts what has been killed and removed from there
+    snapshot_at: Path | None = None
+    #: called before ``restore``: makes again what its first start took for itself
+    remake: Callable[[], None] | None = None
     lacks: Mapping[str, str] = field(default_factory=dict)  # operation -> why there is no command for it
     within: tuple[str, ...] = ()  # the command prefix that enters the surroundings of each of them, untimed
     stays: bool = False  # whether ``start`` goes on for as long as the instance lives, with its output

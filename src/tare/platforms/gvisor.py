@@ -6,6 +6,7 @@ import functools
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tare.host import processes, tries
@@ -126,7 +127,23 @@ class Gvisor(Platform):
 
     def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:
         """The commands of runsc itself."""
-        return bundle_life(self._bundle(spec, cleanup, argv), spec)
+        bundle = self._bundle(spec, cleanup, argv)
+        image, host = spec.space.folder / "checkpoint", bundle.address.host
+
+        def remake() -> None:
+            if self._netstack and host is not None:
+                spec.network.give_address(spec.id, host)  # which the sandbox's own stack took over
+
+        return replace(
+            bundle_life(bundle, spec),
+            snapshot=(*bundle.tool, "checkpoint", f"--image-path={image}", "--leave-running", bundle.name),
+            restore=(
+                *bundle.tool,
+                *("restore", f"--image-path={image}", "--bundle", str(bundle.folder), "--detach", bundle.name),
+            ),
+            snapshot_at=image,
+            remake=remake,
+        )
 
     def _bundle(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Bundle:
         runsc = self._runsc()

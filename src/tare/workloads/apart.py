@@ -226,6 +226,8 @@ class Operation(StrEnum):
     STOP = "stop"  # the program was told to end, and no process of the instance is left
     KILL = "kill"  # no process of the instance is left
     REMOVE = "remove"  # nothing of it is left on the host
+    SNAPSHOT = "snapshot"  # the command has returned: what the instance is lies on the disk, and it goes on
+    RESTORE = "restore"  # the command has returned: the instance runs from there
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +257,45 @@ class LifeWorkload(ApartWorkload):
 
     @abstractmethod
     def read(self, rounds: Sequence[Round]) -> Outcome:
+        """The figures of one trial. Raises `ParseError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """An instance that was restored, in ns from the restore's command on, but for ``read_ns``."""
+
+    done_ns: int  # the platform says that it runs
+    command_ns: int  # a first command has run inside
+    read_ns: int  # how long the instance took to read its former memory again
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A snapshot of an instance that had touched memory, and restores from it. Times in ns."""
+
+    wall_ns: int  # until the command had returned
+    silent_ns: int  # the longest that the instance did not answer meanwhile
+    cpu_ns: int
+    disk_bytes: int
+    read_ns: int  # how long the instance took to read its memory before
+    warm: Restored  # its files in the page cache
+    dropped: Restored  # and not
+
+
+class SnapshotWorkload(ApartWorkload):
+    """Snapshots of an instance with much memory, by the platform's own commands, and restores from them.
+
+    The instance says that it is there a thousand times a second, and reads its memory when it is asked; the host checks
+    that it is the same. Parameters: ``time_s``, for how long rounds are begun; ``memory_mib``: the instance's limit.
+    """
+
+    family = Family.LIFE
+    touched_mib: ClassVar[int]
+    read_mib: ClassVar[int]  # of them, so much is read again
+    payload: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def read(self, snapshots: Sequence[Snapshot]) -> Outcome:
         """The figures of one trial. Raises `ParseError`."""
 
 

@@ -9,6 +9,7 @@ from tare.campaign.execution.density import ApartResult, memory, probes, runs, s
 from tare.campaign.execution.life import live
 from tare.campaign.execution.minimum import least_memory
 from tare.campaign.execution.neighbour import with_neighbour
+from tare.campaign.execution.snapshots import snapshots
 from tare.campaign.execution.split import split
 from tare.campaign.instances.client import Client
 from tare.campaign.instances.pool import InstancePool
@@ -27,6 +28,7 @@ from tare.workloads.apart import (
     MemoryDensity,
     ProbeDensity,
     RunDensity,
+    SnapshotWorkload,
     SplitWorkload,
     StartDensity,
 )
@@ -61,6 +63,8 @@ def _run(workload: ApartWorkload, params: Params, pool: InstancePool, client: Cl
             return least_memory(workload, params, pool)
         case LifeWorkload():
             return live(workload, params, pool)
+        case SnapshotWorkload():
+            return snapshots(workload, params, pool)
         case BurstWorkload():
             return burst(workload, params, pool)
         case ImageWorkload():

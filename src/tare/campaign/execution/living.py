@@ -40,9 +40,9 @@ INSIDE, SAYS = ("echo", "here"), b"here"
 
 
 @contextlib.contextmanager
-def living(pool: InstancePool, argv: Sequence[str]) -> Iterator[Living]:
+def living(pool: InstancePool, argv: Sequence[str], terms: Terms = USUAL) -> Iterator[Living]:
     """An instance to be, of which nothing is left at the end, however that comes."""
-    instance = Living.placed(pool.platform, pool.launcher, argv)
+    instance = Living.placed(pool.platform, pool.launcher, argv, terms)
     try:
         yield instance
     except BaseException as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from markupsafe import Markup
 from rich import box
@@ -13,6 +13,7 @@ from rich.text import Text
 
 from tare.clean import clean
 from tare.model import Family
+from tare.report.campaign.bands import Curves, Mark, Point
 from tare.report.campaign.means import Mean, mean_of
 from tare.report.model import Report, ResultReport
 from tare.report.parts.svg import Axis, Drawing, draw_axis, join, plain, row_labels
@@ -47,13 +48,24 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
+class Bursts:
+    """Starts that were issued together: a table, a row a platform, and curves over their number."""
+
+    title: str
+    heads: tuple[str, ...]
+    rows: Mapping[str, tuple[str, ...]]
+    curves: tuple[Curves, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Lives:
     """The section: bars by the length of the whole, and the table, a row a platform."""
 
     bars: tuple[Bar, ...]
     heads: tuple[str, ...]
     rows: Mapping[str, tuple[str, ...]]
-    said: tuple[str, ...] = field(default=())
+    said: tuple[str, ...]
+    bursts: tuple[Bursts, ...]
 
     @property
     def limit(self) -> float:
@@ -70,13 +82,14 @@ def lives(report: Report) -> Lives | None:
         for workload, metric, head in words.COLUMNS
         if (means := _means(results.get((workload, metric))))
     ]
-    if not columns:
+    bursts = tuple(_bursts(report.results))
+    if not columns and not bursts:
         return None
     names = [report.baseline, *(platform.name for platform in report.platforms if platform.name != report.baseline)]
     rows = {name: tuple(_cell(means.get(name)) for _, means in columns) for name in names}
     rows = {name: cells for name, cells in rows.items() if any(cell != EMPTY for cell in cells)}
     bars = sorted(_bars(names, results), key=lambda bar: bar.whole.value)
-    return Lives(tuple(bars), tuple(head for head, _ in columns), rows, tuple(glance.life(report.results)))
+    return Lives(tuple(bars), tuple(head for head, _ in columns), rows, tuple(glance.life(report.results)), bursts)
 
 
 def _means(result: ResultReport | None) -> dict[str, Mean]:
@@ -94,6 +107,40 @@ def _bars(names: Sequence[str], results: Mapping[tuple[str, str], ResultReport])
     for name in names:
         if name in wholes and all(name in means for means in parts):
             yield Bar(name, tuple(means[name] for means in parts), wholes[name], entered.get(name))
+
+
+def _bursts(results: Sequence[ResultReport]) -> Iterator[Bursts]:
+    for workload, title in words.BURSTS.items():
+        by_metric = {result.metric: result for result in results if result.workload == workload}
+        counts = sorted(int(metric.removeprefix("ok-")) for metric in by_metric if metric.startswith("ok-"))
+        if not counts:
+            continue
+        most = counts[-1]
+        heads = {f"p50-{count}": f"{words.MEDIAN if count == 1 else ''} {count}".strip() for count in counts}
+        heads |= {f"p95-{most}": words.of_most("p95", most), f"total-{most}": words.of_most("all", most)}
+        heads |= {f"ok-{most}": words.of_most("ok, %", most), f"cpu-{most}": words.of_most("CPU, s", most)}
+        means = {head: _means(by_metric.get(metric)) for metric, head in {**heads, words.KNEE: words.KNEE}.items()}
+        means = {head: of for head, of in means.items() if of}
+        names = dict.fromkeys(name for of in means.values() for name in of)
+        rows = {name: tuple(_cell(of.get(name)) for of in means.values()) for name in names}
+        yield Bursts(title, tuple(means), rows, tuple(_curves(by_metric, counts)))
+
+
+def _curves(by_metric: Mapping[str, ResultReport], counts: Sequence[int]) -> Iterator[Curves]:
+    """Quantiles over the number of starts, the knee marked on the medians."""
+    knees = _means(by_metric.get(words.KNEE))
+    for kind, label in words.CURVES.items():
+        points: dict[str, list[Point]] = {}
+        for count in counts:
+            for name, mean in _means(by_metric.get(f"{kind}-{count}")).items():
+                points.setdefault(name, []).append(Point(count, mean.value, mean.low, mean.high))
+        marks = {
+            name: [Mark(words.KNEE, knee.value, max(1.0, knee.low), knee.high)]
+            for name, knee in knees.items()
+            if kind == "p50" and name in points
+        }
+        if any(len(of) > 1 for of in points.values()):
+            yield Curves(label, words.BURST_AXIS, points, marks, log=True)
 
 
 # --- the page ----------------------------------------------------------------------------------------------
@@ -158,9 +205,14 @@ def render(shown: Lives, width: int) -> Iterator[Text | Table]:
         yield Text(clean(sentence))
     if shown.bars:
         yield from _bars_of_text(shown, width)
-    yield from _tables(shown, width)
-    lacking = any("p95" in head or "p99" in head for head in shown.heads) or words.EXEC in shown.heads
-    yield Text(f"{words.TABLE} {words.LACKING if lacking else ''}".rstrip(), "dim")
+    if shown.heads:
+        yield from _tables(shown.heads, shown.rows, width)
+        yield Text(f"{words.TABLE} {words.LACKING if words.EXEC in shown.heads else ''}".rstrip(), "dim")
+    for burst in shown.bursts:
+        yield Text(f"\n{burst.title}", "bold")
+        yield from _tables(burst.heads, burst.rows, width)
+    if shown.bursts:
+        yield Text(words.BURST_NOTE, "dim")
 
 
 def _bars_of_text(shown: Lives, width: int) -> Iterator[Text]:
@@ -186,10 +238,10 @@ def _bars_of_text(shown: Lives, width: int) -> Iterator[Text]:
     yield key
 
 
-def _tables(shown: Lives, width: int) -> Iterator[Table]:
+def _tables(heads: Sequence[str], rows: Mapping[str, Sequence[str]], width: int) -> Iterator[Table]:
     """Rows of platforms, in groups of columns that fit."""
-    columns = list(zip(shown.heads, *shown.rows.values(), strict=True))
-    first = (words.PLATFORM, *map(clean, shown.rows))
+    columns = list(zip(heads, *rows.values(), strict=True))
+    first = (words.PLATFORM, *map(clean, rows))
     room = width - max(map(len, first))
     group: list[tuple[str, ...]] = []
     for column in columns:

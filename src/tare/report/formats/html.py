@@ -210,6 +210,7 @@ def environment() -> jinja2.Environment:
         "curve_words": curve_words,
         "lives": life_words,
         "draw_lives": lives.draw,
+        "draw_bands": bands.draw,
         "heat_note": dimensions.heat_note,
         "heat_words": dimensions.WORDS,
         "heat_marks": dimensions.MARKS,

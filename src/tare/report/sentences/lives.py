@@ -29,13 +29,35 @@ COLUMNS: Sequence[tuple[str, str, str]] = (
     ("pause", "pause", "pause"),
     ("pause", "resume", "resume"),
     ("kill", "gone", "kill"),
+    *(
+        (f"snapshot-{mib}", metric, f"{head} ({mib} MiB)")
+        for mib in (64, 512)
+        for metric, head in (
+            ("snapshot", "snapshot"),
+            ("silent", "silent"),
+            ("size", "size, MiB"),
+            ("first-command", "restored"),
+            ("first-command-dropped", "from disk"),
+        )
+    ),
 )
 PICTURE = "One bar a platform: its parts from nothing to nothing, to scale."
 #: Below the picture of the page, and of the terminal.
 INTERVALS = "Means over blocks; a line at the end of a part is its 95 % interval, and the cross line that of the whole."
 BENEATH = "The thin bar is exec: one more command in a running instance."
 TABLE = "ms, means over blocks and half of their 95 % intervals."
-LACKING = "A p95 needs 20 commands in a trial, a p99 needs 100 (longer trials: --set exec.time_s=30)."
+LACKING = "A p95 needs 20 commands in a trial, a p99 needs 100: --profile full has longer trials."
+#: Bursts: their workloads, with the heading of each.
+BURSTS: Mapping[str, str] = {"burst": "Starts at one instant", "burst-staggered": "Starts at a stated rate"}
+MEDIAN = "p50 in ms of"
+KNEE = "knee"
+#: What is drawn over the number of starts, by the beginning of the metric's name.
+CURVES: Mapping[str, str] = {"p50": "a start, median, ms", "p95": "a start, 95 of 100 are faster, ms"}
+BURST_AXIS = "starts together"
+BURST_NOTE = (
+    "From the instant of the issue until a first command has returned. Knee: the number from which a start takes twice"
+    " as long as alone."
+)
 CUT = "\N{BLACK RIGHT-POINTING SMALL TRIANGLE}"
 
 
@@ -58,3 +80,8 @@ def figure(value: float, half: float) -> str:
 def _digits(value: float) -> int:
     """Digits after the point that a figure of this size is worth."""
     return 0 if value >= 10 else 1 if value >= 1 else 2
+
+
+def of_most(name: str, count: int) -> str:
+    """The head of a column of the largest burst."""
+    return f"{name} of {count}"
