@@ -362,6 +362,23 @@ class Platform(ABC):
         """
         raise UnsupportedError(f"tare does not know the commands by which users of {self.name} enter and end it")
 
+    def copy(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str], snapshot: Path) -> Life:  # noqa: ARG002
+        """Make what a copy of an instance needs, and return its life, as `life` does; its ``start`` restores it.
+
+        ``argv``: the program of that instance; ``snapshot``: where its own life's ``snapshot`` left what it is. Raises
+        `UnsupportedError`.
+        """
+        raise UnsupportedError(f"tare does not know how users of {self.name} copy a running instance")
+
+    def restart_engine(self) -> None:
+        """End the daemon that its instances share, where that is tare's own, and start it again.
+
+        Raises `UnsupportedError` where it has none, or that is the user's.
+        """
+        if not self.daemon:
+            raise UnsupportedError("it has no daemon")
+        raise UnsupportedError(f"its {self.daemon} is not one of tare's own, and others' are never restarted")
+
     def observed(self, instance: Instance, read: Callable[[str], str]) -> Observed:  # noqa: ARG002
         """What an instance that runs shows; called once a campaign. By default what the platform declares.
 

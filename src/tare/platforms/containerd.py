@@ -173,6 +173,13 @@ class Containerd(Platform):
             f"--mount=type=bind,src={spec.space.data},dst=/data,options=rbind:rw",
         ]
 
+    def restart_engine(self) -> None:
+        """End tare's own containerd and start it again: containers outlive it with their shims."""
+        server = SHARED.taken(self.name)
+        if not server.own:
+            super().restart_engine()
+        server.restart()
+
     def daemon_failure(self) -> TareError | None:
         """The error where the daemon has died, else None."""
         server = SHARED.held()

@@ -137,24 +137,34 @@ class Gvisor(Platform):
         return replace(
             bundle_life(bundle, spec),
             snapshot=(*bundle.tool, "checkpoint", f"--image-path={image}", "--leave-running", bundle.name),
-            restore=(
-                *bundle.tool,
-                *("restore", f"--image-path={image}", "--bundle", str(bundle.folder), "--detach", bundle.name),
-            ),
+            restore=_restored(bundle, image),
             snapshot_at=image,
             remake=remake,
         )
 
-    def _bundle(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Bundle:
+    def copy(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str], snapshot: Path) -> Life:
+        """The checkpoint, restored as another container: without a network, as all copies have one address."""
+        bundle = self._bundle(spec, cleanup, argv, Net.NONE)
+        return replace(bundle_life(bundle, spec), create=(), start=_restored(bundle, snapshot))
+
+    def _bundle(
+        self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str], net: Net | None = None
+    ) -> Bundle:
         runsc = self._runsc()
         assert runsc is not None, "launch follows a successful detect"
         options = [f"--platform={self._trap}", f"--network={'sandbox' if self._netstack else 'host'}"]
-        net = Net.OWN_STACK if self._netstack else Net.VETH
+        net = net or (Net.OWN_STACK if self._netstack else Net.VETH)
         return make_bundle(spec, cleanup, argv, runsc, options, net, removed_by="runsc")
 
     def observed(self, instance: Instance, read: Callable[[str], str]) -> Observed:
         """What its sandbox's mounts and its sentry show."""
         return seen(self, instance, read)
+
+
+def _restored(bundle: Bundle, image: Path) -> tuple[str, ...]:
+    """The command that starts a bundle's container from a checkpoint."""
+    words = ("restore", f"--image-path={image}", "--bundle", str(bundle.folder), "--detach", bundle.name)
+    return (*bundle.tool, *words)
 
 
 def seen(platform: Platform, instance: Instance, read: Callable[[str], str]) -> Observed:

@@ -342,6 +342,57 @@ class BurstWorkload(ApartWorkload):
         """The figures of one trial. Raises `ParseError`."""
 
 
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """Copies of one instance that were started at one instant from its snapshot."""
+
+    started: Burst
+    #: the host's memory that they take once all have read their memory again, in bytes: by shares, and each for itself
+    pss_bytes: int
+    rss_bytes: int
+
+
+class ForkWorkload(ApartWorkload):
+    """Copies of one prepared instance, 1, 4, 16 at one instant, from its snapshot. Each answers and reads its memory.
+
+    Parameters: ``most``, the last of `COUNTS` that is tried; ``memory_mib``: the limit of each.
+    """
+
+    family = Family.LIFE
+    COUNTS: ClassVar[tuple[int, ...]] = (1, 4, 16)
+    read_mib: ClassVar[int]
+    payload: ClassVar[tuple[str, ...]]
+
+    def counts(self, params: Params) -> tuple[int, ...]:
+        """The numbers of copies, in order."""
+        return tuple(count for count in self.COUNTS if count <= int(params["most"]))
+
+    @abstractmethod
+    def read(self, copies: Sequence[Copies]) -> Outcome:
+        """The figures of one trial. Raises `ParseError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """A restart of an engine beside running instances."""
+
+    wall_ns: int  # from the restart's beginning until a new instance had run a first command
+    answers_ns: int  # of it, until the engine said that it is there
+    running: int
+    survivors: int  # of them, those that ran a command afterwards
+
+
+class RestartWorkload(ApartWorkload):
+    """The engine that instances share is restarted, where it is one of tare's own. Parameter ``running``: instances."""
+
+    family = Family.LIFE
+    payload: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def read(self, restart: Restart) -> Outcome:
+        """The figures of one trial. Raises `ParseError`."""
+
+
 class ImageWorkload(ApartWorkload):
     """No instance is started: the files of the platform's form of the image are measured."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from tare.campaign.execution.density import ApartResult
@@ -33,12 +33,12 @@ FAILURES = "failures"
 def burst(workload: BurstWorkload, params: Params, pool: InstancePool) -> ApartResult:
     """Run one trial. Raises `UnsupportedError`, and `HostError` where this host's memory does not hold the burst."""
     terms = Terms(memory_bytes=int(params["memory_mib"]) << 20)
-    _require_fits(max(workload.sizes(params)), terms, pool)
+    require_fits(max(workload.sizes(params)), terms, pool)
     bursts = []
     with parentage.adopting():
         for count in workload.sizes(params):
             with _placed(count, workload, terms, pool) as instances:
-                bursts.append(_burst(instances, workload.gap_s(params)))
+                bursts.append(start_all(instances, workload.gap_s(params)))
     result = result_of(workload.read(bursts))
     reasons = "\n".join(start.reason for burst in bursts for start in burst.starts if start.reason)
     return ApartResult(result.samples, {**result.outputs, **({FAILURES: reasons.encode()} if reasons else {})})
@@ -51,21 +51,20 @@ def _placed(count: int, workload: BurstWorkload, terms: Terms, pool: InstancePoo
     try:
         for _ in range(count):
             instances.append(Living.placed(pool.platform, pool.launcher, workload.payload, terms))
-            for operation in START:
-                instances[-1].hold(operation)
+            instances[-1].hold(*START)
         yield instances
     finally:
-        _end(instances, pool)
+        end_all(instances, pool)
 
 
-def _end(instances: Iterable[Living], pool: InstancePool) -> None:
+def end_all(instances: Iterable[Living], pool: InstancePool) -> None:
     with ThreadPoolExecutor(AT_ONCE) as threads:
         for ended in threads.map(lambda instance: attempt(instance.end), instances):
             if isinstance(ended, Failed):
                 pool.warn(ended)
 
 
-def _burst(instances: list[Living], gap_s: float) -> Burst:
+def start_all(instances: Sequence[Living], gap_s: float = 0.0) -> Burst:
     """Start them all; a start that fails is a figure."""
     before = _cpu_ns(instances)
     issued: list[int] = []
@@ -93,13 +92,13 @@ def _start(instance: Living) -> None:
         instance.carry_out(operation)
 
 
-def _cpu_ns(instances: list[Living]) -> int:
+def _cpu_ns(instances: Sequence[Living]) -> int:
     """CPU time of all, with their daemons', which they share."""
     own = sum(instance.spec.group.cpu_ns() for instance in instances)
     return own + sum(daemon.cpu_ns() for daemon in instances[0].life.daemons)
 
 
-def _require_fits(count: int, terms: Terms, pool: InstancePool) -> None:
+def require_fits(count: int, terms: Terms, pool: InstancePool) -> None:
     limit = (terms.memory_bytes or 0) + pool.platform.monitor_bytes
     available = counters.memory().available
     if 0 < available < count * limit:

@@ -13,6 +13,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Self
 
 from tare.campaign.instances.launcher import USUAL, InstanceLauncher, Terms
@@ -73,14 +74,26 @@ class Living:
 
     @classmethod
     def placed(
-        cls, platform: Platform, launcher: InstanceLauncher, argv: Sequence[str], terms: Terms = USUAL
+        cls,
+        platform: Platform,
+        launcher: InstanceLauncher,
+        argv: Sequence[str],
+        terms: Terms = USUAL,
+        *,
+        snapshot: Path | None = None,
     ) -> Self:
-        """Make what a user has before an instance is created. Raises what `Platform.life` does, and `HostError`."""
+        """Make what a user has before an instance is created; with a ``snapshot``, of a copy of what it was made of.
+
+        Raises what `Platform.life` and `Platform.copy` do, and `HostError`.
+        """
         spec, cleanup = launcher.place(platform, terms)
         try:
             if not spec.group.accounts:
                 raise HostError("the processes of an instance cannot be seen on a host without control groups")
-            life = platform.life(spec, cleanup, argv)
+            if snapshot is None:
+                life = platform.life(spec, cleanup, argv)
+            else:
+                life = platform.copy(spec, cleanup, argv, snapshot)
             spec.group.leaf(TOOL)
         except BaseException:
             with contextlib.suppress(HostError):
@@ -201,12 +214,13 @@ class Living:
             raise PlatformError(f"`{_shown(argv)}` of {self.platform} ended with {process.returncode}{why}")
         return first_ns, came_ns
 
-    def hold(self, operation: Operation) -> None:
-        """Start an operation's command now, up to the moment before it begins; what names a process waits for that."""
-        argv = self._words(operation)
+    def hold(self, *operations: Operation) -> None:
+        """Start operations' commands now, up to the moment before they begin; what names a process waits for that."""
         self.hurried = True
-        if argv and not {STARTED, LEADER} & set(argv):
-            self._held[operation] = self._hold(operation, argv, rest=False)
+        for operation in operations:
+            argv = self._words(operation)
+            if argv and not {STARTED, LEADER} & set(argv):
+                self._held[operation] = self._hold(operation, argv, rest=False)
 
     def _words(self, operation: Operation) -> tuple[str, ...]:
         argv = self.command(operation)

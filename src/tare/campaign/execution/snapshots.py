@@ -38,11 +38,8 @@ def snapshots(workload: SnapshotWorkload, params: Params, pool: InstancePool) ->
 
 
 def _snapshot(instance: Living, memory: int) -> Snapshot:
-    for operation in (Operation.CREATE, Operation.START):
-        instance.do(operation)
-    beat = instance.spec.space.data / BEAT
-    _until(lambda: _size(beat) > 0, "has not touched its memory")
-    read_ns = _read(instance, memory)
+    beat = started(instance)
+    read_ns = read_memory(instance, memory)
     with _watched(beat) as silence:
         step = instance.do(Operation.SNAPSHOT)
     place = instance.life.snapshot_at
@@ -55,6 +52,15 @@ def _snapshot(instance: Living, memory: int) -> Snapshot:
     return Snapshot(step.wall_ns, silence[0], step.cpu_ns, size, read_ns, warm, dropped)
 
 
+def started(instance: Living) -> Path:
+    """Create and start it, and wait until it has touched its memory; returns the file that grows from then on."""
+    for operation in (Operation.CREATE, Operation.START):
+        instance.do(operation)
+    beat = instance.spec.space.data / BEAT
+    _until(lambda: _size(beat) > 0, "has not touched its memory")
+    return beat
+
+
 def _gone(instance: Living) -> None:
     """Kill and remove it, and keep what was made for it by hand."""
     instance.do(Operation.KILL)
@@ -65,12 +71,12 @@ def _restored(instance: Living, memory: int) -> Restored:
     if instance.life.remake is not None:
         instance.life.remake()
     restored, command = instance.do(Operation.RESTORE), instance.do(Operation.EXECUTE)
-    read_ns = _read(instance, memory)
+    read_ns = read_memory(instance, memory)
     _gone(instance)
     return Restored(restored.wall_ns, restored.wall_ns + command.wall_ns, read_ns)
 
 
-def _read(instance: Living, memory: int) -> int:
+def read_memory(instance: Living, memory: int) -> int:
     """Have it read its memory; how long that takes, in ns. Raises `PlatformError` where that is not what it was."""
     told, asked = instance.spec.space.data / SUM, instance.spec.space.data / AGAIN
     began = time.monotonic_ns()
