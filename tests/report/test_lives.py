@@ -33,9 +33,7 @@ def _result(report, workload, metric, means, sd=5.0):
 
 @pytest.fixture
 def lived(report: Report) -> Report:
-    parts = {
-        metric: {name: parts[at] for name, (parts, _) in LIVES.items()} for at, metric in enumerate(words.PARTS)
-    }
+    parts = {metric: {name: parts[at] for name, (parts, _) in LIVES.items()} for at, metric in enumerate(words.PARTS)}
     results = [
         _result(report, "whole-life", "whole", {name: sum(parts) for name, (parts, _) in LIVES.items()}),
         _result(report, "whole-life", "cpu", {name: sum(parts) / 2 for name, (parts, _) in LIVES.items()}),
@@ -139,7 +137,11 @@ def test_a_bursts_curve_is_logarithmic_both_ways_and_has_the_knee(burst: Report)
     drawn = str(escape(bands.draw(curves, ["runc", "docker"])))
     assert "docker, knee: 1.9" in drawn
     heights = [
-        float(place.split()[1]) for place in drawn.split('class="curve curve-1')[0].rsplit('d="M', 1)[1].split('"')[0].split("L")
+        float(place.split()[1])
+        for place in drawn.split('class="curve curve-1', maxsplit=1)[0]
+        .rsplit('d="M', 1)[1]
+        .split('"', maxsplit=1)[0]
+        .split("L")
     ]
     # Each is lower on the page by the logarithm of the ratio, 650/300 and 2000/650.
     assert (heights[0] - heights[1]) / (heights[1] - heights[2]) == pytest.approx(0.688, abs=0.01)

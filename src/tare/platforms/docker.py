@@ -72,6 +72,9 @@ _FIXES = {
 _HEAD = struct.Struct(">BxxxL")
 _STDOUT, _LAST_KIND = 1, 3
 
+#: What the daemon says to `docker checkpoint create` unless it was started with ``--experimental``.
+NO_CHECKPOINT = "only supported on a Docker daemon with experimental features enabled"
+
 
 class Docker(Platform):
     """A container with Docker's own defaults: bridge with NAT, a published port where a client calls, seccomp filter.
@@ -238,6 +241,7 @@ class Docker(Platform):
             remove=(*client, "rm", name),
             pause=(*client, "pause", name),
             resume=(*client, "unpause", name),
+            lacks=dict.fromkeys(("snapshot", "restore"), NO_CHECKPOINT),
             made_ns=spec.made(),
             daemons=daemon_groups(),
             settle=settle,

@@ -147,9 +147,7 @@ class Gvisor(Platform):
         bundle = self._bundle(spec, cleanup, argv, Net.NONE)
         return replace(bundle_life(bundle, spec), create=(), start=_restored(bundle, snapshot))
 
-    def _bundle(
-        self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str], net: Net | None = None
-    ) -> Bundle:
+    def _bundle(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str], net: Net | None = None) -> Bundle:
         runsc = self._runsc()
         assert runsc is not None, "launch follows a successful detect"
         options = [f"--platform={self._trap}", f"--network={'sandbox' if self._netstack else 'host'}"]

@@ -78,9 +78,7 @@ def lives(report: Report) -> Lives | None:
     """The section of a campaign; None where no part of a life was measured."""
     results = {(result.workload, result.metric): result for result in report.results if result.family is Family.LIFE}
     columns = [
-        (head, means)
-        for workload, metric, head in words.COLUMNS
-        if (means := _means(results.get((workload, metric))))
+        (head, means) for workload, metric, head in words.COLUMNS if (means := _means(results.get((workload, metric))))
     ]
     bursts = tuple(_bursts(report.results))
     if not columns and not bursts:

@@ -30,7 +30,9 @@ def _metrics(counts: Iterable[int]) -> Iterable[Metric]:
     yield Metric("knee", "starts", Direction.HIGHER, "starts from which one takes twice as long as alone")
     for count in counts:
         lower, of = Direction.LOWER, f"of {count} starts"
-        yield Metric(f"p50-{count}", "ms", lower, f"until the first command has returned, median {of}", headline=count == 4)
+        yield Metric(
+            f"p50-{count}", "ms", lower, f"until the first command has returned, median {of}", headline=count == 4
+        )
         yield Metric(f"p95-{count}", "ms", lower, f"the same: 95 of 100 were faster, {of}")
         yield Metric(f"p99-{count}", "ms", lower, f"the same: 99 of 100 were faster, {of}")
         yield Metric(f"ok-{count}", "%", Direction.HIGHER, f"share that succeeded {of}")
@@ -51,7 +53,7 @@ class AtOnce(BurstWorkload):
     }
     payload = WAITS
 
-    def gap_s(self, params: Params) -> float:  # noqa: ARG002 (the contract's)
+    def gap_s(self, params: Params) -> float:
         """None: all are issued at one instant."""
         return 0.0
 

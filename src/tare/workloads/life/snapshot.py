@@ -17,6 +17,7 @@ from tare.workloads.apart import Snapshot, SnapshotWorkload
 from tare.workloads.base import Outcome, Params
 from tare.workloads.life.programs import remembers
 
+
 class _Snapshots(SnapshotWorkload):
     """Parameters: ``time_s``, ``memory_mib``."""
 
