@@ -39,13 +39,12 @@ def test_a_whole_life_has_a_figure_for_each_part_and_leaves_nothing(platform, la
 
 
 def test_a_pause_stands_still_and_goes_on_or_the_platform_says_why_not(platform, launcher, prepared):
-    try:
-        result = run_apart(workloads.get("pause"), {"time_s": 0}, _pool(platform, launcher), prepared[1])
-    except UnsupportedError as error:
-        assert platform.name in {"nspawn", "bubblewrap"}
-        assert "no command for it" in str(error)
-    else:
-        assert {sample.metric for sample in result.samples} == {"pause", "resume"}
+    if platform.name in {"nspawn", "bubblewrap"}:
+        with pytest.raises(UnsupportedError, match="has no command for it"):
+            run_apart(workloads.get("pause"), {"time_s": 0}, _pool(platform, launcher), prepared[1])
+        return
+    result = run_apart(workloads.get("pause"), {"time_s": 0}, _pool(platform, launcher), prepared[1])
+    assert {sample.metric for sample in result.samples} == {"pause", "resume"}
 
 
 def test_what_does_not_obey_is_killed(platform, launcher):

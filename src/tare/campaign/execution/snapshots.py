@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -31,13 +30,17 @@ def snapshots(workload: SnapshotWorkload, params: Params, pool: InstancePool) ->
     with parentage.adopting():
         while not done or time.monotonic() - began < float(params["time_s"]):
             with living(pool, workload.payload, terms) as instance:
-                instance.command(Operation.SNAPSHOT)  # unsupported before anything is started
-                instance.command(Operation.RESTORE)
-                done.append(_snapshot(instance, remembered(workload.read_mib)))
+                done.append(snapshot_of(instance, remembered(workload.read_mib)))
     return result_of(workload.read(done))
 
 
-def _snapshot(instance: Living, memory: int) -> Snapshot:
+def snapshot_of(instance: Living, memory: int) -> Snapshot:
+    """Start it, write its snapshot, and restore it twice. ``memory``: the sum of what it remembers.
+
+    Raises `UnsupportedError`, and `PlatformError`, also where its memory is not the same.
+    """
+    for operation in (Operation.SNAPSHOT, Operation.RESTORE):
+        instance.command(operation)  # unsupported before anything is started
     beat = started(instance)
     read_ns = read_memory(instance, memory)
     with _watched(beat) as silence:
@@ -127,5 +130,5 @@ def _until(come: Callable[[], bool], otherwise: str) -> None:
 
 def _size(file: Path) -> int:
     with contextlib.suppress(FileNotFoundError):
-        return os.stat(file).st_size
+        return file.stat().st_size
     return 0

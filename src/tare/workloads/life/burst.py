@@ -10,6 +10,7 @@ axes.
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -109,7 +110,7 @@ def knee(medians: Mapping[int, float]) -> float | None:
     if not counts or counts[0] != 1:
         return None
     limit = SLOWER * medians[1]
-    for below, above in zip(counts, counts[1:], strict=False):
+    for below, above in itertools.pairwise(counts):
         low, high = medians[below], medians[above]
         if low < limit <= high:
             share = math.log(limit / low) / math.log(high / low)
