@@ -309,7 +309,7 @@ def start(
     full[0] = program
     if cgroup_procs:
         full = ["/bin/sh", "-ec", _ENTER, "sh", str(len(cgroup_procs)), *map(str, cgroup_procs), *full]
-    with pinning.forchildren(), _limits_explained():
+    with pinning.for_children(), _limits_explained():
         return subprocess.Popen(  # noqa: S603 (argv lists only)
             full,
             stdin=stdin,

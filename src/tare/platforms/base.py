@@ -265,6 +265,10 @@ class Life:
     stays: bool = False  # whether ``start`` goes on for as long as the instance lives, with its output
     made_ns: int | None = None  # how long it took to make what ``create`` finds made: root, network, bundle
     daemons: Sequence[Group] = ()  # groups of shared daemons; read only
+    #: operations that its users' programs ask for over a socket or a guest channel, and no command: each returns what
+    #: it has to say; of ``start`` it waits until what was begun is up, of ``execute`` it is given the command
+    acts: Mapping[str, Callable[[Sequence[str]], bytes]] = field(default_factory=dict)
+    close: Callable[[], None] | None = None  # called first at its end: closes what ``acts`` have open
     #: called once it has started: restricts what it reaches, and notes for the cleanup what is only known then
     settle: Callable[[], None] | None = None
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tare import lazily
 from tare.errors import HostError, PlatformError, SessionError, TareError, UnsupportedError
-from tare.host import cgroup, distribution, limits, processes
+from tare.host import cgroup, distribution, limits, own_dockerd, processes
 from tare.host.daemons import activation, dockerd
 from tare.host.facts import security
 from tare.host.network import passage
@@ -246,6 +246,11 @@ class Docker(Platform):
             daemons=daemon_groups(),
             settle=settle,
         )
+
+    def restart_engine(self) -> None:
+        """End the daemon and start it again, where this process has started it; it ends its containers with it."""
+        if not own_dockerd.restart():
+            super().restart_engine()
 
     def _create_options(self, spec: LaunchSpec, name: str) -> list[str]:
         """Of ``docker create``: what `_host_config` says by the API."""

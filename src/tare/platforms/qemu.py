@@ -15,16 +15,27 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from tare.errors import HostError, ImageError, PlatformError
+from tare.errors import HostError, ImageError, PlatformError, UnsupportedError
 from tare.host import distribution, processes
 from tare.host.network import bridge
 from tare.host.resources.journal import CleanupStack
 from tare.image import guest
 from tare.image.build import Image
-from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Observed, Platform, Prepared
+from tare.platforms.base import (
+    Address,
+    Availability,
+    Instance,
+    Instant,
+    LaunchSpec,
+    Life,
+    Observed,
+    Platform,
+    Prepared,
+)
 from tare.platforms.parts.common import left_open
 from tare.platforms.parts.common.helper import Helper, with_helper
-from tare.platforms.parts.machines import passt, virtiofs, vm
+from tare.platforms.parts.machines import passt, qmp, virtiofs, vm
+from tare.platforms.parts.machines.channel import GuestChannel
 from tare.platforms.parts.machines.disks import DiskIo, disk_io, overlay
 from tare.platforms.parts.machines.machine import Machine, Plug, command, stream, tap, user
 from tare.platforms.watchers.marks import FirstByte, Ping
@@ -131,6 +142,36 @@ class Qemu(Platform):
             ping,
             # What is shared with a daemon is mapped by both, in pieces.
             guest_bytes=0 if machine.shared else machine.memory_bytes,
+        )
+
+    def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:
+        """QEMU's command, its monitor (QMP), and the guest channel; the guest switches itself off when it is told."""
+        if self._kind.network != "tap" or self._kind.shared:
+            raise UnsupportedError("tare knows the life of machines on a TAP without shared folders alone")
+        monitor = spec.space.folder / "monitor"
+        plug, _ = self._plug(spec, cleanup, None)
+        machine = replace(self._machine(spec, self._boots(), plug), monitor=monitor)
+        with contextlib.ExitStack() as on_failure:
+            channel = GuestChannel(_listening(on_failure, machine.control), argv, spec.start_limit_s)
+            made = spec.made()
+            on_failure.pop_all()
+
+        def asked(command: str) -> Callable[[Sequence[str]], bytes]:
+            return lambda _: qmp.ask(monitor, command) or b""
+
+        acts = {"start": lambda _: channel.open(), "execute": channel.run, "stop": lambda _: channel.switch_off()}
+        asks = {"kill": asked("quit"), "pause": asked("stop"), "resume": asked("cont")}
+        unknown = "tare does not know its snapshots (migration to a file) yet"
+        return Life(
+            start=("env", f"TMPDIR={spec.space.folder}", *command(machine)),
+            execute=(),
+            stop=(),
+            kill=(),
+            lacks=dict.fromkeys(("snapshot", "restore"), unknown),
+            stays=True,
+            made_ns=made,
+            acts={**acts, **asks},
+            close=channel.close,
         )
 
     def observed(self, instance: Instance, read: Callable[[str], str]) -> Observed:

@@ -112,7 +112,7 @@ class Living:
 
     def do(self, operation: Operation) -> Step:
         """Carry out an operation. Raises `UnsupportedError` where the platform has none such, and `PlatformError`."""
-        argv = self._words(operation)
+        argv = self.words(operation)
         entered, waited = time.monotonic_ns(), self.waiting_ns
         self.orphans.update(self.spec.group.pids())
         before = self._cpu_ns()
@@ -133,13 +133,13 @@ class Living:
 
     def carry_out(self, operation: Operation) -> None:
         """Carry out an operation that is not timed by itself. Raises what `do` does."""
-        self._carry_out(operation, self._words(operation))
+        self._carry_out(operation, self.words(operation))
 
     def command(self, operation: Operation) -> tuple[str, ...]:
         """The words of an operation's command; none where it takes none. Raises `UnsupportedError`."""
         argv = tuple(getattr(self.life, operation.value))
         optional = operation in {Operation.CREATE, Operation.REMOVE}
-        if operation.value in self.life.lacks or not (argv or optional):
+        if operation.value in self.life.lacks or not (argv or optional or operation.value in self.life.acts):
             why = self.life.lacks.get(operation.value, "its own commands have no such one")
             raise UnsupportedError(f"{self.platform} cannot {operation}: {why}")
         return argv
@@ -149,6 +149,8 @@ class Living:
 
         Returns the time that it took to remove what users of bare runtimes remove by hand, in ns; the rest is tare's.
         """
+        if self.life.close is not None:
+            self.life.close()
         for held in self._held.values():
             held.give_up()
         self._held.clear()
@@ -167,7 +169,6 @@ class Living:
 
         Returns how long its first output took, where that is looked at, in ns; and the instant at which it had come.
         """
-        first_ns = None
         match operation:
             case Operation.START if self.life.stays:
                 self._stay(argv)
@@ -175,17 +176,20 @@ class Living:
                 return self._execute(argv)
             case Operation.STOP | Operation.KILL:
                 self._run(operation, argv)
-                self._until(operation, "has processes still", self._is_gone)
+                self._until(operation, "has processes still", self.is_gone)
             case Operation.RESUME:
-                stood = self._own_cpu_ns()
+                stood = self.own_cpu_ns()
                 self._run(operation, argv)
-                self._until(operation, "stands still", lambda: self._own_cpu_ns() > stood + MOVES_NS)
-            case _ if argv:
+                self._until(operation, "stands still", lambda: self.own_cpu_ns() > stood + MOVES_NS)
+            case _ if argv or operation.value in self.life.acts:
                 self._run(operation, argv)
-        return first_ns, time.monotonic_ns()
+        return None, time.monotonic_ns()
 
     def _run(self, operation: Operation, argv: Sequence[str]) -> None:
         """Run a command that says what it has to say on the console, which what it starts may keep."""
+        if (act := self.life.acts.get(operation.value)) is not None:
+            act(())
+            return
         process = self._begin(operation, argv)
         _wait(process, operation)
         if process.returncode != 0:
@@ -196,10 +200,16 @@ class Living:
     def _stay(self, argv: Sequence[str]) -> None:
         """Start what goes on, and wait for its first output."""
         self.started = process = self._begin(Operation.START, argv)
-        if not _first_bytes(process):
+        up = self.life.acts.get(Operation.START.value)
+        if not (_first_bytes(process) if up is None else up(())):
             raise PlatformError(f"`{_shown(argv)}` of {self.platform} printed nothing, and was to go on")
 
-    def _execute(self, argv: Sequence[str]) -> tuple[int, int]:
+    def _execute(self, argv: Sequence[str]) -> tuple[int | None, int]:
+        if (act := self.life.acts.get(Operation.EXECUTE.value)) is not None:
+            printed = act(INSIDE)
+            if printed.strip() != SAYS:
+                raise PlatformError(f"`{_shown(INSIDE)}` in {self.platform} printed {printed[:80]!r}")
+            return None, time.monotonic_ns()
         process = self._begin(Operation.EXECUTE, argv)
         try:
             printed = _first_bytes(process)
@@ -218,13 +228,14 @@ class Living:
         """Start operations' commands now, up to the moment before they begin; what names a process waits for that."""
         self.hurried = True
         for operation in operations:
-            argv = self._words(operation)
+            argv = self.words(operation)
             if argv and not {STARTED, LEADER} & set(argv):
                 self._held[operation] = self._hold(operation, argv, rest=False)
 
-    def _words(self, operation: Operation) -> tuple[str, ...]:
+    def words(self, operation: Operation) -> tuple[str, ...]:
+        """The words of an operation's command with what is run inside; as of `command`."""
         argv = self.command(operation)
-        return (*argv, *INSIDE) if operation is Operation.EXECUTE else argv
+        return (*argv, *INSIDE) if argv and operation is Operation.EXECUTE else argv
 
     def _begin(self, operation: Operation, argv: Sequence[str]) -> subprocess.Popen[bytes]:
         """Start a command; the time until it may begin is in no figure."""
@@ -235,18 +246,19 @@ class Living:
 
     def _hold(self, operation: Operation, argv: Sequence[str], *, rest: bool) -> processes.Held:
         stays = operation is Operation.START and self.life.stays
+        says = operation is Operation.EXECUTE or (stays and operation.value not in self.life.acts)
         with console.opened(self.spec.space.log) as log:
             return processes.start_held(
-                [*self._named(argv)],
+                [*self.named(argv)],
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE if stays or operation is Operation.EXECUTE else log,
+                stdout=subprocess.PIPE if says else log,
                 stderr=log,
                 cgroup_procs=self.spec.group.leaf("box" if stays else TOOL),
                 within=self.life.within,
                 rest=rest,
             )
 
-    def _named(self, argv: Sequence[str]) -> Iterator[str]:
+    def named(self, argv: Sequence[str]) -> Iterator[str]:
         """The words of a command with the processes that some stand for."""
         for word in argv:
             if word == STARTED and self.started is not None:
@@ -269,7 +281,7 @@ class Living:
                 raise PlatformError(f"{self.platform} {otherwise} {stretched(LIMIT_S):.0f} s after its {operation}")
             time.sleep(LOOK_S)
 
-    def _is_gone(self) -> bool:
+    def is_gone(self) -> bool:
         """Whether no process is left, and none that nobody has waited for: a runtime takes such a one for alive."""
         if self.started is not None:
             self.started.poll()
@@ -288,15 +300,15 @@ class Living:
             raise PlatformError(f"a daemon of {self.platform} has ended, and its control group is gone") from error
         return self.spec.group.cpu_ns() + daemons_ns
 
-    def _own_cpu_ns(self) -> int:
+    def own_cpu_ns(self) -> int:
         """CPU time of the instance itself, without its platform's commands, in ns."""
         return self.spec.group.cpu_ns() - self.tool.cpu_ns()
 
     def _moved_ns(self) -> int:
         """CPU time of the instance in `STANDS_S`, in ns."""
-        stood = self._own_cpu_ns()
+        stood = self.own_cpu_ns()
         time.sleep(STANDS_S)
-        return self._own_cpu_ns() - stood
+        return self.own_cpu_ns() - stood
 
     def _require_still(self) -> None:
         """Look whether it uses CPU time; that look is in no figure. Raises `PlatformError`."""

@@ -1,0 +1,60 @@
+"""The guest channel of a machine that lives without a campaign's session: its agent is asked as a guest agent is."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tare.errors import PlatformError
+from tare.platforms.parts.machines import vm
+from tare.session import Session, SocketStream
+
+#: How long the program that is the instance may go on.
+PROGRAM_LIMIT_S = 3600.0
+
+
+@dataclass(slots=True)
+class GuestChannel:
+    """The agent's port of a machine, from the moment at which its monitor connects."""
+
+    listener: socket.socket
+    program: Sequence[str]  # begun once the guest is up
+    limit_s: float
+    _session: Session | None = field(default=None)
+
+    def open(self) -> bytes:
+        """Wait until the guest is up, and begin its program. Raises `PlatformError`, `SessionError`."""
+        stream = SocketStream(vm.accept(self.listener, lambda: False))
+        try:
+            self._session = Session.open(stream, self.limit_s)
+        except BaseException:
+            stream.close()
+            raise
+        self._session.start(self.program, time_limit_s=PROGRAM_LIMIT_S)
+        return b"up"
+
+    def run(self, argv: Sequence[str]) -> bytes:
+        """Run a command in the guest and return what it printed. Raises `PlatformError`, `SessionError`."""
+        done = self._opened().execute(argv)
+        if done.code != 0:
+            raise PlatformError(f"`{' '.join(argv)}` in the guest ended with {done.code}")
+        return done.stdout
+
+    def switch_off(self) -> bytes:
+        """Ask the guest to switch itself off."""
+        self._opened().shutdown()
+        return b""
+
+    def close(self) -> None:
+        """Close what is open; also of a guest that never came up."""
+        with contextlib.suppress(OSError):
+            self.listener.close()
+        if self._session is not None:
+            self._session.close()
+
+    def _opened(self) -> Session:
+        if self._session is None:
+            raise PlatformError("the guest has not come up")
+        return self._session
