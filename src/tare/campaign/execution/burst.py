@@ -37,7 +37,7 @@ def burst(workload: BurstWorkload, params: Params, pool: InstancePool) -> ApartR
     bursts = []
     with parentage.adopting():
         for count in workload.sizes(params):
-            with _placed(count, workload, terms, pool) as instances:
+            with placed(count, workload.payload, terms, pool) as instances:
                 bursts.append(start_all(instances, workload.gap_s(params)))
     result = result_of(workload.read(bursts))
     reasons = "\n".join(start.reason for burst in bursts for start in burst.starts if start.reason)
@@ -45,12 +45,12 @@ def burst(workload: BurstWorkload, params: Params, pool: InstancePool) -> ApartR
 
 
 @contextlib.contextmanager
-def _placed(count: int, workload: BurstWorkload, terms: Terms, pool: InstancePool) -> Iterator[list[Living]]:
+def placed(count: int, payload: Sequence[str], terms: Terms, pool: InstancePool) -> Iterator[list[Living]]:
     """Instances to be, with commands that wait for their time; nothing is left of them at the end."""
     instances: list[Living] = []
     try:
         for _ in range(count):
-            instances.append(Living.placed(pool.platform, pool.launcher, workload.payload, terms))
+            instances.append(Living.placed(pool.platform, pool.launcher, payload, terms))
             instances[-1].hold(*START)
         yield instances
     finally:

@@ -52,8 +52,8 @@ STYLES: Mapping[Sign, str] = {
 
 _HEAT_STYLES: Mapping[State, str] = {State.WORSE: "bold red", State.BETTER: "bold blue"}
 
-#: Families of workloads that a dimension of the answer is of.
-_ANSWERED = frozenset(Family) - {Family.DENSITY, Family.LIFE}
+#: Families of workloads that a dimension of the answer is of, or a section of their own.
+_ANSWERED = frozenset(Family) - {Family.DENSITY}
 #: So many cautions stand beside an answer.
 _CAUTIONS = 3
 #: Characters between two columns of the table.
@@ -97,8 +97,7 @@ def render_glance(report: Report, *, width: int = 100) -> Group:
     shown = heat(report)
     if not (shown.rows and shown.columns):
         return render(report, width=width)
-    told = _ANSWERED | {Family.LIFE}  # the section on lives has all of these
-    apart = [result for result in report.results if result.headline and result.family not in told]
+    apart = [result for result in report.results if result.headline and result.family not in _ANSWERED]
     names = [report.baseline, *(platform.name for platform in report.platforms if platform.name != report.baseline)]
     parts: list[RenderableType] = [
         *(_tables(names, apart, width) if apart else ()),

@@ -49,7 +49,7 @@ class AtOnce(BurstWorkload):
     metrics = tuple(_metrics(BurstWorkload.COUNTS))
     work_unit = "start"
     profiles: ClassVar[Mapping[str, Params]] = {
-        "quick": {"most": 8, "starts": 4, "memory_mib": 192},
+        "quick": {"most": 8, "starts": 2, "memory_mib": 192},
         "full": {"most": 64, "starts": 32, "memory_mib": 192},
     }
     payload = WAITS
@@ -95,7 +95,7 @@ class Staggered(AtOnce):
     name = "burst-staggered"
     title = "1, 2, 4 ... starts at a stated rate, each up to its first command"
     profiles: ClassVar[Mapping[str, Params]] = {
-        "quick": {"most": 8, "starts": 4, "memory_mib": 192, "rate": 5},
+        "quick": {"most": 8, "starts": 2, "memory_mib": 192, "rate": 5},
         "full": {"most": 64, "starts": 32, "memory_mib": 192, "rate": 5},
     }
 
