@@ -109,6 +109,15 @@ def test_the_page_has_the_section_where_lives_were_measured(lived: Report) -> No
     assert "<td>223 ±3</td>" in drawn
 
 
+def test_a_missing_figure_says_what_it_needs(lived: Report) -> None:
+    p95 = _result(lived, "exec", "p95", {"runc": 40})
+    lacking = p95.platforms[0].model_copy(update={"platform": "docker", "mean": None, "unseen": "needs 12 more"})
+    p95 = p95.model_copy(update={"platforms": [*p95.platforms, lacking]})
+    shown = lives(lived.model_copy(update={"results": [*lived.results, p95]}))
+    at = shown.heads.index("exec p95")
+    assert (shown.rows["runc"][at], shown.rows["docker"][at]) == ("40.0 ±3.2", "needs 12 more")
+
+
 @pytest.fixture
 def burst(lived: Report) -> Report:
     curves = {"runc": {1: 60, 2: 70, 8: 200}, "docker": {1: 300, 2: 650, 8: 2000}}

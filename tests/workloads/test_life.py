@@ -40,13 +40,13 @@ def test_an_exec_has_all_of_its_times_and_the_quantiles_that_they_allow():
     assert outcome.series["first-output"] == [ms / 4 for ms in range(1, 31)]
     assert outcome.series["cpu"] == [ms / 2 for ms in range(1, 31)]
     assert outcome.samples == {"p95": pytest.approx(29.45)}  # R: quantile(1:30, 0.95, type = 6)
-    assert outcome.unseen == {"p99": "needs 70 more of them in a trial"}
+    assert outcome.unseen == {"p99": "needs 70 more"}
 
 
 def test_no_quantile_is_made_of_too_few_times():
     figures, unseen = tails([1.0] * 19)
     assert figures == {}
-    assert unseen["p95"] == "needs 1 more of them in a trial"
+    assert unseen["p95"] == "needs 1 more"
     assert set(tails([1.0] * 20)[0]) == {"p95"}
     assert set(tails([1.0] * 100)[0]) == {"p95", "p99"}
 
@@ -71,14 +71,14 @@ def test_a_burst_has_its_median_its_share_and_the_knee():
     assert outcome.samples["total-4"] == 700
     # 2 x (200 / 120) ** (log 2 / log (500 / 120)) by logarithms
     assert outcome.samples["knee"] == pytest.approx(2.564, abs=0.001)
-    assert outcome.unseen["p95-4"] == "needs 17 more of them in a trial"
+    assert outcome.unseen["p95-4"] == "needs 17 more"
     assert outcome.work == 7
 
 
 def test_a_burst_without_a_knee_says_so():
     outcome = registry.get("burst").read([_burst([100]), _burst([110, 120])])
     assert "knee" not in outcome.samples
-    assert outcome.unseen["knee"] == "up to 2 starts none takes twice as long as alone"
+    assert outcome.unseen["knee"] == "none up to 2"
 
 
 def test_a_number_of_starts_that_all_fail_has_a_share_and_the_reason():

@@ -145,7 +145,10 @@ class Qemu(Platform):
         )
 
     def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:
-        """QEMU's command, its monitor (QMP), and the guest channel; the guest switches itself off when it is told."""
+        """QEMU's command, its monitor (QMP), and the guest channel; the guest switches itself off when it is told.
+
+        Raises `UnsupportedError` for other networks than a TAP, and for shared folders.
+        """
         if self._kind.network != "tap" or self._kind.shared:
             raise UnsupportedError("tare knows the life of machines on a TAP without shared folders alone")
         monitor = spec.space.folder / "monitor"

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from tare.campaign.execution.density import ApartResult
 from tare.campaign.execution.living import Living, living
-from tare.campaign.execution.runs import NOT_SEEN
 from tare.campaign.instances.pool import InstancePool
 from tare.host.kernel import parentage
+from tare.model import NOT_SEEN
 from tare.workloads.apart import LifeWorkload, Operation, Round, Step
 from tare.workloads.base import Outcome, Params
 

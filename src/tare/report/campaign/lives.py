@@ -78,13 +78,13 @@ def lives(report: Report) -> Lives | None:
     """The section of a campaign; None where no part of a life was measured."""
     results = {(result.workload, result.metric): result for result in report.results if result.family is Family.LIFE}
     columns = [
-        (head, means) for workload, metric, head in words.COLUMNS if (means := _means(results.get((workload, metric))))
+        (head, cells) for workload, metric, head in words.COLUMNS if (cells := _cells(results.get((workload, metric))))
     ]
     bursts = tuple(_bursts(report.results))
     if not columns and not bursts:
         return None
     names = [report.baseline, *(platform.name for platform in report.platforms if platform.name != report.baseline)]
-    rows = {name: tuple(_cell(means.get(name)) for _, means in columns) for name in names}
+    rows = {name: tuple(cells.get(name, EMPTY) for _, cells in columns) for name in names}
     rows = {name: cells for name, cells in rows.items() if any(cell != EMPTY for cell in cells)}
     bars = sorted(_bars(names, results), key=lambda bar: bar.whole.value)
     return Lives(tuple(bars), tuple(head for head, _ in columns), rows, tuple(glance.life(report.results)), bursts)
@@ -95,8 +95,14 @@ def _means(result: ResultReport | None) -> dict[str, Mean]:
     return {figures.platform: mean for figures in platforms if (mean := mean_of(figures)) is not None}
 
 
-def _cell(mean: Mean | None) -> str:
-    return EMPTY if mean is None else words.figure(mean.value, mean.half)
+def _cells(result: ResultReport | None) -> dict[str, str]:
+    """By platform, what a table shows: the figure, or why there is none."""
+    platforms = () if result is None else result.platforms
+    cells = {
+        figures.platform: words.figure(mean.value, mean.half) if (mean := mean_of(figures)) else figures.unseen
+        for figures in platforms
+    }
+    return {name: cell for name, cell in cells.items() if cell}
 
 
 def _bars(names: Sequence[str], results: Mapping[tuple[str, str], ResultReport]) -> Iterator[Bar]:
@@ -117,11 +123,11 @@ def _bursts(results: Sequence[ResultReport]) -> Iterator[Bursts]:
         heads = {f"p50-{count}": f"{words.MEDIAN if count == 1 else ''} {count}".strip() for count in counts}
         heads |= {f"p95-{most}": words.of_most("p95", most), f"total-{most}": words.of_most("all", most)}
         heads |= {f"ok-{most}": words.of_most("ok, %", most), f"cpu-{most}": words.of_most("CPU, s", most)}
-        means = {head: _means(by_metric.get(metric)) for metric, head in {**heads, words.KNEE: words.KNEE}.items()}
-        means = {head: of for head, of in means.items() if of}
-        names = dict.fromkeys(name for of in means.values() for name in of)
-        rows = {name: tuple(_cell(of.get(name)) for of in means.values()) for name in names}
-        yield Bursts(title, tuple(means), rows, tuple(_curves(by_metric, counts)))
+        cells = {head: _cells(by_metric.get(metric)) for metric, head in {**heads, words.KNEE: words.KNEE}.items()}
+        cells = {head: of for head, of in cells.items() if of}
+        names = dict.fromkeys(name for of in cells.values() for name in of)
+        rows = {name: tuple(of.get(name, EMPTY) for of in cells.values()) for name in names}
+        yield Bursts(title, tuple(cells), rows, tuple(_curves(by_metric, counts)))
 
 
 def _curves(by_metric: Mapping[str, ResultReport], counts: Sequence[int]) -> Iterator[Curves]:

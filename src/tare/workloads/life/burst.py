@@ -83,7 +83,7 @@ class AtOnce(BurstWorkload):
         medians = {count: figures[f"p50-{count}"] for count in by_count if f"p50-{count}" in figures}
         found = knee(medians)
         if found is None:
-            unseen["knee"] = f"up to {max(by_count)} starts none takes twice as long as alone"
+            unseen["knee"] = f"none up to {max(by_count)}"
         else:
             figures["knee"] = found
         return Outcome(figures, sum(len(burst.starts) for burst in bursts), unseen=unseen)
