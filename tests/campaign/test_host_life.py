@@ -38,16 +38,22 @@ def test_a_whole_life_has_a_figure_for_each_part_and_leaves_nothing(platform, la
     assert left_on_host(f"{launcher.campaign}x") == []
 
 
-def test_a_pause_stands_still_and_goes_on_or_the_platform_says_why_not(platform, launcher, prepared):
-    if platform.name in {"nspawn", "bubblewrap"}:
-        with pytest.raises(UnsupportedError, match="has no command for it"):
-            run_apart(workloads.get("pause"), {"time_s": 0}, _pool(platform, launcher), prepared[1])
-        return
-    result = run_apart(workloads.get("pause"), {"time_s": 0}, _pool(platform, launcher), prepared[1])
+def test_a_platform_without_a_command_for_pauses_says_so(launcher, prepared):
+    [nspawn] = registry.choose(["nspawn"])
+    with pytest.raises(UnsupportedError, match="systemd-nspawn has no command for it"):
+        run_apart(workloads.get("pause"), {"time_s": 0}, _pool(nspawn, launcher), prepared[1])
+
+
+def test_a_pause_stands_still_and_goes_on(launcher, prepared):
+    [native] = registry.choose(["native"])
+    result = run_apart(workloads.get("pause"), {"time_s": 0}, _pool(native, launcher), prepared[1])
     assert {sample.metric for sample in result.samples} == {"pause", "resume"}
 
 
-def test_what_does_not_obey_is_killed(platform, launcher):
+@pytest.mark.parametrize("name", ["native", "podman", "lxc", "nspawn"])
+def test_what_does_not_obey_is_killed(name, launcher):
+    [platform] = registry.choose([name])
+    platform.prepare(launcher.image)
     living = Living.placed(platform, launcher, STAYS)
     for operation in (Operation.CREATE, Operation.START, Operation.KILL):
         living.do(operation)

@@ -16,7 +16,7 @@ from tare.contract.bench import Bench, BrokenPromiseError, Check, promise
 from tare.contract.escape import escape, escape_to_others
 from tare.contract.hostile import floods_are_stopped, streams_have_limits
 from tare.contract.leftovers import left_on_host, named_after, notes, packet_rules
-from tare.contract.lives import pauses_and_goes_on, restored_remembers, stops_and_is_removed
+from tare.contract.lives import lives_by_its_commands, restored_remembers
 from tare.contract.manifest import manifest_holds
 from tare.errors import SessionError
 from tare.host.kernel import process_table
@@ -380,9 +380,9 @@ def _kill(pids: Iterable[int]) -> None:
 #: Held to what has no agent too.
 WITHOUT_AGENT = frozenset(
     {start_is_seen, manifest_holds, network_both_ways, helpers_are_counted, four_at_once}
-    | {stop_leaves_nothing, death_is_noticed, stops_and_is_removed, pauses_and_goes_on, restored_remembers}
+    | {stop_leaves_nothing, death_is_noticed}
 )
-LIVES = frozenset({stops_and_is_removed, pauses_and_goes_on, restored_remembers})
+LIVES = frozenset({lives_by_its_commands, restored_remembers})
 CHECKS = tuple(
     Check(
         run.__name__.replace("_", "-"),
@@ -396,7 +396,6 @@ CHECKS = tuple(
         start_is_seen, start_is_split, manifest_holds, same_bits, stream_is_clean, codes_signals_stdin,
         time_limits_hold, output_is_capped, thousand_commands, work_is_accounted, helpers_are_counted, cpus_hold,
         memory_holds, network_both_ways, four_at_once, escape, escape_to_others, streams_have_limits,
-        floods_are_stopped, stop_leaves_nothing, death_is_noticed, stops_and_is_removed, pauses_and_goes_on,
-        restored_remembers,
+        floods_are_stopped, stop_leaves_nothing, death_is_noticed, lives_by_its_commands, restored_remembers,
     )
 )  # fmt: skip

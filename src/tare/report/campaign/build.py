@@ -157,13 +157,10 @@ def _with_unseen(results: Sequence[ResultReport], store: Store, trials: pl.DataF
         said[key.workload, key.arm.platform] = dict(line.split(": ", 1) for line in lines if ": " in line)
 
     def told(result: ResultReport) -> ResultReport:
-        reasons = {platform: of.get(result.metric) for (name, platform), of in said.items() if name == result.workload}
-        platforms = [
-            platform.model_copy(update={"unseen": reasons.get(platform.platform)})
-            if platform.mean is None
-            else platform
-            for platform in result.platforms
-        ]
+        platforms = []
+        for platform in result.platforms:
+            why = said.get((result.workload, platform.platform), {}).get(result.metric)
+            platforms.append(platform if platform.mean is not None else platform.model_copy(update={"unseen": why}))
         return result.model_copy(update={"platforms": platforms})
 
     return [told(result) if result.workload in lives else result for result in results]
