@@ -94,8 +94,9 @@ def _mark(
     drawing: Drawing, across: Axis, up: Axis, points: Sequence[Point], mark: Mark, name: str, colour: int
 ) -> None:
     """A sign on the curve at the load, with its interval as a line."""
-    height = np.interp(np.log(mark.load), np.log([p.load for p in points]), [p.mean for p in points])
-    x, y = across.at(mark.load), up.at(float(height))
+    # On the line, which is straight between two points of the drawing.
+    y = float(np.interp(np.log(mark.load), np.log([p.load for p in points]), [up.at(p.mean) for p in points]))
+    x = across.at(mark.load)
     if mark.low < mark.high:
         drawing.line(across.at(mark.low), y, across.at(mark.high), y, f"curve curve-{colour} ends")
         ends = f" ({mark.low:g} to {mark.high:g})"
