@@ -178,9 +178,7 @@ class Living:
                 self._run(operation, argv)
                 self._until(operation, "has processes still", self.is_gone)
             case Operation.RESUME:
-                stood = self.own_cpu_ns()
-                self._run(operation, argv)
-                self._until(operation, "stands still", lambda: self.own_cpu_ns() > stood + MOVES_NS)
+                return None, self._resume(argv)
             case _ if argv or operation.value in self.life.acts:
                 self._run(operation, argv)
         return None, time.monotonic_ns()
@@ -190,12 +188,35 @@ class Living:
         if (act := self.life.acts.get(operation.value)) is not None:
             act(())
             return
-        process = self._begin(operation, argv)
+        self._ended(self._begin(operation, argv), operation, argv)
+
+    def _ended(self, process: subprocess.Popen[bytes], operation: Operation, argv: Sequence[str]) -> None:
+        """Wait for the end of a command. Raises `PlatformError` where it failed."""
         _wait(process, operation)
         if process.returncode != 0:
             said = console.read(self.spec.space.log).decode(errors="replace").strip().splitlines()
             why = f": {said[-1][:300]}" if said else ""
             raise PlatformError(f"`{_shown(argv)}` of {self.platform} ended with {process.returncode}{why}")
+
+    def _resume(self, argv: Sequence[str]) -> int:
+        """Resume it, and return the instant at which it worked again.
+
+        Its command may return much later: it shares the instance's CPUs with what it has woken.
+        """
+        stood = self.own_cpu_ns()
+
+        def moves() -> bool:
+            return self.own_cpu_ns() > stood + MOVES_NS
+
+        if (act := self.life.acts.get(Operation.RESUME.value)) is not None:
+            act(())
+            self._until(Operation.RESUME, "stands still", moves)
+            return time.monotonic_ns()
+        process = self._begin(Operation.RESUME, argv)
+        self._until(Operation.RESUME, "stands still", lambda: moves() or bool(process.poll()))
+        came_ns = time.monotonic_ns()
+        self._ended(process, Operation.RESUME, argv)
+        return came_ns
 
     def _stay(self, argv: Sequence[str]) -> None:
         """Start what goes on, and wait for its first output."""
@@ -311,8 +332,11 @@ class Living:
         return self.own_cpu_ns() - stood
 
     def _require_still(self) -> None:
-        """Look whether it uses CPU time; that look is in no figure. Raises `PlatformError`."""
-        moved = self._moved_ns()
+        """Look whether it uses CPU time; that look is in no figure. Raises `PlatformError`.
+
+        What still looks after it may have something to do at times: it is looked at twice.
+        """
+        moved = min(self._moved_ns(), self._moved_ns())
         if moved > MOVES_NS:
             raise PlatformError(f"{self.platform} used {moved / 1e6:.1f} ms of CPU time while it was paused")
 
