@@ -160,7 +160,7 @@ class Qemu(Platform):
             on_failure.pop_all()
 
         def asked(command: str) -> Callable[[Sequence[str]], bytes]:
-            return lambda _: qmp.ask(monitor, command) or b""
+            return lambda _: qmp.ask(monitor, command)
 
         acts = {"start": lambda _: channel.open(), "execute": channel.run, "stop": lambda _: channel.switch_off()}
         asks = {"kill": asked("quit"), "pause": asked("stop"), "resume": asked("cont")}

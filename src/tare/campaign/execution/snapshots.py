@@ -26,7 +26,7 @@ from tare.workloads.life.programs import AGAIN, BEAT, SUM, remembered
 def snapshots(workload: SnapshotWorkload, params: Params, pool: InstancePool) -> ApartResult:
     """Run one trial. Raises `UnsupportedError`, `HostError`, `PlatformError`."""
     terms = Terms(memory_bytes=int(params["memory_mib"]) << 20)
-    began, done = time.monotonic(), []
+    began, done = time.monotonic(), list[Snapshot]()
     with parentage.adopting():
         while not done or time.monotonic() - began < float(params["time_s"]):
             with living(pool, workload.payload, terms) as instance:

@@ -15,19 +15,20 @@ LIMIT_S = 30.0
 MOST_BYTES = 1 << 20
 
 
-def ask(monitor: Path, command: str, **arguments: object) -> None:
-    """Connect to a machine's monitor and carry out a command. Raises `PlatformError`."""
+def ask(monitor: Path, command: str) -> bytes:
+    """Connect to a machine's monitor and carry out a command; returns nothing. Raises `PlatformError`."""
     try:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(stretched(LIMIT_S))
             connection.connect(str(monitor))
             with connection.makefile("rwb") as stream:
                 _answer(stream.readline(MOST_BYTES), "QMP")
-                for name, given in (("qmp_capabilities", {}), (command, arguments)):
-                    stream.write(json.dumps({"execute": name, "arguments": given}).encode() + b"\n")
+                for name in ("qmp_capabilities", command):
+                    stream.write(json.dumps({"execute": name}).encode() + b"\n")
                     stream.flush()
                     while "return" not in (said := _answer(stream.readline(MOST_BYTES))) and said:
                         continue  # events come in between
+        return b""
     except OSError as error:
         raise PlatformError(f"QEMU's monitor does not answer to {command}: {error.strerror or error}") from error
 
