@@ -12,7 +12,7 @@ from tare.model import Arm
 from tare.platforms import registry
 from tare.workloads import registry as workloads
 from tare.workloads.apart import Operation
-from tare.workloads.life.programs import STAYS, WORKS
+from tare.workloads.life.programs import STAYS
 
 pytestmark = [pytest.mark.host, pytest.mark.own_host]
 NAMES = ("native", "runc", "crun", "docker", "podman", "lxc", "gvisor", "nspawn", "bubblewrap")
@@ -167,22 +167,6 @@ def test_an_engine_of_tares_own_is_restarted_and_its_containers_outlive_it(conta
     assert figures["survivors"] == 100
     assert 0 < figures["answers"] < figures["restart"]
     assert left_on_host(f"{launcher.campaign}x") == []
-
-
-def test_containers_of_ctr_live_and_pause(containerd, launcher):
-    living = Living.placed(containerd, launcher, WORKS)
-    for operation in map(Operation, ("create", "start", "execute", "pause", "resume", "stop", "remove")):
-        living.do(operation)
-    assert left_on_host(living.spec.id) == []
-
-
-def test_a_machine_lives_by_its_monitor_and_its_guest_channel(launcher):
-    [qemu] = registry.choose(["qemu-tcg"])
-    qemu.prepare(launcher.image)
-    living = Living.placed(qemu, launcher, WORKS)
-    for operation in map(Operation, ("create", "start", "execute", "pause", "resume", "stop", "remove")):
-        living.do(operation)
-    assert left_on_host(living.spec.id) == []
 
 
 @pytest.mark.parametrize(("name", "why"), [("runc", "it has no daemon"), ("docker", "not one of tare's own")])

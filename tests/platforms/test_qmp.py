@@ -1,6 +1,7 @@
 """QEMU's monitor, played by a socket."""
 
 import json
+import shlex
 import socket
 import threading
 
@@ -66,5 +67,30 @@ def test_a_monitor_that_ends_with_its_machine_has_done_what_it_was_asked(monitor
 
 
 def test_a_monitor_that_is_not_there_is_an_error(tmp_path):
-    with pytest.raises(PlatformError, match="QEMU's monitor does not answer to stop: No such file"):
+    with pytest.raises(PlatformError, match="QEMU's monitor does not answer: No such file"):
         qmp.ask(tmp_path / "none", "stop")
+
+
+def test_a_machines_state_is_waited_for(monitor, tmp_path):
+    play, heard = monitor
+    place = play(
+        [GREETING], [{"return": {}}], [{"return": {}}], [{"return": {}}],
+        [{"return": {"status": "active"}}], [{"return": {"status": "completed"}}],
+    )  # fmt: skip
+    with qmp.connected(place) as asked:
+        qmp.save(asked, tmp_path / "it's state")
+    [_, parameters, migrate, *looks] = [json.loads(line) for line in heard if line]
+    assert parameters["arguments"] == {"max-bandwidth": 1 << 40}
+    assert shlex.split(migrate["arguments"]["uri"].removeprefix("exec:")) == ["cat", ">", str(tmp_path / "it's state")]
+    assert [look["execute"] for look in looks] == ["query-migrate"] * 2
+
+
+def test_a_state_that_cannot_be_written_is_an_error(monitor, tmp_path):
+    play, _ = monitor
+    failed = [{"return": {"status": "failed"}}]
+    place = play([GREETING], [{"return": {}}], [{"return": {}}], [{"return": {}}], failed)
+    with (
+        pytest.raises(PlatformError, match="query-migrate says failed, and not completed"),
+        qmp.connected(place) as asked,
+    ):
+        qmp.save(asked, tmp_path / "state")

@@ -240,6 +240,15 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True)
+class GuestFiles:
+    """The files in an instance's /data by its guest channel, where /data is not a folder of the host's."""
+
+    wait_for: Callable[[str], object]  # until the file with this name has something in it
+    answer: Callable[[str, str], str]  # makes the first file; what is in the second one then, which is removed
+    ping: Callable[[], None]  # until the guest has answered
+
+
+@dataclass(frozen=True, slots=True)
 class Life:
     """The life of one instance by the platform's own commands, as its users type them (`Platform.life`).
 
@@ -268,6 +277,7 @@ class Life:
     #: operations that its users' programs ask for over a socket or a guest channel, and no command: each returns what
     #: it has to say; of ``start`` it waits until what was begun is up, of ``execute`` it is given the command
     acts: Mapping[str, Callable[[Sequence[str]], bytes]] = field(default_factory=dict)
+    files: GuestFiles | None = None  # None: /data is the host's folder
     close: Callable[[], None] | None = None  # called first at its end: closes what ``acts`` have open
     #: called once it has started: restricts what it reaches, and notes for the cleanup what is only known then
     settle: Callable[[], None] | None = None

@@ -151,7 +151,8 @@ class Qemu(Platform):
         """
         if self._kind.network != "tap" or self._kind.shared:
             raise UnsupportedError("tare knows the life of machines on a TAP without shared folders alone")
-        monitor = spec.space.folder / "monitor"
+        folder = spec.space.folder
+        monitor, saved = folder / "monitor", folder / "snapshot"
         plug, _ = self._plug(spec, cleanup, None)
         machine = replace(self._machine(spec, self._boots(), plug), monitor=monitor)
         with contextlib.ExitStack() as on_failure:
@@ -162,18 +163,50 @@ class Qemu(Platform):
         def asked(command: str) -> Callable[[Sequence[str]], bytes]:
             return lambda _: qmp.ask(monitor, command)
 
-        acts = {"start": lambda _: channel.open(), "execute": channel.run, "stop": lambda _: channel.switch_off()}
-        asks = {"kill": asked("quit"), "pause": asked("stop"), "resume": asked("cont")}
-        unknown = "tare does not know its snapshots (migration to a file) yet"
+        def snapshot(_: Sequence[str]) -> bytes:
+            saved.mkdir(exist_ok=True)
+            with qmp.connected(monitor) as qemu:
+                qemu.ask("stop")
+                qmp.save(qemu, saved / "state")
+                for disk in _written(machine):
+                    vm.copied(disk, saved / disk.name)  # what is on the disks belongs to what is in memory
+                qemu.ask("cont")
+            return b""
+
+        def restore(_: Sequence[str]) -> bytes:
+            channel.reopen()
+            with qmp.connected(monitor) as qemu:
+                qemu.wait_for("query-migrate", "completed")
+                qemu.ask("cont")
+            return b"here"
+
+        def remake() -> None:
+            monitor.unlink(missing_ok=True)
+            for disk in _written(machine):
+                vm.copied(saved / disk.name, disk)
+
+        start = ("env", f"TMPDIR={folder}", *command(machine))
         return Life(
-            start=("env", f"TMPDIR={spec.space.folder}", *command(machine)),
+            start=start,
             execute=(),
             stop=(),
             kill=(),
-            lacks=dict.fromkeys(("snapshot", "restore"), unknown),
+            restore=(*start, *qmp.incoming(saved / "state")),
+            snapshot_at=saved,
+            remake=remake,
             stays=True,
             made_ns=made,
-            acts={**acts, **asks},
+            acts={
+                "start": lambda _: channel.open(),
+                "execute": channel.run,
+                "stop": lambda _: channel.switch_off(),
+                "kill": asked("quit"),
+                "pause": asked("stop"),
+                "resume": asked("cont"),
+                "snapshot": snapshot,
+                "restore": restore,
+            },
+            files=channel.files(),
             close=channel.close,
         )
 
@@ -251,6 +284,11 @@ class Qemu(Platform):
             plug=plug,
             agent=spec.agent_argv()[1:],
         )
+
+
+def _written(machine: Machine) -> list[Path]:
+    """The files of its disks that it writes to."""
+    return [machine.root, *([machine.data] if machine.data is not None else [])]
 
 
 def _connected(listener: socket.socket, process: subprocess.Popen[bytes]) -> socket.socket:

@@ -70,6 +70,17 @@ class Session:
         session.first_byte_ns = session._first_byte_ns
         return session
 
+    @classmethod
+    def restored(cls, stream: ByteStream, former: Session) -> Session:
+        """Take up the session of an agent that was restored from a snapshot, over a new stream.
+
+        ``former``: its session when the snapshot was made, with no request under way but commands that go on.
+        """
+        session = cls(stream)
+        session._hello, session._live, session._last_id = former._hello, former._live, former._last_id
+        session._first_byte_ns = session.first_byte_ns = former.first_byte_ns
+        return session
+
     @property
     def hello(self) -> messages.Hello:
         """What the agent reported of itself when it started. Raises `SessionError` before that."""

@@ -170,8 +170,8 @@ class Living:
         Returns how long its first output took, where that is looked at, in ns; and the instant at which it had come.
         """
         match operation:
-            case Operation.START if self.life.stays:
-                self._stay(argv)
+            case Operation.START | Operation.RESTORE if self.life.stays:
+                self._stay(operation, argv)
             case Operation.EXECUTE:
                 return self._execute(argv)
             case Operation.STOP | Operation.KILL:
@@ -218,10 +218,10 @@ class Living:
         self._ended(process, Operation.RESUME, argv)
         return came_ns
 
-    def _stay(self, argv: Sequence[str]) -> None:
+    def _stay(self, operation: Operation, argv: Sequence[str]) -> None:
         """Start what goes on, and wait for its first output."""
-        self.started = process = self._begin(Operation.START, argv)
-        up = self.life.acts.get(Operation.START.value)
+        self.started = process = self._begin(operation, argv)
+        up = self.life.acts.get(operation.value)
         if not (_first_bytes(process) if up is None else up(())):
             raise PlatformError(f"`{_shown(argv)}` of {self.platform} printed nothing, and was to go on")
 
@@ -266,7 +266,7 @@ class Living:
         return held.process
 
     def _hold(self, operation: Operation, argv: Sequence[str], *, rest: bool) -> processes.Held:
-        stays = operation is Operation.START and self.life.stays
+        stays = operation in {Operation.START, Operation.RESTORE} and self.life.stays
         says = operation is Operation.EXECUTE or (stays and operation.value not in self.life.acts)
         with console.opened(self.spec.space.log) as log:
             return processes.start_held(

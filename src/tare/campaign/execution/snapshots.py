@@ -13,7 +13,7 @@ from tare.campaign.execution.life import result_of
 from tare.campaign.execution.living import LIMIT_S, LOOK_S, Living, living
 from tare.campaign.instances.launcher import Terms
 from tare.campaign.instances.pool import InstancePool
-from tare.errors import PlatformError
+from tare.errors import PlatformError, TareError
 from tare.host.filesystems import roots
 from tare.host.kernel import parentage
 from tare.image import forms
@@ -41,9 +41,9 @@ def snapshot_of(instance: Living, memory: int) -> Snapshot:
     """
     for operation in (Operation.SNAPSHOT, Operation.RESTORE):
         instance.command(operation)  # unsupported before anything is started
-    beat = started(instance)
+    started(instance)
     read_ns = read_memory(instance, memory)
-    with _watched(beat) as silence:
+    with _watched(instance) as silence:
         step = instance.do(Operation.SNAPSHOT)
     place = instance.life.snapshot_at
     assert place is not None, "what has a snapshot has its place"
@@ -55,13 +55,14 @@ def snapshot_of(instance: Living, memory: int) -> Snapshot:
     return Snapshot(step.wall_ns, silence[0], step.cpu_ns, size, read_ns, warm, dropped)
 
 
-def started(instance: Living) -> Path:
-    """Create and start it, and wait until it has touched its memory; returns the file that grows from then on."""
+def started(instance: Living) -> None:
+    """Create and start it, and wait until it has touched its memory."""
     for operation in (Operation.CREATE, Operation.START):
         instance.do(operation)
-    beat = instance.spec.space.data / BEAT
-    _until(lambda: _size(beat) > 0, "has not touched its memory")
-    return beat
+    if instance.life.files is not None:
+        instance.life.files.wait_for(BEAT)
+    else:
+        _until(lambda: _size(instance.spec.space.data / BEAT) > 0, "has not touched its memory")
 
 
 def _gone(instance: Living) -> None:
@@ -81,36 +82,41 @@ def _restored(instance: Living, memory: int) -> Restored:
 
 def read_memory(instance: Living, memory: int) -> int:
     """Have it read its memory; how long that takes, in ns. Raises `PlatformError` where that is not what it was."""
-    told, asked = instance.spec.space.data / SUM, instance.spec.space.data / AGAIN
     began = time.monotonic_ns()
-    asked.touch()
-    _until(told.exists, "does not answer")
-    took_ns = time.monotonic_ns() - began
-    said = told.read_text(errors="replace")
-    told.unlink()
+    if instance.life.files is not None:
+        said = instance.life.files.answer(AGAIN, SUM)
+        took_ns = time.monotonic_ns() - began
+    else:
+        told = instance.spec.space.data / SUM
+        (instance.spec.space.data / AGAIN).touch()
+        _until(told.exists, "does not answer")
+        took_ns = time.monotonic_ns() - began
+        said = told.read_text(errors="replace")
+        told.unlink()
     if said != str(memory):
         raise PlatformError(f"its memory is not what it was: {said[:40]!r} in place of {memory}")
     return took_ns
 
 
 @contextlib.contextmanager
-def _watched(beat: Path) -> Iterator[list[int]]:
-    """Watch a file that grows all the time; afterwards the list has the longest time in which it did not, in ns."""
+def _watched(instance: Living) -> Iterator[list[int]]:
+    """Watch for signs of life; afterwards the list has the longest time without one, in ns."""
     silence: list[int] = []
     over = threading.Event()
 
     def watch() -> None:
-        longest, size, last = 0, _size(beat), time.monotonic_ns()
-        deadline = until(LIMIT_S)
-        while time.monotonic() < deadline:
-            time.sleep(LOOK_S)
-            ended = over.is_set()
-            if (now := _size(beat)) != size:
-                longest, size, last = max(longest, time.monotonic_ns() - last), now, time.monotonic_ns()
-                if ended:
-                    break
+        longest, last, deadline = 0, time.monotonic_ns(), until(LIMIT_S)
+        with contextlib.suppress(TareError):  # which the operation has too
+            while time.monotonic() < deadline:
+                ended = over.is_set()
+                if sign():
+                    now = time.monotonic_ns()
+                    longest, last = max(longest, now - last), now
+                    if ended:
+                        break
         silence.append(max(longest, time.monotonic_ns() - last))
 
+    sign = _sign(instance)
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
@@ -118,6 +124,25 @@ def _watched(beat: Path) -> Iterator[list[int]]:
     finally:
         over.set()
         watcher.join()
+
+
+def _sign(instance: Living) -> Callable[[], bool]:
+    """A function that looks once whether an instance shows that it lives: by its beat, or by an answer to a ping."""
+    if (files := instance.life.files) is not None:
+
+        def answers() -> bool:
+            files.ping()
+            return True
+
+        return answers
+    beat, sizes = instance.spec.space.data / BEAT, [0]
+
+    def beats() -> bool:
+        time.sleep(LOOK_S)
+        sizes.append(_size(beat))
+        return sizes.pop(0) != sizes[0]
+
+    return beats
 
 
 def _until(come: Callable[[], bool], otherwise: str) -> None:

@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tare.errors import PlatformError
+from tare.platforms.base import GuestFiles
 from tare.platforms.parts.machines import vm
 from tare.session import Session, SocketStream
 
 #: How long the program that is the instance may go on.
 PROGRAM_LIMIT_S = 3600.0
+_ASK = 'touch "/data/$1"; until [ -e "/data/$2" ]; do sleep 0.01; done; cat "/data/$2"; rm "/data/$2"'
 
 
 @dataclass(slots=True)
@@ -41,6 +43,27 @@ class GuestChannel:
         if done.code != 0:
             raise PlatformError(f"`{' '.join(argv)}` in the guest ended with {done.code}")
         return done.stdout
+
+    def reopen(self) -> bytes:
+        """Take up the session in the restored guest, and wait until it answers."""
+        former = self._opened()
+        former.close()
+        self._session = Session.restored(SocketStream(vm.accept(self.listener, lambda: False)), former)
+        return b"here"
+
+    def files(self) -> GuestFiles:
+        """The guest's files in /data."""
+        return GuestFiles(
+            lambda name: self._shell('until [ -s "/data/$1" ]; do sleep 0.05; done', name),
+            lambda asked, told: self._shell(_ASK, asked, told).decode(errors="replace"),
+            self._ping,
+        )
+
+    def _ping(self) -> None:
+        self._opened().ping(self.limit_s)
+
+    def _shell(self, script: str, *arguments: str) -> bytes:
+        return self.run(["sh", "-c", script, "sh", *arguments])
 
     def switch_off(self) -> bytes:
         """Ask the guest to switch itself off."""
