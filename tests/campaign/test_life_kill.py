@@ -21,7 +21,6 @@ OPERATIONS = ("create", "start", "execute", "pause", "stop", "remove")
 CASES = (
     *((name, operation) for name in ("runc", "docker", "podman", "lxc", "gvisor") for operation in OPERATIONS),
     *(("gvisor", operation) for operation in ("snapshot", "restore", "burst")),
-    *(("containerd", operation) for operation in ("start", "remove", "burst")),
     *(("nspawn", operation) for operation in ("start", "stop")),
     ("docker", "burst"),
 )
