@@ -245,7 +245,7 @@ class GuestFiles:
 
     wait_for: Callable[[str], object]  # until the file with this name has something in it
     answer: Callable[[str, str], str]  # makes the first file; what is in the second one then, which is removed
-    ping: Callable[[], None]  # until the guest has answered
+    stood_ns: Callable[[], int]  # how long the guest stood while its last snapshot was made, in ns
 
 
 @dataclass(frozen=True, slots=True)

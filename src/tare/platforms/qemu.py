@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import subprocess
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -160,6 +161,8 @@ class Qemu(Platform):
             made = spec.made()
             on_failure.pop_all()
 
+        stood: list[int] = []
+
         def asked(command: str) -> Callable[[Sequence[str]], bytes]:
             return lambda _: qmp.ask(monitor, command)
 
@@ -167,14 +170,17 @@ class Qemu(Platform):
             saved.mkdir(exist_ok=True)
             with qmp.connected(monitor) as qemu:
                 qemu.ask("stop")
+                stands = time.monotonic_ns()
                 qmp.save(qemu, saved / "state")
                 for disk in _written(machine):
                     vm.copied(disk, saved / disk.name)  # what is on the disks belongs to what is in memory
                 qemu.ask("cont")
+                stood.append(time.monotonic_ns() - stands)
             return b""
 
         def restore(_: Sequence[str]) -> bytes:
             channel.reopen()
+            qmp.wait_until_there(monitor)
             with qmp.connected(monitor) as qemu:
                 qemu.wait_for("query-migrate", "completed")
                 qemu.ask("cont")
@@ -206,7 +212,7 @@ class Qemu(Platform):
                 "snapshot": snapshot,
                 "restore": restore,
             },
-            files=channel.files(),
+            files=channel.files(lambda: stood[-1]),
             close=channel.close,
         )
 

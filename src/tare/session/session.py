@@ -50,6 +50,9 @@ class Session:
         self._decoder = frames.Decoder(noise=True)
         self._live: dict[int, Pending] = {}
         self._last_id = 0
+        self._former = (
+            0  # requests up to this one are those of before a restore: what of them is over is answered again
+        )
         self._hello: messages.Hello | None = None
         self._first_byte_ns: int | None = None
         self._seen = b""

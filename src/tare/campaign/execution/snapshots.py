@@ -13,7 +13,7 @@ from tare.campaign.execution.life import result_of
 from tare.campaign.execution.living import LIMIT_S, LOOK_S, Living, living
 from tare.campaign.instances.launcher import Terms
 from tare.campaign.instances.pool import InstancePool
-from tare.errors import PlatformError, TareError
+from tare.errors import PlatformError
 from tare.host.filesystems import roots
 from tare.host.kernel import parentage
 from tare.image import forms
@@ -43,8 +43,13 @@ def snapshot_of(instance: Living, memory: int) -> Snapshot:
         instance.command(operation)  # unsupported before anything is started
     started(instance)
     read_ns = read_memory(instance, memory)
-    with _watched(instance) as silence:
+    if instance.life.files is not None:
         step = instance.do(Operation.SNAPSHOT)
+        silent_ns = instance.life.files.stood_ns()
+    else:
+        with _watched(instance.spec.space.data / BEAT) as silence:
+            step = instance.do(Operation.SNAPSHOT)
+        [silent_ns] = silence
     place = instance.life.snapshot_at
     assert place is not None, "what has a snapshot has its place"
     size = forms.disk_bytes(place)
@@ -52,7 +57,7 @@ def snapshot_of(instance: Living, memory: int) -> Snapshot:
     warm = _restored(instance, memory)
     roots.drop_page_cache(place)
     dropped = _restored(instance, memory)
-    return Snapshot(step.wall_ns, silence[0], step.cpu_ns, size, read_ns, warm, dropped)
+    return Snapshot(step.wall_ns, silent_ns, step.cpu_ns, size, read_ns, warm, dropped)
 
 
 def started(instance: Living) -> None:
@@ -99,24 +104,23 @@ def read_memory(instance: Living, memory: int) -> int:
 
 
 @contextlib.contextmanager
-def _watched(instance: Living) -> Iterator[list[int]]:
-    """Watch for signs of life; afterwards the list has the longest time without one, in ns."""
+def _watched(beat: Path) -> Iterator[list[int]]:
+    """Watch a file that grows all the time; afterwards the list has the longest time in which it did not, in ns."""
     silence: list[int] = []
     over = threading.Event()
 
     def watch() -> None:
-        longest, last, deadline = 0, time.monotonic_ns(), until(LIMIT_S)
-        with contextlib.suppress(TareError):  # which the operation has too
-            while time.monotonic() < deadline:
-                ended = over.is_set()
-                if sign():
-                    now = time.monotonic_ns()
-                    longest, last = max(longest, now - last), now
-                    if ended:
-                        break
+        longest, size, last = 0, _size(beat), time.monotonic_ns()
+        deadline = until(LIMIT_S)
+        while time.monotonic() < deadline:
+            time.sleep(LOOK_S)
+            ended = over.is_set()
+            if (now := _size(beat)) != size:
+                longest, size, last = max(longest, time.monotonic_ns() - last), now, time.monotonic_ns()
+                if ended:
+                    break
         silence.append(max(longest, time.monotonic_ns() - last))
 
-    sign = _sign(instance)
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
@@ -124,25 +128,6 @@ def _watched(instance: Living) -> Iterator[list[int]]:
     finally:
         over.set()
         watcher.join()
-
-
-def _sign(instance: Living) -> Callable[[], bool]:
-    """A function that looks once whether an instance shows that it lives: by its beat, or by an answer to a ping."""
-    if (files := instance.life.files) is not None:
-
-        def answers() -> bool:
-            files.ping()
-            return True
-
-        return answers
-    beat, sizes = instance.spec.space.data / BEAT, [0]
-
-    def beats() -> bool:
-        time.sleep(LOOK_S)
-        sizes.append(_size(beat))
-        return sizes.pop(0) != sizes[0]
-
-    return beats
 
 
 def _until(come: Callable[[], bool], otherwise: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tare.errors import PlatformError
@@ -51,16 +51,13 @@ class GuestChannel:
         self._session = Session.restored(SocketStream(vm.accept(self.listener, lambda: False)), former)
         return b"here"
 
-    def files(self) -> GuestFiles:
-        """The guest's files in /data."""
+    def files(self, stood_ns: Callable[[], int]) -> GuestFiles:
+        """The guest's files in /data. ``stood_ns``: as of `GuestFiles`."""
         return GuestFiles(
             lambda name: self._shell('until [ -s "/data/$1" ]; do sleep 0.05; done', name),
             lambda asked, told: self._shell(_ASK, asked, told).decode(errors="replace"),
-            self._ping,
+            stood_ns,
         )
-
-    def _ping(self) -> None:
-        self._opened().ping(self.limit_s)
 
     def _shell(self, script: str, *arguments: str) -> bytes:
         return self.run(["sh", "-c", script, "sh", *arguments])

@@ -63,6 +63,15 @@ class Monitor:
             time.sleep(LOOK_S)
 
 
+def wait_until_there(monitor: Path) -> None:
+    """Wait until a machine that begins has its monitor. Raises `PlatformError`."""
+    deadline = until(LIMIT_S)
+    while not monitor.is_socket():
+        if time.monotonic() > deadline:
+            raise PlatformError(f"QEMU has made no monitor within {stretched(LIMIT_S):.0f} s")
+        time.sleep(LOOK_S)
+
+
 @contextmanager
 def connected(monitor: Path) -> Iterator[Monitor]:
     """Connect to a machine's monitor. Raises `PlatformError`, also where it does not answer in the context."""
