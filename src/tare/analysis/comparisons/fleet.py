@@ -22,7 +22,17 @@ from tare.analysis.refusals import NoAnswer, RefusalKind
 from tare.errors import UsageError
 from tare.estimates.intervals import MIN_BLOCKS, Floats, Interval
 from tare.estimates.moderated import GUARD, prior_of, squeezed, unbiased_log
-from tare.estimates.random_effects import Between, Bools, Hosts, fit, odd_hosts, prediction, shrunk
+from tare.estimates.random_effects import (
+    Between,
+    Bools,
+    Fit,
+    Hosts,
+    deviations,
+    fit,
+    odd_hosts,
+    prediction,
+    shrunk,
+)
 from tare.model import Design, Direction
 from tare.store import CampaignRecord, MetricRecord, WorkloadRecord
 
@@ -37,6 +47,8 @@ MEAN_LEVEL, PREDICTION_LEVEL = 0.95, 0.90
 FALSE_DISCOVERIES = 0.05
 #: From so many hosts on, the variances of a figure borrow from each other.
 _MODERATED_FROM = 5
+#: Cells of figures and hosts that are merged at a time.
+_CELLS = 500_000
 #: The most groups of a fact that are shown.
 MAX_GROUPS = 40
 #: The text of a fact that a host does not have, and of one that no record of it shows.
@@ -116,21 +128,21 @@ class Gathering:
     def add(self, name: str, summary: Summary, boots: Iterable[str] = ()) -> None:
         """Add a host's campaign, under the host's name."""
         record = summary.record
-        metrics = {
-            (workload.name, metric.name): (workload, metric)
+        works = {
+            (workload.name, metric.name): (work, workload, metric)
             for workload in record.workloads
+            for work in (_work(workload),)
             for metric in workload.metrics
         }
-        places, means, variances, blocks = [], [], [], []
-        for (platform, workload_name, metric_name), side in summary.sides.items():
-            workload, metric = metrics[workload_name, metric_name]
-            if side.unfit or side.logs.size < MIN_BLOCKS:
-                continue
-            key = _key(platform, workload, metric)
-            places.append(self.keys.setdefault(key, len(self.keys)))
-            means.append(_worse(float(side.logs.mean()), metric.direction))
-            variances.append(float(side.logs.var(ddof=1)))
-            blocks.append(side.logs.size)
+        kept = [(names, side.logs) for names, side in summary.sides.items() if side.logs.size >= MIN_BLOCKS]
+        places = np.empty(len(kept), np.int32)
+        worse = np.empty(len(kept))
+        for at, ((platform, workload_name, metric_name), _) in enumerate(kept):
+            work, workload, metric = works[workload_name, metric_name]
+            key = _key(platform, work, workload, metric)
+            places[at] = self.keys.setdefault(key, len(self.keys))
+            worse[at] = 1.0 if metric.direction is Direction.LOWER else -1.0
+        means, variances, blocks = _moments([logs for _, logs in kept])
         host = Host(
             name=name,
             file=summary.name,
@@ -141,21 +153,30 @@ class Gathering:
             tare_version=record.tare_version,
             boots=frozenset(boots),
             facts=facts_of(record),
-            blocks=max(blocks, default=0),
+            blocks=int(blocks.max(initial=0)),
         )
-        self.rows.append(
-            _Row(host, np.array(places, np.int32), np.array(means), np.array(variances), np.array(blocks, np.int32))
-        )
+        self.rows.append(_Row(host, places, worse * means, variances, blocks))
 
 
-def _key(platform: str, workload: WorkloadRecord, metric: MetricRecord) -> Key:
-    work = json.dumps([workload.params, workload.revision], sort_keys=True)
+def _moments(logs: Sequence[Floats]) -> tuple[Floats, Floats, NDArray[np.int32]]:
+    """Means, variances and sizes of rows, those of one length together."""
+    sizes = np.array([row.size for row in logs], dtype=np.int32)
+    means, variances = np.empty(sizes.size), np.empty(sizes.size)
+    for size in np.unique(sizes):
+        of_size = np.flatnonzero(sizes == size)
+        table = np.stack([logs[at] for at in of_size.tolist()])
+        means[of_size], variances[of_size] = table.mean(axis=1), table.var(axis=1, ddof=1)
+    return means, variances, sizes
+
+
+def _work(workload: WorkloadRecord) -> str:
+    """What must be the same of a workload for its figures to be merged."""
+    return json.dumps([workload.params, workload.revision], sort_keys=True)
+
+
+def _key(platform: str, work: str, workload: WorkloadRecord, metric: MetricRecord) -> Key:
     headline = workload.metrics[0].name == metric.name
     return Key(platform, workload.name, metric.name, metric.unit, metric.direction, headline, work)
-
-
-def _worse(log: float, direction: Direction) -> float:
-    return log if direction is Direction.LOWER else -log
 
 
 @dataclass(frozen=True, slots=True)
@@ -458,6 +479,18 @@ def _groups(hosts: Sequence[Host], by: str | None) -> list[tuple[str, Bools]]:
     return [(value, np.array([each == value for each in values])) for value, _ in ordered]
 
 
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    """Some figures merged, a row each."""
+
+    model: Fit
+    predicted: tuple[Floats, Floats]
+    shrunk: tuple[Floats, Floats]
+    deviations: Floats
+    p: Floats
+    groups: list[tuple[Group, ...]]
+
+
 def _figures(
     keys: Sequence[Key],
     hosts: Hosts,
@@ -466,53 +499,60 @@ def _figures(
     rate: float,
     method: Between,
 ) -> Iterator[Figure]:
+    """Some figures at a time, which bounds memory; odd hosts are found over all of them."""
+    size = max(1, _CELLS // max(1, hosts.y.shape[1]))
+    parts = [
+        (start, _merged(hosts.rows(start, start + size), groups, rate, method)) for start in range(0, len(keys), size)
+    ]
+    odd = odd_hosts(np.concatenate([part.p for _, part in parts]), rate)
+    for start, part in parts:
+        lows, highs = part.model.interval(MEAN_LEVEL)
+        for at, key in enumerate(keys[start : start + size]):
+            mean, row = float(part.model.mean[at]), start + at
+            yield Figure(
+                platform=key.platform,
+                workload=key.workload,
+                metric=key.metric,
+                unit=key.unit,
+                direction=key.direction,
+                headline=key.headline,
+                n_hosts=int(part.model.count[at]),
+                mean=Interval(mean, float(lows[at]), float(highs[at])),
+                spread=_spread(float(part.model.tau2[at])),
+                prediction=_interval(mean, float(part.predicted[0][at]), float(part.predicted[1][at])),
+                effects=np.where(hosts.has[row], hosts.y[row], np.nan),
+                errors=np.where(hosts.has[row], np.sqrt(hosts.v[row]), np.nan),
+                blocks=blocks[row],
+                shrunk=part.shrunk[0][at],
+                shrunk_errors=part.shrunk[1][at],
+                deviations=part.deviations[at],
+                p=part.p[at],
+                odd=odd[row],
+                groups=part.groups[at],
+            )
+
+
+def _merged(hosts: Hosts, groups: Sequence[tuple[str, Bools]], rate: float, method: Between) -> _Merged:
     model = fit(hosts, method)
-    lows, highs = model.interval(MEAN_LEVEL)
-    predicted = prediction(hosts, PREDICTION_LEVEL)
-    points, errors = shrunk(hosts, model)
-    deviations, p, odd = _odd(hosts, [members for _, members in groups], rate)
-    grouped = _grouped(hosts, groups, method) if len(groups) > 1 or groups[0][0] else [() for _ in keys]
-    for at, key in enumerate(keys):
-        mean = float(model.mean[at])
-        yield Figure(
-            platform=key.platform,
-            workload=key.workload,
-            metric=key.metric,
-            unit=key.unit,
-            direction=key.direction,
-            headline=key.headline,
-            n_hosts=int(model.count[at]),
-            mean=Interval(mean, float(lows[at]), float(highs[at])),
-            spread=_spread(float(model.tau2[at])),
-            prediction=_interval(mean, float(predicted[0][at]), float(predicted[1][at])),
-            effects=np.where(hosts.has[at], hosts.y[at], np.nan),
-            errors=np.where(hosts.has[at], np.sqrt(hosts.v[at]), np.nan),
-            blocks=blocks[at],
-            shrunk=points[at],
-            shrunk_errors=errors[at],
-            deviations=deviations[at],
-            p=p[at],
-            odd=odd[at],
-            groups=grouped[at],
-        )
+    grouped: list[tuple[Group, ...]] = [() for _ in range(hosts.y.shape[0])]
+    if len(groups) > 1 or groups[0][0]:
+        grouped = _grouped(hosts, groups, method)
+    return _Merged(
+        model,
+        prediction(hosts, PREDICTION_LEVEL),
+        shrunk(hosts, model),
+        *_deviations(hosts, [members for _, members in groups], rate),
+        grouped,
+    )
 
 
-def _odd(hosts: Hosts, groups: Sequence[Bools], rate: float) -> tuple[Floats, Floats, Bools]:
-    """How far each host is from the others of its group; the rate holds over all figures and groups together."""
-    stacked = Hosts(
-        np.concatenate([hosts.y] * len(groups)),
-        np.concatenate([hosts.v] * len(groups)),
-        np.concatenate([hosts.has & members for members in groups]),
-    )
-    odd = odd_hosts(stacked, rate)
-    shape = (len(groups), *hosts.y.shape)
-    deviations, p, found = (part.reshape(shape) for part in (odd.deviation, odd.p, odd.is_odd))
-    members = np.array(groups)[:, None, :] & hosts.has
-    return (
-        np.where(members, deviations, 0.0).sum(axis=0) + np.where(hosts.has, 0.0, np.nan),
-        np.where(members, p, 0.0).sum(axis=0) + np.where(hosts.has, 0.0, np.nan),
-        np.asarray((found & members).any(axis=0)),
-    )
+def _deviations(hosts: Hosts, groups: Sequence[Bools], rate: float) -> tuple[Floats, Floats]:
+    """How far each host is from the others of its group, with the p-value."""
+    far, p = np.full(hosts.y.shape, np.nan), np.full(hosts.y.shape, np.nan)
+    for members in groups:
+        of_group = deviations(hosts.only(members), rate)
+        far, p = (np.where(members, found, kept) for found, kept in zip(of_group, (far, p), strict=True))
+    return far, p
 
 
 def _grouped(hosts: Hosts, groups: Sequence[tuple[str, Bools]], method: Between) -> list[tuple[Group, ...]]:
