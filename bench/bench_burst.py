@@ -15,9 +15,9 @@ from tare.contract.leftovers import left_on_host
 from tare.image import build
 from tare.model import Arm, Resources
 from tare.platforms import contract, registry
-from tare.workloads import registry as workloads
+from tare.workloads.life.burst import AtOnce
 
-BURST = workloads.get("burst")
+BURST = AtOnce()
 METRICS = ("p50", "p95", "ok", "total", "cpu")
 
 
