@@ -14,6 +14,7 @@ from tare.session import Session, SocketStream
 
 #: How long the program that is the instance may go on.
 PROGRAM_LIMIT_S = 3600.0
+_WAIT = 'until [ -s "/data/$1" ]; do sleep 0.05; done'
 _ASK = 'touch "/data/$1"; until [ -e "/data/$2" ]; do sleep 0.01; done; cat "/data/$2"; rm "/data/$2"'
 
 
@@ -54,13 +55,10 @@ class GuestChannel:
     def files(self, stood_ns: Callable[[], int]) -> GuestFiles:
         """The guest's files in /data. ``stood_ns``: as of `GuestFiles`."""
         return GuestFiles(
-            lambda name: self._shell('until [ -s "/data/$1" ]; do sleep 0.05; done', name),
-            lambda asked, told: self._shell(_ASK, asked, told).decode(errors="replace"),
+            lambda name: self.run(["sh", "-c", _WAIT, "sh", name]),
+            lambda asked, told: self.run(["sh", "-c", _ASK, "sh", asked, told]).decode(errors="replace"),
             stood_ns,
         )
-
-    def _shell(self, script: str, *arguments: str) -> bytes:
-        return self.run(["sh", "-c", script, "sh", *arguments])
 
     def switch_off(self) -> bytes:
         """Ask the guest to switch itself off."""
