@@ -21,7 +21,7 @@ OPERATIONS = ("create", "start", "execute", "pause", "stop", "remove")
 CASES = (
     *((name, operation) for name in ("runc", "docker", "podman", "lxc", "gvisor") for operation in OPERATIONS),
     *(("gvisor", operation) for operation in ("snapshot", "restore", "burst")),
-    *(("nspawn", operation) for operation in ("start", "stop")),
+    *(("nspawn", operation) for operation in ("start", "execute")),
     ("docker", "burst"),
 )
 
