@@ -343,6 +343,8 @@ class Living:
 
 def _wait(process: subprocess.Popen[bytes], operation: Operation) -> None:
     """Wait for a command's end, without looking again and again. Raises `PlatformError` at the limit."""
+    if process.returncode is not None:  # it was noticed already
+        return
     end = os.pidfd_open(process.pid)
     try:
         ended = select.select([end], [], [], stretched(LIMIT_S))[0]
