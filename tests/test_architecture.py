@@ -61,7 +61,7 @@ MAY_IMPORT = {
     },
     "report": {
         "model", "errors", "records", "footprint_model", "lazily", "clean", "inputs", "literature", "estimates",
-        "store", "outputs", "analysis",
+        "store", "outputs", "suggest", "analysis",
     },
     "catalogue": {"errors", "clean", "store", "analysis", "report"},
     "setup": {"model", "errors", "clean", "suggest", "host"},
