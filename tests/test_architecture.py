@@ -49,7 +49,7 @@ MAY_IMPORT = {
     },
     "contract": {
         "model", "errors", "records", "timeouts", "clean", "suggest", "host", "image", "session", "platforms",
-        "campaign",
+        "workloads", "campaign",
     },
     "lab": {"model", "errors", "timeouts", "suggest", "host", "image", "session", "platforms", "outputs"},
     "fleet": {

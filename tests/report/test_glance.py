@@ -136,9 +136,8 @@ def test_whole_lives_are_said_with_their_cpu_time(report: Report) -> None:
     whole = report.results[0].model_copy(update={"workload": "whole-life", "metric": "whole"})
     cpu = whole.model_copy(update={"metric": "cpu"})
     [said] = words.life([whole, cpu, report.results[1]])
-    assert said.startswith(
-        "A one-shot command costs, from nothing to nothing, in ms and in ms of CPU time: native 3169 and 3169, "
-    )
+    assert said.startswith("native: a one-shot command costs 3169 ms and 3169 ms of CPU from nothing to nothing; runc ")
+    assert said.count(" and ") == len(whole.platforms)
     assert words.life([whole]) == words.life([]) == []
 
 
