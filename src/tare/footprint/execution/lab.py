@@ -165,7 +165,7 @@ def _check_fits(request: FootprintRequest) -> None:
     emulated = [platform.name for platform in conduct.platforms_for(request.platforms) if vm.is_emulated(platform.name)]
     if request.level is Level.INSTRUCTIONS and emulated:
         raise UsageError(
-            f"{emulated[0]} is not counted: its guest runs in an emulator, and the figures would be the emulator's own work",
+            f"{emulated[0]} is not counted: its guest runs in an emulator, whose own work would be counted",
             fix="name platforms; the machine has a /dev/kvm, and tells what a guest of it executes (qemu, gvisor-kvm)",
         )
     cpus = range(1 if request.level is Level.INSTRUCTIONS else CPUS)
