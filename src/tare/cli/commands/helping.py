@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-import sys
 from typing import Any
+
+from tare.cli.streams import is_read_on_a_terminal
 
 #: rich's marks in a help text.
 _MARKS = re.compile(r"\[/?(?:cyan|bold)?\]")
@@ -23,7 +24,7 @@ def tidied(command: Any) -> Any:
     for parameter in command.params:
         if parameter.metavar is None:
             parameter.metavar = _metavar(parameter)
-    if not sys.stdout.isatty():
+    if not is_read_on_a_terminal():
         _without_panels(command)
     return command
 
