@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tare.campaign.execution.capacity import fill
 from tare.campaign.execution.density import ApartResult, memory, probes, runs, starts
 from tare.campaign.execution.life import live
 from tare.campaign.execution.minimum import least_memory
@@ -18,6 +19,7 @@ from tare.platforms.contract import prepared
 from tare.workloads.apart import (
     ApartWorkload,
     BesideWorkload,
+    FillWorkload,
     ImageSizes,
     ImageWorkload,
     LeastWorkload,
@@ -75,6 +77,8 @@ def _several(workload: ApartWorkload, params: Params, pool: InstancePool, client
             return starts(workload, params, pool)
         case MemoryDensity():
             return memory(workload, params, pool)
+        case FillWorkload():
+            return fill(workload, params, pool)
     raise UsageError(
         f"{workload.name} is of no kind that a campaign can run", fix="see the classes in tare.workloads.apart"
     )

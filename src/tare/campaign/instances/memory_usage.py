@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from tare.errors import HostError
 from tare.host import cgroup
@@ -13,13 +14,50 @@ from tare.platforms.base import Instance
 from tare.workloads.base import MemoryUsage
 
 
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """The pages that a running instance has on this host, in bytes, without the client that waits for tare alone."""
+
+    own: int  # of its processes, that no file gives back
+    kernel: int  # the kernel's own, charged to it
+    pss: int
+    group: int  # charged to its control group, page cache included
+    client: int  # of the client: pages that no file gives back
+
+
+def pages(instance: Instance) -> Pages:
+    """The pages that it has now; its group's may be late by `cgroup.COUNTED_S`.
+
+    Raises `HostError` where this host does not account its work.
+    """
+    _require_accounted(instance)
+    group = instance.spec.group
+    with contextlib.ExitStack() as held:
+        client = _client(instance, held)
+        waiting = [] if client is None else client.pids()
+        resident = memory.resident(pid for pid in instance.host_processes() if pid not in set(waiting))
+        shared, kernel, charged = _charged(group, client, idle=True)
+    of_client = memory.resident(waiting)
+    return Pages(
+        own=resident.anonymous + max(resident.shared_memory, shared),
+        kernel=kernel,
+        pss=resident.pss,
+        group=charged,
+        client=of_client.anonymous + of_client.shared_memory,
+    )
+
+
+def _require_accounted(instance: Instance) -> None:
+    if not instance.accounted:
+        raise HostError("its memory cannot be read: it is another machine's, or in no control group")
+
+
 def read(instance: Instance, *, idle: bool = False) -> MemoryUsage:
     """What it takes now. Raises `HostError` where this host does not account its work.
 
     ``idle``: it has been for `cgroup.COUNTED_S`, so that its group's memory can be told to the page.
     """
-    if not instance.accounted:
-        raise HostError("its memory cannot be read: it is another machine's, or in no control group")
+    _require_accounted(instance)
     group = instance.spec.group
     if not idle and group.counts_late():
         time.sleep(cgroup.COUNTED_S)

@@ -9,7 +9,7 @@ from tare.campaign.instances.gate import Gate, at_once
 from tare.campaign.instances.launcher import USUAL, InstanceLauncher, RunningInstance, Terms, stop_all
 from tare.errors import Failed, HostError, PlatformError, TareError
 from tare.host.facts import counters
-from tare.model import Arm
+from tare.model import Arm, Progress
 from tare.platforms.base import Platform
 
 
@@ -24,6 +24,7 @@ class InstancePool:
     keep: Callable[[bytes], None]  # called with the console's output of each instance that was lost
     published: bool = True  # whether a client calls them
     running_instances: list[RunningInstance] = field(default_factory=list)
+    progress: Progress = lambda _: None  # called with what is done, where that takes a while
 
     def grow(self, count: int, terms: Terms = USUAL) -> list[RunningInstance]:
         """Return ``count`` instances: the running ones first, then new ones, started one after the other.
@@ -36,6 +37,13 @@ class InstancePool:
         while len(self.running_instances) < count:
             self._start(terms)
         return self.running_instances[:count]
+
+    def add(self, terms: Terms = USUAL) -> RunningInstance:
+        """Start one more, whatever the instances may take together: the caller keeps the host's reserve.
+
+        Raises what `grow` raises.
+        """
+        return self._start(terms)
 
     def grow_at_once(self, count: int) -> list[RunningInstance]:
         """Start ``count`` new instances, whose start commands are given at one instant. Raises what `grow` raises."""

@@ -23,6 +23,7 @@ from tare.estimates.dependence import dependence
 from tare.literature import Scale
 from tare.model import DAEMONS_MEMORY, SHOWN_COSTS, Family, Mode, Status
 from tare.report.campaign.answers import answers_of, bound_report, settling_of
+from tare.report.campaign.capacity import capacity_of
 from tare.report.campaign.curves import curve_reports
 from tare.report.campaign.ranking import rankings_of
 from tare.report.footprint.build import Exposures, FootprintInputs, footprints_report, of_store
@@ -130,6 +131,7 @@ def report_on(
         results=results,
         rankings=rankings_of(record, results),
         curves=curve_reports(curves_of(record, samples)),
+        capacity=capacity_of(store),
         failures=_failures(trials),
         left_out=[
             LeftOutReport(**omitted.model_dump(), asked=omitted.platform in record.asked) for omitted in record.left_out

@@ -16,6 +16,7 @@ from tare.analysis.trust.findings import FindingKind
 from tare.analysis.verdicts import REFUSED, Kind
 from tare.clean import clean
 from tare.model import SHOWN_COSTS, Design, Direction, Family, Status
+from tare.report.campaign.capacity import render_capacity
 from tare.report.campaign.cautions import turned
 from tare.report.campaign.cells import Cell, baseline_cell, cell
 from tare.report.campaign.choose import Requirements, against, by_cost
@@ -71,6 +72,7 @@ def render(report: Report, *, width: int = 100, every_metric: bool = False, caut
         parts += [*_tables(names, results, width), _legend(report, results)]
     parts += [
         *render_curves(report.curves),
+        *(render_capacity(report.capacity, width) if report.capacity is not None else ()),
         *_beside(report),
         *(render_surfaces(report.surfaces) if report.surfaces is not None else ()),
         *(render_footprints(report.footprints) if report.footprints is not None else ()),
@@ -100,6 +102,7 @@ def render_glance(report: Report, *, width: int = 100) -> Group:
     parts: list[RenderableType] = [
         *(_tables(names, apart, width) if apart else ()),
         *render_curves(report.curves),
+        *(render_capacity(report.capacity, width) if report.capacity is not None else ()),
         *_beside(report),
         *(render_surfaces(report.surfaces) if report.surfaces is not None else ()),
         *(render_footprints(report.footprints) if report.footprints is not None else ()),

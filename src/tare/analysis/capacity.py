@@ -1,0 +1,268 @@
+"""How many instances of each platform fit on the host, what runs out first, and what to reserve: from fills.
+
+The unit is a fill: every one begins with fresh instances. Memory is what `tare.capacity_model.memory_used` has: the
+fall of MemAvailable without other processes' growth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tare.capacity_model import Fill, Level, Resource, Stop, memory_used
+from tare.estimates.capacity import Fits, Line, fits, line, mean_line
+from tare.estimates.intervals import Floats
+
+#: What is said of a tail: of instances' memory and CPU time, and of starts.
+TAIL = 0.99
+#: Reserves are rounded up to these, in bytes and in CPUs.
+MEMORY_STEP, CPU_STEP = 64 << 10, 0.001
+#: What is only kept free, and predicted from no line: others' files come and go meanwhile.
+_GUARDED = frozenset({Resource.DISK})
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceFit:
+    """How many a resource holds: its use is ``once`` and ``each``, of ``most`` of which ``kept_back`` stay free."""
+
+    resource: Resource
+    line: Line
+    most: float
+    kept_back: float
+    fits: Fits
+
+    @property
+    def known(self) -> bool:
+        """Whether each instance surely takes of it."""
+        return math.isfinite(self.fits.count) and (self.fits.high is None or math.isfinite(self.fits.high))
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryParts:
+    """Where the host's memory went at the last level, in bytes for each instance; means over fills."""
+
+    own: float  # pages of the instances' processes that no file gives back
+    shared: float  # their part of pages that files give back: programs and libraries (PSS)
+    slab: float
+    page_tables: float
+    stacks: float
+    per_cpu: float
+    engine: float  # growth of the daemons
+    unexplained: float  # of the fall of MemAvailable, without other processes: what is none of these but ``shared``
+    explained: float  # share of that fall that these explain
+    others: float  # bytes, once: growth of other processes meanwhile, tare's own among them
+
+
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """What one instance takes beside its workload, at the tail of instances: bytes and CPUs; threads on the host."""
+
+    memory: int
+    cpu: float
+    tasks: int
+    workload_memory: float  # that was taken off: what the same idle program takes on the baseline
+
+
+@dataclass(frozen=True, slots=True)
+class LevelUse:
+    """A level, as the mean of the fills that have it."""
+
+    count: int
+    memory: float  # bytes that the instances take together
+    cpu: float  # CPUs that they use together, daemons included
+    start_ms: float | None  # the median of the starts up to it from the level before
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """What a real fill held, over fills: mean, least and most."""
+
+    count: float
+    least: int
+    most: int
+    n_fills: int
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """One platform on this host."""
+
+    platform: str
+    n_fills: int
+    most_run: int  # instances that ran at once, at most
+    first: ResourceFit | None  # what runs out first; None: nothing of what is counted
+    resources: tuple[ResourceFit, ...]
+    memory: MemoryParts
+    reserve: Reserve | None
+    starts_ms: tuple[float, float]  # the median, and the tail
+    levels: tuple[LevelUse, ...]
+    filled: Filled | None
+    stops: tuple[tuple[Stop, str], ...]  # why each fill ended
+
+
+def capacities(fills: Mapping[str, Sequence[Fill]], baseline: str) -> list[Capacity]:
+    """A `Capacity` for each platform that has a fill with instances. ``fills``: by platform, in the order of blocks."""
+    whole = {name: [fill for fill in of if len(fill.levels) > 1] for name, of in fills.items()}
+    whole = {name: of for name, of in whole.items() if of}
+    rooms = [room(fill) for of in whole.values() for fill in of]
+    workload = _charged(whole[baseline]) if baseline in whole else None
+    return [
+        _capacity(name, of, float(np.mean(rooms)), None if name == baseline else workload) for name, of in whole.items()
+    ]
+
+
+def room(fill: Fill) -> float:
+    """The memory that the instances of a fill may take, in bytes: the budget, or what was available but the reserve."""
+    return float(fill.budget or max(0, fill.levels[0].available - fill.memory_reserve))
+
+
+def _capacity(platform: str, fills: Sequence[Fill], memory_room: float, workload: _Charged | None) -> Capacity:
+    found = [_memory(fills, memory_room), _cpu(fills), *_counted(fills)]
+    known = [entry for entry in found if entry.known]
+    first = min(known, key=lambda entry: entry.fits.count, default=None)
+    starts = [start for fill in fills for level in fill.levels for start in level.starts_ms]
+    return Capacity(
+        platform=platform,
+        n_fills=len(fills),
+        most_run=max(fill.levels[-1].count for fill in fills),
+        first=first,
+        resources=tuple(found),
+        memory=_parts(fills),
+        reserve=_reserve(fills, found, workload),
+        starts_ms=(float(np.median(starts)), float(np.quantile(starts, TAIL))),
+        levels=_levels(fills),
+        filled=_filled(fills),
+        stops=tuple((fill.stop, fill.reason) for fill in fills),
+    )
+
+
+def _memory(fills: Sequence[Fill], memory_room: float) -> ResourceFit:
+    lines = [
+        line(
+            [level.count for level in fill.levels[1:]],
+            [memory_used(fill.levels[0], level) for level in fill.levels[1:]],
+        )
+        for fill in fills
+    ]
+    kept = 0.0 if fills[0].budget else float(fills[0].memory_reserve)
+    return ResourceFit(Resource.MEMORY, mean_line(lines), memory_room + kept, kept, fits(lines, memory_room))
+
+
+def _cpu(fills: Sequence[Fill]) -> ResourceFit:
+    lines = [line([level.count for level in fill.levels], [_cpus(level) for level in fill.levels]) for fill in fills]
+    cpus = fills[0].cpus
+    return ResourceFit(Resource.CPU, mean_line(lines), cpus, 0.0, fits(lines, cpus))
+
+
+def _cpus(level: Level) -> float:
+    return (level.cpu_ns + level.daemon_cpu_ns) / 1e9 / level.window_s if level.window_s > 0 else 0.0
+
+
+def _counted(fills: Sequence[Fill]) -> list[ResourceFit]:
+    """What comes in pieces, as far as all fills have counted it."""
+    found = []
+    for resource in Resource:
+        if resource in _GUARDED or not all(resource in fill.most for fill in fills):
+            continue
+        lines = [
+            line([level.count for level in fill.levels], [level.used.get(resource, 0) for level in fill.levels])
+            for fill in fills
+        ]
+        most = min(fill.most[resource] for fill in fills)
+        kept = max(fill.kept_back.get(resource, 0) for fill in fills)
+        found.append(ResourceFit(resource, mean_line(lines), most, kept, fits(lines, most - kept)))
+    return found
+
+
+def _parts(fills: Sequence[Fill]) -> MemoryParts:
+    rows = np.array([_parts_of(fill) for fill in fills])
+    means = rows.mean(axis=0)
+    return MemoryParts(*map(float, means))
+
+
+def _parts_of(fill: Fill) -> tuple[float, ...]:
+    before, last = fill.levels[0], fill.levels[-1]
+    count, used = last.count, memory_used(before, last)
+    growth = [
+        last.instances,
+        last.slab - before.slab,
+        last.page_tables - before.page_tables,
+        last.stacks - before.stacks,
+        last.per_cpu - before.per_cpu,
+        last.engine - before.engine,
+    ]
+    own, slab, page_tables, stacks, per_cpu, engine = (part / count for part in growth)
+    unexplained = used - sum(growth)
+    explained = sum(growth) / used if used > 0 else math.nan
+    shared = max(0, last.instances_pss - last.instances) / count
+    others = before.available - last.available - used
+    return own, shared, slab, page_tables, stacks, per_cpu, engine, unexplained / count, explained, float(others)
+
+
+@dataclass(frozen=True, slots=True)
+class _Charged:
+    """What instances have for themselves: bytes and CPUs, by instance over all fills."""
+
+    memory: Floats
+    cpu: Floats
+
+
+def _charged(fills: Sequence[Fill]) -> _Charged:
+    memory = [own + kernel for fill in fills for own, kernel in zip(fill.own, fill.kernel, strict=True)]
+    return _Charged(np.array(memory, dtype=float), np.array([share for fill in fills for share in fill.cpu_shares]))
+
+
+def _reserve(fills: Sequence[Fill], found: Sequence[ResourceFit], workload: _Charged | None) -> Reserve | None:
+    """What to reserve for an instance: its part of all that the host lacks when it is full, at the tail of instances.
+
+    That part is the room by the lower end of how many fit, so that all reserves together are not less than what is
+    taken; the tail is what one instance has more for itself than the mean.
+    """
+    memory, cpu = found[0], found[1]
+    fitting = memory.fits.low if memory.fits.low is not None else memory.fits.count
+    if not (memory.known and fitting > 0):
+        return None
+    charged = _charged(fills)
+    tail = float(np.quantile(charged.memory, TAIL) - charged.memory.mean())
+    tail_cpu = float(np.quantile(charged.cpu, TAIL) - charged.cpu.mean())
+    less = 0.0 if workload is None else float(workload.memory.mean())
+    less_cpu = 0.0 if workload is None else float(workload.cpu.mean())
+    bytes_each = (memory.most - memory.kept_back) / fitting + tail - less
+    tasks = next((entry.line.each for entry in found if entry.resource is Resource.TASKS), 0.0)
+    return Reserve(
+        memory=max(MEMORY_STEP, math.ceil(bytes_each / MEMORY_STEP) * MEMORY_STEP),
+        cpu=max(CPU_STEP, math.ceil((cpu.line.each + tail_cpu - less_cpu) / CPU_STEP) * CPU_STEP),
+        tasks=max(0, math.ceil(tasks)),
+        workload_memory=less,
+    )
+
+
+def _levels(fills: Sequence[Fill]) -> tuple[LevelUse, ...]:
+    by_count: dict[int, list[tuple[Level, Level]]] = {}
+    for fill in fills:
+        for level in fill.levels[1:]:
+            by_count.setdefault(level.count, []).append((fill.levels[0], level))
+    return tuple(
+        LevelUse(
+            count,
+            float(np.mean([memory_used(before, level) for before, level in pairs])),
+            float(np.mean([_cpus(level) for _, level in pairs])),
+            _median([start for _, level in pairs for start in level.starts_ms]),
+        )
+        for count, pairs in sorted(by_count.items())
+    )
+
+
+def _median(values: Sequence[float]) -> float | None:
+    return float(np.median(values)) if values else None
+
+
+def _filled(fills: Sequence[Fill]) -> Filled | None:
+    """What the fills held that went on until something broke; None where they ended at a quarter."""
+    held = [fill.held for fill in fills if fill.stop in {Stop.FULL, Stop.LIMIT, Stop.START}]
+    if len(held) < len(fills):
+        return None
+    return Filled(float(np.mean(held)), min(held), max(held), len(held))

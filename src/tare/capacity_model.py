@@ -1,0 +1,118 @@
+"""The nouns of a fill: what a host showed while ever more instances of one platform ran on it, and why the fill ended.
+
+A fill is one trial of the workload ``capacity``. It is kept beside the trial's figures as the output `FILL`; what is
+made of it (how many fit, what to reserve) is computed when a report is asked for.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field, ValidationError
+
+from tare.errors import first_invalid
+from tare.records import Line, Strict
+
+#: The workload whose trials are fills, and the output of such a trial that holds the fill.
+CAPACITY = "capacity"
+FILL = "fill"
+#: The attachment of a campaign's file that holds the price file.
+PRICES = "prices.toml"
+
+Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
+Signed = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class Resource(StrEnum):
+    """What a host may run out of."""
+
+    MEMORY = "memory"
+    CPU = "cpu"
+    TASKS = "tasks"
+    FILES = "files"
+    BRIDGE_PORTS = "bridge-ports"
+    MOUNTS = "mounts"
+    TERMINALS = "terminals"
+    MEMORY_GROUPS = "memory-groups"
+    NEIGHBOURS = "neighbours"
+    DISK = "disk"
+
+
+class Stop(StrEnum):
+    """Why a fill ended."""
+
+    QUARTER = "quarter"  # a quarter of the predicted number runs: enough to predict from
+    MOST = "most"  # as many run as were asked for at most
+    TIME = "time"  # the time of a trial is over
+    FULL = "full"  # a resource is used up to the host's reserve
+    LIMIT = "limit"  # one of the user's limits is broken
+    START = "start"  # an instance did not start
+
+
+class Level(Strict):
+    """The host with so many idle instances, in bytes; of processes, pages that no file gives back."""
+
+    count: Count
+    at_s: Amount  # since the fill began
+    available: Count  # MemAvailable
+    anonymous: Count  # of all processes on the host, and files that lie in memory alone (AnonPages, Shmem)
+    slab: Count  # that cannot be reclaimed (SUnreclaim)
+    page_tables: Count
+    stacks: Count  # the kernel's, of all threads (KernelStack)
+    per_cpu: Count
+    instances: Count  # of the instances' processes
+    instances_pss: Count
+    instances_group: Count  # charged to their control groups, page cache included
+    engine: Count  # of the daemons that all instances share
+    harness: Count  # of tare and of the clients that wait for it
+    window_s: Amount  # over which CPU time was counted
+    cpu_ns: Count  # of all instances
+    daemon_cpu_ns: Count
+    used: dict[Resource, Count]  # of what is counted in pieces
+    starts_ms: list[Amount]  # of the instances that were added
+    failed: Count = 0  # starts that failed
+    memory_stall: Amount = 0.0  # share of the window in which some task waited for memory (PSI)
+    cpu_stall: Amount = 0.0
+
+
+class Fill(Strict):
+    """One fill of one platform."""
+
+    memory_total: Count
+    memory_reserve: Count  # that stays free for the host
+    budget: Count | None  # the memory that the instances may take; None: all but the reserve
+    cpus: Annotated[float, Field(gt=0, allow_inf_nan=False)]  # that instances may use
+    most: dict[Resource, Count]  # of what is counted in pieces, how many the host may have
+    kept_back: dict[Resource, Count]  # of these, how many stay free for the host
+    levels: Annotated[list[Level], Field(min_length=1, max_length=1000)]  # the first without an instance
+    own: list[Count]  # by instance at the last level: pages that no file gives back
+    kernel: list[Signed]  # by instance: the kernel's memory that is charged to it
+    cpu_shares: list[Amount]  # by instance: CPUs that it used in the last window
+    held: Count  # the most instances with which every limit held
+    stop: Stop
+    resource: Resource | None  # that was used up; None: none was
+    reason: Line  # of the end, in words
+
+
+def memory_used(before: Level, level: Level) -> int:
+    """The host's memory that the instances of a level take in bytes, with what engine and kernel have for them.
+
+    ``before``: the level without an instance. It is the fall of MemAvailable, without the growth of processes that are
+    neither instances nor the platform's daemons: others' on this host, and tare's own.
+    """
+    others = (level.anonymous - level.instances - level.engine) - (before.anonymous - before.engine)
+    return before.available - level.available - others
+
+
+class BrokenFillError(ValueError):
+    """An output that is no fill."""
+
+
+def read_fill(data: bytes) -> Fill:
+    """The fill that an output holds. Raises `BrokenFillError` with the first mistake."""
+    try:
+        return Fill.model_validate_json(data)
+    except ValidationError as error:
+        raise BrokenFillError(first_invalid(error)) from error

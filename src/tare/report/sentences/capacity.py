@@ -1,0 +1,184 @@
+"""Words for how many instances fit: sentences, what would lift a limit, and a reserve as others' tools take it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from tare.analysis.capacity import Capacity, Reserve
+from tare.capacity_model import Resource, Stop
+from tare.report.sentences.numbers import number_of, size
+
+if TYPE_CHECKING:
+    from tare.report.model.capacity import CapacityReport, PlatformCapacityReport
+
+TITLE = "Capacity"
+#: What runs out, at the beginning of a clause and with its counter.
+NAMES: Mapping[Resource, str] = {
+    Resource.MEMORY: "memory",
+    Resource.CPU: "CPU time",
+    Resource.TASKS: "threads",
+    Resource.FILES: "open files",
+    Resource.BRIDGE_PORTS: "ports of the bridge",
+    Resource.MOUNTS: "mounts",
+    Resource.TERMINALS: "pseudo-terminals",
+    Resource.MEMORY_GROUPS: "memory control groups",
+    Resource.NEIGHBOURS: "neighbour entries",
+    Resource.DISK: "disk space",
+}
+_SINGULAR = frozenset({Resource.MEMORY, Resource.CPU, Resource.DISK})
+#: The file or counter that shows how much of it is used.
+COUNTERS: Mapping[Resource, str] = {
+    Resource.MEMORY: "MemAvailable in /proc/meminfo",
+    Resource.CPU: "cpuacct.usage or cpu.stat of the control groups",
+    Resource.TASKS: "/proc/loadavg, against kernel.threads-max and kernel.pid_max",
+    Resource.FILES: "fs.file-nr",
+    Resource.BRIDGE_PORTS: "/sys/class/net/BRIDGE/brif",
+    Resource.MOUNTS: "/proc/self/mountinfo, against fs.mount-max",
+    Resource.TERMINALS: "kernel.pty.nr",
+    Resource.MEMORY_GROUPS: "/proc/cgroups",
+    Resource.NEIGHBOURS: "/proc/net/arp, against net.ipv4.neigh.default.gc_thresh3",
+    Resource.DISK: "df",
+}
+_LIFTS: Mapping[Resource, str] = {
+    Resource.MEMORY: "more memory in the host, or instances that take less",
+    Resource.CPU: "more CPUs for the instances (--cpus), or less work in each",
+    Resource.TASKS: "sysctl kernel.threads-max and kernel.pid_max",
+    Resource.FILES: "sysctl fs.file-max",
+    Resource.BRIDGE_PORTS: "a second bridge: Linux gives one 1,024 ports",
+    Resource.MOUNTS: "sysctl fs.mount-max",
+    Resource.TERMINALS: "sysctl kernel.pty.max",
+    Resource.MEMORY_GROUPS: "cgroup v2, or a host of its own for the rest: cgroup v1 has 65,535 of them",
+    Resource.NEIGHBOURS: "sysctl net.ipv4.neigh.default.gc_thresh3",
+    Resource.DISK: "a larger disk below TARE_HOME",
+}
+_STOPS: Mapping[Stop, str] = {
+    Stop.QUARTER: "a quarter of what fits ran",
+    Stop.MOST: "as many ran as were asked for",
+    Stop.TIME: "the time of a trial was over",
+    Stop.FULL: "the host was full",
+    Stop.LIMIT: "a limit broke",
+    Stop.START: "an instance did not start",
+}
+#: Names of container runtimes' handlers, as their own documentation has them in a RuntimeClass.
+_HANDLERS: Mapping[str, str] = {"gvisor": "runsc", "kata": "kata"}
+
+
+def lift(resource: Resource | None) -> str:
+    """What would lift a limit."""
+    return "" if resource is None else _LIFTS[resource]
+
+
+def answer(capacity: Capacity) -> str:
+    """As in "gvisor: 212 fit (198 to 231), memory runs out first; reserve 48 MiB and 12 m CPU each"."""
+    parts = [_fit(capacity)]
+    if capacity.filled is not None:
+        parts.append(f"a real fill held {_range(capacity.filled.least, capacity.filled.most)}")
+    if capacity.reserve is not None:
+        parts.append(f"reserve {_memory(capacity.reserve.memory)} and {milli(capacity.reserve.cpu)} m CPU each")
+    return f"{capacity.platform}: {'; '.join(parts)}."
+
+
+def _fit(capacity: Capacity) -> str:
+    first = capacity.first
+    if first is None:
+        return f"nothing that was counted runs out: {capacity.most_run} ran at once"
+    fits = first.fits
+    interval = f" ({count(fits.low)} to {_high(fits.high)})" if fits.low is not None else ""
+    runs = "runs" if first.resource in _SINGULAR else "run"
+    return f"{count(fits.count)} fit{interval}, {NAMES[first.resource]} {runs} out first"
+
+
+def count(number: float | None) -> str:
+    """Whole instances; more than are known to that are in three digits."""
+    if number is None or not math.isfinite(number):
+        return "any number"
+    whole = math.floor(number)
+    digits = max(0, len(str(whole)) - 3)
+    return f"{round(whole, -digits):,}"
+
+
+def _high(number: float | None) -> str:
+    return count(None if number is None else math.ceil(number))
+
+
+def _range(least: int, most: int) -> str:
+    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
+
+
+def _memory(amount: float) -> str:
+    return size(amount) if amount >= 100 << 20 else f"{amount / 2**20:.1f} MiB"
+
+
+def mebibytes(amount: float) -> str:
+    """Bytes as a table has them, in MiB."""
+    value = amount / 2**20
+    digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
+    return f"{value:,.{digits}f}".replace("-", "\N{MINUS SIGN}")
+
+
+def milli(cpus: float) -> str:
+    """Thousandths of a CPU, as Kubernetes writes them."""
+    return f"{1000 * cpus:.0f}" if cpus >= 0.01 else f"{1000 * cpus:.2g}"
+
+
+def yaml(platform: str, reserve: Reserve) -> str:
+    """A RuntimeClass with what to reserve (Kubernetes, node.k8s.io/v1, Pod Overhead)."""
+    handler = _HANDLERS.get(platform, platform)
+    return (
+        "apiVersion: node.k8s.io/v1\n"
+        "kind: RuntimeClass\n"
+        "metadata:\n"
+        f"  name: {platform}\n"
+        f"handler: {handler}  # as containerd's or CRI-O's configuration names it\n"
+        "overhead:\n"
+        "  podFixed:\n"
+        f'    memory: "{reserve.memory >> 10}Ki"\n'
+        f'    cpu: "{math.ceil(1000 * reserve.cpu)}m"\n'
+    )
+
+
+def equivalents(reserve: Reserve) -> list[str]:
+    """The same for who limits an instance by Docker's or systemd's options: what comes on top of the workload's."""
+    memory, cpu = f"{reserve.memory >> 10}", math.ceil(1000 * reserve.cpu)
+    return [
+        f"docker run: --memory and --cpus of your workload, plus {memory}k and {cpu / 1000:g}",
+        f"systemd: MemoryMax= and CPUQuota= of your workload, plus {memory}K and {cpu / 10:g}%;"
+        f" TasksMax= plus {reserve.tasks}",
+    ]
+
+
+def held(number: float) -> str:
+    """What a real fill held, for who hovers."""
+    return f"a real fill held {number:.0f}"
+
+
+def stopped(stop: Stop) -> str:
+    """Why a fill ended, in general."""
+    return _STOPS[stop]
+
+
+def about(report: CapacityReport) -> str:
+    """What the figures are of, for below the table."""
+    room = size(report.room)
+    given = (
+        f"as if the host had {size(report.budget)} for them (--budget, counted by tare: no control group enforces it)"
+        if report.budget
+        else f"{size(report.reserve)} stay free for the host (--reserve)"
+    )
+    return (
+        f"Idle instances share {room} of memory and {number_of(round(report.cpus), 'CPU')}; {given}. In brackets and as"
+        " lines: 90 % over fills (Fieller). Memory is the fall of MemAvailable, without other processes' growth."
+    )
+
+
+def explained(platform: PlatformCapacityReport) -> str:
+    """How much of the fall of MemAvailable the parts explain."""
+    percent = platform.memory.explained_percent
+    return "–" if percent is None else f"{percent:.0f} %"
+
+
+def broken(platform: str, block: int, reason: str) -> str:
+    """A fill that cannot be read."""
+    return f"{platform}, block {block + 1}: its fill cannot be read: {reason}"
