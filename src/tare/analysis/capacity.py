@@ -29,10 +29,15 @@ class ResourceFit:
     """How many a resource holds: its use is ``once`` and ``each``, of ``most`` of which ``kept_back`` stay free."""
 
     resource: Resource
-    line: Line
+    lines: tuple[Line, ...]  # by fill
     most: float
     kept_back: float
     fits: Fits
+
+    @property
+    def line(self) -> Line:
+        """The mean over fills."""
+        return mean_line(self.lines)
 
     @property
     def known(self) -> bool:
@@ -148,13 +153,13 @@ def _memory(fills: Sequence[Fill], memory_room: float) -> ResourceFit:
         for fill in fills
     ]
     kept = 0.0 if fills[0].budget else float(fills[0].memory_reserve)
-    return ResourceFit(Resource.MEMORY, mean_line(lines), memory_room + kept, kept, fits(lines, memory_room))
+    return ResourceFit(Resource.MEMORY, tuple(lines), memory_room + kept, kept, fits(lines, memory_room))
 
 
 def _cpu(fills: Sequence[Fill]) -> ResourceFit:
     lines = [line([level.count for level in fill.levels], [_cpus(level) for level in fill.levels]) for fill in fills]
     cpus = fills[0].cpus
-    return ResourceFit(Resource.CPU, mean_line(lines), cpus, 0.0, fits(lines, cpus))
+    return ResourceFit(Resource.CPU, tuple(lines), cpus, 0.0, fits(lines, cpus))
 
 
 def _cpus(level: Level) -> float:
@@ -173,7 +178,7 @@ def _counted(fills: Sequence[Fill]) -> list[ResourceFit]:
         ]
         most = min(fill.most[resource] for fill in fills)
         kept = max(fill.kept_back.get(resource, 0) for fill in fills)
-        found.append(ResourceFit(resource, mean_line(lines), most, kept, fits(lines, most - kept)))
+        found.append(ResourceFit(resource, tuple(lines), most, kept, fits(lines, most - kept)))
     return found
 
 

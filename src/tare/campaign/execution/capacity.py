@@ -77,7 +77,6 @@ class _Filling:
     kept_back: dict[Resource, int] = field(default_factory=dict)
     total: int = 0
     held: int = 0
-    kills: int = field(default_factory=ceilings.oom_kills)
     own: list[int] = field(default_factory=list)
     kernel: list[int] = field(default_factory=list)
     cpu_shares: list[float] = field(default_factory=list)
@@ -285,9 +284,9 @@ class _Filling:
         lost = sum(one.session.dead is not None for one in self.running)
         if lost:
             yield Stop.LIMIT, f"{lost} of {level.count} instances have ended by themselves", None
-        kills = ceilings.oom_kills() - self.kills
-        if kills > 0:
-            yield Stop.LIMIT, f"the kernel killed {kills} processes for want of memory", Resource.MEMORY
+        kills = sum(killed.count for one in self.running if (killed := one.instance.spec.group.memory_kills()))
+        if kills:
+            yield Stop.LIMIT, f"the kernel killed {kills} of their processes for want of memory", Resource.MEMORY
         budget, taken = int(self.params["budget_bytes"]), memory_used(before, level)
         if 0 < budget < taken:
             yield Stop.FULL, f"{taken >> 20} MiB are taken of {budget >> 20} MiB", Resource.MEMORY

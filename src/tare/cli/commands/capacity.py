@@ -47,6 +47,12 @@ _BUDGET = typer.Option(
 )
 _MEMORY = typer.Option("512M", "--memory", help="Memory limit of each instance; a machine's guest has as much.")
 _MOST = typer.Option(64, "--most", help="Instances at once, at most, of a run without --fill.")
+_PRICES = typer.Option(
+    None, "--prices", help="A price file (docs/examples/prices.toml): what an instance costs a month on its host."
+)
+_ONE_SHOT = typer.Option(
+    False, "--one-shot", help="Measure one-shot commands too (whole-life): with --prices what a thousand of them cost."
+)
 _YAML = typer.Option(
     None,
     "--reserve-yaml",
@@ -74,6 +80,8 @@ def capacity(
         Shown.AUTO, "--progress", help="auto: drawn on a terminal, else a line a block. json: an object a line."
     ),
     as_json: bool = typer.Option(False, "--json", help="Print the report as JSON (schema tare.report/2)."),
+    prices: Path | None = _PRICES,
+    one_shot: bool = _ONE_SHOT,
     reserve_yaml: Path | None = _YAML,
 ) -> None:
     """Say how many instances fit on this host, what runs out first, and what to reserve for each.
@@ -107,7 +115,7 @@ def capacity(
     }
     request = CampaignRequest(
         platforms=platform,
-        workloads=[CAPACITY],
+        workloads=[CAPACITY, *(["whole-life"] if one_shot else [])],
         params={CAPACITY: params},
         blocks=blocks if blocks is not None or length is not None else BLOCKS,
         budget_s=parse_time(length) if length is not None else None,
@@ -123,9 +131,9 @@ def capacity(
     outputs.check_new_campaign(file)
     outputs.check_new(outputs.page_of(file), f"the page of {file}")
 
-    from tare.cli.run import measure
+    from tare.cli.capacity import run
 
-    measure(request, file, ProgressOptions(progress, None), as_json=as_json)
+    run(request, file, ProgressOptions(progress, None), price_file=prices, as_json=as_json)
 
 
 capacity.__doc__ = f"{inspect.cleandoc(capacity.__doc__ or '')}\n\n{_EXAMPLES}"

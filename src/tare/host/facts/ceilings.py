@@ -140,15 +140,6 @@ def raise_own_files() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def oom_kills() -> int:
-    """Processes that the kernel killed for want of memory since boot, anywhere on the host (Linux 4.13)."""
-    for line in text.said("/proc/vmstat").splitlines():
-        name, _, count = line.partition(" ")
-        if name == "oom_kill":
-            return int(count)
-    return 0
-
-
 def _number(path: str) -> int:
     words = text.said(path).split()
     return int(words[0]) if words and words[0].isdigit() else 0

@@ -131,7 +131,7 @@ def report_on(
         results=results,
         rankings=rankings_of(record, results),
         curves=curve_reports(curves_of(record, samples)),
-        capacity=capacity_of(store),
+        capacity=capacity_of(store, _run_cpu_s(results)),
         failures=_failures(trials),
         left_out=[
             LeftOutReport(**omitted.model_dump(), asked=omitted.platform in record.asked) for omitted in record.left_out
@@ -145,6 +145,17 @@ def report_on(
         multiplicity=MultiplicityReport.model_validate(asdict(together)),
         dependence=_dependence(analysed),
     )
+
+
+def _run_cpu_s(results: Sequence[ResultReport]) -> dict[str, float]:
+    """CPU seconds of a one-shot command, by platform, where whole lives were measured."""
+    return {
+        platform.platform: platform.mean / 1e3
+        for result in results
+        if (result.workload, result.metric) == ("whole-life", "cpu")
+        for platform in result.platforms
+        if platform.mean is not None
+    }
 
 
 def timed(store: Store, samples: pl.DataFrame) -> Report:

@@ -10,17 +10,22 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from tare.analysis import prices as price_files
 from tare.analysis.capacity import Capacity, ResourceFit, capacities, room
-from tare.capacity_model import CAPACITY, FILL, BrokenFillError, Fill, read_fill
+from tare.analysis.prices import Cost, Prices
+from tare.capacity_model import CAPACITY, FILL, PRICES, BrokenFillError, Fill, read_fill
 from tare.clean import clean
+from tare.errors import UsageError
 from tare.model import Arm, Status, TrialKey
 from tare.report.campaign import bands
 from tare.report.model.capacity import (
     CapacityReport,
+    CostReport,
     FilledReport,
     LevelReport,
     MemoryPartsReport,
     PlatformCapacityReport,
+    PricedReport,
     ReserveReport,
     ResourceFitReport,
     StopReport,
@@ -34,23 +39,37 @@ _WIDTH, _ROW, _TOP, _BOTTOM = 520.0, 30.0, 26.0, 30.0
 _WIDEST, _NARROWEST = 60, 16
 
 
-def capacity_of(store: Store) -> CapacityReport | None:
-    """The section of a campaign's file; None where no fill is in it."""
+def capacity_of(store: Store, run_cpu_s: Mapping[str, float] | None = None) -> CapacityReport | None:
+    """The section of a campaign's file; None where no fill is in it.
+
+    ``run_cpu_s``: CPU seconds of a one-shot command, by platform, where the campaign has them.
+    """
     if CAPACITY not in {workload.name for workload in store.record.workloads}:
         return None
     fills, unreadable = _fills(store)
     every = [fill for of in fills.values() for fill in of]
     if not every:
         return None
-    found = capacities(fills, store.record.baseline)
-    first = every[0]
+    first, prices = every[0], None
+    try:
+        prices = _prices(store)
+    except UsageError as error:
+        unreadable.append(error.what)
+    reserve = first.memory_reserve / first.memory_total if first.memory_total else 0.0
+    platforms = []
+    for capacity in capacities(fills, store.record.baseline):
+        lines = [(fit.resource, fit.lines, fit.most - fit.kept_back) for fit in capacity.resources]
+        runs = (run_cpu_s or {}).get(capacity.platform)
+        cost = None if prices is None else price_files.cost(prices, lines, reserve, runs)
+        platforms.append(_platform(capacity, cost, prices))
     report = CapacityReport(
         room=sum(map(room, every)) / len(every),
         reserve=first.memory_reserve,
         budget=first.budget,
         cpus=first.cpus,
         text="",
-        platforms=[_platform(capacity) for capacity in found],
+        platforms=platforms,
+        prices=None if prices is None else PricedReport(**prices.host.model_dump()),
         left_out=unreadable,
     )
     return report.model_copy(update={"text": words.about(report)})
@@ -72,13 +91,19 @@ def _fills(store: Store) -> tuple[Mapping[str, list[Fill]], list[str]]:
     return {platform: of for platform, of in fills.items() if of}, unreadable
 
 
-def _platform(capacity: Capacity) -> PlatformCapacityReport:
+def _prices(store: Store) -> Prices | None:
+    """The price file that the campaign was given last. Raises `UsageError`."""
+    texts = [data.decode("utf-8", "replace") for name, data in store.attachments() if name == PRICES]
+    return price_files.parse(texts[-1], PRICES) if texts else None
+
+
+def _platform(capacity: Capacity, cost: Cost | None, prices: Prices | None) -> PlatformCapacityReport:
     first = capacity.first
     memory = asdict(capacity.memory)
     explained = memory.pop("explained")
     return PlatformCapacityReport(
         platform=capacity.platform,
-        text=words.answer(capacity),
+        text=words.answer(capacity, cost, prices),
         n_fills=capacity.n_fills,
         most_run=capacity.most_run,
         count=None if first is None else first.fits.count,
@@ -95,6 +120,7 @@ def _platform(capacity: Capacity) -> PlatformCapacityReport:
             yaml=words.yaml(capacity.platform, capacity.reserve),
             equivalents=words.equivalents(capacity.reserve),
         ),
+        cost=None if cost is None else CostReport(**asdict(cost)),
         start_median_ms=capacity.starts_ms[0],
         start_p99_ms=capacity.starts_ms[1],
         levels=[LevelReport(**asdict(level)) for level in capacity.levels],
@@ -130,7 +156,7 @@ def render_capacity(report: CapacityReport, width: int) -> Iterator[Table | Text
         yield Text(clean(platform.text), "bold")
     yield Text()
     yield from _bars(report.platforms, width)
-    yield _table(report.platforms)
+    yield _table(report.platforms, width)
     yield Text(clean(report.text), "dim")
     for line in report.left_out:
         yield Text(clean(line), "yellow")
@@ -153,23 +179,28 @@ def _bars(platforms: Sequence[PlatformCapacityReport], width: int) -> Iterator[T
         line = ["█"] * length + [" "] * (across - length)
         if platform.low is not None:
             low, high = (round(across * end / most) for end in (platform.low, platform.high or platform.count))
-            for place in range(max(0, low), min(across, high)):
+            for place in range(max(0, min(low, across - 1)), min(across, max(high, low + 1))):
                 line[place] = "▒"
         bar = ("".join(line).rstrip(), "cyan")
         yield Text.assemble(f"{clean(platform.platform):<{names}}  ", bar, f" {words.count(platform.count)}")
 
 
-def _table(platforms: Sequence[PlatformCapacityReport]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    for at, head in enumerate(HEADS):
-        table.add_column(Text(head), justify="right" if at else "left", overflow="fold")
-    for platform in platforms:
-        table.add_row(*(Text(clean(cell)) for cell in row(platform)))
+def _table(platforms: Sequence[PlatformCapacityReport], width: int) -> Table:
+    """The table; a narrow terminal gets less of it, and the page has all."""
+    lines = [HEADS, *map(row, platforms)]
+    chosen = [at for at, head in enumerate(HEADS) if width >= _WIDE or head not in _LESS]
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True)
+    for at in chosen:
+        table.add_column(Text(lines[0][at]), justify="right" if at else "left", overflow="fold")
+    for line in lines[1:]:
+        table.add_row(*(Text(clean(line[at])) for at in chosen))
     return table
 
 
 #: Of the table: the platform, how many fit, and for each instance MiB, thousandths of a CPU, threads and ms.
-HEADS = ("MiB each:", "fit", "all", "own", "kernel", "engine", "explained", "m CPU", "threads", "start ms", "p99")
+HEADS = ("MiB each:", "fit", "all", "own", "kernel", "engine", "rest", "m CPU", "threads", "start ms", "p99")
+#: What a terminal of fewer characters leaves out.
+_WIDE, _LESS = 90, frozenset({"threads", "p99"})
 
 
 def row(platform: PlatformCapacityReport) -> list[str]:
@@ -184,7 +215,7 @@ def row(platform: PlatformCapacityReport) -> list[str]:
         words.mebibytes(memory.own),
         words.mebibytes(kernel),
         words.mebibytes(memory.engine),
-        words.explained(platform),
+        words.mebibytes(memory.unexplained),
         words.milli(max(0.0, by["cpu"].each)),
         f"{tasks.each:.1f}" if tasks is not None else "–",
         f"{platform.start_median_ms:,.0f}",

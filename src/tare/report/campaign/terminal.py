@@ -14,6 +14,7 @@ from rich.text import Text
 from tare.analysis.answers import State
 from tare.analysis.trust.findings import FindingKind
 from tare.analysis.verdicts import REFUSED, Kind
+from tare.capacity_model import CAPACITY
 from tare.clean import clean
 from tare.model import SHOWN_COSTS, Design, Direction, Family, Status
 from tare.report.campaign.capacity import render_capacity
@@ -24,7 +25,7 @@ from tare.report.campaign.curves import render_curves
 from tare.report.campaign.glance import glance
 from tare.report.campaign.heat import Heat, heat
 from tare.report.footprint.terminal import render as render_footprints
-from tare.report.model import Report, ResultReport
+from tare.report.model import CapacityReport, Report, ResultReport
 from tare.report.sentences import captions, dimensions
 from tare.report.sentences import glance as glances
 from tare.report.sentences.captions import SIDE_BY_SIDE, blocks_text, newer_note
@@ -95,6 +96,8 @@ def render_glance(report: Report, *, width: int = 100) -> Group:
     workloads of no dimension.
     """
     shown = heat(report)
+    if report.capacity is not None and {result.workload for result in report.results} <= {CAPACITY}:
+        return _of_capacity(report, report.capacity, width)
     if not (shown.rows and shown.columns):
         return render(report, width=width)
     apart = [result for result in report.results if result.headline and result.family not in _ANSWERED]
@@ -116,6 +119,18 @@ def render_glance(report: Report, *, width: int = 100) -> Group:
         *_settling(report),
     ]
     return Group(*parts)
+
+
+def _of_capacity(report: Report, capacity: CapacityReport, width: int) -> Group:
+    """What `tare capacity` found, and what is missing of it."""
+    return Group(
+        *_missed(report),
+        _title(report),
+        Text(),
+        *render_capacity(capacity, width),
+        *_failures(report),
+        *_left_out(report),
+    )
 
 
 def _glance_table(report: Report, width: int) -> Iterator[RenderableType]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+
 from tare.capacity_model import Resource, Stop
 from tare.records import Documented
 
@@ -69,6 +71,42 @@ class ReserveReport(Documented):
     """The same for Docker and systemd."""
 
 
+class CostReport(Documented):
+    """What an instance costs on the host of the price file."""
+
+    count: float
+    """Instances that it holds."""
+    first: Resource
+    """What runs out first there."""
+    month: float
+    """Of one idle instance, a month, in the file's currency."""
+    low: float | None
+    """Lower end of the 90 % interval; null below two fills."""
+    high: float | None
+    """Upper end."""
+    thousand_runs: float | None
+    """Of a thousand one-shot commands by their CPU time (`whole-life`); null where it was not measured."""
+
+
+class PricedReport(Documented):
+    """The price file."""
+
+    name: str
+    """The host."""
+    cpus: float
+    """CPUs that instances may use."""
+    memory_gib: float
+    """Memory, in GiB."""
+    price: float
+    """A month."""
+    currency: str
+    """The currency (ISO 4217)."""
+    source: str
+    """Where the price stands."""
+    date: datetime.date
+    """When it stood there."""
+
+
 class LevelReport(Documented):
     """A number of instances at once, means over fills."""
 
@@ -131,6 +169,8 @@ class PlatformCapacityReport(Documented):
     """Where the memory went."""
     reserve: ReserveReport | None
     """What to reserve; null where the host's noise hides what an instance takes."""
+    cost: CostReport | None
+    """What it costs; null without a price file."""
     start_median_ms: float
     """The median start while others ran, in ms."""
     start_p99_ms: float
@@ -154,6 +194,8 @@ class CapacityReport(Documented):
     """The memory that the instances may take, as if the host had no more; null: all but the reserve."""
     cpus: float
     """CPUs that instances may use."""
+    prices: PricedReport | None
+    """The price file; null without one."""
     text: str
     """What the figures are of."""
     platforms: list[PlatformCapacityReport]

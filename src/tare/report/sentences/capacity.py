@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tare.analysis.capacity import Capacity, Reserve
+from tare.analysis.prices import Cost, Prices
 from tare.capacity_model import Resource, Stop
 from tare.report.sentences.numbers import number_of, size
 
 if TYPE_CHECKING:
-    from tare.report.model.capacity import CapacityReport, PlatformCapacityReport
+    from tare.report.model.capacity import CapacityReport
 
 TITLE = "Capacity"
 #: What runs out, at the beginning of a clause and with its counter.
@@ -70,14 +71,25 @@ def lift(resource: Resource | None) -> str:
     return "" if resource is None else _LIFTS[resource]
 
 
-def answer(capacity: Capacity) -> str:
+def answer(capacity: Capacity, cost: Cost | None = None, prices: Prices | None = None) -> str:
     """As in "gvisor: 212 fit (198 to 231), memory runs out first; reserve 48 MiB and 12 m CPU each"."""
     parts = [_fit(capacity)]
     if capacity.filled is not None:
         parts.append(f"a real fill held {_range(capacity.filled.least, capacity.filled.most)}")
     if capacity.reserve is not None:
         parts.append(f"reserve {_memory(capacity.reserve.memory)} and {milli(capacity.reserve.cpu)} m CPU each")
+    if cost is not None and prices is not None:
+        currency = prices.host.currency
+        parts.append(f"{money(cost.month)} {currency} a month at the price file's host")
+        if cost.thousand_runs is not None:
+            parts.append(f"{money(cost.thousand_runs)} {currency} for a thousand one-shot runs")
     return f"{capacity.platform}: {'; '.join(parts)}."
+
+
+def money(amount: float) -> str:
+    """An amount in three digits: 0.41, 0.00213, 12.3."""
+    digits = 2 - math.floor(math.log10(amount)) if amount > 0 else 2
+    return f"{amount:,.{min(8, max(0, digits))}f}"
 
 
 def _fit(capacity: Capacity) -> str:
@@ -85,7 +97,8 @@ def _fit(capacity: Capacity) -> str:
     if first is None:
         return f"nothing that was counted runs out: {capacity.most_run} ran at once"
     fits = first.fits
-    interval = f" ({count(fits.low)} to {_high(fits.high)})" if fits.low is not None else ""
+    ends = (count(fits.low), _high(fits.high))
+    interval = f" ({ends[0]} to {ends[1]})" if fits.low is not None and ends[0] != ends[1] else ""
     runs = "runs" if first.resource in _SINGULAR else "run"
     return f"{count(fits.count)} fit{interval}, {NAMES[first.resource]} {runs} out first"
 
@@ -170,13 +183,29 @@ def about(report: CapacityReport) -> str:
     return (
         f"Idle instances share {room} of memory and {number_of(round(report.cpus), 'CPU')}; {given}. In brackets and as"
         " lines: 90 % over fills (Fieller). Memory is the fall of MemAvailable, without other processes' growth."
+        f"{_explained(report)}{_priced(report)}"
     )
 
 
-def explained(platform: PlatformCapacityReport) -> str:
+def _explained(report: CapacityReport) -> str:
     """How much of the fall of MemAvailable the parts explain."""
-    percent = platform.memory.explained_percent
-    return "–" if percent is None else f"{percent:.0f} %"
+    shares = [p.memory.explained_percent for p in report.platforms if p.memory.explained_percent is not None]
+    if not shares:
+        return ""
+    ends = (
+        f"{min(shares):.0f}" if round(min(shares)) == round(max(shares)) else f"{min(shares):.0f} to {max(shares):.0f}"
+    )
+    return f" Own pages, the kernel's and the engine's explain {ends} % of it; rest: what they do not."
+
+
+def _priced(report: CapacityReport) -> str:
+    if report.prices is None:
+        return ""
+    host = report.prices
+    return (
+        f" Prices: {host.name} of {host.cpus:g} CPUs and {host.memory_gib:g} GiB at {host.price:,g} {host.currency} a"
+        f" month ({host.source}, {host.date.isoformat()})."
+    )
 
 
 def broken(platform: str, block: int, reason: str) -> str:
