@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from tare.report.model.capacity import CapacityReport
 
 TITLE = "Capacity"
+RUNS_OUT = "What runs out, and when"
+RESERVES = "What to reserve for each instance"
 #: What runs out, at the beginning of a clause and with its counter.
 NAMES: Mapping[Resource, str] = {
     Resource.MEMORY: "memory",
