@@ -40,7 +40,8 @@ MAY_IMPORT = {
         "image", "session",
     },
     "workloads": {
-        "model", "errors", "records", "capacity_model", "lazily", "clean", "suggest", "plugins", "inputs", "expressions",
+        "model", "errors", "records", "capacity_model", "lazily", "clean", "suggest", "plugins", "inputs",
+        "expressions",
     },
     "literature": {"model", "errors", "records", "lazily", "suggest"},
     "estimates": {"model", "lazily"},
@@ -70,8 +71,8 @@ MAY_IMPORT = {
     "setup": {"model", "errors", "clean", "suggest", "host"},
     "cli": {
         "model", "errors", "footprint_model", "capacity_model", "lazily", "clean", "suggest", "inputs", "host", "image",
-        "platforms", "workloads", "literature", "store", "outputs", "campaign", "contract", "lab", "footprint", "analysis",
-        "report", "setup", "timeouts",
+        "platforms", "workloads", "literature", "store", "outputs", "campaign", "contract", "lab", "footprint",
+        "analysis", "report", "setup", "timeouts",
     },
     "testing": {"errors", "workloads"},
     "__main__": {"cli"},
