@@ -67,6 +67,7 @@ class Level(Strict):
     instances_group: Count  # charged to their control groups, page cache included
     engine: Count  # of the daemons that all instances share
     harness: Count  # of tare and of the clients that wait for it
+    harness_kernel: Signed  # the kernel's memory that is charged to those clients
     window_s: Amount  # over which CPU time was counted
     cpu_ns: Count  # of all instances
     daemon_cpu_ns: Count
@@ -97,13 +98,27 @@ class Fill(Strict):
 
 
 def memory_used(before: Level, level: Level) -> int:
-    """The host's memory that the instances of a level take in bytes, with what engine and kernel have for them.
+    """The host's memory that the instances of a level take in bytes: their own pages, the engine's, the kernel's.
 
-    ``before``: the level without an instance. It is the fall of MemAvailable, without the growth of processes that are
-    neither instances nor the platform's daemons: others' on this host, and tare's own.
+    ``before``: the level without an instance. Of the kernel's memory the growth of the whole host counts, but for what
+    is charged to clients that wait for tare: a namespace or a link is charged to nobody.
+    """
+    return level.instances + level.engine - before.engine + kernel_memory(before, level)
+
+
+def kernel_memory(before: Level, level: Level) -> int:
+    """The kernel's part of that: objects that cannot be reclaimed, page tables, stacks, and what each CPU has."""
+    now, then = (at.slab + at.page_tables + at.stacks + at.per_cpu for at in (level, before))
+    return now - then - level.harness_kernel
+
+
+def memory_gone(before: Level, level: Level) -> int:
+    """How much less is available (MemAvailable), in bytes, without the growth of processes that are no instances.
+
+    Those are others' on this host, and tare's own with its clients.
     """
     others = (level.anonymous - level.instances - level.engine) - (before.anonymous - before.engine)
-    return before.available - level.available - others
+    return before.available - level.available - others - level.harness_kernel
 
 
 class BrokenFillError(ValueError):

@@ -9,7 +9,7 @@ from campaign.fakes import FakeLauncher, FakePlatform
 from tare.campaign.execution import capacity
 from tare.campaign.instances.memory_usage import Pages
 from tare.campaign.instances.pool import InstancePool
-from tare.capacity_model import FILL, Resource, Stop, memory_used, read_fill
+from tare.capacity_model import FILL, Resource, Stop, memory_gone, memory_used, read_fill
 from tare.errors import PlatformError
 from tare.host.facts.ceilings import Ceiling, HostMemory
 from tare.host.facts.counters import Memory
@@ -69,7 +69,9 @@ def world(monkeypatch):
     tasks = {Resource.TASKS: lambda: Ceiling(200 + there.tasks * there.count, there.most_tasks)}
     monkeypatch.setattr(capacity, "_COUNTED", tasks)
     monkeypatch.setattr(capacity.memory, "resident", lambda pids: Resident(0, there.engine if not list(pids) else 0, 0))
-    monkeypatch.setattr(capacity.memory_usage, "pages", lambda _: Pages(there.each, MIB, there.each, there.each, 0))
+    monkeypatch.setattr(
+        capacity.memory_usage, "pages", lambda _: Pages(there.each, MIB, there.each, there.each, 0, 0, 0)
+    )
     return there
 
 
@@ -102,6 +104,8 @@ def test_memory_is_counted_without_other_processes(world):
     fill, figures = _fill(world)
     last = fill.levels[-1]
     assert memory_used(fill.levels[0], last) == last.count * 52 * MIB + world.once
+    assert memory_gone(fill.levels[0], last) == last.count * 52 * MIB + world.once
+    assert fill.levels[0].available - last.available == last.count * 92 * MIB + world.once
     assert figures["memory"] == pytest.approx(52, rel=1e-6)
 
 

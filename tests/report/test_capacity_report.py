@@ -61,6 +61,7 @@ def a_fill(platform, random, *, held=0, stop=Stop.QUARTER):
                 instances_group=instances,
                 engine=daemons,
                 harness=MIB,
+                harness_kernel=0,
                 window_s=2.5,
                 cpu_ns=int(2.5e6 * count * cpu),
                 daemon_cpu_ns=0,
@@ -132,7 +133,7 @@ def test_a_sentence_a_platform_begins_the_section(tmp_path):
 def test_memory_is_told_by_its_parts_and_others_are_left_out(tmp_path):
     [_, _, docker] = build(write(tmp_path / "x.tare")).capacity.platforms
     memory = docker.memory
-    assert (memory.engine / MIB, memory.slab / MIB) == (pytest.approx(6), pytest.approx(1.5))
+    assert (memory.engine / MIB, memory.kernel / MIB) == (pytest.approx(6), pytest.approx(1.5))
     assert memory.own / MIB == pytest.approx(4, rel=0.03)
     assert memory.shared / MIB == pytest.approx(1)
     assert memory.explained_percent == pytest.approx(100, abs=1)

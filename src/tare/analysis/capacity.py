@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tare.capacity_model import Fill, Level, Resource, Stop, memory_used
+from tare.capacity_model import Fill, Level, Resource, Stop, kernel_memory, memory_gone, memory_used
 from tare.estimates.capacity import Fits, Line, fits, line, mean_line
 from tare.estimates.intervals import Floats
 
@@ -20,6 +20,10 @@ from tare.estimates.intervals import Floats
 TAIL = 0.99
 #: Reserves are rounded up to these, in bytes and in CPUs.
 MEMORY_STEP, CPU_STEP = 64 << 10, 0.001
+#: A prediction is made from levels up to this share of what a fill held, and from so many beside the first at least.
+SHARE, LEVELS = 0.25, 4
+#: Ends of a fill that tell how many fit.
+_ENDS = frozenset({Stop.FULL, Stop.LIMIT, Stop.START})
 #: What is only kept free, and predicted from no line: others' files come and go meanwhile.
 _GUARDED = frozenset({Resource.DISK})
 
@@ -51,13 +55,10 @@ class MemoryParts:
 
     own: float  # pages of the instances' processes that no file gives back
     shared: float  # their part of pages that files give back: programs and libraries (PSS)
-    slab: float
-    page_tables: float
-    stacks: float
-    per_cpu: float
+    kernel: float  # objects that cannot be reclaimed, page tables, stacks, and what each CPU has
     engine: float  # growth of the daemons
     unexplained: float  # of the fall of MemAvailable, without other processes: what is none of these but ``shared``
-    explained: float  # share of that fall that these explain
+    explained: float  # share of that fall that these explain; may be above 1
     others: float  # bytes, once: growth of other processes meanwhile, tare's own among them
 
 
@@ -83,9 +84,9 @@ class LevelUse:
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """What a real fill held, over fills: mean, least and most."""
+    """What real fills held."""
 
-    count: float
+    count: float  # the mean of `reached`
     least: int
     most: int
     n_fills: int
@@ -124,6 +125,17 @@ def room(fill: Fill) -> float:
     return float(fill.budget or max(0, fill.levels[0].available - fill.memory_reserve))
 
 
+def quarter(fill: Fill) -> list[Level]:
+    """The levels that a prediction is made from: of a fill to the end those up to a quarter of it, or the first four.
+
+    So what a fill predicts and what it held can be set side by side.
+    """
+    if fill.stop not in _ENDS:
+        return fill.levels
+    most = max(fill.held * SHARE, fill.levels[min(LEVELS, len(fill.levels) - 1)].count)
+    return [level for level in fill.levels if level.count <= most]
+
+
 def _capacity(platform: str, fills: Sequence[Fill], memory_room: float, workload: _Charged | None) -> Capacity:
     found = [_memory(fills, memory_room), _cpu(fills), *_counted(fills)]
     known = [entry for entry in found if entry.known]
@@ -145,19 +157,18 @@ def _capacity(platform: str, fills: Sequence[Fill], memory_room: float, workload
 
 
 def _memory(fills: Sequence[Fill], memory_room: float) -> ResourceFit:
-    lines = [
-        line(
-            [level.count for level in fill.levels[1:]],
-            [memory_used(fill.levels[0], level) for level in fill.levels[1:]],
-        )
-        for fill in fills
-    ]
+    lines = []
+    for fill in fills:
+        before, *levels = quarter(fill)
+        lines.append(line([level.count for level in levels], [memory_used(before, level) for level in levels]))
     kept = 0.0 if fills[0].budget else float(fills[0].memory_reserve)
     return ResourceFit(Resource.MEMORY, tuple(lines), memory_room + kept, kept, fits(lines, memory_room))
 
 
 def _cpu(fills: Sequence[Fill]) -> ResourceFit:
-    lines = [line([level.count for level in fill.levels], [_cpus(level) for level in fill.levels]) for fill in fills]
+    lines = [
+        line([level.count for level in levels], [_cpus(level) for level in levels]) for levels in map(quarter, fills)
+    ]
     cpus = fills[0].cpus
     return ResourceFit(Resource.CPU, tuple(lines), cpus, 0.0, fits(lines, cpus))
 
@@ -173,8 +184,8 @@ def _counted(fills: Sequence[Fill]) -> list[ResourceFit]:
         if resource in _GUARDED or not all(resource in fill.most for fill in fills):
             continue
         lines = [
-            line([level.count for level in fill.levels], [level.used.get(resource, 0) for level in fill.levels])
-            for fill in fills
+            line([level.count for level in levels], [level.used.get(resource, 0) for level in levels])
+            for levels in map(quarter, fills)
         ]
         most = min(fill.most[resource] for fill in fills)
         kept = max(fill.kept_back.get(resource, 0) for fill in fills)
@@ -190,21 +201,17 @@ def _parts(fills: Sequence[Fill]) -> MemoryParts:
 
 def _parts_of(fill: Fill) -> tuple[float, ...]:
     before, last = fill.levels[0], fill.levels[-1]
-    count, used = last.count, memory_used(before, last)
-    growth = [
+    gone, used = memory_gone(before, last), memory_used(before, last)
+    parts = (
         last.instances,
-        last.slab - before.slab,
-        last.page_tables - before.page_tables,
-        last.stacks - before.stacks,
-        last.per_cpu - before.per_cpu,
+        max(0, last.instances_pss - last.instances),
+        kernel_memory(before, last),
         last.engine - before.engine,
-    ]
-    own, slab, page_tables, stacks, per_cpu, engine = (part / count for part in growth)
-    unexplained = used - sum(growth)
-    explained = sum(growth) / used if used > 0 else math.nan
-    shared = max(0, last.instances_pss - last.instances) / count
-    others = before.available - last.available - used
-    return own, shared, slab, page_tables, stacks, per_cpu, engine, unexplained / count, explained, float(others)
+        gone - used,
+    )
+    explained = used / gone if gone > 0 else math.nan
+    others = before.available - last.available - gone
+    return (*(part / last.count for part in parts), explained, float(others))
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +274,16 @@ def _median(values: Sequence[float]) -> float | None:
 
 def _filled(fills: Sequence[Fill]) -> Filled | None:
     """What the fills held that went on until something broke; None where they ended at a quarter."""
-    held = [fill.held for fill in fills if fill.stop in {Stop.FULL, Stop.LIMIT, Stop.START}]
+    held = [fill.held for fill in fills if fill.stop in _ENDS]
     if len(held) < len(fills):
         return None
-    return Filled(float(np.mean(held)), min(held), max(held), len(held))
+    return Filled(float(np.mean([reached(fill) for fill in fills])), min(held), max(held), len(held))
+
+
+def reached(fill: Fill) -> float:
+    """How many a fill held: where a budget was crossed, between its last two levels; else the last level that held."""
+    if fill.budget is None or fill.resource is not Resource.MEMORY or fill.held == fill.levels[-1].count:
+        return float(fill.held)
+    before, (below, beyond) = fill.levels[0], fill.levels[-2:]
+    counts, used = (below.count, beyond.count), [memory_used(before, level) for level in (below, beyond)]
+    return float(np.interp(fill.budget, used, counts))

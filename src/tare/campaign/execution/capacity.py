@@ -33,7 +33,7 @@ SHARE = 0.25
 #: Levels that a prediction needs at least, beside the one without an instance.
 LEVELS = 4
 #: A fill comes nearer by half of what is left, at least by this share of the whole.
-FINEST = 1 / 50
+FINEST = 1 / 20
 #: In /proc/PID/oom_score_adj: the kernel kills instances before everything else on the host (proc(5)).
 FIRST_TO_GO = 800
 #: Files that tare keeps free of those that it may open itself.
@@ -188,7 +188,7 @@ class _Filling:
     def _next(self) -> int:
         """The next level's number of instances; the fill ends where there is none."""
         count, predicted = len(self.running), self._predicted()
-        if self.params["fill"]:
+        if self.params["fill"] and not self.pool.platform.baseline:
             near = predicted - count if math.isfinite(predicted) else count
             step = max(near / 2, predicted * FINEST if math.isfinite(predicted) else 1, 1)
             return count + max(1, int(min(count, step)))
@@ -256,17 +256,25 @@ class _Filling:
                 instances_pss=sum(each.pss for each in pages),
                 instances_group=sum(each.group for each in pages),
                 engine=engine.anonymous + engine.shared_memory,
+                harness_kernel=sum(each.client_kernel for each in pages),
                 harness=own.anonymous + own.shared_memory + sum(each.client for each in pages),
                 window_s=window_s,
                 cpu_ns=sum(spent),
                 daemon_cpu_ns=max(0, after.daemon_cpu_ns - before.daemon_cpu_ns),
-                used={resource: ceiling.used for resource, ceiling in self._counted().items()},
+                used=self._used(sum(each.client_tasks for each in pages)),
                 starts_ms=self._starts_ms,
                 failed=self._failed,
                 memory_stall=_share(after.memory_stall_us - before.memory_stall_us, window_s),
                 cpu_stall=_share(after.cpu_stall_us - before.cpu_stall_us, window_s),
             )
         )
+
+    def _used(self, client_tasks: int) -> dict[Resource, int]:
+        """What is used in pieces; threads without those of the clients that wait for tare."""
+        used = {resource: ceiling.used for resource, ceiling in self._counted().items()}
+        if Resource.TASKS in used:
+            used[Resource.TASKS] = max(0, used[Resource.TASKS] - client_tasks)
+        return used
 
     # The user's limits
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from tare.errors import HostError
 from tare.host import cgroup
 from tare.host.facts import memory
+from tare.host.kernel import process_table
 from tare.platforms.base import Instance
 from tare.workloads.base import MemoryUsage
 
@@ -23,6 +24,8 @@ class Pages:
     pss: int
     group: int  # charged to its control group, page cache included
     client: int  # of the client: pages that no file gives back
+    client_kernel: int  # the kernel's own, charged to the client
+    client_tasks: int  # threads of the client
 
 
 def pages(instance: Instance) -> Pages:
@@ -37,6 +40,7 @@ def pages(instance: Instance) -> Pages:
         waiting = [] if client is None else client.pids()
         resident = memory.resident(pid for pid in instance.host_processes() if pid not in set(waiting))
         shared, kernel, charged = _charged(group, client, idle=True)
+        client_kernel = 0 if client is None else client.kernel_bytes()
     of_client = memory.resident(waiting)
     return Pages(
         own=resident.anonymous + max(resident.shared_memory, shared),
@@ -44,6 +48,8 @@ def pages(instance: Instance) -> Pages:
         pss=resident.pss,
         group=charged,
         client=of_client.anonymous + of_client.shared_memory,
+        client_kernel=client_kernel,
+        client_tasks=sum(map(process_table.tasks, waiting)),
     )
 
 

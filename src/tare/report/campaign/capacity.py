@@ -206,14 +206,13 @@ _WIDE, _LESS = 90, frozenset({"threads", "p99"})
 def row(platform: PlatformCapacityReport) -> list[str]:
     """The cells of a platform."""
     memory, by = platform.memory, {fit.resource.value: fit for fit in platform.resources}
-    kernel = memory.slab + memory.page_tables + memory.stacks + memory.per_cpu
     tasks = by.get("tasks")
     return [
         platform.platform,
         words.count(platform.count),
         words.mebibytes(by["memory"].each),
         words.mebibytes(memory.own),
-        words.mebibytes(kernel),
+        words.mebibytes(memory.kernel),
         words.mebibytes(memory.engine),
         words.mebibytes(memory.unexplained),
         words.milli(max(0.0, by["cpu"].each)),

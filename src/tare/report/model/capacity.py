@@ -36,14 +36,8 @@ class MemoryPartsReport(Documented):
     """Pages of the instances' processes that no file gives back."""
     shared: float
     """Their part of pages that files give back (programs and libraries), which are not in the sum."""
-    slab: float
-    """The kernel's objects that cannot be reclaimed (`SUnreclaim`)."""
-    page_tables: float
-    """Page tables."""
-    stacks: float
-    """The kernel's stacks of their threads."""
-    per_cpu: float
-    """The kernel's memory for each CPU: namespaces, links and control groups."""
+    kernel: float
+    """The kernel's: objects that cannot be reclaimed, page tables, stacks of threads, and what each CPU has."""
     engine: float
     """Growth of the daemons that all instances share."""
     unexplained: float
@@ -124,11 +118,11 @@ class FilledReport(Documented):
     """What real fills held."""
 
     count: float
-    """Instances with which every limit held, the mean over fills."""
+    """Instances that they held, the mean; where a budget was crossed, between the last two levels."""
     least: int
-    """The fewest of a fill."""
+    """The most instances with which every limit held, of the fill that held the fewest."""
     most: int
-    """The most of a fill."""
+    """The same of the fill that held the most."""
     n_fills: int
     """Fills."""
 

@@ -77,7 +77,7 @@ def answer(capacity: Capacity, cost: Cost | None = None, prices: Prices | None =
     """As in "gvisor: 212 fit (198 to 231), memory runs out first; reserve 48 MiB and 12 m CPU each"."""
     parts = [_fit(capacity)]
     if capacity.filled is not None:
-        parts.append(f"a real fill held {_range(capacity.filled.least, capacity.filled.most)}")
+        parts.append(held(capacity.filled.count))
     if capacity.reserve is not None:
         parts.append(f"reserve {_memory(capacity.reserve.memory)} and {milli(capacity.reserve.cpu)} m CPU each")
     if cost is not None and prices is not None:
@@ -116,10 +116,6 @@ def count(number: float | None) -> str:
 
 def _high(number: float | None) -> str:
     return count(None if number is None else math.ceil(number))
-
-
-def _range(least: int, most: int) -> str:
-    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
 
 
 def _memory(amount: float) -> str:
@@ -166,7 +162,7 @@ def equivalents(reserve: Reserve) -> list[str]:
 
 def held(number: float) -> str:
     """What a real fill held, for who hovers."""
-    return f"a real fill held {number:.0f}"
+    return f"a real fill held {count(number)}"
 
 
 def stopped(stop: Stop) -> str:
@@ -184,8 +180,8 @@ def about(report: CapacityReport) -> str:
     )
     return (
         f"Idle instances share {room} of memory and {number_of(round(report.cpus), 'CPU')}; {given}. In brackets and as"
-        " lines: 90 % over fills (Fieller). Memory is the fall of MemAvailable, without other processes' growth."
-        f"{_explained(report)}{_priced(report)}"
+        " lines: 90 % over fills (Fieller). Memory is what their processes have alone (own), the kernel's for them and"
+        f" the growth of the daemons (engine).{_explained(report)}{_priced(report)}"
     )
 
 
@@ -194,10 +190,11 @@ def _explained(report: CapacityReport) -> str:
     shares = [p.memory.explained_percent for p in report.platforms if p.memory.explained_percent is not None]
     if not shares:
         return ""
-    ends = (
-        f"{min(shares):.0f}" if round(min(shares)) == round(max(shares)) else f"{min(shares):.0f} to {max(shares):.0f}"
+    low, high = f"{min(shares):.0f}", f"{max(shares):.0f}"
+    ends = low if low == high else f"{low} to {high}"
+    return (
+        f" They explain {ends} % of the fall of MemAvailable, without other processes' growth; rest: what they do not."
     )
-    return f" Own pages, the kernel's and the engine's explain {ends} % of it; rest: what they do not."
 
 
 def _priced(report: CapacityReport) -> str:
