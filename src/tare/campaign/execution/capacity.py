@@ -34,6 +34,8 @@ SHARE = 0.25
 LEVELS = 4
 #: A fill comes nearer by half of what is left, at least by this share of the whole.
 FINEST = 1 / 20
+#: The baseline is never filled: it only tells what a workload takes without a sandbox.
+BASELINE_MOST = 64
 #: In /proc/PID/oom_score_adj: the kernel kills instances before everything else on the host (proc(5)).
 FIRST_TO_GO = 800
 #: Files that tare keeps free of those that it may open itself.
@@ -187,15 +189,17 @@ class _Filling:
 
     def _next(self) -> int:
         """The next level's number of instances; the fill ends where there is none."""
-        count, predicted = len(self.running), self._predicted()
-        if self.params["fill"] and not self.pool.platform.baseline:
-            near = predicted - count if math.isfinite(predicted) else count
-            step = max(near / 2, predicted * FINEST if math.isfinite(predicted) else 1, 1)
-            return count + max(1, int(min(count, step)))
+        count, predicted, most = len(self.running), self._predicted(), int(self.params["most"])
         quarter = predicted * SHARE
-        most = int(self.params["most"])
+        filling = self.params["fill"] and not self.pool.platform.baseline
+        if self.pool.platform.baseline:
+            most = min(most, BASELINE_MOST)
         if count >= most:
             self._end(Stop.MOST, f"{most} instances run, the most that were asked for")
+        elif filling:
+            near = predicted - count if math.isfinite(predicted) else count
+            step = max(near / 2, predicted * FINEST if math.isfinite(predicted) else 1, 1)
+            return min(most, count + max(1, int(min(count, step))))
         elif time.monotonic() - self.began_s > float(self.params["time_s"]) and len(self.levels) > 2:
             self._end(Stop.TIME, f"the {self.params['time_s']:g} s of a trial are over")
         elif len(self.levels) > LEVELS and count >= quarter:

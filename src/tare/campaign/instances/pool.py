@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from tare.campaign.instances.gate import Gate, at_once
@@ -11,6 +11,9 @@ from tare.errors import Failed, HostError, PlatformError, TareError
 from tare.host.facts import counters
 from tare.model import Arm, Progress
 from tare.platforms.base import Platform
+
+#: Of more instances than that it is told how many are left to be stopped, each time so many are.
+TOLD = 20
 
 
 @dataclass(slots=True)
@@ -77,9 +80,12 @@ class InstancePool:
             self.warn(failed)
         self._end(dirty)
 
-    def _end(self, running_instances: Iterable[RunningInstance]) -> None:
-        for failed in stop_all(running_instances):
-            self.warn(failed)
+    def _end(self, running_instances: Sequence[RunningInstance]) -> None:
+        for left in range(len(running_instances), 0, -TOLD):
+            if len(running_instances) > TOLD:
+                self.progress(f"{self.platform.name}: stopping instances, {left} left")
+            for failed in stop_all(running_instances[max(0, left - TOLD) : left]):
+                self.warn(failed)
 
     def _start(self, terms: Terms) -> RunningInstance:
         try:

@@ -19,6 +19,8 @@ from tare.errors import UsageError
 
 #: Blocks of a run that was given neither blocks nor a time: fills of each platform.
 BLOCKS = 4
+#: Instances of a run that was given no number: enough to predict from, and more than any fill.
+MOST, FILL_MOST = 64, 100_000
 _EXAMPLES = """Examples:
 
 [cyan]tare capacity -p runc -p docker -p gvisor -o fit.tare[/]   predicts from a quarter of what fits, in minutes
@@ -46,7 +48,9 @@ _BUDGET = typer.Option(
     None, "--budget", help="Memory that the instances may take, as if the host had no more for them: 2G, 512M."
 )
 _MEMORY = typer.Option("512M", "--memory", help="Memory limit of each instance; a machine's guest has as much.")
-_MOST = typer.Option(64, "--most", help="Instances at once, at most, of a run without --fill.")
+_MOST = typer.Option(
+    None, "--most", help="Instances at once, at most. Default: 64; with --fill as many as the host holds."
+)
 _PRICES = typer.Option(
     None, "--prices", help="A price file (docs/examples/prices.toml): what an instance costs a month on its host."
 )
@@ -69,7 +73,7 @@ def capacity(
     reserve: str = _RESERVE,
     budget: str | None = _BUDGET,
     memory: str = _MEMORY,
-    most: int = _MOST,
+    most: int | None = _MOST,
     blocks: int | None = typer.Option(None, "--blocks", help=f"Fills of each platform. Default: {BLOCKS}."),
     length: str | None = typer.Option(None, "--time", help="As many blocks as fit: 10m, 1h."),
     cpus: str | None = CPUS,
@@ -102,11 +106,11 @@ def capacity(
     limits = parse_limits(limit)
     if limits and not fill:
         raise UsageError("--limit ends a fill, and none was asked for", fix="add --fill")
-    if most < 2:
+    if most is not None and most < 2:
         raise UsageError(f"--most {most} predicts nothing", fix="give 2 or more; 64 is usual")
     budget_bytes = parse_memory(budget) if budget is not None else 0
     params = {
-        "most": most,
+        "most": most or (FILL_MOST if fill else MOST),
         "time_s": 30,
         "fill": fill,
         "reserve": parse_share(reserve, "a reserve", "10%"),
