@@ -304,10 +304,10 @@ class FillWorkload(ApartWorkload):
     """Ever more idle instances of one platform, measured at every level: how many fit is predicted from it.
 
     Parameters: ``most`` instances at once; ``time_s`` of adding them, unless ``fill``: then instances are added until
-    a limit breaks or the host is full. ``reserve``: the share of the host's memory, threads and other ceilings that stays
-    free. ``budget_bytes``: the memory that the instances may take, as if the host had no more for them; 0: all but the
-    reserve. Limits, each 0 where there is none: ``start_p99_s``, ``failures`` (a share of the starts), ``keep`` (a
-    share of an active instance's work alone), ``memory_stall`` and ``cpu_stall`` (shares of the time, PSI).
+    a limit breaks or the host is full. ``reserve``: the share of the host's memory, threads and other ceilings that
+    stays free. ``budget_bytes``: the memory that the instances may take, as if the host had no more for them; 0: all
+    but the reserve. Limits, each 0 where there is none: ``start_p99_s``, ``failures`` (a share of the starts), ``keep``
+    (a share of an active instance's work alone), ``memory_stall`` and ``cpu_stall`` (shares of the time, PSI).
     """
 
     family = Family.DENSITY
