@@ -6,6 +6,7 @@ made of it (how many fit, what to reserve) is computed when a report is asked fo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated
 
@@ -76,6 +77,10 @@ class Level(Strict):
     failed: Count = 0  # starts that failed
     memory_stall: Amount = 0.0  # share of the window in which some task waited for memory (PSI)
     cpu_stall: Amount = 0.0
+    working: Count = 0  # instances that were put to work at once, after all were idle
+    rates: list[Amount] = Field(default_factory=list)  # by one of these: work a second
+    late_ms: list[Amount] = Field(default_factory=list)  # by one of these: how late it began, the median
+    work_cpu: Amount = 0.0  # CPUs that these used together
 
 
 class Fill(Strict):
@@ -85,6 +90,8 @@ class Fill(Strict):
     memory_reserve: Count  # that stays free for the host
     budget: Count | None  # the memory that the instances may take; None: all but the reserve
     cpus: Annotated[float, Field(gt=0, allow_inf_nan=False)]  # that instances may use
+    active: Annotated[float, Field(ge=0, le=1)] = 0.0  # share of the instances that are at work at any moment
+    keep: Annotated[float, Field(ge=0, le=1)] = 0.0  # least share of its work alone that a working one is to have
     most: dict[Resource, Count]  # of what is counted in pieces, how many the host may have
     kept_back: dict[Resource, Count]  # of these, how many stay free for the host
     levels: Annotated[list[Level], Field(min_length=1, max_length=1000)]  # the first without an instance
@@ -119,6 +126,24 @@ def memory_gone(before: Level, level: Level) -> int:
     """
     others = (level.anonymous - level.instances - level.engine) - (before.anonymous - before.engine)
     return before.available - level.available - others - level.harness_kernel
+
+
+def cpus_used(level: Level, active: float) -> float:
+    """CPUs that the instances of a level use, daemons included, if a share of them is at work at any moment.
+
+    What one at work uses is as measured at this level, where there may be at least one of them even if the share has
+    none yet.
+    """
+    idle = (level.cpu_ns + level.daemon_cpu_ns) / 1e9 / level.window_s if level.window_s > 0 else 0.0
+    return idle + (active * level.count * level.work_cpu / level.working if level.working else 0.0)
+
+
+def kept(levels: Sequence[Level], level: Level) -> float | None:
+    """The share of its work alone that a working instance has at a level; None where none was put to work."""
+    alone = next((first.rates for first in levels if first.working == 1 and first.rates), None)
+    if not alone or not level.rates or not alone[0]:
+        return None
+    return sum(level.rates) / len(level.rates) / alone[0]
 
 
 class BrokenFillError(ValueError):

@@ -9,12 +9,12 @@ from campaign.fakes import FakeLauncher, FakePlatform
 from tare.campaign.execution import capacity
 from tare.campaign.instances.memory_usage import Pages
 from tare.campaign.instances.pool import InstancePool
-from tare.capacity_model import FILL, Resource, Stop, memory_gone, memory_used, read_fill
+from tare.capacity_model import FILL, Resource, Stop, cpus_used, kept, memory_gone, memory_used, read_fill
 from tare.errors import PlatformError
 from tare.host.facts.ceilings import Ceiling, HostMemory
 from tare.host.facts.counters import Memory
 from tare.host.facts.memory import Resident
-from tare.model import Arm
+from tare.model import Arm, Resources, Sample
 from tare.workloads import registry
 
 MIB = 2**20
@@ -227,3 +227,34 @@ def test_a_fill_that_is_none_is_refused_with_the_first_mistake(world):
 def replace_in(text, old, new):
     assert old in text
     return text.replace(old, new, 1)
+
+
+@pytest.fixture
+def shared(monkeypatch):
+    """Two CPUs that all working instances share."""
+
+    def work(inner, params, name, running):
+        rate = 100 * min(1, 2 / len(running))
+        spent = int(1e9 * min(1, 2 / len(running)))
+        turn = SimpleNamespace(late_ns=3_000_000 * (len(running) - 1))
+        samples = (Sample("events-per-second", rate), Sample("cpu-cost", 1.0))
+        return [SimpleNamespace(samples=samples, slices=[turn], cpu_ns=spent) for _ in running]
+
+    monkeypatch.setattr(capacity, "sliced_at_once", work)
+    return FakeLauncher(resources=Resources((0, 1), 1 << 30))
+
+
+def test_instances_at_work_are_a_share_of_all_and_run_out_of_cpus(world, shared):
+    fill, _ = _fill(world, shared, active=0.25)
+    assert [(level.count, level.working) for level in fill.levels[1:5]] == [(1, 1), (2, 1), (4, 1), (5, 1)]
+    assert cpus_used(fill.levels[3], fill.active) == pytest.approx(1), "of the 2 that there are: 8 fit"
+    assert fill.stop is Stop.QUARTER
+    assert [kept(fill.levels, level) for level in fill.levels[1:5]] == [1, 1, 1, 1]
+
+
+def test_work_that_is_not_kept_ends_a_fill(world, shared):
+    fill, _ = _fill(world, shared, active=0.25, fill=True, keep=0.9)
+    assert (fill.stop, fill.resource) == (Stop.LIMIT, Resource.CPU)
+    assert fill.levels[-1].working == 3
+    assert fill.held < 12
+    assert "67 % of its work alone" in fill.reason

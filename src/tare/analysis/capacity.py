@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tare.capacity_model import Fill, Level, Resource, Stop, kernel_memory, memory_gone, memory_used
+from tare.capacity_model import Fill, Level, Resource, Stop, cpus_used, kept, kernel_memory, memory_gone, memory_used
 from tare.estimates.capacity import Fits, Line, fits, line, mean_line
+from tare.estimates.curves import knee
 from tare.estimates.intervals import Floats
 
 #: What is said of a tail: of instances' memory and CPU time, and of starts.
@@ -80,6 +81,8 @@ class LevelUse:
     memory: float  # bytes that the instances take together
     cpu: float  # CPUs that they use together, daemons included
     start_ms: float | None  # the median of the starts up to it from the level before
+    kept: float | None  # share of its work alone that a working instance has; None: none was put to work
+    late_ms: float | None  # how much later than it was to a working instance began, the median
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,7 @@ class Capacity:
     reserve: Reserve | None
     starts_ms: tuple[float, float]  # the median, and the tail
     levels: tuple[LevelUse, ...]
+    knee: float | None  # instances beyond which more of them do less and less more work together; None: not shown
     filled: Filled | None
     stops: tuple[tuple[Stop, str], ...]  # why each fill ended
 
@@ -151,6 +155,7 @@ def _capacity(platform: str, fills: Sequence[Fill], memory_room: float, workload
         reserve=_reserve(fills, found, workload),
         starts_ms=(float(np.median(starts)), float(np.quantile(starts, TAIL))),
         levels=_levels(fills),
+        knee=_knee(fills),
         filled=_filled(fills),
         stops=tuple((fill.stop, fill.reason) for fill in fills),
     )
@@ -166,15 +171,13 @@ def _memory(fills: Sequence[Fill], memory_room: float) -> ResourceFit:
 
 
 def _cpu(fills: Sequence[Fill]) -> ResourceFit:
-    lines = [
-        line([level.count for level in levels], [_cpus(level) for level in levels]) for levels in map(quarter, fills)
-    ]
-    cpus = fills[0].cpus
+    lines = []
+    for fill in fills:
+        # Of instances that share CPUs it does not show what one alone would use.
+        levels = [level for level in quarter(fill) if level.working <= fill.cpus]
+        lines.append(line([level.count for level in levels], [cpus_used(level, fill.active) for level in levels]))
+    cpus = fills[0].cpus / (fills[0].keep or 1.0)
     return ResourceFit(Resource.CPU, tuple(lines), cpus, 0.0, fits(lines, cpus))
-
-
-def _cpus(level: Level) -> float:
-    return (level.cpu_ns + level.daemon_cpu_ns) / 1e9 / level.window_s if level.window_s > 0 else 0.0
 
 
 def _counted(fills: Sequence[Fill]) -> list[ResourceFit]:
@@ -253,19 +256,35 @@ def _reserve(fills: Sequence[Fill], found: Sequence[ResourceFit], workload: _Cha
 
 
 def _levels(fills: Sequence[Fill]) -> tuple[LevelUse, ...]:
-    by_count: dict[int, list[tuple[Level, Level]]] = {}
+    by_count: dict[int, list[tuple[Fill, Level]]] = {}
     for fill in fills:
         for level in fill.levels[1:]:
-            by_count.setdefault(level.count, []).append((fill.levels[0], level))
+            by_count.setdefault(level.count, []).append((fill, level))
     return tuple(
         LevelUse(
             count,
-            float(np.mean([memory_used(before, level) for before, level in pairs])),
-            float(np.mean([_cpus(level) for _, level in pairs])),
+            float(np.mean([memory_used(fill.levels[0], level) for fill, level in pairs])),
+            float(np.mean([cpus_used(level, fill.active) for fill, level in pairs])),
             _median([start for _, level in pairs for start in level.starts_ms]),
+            _mean([had for fill, level in pairs if (had := kept(fill.levels, level)) is not None]),
+            _median([late for _, level in pairs for late in level.late_ms]),
         )
         for count, pairs in sorted(by_count.items())
     )
+
+
+def _knee(fills: Sequence[Fill]) -> float | None:
+    """The knee of the work of all working instances over the number of instances, by the mean over fills."""
+    sums: dict[int, list[float]] = {}
+    for level in (level for fill in fills for level in fill.levels if level.working):
+        sums.setdefault(level.count, []).append(sum(level.rates))
+    counts = sorted(sums)
+    found = knee(np.array(counts, dtype=float), np.array([float(np.mean(sums[count])) for count in counts]))
+    return None if math.isnan(found) else found
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return float(np.mean(values)) if values else None
 
 
 def _median(values: Sequence[float]) -> float | None:

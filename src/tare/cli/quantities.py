@@ -85,6 +85,7 @@ def parse_memory(text: str) -> int:
 LIMITS = {
     "start-p99": ("start_p99_s", True),
     "failures": ("failures", False),
+    "keep": ("keep", False),
     "psi-memory": ("memory_stall", False),
     "psi-cpu": ("cpu_stall", False),
 }
@@ -104,3 +105,19 @@ def parse_limits(texts: Sequence[str]) -> dict[str, float]:
         parameter, is_time = LIMITS[name]
         limits[parameter] = parse_time(value) if is_time else parse_share(value, "a limit", f"{name}=1%")
     return limits
+
+
+def parse_mix(text: str) -> float:
+    """The share of instances at work, from ``idle=80%,active=20%``. Raises `UsageError`."""
+    fix = "write idle=80%,active=20%, which make 100 %"
+    shares: dict[str, float] = {}
+    for part in text.split(","):
+        name, _, share = part.strip().partition("=")
+        match = _SHARE.fullmatch(share.strip())
+        if name not in {"idle", "active"} or name in shares or match is None or not match[2]:
+            raise UsageError(f"{text!r} is not a mix", fix=fix)
+        shares[name] = float(match[1]) / 100
+    active = shares.get("active", 1 - shares.get("idle", 1.0))
+    if not 0 <= active <= 1 or abs(active + shares.get("idle", 1 - active) - 1) > 1e-9:
+        raise UsageError(f"{text!r} does not make 100 %", fix=fix)
+    return active

@@ -307,7 +307,8 @@ class FillWorkload(ApartWorkload):
     a limit breaks or the host is full. ``reserve``: the share of the host's memory, threads and other ceilings that
     stays free. ``budget_bytes``: the memory that the instances may take, as if the host had no more for them; 0: all
     but the reserve. Limits, each 0 where there is none: ``start_p99_s``, ``failures`` (a share of the starts), ``keep``
-    (a share of an active instance's work alone), ``memory_stall`` and ``cpu_stall`` (shares of the time, PSI).
+    (a share of a working instance's work alone), ``memory_stall`` and ``cpu_stall`` (shares of the time, PSI).
+    ``active``: the share of the instances that are put to work at once, on `primes`, after each level was measured.
     """
 
     family = Family.DENSITY

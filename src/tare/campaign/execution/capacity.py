@@ -9,16 +9,17 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tare.campaign.execution.density import ApartResult
+from tare.campaign.execution.density import ApartResult, sliced_at_once
 from tare.campaign.instances import memory_usage
 from tare.campaign.instances.launcher import RunningInstance
 from tare.campaign.instances.pool import InstancePool
-from tare.capacity_model import FILL, Fill, Level, Resource, Stop, memory_used
+from tare.capacity_model import FILL, Fill, Level, Resource, Stop, cpus_used, kept, memory_used
 from tare.errors import Failed, HostError, PlatformError, attempt
 from tare.estimates.capacity import Line, line
 from tare.host import cgroup
@@ -27,6 +28,7 @@ from tare.host.filesystems import volumes
 from tare.model import Sample
 from tare.workloads.apart import FillWorkload
 from tare.workloads.base import Params
+from tare.workloads.cpu import primes
 
 #: A trial that only predicts ends at this share of the number that it predicts.
 SHARE = 0.25
@@ -40,6 +42,8 @@ BASELINE_MOST = 64
 FIRST_TO_GO = 800
 #: Files that tare keeps free of those that it may open itself.
 OWN_FILES = 100
+#: What an instance does that is put to work, all at the same instants.
+WORK: Params = {"max_prime": 10_000, "slice_ms": 250, "rounds": 4, "warmup_ms": 100}
 #: A percentile of the starts of a level needs so many.
 _STARTS = 5
 _COUNTED: Mapping[Resource, Callable[[], ceilings.Ceiling | None]] = {
@@ -57,6 +61,8 @@ def fill(workload: FillWorkload, params: Params, pool: InstancePool) -> ApartRes
     """Run one trial. Raises `HostError` for a platform whose memory this host does not account, and what starts do."""
     if pool.platform.elsewhere:
         raise HostError("its instances are on another machine, whose memory this host does not see")
+    if params["active"] and not pool.platform.has_agent:
+        raise HostError("no instance of it can be put to work: no agent runs inside")
     ceilings.raise_own_files()
     filling = _Filling(params, pool)
     done = filling.run()
@@ -111,6 +117,8 @@ class _Filling:
             memory_reserve=self.memory_reserve,
             budget=int(self.params["budget_bytes"]) or None,
             cpus=cpus,
+            active=float(self.params["active"]),
+            keep=float(self.params["keep"]),
             most=self.most,
             kept_back=self.kept_back,
             levels=self.levels,
@@ -219,7 +227,9 @@ class _Filling:
         least = levels[-1].instances / levels[-1].count
         memory_line = Line(used.once, max(used.each, least))
         room = int(self.params["budget_bytes"]) or before.available - self.memory_reserve
-        predictions = [_crossing(memory_line, room)]
+        active = float(self.params["active"])
+        cpus = line(counts, [cpus_used(level, active) for level in levels])
+        predictions = [_crossing(memory_line, room), _crossing(cpus, len(self.pool.launcher.resources.cpus))]
         for resource, most in self.most.items():
             with_levels = line(counts, [level.used.get(resource, 0) for level in levels])
             predictions.append(_crossing(with_levels, most - self.kept_back[resource]))
@@ -243,7 +253,7 @@ class _Filling:
         readings.append(ceilings.host_memory())
         for daemon in daemons:
             daemon.close()
-        host = ceilings.mean_memory(readings)
+        host, work = ceilings.mean_memory(readings), self._work()
         self.own, self.kernel = [each.own for each in pages], [each.kernel for each in pages]
         self.cpu_shares = [ns / 1e9 / window_s for ns in spent]
         self.levels.append(
@@ -269,9 +279,29 @@ class _Filling:
                 starts_ms=self._starts_ms,
                 failed=self._failed,
                 memory_stall=_share(after.memory_stall_us - before.memory_stall_us, window_s),
+                working=work.working,
+                rates=work.rates,
+                late_ms=work.late_ms,
+                work_cpu=work.cpus,
                 cpu_stall=_share(after.cpu_stall_us - before.cpu_stall_us, window_s),
             )
         )
+
+    def _work(self) -> _Work:
+        """Put the share of the instances to work that is to be at work at any moment, at least one of them."""
+        active = float(self.params["active"])
+        if not (active and self.running):
+            return _Work()
+        working = self.running[: max(1, round(active * len(self.running)))]
+        self.pool.progress(f"{self.pool.platform.name}: {len(working)} of {len(self.running)} instances at work")
+        sliced = sliced_at_once(primes.WORKLOAD, WORK, self.pool.platform.name, working)
+        rates, late_ms = [], []
+        for one in sliced:
+            of_work = [sample.value for sample in one.samples if sample.metric in primes.WORKLOAD.parts]
+            rates.append(statistics.fmean(of_work))
+            late_ms.append(statistics.median(max(0, turn.late_ns) for turn in one.slices) / 1e6)
+        lasted_s = float(WORK["slice_ms"]) / 1e3 * float(WORK["rounds"])
+        return _Work(len(working), rates, late_ms, sum(one.cpu_ns or 0 for one in sliced) / 1e9 / lasted_s)
 
     def _used(self, client_tasks: int) -> dict[Resource, int]:
         """What is used in pieces; threads without those of the clients that wait for tare."""
@@ -302,6 +332,9 @@ class _Filling:
         budget, taken = int(self.params["budget_bytes"]), memory_used(before, level)
         if 0 < budget < taken:
             yield Stop.FULL, f"{taken >> 20} MiB are taken of {budget >> 20} MiB", Resource.MEMORY
+        had = kept(self.levels, level)
+        if had is not None and had < float(self.params["keep"]):
+            yield Stop.LIMIT, f"a working instance has {100 * had:.0f} % of its work alone", Resource.CPU
         starts = sorted(level.starts_ms)
         p99 = starts[math.ceil(0.99 * len(starts)) - 1] / 1e3 if len(starts) >= _STARTS else 0.0
         if 0 < float(self.params["start_p99_s"]) < p99:
@@ -312,6 +345,16 @@ class _Filling:
         if 0 < float(self.params["cpu_stall"]) < level.cpu_stall:
             stall = f"{100 * level.cpu_stall:.0f} % of the time (PSI)"
             yield Stop.LIMIT, f"tasks waited for a CPU {stall}", Resource.CPU
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What instances did that were put to work."""
+
+    working: int = 0
+    rates: list[float] = field(default_factory=list)
+    late_ms: list[float] = field(default_factory=list)
+    cpus: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

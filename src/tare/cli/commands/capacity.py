@@ -14,7 +14,7 @@ from tare.capacity_model import CAPACITY
 from tare.cli.choices import ProgressOptions, Shown
 from tare.cli.commands import given
 from tare.cli.commands.instances import CPUS, PLATFORM, SEED, SUBNET, parse_cpus
-from tare.cli.quantities import parse_limits, parse_memory, parse_share, parse_time
+from tare.cli.quantities import parse_limits, parse_memory, parse_mix, parse_share, parse_time
 from tare.errors import UsageError
 
 #: Blocks of a run that was given neither blocks nor a time: fills of each platform.
@@ -32,13 +32,19 @@ _EXAMPLES = """Examples:
 [cyan]tare capacity --reserve-yaml fit.tare[/]          a RuntimeClass for each platform of that file
 """
 
+_MIX = typer.Option(
+    None,
+    "--mix",
+    help="How many of the instances are at work at any moment: idle=80%,active=20%. Each works on prime numbers, all at"
+    " once; how much of its work alone one keeps is the limit keep. Default: all are idle.",
+)
 _FILL = typer.Option(
     False, "--fill", help="Add instances until a limit breaks or the host is full, and say how many it held."
 )
 _LIMIT = typer.Option(
     [],
     "--limit",
-    help="End a fill there: start-p99=2s, failures=1%, psi-memory=10%, psi-cpu=50%; may be given again."
+    help="End a fill there: start-p99=2s, failures=1%, keep=90%, psi-memory=10%, psi-cpu=50%; may be given again."
     " An instance that ends by itself and a process killed for want of memory always end it.",
 )
 _RESERVE = typer.Option(
@@ -68,6 +74,7 @@ _YAML = typer.Option(
 def capacity(
     context: typer.Context,
     platform: list[str] = PLATFORM,
+    mix: str | None = _MIX,
     fill: bool = _FILL,
     limit: list[str] = _LIMIT,
     reserve: str = _RESERVE,
@@ -115,6 +122,7 @@ def capacity(
         "fill": fill,
         "reserve": parse_share(reserve, "a reserve", "10%"),
         "budget_bytes": budget_bytes,
+        "active": parse_mix(mix) if mix is not None else 0.0,
         **limits,
     }
     request = CampaignRequest(

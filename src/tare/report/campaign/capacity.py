@@ -19,10 +19,10 @@ from tare.errors import UsageError
 from tare.model import Arm, Status, TrialKey
 from tare.report.campaign import bands
 from tare.report.model.capacity import (
+    CapacityLevelReport,
     CapacityReport,
     CostReport,
     FilledReport,
-    LevelReport,
     MemoryPartsReport,
     PlatformCapacityReport,
     PricedReport,
@@ -67,6 +67,7 @@ def capacity_of(store: Store, run_cpu_s: Mapping[str, float] | None = None) -> C
         reserve=first.memory_reserve,
         budget=first.budget,
         cpus=first.cpus,
+        active=first.active,
         text="",
         platforms=platforms,
         prices=None if prices is None else PricedReport(**prices.host.model_dump()),
@@ -123,7 +124,8 @@ def _platform(capacity: Capacity, cost: Cost | None, prices: Prices | None) -> P
         cost=None if cost is None else CostReport(**asdict(cost)),
         start_median_ms=capacity.starts_ms[0],
         start_p99_ms=capacity.starts_ms[1],
-        levels=[LevelReport(**asdict(level)) for level in capacity.levels],
+        levels=[CapacityLevelReport(**asdict(level)) for level in capacity.levels],
+        knee=capacity.knee,
         filled=None if capacity.filled is None else FilledReport(**asdict(capacity.filled)),
         stops=[StopReport(stop=stop, reason=reason) for stop, reason in capacity.stops],
     )
@@ -157,6 +159,7 @@ def render_capacity(report: CapacityReport, width: int) -> Iterator[Table | Text
     yield Text()
     yield from _bars(report.platforms, width)
     yield _table(report.platforms, width)
+    yield from (Text(clean(line)) for line in map(words.cliff, report.platforms) if line)
     yield Text(clean(report.text), "dim")
     for line in report.left_out:
         yield Text(clean(line), "yellow")
@@ -236,7 +239,23 @@ def drawings(report: CapacityReport) -> list[Drawing]:
         for platform in report.platforms
     }
     drawn = [_counts(report.platforms)] if any(platform.count for platform in report.platforms) else []
-    return [*drawn, bands.draw(bands.Curves("memory of all, MiB", "instances", memory), order)]
+    drawn.append(bands.draw(bands.Curves("memory of all, MiB", "instances", memory), order))
+    return [*drawn, *_cliffs(report, order)]
+
+
+def _cliffs(report: CapacityReport, order: Sequence[str]) -> Iterator[Drawing]:
+    """The work that one keeps, and how late it begins, by the number of instances."""
+    for label, scale, name in (("work kept, %", 100.0, "kept"), ("begins late, ms", 1.0, "late_ms")):
+        points: dict[str, list[bands.Point]] = {}
+        for platform in report.platforms:
+            for level in platform.levels:
+                if (value := getattr(level, name)) is not None:
+                    shown = scale * value
+                    points.setdefault(platform.platform, []).append(bands.Point(level.count, shown, shown, shown))
+        if points:
+            knees = {p.platform: [bands.Mark("knee", p.knee, p.knee, p.knee)] for p in report.platforms if p.knee}
+            marks = {platform: mark for platform, mark in knees.items() if platform in points}
+            yield bands.draw(bands.Curves(label, "instances", points, marks), order)
 
 
 def _counts(platforms: Sequence[PlatformCapacityReport]) -> Drawing:

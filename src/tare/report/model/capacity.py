@@ -101,7 +101,7 @@ class PricedReport(Documented):
     """When it stood there."""
 
 
-class LevelReport(Documented):
+class CapacityLevelReport(Documented):
     """A number of instances at once, means over fills."""
 
     count: int
@@ -112,6 +112,10 @@ class LevelReport(Documented):
     """CPUs that they use together while idle, daemons included."""
     start_ms: float | None
     """The median start from the level before up to this one, in ms."""
+    kept: float | None
+    """The share of its work alone that a working instance has; null where none was put to work."""
+    late_ms: float | None
+    """How much later than it was to a working instance began its work, the median, in ms."""
 
 
 class FilledReport(Documented):
@@ -169,8 +173,10 @@ class PlatformCapacityReport(Documented):
     """The median start while others ran, in ms."""
     start_p99_ms: float
     """The 99th percentile."""
-    levels: list[LevelReport]
+    levels: list[CapacityLevelReport]
     """The levels, by rising number of instances."""
+    knee: float | None
+    """Instances beyond which more of them do less and less more work together; null where none was put to work."""
     filled: FilledReport | None
     """A real fill; null where only a quarter was filled."""
     stops: list[StopReport]
@@ -188,6 +194,8 @@ class CapacityReport(Documented):
     """The memory that the instances may take, as if the host had no more; null: all but the reserve."""
     cpus: float
     """CPUs that instances may use."""
+    active: float
+    """The share of the instances that are at work at any moment."""
     prices: PricedReport | None
     """The price file; null without one."""
     text: str

@@ -12,7 +12,7 @@ from tare.capacity_model import Resource, Stop
 from tare.report.sentences.numbers import number_of, size
 
 if TYPE_CHECKING:
-    from tare.report.model.capacity import CapacityReport
+    from tare.report.model.capacity import CapacityReport, PlatformCapacityReport
 
 TITLE = "Capacity"
 RUNS_OUT = "What runs out, and when"
@@ -86,6 +86,13 @@ def answer(capacity: Capacity, cost: Cost | None = None, prices: Prices | None =
         if cost.thousand_runs is not None:
             parts.append(f"{money(cost.thousand_runs)} {currency} for a thousand one-shot runs")
     return f"{capacity.platform}: {'; '.join(parts)}."
+
+
+def cliff(platform: PlatformCapacityReport) -> str:
+    """The work that one keeps by the number of instances, in a line; "" where none was put to work."""
+    shown = [f"{level.count}: {100 * level.kept:.0f} %" for level in platform.levels if level.kept is not None]
+    knee = f"; the knee is at {platform.knee:g}" if platform.knee is not None else ""
+    return f"{platform.platform}, work kept by the number of instances: {', '.join(shown)}{knee}." if shown else ""
 
 
 def money(amount: float) -> str:
@@ -173,13 +180,14 @@ def stopped(stop: Stop) -> str:
 def about(report: CapacityReport) -> str:
     """What the figures are of, for below the table."""
     room = size(report.room)
+    kind = "Idle instances" if not report.active else f"Instances, {100 * report.active:.0f} % of them at work,"
     given = (
         f"as if the host had {size(report.budget)} for them (--budget, counted by tare: no control group enforces it)"
         if report.budget
         else f"{size(report.reserve)} stay free for the host (--reserve)"
     )
     return (
-        f"Idle instances share {room} of memory and {number_of(round(report.cpus), 'CPU')}; {given}. In brackets and as"
+        f"{kind} share {room} of memory and {number_of(round(report.cpus), 'CPU')}; {given}. In brackets and as"
         " lines: 90 % over fills (Fieller). Memory is what their processes have alone (own), the kernel's for them and"
         f" the growth of the daemons (engine).{_explained(report)}{_priced(report)}"
     )

@@ -27,6 +27,7 @@ _USUAL: Params = {
     "start_p99_s": 0,
     "failures": 0,
     "keep": 0,
+    "active": 0,
     "memory_stall": 0,
     "cpu_stall": 0,
 }
