@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 SOURCES := src tests scripts bench
 
-.PHONY: help setup packages venv agent gvisor image guest quick lint check check-agent check-python test docs-tables lab gcov-kernel lab-test host-test slow-test test-all faults worlds storm bench kvm-table direct-kernel browser-test docs man fuzz wheel lock lower-bounds sbom audit clean
+.PHONY: help setup packages venv agent gvisor image guest quick lint check check-agent check-python test docs-tables lab gcov-kernel lab-test host-test slow-test test-all faults worlds storm capacity-300 bench kvm-table direct-kernel browser-test docs man fuzz wheel lock lower-bounds sbom audit clean
 
 ##@ Begin
 
@@ -97,6 +97,11 @@ storm: setup ## strike campaigns at random moments by 60 signals, hang-ups and c
 
 faults: setup ## thirteen faults, each in a campaign; prints what became of it, and of the host
 	@scripts/with-dockerd $(BIN)/pytest -q -m "host and slow" tests/campaign/test_host_faults.py
+
+capacity-300: setup ## 300 runc containers at once: started, measured, stopped, and what is left of them; some minutes
+	@mkdir -p build; rm -f build/capacity-300.*
+	@$(BIN)/tare capacity -p runc --fill --most 300 --blocks 1 -o build/capacity-300.tare
+	@$(BIN)/tare clean --dry-run
 
 bench: setup ## the figures of docs/benchmarks.md
 	@for file in bench/bench_*.py; do scripts/with-dockerd $(BIN)/python $$file || exit; done

@@ -118,6 +118,7 @@ def test_all_workloads_by_family_and_name():
         "kill",
         "pause",
         "whole-life",
+        "capacity",
         "density-llc",
         "density-memory",
         "density-network",
