@@ -18,6 +18,8 @@ from tare.records import Line, Strict
 #: The workload whose trials are fills, and the output of such a trial that holds the fill.
 CAPACITY = "capacity"
 FILL = "fill"
+#: Before the name of a file that describes a user's application: instances with it in service are added.
+FILLED = "fill:"
 #: The attachment of a campaign's file that holds the price file.
 PRICES = "prices.toml"
 

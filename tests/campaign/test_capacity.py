@@ -10,7 +10,7 @@ from tare.campaign.execution import capacity
 from tare.campaign.instances.memory_usage import Pages
 from tare.campaign.instances.pool import InstancePool
 from tare.capacity_model import FILL, Resource, Stop, cpus_used, kept, memory_gone, memory_used, read_fill
-from tare.errors import PlatformError
+from tare.errors import ParseError, PlatformError
 from tare.host.facts.ceilings import Ceiling, HostMemory
 from tare.host.facts.counters import Memory
 from tare.host.facts.memory import Resident
@@ -258,3 +258,25 @@ def test_work_that_is_not_kept_ends_a_fill(world, shared):
     assert fill.levels[-1].working == 3
     assert fill.held < 12
     assert "67 % of its work alone" in fill.reason
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_an_application_is_put_into_service_in_each_instance(world, monkeypatch, fails):
+    put = []
+
+    def put_into_service(workload, in_service, client, running):
+        put.append(running)
+        if fails and len(put) == 5:
+            raise ParseError("it is not in service")
+        in_service.callback(put.append, "ended")
+
+    monkeypatch.setattr(capacity, "_put_into_service", put_into_service)
+    launcher = FakeLauncher()
+    fill, _ = _fill(world, launcher, most=8)
+    if fails:
+        assert (fill.stop, fill.held) == (Stop.START, 4)
+        assert "it is not in service" in fill.reason
+        assert launcher.log.count("stop runc") == 5, "the one that is of no use is ended too"
+        assert put.count("ended") == 4
+    else:
+        assert (len(put) - put.count("ended"), put.count("ended")) == (8, 8)

@@ -312,6 +312,7 @@ class FillWorkload(ApartWorkload):
     """
 
     family = Family.DENSITY
+    application: RunWorkload | None = None  # of the user's: its servers run in each instance; None: the agent alone
 
     @abstractmethod
     def read(self, fill: Fill) -> dict[str, float]:

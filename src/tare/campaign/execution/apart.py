@@ -78,7 +78,7 @@ def _several(workload: ApartWorkload, params: Params, pool: InstancePool, client
         case MemoryDensity():
             return memory(workload, params, pool)
         case FillWorkload():
-            return fill(workload, params, pool)
+            return fill(workload, params, pool, client)
     raise UsageError(
         f"{workload.name} is of no kind that a campaign can run", fix="see the classes in tare.workloads.apart"
     )

@@ -13,14 +13,17 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
+from tare.campaign.execution import runs
 from tare.campaign.execution.density import ApartResult, sliced_at_once
 from tare.campaign.instances import memory_usage
+from tare.campaign.instances.client import Client
 from tare.campaign.instances.launcher import RunningInstance
 from tare.campaign.instances.pool import InstancePool
 from tare.capacity_model import FILL, Fill, Level, Resource, Stop, cpus_used, kept, memory_used
-from tare.errors import Failed, HostError, PlatformError, attempt
+from tare.errors import Failed, HostError, ParseError, PlatformError, SessionError, attempt
 from tare.estimates.capacity import Line, line
 from tare.host import cgroup
 from tare.host.facts import ceilings, counters, memory
@@ -57,15 +60,19 @@ _COUNTED: Mapping[Resource, Callable[[], ceilings.Ceiling | None]] = {
 }
 
 
-def fill(workload: FillWorkload, params: Params, pool: InstancePool) -> ApartResult:
-    """Run one trial. Raises `HostError` for a platform whose memory this host does not account, and what starts do."""
+def fill(workload: FillWorkload, params: Params, pool: InstancePool, client: Client | None = None) -> ApartResult:
+    """Run one trial; ``client``: for the plan of an application.
+
+    Raises `HostError` for a platform whose memory this host does not account, and what starts do.
+    """
     if pool.platform.elsewhere:
         raise HostError("its instances are on another machine, whose memory this host does not see")
     if params["active"] and not pool.platform.has_agent:
         raise HostError("no instance of it can be put to work: no agent runs inside")
     ceilings.raise_own_files()
-    filling = _Filling(params, pool)
-    done = filling.run()
+    with contextlib.ExitStack() as in_service:
+        put = partial(_put_into_service, workload, in_service, client)
+        done = _Filling(params, pool, put).run()
     samples = tuple(Sample(name, value) for name, value in workload.read(done).items())
     return ApartResult(samples, {FILL: done.model_dump_json().encode()}, cpu_ns=done.levels[-1].cpu_ns)
 
@@ -76,6 +83,7 @@ class _Filling:
 
     params: Params
     pool: InstancePool
+    put_into_service: Callable[[RunningInstance], object]
     began_s: float = field(default_factory=time.monotonic)
     levels: list[Level] = field(default_factory=list)
     stop: Stop | None = None
@@ -156,12 +164,21 @@ class _Filling:
             if self._is_full():
                 return
             self.pool.progress(f"{self.pool.platform.name}: {len(self.running) + 1} of {target} instances")
-            started = attempt(self.pool.add)
+            started = attempt(self._add)
             if isinstance(started, Failed):
                 self._not_started(started)
                 continue
             _go_first(started)
             self._starts_ms.append(started.command_ns / 1e6)
+
+    def _add(self) -> RunningInstance:
+        running = self.pool.add()
+        try:
+            self.put_into_service(running)
+        except (ParseError, SessionError) as error:
+            self.pool.remove(running)
+            raise PlatformError(error.what, fix=error.fix) from error
+        return running
 
     def _not_started(self, failed: Failed) -> None:
         error = failed.error
@@ -380,6 +397,18 @@ class _Counters:
             counters.pressure_us("memory") or 0,
             counters.pressure_us("cpu") or 0,
         )
+
+
+def _put_into_service(
+    workload: FillWorkload, in_service: contextlib.ExitStack, client: Client | None, running: RunningInstance
+) -> None:
+    """Have the servers of the user's application run in an instance, until the fill ends; nothing without one."""
+    application = workload.application
+    if application is None:
+        return
+    assert client is not None, "a campaign has a client"
+    plan = application.plan(dict(application.profiles["quick"]), runs.surroundings(running))
+    in_service.enter_context(runs.in_service(application, plan, running, client))
 
 
 def _crossing(used: Line, most: float) -> float:

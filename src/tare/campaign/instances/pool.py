@@ -48,6 +48,11 @@ class InstancePool:
         """
         return self._start(terms)
 
+    def remove(self, running: RunningInstance) -> None:
+        """End one instance of the pool."""
+        self.running_instances.remove(running)
+        self._end([running])
+
     def grow_at_once(self, count: int) -> list[RunningInstance]:
         """Start ``count`` new instances, whose start commands are given at one instant. Raises what `grow` raises."""
         self._check_fits(count, USUAL)

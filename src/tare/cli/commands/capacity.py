@@ -10,7 +10,7 @@ import typer
 
 from tare import outputs
 from tare.campaign.plan.request import CampaignRequest
-from tare.capacity_model import CAPACITY
+from tare.capacity_model import CAPACITY, FILLED
 from tare.cli.choices import ProgressOptions, Shown
 from tare.cli.commands import given
 from tare.cli.commands.instances import CPUS, PLATFORM, SEED, SUBNET, parse_cpus
@@ -32,6 +32,12 @@ _EXAMPLES = """Examples:
 [cyan]tare capacity --reserve-yaml fit.tare[/]          a RuntimeClass for each platform of that file
 """
 
+_APP = typer.Option(
+    None,
+    "--app",
+    help="An application of yours (docs/applications-own.md) that is in service in each instance. Default: tare's agent"
+    " alone, which waits.",
+)
 _MIX = typer.Option(
     None,
     "--mix",
@@ -74,6 +80,7 @@ _YAML = typer.Option(
 def capacity(
     context: typer.Context,
     platform: list[str] = PLATFORM,
+    app: Path | None = _APP,
     mix: str | None = _MIX,
     fill: bool = _FILL,
     limit: list[str] = _LIMIT,
@@ -127,7 +134,7 @@ def capacity(
     }
     request = CampaignRequest(
         platforms=platform,
-        workloads=[CAPACITY, *(["whole-life"] if one_shot else [])],
+        workloads=[CAPACITY if app is None else f"{FILLED}{app}", *(["whole-life"] if one_shot else [])],
         params={CAPACITY: params},
         blocks=blocks if blocks is not None or length is not None else BLOCKS,
         budget_s=parse_time(length) if length is not None else None,
@@ -140,6 +147,7 @@ def capacity(
     file = output or Path(time.strftime("capacity-%Y%m%d-%H%M%S.tare"))
     request.check()
     given.require_platforms(request.platforms)
+    given.require_workloads(request.workloads)
     outputs.check_new_campaign(file)
     outputs.check_new(outputs.page_of(file), f"the page of {file}")
 

@@ -10,11 +10,11 @@ import statistics
 from collections.abc import Mapping
 from typing import ClassVar
 
-from tare.capacity_model import CAPACITY, Fill, memory_used
+from tare.capacity_model import CAPACITY, FILLED, Fill, memory_used
 from tare.errors import ParseError
 from tare.model import Direction, Metric
 from tare.workloads.apart import FillWorkload
-from tare.workloads.base import Params
+from tare.workloads.base import Params, RunWorkload
 
 MIB = 2**20
 #: Of a trial that predicts: see `FillWorkload`.
@@ -58,6 +58,25 @@ class Capacity(FillWorkload):
             if each > 0:  # else the host's noise is larger than the instances
                 figures["memory"] = each
         return figures
+
+
+def of_application(application: RunWorkload) -> Capacity:
+    """The workload that fills the host with a user's application (``app:FILE``), chosen by ``fill:FILE``."""
+
+    class _OfApplication(Capacity):
+        title = f"the host while ever more instances run on it, {application.name} in service in each"
+        origin = f"{FILLED}{application.origin.partition(':')[2]}"
+        source = application.source
+        layer = application.layer
+        packages = application.packages
+        pids = application.pids
+        profiles: ClassVar[Mapping[str, Params]] = {
+            name: {**params, "file": application.profiles[name]["file"]} for name, params in Capacity.profiles.items()
+        }
+
+    filled = _OfApplication()
+    filled.application = application
+    return filled
 
 
 WORKLOAD = Capacity()
