@@ -50,7 +50,7 @@ class InstancePool:
 
     def remove(self, running: RunningInstance) -> None:
         """End one instance of the pool."""
-        self.running_instances.remove(running)
+        self.running_instances[:] = [other for other in self.running_instances if other is not running]
         self._end([running])
 
     def grow_at_once(self, count: int) -> list[RunningInstance]:
