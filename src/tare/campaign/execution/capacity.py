@@ -40,7 +40,7 @@ LEVELS = 4
 #: A fill comes nearer by half of what is left, at least by this share of the whole.
 FINEST = 1 / 20
 #: The baseline is never filled: it only tells what a workload takes without a sandbox.
-BASELINE_MOST = 64
+BASELINE_MOST = 16
 #: In /proc/PID/oom_score_adj: the kernel kills instances before everything else on the host (proc(5)).
 FIRST_TO_GO = 800
 #: Files that tare keeps free of those that it may open itself.
