@@ -62,15 +62,16 @@ class Level(Strict):
     available: Count  # MemAvailable
     anonymous: Count  # of all processes on the host, and files that lie in memory alone (AnonPages, Shmem)
     slab: Count  # that cannot be reclaimed (SUnreclaim)
-    page_tables: Count
+    page_tables: Count  # of all processes
     stacks: Count  # the kernel's, of all threads (KernelStack)
     per_cpu: Count
+    tables: Count  # page tables and the kernel's stacks of the instances' and the daemons' processes alone
     instances: Count  # of the instances' processes
     instances_pss: Count
     instances_group: Count  # charged to their control groups, page cache included
     engine: Count  # of the daemons that all instances share
     harness: Count  # of tare and of the clients that wait for it
-    harness_kernel: Signed  # the kernel's memory that is charged to those clients
+    harness_slab: Count  # the kernel's objects that are charged to those clients
     window_s: Amount  # over which CPU time was counted
     cpu_ns: Count  # of all instances
     daemon_cpu_ns: Count
@@ -109,16 +110,19 @@ class Fill(Strict):
 def memory_used(before: Level, level: Level) -> int:
     """The host's memory that the instances of a level take in bytes: their own pages, the engine's, the kernel's.
 
-    ``before``: the level without an instance. Of the kernel's memory the growth of the whole host counts, but for what
-    is charged to clients that wait for tare: a namespace or a link is charged to nobody.
+    ``before``: the level without an instance.
     """
     return level.instances + level.engine - before.engine + kernel_memory(before, level)
 
 
 def kernel_memory(before: Level, level: Level) -> int:
-    """The kernel's part of that: objects that cannot be reclaimed, page tables, stacks, and what each CPU has."""
-    now, then = (at.slab + at.page_tables + at.stacks + at.per_cpu for at in (level, before))
-    return now - then - level.harness_kernel
+    """The kernel's part of that: page tables and stacks of these processes, and the growth of the host's other memory.
+
+    That is of objects that cannot be reclaimed and of what each CPU has, but for what is charged to clients that wait
+    for tare: a namespace or a link is charged to nobody, so the whole host's counts.
+    """
+    host = level.slab + level.per_cpu - before.slab - before.per_cpu
+    return host - level.harness_slab + level.tables - before.tables
 
 
 def memory_gone(before: Level, level: Level) -> int:
@@ -126,8 +130,13 @@ def memory_gone(before: Level, level: Level) -> int:
 
     Those are others' on this host, and tare's own with its clients.
     """
-    others = (level.anonymous - level.instances - level.engine) - (before.anonymous - before.engine)
-    return before.available - level.available - others - level.harness_kernel
+    return before.available - level.available - (_others(level) - _others(before)) - level.harness_slab
+
+
+def _others(level: Level) -> int:
+    """What processes have that are neither instances nor daemons: pages, page tables and stacks."""
+    everybody = level.anonymous + level.page_tables + level.stacks
+    return everybody - level.instances - level.engine - level.tables
 
 
 def cpus_used(level: Level, active: float) -> float:

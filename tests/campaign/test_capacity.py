@@ -68,9 +68,10 @@ def world(monkeypatch):
     monkeypatch.setattr(capacity.ceilings, "disk", lambda _: Ceiling(0, 100 * GIB))
     tasks = {Resource.TASKS: lambda: Ceiling(200 + there.tasks * there.count, there.most_tasks)}
     monkeypatch.setattr(capacity, "_COUNTED", tasks)
+    monkeypatch.setattr(capacity.memory_usage, "tables", lambda _: 0)
     monkeypatch.setattr(capacity.memory, "resident", lambda pids: Resident(0, there.engine if not list(pids) else 0, 0))
     monkeypatch.setattr(
-        capacity.memory_usage, "pages", lambda _: Pages(there.each, MIB, there.each, there.each, 0, 0, 0)
+        capacity.memory_usage, "pages", lambda _: Pages(there.each, MIB, there.each, there.each, 0, 0, 0, 0)
     )
     return there
 

@@ -41,6 +41,8 @@ LEVELS = 4
 FINEST = 1 / 20
 #: The baseline is never filled: it only tells what a workload takes without a sandbox.
 BASELINE_MOST = 16
+#: Before a fill the kernel's objects go down by less than this in a second, or after so many seconds anyway.
+SETTLED, SETTLE_LOOKS = 256 << 10, 20
 #: In /proc/PID/oom_score_adj: the kernel kills instances before everything else on the host (proc(5)).
 FIRST_TO_GO = 800
 #: Files that tare keeps free of those that it may open itself.
@@ -110,6 +112,7 @@ class _Filling:
 
     def run(self) -> Fill:
         self._know_ceilings()
+        self._settle()
         self._measure()
         target = 1
         while self.stop is None:
@@ -138,6 +141,16 @@ class _Filling:
             resource=self.resource,
             reason=self.reason,
         )
+
+    def _settle(self) -> None:
+        """Wait until the kernel has taken apart what ended instances had: namespaces go in the background."""
+        before = ceilings.host_memory().slab
+        for _ in range(SETTLE_LOOKS):
+            time.sleep(1.0)
+            now = ceilings.host_memory().slab
+            if before - now < SETTLED:
+                return
+            before = now
 
     def _end(self, stop: Stop, reason: str, resource: Resource | None = None) -> None:
         self.stop, self.reason, self.resource = stop, reason, resource
@@ -264,7 +277,8 @@ class _Filling:
         window_s = (after.at_ns - before.at_ns) / 1e9
         spent = [max(0, later - earlier) for earlier, later in zip(before.cpu_ns, after.cpu_ns, strict=True)]
         readings = [ceilings.host_memory()]
-        engine = memory.resident(pid for daemon in daemons for pid in daemon.pids())
+        pids = [pid for daemon in daemons for pid in daemon.pids()]
+        engine, of_daemons = memory.resident(pids), memory_usage.tables(pids)
         pages = [memory_usage.pages(one.instance) for one in running]
         own = memory.resident([os.getpid()])
         readings.append(ceilings.host_memory())
@@ -287,7 +301,8 @@ class _Filling:
                 instances_pss=sum(each.pss for each in pages),
                 instances_group=sum(each.group for each in pages),
                 engine=engine.anonymous + engine.shared_memory,
-                harness_kernel=sum(each.client_kernel for each in pages),
+                harness_slab=sum(each.client_slab for each in pages),
+                tables=sum(each.tables for each in pages) + of_daemons,
                 harness=own.anonymous + own.shared_memory + sum(each.client for each in pages),
                 window_s=window_s,
                 cpu_ns=sum(spent),

@@ -14,6 +14,9 @@ from tare.host.kernel import process_table
 from tare.platforms.base import Instance
 from tare.workloads.base import MemoryUsage
 
+#: Of a thread on x86-64 and arm64 (THREAD_SIZE, arch/x86/include/asm/page_64_types.h).
+STACK = 16 << 10
+
 
 @dataclass(frozen=True, slots=True)
 class Pages:
@@ -24,7 +27,8 @@ class Pages:
     pss: int
     group: int  # charged to its control group, page cache included
     client: int  # of the client: pages that no file gives back
-    client_kernel: int  # the kernel's own, charged to the client
+    tables: int  # page tables and the kernel's stacks of its processes
+    client_slab: int  # the kernel's objects that are charged to the client
     client_tasks: int  # threads of the client
 
 
@@ -38,7 +42,8 @@ def pages(instance: Instance) -> Pages:
     with contextlib.ExitStack() as held:
         client = _client(instance, held)
         waiting = [] if client is None else client.pids()
-        resident = memory.resident(pid for pid in instance.host_processes() if pid not in set(waiting))
+        own = [pid for pid in instance.host_processes() if pid not in set(waiting)]
+        resident = memory.resident(own)
         shared, kernel, charged = _charged(group, client, idle=True)
         client_kernel = 0 if client is None else client.kernel_bytes()
     of_client = memory.resident(waiting)
@@ -48,9 +53,15 @@ def pages(instance: Instance) -> Pages:
         pss=resident.pss,
         group=charged,
         client=of_client.anonymous + of_client.shared_memory,
-        client_kernel=client_kernel,
+        tables=tables(own),
+        client_slab=max(0, client_kernel - tables(waiting)),
         client_tasks=sum(map(process_table.tasks, waiting)),
     )
+
+
+def tables(pids: Iterable[int]) -> int:
+    """Page tables of processes and the kernel's stacks of their threads, in bytes."""
+    return sum(process_table.page_tables(pid) + STACK * process_table.tasks(pid) for pid in pids)
 
 
 def _require_accounted(instance: Instance) -> None:

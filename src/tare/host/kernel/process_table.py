@@ -62,6 +62,12 @@ def tasks(pid: int) -> int:
     return 0
 
 
+def page_tables(pid: int) -> int:
+    """Bytes of a process's page tables (``VmPTE``); 0 where it is gone, or is the kernel's."""
+    words = status(pid).get("VmPTE", "").split()
+    return int(words[0]) * 1024 if words and words[0].isdigit() else 0
+
+
 def stat(pid: int) -> Stat | None:
     """Where a process comes from; None where it is gone."""
     line = text(pid, "stat")
