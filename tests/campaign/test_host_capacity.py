@@ -50,10 +50,10 @@ def test_a_fill_of_runc_is_measured_and_leaves_nothing():
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
 def test_a_fill_that_is_ended_leaves_nothing_that_clean_does_not_find(end):
-    victim = _started("runc", 100)
+    victim = _started("runc", 40)
     try:
         [label] = _until(victim, "")
-        _until(victim, "runc: 12 of")
+        _until(victim, "runc: 6 of")
     finally:
         victim.send_signal(end)
         said, errors = victim.communicate()
