@@ -270,8 +270,8 @@ def _counts(platforms: Sequence[PlatformCapacityReport]) -> Drawing:
         if platform.count is None:
             continue
         y, end = _TOP + _ROW * (at + 0.5), axis.at(platform.count)
-        place = {"x": left, "y": y - 8, "width": end - left, "height": 16.0}
-        drawing.add("rect", title=platform.text, class_=f"span-of held curve-{at % 7}", **place)
+        colour = f"span-of held curve-{at % 7}"
+        drawing.add("rect", title=platform.text, x=left, y=y - 8, width=end - left, height=16.0, class_=colour)
         if platform.low is not None:
             low, high = axis.at(platform.low), axis.at(platform.high or most)
             whiskers = f"M{low:.1f} {y}H{high:.1f}M{low:.1f} {y - 5}v10M{high:.1f} {y - 5}v10"
