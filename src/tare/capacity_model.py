@@ -22,6 +22,8 @@ FILL = "fill"
 FILLED = "fill:"
 #: The attachment of a campaign's file that holds the price file.
 PRICES = "prices.toml"
+#: What helps against a price file that cannot be read.
+PRICES_FIX = "write it as docs/examples/prices.toml"
 
 Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
 Signed = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]

@@ -11,13 +11,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from tare.capacity_model import Resource
+from tare.capacity_model import PRICES_FIX, Resource
 from tare.estimates.capacity import Fits, Line, fits
 from tare.inputs import parse_toml, read_text
 from tare.records import Line as OneLine
 from tare.records import Strict, of_a_file
 
-FIX = "write it as docs/examples/prices.toml"
 #: A price file is short.
 MAX_BYTES = 64 << 10
 #: Seconds of a month: a twelfth of a year of 365.25 days.
@@ -59,12 +58,12 @@ class Cost:
 
 def read(file: Path) -> Prices:
     """The prices of a file. Raises `UsageError` with the first mistake."""
-    return parse(read_text(file, FIX, largest=MAX_BYTES), str(file))
+    return parse(read_text(file, PRICES_FIX, largest=MAX_BYTES), str(file))
 
 
 def parse(text: str, name: str) -> Prices:
     """The prices of a TOML text. Raises `UsageError` with the first mistake."""
-    return of_a_file(Prices, parse_toml(text, name, FIX), name, FIX)
+    return of_a_file(Prices, parse_toml(text, name, PRICES_FIX), name, PRICES_FIX)
 
 
 def cost(

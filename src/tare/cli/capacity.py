@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tare.analysis import prices
 from tare.campaign.plan.request import CampaignRequest
-from tare.capacity_model import PRICES
+from tare.capacity_model import PRICES, PRICES_FIX
 from tare.cli.choices import ProgressOptions
 from tare.cli.console import emit
 from tare.cli.run import measure
@@ -22,7 +22,7 @@ def run(
     """Measure into a file, and show it. Raises `TareError`, before anything starts for a price file that is none."""
     text = None
     if price_file is not None:
-        text = read_text(price_file, prices.FIX, largest=prices.MAX_BYTES)
+        text = read_text(price_file, PRICES_FIX, largest=prices.MAX_BYTES)
         prices.parse(text, str(price_file))
     measure(request, file, progress_options, as_json=as_json, prepare=lambda: _keep(file, text))
 

@@ -10,12 +10,13 @@ import typer
 
 from tare import outputs
 from tare.campaign.plan.request import CampaignRequest
-from tare.capacity_model import CAPACITY, FILLED
+from tare.capacity_model import CAPACITY, FILLED, PRICES_FIX
 from tare.cli.choices import ProgressOptions, Shown
 from tare.cli.commands import given
 from tare.cli.commands.instances import CPUS, PLATFORM, SEED, SUBNET, parse_cpus
 from tare.cli.quantities import parse_limits, parse_memory, parse_mix, parse_share, parse_time
 from tare.errors import UsageError
+from tare.inputs import require_file
 
 #: Blocks of a run that was given neither blocks nor a time: fills of each platform.
 BLOCKS = 4
@@ -146,6 +147,8 @@ def capacity(
     )
     file = output or Path(time.strftime("capacity-%Y%m%d-%H%M%S.tare"))
     request.check()
+    if prices is not None:
+        require_file(prices, PRICES_FIX)
     given.require_platforms(request.platforms)
     given.require_workloads(request.workloads)
     outputs.check_new_campaign(file)
