@@ -32,8 +32,8 @@ def loaded(commands, tmp_path):
 COMMANDS = (
     "doctor", "list", "run", "report", "compare", "diff", "score", "spread", "export", "footprint", "literature",
     "surface", "calibrate", "capacity", "clean", "platform check", "platform checks", "platform doors", "lab run",
-    "lab build", "lab sources", "lab weights", "setup", "image export", "image import", "app init", "app check", "history", "sql",
-    "serve", "cite", "figure", "bundle", "quick",
+    "lab build", "lab sources", "lab weights", "setup", "image export", "image import", "app init", "app check",
+    "history", "sql", "serve", "cite", "figure", "bundle", "quick",
 )  # fmt: skip
 
 
