@@ -71,7 +71,7 @@ def world(monkeypatch):
     monkeypatch.setattr(capacity.memory_usage, "tables", lambda _: 0)
     monkeypatch.setattr(capacity.memory, "resident", lambda pids: Resident(0, there.engine if not list(pids) else 0, 0))
     monkeypatch.setattr(
-        capacity.memory_usage, "pages", lambda _: Pages(there.each, MIB, there.each, there.each, 0, 0, 0, 0)
+        capacity.memory_usage, "pages", lambda _: Pages(there.each, MIB, there.each, there.each, 0, 0, there.tasks, 0)
     )
     return there
 

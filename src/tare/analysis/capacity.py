@@ -25,6 +25,8 @@ MEMORY_STEP, CPU_STEP = 64 << 10, 0.001
 SHARE, LEVELS = 0.25, 4
 #: Ends of a fill that tell how many fit.
 _ENDS = frozenset({Stop.FULL, Stop.LIMIT, Stop.START})
+#: The place of the explained share in `MemoryParts`.
+_EXPLAINED = 5
 #: What is only kept free, and predicted from no line: others' files come and go meanwhile.
 _GUARDED = frozenset({Resource.DISK})
 
@@ -59,7 +61,7 @@ class MemoryParts:
     kernel: float  # objects that cannot be reclaimed, page tables, stacks, and what each CPU has
     engine: float  # growth of the daemons
     unexplained: float  # of the fall of MemAvailable, without other processes: what is none of these but ``shared``
-    explained: float  # share of that fall that these explain; may be above 1
+    explained: float  # share of that fall that these explain; NaN where other processes moved more than these take
     others: float  # bytes, once: growth of other processes meanwhile, tare's own among them
 
 
@@ -199,6 +201,8 @@ def _counted(fills: Sequence[Fill]) -> list[ResourceFit]:
 def _parts(fills: Sequence[Fill]) -> MemoryParts:
     rows = np.array([_parts_of(fill) for fill in fills])
     means = rows.mean(axis=0)
+    told = rows[:, _EXPLAINED]
+    means[_EXPLAINED] = told[~np.isnan(told)].mean() if not np.isnan(told).all() else math.nan
     return MemoryParts(*map(float, means))
 
 
@@ -212,8 +216,9 @@ def _parts_of(fill: Fill) -> tuple[float, ...]:
         last.engine - before.engine,
         gone - used,
     )
-    explained = used / gone if gone > 0 else math.nan
     others = before.available - last.available - gone
+    # Where others took or gave back more than the instances took, the fall tells nothing of these.
+    explained = used / gone if gone > 0 and abs(others) < used else math.nan
     return (*(part / last.count for part in parts), explained, float(others))
 
 

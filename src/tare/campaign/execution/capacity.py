@@ -307,7 +307,7 @@ class _Filling:
                 window_s=window_s,
                 cpu_ns=sum(spent),
                 daemon_cpu_ns=max(0, after.daemon_cpu_ns - before.daemon_cpu_ns),
-                used=self._used(sum(each.client_tasks for each in pages)),
+                used=self._used(sum(each.tasks for each in pages)),
                 starts_ms=self._starts_ms,
                 failed=self._failed,
                 memory_stall=_share(after.memory_stall_us - before.memory_stall_us, window_s),
@@ -335,11 +335,11 @@ class _Filling:
         lasted_s = float(WORK["slice_ms"]) / 1e3 * float(WORK["rounds"])
         return _Work(len(working), rates, late_ms, sum(one.cpu_ns or 0 for one in sliced) / 1e9 / lasted_s)
 
-    def _used(self, client_tasks: int) -> dict[Resource, int]:
-        """What is used in pieces; threads without those of the clients that wait for tare."""
+    def _used(self, tasks: int) -> dict[Resource, int]:
+        """What is used in pieces; of threads the host's before the fill and the instances' own, as others' change."""
         used = {resource: ceiling.used for resource, ceiling in self._counted().items()}
-        if Resource.TASKS in used:
-            used[Resource.TASKS] = max(0, used[Resource.TASKS] - client_tasks)
+        if Resource.TASKS in used and self.levels:
+            used[Resource.TASKS] = self.levels[0].used[Resource.TASKS] + tasks
         return used
 
     # The user's limits

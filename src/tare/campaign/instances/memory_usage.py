@@ -28,8 +28,8 @@ class Pages:
     group: int  # charged to its control group, page cache included
     client: int  # of the client: pages that no file gives back
     tables: int  # page tables and the kernel's stacks of its processes
+    tasks: int  # threads of its processes
     client_slab: int  # the kernel's objects that are charged to the client
-    client_tasks: int  # threads of the client
 
 
 def pages(instance: Instance) -> Pages:
@@ -54,8 +54,8 @@ def pages(instance: Instance) -> Pages:
         group=charged,
         client=of_client.anonymous + of_client.shared_memory,
         tables=tables(own),
+        tasks=sum(map(process_table.tasks, own)),
         client_slab=max(0, client_kernel - tables(waiting)),
-        client_tasks=sum(map(process_table.tasks, waiting)),
     )
 
 
