@@ -68,11 +68,12 @@ MAY_IMPORT = {
         "model", "errors", "records", "footprint_model", "capacity_model", "lazily", "clean", "inputs", "literature",
         "estimates", "store", "outputs", "analysis",
     },
+    "catalogue": {"errors", "clean", "store", "analysis", "report"},
     "setup": {"model", "errors", "clean", "suggest", "host"},
     "cli": {
         "model", "errors", "footprint_model", "capacity_model", "lazily", "clean", "suggest", "inputs", "host", "image",
         "platforms", "workloads", "literature", "store", "outputs", "campaign", "contract", "lab", "footprint",
-        "analysis", "report", "setup", "timeouts",
+        "analysis", "report", "catalogue", "setup", "timeouts",
     },
     "testing": {"errors", "workloads"},
     "__main__": {"cli"},
