@@ -110,7 +110,7 @@ class Fill(Strict):
 
 
 def memory_used(before: Level, level: Level) -> int:
-    """The host's memory that the instances of a level take in bytes: their own pages, the engine's, the kernel's.
+    """Sum what the instances of a level take of the host's memory, in bytes: own pages, the engine's, the kernel's.
 
     ``before``: the level without an instance.
     """
@@ -118,10 +118,10 @@ def memory_used(before: Level, level: Level) -> int:
 
 
 def kernel_memory(before: Level, level: Level) -> int:
-    """The kernel's part of that: page tables and stacks of these processes, and the growth of the host's other memory.
+    """Sum the kernel's part of that: page tables and stacks of these processes, objects, and what each CPU has.
 
-    That is of objects that cannot be reclaimed and of what each CPU has, but for what is charged to clients that wait
-    for tare: a namespace or a link is charged to nobody, so the whole host's counts.
+    Of objects that cannot be reclaimed, and of what each CPU has, the growth of the whole host counts, as a namespace
+    or a link is charged to nobody; what is charged to clients that wait for tare does not.
     """
     host = level.slab + level.per_cpu - before.slab - before.per_cpu
     return host - level.harness_slab + level.tables - before.tables
@@ -136,7 +136,7 @@ def memory_gone(before: Level, level: Level) -> int:
 
 
 def _others(level: Level) -> int:
-    """What processes have that are neither instances nor daemons: pages, page tables and stacks."""
+    """Sum what processes have that are neither instances nor daemons: pages, page tables and stacks."""
     everybody = level.anonymous + level.page_tables + level.stacks
     return everybody - level.instances - level.engine - level.tables
 
@@ -152,7 +152,7 @@ def cpus_used(level: Level, active: float) -> float:
 
 
 def kept(levels: Sequence[Level], level: Level) -> float | None:
-    """The share of its work alone that a working instance has at a level; None where none was put to work."""
+    """Return the share of its work alone that a working instance has at a level, or None where none works."""
     alone = next((first.rates for first in levels if first.working == 1 and first.rates), None)
     if not alone or not level.rates or not alone[0]:
         return None
@@ -164,7 +164,7 @@ class BrokenFillError(ValueError):
 
 
 def read_fill(data: bytes) -> Fill:
-    """The fill that an output holds. Raises `BrokenFillError` with the first mistake."""
+    """Read the fill that an output holds. Raises `BrokenFillError` with the first mistake."""
     try:
         return Fill.model_validate_json(data)
     except ValidationError as error:
