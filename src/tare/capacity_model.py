@@ -123,8 +123,12 @@ def kernel_memory(before: Level, level: Level) -> int:
     Of objects that cannot be reclaimed, and of what each CPU has, the growth of the whole host counts, as a namespace
     or a link is charged to nobody; what is charged to clients that wait for tare does not.
     """
-    host = level.slab + level.per_cpu - before.slab - before.per_cpu
-    return host - level.harness_slab + level.tables - before.tables
+    return host_objects(before, level) + level.tables - before.tables
+
+
+def host_objects(before: Level, level: Level) -> int:
+    """Sum the growth of the host's objects and of what each CPU has, which others' work changes too."""
+    return level.slab + level.per_cpu - before.slab - before.per_cpu - level.harness_slab
 
 
 def memory_gone(before: Level, level: Level) -> int:

@@ -12,7 +12,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tare.capacity_model import Fill, Level, Resource, Stop, cpus_used, kept, kernel_memory, memory_gone, memory_used
+from tare.capacity_model import (
+    Fill,
+    Level,
+    Resource,
+    Stop,
+    cpus_used,
+    host_objects,
+    kept,
+    kernel_memory,
+    memory_gone,
+    memory_used,
+)
 from tare.estimates.capacity import Fits, Line, fits, line, mean_line
 from tare.estimates.curves import knee
 from tare.estimates.intervals import Floats
@@ -167,7 +178,11 @@ def _memory(fills: Sequence[Fill], memory_room: float) -> ResourceFit:
     lines = []
     for fill in fills:
         before, *levels = quarter(fill)
-        lines.append(line([level.count for level in levels], [memory_used(before, level) for level in levels]))
+        counts = [level.count for level in levels]
+        objects = line(counts, [host_objects(before, level) for level in levels])
+        rest = line(counts, [memory_used(before, level) - host_objects(before, level) for level in levels])
+        # No instance gives memory back: what others freed meanwhile is not its own.
+        lines.append(Line(rest.once + objects.once, rest.each + max(0.0, objects.each)))
     kept = 0.0 if fills[0].budget else float(fills[0].memory_reserve)
     return ResourceFit(Resource.MEMORY, tuple(lines), memory_room + kept, kept, fits(lines, memory_room))
 
@@ -239,7 +254,8 @@ def _reserve(fills: Sequence[Fill], found: Sequence[ResourceFit], workload: _Cha
     """What to reserve for an instance: its part of all that the host lacks when it is full, at the tail of instances.
 
     That part is the room by the lower end of how many fit, so that all reserves together are not less than what is
-    taken; the tail is what one instance has more for itself than the mean.
+    taken; where the host was filled to the end, it is what one took there. The tail is what one instance has more for
+    itself than the mean.
     """
     memory, cpu = found[0], found[1]
     fitting = memory.fits.low if memory.fits.low is not None else memory.fits.count
@@ -250,7 +266,9 @@ def _reserve(fills: Sequence[Fill], found: Sequence[ResourceFit], workload: _Cha
     tail_cpu = float(np.quantile(charged.cpu, TAIL) - charged.cpu.mean())
     less = 0.0 if workload is None else float(workload.memory.mean())
     less_cpu = 0.0 if workload is None else float(workload.cpu.mean())
-    bytes_each = (memory.most - memory.kept_back) / fitting + tail - less
+    filled = [fill for fill in fills if fill.stop in _ENDS]
+    at_the_end = [memory_used(fill.levels[0], fill.levels[-1]) / fill.levels[-1].count for fill in filled]
+    bytes_each = max([*at_the_end, 0.0] if filled else [(memory.most - memory.kept_back) / fitting]) + tail - less
     tasks = next((entry.line.each for entry in found if entry.resource is Resource.TASKS), 0.0)
     return Reserve(
         memory=max(MEMORY_STEP, math.ceil(bytes_each / MEMORY_STEP) * MEMORY_STEP),

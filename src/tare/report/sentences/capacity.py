@@ -103,6 +103,8 @@ def money(amount: float) -> str:
 
 def _fit(capacity: Capacity) -> str:
     first = capacity.first
+    if not capacity.resources[0].known and capacity.filled is None:
+        return f"{capacity.most_run} ran at once; what memory one takes is hidden by the host's other work"
     if first is None:
         return f"nothing that was counted runs out: {capacity.most_run} ran at once"
     fits = first.fits
