@@ -66,7 +66,7 @@ MAY_IMPORT = {
     },
     "report": {
         "model", "errors", "records", "footprint_model", "capacity_model", "lazily", "clean", "inputs", "literature",
-        "estimates", "store", "outputs", "analysis",
+        "estimates", "store", "outputs", "suggest", "analysis",
     },
     "catalogue": {"errors", "clean", "store", "analysis", "report"},
     "setup": {"model", "errors", "clean", "suggest", "host"},

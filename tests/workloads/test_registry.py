@@ -186,7 +186,7 @@ def test_every_timed_workload_has_the_cpu_cost_of_its_work():
         ("iperf", "iperf3-tcp"),
         ("STREAM", "stream"),
         ("seqrd", "sysbench-fileio-seqrd"),
-        ("qqq", "use one of "),
+        ("qqq", "tare list workloads has all "),
     ],
 )
 def test_an_unknown_name_gets_the_nearest(typed, advice):

@@ -72,7 +72,7 @@ def _of_catalogue(address: Address) -> Gathering:
 
 
 def files_of(places: Sequence[Path]) -> Iterator[tuple[str, Path]]:
-    """The campaigns of folders and files, each with its host's name: that of its file, or of its folder's folder.
+    """List the campaigns of folders and files, each with its host's name: that of its file, or of the folder it is in.
 
     ``FOLDER/web1.tare`` and ``FOLDER/web1/night.tare`` are web1's.
     """
@@ -87,7 +87,7 @@ def files_of(places: Sequence[Path]) -> Iterator[tuple[str, Path]]:
 
 
 def _read(file: Path) -> tuple[Summary, list[str]] | str:
-    """The summary of a campaign and the boots it ran in, or why it cannot be read: one odd file ends nothing."""
+    """Read a campaign's summary and its boots, or return the reason: one odd file ends nothing."""
 
     def read() -> tuple[Summary, list[str]]:
         with read_store(file) as store, store.snapshot():

@@ -50,7 +50,7 @@ def push_files(places: Sequence[Path], address: Address, host: str | None, *, as
 
 
 def _pushed(file: Path, host: str, address: Address) -> dict[str, str]:
-    """What became of a file: one odd file ends nothing."""
+    """Push a file and return the outcome: one odd file ends nothing."""
 
     def read() -> Campaign:
         with read_store(file) as store:

@@ -36,7 +36,7 @@ _BISECTIONS = 60
 
 
 class Between(StrEnum):
-    """How the variance between hosts is estimated."""
+    """Estimator of the variance between hosts."""
 
     REML = "reml"
     PAULE_MANDEL = "paule-mandel"
@@ -66,7 +66,7 @@ class Hosts:
         return Hosts(self.y, self.v, self.has & kept)
 
     def rows(self, start: int, end: int) -> Hosts:
-        """Some of the figures."""
+        """Return some of the figures."""
         return Hosts(self.y[start:end], self.v[start:end], self.has[start:end])
 
     @property
@@ -93,7 +93,7 @@ class Fit:
     count: NDArray[np.int64]
 
     def interval(self, level: float) -> tuple[Floats, Floats]:
-        """The ends of the mean's interval."""
+        """Return the ends of the mean's interval."""
         half = _quantile(self.df, level) * self.error
         return self.mean - half, self.mean + half
 
@@ -127,7 +127,7 @@ def fit(hosts: Hosts, method: Between = Between.REML, *, at_least_one: bool = Tr
 
 
 def reml(hosts: Hosts) -> Floats:
-    """The variance between hosts by restricted maximum likelihood, by Fisher scoring from Hedges' estimate.
+    """Estimate the variance between hosts by restricted maximum likelihood: Fisher scoring from Hedges' estimate.
 
     As metafor's ``rma(method = "REML")``. 0 where hosts differ by no more than their own errors say, and where there
     are too few of them.
@@ -160,7 +160,7 @@ def _scoring_step(hosts: Hosts, tau2: Floats) -> Floats:
 
 
 def paule_mandel(hosts: Hosts) -> Floats:
-    """The variance between hosts with which the weighted squares are what chance alone makes them, ``k - 1``.
+    """Estimate the variance between hosts that makes the weighted squares ``k - 1``, as chance alone does.
 
     0 where they are less already, and where there are too few hosts.
     """
@@ -169,7 +169,7 @@ def paule_mandel(hosts: Hosts) -> Floats:
 
 
 def _with_squares(hosts: Hosts, target: Floats, start: Floats | None = None, precise: float = _PRECISE) -> Floats:
-    """The tau^2 at which `_squares` are as large as ``target``, by Newton's method from below.
+    """Find the tau^2 at which the weighted squares equal ``target``, by Newton's method from below.
 
     The squares fall with tau^2 and are convex in it, so that a step never leads beyond the solution. ``start``: no
     more than that.
@@ -200,7 +200,7 @@ def _squares(hosts: Hosts, weights: Floats, mean: Floats) -> Floats:
 
 
 def _hedges(hosts: Hosts) -> Floats:
-    """The variance of the effects less the mean of their errors' variances: where REML begins."""
+    """Return the variance of the effects less the mean of their errors' variances: where REML begins."""
     count = np.maximum(hosts.count, 1)
     mean = np.where(hosts.has, hosts.y, 0.0).sum(axis=1) / count
     squares = np.where(hosts.has, (hosts.y - mean[:, None]) ** 2, 0.0).sum(axis=1)
@@ -218,7 +218,7 @@ def _quantile(df: Floats, level: float) -> Floats:
 
 
 def prediction(hosts: Hosts, level: float) -> tuple[Floats, Floats]:
-    """The ends between which the true figure of a host that was not measured lies.
+    """Return the ends between which the true figure of an unmeasured host lies.
 
     The estimate of tau^2 is itself uncertain, most with few hosts. Its confidence distribution is that of the tau^2 at
     which the weighted squares are a chi-squared variable of k - 1 degrees of freedom (Paule and Mandel's estimate has
@@ -272,7 +272,7 @@ def standardised(hosts: Hosts, model: Fit) -> Floats:
 
 
 def deviations(hosts: Hosts, rate: float) -> tuple[Floats, Floats]:
-    """How far each host is from the others, in standard deviations, with the p-value; NaN where there is no figure.
+    """Return each host's distance from the others in standard deviations, with the p-value; NaN without a figure.
 
     Odd hosts make the spread larger that they are measured by, and so hide. So the usual hosts are found first: those
     that are not odd by the median and the median deviation. A model of these alone says how far each host is from them;
@@ -289,7 +289,7 @@ def deviations(hosts: Hosts, rate: float) -> tuple[Floats, Floats]:
 
 
 def odd_hosts(p: Floats, rate: float) -> Bools:
-    """In which figures which hosts are odd, where at most ``rate`` of the hosts that are odd in some figure are not.
+    """Find the odd hosts, and their odd figures: at most ``rate`` of the hosts that are called odd are not.
 
     ``p``: of `deviations`, a row a figure. A host has one p-value over its figures, by Simes, and Benjamini and
     Hochberg's procedure over hosts says which are odd. In which of its figures an odd host is so, the procedure says
@@ -336,7 +336,7 @@ def _by_median(hosts: Hosts) -> Floats:
 
 
 def _nanmedian(values: Floats) -> Floats:
-    """The median of each row without its NaNs; NaN of a row that has nothing else."""
+    """Return the median of each row without its NaNs; NaN of a row that has nothing else."""
     ordered = np.sort(values, axis=1)  # NaN last
     count = np.isfinite(values).sum(axis=1)
     rows = np.arange(values.shape[0])
@@ -359,7 +359,7 @@ def _two_sided(deviation: Floats, df: Floats) -> Floats:
 
 
 def discoveries(p: Floats, rate: float) -> Bools:
-    """Which p-values of each row Benjamini and Hochberg's procedure takes at this rate; NaN is no test."""
+    """Select p-values of each row by Benjamini and Hochberg's procedure at this rate; NaN is no test."""
     p = np.atleast_2d(p)
     count = np.isfinite(p).sum(axis=1, keepdims=True)
     ordered = np.sort(p, axis=1)  # NaN last

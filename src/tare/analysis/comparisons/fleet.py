@@ -47,6 +47,8 @@ MEAN_LEVEL, PREDICTION_LEVEL = 0.95, 0.90
 FALSE_DISCOVERIES = 0.05
 #: From so many hosts on, the variances of a figure borrow from each other.
 _MODERATED_FROM = 5
+#: A value of a fact is rare that at most this share of usual hosts have.
+RARE = 0.2
 #: Cells of figures and hosts that are merged at a time.
 _CELLS = 500_000
 #: The most groups of a fact that are shown.
@@ -56,7 +58,7 @@ NONE, UNKNOWN = "none", "unknown"
 
 
 class Why(StrEnum):
-    """Why a file, or workloads of one, are no part of the merge."""
+    """Reason for which a file, or workloads of one, are no part of the merge."""
 
     UNREADABLE = "unreadable"
     SAME_CAMPAIGN = "same-campaign"  # a copy of another file's, which counts once
@@ -115,6 +117,7 @@ class _Row:
     means: Floats  # worse is positive
     variances: Floats
     blocks: NDArray[np.int32]
+    values: Floats  # in the unit: the mean over blocks
 
 
 @dataclass(slots=True)
@@ -134,7 +137,7 @@ class Gathering:
             for work in (_work(workload),)
             for metric in workload.metrics
         }
-        kept = [(names, side.logs) for names, side in summary.sides.items() if side.logs.size >= MIN_BLOCKS]
+        kept = [(names, side) for names, side in summary.sides.items() if side.logs.size >= MIN_BLOCKS]
         places = np.empty(len(kept), np.int32)
         worse = np.empty(len(kept))
         for at, ((platform, workload_name, metric_name), _) in enumerate(kept):
@@ -142,7 +145,8 @@ class Gathering:
             key = _key(platform, work, workload, metric)
             places[at] = self.keys.setdefault(key, len(self.keys))
             worse[at] = 1.0 if metric.direction is Direction.LOWER else -1.0
-        means, variances, blocks = _moments([logs for _, logs in kept])
+        means, variances, blocks = _moments([side.logs for _, side in kept])
+        values = np.array([math.nan if side.mean is None else side.mean for _, side in kept])
         host = Host(
             name=name,
             file=summary.name,
@@ -155,7 +159,7 @@ class Gathering:
             facts=facts_of(record),
             blocks=int(blocks.max(initial=0)),
         )
-        self.rows.append(_Row(host, places, worse * means, variances, blocks))
+        self.rows.append(_Row(host, places, worse * means, variances, blocks, values))
 
 
 def _moments(logs: Sequence[Floats]) -> tuple[Floats, Floats, NDArray[np.int32]]:
@@ -170,7 +174,7 @@ def _moments(logs: Sequence[Floats]) -> tuple[Floats, Floats, NDArray[np.int32]]
 
 
 def _work(workload: WorkloadRecord) -> str:
-    """What must be the same of a workload for its figures to be merged."""
+    """Return the facts of a workload that must agree for its figures to be merged."""
     return json.dumps([workload.params, workload.revision], sort_keys=True)
 
 
@@ -211,6 +215,7 @@ class Figure:
     effects: Floats
     errors: Floats
     blocks: NDArray[np.int32]
+    values: Floats  # the platform's figure itself, in the unit
     shrunk: Floats
     shrunk_errors: Floats
     deviations: Floats
@@ -228,6 +233,18 @@ class Unlike:
     usual: str
     sharing: int
     others: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """A value of a fact that most odd hosts have, and hardly any of the usual ones."""
+
+    fact: str
+    value: str
+    odd: int
+    of_odd: int
+    usual: int
+    of_usual: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,20 +266,36 @@ class Fleet:
             yield place, [figure for figure in self.figures if figure.odd[place]]
 
     def unlike(self, place: int) -> list[Unlike]:
-        """In what an odd host differs from most hosts that are odd in nothing, the rarest value first."""
+        """In what an odd host differs from most hosts that are odd in nothing, the rarest value first.
+
+        Values that more than `RARE` of those have too are left out: they are no candidates for the cause.
+        """
         found = []
         for name, value in self.hosts[place].facts.items():
             values = self.usual.get(name)
             if values is None:
                 continue
             most, _ = min(values.items(), key=lambda item: (-item[1], item[0]))
-            if most != value:
-                found.append(Unlike(name, value, most, values.get(value, 0), sum(values.values())))
+            others = sum(values.values())
+            if most != value and values.get(value, 0) <= RARE * others:
+                found.append(Unlike(name, value, most, values.get(value, 0), others))
         return sorted(found, key=lambda unlike: unlike.sharing)
+
+    def shared(self) -> list[Shared]:
+        """Return values of at least half of the odd hosts, and of at most `RARE` of the usual; the rarest first."""
+        hosts = [self.hosts[place].facts for place in self.odd_places]
+        values = Counter(fact for facts in hosts for fact in facts.items())
+        found = []
+        for (name, value), count in values.items():
+            usual = self.usual.get(name, {})
+            others = sum(usual.values())
+            if 2 <= count >= len(hosts) / 2 and others and usual.get(value, 0) <= RARE * others:
+                found.append(Shared(name, value, count, len(hosts), usual.get(value, 0), others))
+        return sorted(found, key=lambda fact: (fact.usual / fact.of_usual - fact.odd / fact.of_odd, fact.fact))
 
 
 def facts_of(record: CampaignRecord) -> dict[str, str]:
-    """The facts of a host by which hosts are grouped and told apart, as short texts."""
+    """Return the facts of a host by which hosts are grouped and told apart, as short texts."""
     host, cpu = record.host, record.host.get("cpu")
     cpu = cpu if isinstance(cpu, dict) else {}
     tuning = {setting.name: setting.value for setting in record.tuning or () if setting.value is not None}
@@ -308,7 +341,7 @@ def _text(value: Any, missing: str = UNKNOWN) -> str:
 
 
 def _gib(value: Any) -> str:
-    """A memory's size to the GiB: a kernel of another version keeps a little more of it for itself."""
+    """Return a memory's size to the GiB: a kernel of another version keeps a little more of it for itself."""
     return f"{round(value / 2**30)}GiB" if isinstance(value, int) and 0 < value < 2**60 else UNKNOWN
 
 
@@ -331,10 +364,12 @@ def merge(
         raise NoAnswer(RefusalKind.NO_CAMPAIGN)
     keys = _common(rows, list(gathering.keys), left_out)
     hosts = tuple(row.host for row in rows)
-    effects, variances, blocks = _matrices(rows, keys)
+    effects, variances, values, blocks = _matrices(rows, keys)
     moderated = _moderated(variances, blocks) / np.maximum(blocks, 1)
     groups = _groups(hosts, by)
-    figures = tuple(_figures([key for key, _ in keys], Hosts.of(effects, moderated), blocks, groups, rate, method))
+    figures = tuple(
+        _figures([key for key, _ in keys], Hosts.of(effects, moderated), blocks, values, groups, rate, method)
+    )
     odd = np.any([figure.odd for figure in figures], axis=0)
     usual = _usual([host for host, is_odd in zip(hosts, odd, strict=True) if not is_odd])
     odd_places = tuple(np.flatnonzero(odd).tolist())
@@ -385,7 +420,7 @@ def _keep(kept: dict[str, _Row], name: str, row: _Row, why: Why, left_out: list[
 
 
 def _alike(rows: Sequence[_Row], left_out: list[LeftOut]) -> list[_Row]:
-    """The hosts with blocks enough and with the baseline that most of them have."""
+    """Return the hosts with blocks enough and with the baseline that most of them have."""
     usable = []
     for row in rows:
         if row.host.design is Design.SEQUENTIAL:
@@ -405,12 +440,12 @@ def _alike(rows: Sequence[_Row], left_out: list[LeftOut]) -> list[_Row]:
 
 
 def _most(values: Iterable[str]) -> str:
-    """The most common one; of equally common ones the first by the alphabet."""
+    """Return the most common one; of equally common ones the first by the alphabet."""
     return min(Counter(values).items(), key=lambda item: (-item[1], item[0]))[0]
 
 
 def _common(rows: Sequence[_Row], keys: Sequence[Key], left_out: list[LeftOut]) -> list[tuple[Key, int]]:
-    """The figures that are merged, with their places: of each workload the work that most hosts did."""
+    """Return the figures that are merged, with their places: of each workload the work that most hosts did."""
     counts = np.zeros(len(keys), dtype=np.int64)
     for row in rows:
         counts[row.places] += 1
@@ -428,21 +463,24 @@ def _common(rows: Sequence[_Row], keys: Sequence[Key], left_out: list[LeftOut]) 
     return [(keys[place], place) for place in sorted(chosen)]
 
 
-def _matrices(rows: Sequence[_Row], keys: Sequence[tuple[Key, int]]) -> tuple[Floats, Floats, NDArray[np.int32]]:
-    """Effects, variances of a block and blocks: a row a figure, a column a host; NaN where there is none."""
+def _matrices(
+    rows: Sequence[_Row], keys: Sequence[tuple[Key, int]]
+) -> tuple[Floats, Floats, Floats, NDArray[np.int32]]:
+    """Effects, variances of a block, values and blocks: a row a figure, a column a host; NaN where there is none."""
     most = max((place for _, place in keys), default=-1) + 1
     most = max(most, max((int(row.places.max()) + 1 for row in rows if row.places.size), default=0))
     to_row = np.full(most, -1, dtype=np.int64)
     to_row[[place for _, place in keys]] = np.arange(len(keys))
-    effects, variances = (np.full((len(keys), len(rows)), np.nan) for _ in range(2))
+    effects, variances, values = (np.full((len(keys), len(rows)), np.nan) for _ in range(3))
     blocks = np.zeros((len(keys), len(rows)), dtype=np.int32)
     for column, row in enumerate(rows):
         target = to_row[row.places]
         merged = target >= 0
         effects[target[merged], column] = row.means[merged]
         variances[target[merged], column] = row.variances[merged]
+        values[target[merged], column] = row.values[merged]
         blocks[target[merged], column] = row.blocks[merged]
-    return effects, variances, blocks
+    return effects, variances, values, blocks
 
 
 def _moderated(variances: Floats, blocks: NDArray[np.int32]) -> Floats:
@@ -462,7 +500,7 @@ def _moderated(variances: Floats, blocks: NDArray[np.int32]) -> Floats:
 
 
 def _groups(hosts: Sequence[Host], by: str | None) -> list[tuple[str, Bools]]:
-    """The hosts of each value of a fact; all in one group where none is asked for."""
+    """Return the hosts of each value of a fact; all in one group where none is asked for."""
     if by is None:
         return [("", np.ones(len(hosts), dtype=np.bool_))]
     known = sorted({name for host in hosts for name in host.facts})
@@ -495,11 +533,12 @@ def _figures(
     keys: Sequence[Key],
     hosts: Hosts,
     blocks: NDArray[np.int32],
+    values: Floats,
     groups: Sequence[tuple[str, Bools]],
     rate: float,
     method: Between,
 ) -> Iterator[Figure]:
-    """Some figures at a time, which bounds memory; odd hosts are found over all of them."""
+    """Merge some figures at a time, which bounds memory; odd hosts are found over all of them."""
     size = max(1, _CELLS // max(1, hosts.y.shape[1]))
     parts = [
         (start, _merged(hosts.rows(start, start + size), groups, rate, method)) for start in range(0, len(keys), size)
@@ -523,6 +562,7 @@ def _figures(
                 effects=np.where(hosts.has[row], hosts.y[row], np.nan),
                 errors=np.where(hosts.has[row], np.sqrt(hosts.v[row]), np.nan),
                 blocks=blocks[row],
+                values=values[row],
                 shrunk=part.shrunk[0][at],
                 shrunk_errors=part.shrunk[1][at],
                 deviations=part.deviations[at],
@@ -547,7 +587,7 @@ def _merged(hosts: Hosts, groups: Sequence[tuple[str, Bools]], rate: float, meth
 
 
 def _deviations(hosts: Hosts, groups: Sequence[Bools], rate: float) -> tuple[Floats, Floats]:
-    """How far each host is from the others of its group, with the p-value."""
+    """Return each host's distance from the others of its group, with the p-value."""
     far, p = np.full(hosts.y.shape, np.nan), np.full(hosts.y.shape, np.nan)
     for members in groups:
         of_group = deviations(hosts.only(members), rate)
@@ -556,7 +596,7 @@ def _deviations(hosts: Hosts, groups: Sequence[Bools], rate: float) -> tuple[Flo
 
 
 def _grouped(hosts: Hosts, groups: Sequence[tuple[str, Bools]], method: Between) -> list[tuple[Group, ...]]:
-    """The groups of each figure that have the figure."""
+    """Return the groups of each figure that have the figure."""
     of_figures: list[list[Group]] = [[] for _ in range(hosts.y.shape[0])]
     for value, members in groups:
         own = hosts.only(members)

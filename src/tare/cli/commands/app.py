@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from tare import __version__
+from tare.cli.commands.helping import tidied
 from tare.host import own_limits
 
 
@@ -87,7 +88,7 @@ def load(name: str) -> Any:
         alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
         alone.command(name, cls=getattr(command, "command_class", None))(command)
         command = alone
-    return typer.main.get_command(command)
+    return tidied(typer.main.get_command(command))
 
 
 app = typer.Typer(

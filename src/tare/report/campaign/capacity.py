@@ -151,13 +151,14 @@ def _finite(value: float | None) -> float | None:
 # --- terminal ----------------------------------------------------------------------------------------------
 
 
-def render_capacity(report: CapacityReport, width: int) -> Iterator[Table | Text]:
-    """A sentence a platform, the picture, and the table."""
+def render_capacity(report: CapacityReport, width: int, *, picture: bool = True) -> Iterator[Table | Text]:
+    """A sentence a platform, the picture, and the table. ``picture``: whether to draw, which is for eyes alone."""
     yield Text(words.TITLE, "bold")
     for platform in report.platforms:
         yield Text(clean(platform.text), "bold")
     yield Text()
-    yield from _bars(report.platforms, width)
+    if picture:
+        yield from _bars(report.platforms, width)
     yield _table(report.platforms, width)
     yield from (Text(clean(line)) for line in map(words.cliff, report.platforms) if line)
     yield Text(clean(report.text), "dim")

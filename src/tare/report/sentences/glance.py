@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from tare.analysis.answers import Dimension, State
 from tare.analysis.bounds import BoundKind
 from tare.estimates.intervals import Interval
-from tare.report.model import AnswerReport, DimensionReport, ResultReport
+from tare.report.model import AnswerReport, DimensionReport, Report, ResultReport
 from tare.report.sentences.dimensions import DIMENSIONS
 from tare.report.sentences.numbers import number_of, quantity
 from tare.report.sentences.scale import at_most, overheads
@@ -23,11 +23,16 @@ _WORK = (Dimension.APPLICATIONS, Dimension.NETWORK, Dimension.COMPUTE, Dimension
 _ROUND_MS = (10, 20, 50, 100, 200, 300, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000)
 #: Up to here a cost is said in per cent, and beyond as a factor.
 _FACTOR_FROM = 2.0
+#: From this factor on, intervals are said to be wider.
+_FELT = 1.15
 
 
-def sentences(answers: Sequence[AnswerReport]) -> list[str]:
-    """What the answers say of work, start and memory; nothing where they say nothing of these."""
-    said = [_of_work(answers), _of_starts(answers), _of_memory(answers)]
+def sentences(answers: Sequence[AnswerReport], own: Mapping[str, str] | None = None) -> list[str]:
+    """What the answers say of work, start and memory; nothing where they say nothing of these.
+
+    ``own``: what a user calls workloads of their own, by workload.
+    """
+    said = [_of_work(answers, own or {}), _of_starts(answers), _of_memory(answers)]
     return [sentence for sentence in said if sentence]
 
 
@@ -64,13 +69,24 @@ def _of(answers: Sequence[AnswerReport], dimension: Dimension) -> list[tuple[str
     ]
 
 
-def _of_work(answers: Sequence[AnswerReport]) -> str:
+def own_words(report: Report) -> dict[str, str]:
+    """What a user calls workloads of their own: a command as it was given, an application by its name."""
+    words = {ranking.workload: ranking.workload for ranking in report.rankings}
+    for result in report.results:
+        if result.workload.startswith("app:"):
+            words[result.workload] = result.workload.removeprefix("app:")
+    return words
+
+
+def _of_work(answers: Sequence[AnswerReport], own: Mapping[str, str]) -> str:
     """As in "For applications runc and docker cost at most 15 %; gvisor is 6.0 times slower"."""
     dimension = next((dimension for dimension in _WORK if _of(answers, dimension)), None)
     if dimension is None:
         return ""
     parts = [*_little(_of(answers, dimension)), *_much(_of(answers, dimension))]
-    return f"For {DIMENSIONS[dimension]} {'; '.join(parts)}." if parts else ""
+    words = list(dict.fromkeys(own.get(standing.workload, "") for _, standing in _of(answers, dimension)))
+    what = _listed(words) if all(words) else DIMENSIONS[dimension]
+    return f"For {what} {'; '.join(parts)}." if parts else ""
 
 
 def _most(standing: DimensionReport) -> float | None:
@@ -148,14 +164,20 @@ def failed(trials: int, first: str | None) -> str:
     return f"{number_of(trials, 'trial')} failed, such as {first}" if trials else ""
 
 
-def disturbed(figures: int, of: int) -> str:
-    """That other work ran beside; its consequence."""
-    return (
-        f"other programs ran on the measured CPUs in trials of {figures} of {number_of(of, 'figure')}:"
-        " intervals are wider than on a quiet machine (tare run --tune)"
-        if figures
-        else ""
-    )
+def disturbed(figures: int, of: int, factor: float | None) -> str:
+    """That the machine was busy, and its consequence; ``factor``: how many times wider intervals are, if known."""
+    if not figures:
+        return ""
+    busy = f"this machine was busy during trials of {figures} of {number_of(of, 'figure')}"
+    if factor is None:
+        return f"{busy}: how much wider that makes the intervals cannot be told (tare run --tune)"
+    if factor < _FELT:
+        return f"{busy}: intervals are about as wide as without these trials"
+    return f"{busy}: intervals are about {_times(factor)} as wide as without these trials (tare run --tune)"
+
+
+def _times(factor: float) -> str:
+    return "twice" if 1.8 <= factor < 2.25 else f"{factor:.1f} times"
 
 
 def wide(figures: int, of: int, baseline: str) -> str:
