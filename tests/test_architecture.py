@@ -53,9 +53,12 @@ MAY_IMPORT = {
     },
     "contract": {
         "model", "errors", "records", "timeouts", "clean", "suggest", "host", "image", "session", "platforms",
-        "campaign",
+        "workloads", "campaign",
     },
     "lab": {"model", "errors", "timeouts", "suggest", "host", "image", "session", "platforms", "outputs"},
+    "fleet": {
+        "model", "errors", "records", "timeouts", "host", "image", "store", "outputs", "lab", "fsync",
+    },
     "footprint": {
         "model", "errors", "records", "footprint_model", "lazily", "timeouts", "clean", "suggest", "host", "image",
         "session", "platforms", "workloads", "store", "outputs", "campaign", "lab",
@@ -72,7 +75,7 @@ MAY_IMPORT = {
     "setup": {"model", "errors", "clean", "suggest", "host"},
     "cli": {
         "model", "errors", "footprint_model", "capacity_model", "lazily", "clean", "suggest", "inputs", "host", "image",
-        "platforms", "workloads", "literature", "store", "outputs", "campaign", "contract", "lab", "footprint",
+        "platforms", "workloads", "literature", "store", "outputs", "campaign", "contract", "lab", "fleet", "footprint",
         "analysis", "report", "catalogue", "setup", "timeouts",
     },
     "testing": {"errors", "workloads"},

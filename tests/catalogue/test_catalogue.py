@@ -192,16 +192,17 @@ def test_the_fleet_report_is_that_of_the_files(database: str, tmp_path: Path) ->
 
 
 def test_what_the_catalogue_says_is_believed_no_more_than_a_file(database: str, tmp_path: Path) -> None:
-    for host in range(3):
+    for host in range(4):
         write(tmp_path / f"web{host}.tare", host)
     run("store", "push", tmp_path, database)
     with psycopg.connect(database) as connection:
         connection.execute(b"UPDATE tare.campaign SET record = '{}' WHERE host = 'web0'")
+        connection.execute(b"UPDATE tare.campaign SET record = repeat('x', 16777300) WHERE host = 'web2'")
         connection.execute(b"UPDATE tare.series SET logs = '{NaN,1}' WHERE campaign = "
                            b"(SELECT id FROM tare.campaign WHERE host = 'web1')")  # fmt: skip
     data = json.loads(run("fleet", "report", database, "--json"))
     assert [(entry["name"], entry["why"]) for entry in data["left_out"]] == [
-        ("web0/web0.tare", "unreadable"), ("web1.tare", "too-few-blocks")
+        ("web0/web0.tare", "unreadable"), ("web2/web2.tare", "unreadable"), ("web1.tare", "too-few-blocks")
     ]  # fmt: skip
 
 

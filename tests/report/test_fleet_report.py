@@ -113,6 +113,16 @@ def test_a_host_is_named_by_its_file_or_by_its_folder(folder: Path, tmp_path: Pa
     assert list(files_of([folder / "web00.tare"])) == [("web00", folder / "web00.tare")]
 
 
+def test_files_of_one_name_are_told_apart_by_their_hosts(folder: Path, tmp_path: Path) -> None:
+    for host in ("web1", "web2"):
+        (tmp_path / host).mkdir()
+        shutil.copy(folder / "web00.tare", tmp_path / host / "run.tare")
+    data = json.loads(run(tmp_path, "--json"))
+    assert [entry["text"] for entry in data["left_out"]] == [
+        "web2/run.tare: the same campaign as web1/run.tare, which counts once"
+    ]
+
+
 def test_a_single_file_is_one_host(folder: Path) -> None:
     words = " ".join(run(folder / "web00.tare").split())
     assert "1 host: overheads against native" in words

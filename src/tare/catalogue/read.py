@@ -25,8 +25,10 @@ from tare.store import CampaignRecord, known_part
 _NAMED = 10
 #: Campaigns that are read of one catalogue, and hosts.
 MAX_CAMPAIGNS, MAX_HOSTS = 1_000, 20_000
-#: Characters of a record, as of a file's; and blocks of a figure.
-_MAX_RECORD, _MAX_BLOCKS = 1 << 24, 1_000_000
+#: Characters of a record, as of a file's; blocks of a figure; and figures of a campaign.
+_MAX_RECORD, _MAX_BLOCKS, _MAX_SERIES = 1 << 24, 1_000_000, 100_000
+#: Campaigns that are fetched at a time.
+_ROWS = 50
 
 
 def host_summaries(
@@ -39,9 +41,8 @@ def host_summaries(
     with connected(address, "tare history", read_only=True) as connection:
         require_tables(connection, address)
         chosen = _host(connection, address, host)
-        rows = connection.execute(statement("campaigns_of_host"), {"host": chosen, "most": MAX_CAMPAIGNS}).fetchall()
-        for row in rows:
-            way = Way.ABSOLUTE if absolute else Way.RELATIVE
+        way = Way.ABSOLUTE if absolute else Way.RELATIVE
+        for row in _campaigns(connection, "campaigns_of_host", {"host": chosen, "most": MAX_CAMPAIGNS}):
             yield encodable(row[2]), _summary(connection, row, thresholds, way)
 
 
@@ -52,9 +53,17 @@ def fleet_summaries(address: Address) -> Iterator[tuple[str, str, Summary | str,
     """
     with connected(address, "tare fleet report", read_only=True) as connection:
         require_tables(connection, address)
-        for row in connection.execute(statement("newest_campaigns"), {"most": MAX_HOSTS}).fetchall():
+        for row in _campaigns(connection, "newest_campaigns", {"most": MAX_HOSTS}):
             read = _summary(connection, row, Thresholds(), Way.RELATIVE)
             yield encodable(row[1]), encodable(row[2]), read, [str(boot) for boot in row[4]]
+
+
+def _campaigns(connection: Any, name: str, values: dict[str, Any]) -> Iterator[Any]:
+    """Read rows of campaigns, some at a time: thousands of records are not in memory together."""
+    with connection.cursor(name=name) as cursor:
+        cursor.itersize = _ROWS
+        cursor.execute(statement(name), values | {"longest": _MAX_RECORD})
+        yield from cursor
 
 
 def _host(connection: Any, address: Address, host: str | None) -> str:
@@ -74,7 +83,7 @@ def _host(connection: Any, address: Address, host: str | None) -> str:
 def _summary(connection: Any, row: Any, thresholds: Thresholds, way: Way) -> Summary | str:
     campaign, _, file, text, _ = row
     if len(text) > _MAX_RECORD:
-        return f"its record has {len(text):,} characters"
+        return f"its record has more than {_MAX_RECORD:,} characters"
     try:
         record, _unknown = known_part(CampaignRecord, text)
     except ValidationError as error:
@@ -82,7 +91,7 @@ def _summary(connection: Any, row: Any, thresholds: Thresholds, way: Way) -> Sum
     names = {(workload.name, metric.name) for workload, metric in wanted(record, thresholds)}
     sides = {}
     for platform, workload, metric, mean, logs in connection.execute(
-        statement("series"), {"campaign": campaign, "way": way.value}
+        statement("series"), {"campaign": campaign, "way": way.value, "longest": _MAX_BLOCKS, "most": _MAX_SERIES}
     ):
         if (workload, metric) in names and _sound(mean, logs):
             sides[platform, workload, metric] = Side(np.array(logs, dtype=np.float64), float(mean), unfit=False)
@@ -91,8 +100,4 @@ def _summary(connection: Any, row: Any, thresholds: Thresholds, way: Way) -> Sum
 
 def _sound(mean: Any, logs: Any) -> bool:
     """Return whether these are figures; others are left out, as of a file."""
-    return (
-        math.isfinite(mean)
-        and 0 < len(logs) <= _MAX_BLOCKS
-        and all(isinstance(log, float) and math.isfinite(log) for log in logs)
-    )
+    return math.isfinite(mean) and len(logs) > 0 and all(isinstance(log, float) and math.isfinite(log) for log in logs)

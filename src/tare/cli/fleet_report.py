@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tare.analysis.comparisons.fleet import Gathering, LeftOut, Why, merge
@@ -49,11 +50,14 @@ def _of_files(places: Sequence[Path]) -> Gathering:
     gathering = Gathering()
     files = list(files_of(places))
     for host, file in files:
+        name = encodable(file.name)
+        shown = name if name == f"{host}{CAMPAIGN}" else f"{host}/{name}"
         read = _read(file)
         if isinstance(read, str):
-            gathering.left_out.append(LeftOut(encodable(file.name), Why.UNREADABLE, encodable(read)))
+            gathering.left_out.append(LeftOut(shown, Why.UNREADABLE, encodable(read)))
         else:
-            gathering.add(host, *read)
+            found, boots = read
+            gathering.add(host, replace(found, name=shown), boots)
     if not gathering.rows:
         lacking = f"none of {len(files)} files can be read" if files else f"there is no *{CAMPAIGN} file"
         reason = f": {gathering.left_out[0].text}" if gathering.left_out else ""

@@ -7,6 +7,7 @@ from pathlib import Path
 import typer
 
 from tare.catalogue.address import is_address, parse
+from tare.cli.commands import fleet_run
 from tare.errors import UsageError
 from tare.outputs import check_page
 
@@ -64,3 +65,6 @@ def report(
     from tare.cli.fleet_report import show_fleet
 
     show_fleet(source, by=by, rate=rate / 100, each_file=each_file, every=every, html=html, as_json=as_json)
+
+
+fleet_run.add(app)

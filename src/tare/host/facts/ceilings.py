@@ -46,12 +46,12 @@ class Ceiling:
 
 
 def host_memory() -> HostMemory:
-    """The parts now."""
+    """Read the parts now."""
     return parse_host_memory(text.said("/proc/meminfo"))
 
 
 def parse_host_memory(meminfo: str) -> HostMemory:
-    """The result of `host_memory` from the text of ``/proc/meminfo`` (proc(5)); what a kernel does not list is 0."""
+    """Parse the text of ``/proc/meminfo`` (proc(5)) as `host_memory` does; what a kernel does not list is 0."""
 
     def size(*names: str) -> int:
         return sum(parse_meminfo(meminfo, name) for name in names)
@@ -68,7 +68,7 @@ def parse_host_memory(meminfo: str) -> HostMemory:
 
 
 def mean_memory(readings: Iterable[HostMemory]) -> HostMemory:
-    """The mean of several readings, part by part."""
+    """Take the mean of several readings, part by part."""
     rows = [(r.total, r.available, r.anonymous, r.slab, r.page_tables, r.stacks, r.per_cpu) for r in readings]
     return HostMemory(*(round(sum(column) / len(rows)) for column in zip(*rows, strict=True)))
 
