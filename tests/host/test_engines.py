@@ -129,8 +129,24 @@ def test_tares_container_reaches_the_client_alone_and_the_users_keeps_what_it_ha
         with listening("engtare", engine.of_tare.address):
             assert reached("", engine.of_tare.address) == {engine.of_tare.address}
             assert reached(bridge.CLIENT_NAMESPACE, engine.of_tare.address) == {engine.of_tare.address}
+        with listening("enguser", engine.of_user.address):
+            assert reached("", engine.of_user.address) == {engine.of_user.address}
+            assert reached(bridge.CLIENT_NAMESPACE, engine.of_user.address) == set()
         removers.remove(removers.packet_rules("tare-enginex1"))
         assert reached("engtare", *everything) == everything
+
+
+@pytest.mark.host
+@pytest.mark.own_host
+def test_the_client_has_a_way_to_its_bridge_and_to_enclosed_containers_alone(engine):
+    echo = [*inside(bridge.CLIENT_NAMESPACE), "ping", "-n", "-c", "1", "-W", "2"]
+    pinged = {address: processes.run([*echo, address]).code for address in (engine.host, engine.of_tare.address)}
+    assert pinged == {engine.host: 0, engine.of_tare.address: 2}
+    enclosed(engine)
+    everybody = (engine.of_tare.address, engine.of_user.address, "198.18.98.1")
+    assert [processes.run([*echo, address]).code for address in everybody] == [0, 2, 2]
+    with listening(bridge.CLIENT_NAMESPACE, engine.client):
+        assert reached("engtare", engine.client) == {engine.client}
 
 
 #: A TCP connection's first packet as a frame, in the name of whomever; waits for any answer.
