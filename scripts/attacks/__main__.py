@@ -20,15 +20,15 @@ import boxes
 import files
 import guests
 import metrics
-from report import FINDINGS, Finding, exit_code
 
+from report import FINDINGS, Finding, exit_code
 from tare.errors import TareError
 from tare.platforms import registry
 
 #: Those of which the audit found something, and their relatives.
 PLATFORMS = (
-    "runc", "crun", "bubblewrap", "nspawn", "lxc", "lxd", "libvirt-lxc", "docker", "podman", "podman-rootless", "gvisor",
-    "qemu-user-tcg", "qemu-passt-tcg", "uml",
+    "runc", "crun", "bubblewrap", "nspawn", "lxc", "lxd", "libvirt-lxc", "docker", "podman", "podman-rootless",
+    "gvisor", "qemu-user-tcg", "qemu-passt-tcg", "uml",
 )  # fmt: skip
 OF_FILES = {"H1", "H2", "H3", "M7", "M11", "M12"}
 OF_GUESTS = {"H3", "H4", "M5", "M6", "M8", "M9", "M10"}

@@ -58,7 +58,9 @@ class Bait:
     def datagram_targets(self, addresses: list[str]) -> list[str]:
         """The same of datagrams, with broadcasts."""
         own = [address for address in (*addresses, *addresses_of_host()) if ":" not in address]
-        return [f"{address}:{self.datagrams}" for address in dict.fromkeys([*own, "10.0.2.2", "255.255.255.255", "gateway"])]
+        return [
+            f"{address}:{self.datagrams}" for address in dict.fromkeys([*own, "10.0.2.2", "255.255.255.255", "gateway"])
+        ]
 
 
 def addresses_of_host() -> list[str]:

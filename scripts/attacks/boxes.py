@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from command import tare
-from report import Finding
+from guests import is_monitor, started
 
+from report import Finding
 from tare.campaign.instances.launcher import InstanceLauncher
 from tare.host import processes
 from tare.image import blackbox
@@ -69,7 +71,7 @@ def attack(finding: Finding, work: Path) -> None:
         "a disk by a link": write(folder, "link", more='disk = "link.raw"'),
         "a disk behind a link": write(folder, "behind", more='disk = "links/secret"'),
         "a disk by a protocol": write(folder, "protocol", more=f'disk = "file:{secret}"'),
-        "a disk in JSON": write(folder, "json", more=f"disk = 'json:{{\"driver\":\"raw\",\"file\":\"{secret}\"}}'"),
+        "a disk in JSON": write(folder, "json", more=f'disk = \'json:{{"driver":"raw","file":"{secret}"}}\''),
         "a pipe": write(folder, "pipe", more='disk = "pipe.raw"'),
     }
     for name, file in boxes.items():
@@ -80,12 +82,14 @@ def attack(finding: Finding, work: Path) -> None:
         finding.attempt(name, said or ("the host's file was opened" if opened() else ""))
         marker.unlink(missing_ok=True)
     slow = write(folder, "slow", answers='udp = 7\nconsole = "(a+)+$"')
-    ended = tare("run", "-p", f"blackbox:{slow}", "-w", "startup", "--blocks", "1", "-o", work / "slow.tare", limit_s=300)
+    ended = tare(
+        "run", "-p", f"blackbox:{slow}", "-w", "startup", "--blocks", "1", "-o", work / "slow.tare", limit_s=300
+    )
     finding.attempt("an endless expression", ended.fault)
 
 
 @contextlib.contextmanager
-def opens_of(file: Path):  # type: ignore[no-untyped-def]  # noqa: ANN201
+def opens_of(file: Path) -> Iterator[Callable[[], bool]]:
     """Whether a file's contents are read in this context: its time of access is set back before."""
     os.utime(file, (1, file.stat().st_mtime))
     yield lambda: file.stat().st_atime != 1
@@ -93,8 +97,6 @@ def opens_of(file: Path):  # type: ignore[no-untyped-def]  # noqa: ANN201
 
 def attack_monitor(finding: Finding, launcher: InstanceLauncher) -> None:
     """What a guest that has taken QEMU over finds: the rights of its process, and the files that are there."""
-    from guests import _is_monitor, started  # noqa: PLC0415
-
     box = registry.choose(["blackbox"])[0]
     if not (answer := box.detect()).available:
         finding.untried.append(f"blackbox: {answer.reason}")
@@ -102,7 +104,7 @@ def attack_monitor(finding: Finding, launcher: InstanceLauncher) -> None:
     box.prepare(launcher.image)
     try:
         with started(box, launcher) as running:
-            monitors = [pid for pid in running.instance.host_processes() if _is_monitor(pid)]
+            monitors = [pid for pid in running.instance.host_processes() if is_monitor(pid)]
             for pid in monitors:
                 status = dict(line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
                 root = Path(f"/proc/{pid}/root")

@@ -9,12 +9,12 @@ import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bait import BEHIND, Bait
-from report import Finding
 
+from report import Finding
 from tare.campaign.host_session import HostSession, default_cpus
 from tare.campaign.instances.client import Client
 from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance
@@ -63,6 +63,20 @@ def opened(output: bytes) -> tuple[Opened, set[str]]:
     return ways, tried
 
 
+def orders_of(arguments: Mapping[str, str], kinds: Iterable[str]) -> bytes:
+    """What `guest.pl` is told to try."""
+    return "".join(f"{kind} {arguments[kind]}\n" for kind in kinds).encode()
+
+
+def as_root(orders: bytes, *within: str) -> Opened:
+    """What is open to the host's root; ``within``: a command that enters other namespaces."""
+    done = subprocess.run([*within, "perl", "-e", PROGRAM], input=orders, capture_output=True, check=False)
+    ways, tried = opened(done.stdout)
+    if not tried:
+        raise TareError(f"perl does not run here: {done.stderr.decode(errors='replace')[-200:]}")
+    return ways
+
+
 def shown(ways: Sequence[tuple[str, str]]) -> str:
     """The first ways, in words."""
     return ", ".join(f"{place} {words}" for place, words in ways[:4]) + (" ..." if len(ways) > 4 else "")
@@ -88,7 +102,7 @@ class Guests:
         reached = {place for place, _ in ways.get("reach", [])}
         if f"{BEHIND}:80" not in reached:
             lacking.add("the machine behind the host")
-        if not self._arrived("native"):
+        if not self.arrived("native"):
             lacking.add("datagram")
         return f"native is closed to: {', '.join(sorted(lacking))}" if lacking else ""
 
@@ -96,7 +110,7 @@ class Guests:
         name = platform.name
         with started(platform, launcher) as running:
             ways, tried = self._orders(running, ["reach", "datagram", "environment", "vsock", "fork"])
-            by_datagram = self._arrived(name)
+            by_datagram = self.arrived(name)
         if "reach" in tried:
             reached = [*ways.get("reach", []), *((place, "got a datagram") for place in by_datagram)]
             self._judge("H4", platform, reached, ("host-ports", "metadata"))
@@ -122,8 +136,7 @@ class Guests:
 
     def _orders(self, running: RunningInstance, kinds: list[str]) -> tuple[Opened, set[str]]:
         arguments = self.arguments(running.arm.platform)
-        orders = "".join(f"{kind} {arguments[kind]}\n" for kind in kinds)
-        done = running.session.execute(["perl", "-e", PROGRAM], stdin=orders.encode(), time_limit_s=300)
+        done = running.session.execute(["perl", "-e", PROGRAM], stdin=orders_of(arguments, kinds), time_limit_s=300)
         return opened(done.stdout)
 
     def arguments(self, word: str) -> dict[str, str]:
@@ -137,7 +150,7 @@ class Guests:
             "rights": "",
         }
 
-    def _arrived(self, word: str) -> list[str]:
+    def arrived(self, word: str) -> list[str]:
         time.sleep(0.3)  # the last datagram is on its way
         return sorted({words.split(" ")[1] for words in self.bait.came if words.split(" ")[0] == word})
 
@@ -206,41 +219,37 @@ def attack_from_client(guests: Guests, client: Client, launcher: InstanceLaunche
     finding = guests.findings["M5"]
     arguments = guests.arguments("client")
     arguments["reach"] += f" {launcher.network.host}:22 {launcher.network.host}:{guests.bait.loopback}"
-    orders = "".join(f"{kind} {arguments[kind]}\n" for kind in ("rights", "reach", "datagram", "environment"))
+    orders = orders_of(arguments, ("rights", "reach", "datagram", "environment"))
     copied = client.run(["cp", "/usr/bin/perl", "/data/ping"], time_limit_s=30)
     programs = {"a program": "perl"} | ({"ping": "/data/ping"} if copied.code == 0 else {})
     for called, program in programs.items():
-        done = client.run([program, "-e", PROGRAM], stdin=orders.encode(), time_limit_s=120)
+        done = client.run([program, "-e", PROGRAM], stdin=orders, time_limit_s=120)
         ways, tried = opened(done.stdout)
         if not tried >= {"rights", "reach", "environment"}:
             finding.untried.append(f"{called}: {done.message}")
             continue
         for kind in ("rights", "reach", "environment"):
             finding.attempt(f"{called}: {kind}", shown(ways.get(kind, [])))
-    finding.attempt("datagrams", ", ".join(guests._arrived("client")))
-    own = subprocess.run(["perl", "-e", PROGRAM], input=orders.replace("environment", "#").split("#")[0].encode(),
-                         capture_output=True, check=False)  # fmt: skip
-    if {"rights", "reach"} - opened(own.stdout)[0].keys():
+    finding.attempt("datagrams", ", ".join(guests.arrived("client")))
+    own = as_root(orders_of(arguments, ("rights", "reach")))
+    if {"rights", "reach"} - own.keys():
         finding.untried.append("the same as the host's root comes through nowhere, so this shows nothing")
 
 
 def attack_through_user_network(guests: Guests, launcher: InstanceLauncher, box: Platform) -> None:
-    """H4 for a box on QEMU's own network: its guest reaches what its monitor reaches, so the monitor's place is tried."""
+    """H4 for a box on QEMU's own network: its guest reaches what its monitor reaches, and so that is tried."""
     finding = guests.findings["H4"]
     with started(box, launcher) as running:
-        monitors = [pid for pid in running.instance.host_processes() if _is_monitor(pid)]
+        monitors = [pid for pid in running.instance.host_processes() if is_monitor(pid)]
         for pid in monitors[:1]:
-            orders = f"reach {guests.arguments('')['reach']}\n"
-            argv = ["nsenter", f"--net=/proc/{pid}/ns/net", "perl", "-e", PROGRAM]
-            done = subprocess.run(argv, input=orders.encode(), capture_output=True, check=False)
-            ways, tried = opened(done.stdout)
-            if "reach" in tried:
-                finding.attempt(f"{box.name}, from its monitor's network", shown(ways.get("reach", [])))
+            orders = orders_of(guests.arguments(""), ("reach",))
+            ways = as_root(orders, "nsenter", f"--net=/proc/{pid}/ns/net")
+            finding.attempt(f"{box.name.partition(':')[0]}, from its monitor's network", shown(ways.get("reach", [])))
         if not monitors:
             finding.untried.append(f"{box.name}: no monitor is seen")
 
 
-def _is_monitor(pid: int) -> bool:
+def is_monitor(pid: int) -> bool:
     with contextlib.suppress(OSError):
         return b"qemu" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0]
     return False

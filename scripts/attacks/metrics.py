@@ -1,4 +1,4 @@
-"""M7: a user of the host with thousands of idle connections to `tare run --metrics`, for as long as the campaign runs."""
+"""M7: a user of the host with thousands of idle connections to `tare run --metrics` while a campaign runs."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 from command import TARE
+
 from report import Finding
 
 CONNECTIONS = 3_000

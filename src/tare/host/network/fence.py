@@ -219,9 +219,7 @@ def bind_allowed(asker: socket.socket, host: str, ports: range = OPEN_PORTS) -> 
                 raise HostError(f"port {port} of {host or 'this host'}: {error.strerror}", fix="tare clean") from error
         else:
             return
-    raise HostError(
-        f"the ports {ports[0]} to {ports[-1]} are all taken", fix="end what uses them (ss -tulnp)"
-    )
+    raise HostError(f"the ports {ports[0]} to {ports[-1]} are all taken", fix="end what uses them (ss -tulnp)")
 
 
 def port_words(link: str, *, isolated: bool) -> str:
