@@ -114,10 +114,9 @@ def _attack_by_guests(every: dict[str, Finding], asked: set[str], work: Path, na
             boxes.attack_monitor(every["H3"], launcher)
         if "H4" in asked:
             step("H4: a box on QEMU's own network")
-            file = boxes.write(work / "boxes", "user", more=_BOX) if (work / "boxes" / "kernel").exists() else None
-            if file is not None:
-                [box] = registry.choose([f"blackbox:{file}"])
-                guests.attack_through_user_network(tried, launcher, box)
+            file = boxes.write(boxes.folder_of(work), "user", more=_BOX)
+            [box] = registry.choose([f"blackbox:{file}"])
+            guests.attack_through_user_network(tried, launcher, box)
 
 
 def step(words: str) -> None:

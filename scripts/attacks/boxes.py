@@ -31,6 +31,17 @@ memory = 128
 """
 
 
+def folder_of(work: Path) -> Path:
+    """The folder of the boxes' files, with tare's own small guest in it."""
+    folder = work / "boxes"
+    if not folder.exists():
+        folder.mkdir()
+        guest = blackbox.ensure()
+        for name, source in (("kernel", guest.kernel), ("initrd", guest.initramfs)):
+            (folder / name).write_bytes(source.read_bytes())
+    return folder
+
+
 def write(folder: Path, name: str, *, kernel: str = "kernel", more: str = "", answers: str = "udp = 7") -> Path:
     """A box's file in a folder, with tare's own small guest."""
     file = folder / f"{name}.toml"
@@ -43,11 +54,7 @@ def attack(finding: Finding, work: Path) -> None:
     if processes.find("qemu-system-x86_64") is None:
         finding.untried.append("QEMU is not installed")
         return
-    folder = work / "boxes"
-    folder.mkdir()
-    guest = blackbox.ensure()
-    for name, source in (("kernel", guest.kernel), ("initrd", guest.initramfs)):
-        (folder / name).write_bytes(source.read_bytes())
+    folder = folder_of(work)
     marker, secret = work / "box-ran", work / "secret"
     secret.write_bytes(os.urandom(1 << 20))
     secret.chmod(0o600)

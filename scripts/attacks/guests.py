@@ -238,7 +238,11 @@ def attack_from_client(guests: Guests, client: Client, launcher: InstanceLaunche
 
 def attack_through_user_network(guests: Guests, launcher: InstanceLauncher, box: Platform) -> None:
     """H4 for a box on QEMU's own network: its guest reaches what its monitor reaches, and so that is tried."""
-    finding = guests.findings["H4"]
+    finding, answer = guests.findings["H4"], box.detect()
+    if not answer.available:
+        finding.untried.append(f"a box on QEMU's own network: {answer.reason}")
+        return
+    box.prepare(launcher.image)
     with started(box, launcher) as running:
         monitors = [pid for pid in running.instance.host_processes() if is_monitor(pid)]
         for pid in monitors[:1]:
