@@ -43,7 +43,7 @@ def main() -> int:
     options = parser.parse_args()
     if os.geteuid() != 0:
         parser.error("it takes root (fix: sudo make attack)")
-    findings = {name: Finding(name) for name in options.only or FINDINGS}
+    findings = {name: Finding(name) for name in FINDINGS if name in (options.only or FINDINGS)}
     every = {name: findings.get(name, Finding(name)) for name in FINDINGS}
     before = _made()
     with tempfile.TemporaryDirectory(prefix="tare-attack-") as place:

@@ -82,7 +82,10 @@ def attack_journals(finding: Finding, campaign: Path, work: Path) -> None:
         copy, victim = plant(campaign, work / f"journal-{number}")
         filled = (word.replace("FILE", str(copy)).replace("FOLDER", str(copy.parent)) for word in words)
         ended = tare(*filled)
-        finding.attempt(name, "" if victim.exists() else f"the victim is gone (exit code {ended.code})")
+        if victim.exists() and ended.code != 0 and "journal" not in ended.text:
+            finding.untried.append(f"{name}: it ended before it opened the file: {ended.text.strip()[-150:]}")
+        else:
+            finding.attempt(name, "" if victim.exists() else f"the victim is gone (exit code {ended.code})")
     copy, victim = plant(campaign, work / "from-lab")
     packed = work / "out.tar"
     with tarfile.open(packed, "w") as tar:
