@@ -87,7 +87,7 @@ def fixes():
 @functools.cache
 def _options():
     """The options of all commands."""
-    options = set()
+    options = {"--help"}  # of every command, and no parameter
     for name in COMMANDS:
         command = load(name)
         for each in getattr(command, "commands", {"": command}).values():

@@ -50,3 +50,22 @@ tell("squeezed", squeezed$var.post)
 tell("prior", squeezed$var.prior, squeezed$df.prior)
 tell("trigamma.inverse", trigammaInverse(data$inverted))
 tell("ptukey", ptukey(3.5, 6, 11.25, lower.tail = FALSE), qtukey(0.95, 6, 11.25))
+
+# Hosts: effects and their variances; metafor's own steps end too early for six digits.
+suppressPackageStartupMessages(library(metafor))
+for (name in c("alike", "apart", "two")) {
+    y <- data[[paste0("hosts.", name, ".y")]]
+    v <- data[[paste0("hosts.", name, ".v")]]
+    for (method in c("REML", "PM")) {
+        steps <- list(threshold = 1e-14, maxiter = 1000, tol = 1e-14)
+        fit <- rma(y, v, method = method, test = "knha", level = 90, control = steps)
+        new <- predict(fit)
+        tell(paste("fleet", name, method, sep = "."), fit$tau2, fit$b, fit$se, fit$ci.lb, fit$ci.ub, new$pi.lb, new$pi.ub)
+        tell(paste("adhoc", name, method, sep = "."), rma(y, v, method = method, test = "adhoc", control = steps)$se)
+        hosts <- blup(fit)
+        tell(paste("blup", name, method, sep = "."), hosts$pred, hosts$se)
+        plain <- rma(y, v, method = method, control = steps)
+        tell(paste("deviation", name, method, sep = "."), rstandard(plain)$z)
+    }
+}
+tell("bh", p.adjust(data$p, "BH"))

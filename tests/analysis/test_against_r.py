@@ -16,6 +16,7 @@ from tare.analysis.trust.spread import sd_ratio_f, sd_ratio_pitman
 from tare.estimates.hodges_lehmann import hodges_lehmann
 from tare.estimates.intervals import t_interval
 from tare.estimates.moderated import prior_of, squeezed, trigamma_inverse, unbiased_log
+from tare.estimates.random_effects import Between, Hosts, discoveries, fit, shrunk, standardised
 from tare.host import processes
 
 SCRIPT = Path(__file__).with_name("against_r.R")
@@ -36,8 +37,20 @@ def _data() -> dict[str, np.ndarray]:
         # Of variances that differ by themselves too: a scaled inverse chi-squared of 6 degrees of freedom.
         "variances": rng.chisquare(2, 40) / 2 * 0.04 * 6 / rng.chisquare(6, 40),
         "inverted": np.array([1e-4, 0.05, 0.7, 3.0, 40.0]),
+        **_hosts(),
         "p": np.array([0.01, 0.04, 0.03, 0.005, 0.2, 0.9, 0.04]),
     }
+
+
+def _hosts() -> dict[str, np.ndarray]:
+    """Effects of hosts with their variances: hosts that differ, ones that differ by chance alone, and two."""
+    rng = np.random.default_rng(43)
+    data = {}
+    for name, count, spread in (("alike", 8, 0.0), ("apart", 20, 0.03), ("two", 2, 0.05)):
+        variances = rng.uniform(0.5, 3.0, count) * 1e-4
+        data[f"hosts.{name}.v"] = variances
+        data[f"hosts.{name}.y"] = rng.normal(0.05, spread, count) + rng.normal(0, 1, count) * np.sqrt(variances)
+    return data
 
 
 DATA = _data()
@@ -154,3 +167,21 @@ def test_the_paired_sd_ratio_excludes_one_exactly_at_the_level_of_pitmans_test(r
     pair = DATA["paired.x"], DATA["paired.y"]
     at = sd_ratio_pitman(*pair, level=1 - p)
     assert min(abs(at.low - 1), abs(at.high - 1)) == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["alike", "apart", "two"])
+@pytest.mark.parametrize(("method", "theirs"), [(Between.REML, "REML"), (Between.PAULE_MANDEL, "PM")])
+def test_merged_hosts_are_those_of_metafor(r, name: str, method: Between, theirs: str) -> None:
+    hosts = Hosts.of(DATA[f"hosts.{name}.y"], DATA[f"hosts.{name}.v"])
+    plain = fit(hosts, method, at_least_one=False)
+    ends = [*plain.interval(0.9), *plain.classic_prediction(0.9)]
+    ours = np.concatenate([plain.tau2, plain.mean, plain.error, *ends])
+    assert ours == near(r[f"fleet.{name}.{theirs}"])
+    assert fit(hosts, method).error == near(r[f"adhoc.{name}.{theirs}"])
+    assert np.concatenate([part[0] for part in shrunk(hosts, plain)]) == near(r[f"blup.{name}.{theirs}"])
+    assert standardised(hosts, plain)[0] == near(r[f"deviation.{name}.{theirs}"])
+
+
+def test_discoveries_are_those_of_p_adjust(r) -> None:
+    for rate in (0.01, 0.02, 0.05, 0.1, 0.95):
+        assert discoveries(DATA["p"], rate).tolist() == [p <= rate for p in r["bh"]]

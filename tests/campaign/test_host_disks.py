@@ -17,6 +17,7 @@ from tare.contract.leftovers import left_on_host
 from tare.host import processes, state
 from tare.host.filesystems import volumes
 from tare.host.filesystems.volumes import Room
+from tare.host.resources import unremoved
 from tare.image import build
 from tare.model import Direction, Family, Metric, Resources
 from tare.platforms import registry
@@ -115,6 +116,7 @@ def _campaign(names, jobs, disk, data_bytes=None):
     image = build.ensure(build.agent_path(), progress=lambda _: None)
     platforms = tuple(registry.choose(names))
     resources = Resources(default_cpus(), 512 * MIB, data_bytes)
+    earlier = unremoved.noted()
     plan = Plan("quick", secrets.randbelow(1000), platforms, tuple(Job(job, {}) for job in jobs), resources, 1, None)
     for platform in platforms:
         platform.prepare(image)
@@ -130,6 +132,7 @@ def _campaign(names, jobs, disk, data_bytes=None):
         assert launcher.disk.failed is None
     for platform in platforms:
         platform.close()
+    assert unremoved.noted() == earlier, "each was removed at the first try"
     assert left_on_host(f"{launcher.campaign}x") == []
     for row in rows:
         print(row["workload"], row["platform"], row["status"], row["reason"], f"{row['wall_ns'] / 1e9:.1f} s")

@@ -29,6 +29,7 @@ PRINTING = {
     "diff": ["diff", "FILE", "WORSE"],
     "export": ["export", "FILE", "--format", "jsonl"],
     "figure": ["figure", "--help"],
+    "fleet": ["fleet", "report", "FOLDER"],
     "history": ["history", "FOLDER"],
     "image": ["image", "--help"],
     "lab": ["lab", "--help"],

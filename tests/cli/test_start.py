@@ -33,7 +33,7 @@ COMMANDS = (
     "doctor", "list", "run", "report", "compare", "diff", "score", "spread", "export", "footprint", "literature",
     "surface", "calibrate", "clean", "platform check", "platform checks", "platform doors", "lab run", "lab build",
     "lab sources", "lab weights", "setup", "image export", "image import", "app init", "app check", "history", "sql",
-    "serve", "cite", "figure", "bundle", "quick",
+    "serve", "cite", "figure", "bundle", "quick", "fleet report",
 )  # fmt: skip
 
 
@@ -135,7 +135,7 @@ def test_scipy_waits_until_something_is_to_be_analysed():
 
 def test_a_report_of_some_blocks_does_without_the_statistics_of_scipy(loaded):
     """They would be a third of its CPU time; the distributions that it needs are functions of `scipy.special`."""
-    campaign = Path(__file__).parents[1] / "store" / "released" / "whole-4.tare"
+    campaign = Path(__file__).parents[1] / "store" / "released" / "whole-1.tare"
     done, imported = loaded("report", campaign, watched=["scipy.special", "scipy.stats"])
     assert (done.returncode, imported) == (0, ["scipy.special"])
 

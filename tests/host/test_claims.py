@@ -18,8 +18,8 @@ from tare.host.daemons.dockerd_traces import Traces
 from tare.host.kernel import mounts
 from tare.host.network import bridge, fence
 from tare.host.resources import claims, removers
-from tare.host.resources.claims import LXC_LOCKS, NSPAWN, OPENED, Bounds, brought_up, fault
-from tare.host.resources.journal import CleanupStack, Journal, sweep
+from tare.host.resources.claims import LXC_LOCKS, NSPAWN, OPENED, Bounds, fault
+from tare.host.resources.journal import FORMAT, CleanupStack, Journal, sweep
 from tare.host.resources.resource import HostResource
 from tare.host.tuning import tune
 
@@ -182,42 +182,17 @@ def test_what_is_not_tares_is_neither_written_nor_obeyed(tmp_path, resource):
     assert file.exists()
 
 
-def plant(folder, *cleanup, version=3):
+def plant(folder, *cleanup):
     """Write entries of a dead process, without asking anybody."""
     folder.mkdir(mode=0o700, exist_ok=True)
     files = []
     for number, resource in enumerate(cleanup):
         owner = {"pid": 1 << 22, "start_ticks": 1, "boot": "none"}
         file = folder / f"{number:020d}-{resource.kind}-x.json"
-        file.write_text(json.dumps({"format": version, "kind": resource.kind, "facts": resource.facts, "owner": owner}))
+        file.write_text(json.dumps({"format": FORMAT, "kind": resource.kind, "facts": resource.facts, "owner": owner}))
         file.chmod(0o600)
         files.append(file)
     return files
-
-
-def test_of_earlier_formats_commands_are_taken_over_that_tare_wrote_and_no_others():
-    env = ["env", f"LXD_DIR={WORK}/tare-1", f"LXD_CONF={WORK}/tare-1/client", "lxc"]
-    old = HostResource("lxd", {"client": env, "words": ["image", "delete", "tare-1"], "own": 1, "group": ""})
-    reach = lxd.Reach("lxc", WORK / "tare-1", None, WORK / "tare-1/client")
-    assert brought_up(old) == removers.of_lxd(reach, "image", "tare-1")
-    assert fault(brought_up(old), Bounds(HOME)) is None
-    for client in (["sh", "-c", "id"], ["env", "LXD_DIR=/tmp/x", *env[2:]], ["env", "LD_PRELOAD=/tmp/x", *env[1:]]):
-        assert fault(brought_up(HostResource("lxd", {**old.facts, "client": client})), Bounds(HOME)) is not None
-    hides = [
-        "unshare",
-        "--mount",
-        "--propagation",
-        "slave",
-        "sh",
-        "-c",
-        'umount "$0" && exec "$@"',
-        "/sys/fs/cgroup/v2",
-    ]
-    new = removers.oci_container("crun", WORK / "x", "tare-x", without_v2=True)
-    assert brought_up(HostResource("oci", {**new.facts, "runtime": "/usr/bin/crun", "within": hides})).facts[
-        "within"
-    ] == ("without-v2")
-    assert brought_up(HostResource("oci", {**new.facts, "within": []})).facts["within"] == ""
 
 
 def spoil_link(file):
@@ -266,7 +241,7 @@ def test_a_journal_of_another_users_is_not_obeyed_and_not_written(tmp_path, monk
     marker, resource = tmp_path / "ran", tmp_path / "work" / "thing"
     resource.mkdir(parents=True)
     command = {"runtime": "runc", "root": str(tmp_path / "work"), "name": "thing", "within": ["touch", str(marker)]}
-    files = plant(tmp_path / "journal", HostResource("oci", command), removers.folder(resource), version=2)
+    files = plant(tmp_path / "journal", HostResource("oci", command), removers.folder(resource))
     journal = Journal(tmp_path / "journal")
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     [step] = sweep(journal)

@@ -1,7 +1,6 @@
 import json
 import os
 import resource
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from tare.errors import HostError
 from tare.host import own_namespaces
 from tare.host.kernel import mounts, process_table
 from tare.host.resources import removers, unremoved
-from tare.host.resources.claims import LXC_LOCKS, Bounds
+from tare.host.resources.claims import LXC_LOCKS
 from tare.host.resources.journal import FORMAT, CleanupStack, Journal, Owner, clear_the_way, sweep
 
 
@@ -149,24 +148,6 @@ def test_an_entry_of_a_later_format_says_who_can_clean(tmp_path):
     assert f"its format is {FORMAT + 1}" in step.kept
     assert "clean with the version that made it" in step.kept
     assert entry.file.exists()
-
-
-#: Entries of tare at e987da8, taken while it measured runc and Docker with --tune: one of each kind there was.
-OLDER = sorted((Path(__file__).parent / "journal-1").iterdir())
-
-
-def test_entries_of_the_last_release_are_read(tmp_path):
-    for file in OLDER:
-        shutil.copy(file, tmp_path)
-    entries = Journal(tmp_path, Bounds(Path("/var/lib/tare"))).entries()
-    assert [entry.file.name for entry in entries] == [file.name for file in OLDER]
-    assert {entry.resource.kind for entry in entries} == {
-        "setting", "iptables", "container", "netns", "link", "oci", "mount", "cgroup", "folder",
-    }  # fmt: skip
-    for entry, file in zip(entries, OLDER, strict=True):
-        facts = json.loads(file.read_text())["facts"]
-        assert entry.resource.facts == facts | ({"within": ""} if entry.resource.kind == "oci" else {})
-        assert not entry.owner.lives()
 
 
 @pytest.mark.thorough

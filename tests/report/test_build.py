@@ -232,12 +232,6 @@ def test_a_campaign_without_telemetry_has_its_steal_and_no_more(report: Report) 
     assert report.tuning is None
 
 
-def test_a_file_of_format_version_1_has_a_report() -> None:
-    report = build(Path(__file__).parents[1] / "store" / "released" / "whole-1.tare")
-    assert (report.status, report.blocks_done, report.contaminated.n_ticks) == ("complete", 2, 0)
-    assert entry(report, "prime-slices", "rate", "docker").n_blocks == 2
-
-
 @pytest.mark.parametrize("codes", [Kind, Reason, FindingKind, Disturbance])
 def test_every_code_is_documented(codes: type[StrEnum]) -> None:
     documented = set(re.findall(r"`([a-z0-9-]+)`", DOCS.read_text()))

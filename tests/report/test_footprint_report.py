@@ -12,10 +12,9 @@ from rich.console import Console
 from test_html import Page
 
 import fake_footprints
-import old_files
 from tare.analysis.exposure.attack_profile import BugDensities
 from tare.analysis.exposure.footprints import Exposure, View
-from tare.errors import StoreError, UsageError
+from tare.errors import UsageError
 from tare.footprint_model import EMPTY, IDLE, Footprint, Phase, Scope
 from tare.model import Level
 from tare.report.campaign.build import build
@@ -220,16 +219,6 @@ def test_calls_have_no_readings_to_be_taken_off() -> None:
 def test_a_file_without_footprints_has_none(campaign: Path) -> None:
     assert build(campaign).footprints is None
     assert exposures([]) == {}
-
-
-def test_an_attachment_that_is_no_footprint_is_refused(tmp_path: Path) -> None:
-    whole = fake_footprints.footprint({"a": 1}).model_dump_json().encode()
-    path = old_files.as_version(
-        3, fake_footprints.write(tmp_path / "bad.tare", []), ("footprint", whole), ("footprint", b'{"level": "lines"}')
-    )
-    with pytest.raises(StoreError, match="footprint 2 is not valid: scope: Field required") as caught:
-        build(path)
-    assert "\n" not in str(caught.value)
 
 
 def test_lost_events_and_lacking_workloads_are_told() -> None:

@@ -13,9 +13,7 @@ from test_html import Page
 
 import fake_footprints
 import fake_surfaces
-import old_files
 from fake_surfaces import CALLS, surface, tasks
-from tare.errors import StoreError
 from tare.footprint_model import Call
 from tare.report.campaign.build import build
 from tare.report.campaign.terminal import render
@@ -204,22 +202,3 @@ def test_json_has_it_and_a_file_without_has_none(file: Path, campaign: Path) -> 
     assert data["results"] == []
     assert data["surfaces"]["surfaces"][2]["calls"]["mount"] == "errno"
     assert build(campaign).surfaces is None
-
-
-@pytest.mark.parametrize(("change", "message"), [({"at": -1}, "at"), ({"calls": {"read": "perhaps"}}, "calls.read")])
-def test_what_is_no_surface_is_refused_with_its_place(tmp_path: Path, change: dict[str, object], message: str) -> None:
-    whole = surface().model_dump(mode="json")
-    attached = [("surface", json.dumps(body).encode()) for body in (whole, whole | change)]
-    path = old_files.as_version(3, fake_surfaces.write(tmp_path / "a.tare", []), *attached)
-    with pytest.raises(StoreError, match="surface 2 is not valid") as refused:
-        build(path)
-    assert message in refused.value.what
-
-
-def test_what_a_newer_tare_tells_of_a_surface_beside_is_read_past(tmp_path: Path) -> None:
-    newer, same = (fake_surfaces.write(tmp_path / name, []) for name in ("newer.tare", "same.tare"))
-    for path, added in ((newer, {"more": 1}), (same, {})):
-        fields = surface().model_dump(mode="json") | added
-        fields["tasks"][0] |= added
-        old_files.as_version(3, path, ("surface", json.dumps(fields).encode()))
-    assert build(newer).surfaces == build(same).surfaces

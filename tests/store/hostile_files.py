@@ -14,9 +14,8 @@ from pathlib import Path
 import zstandard
 
 _RELEASED = Path(__file__).parent / "released"
-REAL = _RELEASED / "whole-4.tare"
-#: With footprints and surfaces in tables, and as attachments.
-_TABLES, _ATTACHED = _RELEASED / "footprints-4.tare", _RELEASED / "footprints-3.tare"
+REAL = _RELEASED / "whole-1.tare"
+_FOOTPRINTS = _RELEASED / "footprints-1.tare"
 #: The shell's way to say that it was here; no test may ever find it.
 TRAP = "/tmp/tare-was-here"
 
@@ -140,27 +139,29 @@ _by_sql("ticks_of_text", "UPDATE tick SET at_ns = 'late'")
 _by_sql("ticks_of_no_cpu", "UPDATE tick_cpu SET cpu = -4 WHERE cpu = 0")
 _by_sql(
     "an_attachment_that_is_no_blob",
-    "INSERT INTO attachment (at, name, zstd) VALUES (1.0, 'footprint', 5)",
-    released=_ATTACHED,
+    "INSERT INTO attachment (at, name, zstd) VALUES (1.0, 'console', 5)",
 )
 _by_sql(
     "an_attachment_that_is_not_packed",
-    "INSERT INTO attachment (at, name, zstd) VALUES (1.0, 'surface', x'0102')",
-    released=_ATTACHED,
+    "INSERT INTO attachment (at, name, zstd) VALUES (1.0, 'console', x'0102')",
 )
-_by_sql("footprints_without_names", "DELETE FROM thing", released=_TABLES)
-_by_sql("a_footprint_of_another_kind", "UPDATE footprint SET level = 'rings', scope = x'00'", released=_TABLES)
-_by_sql("a_footprint_without_end", "UPDATE footprint SET seconds = 9e999 WHERE id = 1", released=_TABLES)
-_by_sql("hits_beyond_all", "UPDATE footprint SET hits = x'02ffffffffffffffff7f02ffffffffffffffff7f'", released=_TABLES)
-_by_sql("hits_of_text", "UPDATE footprint SET hits = 'often' WHERE id = 1", released=_TABLES)
-_by_sql("hits_of_zeros", "UPDATE footprint SET hits = zeroblob(8000000)", released=_TABLES)
-_by_sql("hits_that_end_in_a_number", "UPDATE footprint SET hits = x'020181' WHERE id = 1", released=_TABLES)
-_by_sql("hits_of_a_number_without_end", f"UPDATE footprint SET hits = x'02{'ff' * 5000}'", released=_TABLES)
-_by_sql("more_hits_than_can_be_read", "UPDATE footprint SET hits = zeroblob(60000000) WHERE id = 1", released=_TABLES)
-_by_sql("names_at_the_last_row", "UPDATE thing SET id = 9223372036854775807 WHERE id = 1", released=_TABLES)
-_by_sql("a_surface_of_no_tasks", "DELETE FROM surface_task", released=_TABLES)
-_by_sql("a_surface_of_other_outcomes", "UPDATE surface_call SET outcome = 'perhaps'", released=_TABLES)
-_by_sql("a_surface_with_numbers_of_text", "UPDATE surface_task SET pid = 'init', uid = -1", released=_TABLES)
+_by_sql("footprints_without_names", "DELETE FROM thing", released=_FOOTPRINTS)
+_by_sql("a_footprint_of_another_kind", "UPDATE footprint SET level = 'rings', scope = x'00'", released=_FOOTPRINTS)
+_by_sql("a_footprint_without_end", "UPDATE footprint SET seconds = 9e999 WHERE id = 1", released=_FOOTPRINTS)
+_by_sql(
+    "hits_beyond_all", "UPDATE footprint SET hits = x'02ffffffffffffffff7f02ffffffffffffffff7f'", released=_FOOTPRINTS
+)
+_by_sql("hits_of_text", "UPDATE footprint SET hits = 'often' WHERE id = 1", released=_FOOTPRINTS)
+_by_sql("hits_of_zeros", "UPDATE footprint SET hits = zeroblob(8000000)", released=_FOOTPRINTS)
+_by_sql("hits_that_end_in_a_number", "UPDATE footprint SET hits = x'020181' WHERE id = 1", released=_FOOTPRINTS)
+_by_sql("hits_of_a_number_without_end", f"UPDATE footprint SET hits = x'02{'ff' * 5000}'", released=_FOOTPRINTS)
+_by_sql(
+    "more_hits_than_can_be_read", "UPDATE footprint SET hits = zeroblob(60000000) WHERE id = 1", released=_FOOTPRINTS
+)
+_by_sql("names_at_the_last_row", "UPDATE thing SET id = 9223372036854775807 WHERE id = 1", released=_FOOTPRINTS)
+_by_sql("a_surface_of_no_tasks", "DELETE FROM surface_task", released=_FOOTPRINTS)
+_by_sql("a_surface_of_other_outcomes", "UPDATE surface_call SET outcome = 'perhaps'", released=_FOOTPRINTS)
+_by_sql("a_surface_with_numbers_of_text", "UPDATE surface_task SET pid = 'init', uid = -1", released=_FOOTPRINTS)
 _by_sql("a_record_that_is_no_text", "UPDATE fact SET value = x'00ff' WHERE name = 'record'")
 _by_sql("a_record_that_is_not_utf_8", "UPDATE fact SET value = CAST(x'ff7b7d' AS TEXT) WHERE name = 'record'")
 _by_sql("a_status_that_is_no_text", "UPDATE fact SET value = x'ff' WHERE name = 'status'")
@@ -224,21 +225,17 @@ def a_record_of_twenty_million_characters(path: Path) -> None:
 @maker
 def footprints_of_one_thing_four_million_times(path: Path) -> None:
     """As many as a footprint may have hits, in each of some."""
-    with _real(path, _TABLES) as db:
+    with _real(path, _FOOTPRINTS) as db:
         db.execute("UPDATE footprint SET hits = ? WHERE id <= 5", (b"\x02\x01" + b"\x00\x01" * ((4 << 20) - 1),))
 
 
 @maker
 def attachments_that_unpack_to_gigabytes(path: Path) -> None:
-    """Of some KiB each, and every one of them holds."""
-    document = {
-        "level": "syscalls", "scope": "host", "platform": "native", "phase": "start", "workload": None, "repeat": 0,
-        "seconds": 1.0, "hits": {"read": 1},
-    }  # fmt: skip
-    packed = zstandard.ZstdCompressor().compress(json.dumps(document).encode() + b" " * (60 << 20))
-    with _real(path, _ATTACHED) as db:
+    """Of some KiB each."""
+    packed = zstandard.ZstdCompressor().compress(b" " * (60 << 20))
+    with _real(path) as db:
         for _ in range(20):
-            db.execute("INSERT INTO attachment (at, name, zstd) VALUES (1.0, 'footprint', ?)", (packed,))
+            db.execute("INSERT INTO attachment (at, name, zstd) VALUES (1.0, 'console', ?)", (packed,))
 
 
 # --- no database, or none that is whole ------------------------------------------------------------------------
@@ -348,7 +345,7 @@ def orders_to_the_log_of_a_ci(path: Path) -> None:
 
 @maker
 def orders_to_the_log_of_a_ci_in_footprints(path: Path) -> None:
-    with _real(path, _TABLES) as db:
+    with _real(path, _FOOTPRINTS) as db:
         db.execute("UPDATE thing SET name = ? || id || char(10) || ? || name", (_NAME, _NAME))
         db.execute("UPDATE footprint SET platform = ? WHERE platform <> 'native'", (_NAME,))
         db.execute("UPDATE surface_task SET program = ?, role = ?", (_NAME, _ORDERS))

@@ -17,6 +17,7 @@ READERS = {
     "report": ["report {}", "report {} --json", "report {} --html {new}.html"],
     "compare": ["compare {}"],
     "diff": ["diff {other} {} --annotations", "diff {} -p native -p runc"],
+    "fleet report": ["fleet report {folder}", "fleet report {} --json"],
     "history": ["history {folder}"],
     "score": ["score {}"],
     "spread": ["spread {}"],

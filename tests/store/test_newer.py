@@ -127,5 +127,7 @@ def test_a_newer_form_of_file_names_the_tare_that_reads_it(path):
     db.close()
     with pytest.raises(StoreError) as refused:
         read_store(path)
-    assert f"has format version 99, and tare {__version__} reads versions 1 to {FORMAT_VERSION}" in refused.value.what
+    assert (
+        f"has format version 99, and the newest that tare {__version__} reads is {FORMAT_VERSION}" in refused.value.what
+    )
     assert refused.value.fix == "use tare 7.2.0, or a later one"

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import fake_campaign
-import old_files
 from tare.host import processes
 from tare.model import Arm, Status, Trial, TrialKey
 from tare.store import create_store, open_store, read_store
@@ -128,7 +127,7 @@ def test_a_kill_loses_no_more_than_what_came_after_the_last_write(path):
 
 
 class TestEstimated:
-    """Files that do not tell when they were at work."""
+    """Campaigns that recorded no segments."""
 
     TRIALS = [(0.0, 10.0), (12.0, 30.0), (40.0, 50.0)]
 
@@ -148,28 +147,6 @@ class TestEstimated:
 
     def test_nothing_was_run(self):
         assert estimated([], [5.0]) == []
-
-
-@pytest.mark.parametrize("version", [1, 2])
-def test_an_older_file_is_estimated_and_when_it_goes_on_keeps_that(path, clock, version):
-    with create_store(path, fake_campaign.record(SHAPE)) as store:
-        trial(store, clock, 0, "sysbench-cpu", 29.0)
-        clock.sleep(10 * HOURS)
-        store.add_event("info", "resumed")
-        clock.work_for(2.0)
-        trial(store, clock, 0, "iperf3-tcp", 11.0)
-    old_files.as_version(version, path)
-    with read_store(path) as store:
-        assert block_durations(store.trials()) == pytest.approx({0: 40.0})
-        before = store.segments()
-        assert len(before) == 2
-    clock.sleep(1 * HOURS)
-    with open_store(path) as store:
-        assert store.segments() == before
-        with store.working("boot"):
-            trial(store, clock, 1, "sysbench-cpu", 20.0)
-        assert store.segments()[:2] == before
-        assert block_durations(store.trials()) == pytest.approx({0: 40.0, 1: 20.0})
 
 
 def test_a_write_that_fails_leaves_the_segment_as_it_was(path, clock):

@@ -1,11 +1,9 @@
 from __future__ import annotations
 
 import itertools
-import shutil
 import sqlite3
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from tare.errors import StoreError
 from tare.host import processes
 from tare.store import Store, create_store, open_store, read_store
 from tare.store.migrations import FORMAT_VERSION
+from tare.store.schema import UNRELEASED_ID
 
 SHAPE = fake_campaign.Shape(blocks=3, rounds=2)
 
@@ -91,40 +90,6 @@ def test_what_was_committed_before_a_sigkill_is_there_after_it(path: Path) -> No
     assert [entry.name for entry in path.parent.iterdir()] == ["run.tare"]
 
 
-@pytest.fixture
-def old(path: Path) -> Path:
-    """A campaign as a tare of format version 1 left it."""
-    shutil.copy(Path(__file__).parent / "released" / "whole-1.tare", path)
-    return path
-
-
-def test_a_file_of_version_1_is_read_as_it_is(old: Path) -> None:
-    before = old.read_bytes()
-    with read_store(old) as store:
-        assert store.status == "complete"
-        assert store.samples().height == 2 * 3 * 2 * 2  # blocks, arms, rounds, metrics
-        telemetry = store.telemetry()
-        assert (telemetry.host.height, telemetry.cpus.height, telemetry.instances.height) == (0, 0, 0)
-        assert {"at", "own_ns"} < set(telemetry.host.columns)
-        assert {"platform", "replica", "cpu_ns"} < set(telemetry.instances.columns)
-        assert store.record.tuning is None
-    assert old.read_bytes() == before
-
-
-def test_a_campaign_goes_on_in_a_file_of_version_1_which_then_takes_telemetry(old: Path) -> None:
-    ticks = list(fake_campaign.ticks(SHAPE, 2))
-    with read_store(old) as store:
-        samples, done = store.samples(), store.done()
-    with open_store(old) as store:
-        kept = [replace(tick, instances=()) for tick in ticks]
-        store.commit_trials([replace(TRIAL, key=replace(KEY, block=2))], kept)
-    for _ in range(2):
-        with open_store(old) as store:
-            assert store.done() == done | {replace(KEY, block=2)}
-            assert store.samples().head(samples.height).equals(samples)
-            assert store.telemetry().host.height == len(ticks)
-
-
 @pytest.mark.parametrize("opener", [open_store, read_store])
 class TestRefusals:
     def test_missing(self, path: Path, opener: type) -> None:
@@ -161,7 +126,20 @@ class TestRefusals:
             db.execute(f"PRAGMA user_version = {FORMAT_VERSION + 1}")
         db.close()
         before = path.read_bytes()
-        with pytest.raises(StoreError, match=f"version {FORMAT_VERSION + 1}.*reads versions 1 to {FORMAT_VERSION}"):
+        with pytest.raises(
+            StoreError, match=f"version {FORMAT_VERSION + 1}, and the newest .* reads is {FORMAT_VERSION}"
+        ):
+            opener(path)
+        assert path.read_bytes() == before
+
+    def test_a_format_of_before_the_first_release_is_refused_by_name(self, path: Path, opener: type) -> None:
+        fake_campaign.write(path, SHAPE)
+        with sqlite3.connect(path) as db:
+            db.execute(f"PRAGMA application_id = {UNRELEASED_ID}")
+            db.execute("PRAGMA user_version = 5")
+        db.close()
+        before = path.read_bytes()
+        with pytest.raises(StoreError, match=r"format version 5 of before tare 0\.1\.0.*\(fix: read it with"):
             opener(path)
         assert path.read_bytes() == before
 

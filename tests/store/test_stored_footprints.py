@@ -4,8 +4,6 @@ What an older tare kept as attachments is read, and taken over, by the same stri
 """
 
 import contextlib
-import json
-import shutil
 import sqlite3
 from pathlib import Path
 
@@ -16,13 +14,11 @@ from hypothesis import strategies as st
 
 import fake_campaign
 import fake_surfaces
-import old_files
 from tare.errors import StoreError
 from tare.footprint_model import Footprint, Phase, Scope
 from tare.model import Level
 from tare.store import create_store, open_store, read_store
 from tare.store.limits import MAX
-from tare.store.migrations import FORMAT_VERSION
 from tare.store.packed import pack_hits, unpack_hits
 from tare.store.rows import BrokenError
 
@@ -206,97 +202,3 @@ def test_names_are_right_after_a_write_that_failed(file, monkeypatch):
         store.add_footprint(START)
         assert list(store.footprints()) == [STEADY, START, START]
         assert store._db.execute("SELECT count(*), count(DISTINCT name) FROM thing").fetchone() == (3, 3)
-
-
-# --- attachments of before version 4 -------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def attached(file):
-    """A file of version 3 with these footprints as attachments."""
-
-    def make(*contents, name="footprint"):
-        texts = (data if isinstance(data, bytes) else json.dumps(data).encode() for data in contents)
-        return old_files.as_version(3, file, ("console of runc", b"{}"), *((name, text) for text in texts))
-
-    return make
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"hits": {"read": 0}}, "hits.read: Input should be greater than 0"),
-        ({"hits": {"read": -1}}, "hits.read"),
-        ({"hits": {"read": 2**63}}, "no kernel can have run so long, or so much"),
-        ({"hits": ["read"]}, "hits"),
-        ({"seconds": 0}, "seconds"),
-        ({"seconds": float("inf")}, "no kernel"),
-        ({"seconds": float("nan")}, "seconds"),
-        ({"level": "rings"}, "level"),
-        ({"repeat": -1}, "repeat"),
-    ],
-)
-def test_an_attachment_that_does_not_hold_is_refused_with_its_place(attached, change, message):
-    file = attached(FACTS, FACTS | change)
-    with pytest.raises(StoreError, match="footprint 2 is not valid") as refused:
-        footprints(file)
-    assert message in refused.value.what
-    with open_store(file) as store, pytest.raises(StoreError, match="footprint 2 is not valid"):
-        store.set_status("running")
-    assert version(file) == 3
-    with read_store(file) as store:
-        assert (store.status, len(store.attachments())) == ("planned", 3)
-
-
-@pytest.mark.parametrize("data", [b"", b"\xff\xfe", b"[]", b"null", b"{" * 5000])
-def test_an_attachment_that_is_no_footprint_at_all_is_refused(attached, data):
-    with pytest.raises(StoreError, match="footprint 1 is not valid"):
-        footprints(attached(data))
-
-
-def test_a_number_that_no_column_holds_is_refused(attached):
-    surface = fake_surfaces.surface().model_dump(mode="json") | {"of": 2**70}
-    with (
-        read_store(attached(surface, name="surface")) as store,
-        pytest.raises(StoreError, match="surface 1 is not valid"),
-    ):
-        list(store.surfaces())
-
-
-def test_what_a_newer_tare_tells_beside_is_read_past_and_stays_in_the_file(attached):
-    file = attached(FACTS, FACTS | {"more": {"of": "it"}})
-    assert footprints(file) == [STEADY, STEADY]
-    with open_store(file) as store:
-        store.set_status("running")
-        assert list(store.footprints()) == [STEADY, STEADY]
-        kept = {name: json.loads(data) for name, data in store.attachments()}
-    assert kept == {"console of runc": {}, "footprint": FACTS | {"more": {"of": "it"}}}
-
-
-def test_attachments_become_rows_with_the_first_write_and_other_attachments_stay(attached):
-    file = attached(FACTS, START.model_dump(mode="json"))
-    assert (footprints(file), version(file)) == ([STEADY, START], 3)
-    for _ in range(2):
-        with open_store(file) as store:
-            store.add_footprint(STEADY)
-    assert (footprints(file), version(file)) == ([STEADY, START, STEADY, STEADY], FORMAT_VERSION)
-    with read_store(file) as store:
-        assert store.attachments() == [("console of runc", b"{}")]
-
-
-def test_what_a_released_tare_counted_is_the_same_before_and_after_the_migration(tmp_path):
-    file = Path(shutil.copy(RELEASED / "footprints-3.tare", tmp_path / "there.tare"))
-    with read_store(file) as store:
-        before = list(store.footprints()), list(store.surfaces())
-        kept = [(name, json.loads(data)) for name, data in store.attachments() if name in {"footprint", "surface"}]
-    documents = {name: [data for kind, data in kept if kind == name] for name in ("footprint", "surface")}
-    assert len(documents["footprint"]) > 10
-    assert len(documents["surface"]) > 2
-    assert [reading.model_dump(mode="json") for reading in before[0]] == documents["footprint"]
-    assert [reading.model_dump(mode="json") for reading in before[1]] == documents["surface"]
-    assert {footprint.level for footprint in before[0]} == {Level.SYSCALLS, Level.STACKS}
-    with open_store(file) as store:
-        store.set_status(store.status)
-    with read_store(file) as store:
-        assert (list(store.footprints()), list(store.surfaces())) == before
-        assert not {"footprint", "surface"} & {name for name, _ in store.attachments()}

@@ -1,1 +1,1 @@
-"""Estimates from arrays of figures; a campaign under way uses them to decide when to stop, and so does the analysis."""
+"""Estimates from arrays of figures, for the analysis and for running campaigns, which decide by them when to stop."""

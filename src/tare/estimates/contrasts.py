@@ -1,4 +1,4 @@
-"""One arm against the baseline's, block by block: all that an estimate and a verdict are made from."""
+"""Block-by-block comparison of one arm with the baseline's arms, the input of all estimates and verdicts."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tare.estimates.looks import Look, Looks, Rounding, rounding_of
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """The log ratios of an arm to the baseline's. ``arms``: how many of the baseline it is compared with."""
+    """The log ratios of an arm to the baseline's. ``arms``: the number of baseline arms in the comparison."""
 
     pairs: BlockRatios
-    totals: BlockRatios | None  # of whole blocks' work over time; None: a block has one round
-    draws: int  # samples behind them
+    totals: BlockRatios | None  # Of whole blocks' work over time; None: a block has one round.
+    draws: int  # Number of samples behind the ratios.
     arms: int
     rounding: Rounding | None = None
-    has_steps: bool = False  # the metric states in which steps it moves
+    has_steps: bool = False  # The metric states its resolution.
 
     @property
     def n_blocks(self) -> int:
@@ -37,7 +37,7 @@ class Contrast:
 
 
 def contrast(grid: Grid, arm: int, baseline: Sequence[int]) -> Contrast:
-    """Compare an arm with the baseline's, all by position. Needs arms without unfit samples (`Grid.unfit`)."""
+    """Compare an arm with the baseline's, all given by position. No arm may have unfit samples (`Grid.unfit`)."""
     pairs = block_ratios(grid, arm, baseline)
     draws = draws_of(grid, arm, pairs)
     totals = total_ratios(grid, arm, baseline) if draws > pairs.logs.size else None
@@ -46,7 +46,7 @@ def contrast(grid: Grid, arm: int, baseline: Sequence[int]) -> Contrast:
 
 
 def rounding(grid: Grid, arm: int, baseline: Sequence[int]) -> Rounding | None:
-    """The error of the ratio by the metric's steps; None where no step is known."""
+    """Return the error of the ratio caused by the metric's resolution, or None if no resolution is known."""
     rounds = int(np.isfinite(grid.values[arm]).sum(axis=1).max())
     base = grid.values[list(baseline)]
     return rounding_of(grid.step, grid.values[arm], base, arms=len(baseline), rounds=rounds)

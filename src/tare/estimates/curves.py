@@ -1,8 +1,9 @@
-"""A rate over the load: its knee, where it saturates, and the best rate whose latency is below a limit.
+"""Rate over load: the knee, the point of saturation, and the best rate whose latency is below a limit.
 
-A curve is an array ``[block, level]`` of figures, NaN where there is none, with the loads of its levels in rising
-order. What it shows is read off the mean over the blocks; the interval is the range of what the same reading gives for
-blocks drawn with replacement (percentile bootstrap), since all levels of a block share what the machine did then.
+A curve is an array ``[block, level]`` of figures, NaN for a missing figure, with the loads of its levels in rising
+order. Each reading is taken off the mean over the blocks. Its interval is the range of the same reading for blocks
+drawn with replacement (percentile bootstrap). Whole blocks are drawn, because all levels of a block share the machine's
+state at that time.
 """
 
 from __future__ import annotations
@@ -13,27 +14,27 @@ import numpy as np
 
 from tare.estimates.intervals import Floats, Interval
 
-#: Below this many blocks there is no interval: of two blocks there are three different draws.
+#: Fewer blocks have no interval: two blocks allow only three different draws.
 MIN_BLOCKS = 3
-#: Below this many levels a curve has no knee.
+#: Fewer levels have no knee.
 MIN_LEVELS = 3
 #: A curve is saturated from the load that gives this share of its highest rate.
 SATURATED = 0.95
-#: At least this share of the draws must show a figure, for it to have an interval.
+#: A reading has an interval only if at least this share of the draws yields a figure.
 SHOWN = 0.95
-#: What is read off a curve: from loads and rates.
+#: Function that reads a figure off a curve, from loads and rates.
 Reading = Callable[[Floats, Floats], float]
 _RESAMPLES = 999
 _SEED = 20_261_123
 
 
 def knee(loads: Floats, rates: Floats) -> float:
-    """The load beyond which more of it gives less and less; NaN where there is none. Kneedle (Satopää and others 2011).
+    """Return the load beyond which further load gains ever less, or NaN. Kneedle (Satopää and others 2011).
 
-    Both axes are scaled to 0..1; the knee is the level that is furthest above the straight line from the first level to
-    that of the highest rate. Kneedle has no model and its result is a load that was measured. The Universal Scalability
-    Law (Gunther 1993) is none of a server behind a client that may be the limit, and its fit to three or five levels,
-    most of them saturated, has no stable peak.
+    Both axes are scaled to 0..1. The knee is the level that is furthest above the straight line from the first level to
+    the level of the highest rate. Kneedle needs no model, and its result is a load that was measured. The Universal
+    Scalability Law (Gunther 1993) is not used: it does not model a server whose client may be the limit, and its fit to
+    three or five levels, most of them saturated, has no stable peak.
     """
     present = ~np.isnan(rates)
     loads, rates = loads[present], rates[present]
@@ -46,23 +47,23 @@ def knee(loads: Floats, rates: Floats) -> float:
 
 
 def saturation(loads: Floats, rates: Floats) -> float:
-    """The least load that gives `SATURATED` of the highest rate. NaN where there is no rate."""
+    """Return the least load that gives `SATURATED` of the highest rate; NaN without a rate."""
     if np.isnan(rates).all():
         return float("nan")
     return float(loads[np.nan_to_num(rates) >= SATURATED * np.nanmax(rates)][0])
 
 
 def best_below(rates: Floats, latencies: Floats, limit: float) -> float:
-    """The highest rate of a level whose latency is at most the limit. NaN where no level keeps to it."""
+    """Return the highest rate of a level whose latency is at most the limit; NaN if no level meets it."""
     keeps = rates[~np.isnan(rates) & (np.nan_to_num(latencies, nan=np.inf) <= limit)]
     return float(keeps.max()) if keeps.size else float("nan")
 
 
 def over_blocks(figures: Floats, read: Callable[[Floats], float]) -> tuple[float, Interval | None]:
-    """What is read off the mean over the blocks, and its 95 % interval; None below `MIN_BLOCKS`.
+    """Return the reading of the mean over the blocks, and its 95 % interval; None below `MIN_BLOCKS`.
 
-    ``figures[block, ...]``; ``read`` takes their mean over the blocks. Draws that give no figure (NaN) have none: where
-    more than one in twenty does so there is no interval.
+    ``figures[block, ...]``; ``read`` takes their mean over the blocks. There is no interval if more than one in twenty
+    draws has no figure (NaN).
     """
     point = read(_mean(figures))
     n_blocks = figures.shape[0]
@@ -78,7 +79,7 @@ def over_blocks(figures: Floats, read: Callable[[Floats], float]) -> tuple[float
 
 
 def _mean(figures: Floats) -> Floats:
-    """Over the first axis, without what is missing; NaN where all is."""
+    """Return the mean over the first axis without missing figures; NaN if all are missing."""
     present = ~np.isnan(figures)
     counts = present.sum(axis=0)
     sums = np.where(present, figures, 0.0).sum(axis=0)

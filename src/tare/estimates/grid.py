@@ -1,4 +1,4 @@
-"""One metric's samples as an array of arms, blocks and rounds, and the paired log ratios within its blocks."""
+"""Samples of one metric as an array of arms, blocks and rounds, and the paired log ratios within its blocks."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Grid:
-    """``values[arm, block, round]``; NaN where there is no sample. ``unfit`` counts, by arm, samples without a log."""
+    """``values[arm, block, round]``; NaN for a missing sample. ``unfit`` counts, by arm, samples without a log."""
 
     arms: tuple[Arm, ...]
     blocks: Ints
     values: Floats
-    unfit: Ints  # zero, negative, NaN or infinite
-    counts: Ints  # all samples of an arm
-    harmonic: bool = False  # how rounds make a total, see `harmonic`
-    weights: Floats | None = None  # of each sample in its block's total: a time; None: all rounds took the same
-    resolution: float | None = None  # the metric's step, where it states one
+    unfit: Ints  # Zero, negative, NaN or infinite.
+    counts: Ints  # Of all samples, by arm.
+    harmonic: bool = False  # The way to total the rounds, see `harmonic`.
+    weights: Floats | None = None  # The time of each sample, its weight in the block's total; None: equal times.
+    resolution: float | None = None  # The metric's step, if it states one.
 
     @classmethod
     def of(
         cls, samples: pl.DataFrame, arms: Sequence[Arm], *, harmonic: bool = False, resolution: float | None = None
     ) -> Grid:
-        """Lay out the samples of one metric (columns block, platform, replica, round, value; weight, where known)."""
+        """Lay out the samples of one metric (columns block, platform, replica, round, value; weight, if known)."""
         weighted = "weight" in samples.columns and samples["weight"].null_count() == 0
         return cls.laid_out(
             arms,
@@ -83,30 +83,30 @@ class Grid:
         )
 
     def of_platform(self, platform: str) -> list[int]:
-        """The positions of a platform's arms on the grid's first axis."""
+        """Return the positions of a platform's arms on the grid's first axis."""
         return [index for index, arm in enumerate(self.arms) if arm.platform == platform]
 
     def block_medians(self, arm: int) -> Floats:
-        """For each block with samples of this arm: their median over the rounds, which is a typical one."""
+        """Return, for each block with samples of this arm, the median over the rounds, which is a typical round."""
         rows = self.values[arm]
         present = ~np.isnan(rows).all(axis=1)
         return np.asarray(np.nanmedian(rows[present], axis=1)) if present.any() else np.empty(0)
 
     def block_values(self, arm: int) -> Floats:
-        """For each block with samples of this arm: work over time (or time over work) of all its rounds together."""
+        """Return, for each block with samples of this arm, the work over time (or time over work) of all its rounds."""
         present = ~np.isnan(self.values[arm])
         totals: Floats = self.totals(arm, present)[present.any(axis=1)]
         return totals
 
     @cached_property
     def step(self) -> float | None:
-        """The least by which figures differ, by `step_of`."""
+        """The smallest difference between figures, by `step_of`."""
         return step_of(self.resolution, [rows.ravel() for rows in self.values])
 
     def totals(self, arm: int, present: Bools) -> Floats:
-        """By block, the total of an arm over its ``present[block, round]``; NaN where none is."""
+        """Return, by block, the total of an arm over its ``present[block, round]``; NaN without rounds."""
         weights = np.where(present, 1.0 if self.weights is None else self.weights[arm], 0.0)
-        # A zero in a harmonic mean is a zero; what is unfit has no ratio, but it has a mean.
+        # A zero makes the harmonic mean zero. An unfit sample has no ratio, but it counts in the mean.
         with np.errstate(divide="ignore", invalid="ignore"):
             rows = 1 / self.values[arm] if self.harmonic else self.values[arm]
             means = np.where(present, rows * weights, 0.0).sum(axis=1) / weights.sum(axis=1)
@@ -115,12 +115,12 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class BlockRatios:
-    """Log ratios of one arm to the baseline, one a block in which both have samples."""
+    """Log ratios of one arm to the baseline, one for each block in which both have samples."""
 
-    blocks: Ints  # block numbers
+    blocks: Ints  # Block numbers.
     logs: Floats
-    lone: Bools  # blocks of these in which only one of several baseline arms has samples
-    within: Floats  # by block: variance of the mean over its rounds, by their own scatter; NaN below two rounds
+    lone: Bools  # Blocks in which only one of several baseline arms has samples.
+    within: Floats  # By block: variance of the mean over its rounds, from their own scatter; NaN below two rounds
 
     @property
     def single_baseline(self) -> int:
@@ -129,7 +129,7 @@ class BlockRatios:
 
     @classmethod
     def joined(cls, parts: Sequence[BlockRatios]) -> BlockRatios:
-        """The ratios of several groups of blocks as one."""
+        """Join the ratios of several groups of blocks."""
         return cls(
             np.concatenate([part.blocks for part in parts]),
             np.concatenate([part.logs for part in parts]),
@@ -139,10 +139,10 @@ class BlockRatios:
 
 
 def step_of(stated: float | None, samples: Sequence[Floats]) -> float | None:
-    """The least by which a metric's figures differ: as it states it, else the least that any arm's samples differ by.
+    """Return the smallest difference between a metric's figures: as stated, or else the least seen in any arm.
 
-    ``samples``: of each arm. None where no arm's differ. What lies closer than 1e-9 of the greatest figure is rounding
-    of the arithmetic.
+    ``samples``: of each arm. None if no arm's samples differ. A difference below 1e-9 of the greatest figure is a
+    rounding error.
     """
     if stated is not None:
         return stated
@@ -156,9 +156,9 @@ def step_of(stated: float | None, samples: Sequence[Floats]) -> float | None:
 
 
 def round_ratios(grid: Grid, arm: int, baseline: Sequence[int]) -> Floats:
-    """Log x - mean over the baseline arms of log x, by block and round; NaN where one of both has no sample.
+    """Return log x - mean over the baseline arms of log x, by block and round; NaN if either sample is missing.
 
-    Pairing removes what hits all arms of a round alike. Needs arms without unfit samples.
+    Pairing removes influences that affect all arms of a round alike. No arm may have unfit samples.
     """
     logs = np.log(grid.values[[arm, *baseline]])
     present = ~np.isnan(logs[1:])
@@ -168,11 +168,11 @@ def round_ratios(grid: Grid, arm: int, baseline: Sequence[int]) -> Floats:
 
 
 def block_ratios(grid: Grid, arm: int, baseline: Sequence[int]) -> BlockRatios:
-    """In each block the mean over the baseline arms of the Hodges-Lehmann estimate of log x - log arm over its rounds.
+    """Return, by block, the baseline arms' mean of the Hodges-Lehmann estimate of log x - log arm over rounds.
 
-    Not the estimate of log x less the arms' mean: where rounds are skewed, as beside busy neighbours, that contrast of
-    one with two is skewed too, and its pseudomedian is off although nothing differs. The difference of two alike is
-    symmetric. Needs arms without unfit samples.
+    The estimate of log x minus the arms' mean would be biased: if rounds are skewed, as beside busy neighbours, that
+    contrast of one arm with the mean of two is skewed too, and its pseudomedian is off although nothing differs. The
+    difference of two arms alike is symmetric. No arm may have unfit samples.
     """
     logs = np.log(grid.values[[arm, *baseline]])
     estimates = np.full((len(baseline), grid.blocks.size), np.nan)
@@ -182,11 +182,10 @@ def block_ratios(grid: Grid, arm: int, baseline: Sequence[int]) -> BlockRatios:
 
 
 def total_ratios(grid: Grid, arm: int, baseline: Sequence[int]) -> BlockRatios:
-    """In each block the mean over the baseline arms of the log ratio of the arm's total to theirs.
+    """Return, by block, the mean over the baseline arms of the log ratio of the arm's total to theirs.
 
-    Totals are over the rounds that both have, so that what hits all arms of a round alike is in both. What
-    `block_ratios` passes over, such as a platform that stalls in one round of ten, is in here with its full weight.
-    Needs arms without unfit samples.
+    Totals cover the rounds that both arms have, so that influences on all arms of a round are in both. A stall in one
+    round of ten, which `block_ratios` ignores, counts here with its full weight. No arm may have unfit samples.
     """
     present = ~np.isnan(grid.values)
     estimates = np.full((len(baseline), grid.blocks.size), np.nan)
@@ -197,21 +196,22 @@ def total_ratios(grid: Grid, arm: int, baseline: Sequence[int]) -> BlockRatios:
 
 
 def reference(grid: Grid, platform: str, design: Design) -> tuple[int, ...]:
-    """The arms that others are compared with: both of the baseline's where all run in turn, else its first.
+    """Return the arms to compare with: both of the baseline's if arms take turns, otherwise its first.
 
-    One platform after the other there is one baseline, as in the studies; a duet has it as every arm's partner.
+    In a campaign of one platform after the other there is one baseline, as in the studies. In a duet, the first
+    baseline arm is every arm's partner.
     """
     arms = tuple(grid.of_platform(platform))
     return arms if design is Design.BLOCKS else arms[:1]
 
 
 def draws_of(grid: Grid, arm: int, pairs: BlockRatios) -> int:
-    """How many samples of an arm its ratios are made from."""
+    """Return the number of samples behind an arm's ratios."""
     return int((~np.isnan(grid.values[arm, np.isin(grid.blocks, pairs.blocks)])).sum())
 
 
 def weighted(samples: pl.DataFrame, slices: pl.DataFrame) -> pl.DataFrame:
-    """The samples with the weight of their slice: its time, for a cost of CPU its CPU time; null where it has none.
+    """Return the samples with the weight of their slice: its time, or for a CPU cost its CPU time; null if unknown.
 
     ``samples`` and ``slices`` are the frames of `tare.store.Store`.
     """
@@ -223,16 +223,16 @@ def weighted(samples: pl.DataFrame, slices: pl.DataFrame) -> pl.DataFrame:
 
 
 def harmonic(direction: Direction, mode: Mode) -> bool:
-    """Whether a metric's total over rounds is their harmonic mean, and not the arithmetic one.
+    """Return True if a metric's total over rounds is their harmonic mean, and not the arithmetic mean.
 
-    Slices take equal times, so that rates have a mean, and costs of a unit of work the inverse of the mean of their
-    inverses. What a run does over and over (iterations) is equal work: there it is the other way round.
+    Slices take equal times, so rates are averaged directly, and costs of a unit of work by the inverse of the mean of
+    their inverses. Iterations of a run are equal work, so there it is the other way round.
     """
     return (direction is Direction.LOWER) is (mode is Mode.SLICES)
 
 
 def _over_arms(grid: Grid, arm: int, baseline: Sequence[int], estimates: Floats) -> BlockRatios:
-    """Mean over the baseline's arms of ``estimates[arm, block]``, of the blocks that have one."""
+    """Return the mean over the baseline's arms of ``estimates[arm, block]``, for the blocks that have an estimate."""
     present = ~np.isnan(estimates)
     used = np.flatnonzero(present.any(axis=0))
     lone = np.count_nonzero(present[:, used], axis=0) < len(estimates)
@@ -241,7 +241,7 @@ def _over_arms(grid: Grid, arm: int, baseline: Sequence[int], estimates: Floats)
 
 
 def _within(ratios: Floats) -> Floats:
-    """By block, the variance of the mean of ``ratios[block, round]``; NaN where fewer than two rounds have one."""
+    """Return, by block, the variance of the mean of ``ratios[block, round]``; NaN below two rounds."""
     present = ~np.isnan(ratios)
     counts = np.count_nonzero(present, axis=1)
     filled = np.where(present, ratios, 0.0)
@@ -252,7 +252,7 @@ def _within(ratios: Floats) -> Floats:
 
 
 def arm_positions(samples: pl.DataFrame, arms: Sequence[Arm]) -> Ints:
-    """The position in ``arms`` of each row's arm."""
+    """Return the position in ``arms`` of each row's arm."""
     positions = pl.DataFrame(
         {
             "platform": pl.Series([arm.platform for arm in arms], dtype=pl.String),

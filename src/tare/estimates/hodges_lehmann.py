@@ -8,19 +8,19 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-#: Up to this many values all Walsh averages are made at once: 1,830 of them are quicker than a search.
+#: Up to this many values, computing all Walsh averages (1,830) is faster than a search.
 _SMALL = 60
-#: Of several rows so many pairs, twice, are looked at at a time: some MiB.
+#: Pairs processed per batch, which bounds memory to a few MiB.
 _PAIRS_AT_ONCE = 1 << 20
 
 Floats = NDArray[np.float64]
 
 
 def hodges_lehmann(values: Floats) -> float:
-    """Median of the averages of all pairs i <= j (Hodges and Lehmann, 1963).
+    """Return the median of the averages of all pairs i <= j (Hodges and Lehmann, 1963).
 
-    Half of the values can be moved by a third of them going wild before it breaks (29 %); for normal noise it needs
-    only 5 % more values than the mean. Raises `ValueError` for no values, or for any that is not finite.
+    The estimate tolerates up to 29 % of wild values. For normal noise it needs only 5 % more values than the mean.
+    Raises `ValueError` for no values, or for any that is not finite.
     """
     ordered = np.sort(np.asarray(values, dtype=np.float64))
     if not ordered.size or not np.isfinite(ordered[[0, -1]]).all():
@@ -31,14 +31,14 @@ def hodges_lehmann(values: Floats) -> float:
 
 
 def hodges_lehmann_rows(rows: Floats) -> Floats:
-    """`hodges_lehmann` of each row of ``rows[row, value]`` over what is no NaN in it; NaN for a row without any.
+    """Return `hodges_lehmann` of each row of ``rows[row, value]``, ignoring NaN; NaN for a row without values.
 
-    Rows with as many values are done at once: a campaign has thousands of blocks of a few rounds. Raises `ValueError`
-    for any value that is infinite.
+    Rows with the same number of values are processed together: a campaign has thousands of blocks of a few rounds.
+    Raises `ValueError` for any infinite value.
     """
     if np.isinf(rows).any():
         raise ValueError("the estimate needs all values finite")
-    ordered = np.sort(rows, axis=1)  # NaN come last
+    ordered = np.sort(rows, axis=1)  # NaN sort last.
     sizes = np.count_nonzero(~np.isnan(rows), axis=1)
     estimates = np.full(len(rows), np.nan)
     for size in np.unique(sizes[sizes > 0]).tolist():
@@ -52,22 +52,22 @@ def hodges_lehmann_rows(rows: Floats) -> Floats:
 
 
 def _by_all_pairs(ordered: Floats) -> Floats:
-    """The estimate of each row of ``ordered[row, value]``."""
+    """Return the estimate of each row of ``ordered[row, value]``."""
     first, second = _pairs(ordered.shape[1])
     return np.asarray(np.median(ordered[:, first] + ordered[:, second], axis=1)) / 2
 
 
 @functools.cache
 def _pairs(size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The indices of all pairs i <= j: of a few sizes, asked for in every block of every metric."""
+    """Return the indices of all pairs i <= j. Cached, because every block of every metric needs the same few sizes."""
     return np.triu_indices(size)
 
 
 def _by_bisection(ordered: Floats) -> float:
-    """Halve the interval that holds the median pair sum until few sums are left in it, and sort those.
+    """Halve the interval that holds the median pair sum until it contains few sums, and sort these.
 
-    Rows and columns of the matrix of pair sums ascend, so that the sums <= t of row i are the columns up to one
-    position that a binary search finds: counting all of them takes n binary searches.
+    Rows and columns of the matrix of pair sums ascend. So the sums <= t of row i are the columns up to one position,
+    which a binary search finds: counting all of them takes n binary searches.
     """
     size = ordered.size
     total = size * (size + 1) // 2
@@ -77,7 +77,7 @@ def _by_bisection(ordered: Floats) -> float:
     low_ends, high_ends = _ends(ordered, low), _ends(ordered, high)
     while int((high_ends - low_ends).sum()) > 4 * size:
         middle = low + (high - low) / 2
-        if not low < middle < high:  # no float is left between them: all sums that are left are equal to high
+        if not low < middle < high:  # There is no float between the limits, so all remaining sums equal high.
             return float(high) / 2
         ends = _ends(ordered, middle)
         count = _count(ends)
@@ -85,7 +85,7 @@ def _by_bisection(ordered: Floats) -> float:
             low, low_ends = middle, ends
         elif count > high_rank:
             high, high_ends = middle, ends
-        else:  # the two middle sums lie on either side
+        else:  # The two middle sums lie on either side.
             return _around(ordered, ends) / 2
     remaining = np.sort(_between(ordered, low_ends, high_ends))
     before = _count(low_ends)
@@ -93,7 +93,7 @@ def _by_bisection(ordered: Floats) -> float:
 
 
 def _ends(ordered: Floats, limit: float) -> NDArray[np.int64]:
-    """For each row i, one past the last column j >= i with x[i] + x[j] <= limit (i when there is none)."""
+    """Return, for each row i, one past the last column j >= i with x[i] + x[j] <= limit; i if there is none."""
     ends = np.searchsorted(ordered, limit - ordered, side="right")
     return np.maximum(ends, np.arange(ordered.size))
 
@@ -103,7 +103,7 @@ def _count(ends: NDArray[np.int64]) -> int:
 
 
 def _between(ordered: Floats, low_ends: NDArray[np.int64], high_ends: NDArray[np.int64]) -> Floats:
-    """The sums of every row i over its columns low_ends[i] up to high_ends[i]."""
+    """Return the sums of every row i over its columns low_ends[i] up to high_ends[i]."""
     lengths = high_ends - low_ends
     rows = np.repeat(np.arange(ordered.size), lengths)
     starts = np.repeat(low_ends - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
@@ -112,7 +112,7 @@ def _between(ordered: Floats, low_ends: NDArray[np.int64], high_ends: NDArray[np
 
 
 def _around(ordered: Floats, ends: NDArray[np.int64]) -> float:
-    """Mean of the greatest sum within the ends and the least sum beyond them."""
+    """Return the mean of the greatest sum within the ends and the least sum beyond them."""
     rows = np.arange(ordered.size)
     inside, outside = ends > rows, ends < ordered.size
     below = (ordered[inside] + ordered[ends[inside] - 1]).max()

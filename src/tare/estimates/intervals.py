@@ -13,14 +13,14 @@ from tare import lazily
 
 if TYPE_CHECKING:
     from scipy import special, stats
-else:  # they take longer to load than all else that runs before the first block
+else:  # These take longer to load than all other code before the first block.
     special, stats = lazily.LazyModule("scipy.special"), lazily.LazyModule("scipy.stats")
 
-#: Below this many blocks there is no interval.
+#: Fewer blocks have no interval.
 MIN_BLOCKS = 2
-#: Below this many blocks the bootstrap itself covers too little to check anything.
+#: With fewer blocks, the bootstrap's own coverage is too low to check anything.
 BOOTSTRAP_FROM = 10
-#: The probability of finding the effect that is called the smallest.
+#: Probability of finding the effect that is called the smallest.
 POWER = 0.90
 _RESAMPLES = 1_999
 _SEED = 20_260_101
@@ -44,21 +44,21 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """Platform minus baseline, in ``unit``: above zero is more of it, whichever way the metric is better."""
+    """Difference of platform minus baseline, in ``unit``: positive means more, whichever direction is better."""
 
     unit: str
     point: float
-    interval: Interval | None  # 95 %; None below two blocks, and where none differs from another
+    interval: Interval | None  # 95 %; None below two blocks, and if all values are equal.
     n_blocks: int
 
     @property
     def ends(self) -> tuple[float, float] | None:
-        """The two ends of the interval; None where there is none."""
+        """The two ends of the interval, or None."""
         return None if self.interval is None else (self.interval.low, self.interval.high)
 
 
 def t_interval(values: Floats, level: float) -> Interval:
-    """Mean with Student's interval, mean ± t(n - 1) s / √n. Raises `ValueError` below two values."""
+    """Return the mean with Student's interval, mean ± t(n - 1) s / √n. Raises `ValueError` below two values."""
     if values.size < MIN_BLOCKS:
         raise ValueError("an interval needs at least two blocks")
     mean = float(values.mean())
@@ -68,7 +68,7 @@ def t_interval(values: Floats, level: float) -> Interval:
 
 
 def welch_interval(values: Floats, other_values: Floats, level: float) -> Interval:
-    """Difference of two means with Welch's interval (Welch, 1947), of two samples with variances of their own.
+    """Return the difference of two means with Welch's interval (Welch, 1947), which assumes no common variance.
 
     Raises `ValueError` below two values on either side.
     """
@@ -82,29 +82,31 @@ def welch_interval(values: Floats, other_values: Floats, level: float) -> Interv
 
 
 def half_width(error: float, df: float, level: float = 0.95) -> float:
-    """Half of Student's interval around an estimate with this standard error and so many degrees of freedom."""
+    """Return half of Student's interval around an estimate with this standard error and degrees of freedom."""
     return float(special.stdtrit(df, (1 + level) / 2)) * error
 
 
 def standard_error(interval: Interval, n_values: int, level: float = 0.95) -> float:
-    """Standard error of the mean that `t_interval` of so many values, at least two, is from."""
+    """Return the standard error of the mean from a `t_interval` of ``n_values`` values (at least two)."""
     return interval.half_width / float(special.stdtrit(n_values - 1, (1 + level) / 2))
 
 
 def smallest_effect(error: float, df: float, level: float = 0.95) -> float:
-    """The smallest true difference whose interval of this level misses zero in nine of ten campaigns (`POWER`).
+    """Return the smallest true difference that nine of ten campaigns find (`POWER`).
 
-    ``(t((1 + level) / 2) + t(0.90)) error`` with ``df`` degrees of freedom, in the unit of the standard error. It is
-    more than the half-width, beyond which one in two is found.
+    Found means that an interval of this level excludes zero.
+
+    ``(t((1 + level) / 2) + t(0.90)) error`` with ``df`` degrees of freedom, in the unit of the standard error. It
+    exceeds the half-width: a true difference of one half-width is found only half of the time.
     """
     quantiles = special.stdtrit(df, [(1 + level) / 2, POWER])
     return float(quantiles.sum()) * error
 
 
 def bca_interval(values: Floats, level: float) -> Interval | None:
-    """Mean with the bias-corrected and accelerated bootstrap interval (Efron, 1987), from a fixed seed.
+    """Return the mean with the bias-corrected and accelerated bootstrap interval (Efron, 1987), from a fixed seed.
 
-    None where there is none: fewer than `BOOTSTRAP_FROM` values, or values that are all the same.
+    None below `BOOTSTRAP_FROM` values, or if all values are equal.
     """
     if values.size < BOOTSTRAP_FROM or np.ptp(values) == 0:
         return None

@@ -1,4 +1,4 @@
-"""A mean log ratio over blocks with its standard error, and how finely the metric's figures can be read."""
+"""Mean log ratio over blocks with its standard error, and the resolution of the metric's figures."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class Rounding:
-    """The error of a log ratio by the metric's steps: constant (``floor``), and random in one block (``sd``)."""
+    """Error of a log ratio caused by the metric's steps: constant (``floor``), and random in one block (``sd``)."""
 
     step: float
     floor: float
     sd: float
 
     def half_width(self, level: float, n_blocks: int) -> float:
-        """Half the width that an interval over so many blocks has at least, as a log."""
+        """Return the minimum half-width of an interval over ``n_blocks`` blocks, as a log."""
         at_random = float(special.stdtrit(n_blocks - 1, (1 + level) / 2)) * self.sd / math.sqrt(n_blocks)
         return max(self.floor, at_random)
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Standard error of a mean, and the degrees of freedom that it is known with."""
+    """Standard error of a mean, and its degrees of freedom."""
 
     error: float
     df: float
@@ -41,9 +41,9 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A mean log ratio over blocks, by one estimate of a block's ratio.
+    """A mean log ratio over blocks, by one of the two estimates of a block's ratio.
 
-    ``shown`` makes the intervals that are printed, ``judged`` those of verdicts and p values. They differ only where
+    ``shown`` is the spread for printed intervals, ``judged`` the spread for verdicts and p values. They differ only if
     variances are moderated (`tare.estimates.moderated`) and there are few blocks.
     """
 
@@ -55,27 +55,27 @@ class Look:
 
     @classmethod
     def over_blocks(cls, logs: Floats, rounding: Rounding | None = None) -> Look:
-        """The mean of paired blocks (two or more), with Student's interval."""
+        """Return the mean of paired blocks (two or more), with Student's interval."""
         spread = Spread(float(logs.std(ddof=1)) / math.sqrt(logs.size), logs.size - 1.0)
         return cls(float(logs.mean()), logs.size, spread, spread, rounding)
 
     @classmethod
     def side_by_side(cls, logs: Floats, baseline: Floats, rounding: Rounding | None = None) -> Look:
-        """The difference of two means of two values or more, with Welch's interval."""
+        """Return the difference of two means of two values or more, with Welch's interval."""
         spread = welch(logs, baseline)
         size = min(logs.size, baseline.size)
         return cls(float(logs.mean() - baseline.mean()), size, spread, spread, rounding)
 
     def interval(self, level: float) -> Interval:
-        """The interval that is printed, at least as wide as the metric's steps make it."""
+        """Return the interval to print, at least as wide as the metric's steps require."""
         return self._around(self.shown, level)
 
     def judged_at(self, level: float) -> Interval:
-        """The interval that a verdict rests on."""
+        """Return the interval for a verdict."""
         return self._around(self.judged, level)
 
     def moderated(self, shown: Spread, judged: Spread) -> Look:
-        """The same mean with other spreads."""
+        """Return the same mean with other spreads."""
         return replace(self, shown=shown, judged=judged)
 
     def _around(self, spread: Spread, level: float) -> Interval:
@@ -85,7 +85,10 @@ class Look:
 
 
 def welch(values: Floats, others: Floats) -> Spread:
-    """Standard error of a difference of two means, with Welch's degrees of freedom (1947). Two values each or more."""
+    """Return the standard error of a difference of two means, with Welch's degrees of freedom (1947).
+
+    Each side needs at least two values.
+    """
     parts = [side.var(ddof=1) / side.size for side in (values, others)]
     below = sum(part**2 / (side.size - 1) for part, side in zip(parts, (values, others), strict=True))
     df = sum(parts) ** 2 / below if below > 0 else float(values.size + others.size - 2)
@@ -94,7 +97,7 @@ def welch(values: Floats, others: Floats) -> Spread:
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """Both estimates of a platform's log ratio. ``totals``: None where a block has one round, so that both are one."""
+    """Both estimates of a platform's log ratio. ``totals``: None if a block has one round, so that both are equal."""
 
     typical: Look
     totals: Look | None = None
@@ -105,10 +108,11 @@ class Looks:
 
 
 def rounding_of(step: float | None, arm: Floats, baseline: Floats, *, arms: int, rounds: int) -> Rounding | None:
-    """A figure is known to half a step: on either side that stays, however many blocks show the same.
+    """Return the error of a log ratio whose figures are known only to half a step, or None if no step is known.
 
-    ``arm`` and ``baseline``: their samples; ``arms``: of the baseline; ``rounds``: of a block. As an error at random it
-    is uniform over the step, which has an SD of step / sqrt(12). None where no step is known.
+    This limit stays on either side, however many blocks show the same figure. ``arm`` and ``baseline``: their samples;
+    ``arms``: of the baseline; ``rounds``: of a block. The random error is uniform over the step, with an SD of step /
+    sqrt(12).
     """
     if step is None:
         return None

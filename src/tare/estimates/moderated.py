@@ -1,8 +1,8 @@
-"""Variances that borrow from the other figures of a campaign, so that a few blocks tell more (Smyth 2004, as limma).
+"""Variances that borrow from a campaign's other figures, so that a few blocks tell more (Smyth 2004, as limma).
 
-A variance of three blocks has two degrees of freedom: an interval from it alone is wide or narrow by luck. A campaign
-has dozens of such variances, and most of what makes them differ can be predicted. Each is drawn towards its prediction
-by as much as the predictions hold in this campaign (docs/method.md, Moderated variances).
+A variance of three blocks has two degrees of freedom, so its interval is wide or narrow by luck. A campaign has dozens
+of such variances, and most of their differences can be predicted. Each variance is drawn towards its prediction, by as
+much as predictions hold in this campaign (docs/method.md, Moderated variances).
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ else:
 
 Bools = NDArray[np.bool_]
 
-#: Below this many pairs of a workload and a platform nobody can say how well predictions hold.
+#: Fewer pairs of a workload and a platform do not show how well predictions hold.
 MIN_PAIRS = 8
-#: A row whose variance is less probable than this by its prediction keeps its own.
+#: A row whose variance has a lower probability under its prediction keeps its own.
 GUARD = 0.10
-#: Up to this many blocks no verdict rests on less variance than the rounds within blocks have by themselves.
+#: Up to this many blocks, a verdict's variance is at least that of the rounds within blocks.
 FLOOR_UP_TO = 6
-#: Residuals below this point of the distribution that chance alone gives are set to it: the logarithm of a variance
-#: that is small by luck has a long tail.
+#: Residuals below this quantile of the chance distribution are set to it, because the logarithm of a variance that is
+#: small by luck has a long tail.
 _CUT = 0.025
 _QUANTILES = (np.arange(4_000) + 0.5) / 4_000
-#: Prior variances of a logarithm below this are as good as none: 200,000 degrees of freedom.
+#: Prior variances of a logarithm below this are zero in effect: 200,000 degrees of freedom.
 _LEAST = 1e-5
 
 
@@ -55,21 +55,22 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Variances of block ratios, an element a row. ``fitted``: the rows that the prediction is made from."""
+    """Variances of block ratios, one element for each row. ``fitted``: the rows from which predictions are made."""
 
     figures: Sequence[Figure]
     variances: Floats
     dfs: Floats
-    arms: Floats  # of the baseline: the variance of a contrast is 1 + 1 / arms times that of an arm
-    within: Floats  # variance of a block's figure by the scatter of its rounds; NaN where a block has one round
+    arms: Floats  # Of the baseline: the variance of a contrast is 1 + 1 / arms times that of an arm.
+    within: Floats  # Variance of a block's figure from the scatter of its rounds; NaN if a block has one round.
     fitted: Bools
 
 
 def moderated_looks(contrasts: Mapping[Figure, Contrast], fitted: frozenset[Figure]) -> dict[Figure, Looks]:
-    """Both looks of each contrast of two blocks or more, with moderated spreads where these are safe.
+    """Return both looks of each contrast of two blocks or more, with moderated spreads where these are safe.
 
     ``fitted``: headlines and CPU costs, from which variances are predicted. Blocks that depend on their neighbours
-    (`tare.estimates.dependence`) have spreads of their own alone: there a variance says too little of the mean's error.
+    (`tare.estimates.dependence`) keep their own spreads, because there a variance says too little about the mean's
+    error.
     """
     looks = {figure: seen for figure, contrast in contrasts.items() if (seen := contrast.looks()) is not None}
     depends = dependence(
@@ -92,7 +93,7 @@ def moderated_looks(contrasts: Mapping[Figure, Contrast], fitted: frozenset[Figu
 def _spreads(
     pairs: Mapping[Figure, BlockRatios], contrasts: Mapping[Figure, Contrast], fitted: frozenset[Figure]
 ) -> dict[Figure, tuple[Spread, Spread]]:
-    """Of each figure the spread that is printed and the one that is judged by."""
+    """Return, for each figure, the spread to print and the spread to judge by."""
     sizes = np.array([ratios.logs.size for ratios in pairs.values()], dtype=np.float64)
     within = np.array([_mean(ratios.within) for ratios in pairs.values()])
     rows = Rows(
@@ -118,10 +119,10 @@ def _mean(within: Floats) -> float:
 
 
 def moderated(rows: Rows) -> tuple[Floats, Floats]:
-    """Variances with their degrees of freedom: ``(d0 s0^2 + d s^2) / (d0 + d)`` with ``d0 + d``.
+    """Return variances with their degrees of freedom: ``(d0 s0^2 + d s^2) / (d0 + d)`` with ``d0 + d``.
 
-    s0^2 is a row's prediction and d0 what that is worth. Rows keep their own where the campaign has too few of them
-    (`MIN_PAIRS`), and where the prediction does not fit (`GUARD`).
+    s0^2 is a row's prediction, and d0 the weight of the prediction. Rows keep their own variance if the campaign has
+    too few rows (`MIN_PAIRS`), or if the prediction does not fit (`GUARD`).
     """
     usable = (rows.variances > 0) & (rows.dfs > 0)
     fitted = rows.fitted & usable
@@ -136,7 +137,8 @@ def moderated(rows: Rows) -> tuple[Floats, Floats]:
     prior, prior_df = prior_of(predicted, uncertainty)
     prior = contrast * prior
     drawn = usable & (special.fdtrc(np.maximum(rows.dfs, 1), prior_df, rows.variances / prior) >= GUARD)
-    most = np.maximum(rows.dfs[fitted].sum(), rows.dfs)  # as limma: no row is known better than all of them together
+    # As in limma, a row is not known better than all rows together.
+    most = np.maximum(rows.dfs[fitted].sum(), rows.dfs)
     return (
         np.where(drawn, squeezed(rows.variances, rows.dfs, prior, prior_df), rows.variances),
         np.where(drawn, np.minimum(prior_df + rows.dfs, most), rows.dfs),
@@ -144,7 +146,7 @@ def moderated(rows: Rows) -> tuple[Floats, Floats]:
 
 
 def prior_of(predicted: Floats, uncertainty: Floats) -> tuple[Floats, Floats]:
-    """The prior variance and its degrees of freedom, where log variances lie around ``predicted`` by ``uncertainty``.
+    """Return the prior variance and its degrees of freedom, for log variances around ``predicted`` by ``uncertainty``.
 
     The scaled F distribution with these moments: ``d0 = 2 trigamma^-1(V)`` and ``ln s0^2 = m + psi(d0/2) - ln(d0/2)``.
     """
@@ -153,20 +155,20 @@ def prior_of(predicted: Floats, uncertainty: Floats) -> tuple[Floats, Floats]:
 
 
 def squeezed(variances: Floats, dfs: Floats, prior: Floats, prior_df: Floats) -> Floats:
-    """Variances drawn towards the prior: the mean of both, weighted by their degrees of freedom."""
+    """Return variances drawn towards the prior: the mean of both, weighted by their degrees of freedom."""
     return np.asarray((prior_df * prior + dfs * variances) / (prior_df + dfs))
 
 
 def unbiased_log(variances: Floats, dfs: Floats) -> Floats:
-    """The logarithm of the true variance, without bias: ``ln s^2 - psi(d / 2) + ln(d / 2)``."""
+    """Return the logarithm of the true variance, without bias: ``ln s^2 - psi(d / 2) + ln(d / 2)``."""
     return np.asarray(np.log(variances) - special.digamma(dfs / 2) + np.log(dfs / 2))
 
 
 def _predictors(rows: Rows, logs: Floats, usable: Bools, fitted: Bools, contrast: Floats) -> Floats:
-    """What a log variance is predicted from, a column each.
+    """Return the predictors of a log variance, one in each column.
 
-    A constant; the mean log variance of the metric's other rows; the scatter of rounds within blocks, and whether there
-    are rounds; and the platform's habit, by how much its other workloads vary more than their metrics do.
+    A constant; the mean log variance of the metric's other rows; the scatter of rounds within blocks, and if there are
+    rounds; and the platform's habit: by how much its other workloads vary more than their metrics do.
     """
     filled, count = np.where(usable, logs, 0.0), usable.astype(np.float64)
     metric_of = _numbers([(figure.workload, figure.metric) for figure in rows.figures])
@@ -188,10 +190,11 @@ def _predictors(rows: Rows, logs: Floats, usable: Bools, fitted: Bools, contrast
 def _fit(
     predictors: Floats, logs: Floats, dfs: Floats, pair_of: NDArray[np.int64], fitted: Bools
 ) -> tuple[Floats, Floats]:
-    """Least squares over the fitted rows: each row's prediction, and the variance of the truth around it.
+    """Return, by least squares over the fitted rows, each row's prediction and the variance of the truth around it.
 
-    That is what residuals vary by beyond chance, with its own standard error added, plus the error of the prediction,
-    by the row's leverage. Rows of one platform and workload share their blocks, so that those pairs are what counts.
+    That variance is the residuals' variance beyond chance, plus its own standard error, plus the error of the
+    prediction, by the row's leverage. Rows of one platform and workload share their blocks, so pairs are counted, not
+    rows.
     """
     chosen, residual_dfs = predictors[fitted], dfs[fitted]
     inverse = np.linalg.pinv(chosen.T @ chosen)
@@ -213,7 +216,7 @@ def _fit(
 
 @functools.cache
 def _chance(df: float) -> tuple[float, float]:
-    """Of ``ln chi^2`` of so many degrees of freedom less its mean: the cut, and the variance once that is applied."""
+    """Return the cut for ``ln chi^2`` with ``df`` degrees of freedom less its mean, and its variance after the cut."""
     middle = float(special.digamma(df / 2)) + math.log(2)
     low = math.log(float(special.chdtri(df, 1 - _CUT))) - middle
     cut = np.maximum(np.log(special.chdtri(df, 1 - _QUANTILES)) - middle, low)
@@ -234,6 +237,6 @@ def trigamma_inverse(values: Floats) -> Floats:
 
 
 def _numbers(keys: Sequence[object]) -> NDArray[np.int64]:
-    """A number for each key, equal for equal ones."""
+    """Return a number for each key, equal for equal keys."""
     known: dict[object, int] = {}
     return np.array([known.setdefault(key, len(known)) for key in keys], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Overheads with their sign: positive is worse than the baseline, whichever way the metric is better."""
+"""Signed overheads: positive is worse than the baseline, whichever direction is better for the metric."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import math
 from tare.estimates.intervals import Interval
 from tare.model import Direction
 
-#: exp() of more is no float.
+#: exp() of a larger number overflows.
 _LOG_LIMIT = 700.0
 
 
 def ratio(logs: Interval) -> Interval:
-    """An interval of log ratios as ratios to the baseline."""
+    """Convert an interval of log ratios to ratios to the baseline."""
     point, low, high = (math.exp(max(-_LOG_LIMIT, min(_LOG_LIMIT, x))) for x in (logs.point, logs.low, logs.high))
     return Interval(point, low, high)
 
 
 def overhead(logs: Interval, direction: Direction) -> Interval:
-    """Performance overhead as a fraction: |Pm - Pb| / Pb (Li 2017, eq. 1), with the sign kept.
+    """Return the performance overhead as a fraction: |Pm - Pb| / Pb (Li 2017, eq. 1), with the sign kept.
 
     Lower is better: Pm / Pb - 1. Higher is better: 1 - Pm / Pb, so that it never exceeds 1.
     """
@@ -29,26 +29,26 @@ def overhead(logs: Interval, direction: Direction) -> Interval:
 
 
 def ratio_of(over: float, direction: Direction) -> float:
-    """The ratio to the baseline that an overhead, as a fraction, comes from."""
+    """Return the ratio to the baseline for an overhead given as a fraction."""
     return 1 + over if direction is Direction.LOWER else 1 - over
 
 
 def overhead_of(log: float, direction: Direction) -> float:
-    """The overhead of one log ratio, as a fraction."""
+    """Return the overhead of one log ratio, as a fraction."""
     return overhead(Interval(log, log, log), direction).point
 
 
 def times_worse(logs: Interval, direction: Direction) -> Interval:
-    """How many times worse: the ratio for what should be low, its inverse for what should be high."""
+    """Return how many times worse: the ratio if lower is better, its inverse if higher is better."""
     if direction is Direction.LOWER:
         return ratio(logs)
     return ratio(Interval(-logs.point, -logs.high, -logs.low))
 
 
 def variability_overhead(deviation: float | None, baseline: float | None) -> float | None:
-    """Equation 1 of Li 2017 on standard deviations, as a fraction; smaller than the baseline's counts as zero.
+    """Return equation 1 of Li 2017 on standard deviations, as a fraction; zero if below the baseline's.
 
-    None where there is nothing to compare: a deviation is missing, or the baseline's is zero.
+    None if a deviation is missing, or the baseline's is zero.
     """
     if deviation is None or not baseline:
         return None

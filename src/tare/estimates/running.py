@@ -1,4 +1,4 @@
-"""Estimates of a campaign under way: each block's ratios are worked out once, and kept."""
+"""Estimates of a running campaign: each block's ratios are computed once, and kept."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from tare.model import CPU_COST, Arm, Design, Status, Trial
 
 #: A workload and one of its metrics, by name.
 MetricKey = tuple[str, str]
-#: Of some samples: the arm's position, the round, the value, the weight in the block's total.
+#: Columns of samples: the arm's position, the round, the value, the weight in the block's total.
 _Columns = tuple[Ints, Ints, Floats, Floats]
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """How the samples of a metric are read: see `Grid`."""
+    """Options for reading the samples of a metric: see `Grid`."""
 
     harmonic: bool
     resolution: float | None = None
@@ -44,12 +44,12 @@ class Watched:
 
 @dataclass(slots=True)
 class _Ratios:
-    """The blocks of one arm against the baseline's arms, or of the baseline's second arm against its first."""
+    """Ratios by block of one arm to the baseline's arms, or of the baseline's second arm to its first."""
 
     pairs: list[BlockRatios] = field(default_factory=list)
     totals: list[BlockRatios] = field(default_factory=list)
     draws: int = 0
-    rounds: int = 0  # of the block that has most
+    rounds: int = 0  # The largest number of rounds in a block.
 
     def add(self, grid: Grid, at: int, against: Sequence[int]) -> None:
         pairs = block_ratios(grid, at, against)
@@ -61,18 +61,18 @@ class _Ratios:
 
 @dataclass(slots=True)
 class BlockFigures:
-    """What is known of one metric, by position of the arm."""
+    """Figures of one metric, by position of the arm."""
 
     ratios: dict[int, _Ratios] = field(default_factory=lambda: defaultdict(_Ratios))
-    twin: _Ratios = field(default_factory=_Ratios)  # the baseline's second arm against its first
-    values: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))  # of whole blocks
+    twin: _Ratios = field(default_factory=_Ratios)  # The baseline's second arm against its first.
+    values: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))  # Of whole blocks.
     samples: dict[int, list[Floats]] = field(default_factory=lambda: defaultdict(list))
-    unfit: set[int] = field(default_factory=set)  # arms with samples that have no logarithm
+    unfit: set[int] = field(default_factory=set)  # Arms with samples that have no logarithm.
 
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """The samples of a metric in a block: arrays with an element a sample."""
+    """The samples of a metric in a block: arrays with one element for each sample."""
 
     block: Ints
     arm_at: Ints
@@ -87,29 +87,29 @@ class _Block:
 
 
 class RunningEstimates:
-    """Estimates as they stand; samples come as they are measured, and count once their block is closed.
+    """Current estimates of a running campaign. Samples count once their block is closed.
 
-    They are those of the report, from the same contrasts. A campaign of one platform after the other pairs no blocks:
-    it has values, and no ratios. A block's figures are the same to the last bit, alone or with others: only blocks of
-    the same rounds share an array.
+    The estimates equal those of the report, because they use the same contrasts. A campaign of one platform after the
+    other pairs no blocks: it has values, but no ratios. A block's figures are bit-identical alone and with others,
+    because only blocks with the same rounds share an array.
     """
 
     def __init__(
         self, arms: Sequence[Arm], baseline: str, design: Design, watched: Mapping[MetricKey, Watched]
     ) -> None:
-        """``watched``: the metrics that are estimated, headlines and CPU costs."""
+        """Start without samples. ``watched``: the metrics to estimate, headlines and CPU costs."""
         self.arms = tuple(arms)
         self._position = {arm: at for at, arm in enumerate(arms)}
         self._baseline = baseline
         self._base = [at for at, arm in enumerate(arms) if arm.platform == baseline]
         self._design = design
         self._watched = dict(watched)
-        self._open: dict[int, dict[MetricKey, list[_Columns]]] = {}  # samples by block, until it is worked out
+        self._open: dict[int, dict[MetricKey, list[_Columns]]] = {}  # Samples by block, until the block is closed.
         self._closed: set[int] = set()
         self._figures = {key: BlockFigures() for key in watched}
 
     def add(self, trial: Trial) -> None:
-        """Take in a trial's samples; none where it failed."""
+        """Add a trial's samples. A failed trial has none."""
         if trial.status is not Status.OK:
             return
         for key in self._watched:
@@ -125,7 +125,7 @@ class RunningEstimates:
                 self._keep(trial.key.block, key, columns)
 
     def read(self, samples: pl.DataFrame) -> None:
-        """Take in samples that were measured before: a frame as of `tare.estimates.grid.weighted`."""
+        """Add samples that were measured before: a frame from `tare.estimates.grid.weighted`."""
         placed = samples.with_columns(
             arm_at=arm_positions(samples, self.arms), weight=pl.col("weight").cast(pl.Float64).fill_null(float("nan"))
         )
@@ -139,11 +139,11 @@ class RunningEstimates:
                 self._keep(int(block), key, (arm_at, round_number, value, weight))
 
     def close(self, block: int) -> None:
-        """Count the block from now on: it is over, or its arms that have run by now are."""
+        """Count the block from now on, with all of its arms that have run."""
         self._closed.add(block)
 
     def figures(self) -> Mapping[MetricKey, BlockFigures]:
-        """The figures of the closed blocks, by metric."""
+        """Return the figures of the closed blocks, by metric."""
         blocks = sorted(self._closed & self._open.keys())
         samples = [(block, self._open.pop(block)) for block in blocks]
         self._closed.clear()
@@ -154,7 +154,7 @@ class RunningEstimates:
         return self._figures
 
     def contrasts(self) -> dict[Figure, Contrast]:
-        """Each platform against the baseline, and the baseline against itself, in every metric that has blocks."""
+        """Return the contrasts with the baseline, and of the baseline with itself, in every metric that has blocks."""
         found = {}
         for (workload, metric), figures in self.figures().items():
             against = self._base if self._design is Design.BLOCKS else self._base[:1]
@@ -169,12 +169,12 @@ class RunningEstimates:
         return found
 
     def looks(self) -> dict[Figure, Looks]:
-        """The looks of all contrasts, moderated as those of the report."""
+        """Return the looks of all contrasts, moderated like those of the report."""
         contrasts = self.contrasts()
         return moderated_looks(contrasts, frozenset(contrasts))
 
     def known(self, without: Container[str] = ()) -> dict[str, WorkloadWidths]:
-        """How wide the intervals are, by workload. ``without``: platforms whose intervals are not narrowed any more."""
+        """Return the interval widths by workload. ``without``: platforms whose intervals need not get narrower."""
         rows: dict[str, list[Row]] = {workload: [] for workload, _ in self._watched}
         for figure, looks in self.looks().items():
             if figure.platform is not None and figure.platform not in without:
@@ -214,13 +214,13 @@ class RunningEstimates:
             figures.twin.add(grid, base[1], base[:1])
         for at, arm in enumerate(grid.arms):
             if figures.unfit & {at, *base}:
-                figures.ratios.pop(at, None)  # one sample without a logarithm, and there is no ratio at all
+                figures.ratios.pop(at, None)  # A sample without a logarithm leaves the arm without any ratio.
             elif arm.platform != self._baseline:
                 figures.ratios[at].add(grid, at, against)
 
 
 def _weights(trial: Trial, *, cost: bool) -> dict[int, float]:
-    """By round, the time of its slice, for a cost of CPU its CPU time; none of what is not sliced."""
+    """Return, by round, the time of its slice, or for a CPU cost its CPU time; empty if the trial has no slices."""
     times = {facts.round: facts.cpu_ns if cost else facts.wall_ns for facts in trial.slices}
     return {at: float(time) for at, time in times.items() if time is not None}
 

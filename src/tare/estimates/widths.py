@@ -1,4 +1,4 @@
-"""How precise a workload's figures are, and how many more blocks they need: by widths, never by verdicts."""
+"""Precision of a workload's figures, and the blocks they still need, from interval widths and never from verdicts."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ else:
 
 #: A difference this many half-widths beyond the margin needs no narrower interval for its verdict ...
 CLEAR = 4.0
-#: ... but its size shall be known to a tenth: "66 times" is 60 to 73.
+#: ... but its size should be known to a tenth: "66 times" is 60 to 73.
 LOOSEST = 0.1
-#: A half-width (a log) that answers a question, though it may not be a verdict: ± 15 %.
+#: A half-width (a log) that answers a question, even if it gives no verdict: ± 15 %.
 ANSWER = math.log(1.15)
-#: Fewer degrees of freedom say too little of a width for it to end anything: a variance that is small by luck would.
+#: With fewer degrees of freedom, a variance that is small by luck could end a campaign.
 MIN_DF = 5.0
-#: Fewer blocks are not enough for what was asked for, however narrow their intervals are.
+#: Minimum number of blocks, however narrow the intervals are.
 MIN_ENOUGH = 6
-#: The most blocks that are given as an answer.
+#: The largest number of blocks to report.
 MAX_BLOCKS = 10**9
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One metric of one platform: its mean log ratio, the 95 % half-width of that, and the blocks behind it.
+    """One metric of one platform: its mean log ratio, the 95 % half-width, and the number of blocks.
 
     ``df``: the degrees of freedom of the half-width; None: those of its blocks.
     """
@@ -43,16 +43,16 @@ class Row:
 
     @classmethod
     def of(cls, look: Look) -> Row:
-        """The row of a platform's look."""
+        """Create the row of a platform's look."""
         return cls(look.point, half_width(look.shown.error, look.shown.df), look.n_blocks, look.shown.df)
 
     def goal(self, target: float, margin: float) -> float:
-        """The half-width of the log ratio that is narrow enough. ``target`` and ``margin`` are fractions.
+        """Return the half-width of the log ratio that is narrow enough. ``target`` and ``margin`` are fractions.
 
-        ``ln(1 + target)``; and where the ratio lies far beyond the margin, a quarter of how far, at most `LOOSEST`.
-        That asks for a width, not for a verdict: at nine standard errors from the margin luck moves neither the verdict
-        nor the interval's coverage (bench/bench_many.py; to stop where a verdict is first seen brings that to 83 %).
-        A target below half of the margin was asked for the figure's own sake, and is kept.
+        ``ln(1 + target)``; for a ratio far beyond the margin, a quarter of the distance, at most `LOOSEST`. This goal
+        is a width, not a verdict: at nine standard errors from the margin, luck changes neither the verdict nor the
+        interval's coverage (bench/bench_many.py; stopping at the first verdict would lower the coverage to 83 %). A
+        target below half of the margin was requested for the figure's own sake, and is kept.
         """
         narrow = math.log1p(target)
         if target < margin / 2:
@@ -60,11 +60,11 @@ class Row:
         return max(narrow, min(LOOSEST, (abs(self.point) - math.log1p(margin)) / CLEAR))
 
     def missing(self, target: float, margin: float) -> int:
-        """Blocks until the half-width is its goal; 0 where it is."""
+        """Return the number of blocks until the half-width reaches its goal; 0 if it has."""
         return max(self.until(self.goal(target, margin)), MIN_ENOUGH - self.n_blocks)
 
     def until(self, goal: float) -> int:
-        """Blocks until the half-width is ``goal``, of a row that is known well enough to say so; 0 where it is."""
+        """Return the number of blocks until the half-width is at most ``goal`` and known well enough; 0 if it is."""
         if self.half_width > goal:
             return max(1, blocks_needed(self.half_width, self.n_blocks, goal, self.df) - self.n_blocks)
         df = self.n_blocks - 1.0 if self.df is None else self.df
@@ -72,38 +72,38 @@ class Row:
 
     @property
     def answer(self) -> float:
-        """The half-width with which the figure answers a question: `ANSWER`, or a quarter of how far it is from none.
+        """Return the half-width with which the figure answers a question: `ANSWER`, or a quarter of the difference.
 
-        The second is the width of a verdict on what differs much. Like every goal it asks for a width.
+        The second is the width for a verdict on a large difference. Like every goal, it is a width.
         """
         return max(ANSWER, abs(self.point) / CLEAR)
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadWidths:
-    """How wide a workload's intervals are: a row a platform for its headline and its CPU cost, where these have one."""
+    """Interval widths of a workload: a row for each platform's headline and CPU cost, if these exist."""
 
     rows: tuple[Row, ...] = ()
 
     def missing(self, target: float, margin: float) -> int:
-        """Blocks until every row is known well enough; 0 where all are, or where more blocks would help none."""
+        """Return the number of blocks until every row is known well enough; 0 if all are, or more would not help."""
         return max((row.missing(target, margin) for row in self.rows), default=0)
 
     def missing_for_answers(self) -> int:
-        """Blocks until every row answers a question; 0 where all do."""
+        """Return the number of blocks until every row answers a question; 0 if all do."""
         return max((row.until(row.answer) for row in self.rows), default=0)
 
 
 def blocks_needed(
     half_width: float, n_blocks: int, target: float, df: float | None = None, quantile: float = 0.5
 ) -> int:
-    """Blocks in all for a 95 % half-width of ``target``, when ``n_blocks`` (2 or more) gave ``half_width``.
+    """Return the total blocks for a 95 % half-width of ``target``, if ``n_blocks`` (2 or more) gave ``half_width``.
 
-    The least n with ``t(0.975, n - 1 + prior) s / sqrt(n) <= target``, where the prior is what ``df`` has beyond the
-    n_blocks - 1 of the blocks themselves (None: nothing). From few blocks s is mostly too small, so it is divided by
-    the median of its distribution (the root of chi-squared over its degrees of freedom): half of the answers are too
+    The least n with ``t(0.975, n - 1 + prior) s / sqrt(n) <= target``, where the prior is the part of ``df`` beyond the
+    n_blocks - 1 of the blocks themselves (None: zero). From few blocks, s is mostly too small, so it is divided by the
+    median of its distribution (the root of chi-squared over its degrees of freedom): half of the answers are then too
     high and half too low. Another ``quantile`` gives the number of blocks that is enough in that share of campaigns.
-    Both widths in the same unit, natural logarithms of ratios. At most `MAX_BLOCKS`.
+    Both widths are in the same unit, natural logarithms of ratios. At most `MAX_BLOCKS`.
     """
     if half_width <= target:
         return n_blocks

@@ -1,1 +1,1 @@
-"""A platform's use of the host's kernel: what its processes may ask for (surface), and what ran (footprint)."""
+"""A platform's use of the host's kernel: its surface (allowed calls) and its footprint (code that ran)."""

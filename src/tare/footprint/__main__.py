@@ -1,9 +1,9 @@
-"""``python -m tare.footprint FOLDER``: carry out a request in a lab.
+"""Carry out a footprint request inside a lab: ``python -m tare.footprint FOLDER``.
 
-Internal: `tare.footprint.execution.lab` calls it there.
+Internal: called by `tare.footprint.execution.lab`.
 
-The request comes on standard input. Progress goes to standard output, a line of JSON each; the campaign's file with the
-footprints, and the answer, into the folder (`tare.footprint.execution.wire`).
+Reads the request from standard input. Prints progress to standard output, one JSON object a line. Writes the campaign
+file with the footprints, and the answer, into the folder (`tare.footprint.execution.wire`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tare.footprint.execution import counting, wire
 
 
 class _ProgressWriter:
-    """Sends progress to the host outside."""
+    """Watcher that sends progress to the host outside the lab."""
 
     def doing(self, what: str) -> None:
         say(wire.Doing(doing=what).model_dump_json())
@@ -27,7 +27,7 @@ class _ProgressWriter:
 
 
 def main(data: bytes, folder: Path) -> int:
-    """Carry out the request, and leave the answer in the folder. 0: with a result; 2: with an error."""
+    """Carry out the request and write the answer into the folder. Return 0 for a result, 2 for an error."""
     try:
         result = counting.carry_out(wire.unpacked(data), folder / wire.CAMPAIGN, _ProgressWriter())
     except TareError as error:

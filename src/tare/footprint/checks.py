@@ -1,4 +1,4 @@
-"""Checks of `tare doctor` on footprints: which levels can be counted on this host, and for the others why not."""
+"""`tare doctor` checks of footprints: the levels that this host can count, and the reason for each that it cannot."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tare.model import Level
 
 
 def checks(of_lab: Check) -> Iterator[Check]:
-    """One check for each level, then ``of_lab``, where some levels are counted if need be; not inside a lab."""
+    """Yield a check for each level, then ``of_lab``, since a lab can count some; inside a lab, omit ``of_lab``."""
     inside = inside_lab()
     for level in Level:
         yield _check(level, inside=inside, lab_ready=of_lab.state == "ok")

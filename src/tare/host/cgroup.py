@@ -68,6 +68,8 @@ _THROTTLES: Mapping[str, bytes] = {
 PERIOD_US = 100_000
 #: By then the kernel has added up what each CPU counted for itself (mm/memcontrol.c: every 2 s).
 COUNTED_S = 2.5
+#: A killed process ends after the write that it is in, and only then frees a deleted file: gigabytes, on a busy disk.
+_KILL_LIMIT_S = 30.0
 #: Of an engine that asks systemd for groups, on a host with v1's.
 NOT_SYSTEMDS = "it has its control groups made by systemd, which tare can join on a host with cgroup v2 alone"
 NOT_SYSTEMDS_FIX = "boot with systemd.unified_cgroup_hierarchy=1, or set the engine's cgroup driver to cgroupfs"
@@ -400,7 +402,7 @@ class Group:
 
     def kill(self) -> None:
         """Kill all processes in it and below; the group itself stays. Raises `HostError` when some cannot be killed."""
-        deadline = until(10)
+        deadline = until(_KILL_LIMIT_S)
         folders = [root / self.path for root in self._tree.mounted]
         while pids := self.pids():
             _kill(pids, folders)
@@ -638,7 +640,7 @@ def destroy(path: str) -> None:
     Raises `HostError` where processes stay in it.
     """
     unit = systemd.slice_of(path) if kept_by_systemd() else None
-    deadline = until(10)
+    deadline = until(_KILL_LIMIT_S)
     if hierarchies().none:
         Group(path).kill()
     folders = [root / path for root in hierarchies().mounted if (root / path).is_dir()]

@@ -1,4 +1,4 @@
-"""``python -m tare.image``: build the image if need be, and print where it is; ``guest``: the kernel of guests."""
+"""``python -m tare.image``: build the image if it is missing, and print its path; ``guest``: the guests' kernel."""
 
 import sys
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from tare.image import build, guest
 
 
 def main(words: Sequence[str]) -> int:
-    """Build with progress on standard output."""
+    """Build, with progress on standard output."""
     try:
         if words == ["guest"]:
             boot_files = guest.ensure()

@@ -1,8 +1,8 @@
 """The image's base as one file, for hosts that cannot build it: without mmdebstrap, or without a network.
 
-A tar, compressed with zstd: ``about.json``, ``manifest.json`` and ``root/``. The same base makes the same bytes. What
-such a file has in it runs as root on the host that takes it (native has no isolation), so it is only taken by its
-hash, which whoever made it printed. Until that is known to hold, and afterwards too, it is data.
+A tar, compressed with zstd: ``about.json``, ``manifest.json`` and ``root/``. The same base gives the same bytes. The
+file's contents later run as root on the host that imports it (native has no isolation), so an import requires the hash
+that the export printed. The file is treated as plain data before and after its hash is verified.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from tare.records import Frozen
 from tare.timeouts import stretched
 
 FORMAT = 1
-#: What an archive may have in it, uncompressed: five times the base of today.
+#: Limit for an archive's uncompressed contents: five times the present base.
 MAX_BYTES = 2 << 30
-#: zstd's window, in memory, while a file is unpacked; ours are smaller.
+#: Limit for zstd's window in memory during unpacking. Archives made by tare use smaller windows.
 _WINDOW = 1 << 27
 _LEVEL = 9
 _JSON_BYTES = 4 << 20
@@ -38,14 +38,14 @@ _PIECE = 1 << 20
 
 
 class About(Frozen):
-    """What an archive says of itself."""
+    """Description of an archive, stored inside it."""
 
     format: int
     machine: str
 
 
 def export(file: IO[bytes], progress: Progress) -> str:
-    """Write the base of this tare's recipe to an open file, building it if need be; returns the file's SHA-256.
+    """Write the base of this tare's recipe to an open file, building it if it is missing. Return the file's SHA-256.
 
     Raises `ImageError`.
     """
@@ -72,7 +72,7 @@ def export(file: IO[bytes], progress: Progress) -> str:
 
 
 def hash_of(file: Path) -> str:
-    """The SHA-256 of a file. Raises `ImageError`."""
+    """Return the SHA-256 of a file. Raises `ImageError`."""
     try:
         with file.open("rb") as there:
             return hashlib.file_digest(there, "sha256").hexdigest()
@@ -81,9 +81,9 @@ def hash_of(file: Path) -> str:
 
 
 def bring_in(file: Path, expected: str, progress: Progress) -> manifests.Manifest:
-    """Take the base out of an archive with this SHA-256 into ``TARE_HOME``. Raises `ImageError`.
+    """Import the base from an archive with this SHA-256 into ``TARE_HOME``. Raises `ImageError`.
 
-    One that is there already stays: the same recipe has the same base.
+    An existing base stays, because the same recipe has the same base.
     """
     if os.geteuid() != 0:
         raise ImageError("only root can make the files of an image", fix="run tare as root (sudo)")
@@ -121,7 +121,7 @@ def _both(digest: hashlib._Hash, target: IO[bytes], piece: bytes) -> None:
 
 
 def _decompress(source: IO[bytes], target: IO[bytes]) -> str:
-    """The SHA-256 of what was read; raises `zstandard.ZstdError` where it is no zstd, or unpacks to too much."""
+    """Decompress, and return the SHA-256 of the input. Raises `zstandard.ZstdError` for bad or too large data."""
     digest = hashlib.sha256()
 
     class Hashed:
@@ -137,7 +137,7 @@ def _decompress(source: IO[bytes], target: IO[bytes]) -> str:
             if written > MAX_BYTES:
                 raise zstandard.ZstdError(f"it unpacks to more than {MAX_BYTES >> 20} MiB")
             target.write(piece)
-    while piece := source.read(_PIECE):  # what is behind the end of the data belongs to the file
+    while piece := source.read(_PIECE):  # Data behind the end of the archive belong to the file's hash too.
         digest.update(piece)
     return digest.hexdigest()
 
@@ -151,7 +151,7 @@ def _require_hash(digest: str, file: Path, expected: str) -> None:
 
 
 def _checked(folder: Path, file: Path) -> manifests.Manifest:
-    """The manifest of what was unpacked, held to this host and to the recipe."""
+    """Return the manifest of the unpacked base, after a check that it fits this host and the recipe."""
     names = sorted(entry.name for entry in os.scandir(folder))
     plain = [folder / "about.json", folder / "manifest.json"]
     if names != ["about.json", "manifest.json", "root"] or not all(

@@ -1,4 +1,4 @@
-"""The guest of the platform blackbox: a static program of our own as the whole userspace of Debian's cloud kernel."""
+"""Guest of the platform blackbox: a static program of tare's own as the whole userspace of Debian's cloud kernel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tare.image.guest import Guest
 
 FLAGS = ("-static", "-Os", "-s")
 FIX = distribution.install("gcc", "libc6-dev")
-#: What it answers, as its source has it.
+#: Ports that it answers on, as in its source.
 ECHO_PORT, HTTP_PORT = 7, 80
 
 
@@ -23,19 +23,19 @@ KINDS = {"qemu": "network", "firecracker": "network-firecracker", "xen": "networ
 
 
 def ensure(vmm: str = "qemu") -> Guest:
-    """Kernel, and the initramfs with the program; cached by the hash of all that goes in. Raises `ImageError`."""
+    """Return the kernel and the initramfs with the program; cached by the hash of all input. Raises `ImageError`."""
     return guest.ensure(KINDS[vmm], program())
 
 
 def place() -> Path:
-    """Where the program is, once it is made."""
+    """Return the path of the compiled program."""
     folder = state.home() / "guest"
     folder.mkdir(exist_ok=True)
     return folder / f"blackbox-{hashlib.sha256(_source() + repr(FLAGS).encode()).hexdigest()[:16]}"
 
 
 def program() -> bytes:
-    """The program, compiled once a version of its source. Raises `ImageError`."""
+    """Return the program, compiled once for each version of its source. Raises `ImageError`."""
     file = place()
     if not file.exists():
         if processes.find("gcc") is None:

@@ -1,7 +1,7 @@
-"""Builds the image: a base by mmdebstrap, cached by the recipe's hash, and the agent on top.
+"""Builder of the image: a base by mmdebstrap, cached by the recipe's hash, and the agent on top.
 
-Everything is made in a folder beside its place and renamed when it is whole, under a lock: a build that is killed
-leaves nothing that could be taken for an image, and two builds do not disturb each other.
+Everything is built in a folder beside its final place and renamed when complete, under a lock. A killed build leaves
+nothing that could be mistaken for an image, and two builds do not disturb each other.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 else:
     manifests = lazily.LazyModule("tare.image.manifests")
 
-#: Where the agent is inside.
+#: Path of the agent inside.
 AGENT_INSIDE = "usr/local/bin/tare-agent"
-#: The file inside that holds the image's hash.
+#: File inside with the image's hash.
 HASH_INSIDE = "etc/tare-image"
 #: Base, image, tar and Docker's copy together, with room to work.
 NEEDED_DISK = 3 << 30
@@ -42,22 +42,22 @@ _OFFLINE = ("Could not resolve", "Temporary failure", "Could not connect", "Unab
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A built image. Nobody writes below ``root``."""
+    """A built image. Nothing writes below ``root``."""
 
-    hash: str  # over recipe, all package versions and the agent; 64 hexadecimal digits
+    hash: str  # Over recipe, all package versions and the agent; 64 hexadecimal digits.
     root: Path
     manifest: Manifest
     agent_hash: str
-    layers: tuple[str, ...] = ()  # what is on top of the recipe, by name
-    #: of a user's own image (`tare.image.own`): how it is started, and tare's image, which the client then runs
+    layers: tuple[str, ...] = ()  # Names of the layers on top of the recipe.
+    #: Of a user's own image (`tare.image.own`): its start command, and tare's image, which the client then runs.
     application: Application | None = None
     tools: Image | None = None
 
 
 def agent_path() -> Path:
-    """The agent's program: ``TARE_AGENT``, else the one in the wheel, else what `make agent` built.
+    """Return the agent's program: ``TARE_AGENT``, or the program in the wheel, or the result of `make agent`.
 
-    Raises `HostError` when there is none.
+    Raises `HostError` if there is none.
     """
     if named := os.environ.get("TARE_AGENT"):
         agent, fix = Path(named).absolute(), "unset TARE_AGENT, or let it name the agent"
@@ -78,14 +78,14 @@ def agent_path() -> Path:
 
 
 def ensure(agent: Path, *, progress: Progress, layers: Collection[Layer] = ()) -> Image:
-    """The image with this agent, and with the layers that were asked for: from the cache, else built.
+    """Return the image with this agent and the requested layers, from the cache or newly built.
 
     Raises `ImageError`.
     """
     base_recipe = recipe.load(layers)
     agent_hash = hashlib.sha256(agent.read_bytes()).hexdigest()
     base = _place(base_recipe)
-    # What has its name is whole: nobody waits for another build who needs none.
+    # A folder under its final name is complete, so a build that needs nothing more does not wait for the lock.
     if base.is_dir() and (image := _image(base, agent_hash, base_recipe.layers)).root.is_dir():
         return image
     with locked(state.images(), progress):
@@ -99,22 +99,22 @@ def ensure(agent: Path, *, progress: Progress, layers: Collection[Layer] = ()) -
 
 
 def _image(base: Path, agent_hash: str, layers: tuple[str, ...]) -> Image:
-    """The image of a base with an agent, whether it is there or not."""
+    """Return the image of a base with an agent, existing or not."""
     manifest = manifests.read(base)
     digest = image_hash(manifest, agent_hash)
     return Image(digest, state.images() / digest[:16] / "root", manifest, agent_hash, layers)
 
 
 def image_hash(manifest: Manifest, agent_hash: str) -> str:
-    """SHA-256 over everything that decides what runs."""
+    """Return the SHA-256 over everything that decides what runs."""
     packages = "".join(f"{name} {version}\n" for name, version in sorted(manifest.packages.items()))
     return hashlib.sha256(f"{manifest.recipe_hash}\n{packages}{agent_hash}\n".encode()).hexdigest()
 
 
 def sources() -> list[str]:
-    """Debian's archives for mmdebstrap: ``TARE_DEBIAN_ARCHIVE``, else as this host knows them, else its own default.
+    """Return Debian's archives for mmdebstrap: ``TARE_DEBIAN_ARCHIVE``, or this host's sources, or its default.
 
-    A pinned version that the archive dropped is still in a snapshot of it, whose URL that variable may be.
+    If the archive dropped a pinned version, the variable can name a snapshot of the archive that still has it.
     """
     if named := os.environ.get("TARE_DEBIAN_ARCHIVE"):
         return [named]
@@ -124,12 +124,12 @@ def sources() -> list[str]:
 
 
 def base_place() -> Path:
-    """Where the base of the present recipe is, or will be."""
+    """Return the place of the base of the present recipe, existing or not."""
     return _place(recipe.load())
 
 
 def base_is_there() -> bool:
-    """Whether that base is there, as far as the caller may see."""
+    """Return True if that base exists, as far as the caller may see."""
     try:
         return (state.home_if_any() / "images" / _name(recipe.load())).is_dir()
     except OSError:
@@ -145,7 +145,7 @@ def _place(base_recipe: Recipe) -> Path:
 
 
 def built_base(base_recipe: Recipe, progress: Progress) -> Path:
-    """The base of a recipe, from the cache or built: its root and its manifest, in a folder. Raises `ImageError`.
+    """Return the folder with a recipe's base (root and manifest), cached or newly built. Raises `ImageError`.
 
     The caller holds the lock of the images' folder.
     """
@@ -178,7 +178,7 @@ def built_base(base_recipe: Recipe, progress: Progress) -> Path:
 
 
 def require_room() -> None:
-    """Raise `ImageError` where the disk does not hold an image."""
+    """Raise `ImageError` if the disk has no room for an image."""
     free = shutil.disk_usage(state.images()).free
     if free < NEEDED_DISK:
         raise ImageError(
@@ -188,7 +188,7 @@ def require_room() -> None:
 
 
 def command(base_recipe: Recipe, root: Path, archives: list[str]) -> list[str]:
-    """The command that builds a base."""
+    """Return the command that builds a base."""
     left_out = [f"--dpkgopt=path-exclude={pattern}" for pattern in base_recipe.left_out]
     options = [
         "--mode=root",
@@ -196,13 +196,13 @@ def command(base_recipe: Recipe, root: Path, archives: list[str]) -> list[str]:
         f"--variant={base_recipe.variant}",
         f"--include={base_recipe.include}",
     ]
-    options.append("--skip=cleanup/apt/lists")  # the checksums are in them; `_checksums` takes them away
+    options.append("--skip=cleanup/apt/lists")  # They contain the checksums; `_checksums` removes them.
     hooks = [f"--customize-hook={command}" for command in base_recipe.commands]
     return ["mmdebstrap", *options, *left_out, *hooks, base_recipe.suite, str(root), *archives]
 
 
 def neutralise(base_recipe: Recipe, root: Path) -> None:
-    """Take out of a base what it has of the host that built it."""
+    """Remove traces of the building host from a base."""
     for pattern in base_recipe.removed:
         for path in root.glob(pattern):
             if path.is_dir() and not path.is_symlink():
@@ -210,18 +210,18 @@ def neutralise(base_recipe: Recipe, root: Path) -> None:
             else:
                 path.unlink()
     for name, contents in base_recipe.files:
-        (root / name).unlink(missing_ok=True)  # not through a link, which may point anywhere
+        (root / name).unlink(missing_ok=True)  # Do not write through a link, which may point anywhere.
         (root / name).write_text(contents)
 
 
 def explain(output: str, *, timed_out: bool) -> ImageError:
-    """The error that mmdebstrap's output stands for, in one line with the fix."""
+    """Return the error for mmdebstrap's output, in one line with the fix."""
     if timed_out:
         return ImageError(
             "building the image took too long", fix="see that Debian's archive is reachable, and try again"
         )
     lines = [line.strip() for line in output.splitlines() if line.strip()] or ["no message"]
-    # The first error is the cause; what follows it says only that each caller failed too.
+    # The first error is the cause. Later errors only say that each caller failed too.
     cause = next((line.removeprefix("E: ") for line in lines if line.startswith("E: ")), lines[-1])
     if "No space left" in output:
         return ImageError("no space is left to build the image", fix="free some space, or set TARE_HOME")
@@ -253,14 +253,14 @@ def _assemble(base: Path, agent: Path, digest: str, folder: Path) -> None:
 
 
 def installed(root: Path) -> dict[str, str]:
-    """Packages in a Debian root, and their versions."""
+    """Return the packages in a Debian root, and their versions."""
     query = ["dpkg-query", f"--admindir={root}/var/lib/dpkg", "-W", "-f=${Package} ${Version}\n"]
     pairs = (line.split(" ", 1) for line in processes.run(query).require().text.splitlines())
     return {name: version for name, version in pairs}  # noqa: C416 (a pair a line, checked by unpacking)
 
 
 def _checksums(root: Path, packages: dict[str, str]) -> dict[str, str]:
-    """The SHA-256 of each package's archive by the indices that apt took it by, which are removed."""
+    """Return the SHA-256 of each package's archive, from the indices that apt used; remove the indices."""
     lists = root / "var/lib/apt/lists"
     checksums = {}
     for index in lists.glob("*_Packages"):
@@ -275,7 +275,7 @@ def _checksums(root: Path, packages: dict[str, str]) -> dict[str, str]:
 
 
 def check_pins(base_recipe: Recipe, packages: dict[str, str]) -> None:
-    """Raise `ImageError` unless a base with these packages has what the recipe pins."""
+    """Raise `ImageError` unless a base with these packages has the versions that the recipe pins."""
     for name, version in base_recipe.pinned:
         if packages.get(name) != version:
             raise ImageError(f"the base has {name} {packages.get(name)}, the recipe pins {version}")

@@ -1,4 +1,4 @@
-"""The forms of the image that platforms need, each made once and cached beside the image's folder."""
+"""Forms of the image that platforms need, each built once and cached beside the image's folder."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from tare.image.build import Image
 LIMIT_S = 600.0
 PATH_INSIDE = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _OCI = "application/vnd.oci.image"
-#: What images call a machine that ``uname`` calls otherwise.
+#: Images' names of machines, by the name from ``uname``.
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def oci_tar(image: Image) -> Path:
-    """A tar of the root filesystem, as ``docker import`` and the like take it."""
+    """Return a tar of the root filesystem, the input of ``docker import`` and similar commands."""
     place = image.root.parent / "root.tar"
     if not place.exists():
         part = place.with_suffix(".part")
-        # Of a user's own image all forms have the times that the user's files have: make(1) compares them.
+        # All forms of a user's own image keep the times of the user's files, because make(1) compares them.
         argv = ["tar", "-C", str(image.root), *same_bytes(clamp=image.tools is None), "-cf", str(part), "."]
         _require(processes.run(argv, time_limit_s=LIMIT_S), part)
         part.rename(place)
@@ -40,10 +40,12 @@ def oci_tar(image: Image) -> Path:
 
 @contextlib.contextmanager
 def oci_archive(image: Image, *commands: tuple[str, Sequence[str]]) -> Iterator[Path]:
-    """An OCI image layout as a tar, as ``ctr images import`` takes it; it takes as much disk as the image, and goes.
+    """Write an OCI image layout as a tar, for ``ctr images import``, and remove it at the end.
 
-    ``commands``: for each image in it, all of the one layer, its tag and the command that it runs by itself. Raises
-    `ImageError` where it cannot be written.
+    It takes as much disk space as the image.
+
+    ``commands``: for each image in the layout, its tag and default command; all images share one layer. Raises
+    `ImageError` if it cannot be written.
     """
     layer = oci_tar(image)
     with layer.open("rb") as contents:
@@ -73,7 +75,7 @@ def oci_archive(image: Image, *commands: tuple[str, Sequence[str]]) -> Iterator[
 
 
 def _oci_image(layer_digest: str, layer_bytes: int, command: Sequence[str]) -> tuple[bytes, bytes]:
-    """Manifest and configuration of an image of this one layer (OCI image specification 1.0)."""
+    """Return manifest and configuration of an image with this single layer (OCI image specification 1.0)."""
     machine = os.uname().machine
     config = json.dumps(
         {
@@ -105,7 +107,7 @@ def _add(archive: tarfile.TarFile, name: str, contents: bytes) -> None:
 
 
 def same_bytes(*, clamp: bool = True) -> list[str]:
-    """The options by which tar makes the same bytes of the same contents, whenever and wherever they were copied.
+    """Return tar's options for the same bytes from the same contents, at any time and in any place.
 
     ``clamp``: no file is younger than the recipe; otherwise the files' times are part of the contents.
     """
@@ -116,9 +118,9 @@ def same_bytes(*, clamp: bool = True) -> list[str]:
 
 
 def ext4(image: Image, size_bytes: int) -> Path:
-    """An ext4 filesystem with the image in it, as a sparse file of this size; made without mounting anything.
+    """Return an ext4 filesystem of this size with the image in it, as a sparse file. Nothing is mounted to make it.
 
-    Raises `ImageError` where it cannot be made.
+    Raises `ImageError` if it cannot be made.
     """
     place = image.root.parent / f"root-{size_bytes >> 20}M.ext4"
     if not place.exists():
@@ -129,19 +131,19 @@ def ext4(image: Image, size_bytes: int) -> Path:
                 fix=f"a disk of at least {(needed * 5 // 4) >> 20} MiB",
             )
         part = place.with_suffix(".part")
-        part.unlink(missing_ok=True)  # a killed build's
+        part.unlink(missing_ok=True)  # Left by a killed build.
         _require(filesystems.make(part, size_bytes, contents=image.root), part)
         part.rename(place)
     return place
 
 
 def image_bytes(image: Image) -> int:
-    """`disk_bytes` of the image's root. Nobody writes below it, so that its files are counted once a process."""
+    """Return `disk_bytes` of the image's root. Cached for the process, because nothing writes below the root."""
     return _kept_bytes(image.root)
 
 
 def disk_bytes(path: Path) -> int:
-    """Disk space that a file or a folder's files really take; a file with several names counts once."""
+    """Return the disk space of a file, or of all files in a folder. A file with several names counts once."""
     if path.is_file():
         return path.stat().st_blocks * 512
     seen: set[tuple[int, int]] = set()
@@ -161,7 +163,7 @@ def _kept_bytes(root: Path) -> int:
 
 
 def unpacked_bytes(folder: Path) -> int:
-    """The lengths of all files below a folder, as they are when unpacked; one with several names counts once."""
+    """Return the sum of the lengths of all files below a folder. A file with several names counts once."""
     seen: set[tuple[int, int]] = set()
     total = 0
     for below, _, files in os.walk(folder):

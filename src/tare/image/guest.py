@@ -1,7 +1,7 @@
-"""What a virtual machine needs besides the image: a guest kernel, and an initramfs that mounts the image.
+"""Parts of a virtual machine besides the image: a guest kernel, and an initramfs that mounts the image.
 
-The kernel is Debian's for clouds, unpacked below TARE_HOME and never installed on the host. Both are cached: the
-kernel by its version, the initramfs by the hash of all that is in it.
+The kernel is Debian's cloud kernel, unpacked below TARE_HOME and never installed on the host. Both parts are cached:
+the kernel by its version, the initramfs by the hash of its contents.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tare.host import distribution, processes, state
 from tare.image import vmlinux
 
 METAPACKAGE = "linux-image-cloud-amd64"
-#: Of kinds of guests, in the order in which they need each other; ext4 is built into this kernel.
+#: Modules by kind of guest, in the order of their dependencies. ext4 is built into this kernel.
 _VIRTIO = (
     "virtio_ring", "virtio", "virtio_mmio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci",
     "virtio_blk", "failover", "net_failover", "virtio_net", "virtio_console",
@@ -49,7 +49,7 @@ MODULES: Mapping[str, Sequence[str]] = {
     "network-firecracker": ("virtio_ring", "virtio", "virtio_mmio", "failover", "net_failover", "virtio_net"),
     "network-xen": ("xen-netfront",),
 }  # fmt: skip
-#: What the boot script runs that its shell cannot do itself; busybox does what it is called by.
+#: Programs that the boot script needs beside its shell; busybox acts by the name it is called by.
 APPLETS = ("insmod", "ip", "mkfifo", "mount", "poweroff", "reboot", "switch_root", "usleep")
 DOWNLOAD_LIMIT_S = 300.0
 UNPACKED_CAP = 256 << 20
@@ -63,7 +63,7 @@ PACKED, RELEASE = "vmlinuz", "release"
 class Guest:
     """A kernel and its initramfs."""
 
-    release: str  # as uname says it inside
+    release: str  # From ``uname`` inside.
     kernel: Path
     initramfs: Path
 
@@ -77,9 +77,9 @@ class Direct:
 
 
 def ensure(kind: str = "virtio", program: bytes | None = None) -> Guest:
-    """The kernel and initramfs of a kind of guest, from the cache or made. Raises `ImageError`.
+    """Return the kernel and initramfs of a kind of guest, from the cache or newly made. Raises `ImageError`.
 
-    ``program``: what the guest runs in place of the image: a static program that loads the modules itself.
+    ``program``: a static program for the guest to run in place of the image. It loads the modules itself.
     """
     folder = state.home() / "guest"
     folder.mkdir(exist_ok=True)
@@ -92,12 +92,15 @@ def ensure(kind: str = "virtio", program: bytes | None = None) -> Guest:
 
 
 def direct_folder() -> Path:
-    """Where the kernel is that has all drivers of a microVM built in, and boots without an initramfs."""
+    """Return the folder of the kernel with all microVM drivers built in, which boots without an initramfs."""
     return state.home() / "guest" / "direct"
 
 
 def direct(*, plain: bool = False) -> Direct:
-    """That kernel; ``plain``: as an ELF file, as Firecracker takes it. Raises `ImageError` where it was not built."""
+    """Return the kernel that boots without an initramfs. Raises `ImageError` if it was not built.
+
+    ``plain``: as an ELF file, for Firecracker.
+    """
     kernel, release = direct_folder() / PACKED, direct_folder() / RELEASE
     if not kernel.exists() or not release.exists():
         raise ImageError(
@@ -108,7 +111,7 @@ def direct(*, plain: bool = False) -> Direct:
 
 
 def config() -> Path:
-    """The configuration of the guest's kernel, Debian's for clouds. Raises `ImageError`."""
+    """Return the configuration of the guest's kernel, Debian's cloud kernel. Raises `ImageError`."""
     return next((_kernel(state.home() / "guest") / "boot").glob("config-*"))
 
 
@@ -136,7 +139,7 @@ def _kernel(folder: Path) -> Path:
 
 
 def depends(shown: str) -> str:
-    """The kernel's package, from the output of ``apt-cache show`` for the metapackage. Raises `ImageError`."""
+    """Return the kernel's package, from the metapackage's ``apt-cache show`` output. Raises `ImageError`."""
     for line in shown.splitlines():
         if line.startswith("Depends: linux-image-"):
             return line.removeprefix("Depends: ").split()[0]
@@ -146,11 +149,11 @@ def depends(shown: str) -> str:
 
 
 def _initramfs(folder: Path, place: Path, release: str, modules: Sequence[str], program: bytes | None) -> Path:
-    shell = busybox_path()  # which raises when cpio is missing
+    shell = busybox_path()  # This raises if cpio is missing.
     busybox = shell if program is None else None
     init = program or resources.files("tare.image").joinpath("init.sh").read_bytes()
     files = _module_files(place / "lib" / "modules" / release)
-    # What is not a file is built in.
+    # A module without a file is built in.
     as_files = [files[name.replace("-", "_")] for name in modules if name.replace("-", "_") in files]
     named = " ".join((release, *(file.name for file in as_files), *(APPLETS if busybox else ()))).encode()
     digest = hashlib.sha256(init + (busybox.read_bytes() if busybox else b"") + named).hexdigest()[:16]
@@ -164,14 +167,14 @@ def _initramfs(folder: Path, place: Path, release: str, modules: Sequence[str], 
 
 
 def with_needed(modules: Sequence[str]) -> list[Path]:
-    """The files of modules of the guest's kernel, after those that each needs. Raises `ImageError`."""
+    """Return the files of the modules, each after the modules that it needs. Raises `ImageError`."""
     place = _kernel(state.home() / "guest")
     files = _module_files(place / "lib" / "modules")
     in_order: dict[str, Path] = {}
 
     def add(name: str) -> None:
         file = files.get(name.replace("-", "_"))
-        if file is None or name in in_order:  # what is not a file is built in
+        if file is None or name in in_order:  # A module without a file is built in.
             return
         for needed in needs(module_bytes(file)):
             add(needed)
@@ -184,36 +187,36 @@ def with_needed(modules: Sequence[str]) -> list[Path]:
 
 @functools.cache
 def _module_files(folder: Path) -> Mapping[str, Path]:
-    """The modules below a folder by name; in the kernel's own files the dash and the underscore are one."""
+    """Return the modules below a folder by name. The kernel treats dash and underscore in a name as equal."""
     return {module_name(file).replace("-", "_"): file for file in folder.rglob("*.ko*")}
 
 
 def module_name(file: Path) -> str:
-    """What a module is called, from its file: ``virtio_blk.ko``, in Debian 13 ``virtio_blk.ko.xz``."""
+    """Return a module's name from its file: ``virtio_blk.ko``, in Debian 13 ``virtio_blk.ko.xz``."""
     return file.name.partition(".ko")[0]
 
 
 def module_bytes(file: Path) -> bytes:
-    """A module as the kernel loads it: not every kernel unpacks them itself, and no insmod of busybox's does."""
+    """Return a module uncompressed, because not every kernel unpacks modules, and busybox's insmod never does."""
     contents = file.read_bytes()
     return lzma.decompress(contents) if file.suffix == ".xz" else contents
 
 
 def put_modules(files: Sequence[Path], folder: Path) -> None:
-    """Write modules to a folder, and in which order they are loaded to the file ``order`` there, for a boot script."""
+    """Write modules to a folder, with their load order in the file ``order``, for a boot script."""
     for file in files:
         Path(folder, f"{module_name(file)}.ko").write_bytes(module_bytes(file))
     Path(folder, "order").write_text("".join(f"{module_name(file)}\n" for file in files))
 
 
 def needs(module: bytes) -> list[str]:
-    """The modules that one needs, as its ``.modinfo`` names them."""
+    """Return the names of the modules that a module needs, from its ``.modinfo``."""
     _, separator, rest = module.partition(b"\0depends=")
     return [name for name in rest.partition(b"\0")[0].decode().split(",") if name] if separator else []
 
 
 def busybox_path() -> Path:
-    """The host's static busybox, once cpio is there too. Raises `ImageError`."""
+    """Return the host's static busybox, and check that cpio exists too. Raises `ImageError`."""
     busybox = processes.find("busybox")
     if busybox is None or processes.find("cpio") is None:
         raise ImageError(
@@ -223,7 +226,7 @@ def busybox_path() -> Path:
 
 
 def pack(init: bytes, busybox: Path | None, modules: Sequence[Path]) -> bytes:
-    """An initramfs, compressed: busybox, its init, and modules, whose order is in ``/modules/order``."""
+    """Return a compressed initramfs with busybox, its init, and modules; their order is in ``/modules/order``."""
     with tempfile.TemporaryDirectory() as scratch:
         tree = Path(scratch)
         for name in ("bin", "dev", "proc", "sys", "root", "modules"):
@@ -235,7 +238,7 @@ def pack(init: bytes, busybox: Path | None, modules: Sequence[Path]) -> bytes:
         (tree / "init").write_bytes(init)
         (tree / "init").chmod(0o755)
         put_modules(modules, tree / "modules")
-        for path in (tree, *tree.rglob("*")):  # the same bytes whenever they are packed
+        for path in (tree, *tree.rglob("*")):  # Makes the bytes independent of the time of packing.
             os.utime(path, (0, 0), follow_symlinks=False)
         return gzip.compress(_cpio(tree), mtime=0)
 

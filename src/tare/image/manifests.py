@@ -1,4 +1,4 @@
-"""The manifest of an image: a file of JSON beside its root."""
+"""Manifest of an image: a JSON file beside its root."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from tare.errors import ImageError
 
 
 class Manifest(BaseModel):
-    """What is in an image; recorded in every campaign."""
+    """The contents of an image; recorded in every campaign."""
 
     model_config = ConfigDict(frozen=True)
 
     suite: str
     recipe_hash: str
-    packages: dict[str, str]  # name -> version, of all packages
-    checksums: dict[str, str] = {}  # name -> SHA-256 of its archive, as Debian's signed index has it
+    packages: dict[str, str]  # Versions of all packages, by name.
+    checksums: dict[str, str] = {}  # SHA-256 of each package's archive, by name, from Debian's signed index.
 
 
 class OwnManifest(Manifest):
-    """What is in an image that a user brought; recorded in every campaign."""
+    """The contents of a user's own image; recorded in every campaign."""
 
-    source: str  # its file's or folder's name, or the reference
-    digests: dict[str, str]  # SHA-256 of its configuration and of its layers' contents, by name
-    tools: Manifest  # of tare's image, out of which the client's programs come
+    source: str  # The name of its file or folder, or its reference.
+    digests: dict[str, str]  # SHA-256 of its configuration and of its layers' contents, by name.
+    tools: Manifest  # Of tare's image, which holds the client's programs.
     tools_hash: str
 
 
 def read(place: Path) -> Manifest:
-    """The manifest of a base in the cache. Raises `ImageError`."""
+    """Return the manifest of a base in the cache. Raises `ImageError`."""
     try:
         return Manifest.model_validate_json((place / "manifest.json").read_bytes())
     except (OSError, ValidationError) as error:

@@ -1,8 +1,8 @@
-"""Container images as files: an OCI layout (a folder or a tar of one), and what ``docker save`` writes.
+"""Reader of container images as files: an OCI layout (a folder or a tar of it), or the output of ``docker save``.
 
-Any of it may be hostile: every name is looked up below its folder, every blob is held against its digest, everything
-has a bound. Own code, since the tools for it (umoci, skopeo, buildah) are on few hosts, and what they unpack is trusted
-by them to be run by an engine: here root on the host itself runs it.
+Any part may be hostile: every name is looked up below its folder, every blob is verified against its digest, and
+everything has a limit. tare has its own reader because few hosts have the tools (umoci, skopeo, buildah). These also
+assume that an engine will confine what they unpack, while here root on the host runs it.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from tare.host.filesystems import archives
 from tare.host.kernel import beneath
 from tare.model import Application
 
-#: What all layers of an image may be, uncompressed; and its JSON.
+#: Limits for all layers of an image, uncompressed, and for its JSON.
 MAX_BYTES = 8 << 30
 MAX_JSON = 4 << 20
 MAX_LAYERS = 256
 _PIECE = 1 << 20
 _TAR_BLOCK = 512
-#: zstd's window, in memory: what its tools use without being asked for more.
+#: zstd's window in memory: the largest that its tools use by default.
 _WINDOW = 1 << 27
 _INDEX = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")
 _TAG = "org.opencontainers.image.ref.name"
-#: What images call a machine that ``uname`` calls otherwise.
+#: Images' names of machines, by the name from ``uname``.
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
@@ -45,7 +45,7 @@ M = TypeVar("M", bound=BaseModel)
 
 
 class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True)  # further fields are the specification's to add
+    model_config = ConfigDict(frozen=True)  # The specification may add further fields.
 
 
 class _Platform(_Model):
@@ -78,7 +78,7 @@ class _Saved(_Model):
 
 
 class _Saves(RootModel[list[_Saved]]):
-    """The whole of it."""
+    """The whole ``manifest.json``."""
 
 
 class _Run(_Model):
@@ -102,16 +102,16 @@ class _Config(_Model):
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    place: str  # below the layout
-    digest: str | None  # SHA-256 as it is there; None: only that of its contents is known
-    contents: str  # SHA-256 of the tar in it
+    place: str  # Below the layout.
+    digest: str | None  # SHA-256 of the blob as stored; None: only the digest of its contents is known.
+    contents: str  # SHA-256 of the tar in it.
 
 
 @dataclass(frozen=True, slots=True)
 class OciImage:
-    """What an image is, before its layers are unpacked."""
+    """Description of an image, before its layers are unpacked."""
 
-    digest: str  # of its configuration, which names the contents of all layers: SHA-256, 64 hexadecimal digits
+    digest: str  # SHA-256 of its configuration, which names the contents of all layers; 64 hexadecimal digits.
     layers: tuple[_Layer, ...]
     application: Application
 
@@ -189,13 +189,13 @@ def _files(place: Path) -> Iterator[_Files]:
 
 
 def read(place: Path, tag: str | None = None) -> OciImage:
-    """What the image at a place is; ``tag`` chooses among several. Raises `ImageError`."""
+    """Read the description of the image at a place; ``tag`` selects one of several. Raises `ImageError`."""
     with _files(place) as files:
         return _read(files, place, tag)
 
 
 def unpack(place: Path, image: OciImage, root: Path) -> None:
-    """All layers of an image into an empty folder, each held against its digest. Raises `ImageError`."""
+    """Unpack all layers of an image into an empty folder, each verified by its digest. Raises `ImageError`."""
     left = MAX_BYTES
     with _files(place) as files:
         for layer in image.layers:
@@ -241,7 +241,7 @@ def _read(files: _Files, place: Path, tag: str | None) -> OciImage:
 
 
 def _chosen(listed: list[_Descriptor], files: _Files, place: Path, tag: str | None) -> _Descriptor:
-    """The one manifest for this machine, and of this tag. An index in an index lists one image for several machines."""
+    """Return the one manifest for this machine with this tag. A nested index lists one image for several machines."""
     tagged = [(entry, (entry.annotations or {}).get(_TAG, "")) for entry in listed]
     if tag is not None:
         tagged = [(entry, name) for entry, name in tagged if name == tag]
@@ -302,7 +302,7 @@ def _blob(digest: str) -> str:
 
 
 def _checked(files: _Files, entry: _Descriptor, model: type[M]) -> M:
-    """A blob of JSON, which has to have the digest that it is named by."""
+    """Parse a JSON blob, after a check that it has the digest in its reference."""
     text = _bytes(files, _blob(entry.digest))
     if f"sha256:{hashlib.sha256(text).hexdigest()}" != entry.digest:
         raise ImageError(f"{_blob(entry.digest)} of the image has other contents", fix="copy the whole image again")
@@ -326,7 +326,7 @@ def _bytes(files: _Files, path: str) -> bytes:
 
 
 def _decompressed(packed: IO[bytes], plain: IO[bytes], layer: _Layer, most: int) -> int:
-    """Write a layer's tar, whose two digests must hold; returns its length in bytes. Raises `ImageError`."""
+    """Write a layer's tar, verify its two digests, and return its length in bytes. Raises `ImageError`."""
     as_it_is, contents, written = hashlib.sha256(), hashlib.sha256(), 0
     start = packed.read(4)
     packed.seek(0)
@@ -343,14 +343,14 @@ def _decompressed(packed: IO[bytes], plain: IO[bytes], layer: _Layer, most: int)
         if isinstance(error, OSError) and error.errno is not None:
             raise ImageError(f"the image cannot be unpacked: {error.strerror}", fix="free disk space") from error
         raise ImageError(f"{broken}: {error}", fix=again) from error
-    plain.write(bytes(-written % _TAR_BLOCK + 2 * _TAR_BLOCK))  # umoci insert leaves out what a tar ends with
+    plain.write(bytes(-written % _TAR_BLOCK + 2 * _TAR_BLOCK))  # umoci insert omits the end of the tar.
     if (layer.digest is not None and as_it_is.hexdigest() != layer.digest) or contents.hexdigest() != layer.contents:
         raise ImageError(f"{broken}: it has other contents than its digest says", fix=again)
     return written
 
 
 class _Hashed:
-    """A file whose bytes go into a hash as they are read."""
+    """A file whose bytes are added to a hash as they are read."""
 
     def __init__(self, file: IO[bytes], digest: hashlib._Hash) -> None:
         self._file = file
@@ -363,7 +363,7 @@ class _Hashed:
 
 
 def _pieces(packed: _Hashed, start: bytes) -> Iterator[bytes]:
-    """The tar in a layer, by its first bytes: gzip's, zstd's, or none of them."""
+    """Yield the tar in a layer. Its first bytes tell the compression: gzip, zstd, or none."""
     if start.startswith(b"\x1f\x8b"):
         with gzip.GzipFile(fileobj=packed, mode="rb") as plain:  # type: ignore[call-overload]
             while piece := plain.read(_PIECE):

@@ -1,8 +1,7 @@
-"""The small system of a guest that is itself the host of a container platform: programs of this host, as one disk.
+"""The small system of a guest that itself hosts a container platform: programs of this host, on one disk.
 
-The programs come with the libraries that they are linked with, at the paths where this host has them, and with the
-modules of the guest's kernel that they need; a static busybox is the rest of the userland. Cached by the hash of all
-that is in it.
+The programs come with their shared libraries, at this host's paths, and with the modules of the guest's kernel that
+they need. A static busybox is the rest of the userland. The disk is cached by the hash of its contents.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from tare.host import distribution, libraries, processes, state
 from tare.host.filesystems import ext4
 from tare.image import guest
 
-#: Room for what a platform writes to the disk while it runs, besides what is on it.
+#: Room for a platform's writes to the disk while it runs.
 SPARE_BYTES = 256 << 20
 FOLDERS = ("bin", "data", "dev", "etc", "image", "modules", "proc", "root", "run", "sys", "tmp", "var")
 LIMIT_S = 120.0
@@ -28,9 +27,9 @@ LIMIT_S = 120.0
 
 @functools.cache
 def ensure(programs: Sequence[str], modules: Sequence[str] = ()) -> Path:
-    """The disk (ext4) with these programs of this host, from the cache or made. Raises `ImageError`.
+    """Return the disk (ext4) with these programs of this host, from the cache or newly made. Raises `ImageError`.
 
-    A program is a name on PATH, or a file's path. ``modules``: of the guest's kernel; those that they need come too.
+    A program is a name on PATH, or a file's path. ``modules``: of the guest's kernel; their dependencies are added.
     """
     busybox = guest.busybox_path()
     init = resources.files("tare.image").joinpath("outer.sh").read_bytes()
@@ -50,7 +49,7 @@ def ensure(programs: Sequence[str], modules: Sequence[str] = ()) -> Path:
 
 
 def located(program: str) -> str:
-    """The path of a program on this host. Raises `ImageError`."""
+    """Return the path of a program on this host. Raises `ImageError`."""
     place = processes.find(program)
     if place is None and not Path(program).is_file():
         raise ImageError(f"{program} is not installed", fix=distribution.owner(program))
@@ -58,7 +57,7 @@ def located(program: str) -> str:
 
 
 def with_libraries(program: str) -> list[str]:
-    """A program and what it is linked with, by the paths that this host's loader takes. Raises `ImageError`."""
+    """Return a program and its shared libraries, by the paths that this host's loader uses. Raises `ImageError`."""
     files = [program]
     for name, file in libraries.linked(program).items():
         if file is None:
@@ -68,8 +67,8 @@ def with_libraries(program: str) -> list[str]:
 
 
 def disk(tree: Path, place: Path, size_bytes: int) -> Path:
-    """An ext4 filesystem with a folder's contents, on a sparse file. Raises `ImageError`."""
-    # No journal: what a guest writes to it is thrown away.
+    """Create an ext4 filesystem with a folder's contents, in a sparse file. Raises `ImageError`."""
+    # Without a journal, because a guest's writes to it are discarded.
     done = ext4.make(place, (size_bytes >> 20) + 1 << 20, "-O", "^has_journal", contents=tree)
     if done.code != 0:
         raise ImageError(
@@ -89,7 +88,7 @@ def _fill(tree: Path, init: bytes, busybox: Path, files: Mapping[str, bytes], mo
     for file, contents in files.items():
         place = tree / file.removeprefix("/")
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.unlink(missing_ok=True)  # a link of busybox's by that name
+        place.unlink(missing_ok=True)  # Busybox may have a link by that name.
         place.write_bytes(contents)
         place.chmod(0o755)
     guest.put_modules(modules, tree / "modules")

@@ -1,7 +1,7 @@
-"""A user's own image as one that instances run: its root filesystem, and the agent in it.
+"""A user's own image in the form that instances run: its root filesystem, with the agent in it.
 
-What comes out is an `Image` as tare's own, and so has all of its forms: a folder, a tar, an ext4 filesystem. It is made
-once for the same contents and the same agent, beside tare's images.
+The result is an `Image` like tare's own, with all of its forms: a folder, a tar, an ext4 filesystem. It is built once
+for the same contents and the same agent, beside tare's images.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from tare.image.places import atomic_directory, locked
 from tare.model import Application, Progress, Source
 
 REGISTRY = "docker://"
-#: A new number where what is made of the same contents changes.
+#: Raise this number if the same contents give another image.
 VERSION = 1
 FETCH_LIMIT_S = 1200.0
-#: By these skopeo finds a registry, and the user's logins to it.
+#: skopeo uses these to find a registry, and the user's logins to it.
 _SKOPEOS = (*processes.DOWNLOADS, "REGISTRY_AUTH_FILE", "DOCKER_CONFIG", "CONTAINERS_*", "XDG_RUNTIME_DIR")
-#: Folders that guests and engines mount something on, and where the usual programs are looked for.
+#: Folders that guests and engines mount something on, and folders of the usual programs.
 _FOLDERS = ("data", "dev", "proc", "sys", "run", "tmp", "root", "etc", "usr/local/bin")
 _PROGRAM_FOLDERS = ("usr/local/bin", "usr/bin", "bin", "usr/sbin", "sbin", "usr/local/sbin")
 
 
 def ensure(source: Source, agent: Path, tools: Image, progress: Progress) -> Image:
-    """The image of a source, from the cache or made. Raises `ImageError`.
+    """Return the image of a source, from the cache or newly made. Raises `ImageError`.
 
-    ``tools``: tare's image, which the client of such a campaign runs.
+    ``tools``: tare's image, which runs the client of such a campaign.
     """
     agent_hash = hashlib.sha256(agent.read_bytes()).hexdigest()
     with locked(state.images(), progress):
@@ -60,16 +60,16 @@ def ensure(source: Source, agent: Path, tools: Image, progress: Progress) -> Ima
 
 
 def bare(agent: Path, tools: Image, progress: Progress) -> Image:
-    """An image of the agent alone, for work that needs no other program: 2 MB, which engines import at once."""
+    """Return an image of the agent alone (2 MB), which engines import at once, for work that needs no other program."""
     with tempfile.TemporaryDirectory(dir=state.images()) as scratch:
         folder = Path(scratch, "bare")
         folder.mkdir()
-        folder.chmod(0o755)  # it is in the digest
+        folder.chmod(0o755)  # The mode is part of the digest.
         return ensure(Source(str(folder), folder=True), agent, tools, progress)
 
 
 def hash_of(contents: str, agent_hash: str) -> str:
-    """The hash of an image that has these contents, and the agent."""
+    """Return the hash of an image with these contents and the agent."""
     return hashlib.sha256(f"own {VERSION}\n{contents}\n{agent_hash}\n".encode()).hexdigest()
 
 
@@ -93,7 +93,7 @@ def _image(
 
 
 def _of_folder(source: Source, agent: Path, agent_hash: str, tools: Image, progress: Progress) -> Image:
-    """A folder goes the way of a layer: as a tar, whose digest is its identity, and which is unpacked as any other."""
+    """Return the image of a folder. It is packed as a tar, whose digest is its identity, and unpacked like a layer."""
     place = Path(source.place).absolute()
     progress(f"reading {place.name}")
     with tempfile.TemporaryDirectory(dir=state.images()) as scratch:
@@ -133,7 +133,7 @@ def unpacked(unpack: Callable[[], None], name: str) -> None:
 
 
 def fetched(source: Source, progress: Progress) -> Path:
-    """The place of an image; a registry's is copied into a layout first, once. Raises `ImageError`.
+    """Return the place of an image. An image in a registry is first copied into a layout, once. Raises `ImageError`.
 
     The caller holds the lock of the images' folder.
     """
@@ -157,13 +157,13 @@ def fetched(source: Source, progress: Progress) -> Path:
 
 
 def _skopeos_word(printed: str) -> str:
-    """What skopeo says last, without the time and the level in front."""
+    """Return skopeo's last message, without the time and the level in front."""
     messages = re.findall(r'msg="((?:[^"\\]|\\.)*)"', printed)
     return messages[-1].replace('\\"', '"') if messages else (printed.strip().splitlines() or ["no message"])[-1]
 
 
 def add_agent(root: Path, agent: Path, digest: str) -> None:
-    """Put the agent in, and what else every instance has. No link of the image's is followed: it may lead anywhere."""
+    """Add the agent, and other files that every instance has. Follow no link of the image's: it may lead anywhere."""
     top = os.open(root, beneath.FOLDER)
     try:
         for path in _FOLDERS:
@@ -173,18 +173,18 @@ def add_agent(root: Path, agent: Path, digest: str) -> None:
         if not _has(top, "true"):
             os.symlink(Path(AGENT_INSIDE).name, "usr/local/bin/true", dir_fd=top)
         if not any(_is_there(top, path) for path in ("etc/os-release", "usr/lib/os-release")):
-            write(top, "etc/os-release", b"ID=own\n", 0o644)  # what systemd-nspawn knows a root by
+            write(top, "etc/os-release", b"ID=own\n", 0o644)  # systemd-nspawn recognizes a root by this file.
     finally:
         os.close(top)
 
 
 def _make_folder(top: int, path: str) -> None:
-    """Make a folder and those above it; each has to be a folder of the image's own."""
+    """Create a folder and its parents. Each must be a folder of the image's own."""
     parts = path.split("/")
     for depth in range(1, len(parts) + 1):
         name = "/".join(parts[:depth])
         with contextlib.suppress(FileExistsError):
-            os.mkdir(name, 0o755, dir_fd=top)  # what is above it is no link, as was seen
+            os.mkdir(name, 0o755, dir_fd=top)  # The parent was checked not to be a link.
         try:
             os.close(beneath.opened(top, name, beneath.FOLDER))
         except OSError as error:
@@ -192,7 +192,7 @@ def _make_folder(top: int, path: str) -> None:
 
 
 def write(top: int, path: str, contents: bytes, mode: int) -> None:
-    """A new file in the place of whatever has its name; the folder above was made by `_make_folder`."""
+    """Replace whatever has this name by a new file. `_make_folder` has created the parent."""
     folder, _, name = path.rpartition("/")
     above = beneath.opened(top, folder, beneath.FOLDER)
     try:
@@ -210,7 +210,7 @@ def _has(top: int, program: str) -> bool:
 
 
 def _is_there(top: int, path: str) -> bool:
-    """Whether there is anything of this name, a link too, below folders that are none."""
+    """Return True if something, perhaps a link, has this name, with no link among its parents."""
     folder, _, name = path.rpartition("/")
     with beneath.unless_vanished():
         above = beneath.opened(top, folder, beneath.FOLDER)

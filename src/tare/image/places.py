@@ -1,4 +1,4 @@
-"""How what is built takes its place: it is made beside it and renamed when whole, by one builder at a time."""
+"""Safe placement of builds: built beside the final place, renamed when complete, by one builder at a time."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tare.model import Progress
 
 @contextlib.contextmanager
 def atomic_directory(place: Path, what: str = "the image") -> Iterator[Path]:
-    """A folder to make something in; it is renamed to its place when all went well, and is removed when not.
+    """Yield a folder to build in. Rename it to its place on success, remove it on failure.
 
-    Raises `ImageError` where it cannot be written.
+    Raises `ImageError` if it cannot be written.
     """
     folder = place.with_name(f"new-{place.name}")
-    if folder.exists():  # a killed build's: with the lock held, nobody else builds it
+    if folder.exists():  # Left by a killed build: as the lock is held, nothing else builds it.
         shutil.rmtree(folder)
     folder.mkdir()
     try:
@@ -37,7 +37,7 @@ def atomic_directory(place: Path, what: str = "the image") -> Iterator[Path]:
 
 @contextlib.contextmanager
 def locked(folder: Path, progress: Progress, what: str = "the image") -> Iterator[None]:
-    """Hold the lock of a folder's builds; waits while another process builds there."""
+    """Hold the lock of a folder's builds. Wait while another process builds there."""
     descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:

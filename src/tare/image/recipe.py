@@ -1,4 +1,4 @@
-"""The recipe of the image: what is in it, and the hash of that."""
+"""Recipe of the image: its contents, and their hash."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ class Recipe:
 
     suite: str
     variant: str
-    epoch: int  # UNIX seconds; dates inside the image are not later
-    left_out: tuple[str, ...]  # patterns of files that dpkg does not unpack
-    removed: tuple[str, ...]  # patterns of files that are removed at the end, relative to the root
-    files: tuple[tuple[str, str], ...]  # path relative to the root, contents
-    pinned: tuple[tuple[str, str], ...]  # package, version
+    epoch: int  # UNIX seconds; the latest date inside the image.
+    left_out: tuple[str, ...]  # Patterns of files that dpkg does not unpack.
+    removed: tuple[str, ...]  # Patterns of files that are removed at the end, relative to the root.
+    files: tuple[tuple[str, str], ...]  # Path relative to the root, contents.
+    pinned: tuple[tuple[str, str], ...]  # Package, version.
     recorded: tuple[str, ...]
-    hash: str  # SHA-256 of the recipe's text, and of its layers'; 64 hexadecimal digits
+    hash: str  # SHA-256 of the texts of the recipe and its layers; 64 hexadecimal digits.
     layers: tuple[str, ...] = ()
-    commands: tuple[str, ...] = ()  # run by a shell at the end of the build; the root's path is its ``$1``
+    commands: tuple[str, ...] = ()  # Run by a shell at the end of the build; the root's path is its ``$1``.
 
     @property
     def include(self) -> str:
-        """The packages that mmdebstrap installs, with versions where they are pinned."""
+        """The packages that mmdebstrap installs, with versions if they are pinned."""
         return ",".join([*(f"{name}={version}" for name, version in self.pinned), *self.recorded])
 
 
 def load(layers: Collection[Layer] = ()) -> Recipe:
-    """The recipe that comes with tare, with these layers on top. Raises `ImageError`, also for two of one name."""
+    """Return tare's recipe with these layers on top. Raises `ImageError`, also for two layers of one name."""
     recipe = parse(resources.files("tare.image").joinpath("recipe.toml").read_bytes())
     for layer in sorted(layers, key=lambda layer: layer.name):
         if layer.name in recipe.layers:
@@ -45,7 +45,7 @@ def load(layers: Collection[Layer] = ()) -> Recipe:
 
 
 def parse(text: bytes) -> Recipe:
-    """Read a recipe. Raises `ImageError` that says what is wrong with it."""
+    """Parse a recipe. Raises `ImageError` with the mistake."""
     try:
         data = tomllib.loads(text.decode())
         return Recipe(
@@ -67,9 +67,9 @@ def parse(text: bytes) -> Recipe:
 
 
 def on_top(base: Recipe, layer: Layer) -> Recipe:
-    """A recipe with a layer's packages and commands too; of a layer that adds nothing to it the same recipe.
+    """Return a recipe with a layer's packages and commands added; a layer that adds nothing leaves it unchanged.
 
-    Raises `ImageError` that says what is wrong with the layer.
+    Raises `ImageError` with the mistake in the layer.
     """
     try:
         data = tomllib.loads(layer.text)
@@ -96,7 +96,7 @@ def on_top(base: Recipe, layer: Layer) -> Recipe:
 
 
 def _listed(values: Sequence[object]) -> tuple[str, ...]:
-    """As `_words`, and in their given order."""
+    """Return the values like `_words`, in their given order."""
     _words(values)
     return tuple(str(value) for value in values)
 

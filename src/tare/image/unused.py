@@ -1,4 +1,4 @@
-"""Which images in the cache are no use to the present tare: of another recipe or another agent, damaged, half made."""
+"""Images in the cache that the present tare cannot use: from another recipe or agent, damaged, or incomplete."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from tare.image import build, manifests, recipe, work
 from tare.image.build import Image
 from tare.model import Layer
 
-#: More than an agent has; what is beyond it is none.
+#: Above the size of any agent, so a larger file is no agent.
 MAX_BYTES = 64 << 20
 _IMAGE, _OWN = r"[0-9a-f]{16}", r"own-([0-9a-f]{16})"
 
 
 @dataclass(frozen=True, slots=True)
 class Unused:
-    """A folder of the cache that nothing is started from any more, and why.
+    """A folder of the cache from which nothing is started anymore, and why.
 
-    ``image``: what engines may have a copy of; None where nothing was ever started from the folder.
+    ``image``: the image that engines may have copies of; None if nothing was ever started from the folder.
     """
 
     place: Path
@@ -34,10 +34,10 @@ class Unused:
 
 
 def unused(agent: Path, layers: Collection[Layer]) -> list[Unused]:
-    """What the cache has besides what the next campaign may take. The caller holds the lock of the images' folder.
+    """Return the cached images that the next campaign cannot use. The caller holds the lock of the images' folder.
 
-    ``layers``: all that workloads may ask for. What has layers that are not among them, as a plug-in's that is not
-    installed now, stays, and so does what was fetched from a registry.
+    ``layers``: all layers of the installed workloads. Images with other layers, such as those of a plug-in that is not
+    installed now, are kept. So are images from a registry.
     """
     agent_hash = hashlib.sha256(agent.read_bytes()).hexdigest()
     places = sorted(place for place in state.images().iterdir() if place.is_dir())
@@ -45,7 +45,7 @@ def unused(agent: Path, layers: Collection[Layer]) -> list[Unused]:
     recipes = {_recipe_hash(place) for place, why in bases.items() if not why}
     folders = [Unused(place, why) for place, why in bases.items() if why]
     for place in places:
-        if place.name.startswith("new-"):  # whoever built it had the lock that the caller has
+        if place.name.startswith("new-"):  # Its builder has ended, as the caller holds the lock.
             folders.append(Unused(place, "half made"))
         elif (is_own := re.fullmatch(_OWN, place.name)) or re.fullmatch(_IMAGE, place.name):
             recipe_hash = "" if is_own else _recipe_hash(place)
@@ -70,7 +70,7 @@ def _why_no_base(place: Path, layers: Collection[Layer]) -> str:
 
 
 def _layers(names: str, known: Mapping[str, Layer]) -> Iterator[list[Layer]]:
-    """The ways to read names that are joined by dashes, as they may have dashes themselves."""
+    """Yield all ways to split names that are joined by dashes, because a name may contain dashes."""
     if not names:
         yield []
     for name, layer in known.items():
@@ -91,16 +91,17 @@ def _agent_hash(place: Path) -> str:
 
 
 def _image(place: Path) -> Image | None:
-    """The image in a folder, by the hash that it has inside and that its folder is named by."""
+    """Return the image in a folder, by the hash inside it, which must also be the folder's name."""
     digest = _read(place, build.HASH_INSIDE).decode(errors="replace").strip()
     if not re.fullmatch(r"[0-9a-f]{64}", digest) or digest[:16] != place.name.removeprefix("own-"):
         return None
-    packages = manifests.Manifest(suite="", recipe_hash=_recipe_hash(place), packages={})  # what is in it, nobody asks
+    # The contents are not needed here.
+    packages = manifests.Manifest(suite="", recipe_hash=_recipe_hash(place), packages={})
     return Image(digest, place / "root", packages, _agent_hash(place))
 
 
 def _read(place: Path, path: str) -> bytes:
-    """A file of a root; nothing where there is none. A user's own image may have a link in its place."""
+    """Return the contents of a root's file; empty if it is missing. In a user's own image it may be a link."""
     try:
         top = os.open(place / "root", beneath.FOLDER)
     except OSError:

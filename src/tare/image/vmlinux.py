@@ -1,4 +1,4 @@
-"""The plain kernel out of a compressed one: what a monitor without a boot loader takes (Firecracker)."""
+"""Extraction of the plain kernel from a compressed kernel, for a monitor without a boot loader (Firecracker)."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from pathlib import Path
 from tare.errors import ImageError
 from tare.host import distribution, processes, state
 
-#: How a payload begins, and what unpacks it.
+#: First bytes of a payload, and the program that unpacks it.
 PACKERS = {
     b"\x02\x21\x4c\x18": "lz4",
     b"\xfd7zXZ\x00": "xz",
     b"\x1f\x8b": "gzip",
     b"\x28\xb5\x2f\xfd": "zstd",
 }
-PACKAGES = {"xz": "xz-utils"}  # where it is not called as its program
+PACKAGES = {"xz": "xz-utils"}  # If the package's name differs from the program's.
 #: Offsets in the boot protocol's header (Documentation/arch/x86/boot.rst).
 _SETUP_SECTORS, _MAGIC, _PAYLOAD = 0x1F1, 0x202, 0x248
 _SECTOR = 512
 UNPACKED_CAP = 1 << 30
-#: The payload's last four bytes are its unpacked size, and none of the packer's.
+#: The last four bytes of the payload are its unpacked size; they are not part of the packed data.
 _SIZE_BYTES = 4
 
 
 def payload(kernel: bytes) -> bytes:
-    """What is packed in a bzImage. Raises `ImageError` when it is none."""
+    """Return the packed kernel in a bzImage. Raises `ImageError` for any other file."""
     if len(kernel) < 0x260 or kernel[_MAGIC : _MAGIC + 4] != b"HdrS":
         raise ImageError(
             "the guest's kernel is no bzImage", fix=f"rm -r {state.home() / 'guest'}; tare fetches it again"
@@ -38,7 +38,7 @@ def payload(kernel: bytes) -> bytes:
 
 
 def ensure(kernel: Path) -> Path:
-    """The plain ELF file of a kernel, beside it; made once. Raises `ImageError`."""
+    """Return the plain ELF file of a kernel, made once, beside it. Raises `ImageError`."""
     place = kernel.with_name(kernel.name.replace("vmlinuz", "vmlinux"))
     if place.exists():
         return place

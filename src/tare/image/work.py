@@ -1,8 +1,8 @@
 """A user's folder in an image, for commands that run in it (`tare run --folder`).
 
-It is there twice: where the commands run, and as it was, from which the agent renews the first before each run. So
-each platform gives an instance its own copy as it does of all of the image, by its writable layer, and the host's
-folder is only read. The image's other files are those of the image that it is put into, by hard links.
+The image holds it twice: as the commands' working folder, and as the original, from which the agent restores the
+working folder before each run. So each platform gives an instance its own copy through the writable layer, like the
+rest of the image, and the host's folder is only read. All other files are hard links to those of the image below.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from tare.image.manifests import OwnManifest
 from tare.image.places import atomic_directory, locked
 from tare.model import WORK, WORK_ORIGINAL, Progress
 
-#: The file beside an image's root that names the folder in it and the image below, and the folder's digest's name.
+#: The file beside an image's root that names the folder in it and the image below; the name of the folder's digest.
 NAMED, DIGEST = "work", "folder at /work"
-#: Files of a folder: an installed JavaScript project has some 100,000.
+#: Limit of files in a folder. An installed JavaScript project has about 100,000.
 MAX_FILES = 2_000_000
 MAX_TABLE_BYTES = 1 << 20
-#: Images of earlier states of folders from which on the user is told how to remove them.
+#: Number of outdated images of folders from which tare tells the user how to remove them.
 MANY_STATES = 5
 
 
 def ensure(image: Image, work: Path, progress: Progress) -> Image:
-    """An image with a folder of the host's in it, from the cache or made. Raises `ImageError`.
+    """Return an image with a folder of the host's in it, from the cache or newly made. Raises `ImageError`.
 
-    The folder belongs to the image's user, and its identity is that of its contents with their times.
+    The folder belongs to the image's user. Its identity is its contents and their times.
     """
     if not work.is_dir() or state.home().is_relative_to(work.resolve()):
         raise ImageError(f"{work} is no folder that instances can have", fix="name the folder of your program")
@@ -57,7 +57,7 @@ def ensure(image: Image, work: Path, progress: Progress) -> Image:
                 earlier = len(earlier_states(state.images().iterdir()))
                 if earlier >= MANY_STATES:
                     progress(f"{earlier} images of folders as they were earlier are kept: tare clean --images")
-            (folder / NAMED).touch()  # by this it is told from those of earlier states
+            (folder / NAMED).touch()  # Marks the newest state of the folder.
     base, tools = image.manifest, image if image.tools is None else image.tools
     digests = {**(base.digests if isinstance(base, OwnManifest) else {}), DIGEST: contents}
     manifest = OwnManifest(
@@ -73,7 +73,7 @@ def ensure(image: Image, work: Path, progress: Progress) -> Image:
 
 
 def _packed(work: Path, packed: Path, owner: tuple[int, int]) -> Path:
-    """A tar of a folder, in which all belongs to these numbers of a user and a group."""
+    """Return a tar of a folder, in which all files belong to ``owner`` (numbers of user and group)."""
     owned = ["--no-xattrs", f"--owner={owner[0]}", f"--group={owner[1]}"]
     argv = ["tar", "-C", str(work), *forms.same_bytes(clamp=False), *owned, "-cf", str(packed), "."]
     done = processes.run(argv, time_limit_s=forms.LIMIT_S)
@@ -84,9 +84,9 @@ def _packed(work: Path, packed: Path, owner: tuple[int, int]) -> Path:
 
 
 def earlier_states(places: Iterable[Path]) -> list[Path]:
-    """The images, by their folders, that another image of the same folder on the same image below has followed.
+    """Return the folders of images that are outdated: a newer image of the same folder on the same image exists.
 
-    A campaign that ran one of them is not resumed: the folder has changed.
+    A campaign that ran an outdated image cannot be resumed, because the folder has changed.
     """
     states: dict[str, list[Path]] = {}
     for place in places:
@@ -100,7 +100,7 @@ def earlier_states(places: Iterable[Path]) -> list[Path]:
 
 
 def _put(root: Path, tar: IO[bytes], owner: tuple[int, int], digest: str) -> None:
-    """Unpack a folder's tar to both of its places; as a mount would, it covers what the image has there."""
+    """Unpack a folder's tar to both of its places. Like a mount, it hides the image's files there."""
     top = os.open(root, beneath.FOLDER)
     try:
         for name in (WORK, WORK_ORIGINAL):
@@ -110,14 +110,14 @@ def _put(root: Path, tar: IO[bytes], owner: tuple[int, int], digest: str) -> Non
             os.chown(place, *owner)
             tar.seek(0)
             archives.unpack_root(tar, place, 2 * oci.MAX_BYTES, MAX_FILES)
-            os.utime(place, (0, 0))  # the same in both, whenever they were unpacked
+            os.utime(place, (0, 0))  # The same in both, at whatever time they were unpacked.
         own.write(top, HASH_INSIDE, f"{digest}\n".encode(), 0o644)
     finally:
         os.close(top)
 
 
 def _identity(image: Image) -> tuple[int, int]:
-    """The numbers of the user and group that an image's programs run as, which its own files may name."""
+    """Return the numbers of the user and group that run an image's programs; its own files may name them."""
     user_text = image.application.user if image.application is not None else ""
     name, _, group_name = user_text.partition(":")
     if not name:
@@ -137,7 +137,7 @@ def _identity(image: Image) -> tuple[int, int]:
 
 
 def _table(top: int, path: str) -> list[list[str]]:
-    """The entries of a root's passwd or group file, with three fields or more; none where there is no such file."""
+    """Return the entries of a root's passwd or group file with three fields or more; empty without a file."""
     with beneath.unless_vanished():
         descriptor = beneath.regular(top, path)
         if descriptor is not None:

@@ -1,1 +1,1 @@
-"""The lab: a throwaway virtual machine that is a host of its own, with tare inside (see docs/lab.md)."""
+"""The lab: a throwaway virtual machine that serves as a host, with tare inside (see docs/lab.md)."""

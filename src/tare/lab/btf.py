@@ -1,4 +1,4 @@
-"""Where fields of a kernel's types are, by the kernel's own type information (BTF), read from its ELF file."""
+"""Offsets of fields in a kernel's types, from the kernel's own type information (BTF) in its ELF file."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tare.errors import ImageError
 
-#: Fields by type that lead from a task to its command and its control group (of version 2).
+#: Fields, by type, that lead from a task to its command and its control group (version 2).
 OWNER: Mapping[str, Sequence[str]] = {
     "task_struct": ("comm", "cgroups"),
     "css_set": ("dfl_cgrp",),
     "cgroup": ("kn",),
     "kernfs_node": ("name", "parent"),
 }
-#: And from the mapping of a page of memory to the name of the file that it is of.
+#: Fields that lead from the mapping of a page of memory to the name of its file.
 CODE: Mapping[str, Sequence[str]] = {
     "address_space": ("host",),
     "inode": ("i_dentry",),
@@ -22,7 +22,7 @@ CODE: Mapping[str, Sequence[str]] = {
 }
 _MAGIC = 0xEB9F
 _STRUCT, _UNION = 4, 5
-#: What follows a type of each kind: so many bytes, and so many for each of its members (linux/btf.h).
+#: Size of the data after a type, by kind: fixed bytes, and bytes for each member (linux/btf.h).
 _FOLLOWS = {
     1: (4, 0), 3: (12, 0), 4: (0, 12), 5: (0, 12), 6: (0, 8), 13: (0, 8), 14: (4, 0), 15: (0, 12),
     17: (4, 0), 19: (0, 12),
@@ -30,7 +30,7 @@ _FOLLOWS = {
 
 
 def section(elf: bytes, name: str) -> bytes:
-    """A section of a 64-bit ELF file. Raises `ImageError` where it has none of that name."""
+    """Return a section of a 64-bit ELF file. Raises `ImageError` if there is no section of that name."""
     start, size, count, names = struct.unpack_from("<Q10xHHH", elf, 0x28)
     headers = [struct.unpack_from("<IIQQQQ", elf, start + number * size) for number in range(count)]
     texts = headers[names][4]
@@ -41,7 +41,7 @@ def section(elf: bytes, name: str) -> bytes:
 
 
 def offsets(btf: bytes, wanted: Mapping[str, Sequence[str]] = OWNER) -> dict[str, int]:
-    """Offsets in bytes of the fields, by the field's name. Raises `ImageError` for one that is not there."""
+    """Return the offsets of the fields in bytes, by the field's name. Raises `ImageError` for a missing field."""
     magic, _, _, length, types, types_bytes, texts, _ = struct.unpack_from("<HBBIIIII", btf)
     if magic != _MAGIC:
         raise ImageError("the kernel's type information is of no known form", fix="a kernel of Debian's")
@@ -52,7 +52,7 @@ def offsets(btf: bytes, wanted: Mapping[str, Sequence[str]] = OWNER) -> dict[str
 
     kinds: list[tuple[int, int, int]] = [
         (0, 0, 0)
-    ]  # of each type its kind, whether it has bit fields, where its members are
+    ]  # For each type: its kind, if it has bit fields, and the offset of its members.
     counts, named = [0], {}
     place, end = length + types, length + types + types_bytes
     while place < end:
@@ -67,7 +67,7 @@ def offsets(btf: bytes, wanted: Mapping[str, Sequence[str]] = OWNER) -> dict[str
         place += fixed_bytes + member_bytes * members
 
     def fields(number: int, base: int) -> Iterator[tuple[str, int]]:
-        """Names and offsets of a type's fields, those of nameless types in it too."""
+        """Yield the names and offsets of a type's fields, including the fields of nameless types in it."""
         kind, bitwise, first = kinds[number]
         for member in range(counts[number] if kind in {_STRUCT, _UNION} else 0):
             name, inner, bits = struct.unpack_from("<III", btf, first + 12 * member)

@@ -1,7 +1,7 @@
-"""Builds what a lab is made of, each part once: an emulator, a host's disk by flavour, and the payload that goes in.
+"""Builder of the parts of a lab, each built once: an emulator, a host's disk by flavour, and the payload.
 
-The emulator is Debian's QEMU of backports in a small root of its own: the host's own QEMU stays as it is. Nothing
-here names an archive: the host's own apt sources say where Debian is.
+The emulator is QEMU from Debian's backports, in a small root of its own, so the host's own QEMU stays as it is. This
+module contains no archive's address: it takes the archive from the host's own apt sources.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from tare.model import Progress
 NEEDED_DISK = 8 << 30
 LIMIT_S = 1800.0
 HYPERVISOR_CAP = 64 << 20
-#: Where the emulator's root has TARE_HOME.
+#: TARE_HOME inside the emulator's root.
 HOME_INSIDE = "tare"
-#: What the host's initramfs loads, and what these need; what is not a module is built in.
+#: Modules that the host's initramfs loads, with their dependencies. A missing module is built in.
 MODULES = ("virtio_pci", "virtio_blk", "virtio_console", "virtio_rng", "crc32c_generic", "ext4")
 
 
 def folder() -> Path:
-    """The folder of the lab's parts, below ``TARE_HOME``; made where it is missing."""
+    """Return the folder of the lab's parts, below ``TARE_HOME``. Create it if it is missing."""
     place = state.home() / "lab"
     place.mkdir(exist_ok=True)
     return place
 
 
 def emulator(progress: Progress) -> Path:
-    """The root of the emulator; made if need be. Raises `ImageError`."""
+    """Return the root of the emulator. Build it if it is missing. Raises `ImageError`."""
     root_recipe = recipe.load().emulator
     place = folder() / f"qemu-{root_recipe.hash}"
     with locked(folder(), progress, "the lab"):
@@ -55,9 +55,9 @@ def emulator(progress: Progress) -> Path:
 
 
 def host(flavour: str, progress: Progress) -> Path:
-    """The folder with the disk, kernel and modules of a flavour's host, or of a stock host; made if need be.
+    """Return the folder with a host's disk, kernel and modules. Build it if it is missing.
 
-    Raises `ImageError`, `UsageError`.
+    ``flavour``: a flavour of the lab or a stock host. Raises `ImageError`, `UsageError`.
     """
     lab_recipe = recipe.load()
     flavour = lab_recipe.resolved(flavour)[0]
@@ -78,13 +78,13 @@ def host(flavour: str, progress: Progress) -> Path:
 
 
 def disk(root: Path, file: Path, size_bytes: int) -> None:
-    """An ext4 filesystem with all below a folder in it, as a sparse file."""
+    """Create an ext4 filesystem with the contents of a folder, as a sparse file."""
     result = ext4.make(file, size_bytes, *ext4.AT_ONCE, contents=root)
     result.require(fix="free disk space below TARE_HOME")
 
 
 def newer_sources(text: str, suite: str, newer: str) -> str:
-    """The stanza or line of apt's sources that has a suite, for another suite of the same archive; "" without one."""
+    """Return the part of apt's sources for one suite, rewritten for another suite of the same archive; "" if none."""
     for stanza in re.split(r"\n\s*\n", text):
         lines = [line for line in stanza.splitlines() if line.strip() and not line.lstrip().startswith("#")]
         if any(re.match(rf"Suites:.*\b{suite}(\s|$)", line) for line in lines):
@@ -96,7 +96,7 @@ def newer_sources(text: str, suite: str, newer: str) -> str:
 
 
 def obstacle() -> ImageError | None:
-    """Why no root can be made here, as far as can be seen beforehand; None: nothing speaks against it."""
+    """Return the reason why no root can be made here, as far as it is known in advance, or None."""
     free = shutil.disk_usage(state.home()).free
     if free < NEEDED_DISK:
         problem = f"{free / 2**30:.1f} GiB are free below {state.home()}, the lab needs {NEEDED_DISK / 2**30:.0f} GiB"
@@ -107,11 +107,11 @@ def obstacle() -> ImageError | None:
 
 
 def bootstrap(root_recipe: Root, root: Path) -> None:
-    """Make a Debian root. Raises `ImageError` with the fix."""
+    """Create a Debian root. Raises `ImageError` with the fix."""
     if why := obstacle():
         raise why
     archives = [*image_build.sources()]
-    known_suite = recipe.load().emulator.suite  # the one that `sources` looks for
+    known_suite = recipe.load().emulator.suite  # Must match the suite that `sources` searches for.
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         if root_recipe.suite != known_suite:
@@ -123,7 +123,7 @@ def bootstrap(root_recipe: Root, root: Path) -> None:
             (folder / "hook").write_text(f"#!/bin/sh\n{root_recipe.hook}")
             (folder / "hook").chmod(0o755)
             hooks = [f"--customize-hook={folder / 'hook'}"]
-        # No initramfs of Debian's: a lab has one of tare's, and making it takes half a minute.
+        # Skip Debian's initramfs: a lab uses one of tare's, and building Debian's takes half a minute.
         env = {**processes.kept(*processes.DOWNLOADS), "INITRD": "No"}
         done = processes.run(_command(root_recipe, root, archives, hooks), time_limit_s=LIMIT_S, env=env)
     if done.code != 0:
@@ -138,7 +138,7 @@ def bootstrap(root_recipe: Root, root: Path) -> None:
 
 
 def _other_suite(scratch: Path, archives: Sequence[str], suite: str, other: str) -> str:
-    """A file of sources for another suite, of the archive that this host has ``suite`` from; or that archive's URL."""
+    """Write a file of sources for another suite, from the archive of this host's ``suite``; or return its URL."""
     if archives and not Path(archives[0]).is_file():
         return archives[0]
     stanza = newer_sources(Path(archives[0]).read_text() if archives else "", suite, other)
@@ -162,11 +162,11 @@ def _command(root_recipe: Root, root: Path, archives: Sequence[str], hooks: Sequ
 
 
 def _take_kernel(root: Path, new_folder: Path) -> None:
-    """Kernel, hypervisor and the initramfs's modules beside the disk: the emulator reads them from there."""
+    """Copy the kernel, hypervisor and initramfs modules to beside the disk, where the emulator reads them."""
     kernel = next((root / "boot").glob("vmlinuz-*"))
     shutil.copy(kernel, new_folder / "vmlinuz")
     for hypervisor in sorted((root / "boot").glob("xen-*-amd64.gz"))[:1]:
-        # QEMU's multiboot loader takes the plain ELF file.
+        # QEMU's multiboot loader accepts only a plain ELF file.
         unpacked = processes.run(["gzip", "-dc", str(hypervisor)], output_cap=HYPERVISOR_CAP).require().stdout
         (new_folder / "xen").write_bytes(unpacked)
     tree = root / "lib" / "modules" / kernel.name.removeprefix("vmlinuz-")
@@ -178,7 +178,7 @@ def _take_kernel(root: Path, new_folder: Path) -> None:
 
 
 def loading_order(dependencies: str, modules: Sequence[str]) -> list[str]:
-    """Module files in the order in which they load, from a ``modules.dep``; modules that are not there are built in."""
+    """Return module files in the order in which they load, from a ``modules.dep``. Missing modules are built in."""
     needs = {name: rest.split() for name, _, rest in (line.partition(":") for line in dependencies.splitlines())}
     by_stem = {Path(name).name.split(".")[0].replace("-", "_"): name for name in needs}
     order: list[str] = []
@@ -196,7 +196,7 @@ def loading_order(dependencies: str, modules: Sequence[str]) -> list[str]:
 
 
 def built() -> dict[str, int]:
-    """The parts that are there, and the disk space that each takes."""
+    """Return the parts that exist, with the disk space of each."""
     parts = sorted(path for path in folder().iterdir() if path.is_dir() and not path.name.startswith("new-"))
     return {path.name: _disk_bytes(path) for path in parts}
 

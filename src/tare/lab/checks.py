@@ -1,4 +1,4 @@
-"""The check of `tare doctor` for the lab: which flavours are built, and whether the rest can be."""
+"""Check of `tare doctor` for the lab: the flavours that are built, and if the others can be."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAME = "lab"
 
 
 def check(obstacle: Callable[[], ImageError | None] = build.obstacle) -> Check:
-    """The check, which builds nothing. ``obstacle``: why no root can be made here, or None."""
+    """Check the lab without building anything. ``obstacle``: why no root can be made here, or None."""
     flavours = recipe.load().flavours()
     ready = [flavour for flavour in flavours if _built(flavour)]
     missing = ", ".join(flavour for flavour in flavours if flavour not in ready)
@@ -27,7 +27,7 @@ def check(obstacle: Callable[[], ImageError | None] = build.obstacle) -> Check:
 
 
 def _built(flavour: str) -> bool:
-    """Whether all is there that boots it; the payload, which goes by what is on it, takes seconds."""
+    """Return True if all slow parts of a flavour exist. The payload depends on its contents, and takes only seconds."""
     lab_recipe, folder = recipe.load(), state.home() / "lab"
     host, counting = lab_recipe.resolved(flavour)
     parts = [folder / f"qemu-{lab_recipe.emulator.hash}", folder / f"host-{host}-{lab_recipe.host(host).hash}"]

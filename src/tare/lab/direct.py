@@ -1,7 +1,7 @@
-"""The kernel of microVMs that boot without an initramfs (`direct.config`): Debian's for clouds, its virtio built in.
+"""Kernel of microVMs that boot without an initramfs (`direct.config`): Debian's cloud kernel with virtio built in.
 
-It is kept where the kernels of guests are (`tare.image.guest.direct`). To build it takes a Debian host, and two
-processors for half an hour.
+It is stored with the guests' kernels (`tare.image.guest.direct`). The build needs a Debian host, and takes half an hour
+on two processors.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from tare.image.places import atomic_directory, locked
 from tare.lab import build, kernel, recipe
 from tare.model import Progress
 
-#: About how many files there are to compile, for the progress shown.
+#: Approximate number of files to compile, for the progress display.
 OBJECTS = 2100
-#: What the build takes besides: Debian's configuration has keys in the kernel.
+#: Further packages for the build: Debian's configuration embeds keys in the kernel.
 _BESIDE = ("libssl-dev",)
 
 
 def ensure(progress: Progress) -> Path:
-    """The folder of the kernel, built if need be. Raises `ImageError`."""
+    """Return the folder of the kernel. Build it if it is missing. Raises `ImageError`."""
     place = guest.direct_folder()
     with locked(build.folder(), progress, "the kernel without an initramfs"):
         if not place.is_dir():

@@ -1,9 +1,9 @@
-"""A lab whose every instruction is counted, by a plug-in of its emulator: the same each time, on whatever host.
+"""Lab in which a plug-in of the emulator counts every instruction, with the same result in each run on any host.
 
-What would make two runs differ is not there: one processor, a clock that goes by instructions alone, no random
-numbers of the processor's, no disk, no network and nobody who speaks to it. Disks are memory (NVDIMMs): the host's and
-the payload's are files that are mapped, and never written; what the machine is given is a tar in the third, and what it
-leaves is a tar in the fourth. Nothing comes out of it meanwhile but what it prints on a serial line.
+Everything that could make two runs differ is removed. The machine has one processor, a clock driven only by
+instructions, no hardware random numbers, no disk, no network and no input. Its disks are memory (NVDIMMs): the host's
+and the payload's are mapped files that are never written. The third holds a tar of the input, and the fourth receives a
+tar of the results. Until the machine ends, only a serial line carries output.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ from tare.platforms.parts.machines import vm
 from tare.session.frames import STDOUT
 from tare.timeouts import stretched, until
 
-#: What a disk in memory must be a multiple of.
+#: Required alignment of a disk in memory.
 ALIGN = 2 << 20
 RESULTS_BYTES = 256 << 20
-#: What the machine writes to its disks, which are copied in memory then.
+#: Size limit of writes to the machine's disks, which are copied in memory.
 WRITTEN_BYTES = 2 << 30
-#: When the machine believes to be: its clock has to begin the same each time.
+#: Start of the machine's clock, which must be the same in each run.
 BEGAN = "2036-01-01T00:00:00"
-#: Besides `machine.LINUX`. The kernel mixes all of its arguments into its random numbers, and has no other source here.
+#: Added to `machine.LINUX`. The kernel mixes all of its arguments into its random numbers: its only source here.
 WORDS = ("tsc=reliable", "clocksource=tsc", "nowatchdog")
 MODULES = ("libnvdimm", "nfit", "nd_pmem", "crc32c_generic", "ext4")
 _ENDED = re.compile(rb"^tare: ended with (\d+)\r?\n?$", re.MULTILINE)
 _TURN_S = 0.2
-#: Of the machine's output: read at once, and kept for its end.
+#: The machine's output: read limit at once, and bytes kept for its end.
 MAX_AT_ONCE, LAST_BYTES = 1 << 20, 1 << 16
 MODULE_CAP = 16 << 20
 LOG, SYMBOLS = "counts.log", "symbols"
-#: Of a machine q35: how much memory is below the gap for devices, if it has not less than that much.
+#: A q35 machine's memory below the gap for devices, and the size from which memory is split at the gap.
 LOW_BYTES, UNSPLIT_BYTES = 2 << 30, 0xB0000000
 _START = """\
 code=125
@@ -73,18 +73,18 @@ exec busybox poweroff -f
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """How a machine is counted: by which plug-in with which arguments, its seed, and where the plug-in's log goes."""
+    """Options of a counted machine: the plug-in with its arguments, the seed, and the place of the plug-in's log."""
 
     plugin: Path
     arguments: Mapping[str, str]
-    symbols: str  # of the machine's kernel: "ADDRESS NAME" a line
+    symbols: str  # Of the machine's kernel: "ADDRESS NAME" a line.
     seed: int
     log: Path
 
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """What decides the command line: the disks in memory, in the order in which the machine has them."""
+    """The facts that decide the command line, with the disks in memory in the machine's order."""
 
     kernel: Path
     initramfs: Path
@@ -95,12 +95,12 @@ class Exact:
     console: Path
     output: Path
     plugin: Path
-    arguments: Mapping[str, str]  # of the plug-in
+    arguments: Mapping[str, str]  # For the plug-in.
     words: Sequence[str] = ()
 
 
 def command(exact: Exact, home: Path) -> list[str]:
-    """The command inside the emulator's root; ``home`` is TARE_HOME, which that root has elsewhere."""
+    """Return the command inside the emulator's root. ``home``: TARE_HOME, which has another path in that root."""
 
     def inside(path: Path) -> str:
         return machine.seen_inside(path, home)
@@ -127,9 +127,9 @@ def command(exact: Exact, home: Path) -> list[str]:
 
 
 def run(lab_command: LabCommand, counted: Counted, output: lab_run.Output, progress: Progress) -> int:
-    """Run a command in a machine that is counted, and return its exit code.
+    """Run a command in a counted machine, and return its exit code.
 
-    What the command leaves in /lab/out is brought into the command's folder of results. Raises `TareError`.
+    Copies the files in the machine's /lab/out into the command's folder of results. Raises `TareError`.
     """
     lab_command.check()
     parts = lab_run.ensure(lab_command.flavour, progress)
@@ -147,7 +147,7 @@ def run(lab_command: LabCommand, counted: Counted, output: lab_run.Output, progr
         try:
             printed = _watched(process, exact.output, output, limit_s=lab_command.time_limit_s)
         finally:
-            # Nothing in there is kept, so it need not be switched off.
+            # The machine keeps no data, so it need not be shut down.
             processes.end(process)
         code = _code(printed, [exact.console, space / "qemu.log"])
         shutil.copyfile(space / LOG, counted.log)
@@ -157,7 +157,7 @@ def run(lab_command: LabCommand, counted: Counted, output: lab_run.Output, progr
 
 
 def _laid_out(lab_command: LabCommand, parts: Parts, counted: Counted, space: Path) -> Exact:
-    """Everything that the machine needs, in its folder."""
+    """Write everything that the machine needs into its folder."""
     disk = parts.host / "disk.ext4"
     payload_file = _aligned(parts.payload)
     initramfs, inputs, results = space / "initramfs", space / "given.tar", space / "results"
@@ -188,7 +188,7 @@ def _laid_out(lab_command: LabCommand, parts: Parts, counted: Counted, space: Pa
 
 
 def _aligned(disk: Path) -> Path:
-    """The file, made a little longer where a disk in memory could not be as long; what is in it stays as it is."""
+    """Return the file, extended to the alignment of a disk in memory if needed. Its contents stay the same."""
     size = disk.stat().st_size
     if size % ALIGN:
         os.truncate(disk, size + ALIGN - size % ALIGN)
@@ -196,7 +196,7 @@ def _aligned(disk: Path) -> Path:
 
 
 def _modules(disk: Path, host: Path, folder: Path) -> list[Path]:
-    """The modules for disks in memory, out of the host's disk, in the order in which they load."""
+    """Extract the modules for disks in memory from the host's disk, in the order in which they load."""
     folder.mkdir()
     release, _ = headers.release(host)
     tree = f"/usr/lib/modules/{release}"
@@ -216,7 +216,7 @@ def _modules(disk: Path, host: Path, folder: Path) -> list[Path]:
 
 
 def _given(lab_command: LabCommand) -> bytes:
-    """A tar of what goes into /lab: tare's code, the files, the command with its standard input."""
+    """Return a tar of the contents of /lab: tare's code, the files, the command with its standard input."""
     environment = {**lab_run.ENV, **lab_command.env, "TARE_LAB": lab_command.flavour}
     words = {
         "flavour": shlex.quote(lab_command.flavour),
@@ -242,7 +242,7 @@ def _add(tar: tarfile.TarFile, name: str, contents: bytes, mode: int = 0o644) ->
 
 
 def _watched(process: subprocess.Popen[bytes], file: Path, output: lab_run.Output, *, limit_s: float) -> bytes:
-    """Pass on what the machine prints until it ends, or its time is over; the last of it. Raises `PlatformError`."""
+    """Forward the machine's output until it ends or exceeds its time. Return the last bytes. Raises `PlatformError`."""
     end = until(limit_s)
     last = b""
     place = 0
@@ -264,7 +264,7 @@ def _watched(process: subprocess.Popen[bytes], file: Path, output: lab_run.Outpu
 
 
 def _code(printed: bytes, logs: Sequence[Path]) -> int:
-    """The command's exit code, as the machine's last line has it. Raises `PlatformError` where there is none."""
+    """Return the command's exit code, from the machine's last line. Raises `PlatformError` if it is missing."""
     ended = _ENDED.search(printed)
     if ended is not None:
         return int(ended[1])

@@ -1,16 +1,16 @@
-"""Where the kernel's fixed vulnerabilities were: from the changelog of Debian's kernel, for the weights of a report.
+"""Places of the kernel's fixed vulnerabilities, from the changelog of Debian's kernel, for the weights of a report.
 
-Debian's changelog of a kernel series has the title of every change that came by a stable update, and beside it the
-CVE, if it has one. A title begins with where the change is ("net/sched: cls_u32: Fix ..."), and such words are looked
-up in the tree of the kernel that counts its lines: one after the other, each below the places of the one before. What
-cannot be found is code that this kernel does not have, a driver mostly, or a word that names no place; it is counted,
-and left out. So is a word that is the name of an option which is off (IPV6): what is compiled of its folder all the
-same is not where its fixes were.
+Debian's changelog of a kernel series has the title of every change in a stable update, with its CVE, if any. A title
+begins with the place of the change ("net/sched: cls_u32: Fix ..."). The words of the place are looked up in the tree of
+the kernel that counts its lines, each below the places of the previous word. A title whose place is not found is
+counted, and left out: mostly it names a driver that this kernel does not have, or no place at all. A word that names a
+disabled option (IPV6) is left out too, because the code that is still compiled in its folder is not where its fixes
+were.
 
-Of a fix we know that it was somewhere below the place that its title names. So it is spread evenly over all lines
-there: the density of a line is the sum over its file and the folders above of ``fixes / lines``, and the sum over all
-lines of the kernel is the number of fixes that were found. A platform's weighted sum over the lines that it runs is
-thus the number of fixed vulnerabilities that would have been in these lines, had they been spread evenly.
+A title tells only that the fix is somewhere below its place. So each fix is spread evenly over all lines there. The
+density of a line is the sum of ``fixes / lines`` over its file and the folders above; the sum over all lines of the
+kernel is the number of located fixes. A platform's weighted sum over its lines is thus the expected number of fixed
+vulnerabilities in these lines, if they were spread evenly.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from pathlib import Path, PurePosixPath
 
 from tare.errors import UsageError
 
-#: On every Debian machine that compiles; all packages of one kernel have the same changelog.
+#: Exists on every Debian machine with a compiler. All packages of one kernel have the same changelog.
 CHANGELOG = Path("/usr/share/doc/linux-libc-dev/changelog.Debian.gz")
-#: Words of titles that are not names in the tree: the paths that they stand for.
+#: Words of titles that are not names in the tree, with their paths.
 WORDS: Mapping[str, tuple[str, ...]] = {
     "ftrace": ("kernel/trace",),
     "inet": ("net/ipv4",),
@@ -40,13 +40,13 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "vsock": ("net/vmw_vsock",),
     "xsk": ("net/xdp",),
 }
-#: Of equally deep places of one name ("sched") the first of these has it.
+#: Preferred folder among equally deep places of one name ("sched").
 _FIRST = ("kernel", "mm", "fs", "net", "block", "ipc", "security", "virt", "lib", "crypto", "arch", "drivers")
-#: An entry, with the lines that continue it.
+#: An entry, with its continuation lines.
 _ENTRY = re.compile(r"^    - (.+(?:\n      .+)*)", re.MULTILINE)
 _VERSION = re.compile(r"^linux \((\S+)\)", re.MULTILINE)
 _CVE = re.compile(r"CVE-\d{4}-\d+")
-#: Debian's prefix for an architecture, and that of a reverted change.
+#: Debian's prefix for an architecture, and the prefix of a reverted change.
 _MARKS = re.compile(r'^(?:\[[^\]]+\] )*(?:Revert ")?')
 #: "net/sched: cls_u32: Fix" has the tags net/sched and cls_u32; "crypto: qat - fix" has crypto and qat.
 _TAG = re.compile(r"([\w./,&-]+(?: ?, ?[\w./-]+)*)(?:: +| - )")
@@ -55,7 +55,7 @@ _OFF = re.compile(r"^# CONFIG_(\w+) is not set$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """A change that a CVE is named with."""
+    """A change that fixes a CVE."""
 
     cve: str
     title: str
@@ -63,16 +63,16 @@ class Fix:
 
 @dataclass(frozen=True, slots=True)
 class Densities:
-    """Fixes a line, by path in the tree: a folder's end in "/". A line has that of the longest path that fits."""
+    """Fixes per line, by path in the tree; a folder's path ends in "/". The longest matching path applies to a line."""
 
     by_path: Mapping[str, float]
-    placed: int  # fixes that have a place in this kernel
-    of: int  # all
-    versions: tuple[str, str]  # of the changelog: the oldest with a fix, and the newest
+    placed: int  # Fixes with a place in this kernel.
+    of: int  # All fixes.
+    versions: tuple[str, str]  # Of the changelog: the oldest with a fix, and the newest.
 
 
 def read(changelog: Path) -> str:
-    """The text of a changelog, packed or not. Raises `UsageError`."""
+    """Return the text of a changelog, compressed or not. Raises `UsageError`."""
     try:
         data = changelog.read_bytes()
         return (gzip.decompress(data) if changelog.suffix == ".gz" else data).decode()
@@ -82,7 +82,7 @@ def read(changelog: Path) -> str:
 
 
 def fixes(changelog: str) -> list[Fix]:
-    """Each CVE once, the newest change first; those that stand beside no change of the code are left out."""
+    """Return each CVE once, the newest change first. CVEs without a change of the code are left out."""
     by_cve: dict[str, Fix] = {}
     for entry in _ENTRY.findall(changelog):
         title = re.sub(r"\s+", " ", entry)
@@ -92,7 +92,7 @@ def fixes(changelog: str) -> list[Fix]:
 
 
 def versions(changelog: str) -> tuple[str, str]:
-    """The oldest and the newest version of the kernel's package with a fix in this changelog. Raises `UsageError`."""
+    """Return the oldest and the newest version of the kernel's package with a fix here. Raises `UsageError`."""
     starts = [(entry.start(), entry[1]) for entry in _VERSION.finditer(changelog)]
     ends = [*(start for start, _ in starts[1:]), len(changelog)]
     with_fix = [name for (start, name), end in zip(starts, ends, strict=True) if fixes(changelog[start:end])]
@@ -102,7 +102,7 @@ def versions(changelog: str) -> tuple[str, str]:
 
 
 def tags(title: str) -> list[list[str]]:
-    """The words that say where a change is, those of one tag together: ``[["net", "sched"], ["cls_u32"]]``."""
+    """Return the words that name the place of a change, grouped by tag: ``[["net", "sched"], ["cls_u32"]]``."""
     rest = _MARKS.sub("", title)
     words_of_tags = []
     while (tag := _TAG.match(rest)) is not None:
@@ -112,10 +112,13 @@ def tags(title: str) -> list[list[str]]:
 
 
 class Tree:
-    """The paths of a kernel's sources, to look up words in."""
+    """The paths of a kernel's sources, for looking up words."""
 
     def __init__(self, paths: Iterable[str], config: str = "") -> None:
-        """``paths``: of sources, of which headers are no places: their code is in many. ``config``: the kernel's."""
+        """Index the paths of sources, and the kernel's configuration.
+
+        Headers are skipped, because their code is compiled into many places.
+        """
         self._off = {name.lower() for name in _OFF.findall(config)}
         self._named: dict[str, list[str]] = {}
         places = {str(place) for path in paths if path.endswith(".c") for place in _upwards(path)}
@@ -124,7 +127,7 @@ class Tree:
         self._places = places
 
     def find(self, title: str) -> tuple[str, ...]:
-        """The places that a title names; empty where it names none, or one that is not in this tree."""
+        """Return the places that a title names; empty if it names no place in this tree."""
         at: tuple[str, ...] = ()
         for words in tags(title):
             for word in words:
@@ -139,7 +142,7 @@ class Tree:
         return tuple(self._named.get(word, ())[:1])
 
     def _below(self, above: Sequence[str], word: str) -> tuple[str, ...]:
-        """The topmost of that name below, else all whose names begin with it; below a file is what lies beside it."""
+        """Return the topmost places below with that name, otherwise with that prefix. Below a file: beside it."""
         above = [path.rpartition("/")[0] if path.endswith(".c") else path for path in above]
         inner = [path for path in self._named.get(word, ()) if _inside(path, above)]
         if inner:
@@ -151,16 +154,16 @@ class Tree:
 
 
 def densities(changelog: str, lines: Mapping[str, int], config: str = "") -> Densities:
-    """Fixes a line of a kernel, of which ``lines`` has the number of lines with code by source.
+    """Return the fixes per line of a kernel. ``lines``: the number of lines with code by source.
 
-    Raises `UsageError` where the changelog has no fix.
+    Raises `UsageError` if the changelog has no fix.
     """
     all_fixes, tree = fixes(changelog), Tree(lines, config)
     below: Counter[str] = Counter()
     for path, count in lines.items():
         for place in _upwards(path):
             below[place] += count
-    by_place: defaultdict[str, float] = defaultdict(float)  # fixes a line that are of just this place
+    by_place: defaultdict[str, float] = defaultdict(float)  # Fixes per line at exactly this place.
     located = 0
     for fix in all_fixes:
         places = tree.find(fix.title)
@@ -175,7 +178,7 @@ def densities(changelog: str, lines: Mapping[str, int], config: str = "") -> Den
 
 
 def as_toml(densities: Densities) -> str:
-    """The densities in TOML, as ``tare report --weights`` reads them."""
+    """Return the densities as TOML, the input of ``tare report --weights``."""
     oldest, newest = densities.versions
     located = f"{densities.placed} of {densities.of} CVEs"
     title = f"CVEs of Linux {oldest} to {newest} a line, by Debian's changelog"
@@ -192,7 +195,7 @@ def as_toml(densities: Densities) -> str:
 
 
 def _upwards(path: str) -> Iterator[str]:
-    """A path and all folders above it."""
+    """Yield a path and all folders above it."""
     yield path
     while "/" in path:
         path = path.rpartition("/")[0]

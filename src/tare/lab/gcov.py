@@ -1,8 +1,8 @@
-"""Lines of source and how often each ran, from gcc's notes and counters, by gcov's JSON.
+"""Lines of source and their hits, from gcc's notes and counters, by gcov's JSON.
 
-A compiler that counts leaves two files an object: its notes (.gcno: which lines its branches belong to; written when
-it is compiled) and its counters (.gcda: how often each branch was taken; a kernel has them in /sys/kernel/debug/gcov).
-gcov, of the compiler's own version, makes lines of both. Formats: gcc 12's gcc/gcov-io.h, and gcov(1) on JSON.
+A compiler that counts writes two files for each object. The notes (.gcno), written during compilation, map branches to
+lines. The counters (.gcda) record how often each branch was taken; a kernel has them in /sys/kernel/debug/gcov. gcov,
+in the compiler's own version, combines both into lines. Formats: gcc 12's gcc/gcov-io.h, and gcov(1) on JSON.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from tare.host import processes
 from tare.host.filesystems import archives
 from tare.host.kernel import pinning
 
-#: Of gcov's JSON.
+#: Format version of gcov's JSON.
 FORMAT = "1"
 NOTES, COUNTERS = ".gcno", ".gcda"
 LIMIT_S = 300.0
-#: Objects that one process of gcov is given: its start costs as much as a few of them.
+#: Objects for each process of gcov, whose start costs as much as a few objects.
 BATCH = 24
-#: Most bytes that one process of gcov may print about a batch.
+#: Limit in bytes for the output of one process of gcov about a batch.
 _SAID_CAP = 256 << 20
-#: Bytes of one reading, unpacked: a kernel's counters are some 30 MiB.
+#: Limit in bytes for one unpacked reading. A kernel's counters take about 30 MiB.
 MAX_COUNTERS = 256 << 20
 _MAGIC = 0x67636461  # "gcda"
 _FUNCTION = 0x01000000
-#: Tags of the eight kinds of counters; a kernel that counts lines has the first.
+#: Tags of the eight kinds of counters. A kernel that counts lines uses the first.
 _COUNTERS = range(0x01A10000, 0x01A10000 + 8 * 0x20000, 0x20000)
 _HEADER = struct.Struct("<IIII")  # magic, version, stamp, checksum
 _RECORD = struct.Struct("<II")  # tag, length in bytes
@@ -46,19 +46,19 @@ _UNTAKEN = "cannot open data file, assuming not executed"
 
 @dataclass(slots=True)
 class Coverage:
-    """Hits of each line that has code, and calls of each function, by path relative to the tree; 0: it did not run.
+    """Hits of each line with code, and calls of each function, by path relative to the tree. 0: it did not run.
 
-    A line of a header is in as many objects as include it, and so is a function there: these are added up.
+    Lines and functions of a header occur in every object that includes it; their hits are added up.
     """
 
     lines: dict[str, dict[int, int]] = field(default_factory=dict)
     functions: dict[str, dict[str, int]] = field(default_factory=dict)
-    #: Lines of an object whose hits came out negative, and count as none: gcov gets the branches without a counter by
-    #: subtraction, and a task that was inside a function when counting began leaves without having entered.
+    #: Lines with negative hits, which are set to zero. gcov computes branches without a counter by subtraction, and a
+    #: task that was inside a function when counting started leaves it without having entered.
     negative: int = 0
 
     def add(self, document: bytes, top: str) -> None:
-        """Add gcov's JSON of one object; ``top`` is the tree that it was compiled in. Raises `ParseError`."""
+        """Add gcov's JSON of one object. ``top``: the tree that it was compiled in. Raises `ParseError`."""
         try:
             report = json.loads(document)
             if report["format_version"] != FORMAT:
@@ -86,7 +86,7 @@ class Coverage:
             functions[name] = functions.get(name, 0) + max(0, function["execution_count"])
 
     def hits(self) -> dict[str, int]:
-        """Lines that ran, as "mm/mmap.c:1405", sorted by path and number."""
+        """Return the lines that ran, as "mm/mmap.c:1405", sorted by path and number."""
         return {
             f"{path}:{number}": count
             for path, lines in sorted(self.lines.items())
@@ -96,29 +96,29 @@ class Coverage:
 
     @property
     def known(self) -> int:
-        """How many lines have code."""
+        """Return the number of lines with code."""
         return sum(len(lines) for lines in self.lines.values())
 
 
 def relative(file: str, top: str) -> str:
-    """A source's path in its tree. gcc names it as on its command line: relative, with dots, or by its full path."""
+    """Return a source's path in its tree. gcc names it as on its command line: relative, with dots, or in full."""
     return posixpath.relpath(posixpath.join(top, file), top)
 
 
 def stamp(data: bytes) -> int:
-    """What notes and counters of one compilation have in common. Raises `ParseError`."""
+    """Return the stamp that notes and counters of one compilation share. Raises `ParseError`."""
     if len(data) < _HEADER.size:
         raise ParseError("a file of gcc's notes or counters is cut short")
     return int(_HEADER.unpack_from(data)[2])
 
 
 def ran(counters: bytes) -> bool:
-    """Whether any counter of an object is not zero. Raises `ParseError` for what are no counters."""
+    """Return True if any counter of an object is not zero. Raises `ParseError` if the data are not counters."""
     return any(any(values) for values in _values(counters))
 
 
 def _values(counters: bytes) -> Iterator[bytes]:
-    """The values of each record of counters: 64 bits each, in little-endian order."""
+    """Yield the values of each record of counters: 64 bits each, little-endian."""
     if len(counters) < _HEADER.size or _HEADER.unpack_from(counters)[0] != _MAGIC:
         raise ParseError("these are no counters of gcc's")
     place = _HEADER.size
@@ -137,9 +137,9 @@ def _values(counters: bytes) -> Iterator[bytes]:
 
 
 def cover(program: Sequence[str], folder: Path, objects: Sequence[str], top: str, *, fresh: bool = False) -> Coverage:
-    """What ran of these objects, whose notes and counters are below a folder by path without suffix.
+    """Return what ran of the objects with notes and counters below a folder, by path without suffix.
 
-    ``fresh``: there are no counters yet, and no line ran. Raises `ParseError` when gcov does not take them.
+    ``fresh``: there are no counters yet, so no line ran. Raises `ParseError` if gcov does not accept them.
     """
     batches = [objects[place : place + BATCH] for place in range(0, len(objects), BATCH)]
     coverage = Coverage()
@@ -170,7 +170,7 @@ def _run(program: Sequence[str], folder: Path, objects: Sequence[str], fresh: bo
 
 
 def counters_in(packed: bytes) -> dict[str, bytes]:
-    """The counters in a tar that gzip(1) compressed, by path without suffix. Raises `ParseError`."""
+    """Return the counters in a tar that gzip(1) compressed, by path without suffix. Raises `ParseError`."""
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(packed)) as file:
             plain = file.read(MAX_COUNTERS + 1)

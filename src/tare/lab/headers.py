@@ -1,6 +1,6 @@
-"""Builds modules for the kernel of a lab's host, with the compiler and the headers that Debian built that kernel with.
+"""Builder of modules for the kernel of a lab's host, with the compiler and headers that Debian built that kernel with.
 
-They are in a root of their own: neither the lab's host nor this one gets a compiler for it.
+The tools are in a root of their own: neither the lab's host nor this host gets a compiler.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LIMIT_S = 300.0
 
 
 def release(host: Path) -> tuple[str, str]:
-    """The release (``uname -r``) and package version of the kernel on a host's disk. Raises `ImageError`."""
+    """Return the release (``uname -r``) and package version of the kernel on a host's disk. Raises `ImageError`."""
     installed: dict[str, str] = json.loads((host / "packages.json").read_text())
     for name, version in installed.items():
         match = re.fullmatch(r"linux-image-(\d.*)", name)
@@ -33,9 +33,9 @@ def release(host: Path) -> tuple[str, str]:
 
 
 def module(host: Path, source: Path, name: str, progress: Progress) -> Path:
-    """The module ``name``.ko for the kernel of a host (a folder of `build.host`), made if need be.
+    """Return the module ``name``.ko for the kernel of a host (a folder of `build.host`). Build it if it is missing.
 
-    ``source``: a folder with a Makefile as the kernel's build system wants it. Raises `ImageError`.
+    ``source``: a folder with a Makefile for the kernel's build system. Raises `ImageError`.
     """
     kernel, version = release(host)
     place = build.folder() / f"module-{name}-{_digest(source, kernel, version)}"
@@ -57,7 +57,7 @@ def _digest(source: Path, kernel: str, version: str) -> str:
 
 
 def _root(kernel: str, version: str, progress: Progress) -> Path:
-    """A root with ``make``, the headers, and the compiler that they depend on. The caller holds the lock."""
+    """Return a root with ``make``, the headers and their compiler. The caller holds the lock."""
     root_recipe = recipe.load().headers(kernel)
     place = build.folder() / f"headers-{root_recipe.hash}"
     stale = f"rm -r the folder host-* of that kernel in {build.folder()}; it is built anew"

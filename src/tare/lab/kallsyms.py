@@ -1,8 +1,8 @@
-"""The kernel's functions by address, out of the table of names that a kernel has in itself: Debian ships no other.
+"""Functions of a kernel by address, from the table of names inside the kernel. Debian ships no separate table.
 
-The table is as scripts/kallsyms.c of Linux 6.1 writes it, each part aligned to 8 bytes: offsets of 32 bits, what they
-are relative to, how many there are, the names as tokens, where each 256th name begins, their order, the tokens, and
-where each token begins.
+The layout is that of scripts/kallsyms.c of Linux 6.1, with each part aligned to 8 bytes: offsets of 32 bits, their
+base, their number, the names as tokens, the start of each 256th name, their order, the tokens, and the start of each
+token.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from collections.abc import Iterator, Sequence
 
 from tare.errors import ImageError
 
-#: Tokens of single characters stand at their code; those of digits are always there.
+#: A token of a single character has that character's code. The tokens of digits always exist.
 _DIGITS = b"".join(b"%d\0" % digit for digit in range(10))
 _TOKENS, _GROUP = 256, 256
-#: The most bytes that 256 names take, and how far before the tokens the markers may begin: since 6.2, and in Debian's
-#: 6.1, the order by name is between them.
+#: Limit in bytes for 256 names, and for the distance from the markers to the tokens. Since 6.2, and in Debian's 6.1,
+#: the order by name lies between them.
 _MAX_NAMES_BYTES, _MAX_DISTANCE = _GROUP * 512, 8 << 20
 _CODE = "tTwW"
-#: Of the kernel's variables, where it notes at which address the array of all pages of memory is.
+#: The kernel's variable with the address of the array of all pages of memory.
 _PAGES = "vmemmap_base"
 
 
 def functions(kernel: bytes) -> list[tuple[int, str]]:
-    """Address and name of each place in the kernel's code that has one, ascending, and of `_PAGES`.
+    """Return address and name of all named code in the kernel, in ascending order, and of `_PAGES`.
 
-    ``kernel``: its ELF file. Addresses are those without randomisation. Raises `ImageError` where it has no such table.
+    ``kernel``: its ELF file. Addresses are those without randomisation. Raises `ImageError` if it has no such table.
     """
     for place in re.finditer(re.escape(_DIGITS), kernel):
         tokens = _tokens(kernel, place.start())
@@ -47,7 +47,7 @@ def _aligned(size: int) -> int:
 
 
 def _tokens(kernel: bytes, digits: int) -> tuple[int, list[str]] | None:
-    """Where the table of tokens begins, and the tokens; None where that is another table."""
+    """Return the start of the table of tokens, and the tokens; None if this is another table."""
     table = digits
     for _ in range(ord("0")):
         table = kernel.rfind(b"\0", 0, table - 1) + 1
@@ -66,7 +66,7 @@ def _tokens(kernel: bytes, digits: int) -> tuple[int, list[str]] | None:
 
 
 def _markers(kernel: bytes, end: int) -> Iterator[tuple[int, list[int]]]:
-    """Where the markers may begin, before a place, with the ascending numbers from there on, the first 0."""
+    """Yield possible starts of the markers before a place, each with the ascending numbers from there, the first 0."""
     for begin in range(end - 8, end - _MAX_DISTANCE, -8):
         if kernel[begin : begin + 4] == bytes(4):
             markers = [0]
@@ -80,11 +80,11 @@ def _markers(kernel: bytes, end: int) -> Iterator[tuple[int, list[int]]]:
 
 
 def _names(kernel: bytes, end: int, markers: Sequence[int]) -> int | None:
-    """Where the names begin, which end before a place."""
+    """Return the start of the names that end before a place, or None."""
     for place in range((end - markers[-1]) // 8 * 8, end - markers[-1] - _MAX_NAMES_BYTES, -8):
         count = struct.unpack_from("<I", kernel, place - 8)[0]
         groups = -(-count // _GROUP)
-        # What follows the markers may happen to go on as they do.
+        # Data after the markers may look like more markers.
         if 2 < groups <= len(markers) <= groups + 2:
             begins = itertools.islice(_places(kernel, place), 0, count, _GROUP)
             if all(at - place == marker for at, marker in zip(begins, markers, strict=False)):
@@ -93,7 +93,7 @@ def _names(kernel: bytes, end: int, markers: Sequence[int]) -> int | None:
 
 
 def _places(kernel: bytes, place: int) -> Iterator[int]:
-    """Where names begin, one after the other."""
+    """Yield the start of each name."""
     while True:
         yield place
         length, extra = kernel[place], 0
@@ -103,7 +103,7 @@ def _places(kernel: bytes, place: int) -> Iterator[int]:
 
 
 def _decoded(kernel: bytes, names: int, texts: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """The symbols of code, and `_PAGES`; of several at one address the first."""
+    """Yield the symbols of code, and `_PAGES`; of several at one address, only the first."""
     count = struct.unpack_from("<I", kernel, names - 8)[0]
     base = struct.unpack_from("<Q", kernel, names - 16)[0]
     offsets = struct.unpack_from(f"<{count}i", kernel, names - 16 - _aligned(4 * count))
@@ -112,7 +112,7 @@ def _decoded(kernel: bytes, names: int, texts: Sequence[str]) -> Iterator[tuple[
         first = begin + (2 if kernel[begin] & 0x80 else 1)
         name = "".join(texts[token] for token in kernel[first:end])
         address = base - 1 - offset
-        # An offset that is not negative is a processor's own variable.
+        # An offset that is not negative belongs to a per-CPU variable.
         if offset < 0 and (name[0] in _CODE or name[1:] == _PAGES) and address not in addresses:
             addresses.add(address)
             yield address, name[1:]

@@ -1,8 +1,8 @@
-"""The kernel that counts its own lines (flavour `lines`): Debian's source, compiled with counters on every branch.
+"""Kernel that counts its own lines (flavour `lines`): Debian's source, compiled with counters on every branch.
 
-Source and compiler come in a root of their own, which is gone when the kernel is there: nothing is put on the host.
-What is kept is what boots, what makes lines of its counters (the compiler's notes, and gcov of the compiler's version
-with the libraries that it needs), all lines that have code, and the sources that have them.
+Source and compiler are in a root of their own, which is removed after the build; nothing is installed on the host. The
+cache keeps the kernel, the tools that turn its counters into lines (the compiler's notes, and gcov of the compiler's
+version with its libraries), all lines with code, and their sources.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from tare.lab import build, gcov, recipe
 from tare.model import Progress
 from tare.timeouts import stretched, until
 
-#: Where the tree is in the build root, and so in the kernel's own names for its counters.
+#: The tree's path in the build root, and thus in the kernel's own names for its counters.
 TOP = "/usr/src/linux"
-#: It is built with the lowest priority: on a busy machine this takes long.
+#: Generous, because the build has the lowest priority and is slow on a busy machine.
 LIMIT_S = 4 * 3600.0
 CONFIGURE_LIMIT_S = 600.0
 _TURN_S = 2.0
 _COMPILED = re.compile(rb"^  CC  ", re.MULTILINE)
-#: Mounts are seen by the build alone, and all of it ends with tare.
+#: Only the build sees the mounts, and all of it ends with tare.
 _ALONE = ("unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child")
 _ENTER = """\
 root=$1; shift
@@ -47,13 +47,13 @@ mount --bind /dev "$root/dev"
 mount -t proc proc "$root/proc"
 exec chroot "$root" nice -n 19 sh /kernel.sh "$@"
 """
-#: More than the kernel's whole source.
+#: Above the size of the kernel's whole source.
 MAX_UNPACKED_BYTES = 4 << 30
 
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """A kernel that counts, and what reads its counters."""
+    """A kernel that counts, with the tools that read its counters."""
 
     place: Path
 
@@ -64,20 +64,20 @@ class Counting:
 
     @property
     def packages(self) -> dict[str, str]:
-        """The versions of the packages that the source and the compiler came in, by package."""
+        """The packages of the source and the compiler, with their versions."""
         return dict(json.loads((self.place / "packages.json").read_text()))
 
     def unpack_notes(self, folder: Path) -> list[str]:
-        """Put the compiler's notes below a folder, and return the objects: their paths in the tree without suffix."""
+        """Unpack the compiler's notes into a folder. Return the objects: their paths in the tree without suffix."""
         with gzip.open(self.place / "notes.tar.gz") as packed:
             return sorted(name.removesuffix(gcov.NOTES) for name in _unpack(packed, folder))
 
     def gcov(self) -> list[str]:
-        """The command that is gcov of the compiler's version."""
+        """Return the command for gcov of the compiler's version."""
         return _gcov(self.place / "gcov")
 
     def lines(self) -> dict[str, list[int]]:
-        """All lines that have code, by path of the source."""
+        """All lines with code, by path of the source."""
         return dict(json.loads(gzip.decompress((self.place / "lines.json.gz").read_bytes())))
 
     @property
@@ -87,17 +87,17 @@ class Counting:
 
     @property
     def functions(self) -> Path:
-        """Functions and the sources that have them, as CSV with the columns name and file (see `by_function`)."""
+        """Functions and their sources, as CSV with the columns name and file (see `by_function`)."""
         return self.place / "functions_by_file.csv"
 
     def unpack_sources(self, folder: Path) -> None:
-        """Put the sources that have lines with code below a folder, by their path in the tree."""
+        """Unpack the sources that have lines with code into a folder, by their path in the tree."""
         with lzma.open(self.place / "sources.tar.xz") as packed:
             _unpack(packed, folder)
 
 
 def _unpack(packed: gzip.GzipFile | lzma.LZMAFile, folder: Path) -> list[str]:
-    """Put the files of a tar below a folder, and return their names; tarfile of Debian 12's Python has no filters."""
+    """Unpack a tar into a folder, and return the files' names. tarfile of Debian 12's Python has no filters."""
     names = []
     for name, contents in archives.members(cast("IO[bytes]", packed), MAX_UNPACKED_BYTES):
         if contents is not None:
@@ -110,15 +110,16 @@ def _unpack(packed: gzip.GzipFile | lzma.LZMAFile, folder: Path) -> list[str]:
 
 
 def ensure(flavour: str, progress: Progress, *, renew: bool = False) -> Counting | None:
-    """The kernel of a flavour that has one of its own, from the cache or built; None for the others.
+    """Return the kernel of a flavour that has its own, from the cache or newly built; None for other flavours.
 
-    ``renew``: build it again when Debian has a newer source. Otherwise a kernel of an older source goes on to be used,
-    so that new footprints can be compared with older ones by line. Raises `ImageError`.
+    ``renew``: build it again if Debian has a newer source. Otherwise a kernel of an older source stays in use, so that
+    new footprints can be compared with older ones by line. Raises `ImageError`.
     """
     kernel = recipe.load().resolved(flavour)[1]
     if kernel is None:
         return None
-    folder = build.folder() / "kernels"  # with a lock of its own: labs of other flavours need not wait for a build
+    # This folder has its own lock, so that labs of other flavours need not wait for a build.
+    folder = build.folder() / "kernels"
     folder.mkdir(exist_ok=True)
     with locked(folder, progress, "the kernel that counts"):
         kernels = cached(kernel, build.folder())
@@ -134,23 +135,23 @@ def ensure(flavour: str, progress: Progress, *, renew: bool = False) -> Counting
 
 
 def cached(kernel: recipe.Kernel, lab: Path) -> list[Path]:
-    """Kernels of this recipe that were built in the lab's folder, the newest last; of any version of the source."""
+    """Return kernels of this recipe that were built in the lab's folder, newest last, for any version of the source."""
     return sorted((lab / "kernels").glob(f"{_name(kernel)}-*"), key=lambda path: path.stat().st_mtime)
 
 
 def _name(kernel: recipe.Kernel) -> str:
-    """The name and a hash over all that decides what is built."""
+    """Return the name with a hash over everything that decides the build."""
     text = json.dumps([asked_config(), _script(), kernel.source, kernel.compiler, kernel.packages])
     return f"{kernel.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def asked_config() -> str:
-    """What is asked for of the kernel's configuration."""
+    """Return the requested options of the kernel's configuration."""
     return resources.files("tare.lab").joinpath("gcov.config").read_text()
 
 
 def missing(asked: str, got: str) -> list[str]:
-    """Options that a configuration does not have as they were asked for, as "CONFIG_X=y" or "# CONFIG_X is not set"."""
+    """Return the requested options that a configuration lacks, as "CONFIG_X=y" or "# CONFIG_X is not set"."""
     options = _options(got)
     return [
         f"{name}={value}" if value else f"# {name} is not set"
@@ -160,19 +161,19 @@ def missing(asked: str, got: str) -> list[str]:
 
 
 def _options(text: str) -> dict[str, str]:
-    """Options and their values; "" for one that is not set."""
+    """Parse options and their values; "" for an option that is not set."""
     settings = re.findall(r"^(?:# (CONFIG_\w+) is not set|(CONFIG_\w+)=(.*))$", text, re.MULTILINE)
     return {unset or name: value for unset, name, value in settings}
 
 
 def candidate(policy: str) -> str | None:
-    """The version that would be installed, from the output of ``apt-cache policy`` for a package; None: none."""
+    """Return the version that would be installed, from the output of ``apt-cache policy`` for a package, or None."""
     match = re.search(r"^  Candidate: (\S+)$", policy, re.MULTILINE)
     return None if match is None or match[1] == "(none)" else match[1]
 
 
 def candidate_of(package: str) -> str:
-    """The version of a package that would be installed here. Raises `ImageError` where there is none."""
+    """Return the version of a package that would be installed here. Raises `ImageError` if there is no candidate."""
     version = candidate(processes.run(["apt-cache", "policy", package]).text)
     if version is None:
         raise ImageError(
@@ -205,9 +206,10 @@ def _make(
 def build_in(
     root: Path, log: Path, new_folder: Path, wanted: str, compiler: str, objects: int, progress: Progress
 ) -> None:
-    """Build a kernel in its root, which has ``/wanted.config``, the text ``wanted``, and may have a ``/base.config``.
+    """Build a kernel in its root, which has ``/wanted.config``, and may have a ``/base.config``.
 
-    ``objects``: about how many files there are to compile. Raises `ImageError`, also where an option is not had.
+    ``wanted``: the text of ``/wanted.config``; ``objects``: the approximate number of files to compile. Raises
+    `ImageError`, also if the result lacks a requested option.
     """
     (root / "kernel.sh").write_text(_script())
     progress("  unpacking and configuring the source")
@@ -227,7 +229,7 @@ def _check(wanted_config: str, tree: Path, new_folder: Path) -> None:
 
 
 class _Share:
-    """Reports at every tenth how much is compiled, from what make prints."""
+    """Parser of make's output, which reports each tenth of the compilation."""
 
     def __init__(self, objects: int, progress: Progress) -> None:
         self._objects, self._progress = objects, progress
@@ -244,7 +246,7 @@ class _Share:
 
 
 def _step(root: Path, log: Path, arguments: list[str], limit_s: float, share: _Share | None = None) -> None:
-    """Run a step of the script in the root, its output into the log. Raises `ImageError` with the cause in it."""
+    """Run a step of the script in the root, with its output in the log. Raises `ImageError` with the cause from it."""
     argv = [*processes.WITH_TARE, *_ALONE, "sh", "-ec", _ENTER, "sh", str(root), *arguments]
     end = until(limit_s)
     with log.open("wb") as file:
@@ -271,7 +273,7 @@ def _failed(log: str, step: str, code: int | None, limit_s: float) -> ImageError
     if "No space left" in log:
         return ImageError("no space is left to build the kernel", fix="free some space, or set TARE_HOME")
     lines = [line.strip() for line in log.splitlines() if line.strip()] or ["no message"]
-    # The first error is the cause; what follows it says only that each caller failed too.
+    # The first error is the cause. Later errors only say that each caller failed too.
     cause = next((line for line in lines if re.search(r"\berror\b|\*\*\*", line, re.IGNORECASE)), lines[-1])
     return ImageError(f"the kernel's {step} failed with {code}: {cause}", fix="see src/tare/lab/kernel.sh")
 
@@ -281,16 +283,16 @@ def _jobs() -> int:
 
 
 def linked(vmlinux: bytes) -> list[str]:
-    """The objects of a kernel that count, by path in the tree without suffix: it has the names of their counters.
+    """Return the objects of a kernel that count, by path in the tree without suffix, from their counters' names.
 
-    KVM is compiled in arch/x86/kvm by a path with dots, which the kernel's folder of counters does not have either.
+    KVM is compiled in arch/x86/kvm by a path with dots; the kernel's folder of counters omits the dots too.
     """
     names = re.findall(rb"%s/([\w./+-]+)\%s\0" % (TOP.encode(), gcov.COUNTERS.encode()), vmlinux)
     return sorted({posixpath.normpath(name.decode()) for name in names})
 
 
 def _keep(root: Path, tree: Path, new_folder: Path, compiler: str) -> None:
-    """Take out of the build what reads the kernel's counters."""
+    """Copy the tools that read the kernel's counters out of the build."""
     objects = linked((tree / "vmlinux").read_bytes())
     if not objects:
         raise ImageError("the kernel was built, but nothing in it counts", fix="see src/tare/lab/gcov.config")
@@ -310,9 +312,10 @@ def _keep(root: Path, tree: Path, new_folder: Path, compiler: str) -> None:
 
 
 def by_function(by_path: Mapping[str, Iterable[str]]) -> dict[str, str]:
-    """Function -> its source, from source -> its functions; without those that several sources have (static ones).
+    """Return each function's source, from the functions of each source, without functions that several sources have.
 
-    What is in a header too is a function of the source that has it: headers have what is compiled into its callers.
+    Several sources may have a static function of the same name. If a header also has a function, it belongs to the
+    source: headers hold functions that are compiled into their callers.
     """
     sources_of: dict[str, set[str]] = {}
     for path, names in by_path.items():
@@ -323,7 +326,7 @@ def by_function(by_path: Mapping[str, Iterable[str]]) -> dict[str, str]:
 
 
 def _copy_gcov(root: Path, folder: Path, compiler: str) -> None:
-    """Copy gcov and the libraries that it is linked with: the host may have others, or none."""
+    """Copy gcov and its shared libraries, because the host may have other versions or none."""
     folder.mkdir()
     program = f"/usr/bin/{compiler.replace('gcc', 'gcov')}"
     listed = processes.run(["chroot", str(root), "/sbin/ldconfig", "-p"]).require().text
@@ -337,7 +340,7 @@ def _copy_gcov(root: Path, folder: Path, compiler: str) -> None:
 
 
 def _copy_within(root: Path, path: str, target: Path) -> None:
-    """A file of the root; links lead within the root."""
+    """Copy a file of the root. Links are resolved within the root."""
     resolved = processes.run(["chroot", str(root), "readlink", "-f", path]).require().text.strip()
     shutil.copy(root / resolved.lstrip("/"), target)
 

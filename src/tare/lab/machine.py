@@ -1,7 +1,7 @@
-"""One lab: a throwaway machine, by KVM where that runs guests here and else by emulation, and the agent as its PID 1.
+"""One lab: a throwaway machine with the agent as its PID 1, by KVM if it runs guests here, otherwise by emulation.
 
-QEMU runs in its own root and its own mount namespace, in a control group of the lab's, so that nothing of it can stay:
-the namespace goes with the process, and group and folder are in the journal.
+QEMU runs in its own root and mount namespace, and in a control group of the lab's, so nothing of it can stay: the
+namespace ends with the process, and group and folder are in the journal.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from tare.model import Progress, Resources
 from tare.platforms.parts.machines import vm
 from tare.session import Session, SocketStream
 
-#: An emulated host on a busy machine; it usually takes less than a tenth of this.
+#: Enough for an emulated host on a busy machine, which usually takes less than a tenth of it.
 BOOT_LIMIT_S = 600.0
-#: With all services of a stock host, before commands get in.
+#: Includes all services of a stock host, which start before commands are accepted.
 STOCK_BOOT_LIMIT_S = 1800.0
-#: QEMU's translated code, and what else it needs beside the machine's memory.
+#: QEMU's own memory beside the machine's, mainly for translated code.
 TRANSLATED_MIB = 512
 MONITOR_BYTES = 1 << 30
-#: The processor by emulation. It does not promise a fast `rep movsb` and `rep stosb`, which are emulated byte by byte:
-#: kernels clear and copy pages by words then, in half of the time.
+#: The emulated processor. It does not offer fast `rep movsb` and `rep stosb`, which are emulated byte by byte. Without
+#: them, kernels clear and copy pages by words, in half the time.
 EMULATED = "max,+svm,-erms,-fsrm"
 #: Arguments of the host's kernel. No init system loads AppArmor's profiles, and LXC fails without its own.
 LINUX = "quiet panic=-1 apparmor=0 mitigations=off nokaslr"
-#: Of a stock host's: all is as Debian has it, but for the defences, which cost an emulated host much, and services'
-#: limits, which fit no emulated host.
+#: Arguments of a stock host's kernel. Everything is as in Debian, except defences, which are costly under emulation,
+#: and services' time limits, which are too short for it.
 STOCK = "loglevel=4 panic=-1 mitigations=off nokaslr systemd.default_timeout_start_sec=900"
-#: Arguments of Xen: its defences against guests cost an emulated host much, and are off. But floating point registers
-#: are not to be handed over lazily, which is the default then: under emulation they get lost (docs/lab.md).
+#: Arguments of Xen. Its defences against guests are costly under emulation, and are off. Lazy switching of floating
+#: point registers, then the default, must stay off too: under emulation it loses registers (docs/lab.md).
 XEN = "loglvl=warning bootscrub=0 spec-ctrl=no,eager-fpu xpti=no"
-#: Makes the emulator's root whole: devices, and TARE_HOME with the disks (scripts/own-host mounts them there). Seen by
-#: QEMU alone.
+#: Completes the emulator's root with devices, and with TARE_HOME and its disks (scripts/own-host mounts them there).
+#: Only QEMU sees these mounts.
 _ENTER = """\
 root=$1 home=$2 inside=$3; shift 3
 mount --bind /dev "$root/dev"
@@ -56,38 +56,38 @@ exec chroot "$root" "$@"
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a machine is started from: the folder of a host, the file of the payload, the emulator's root.
+    """The parts that a machine is started from: a host's folder, the payload's file, the emulator's root.
 
-    ``kernel``: one to boot in place of the host's own, with all drivers built in.
+    ``kernel``: a kernel with all drivers built in, to boot in place of the host's own.
     """
 
     emulator: Path
     host: Path
     payload: Path
     kernel: Path | None = None
-    stock: bool = False  # with its own init, and a network card
+    stock: bool = False  # With its own init, and a network card.
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """All that decides the command line."""
+    """The facts that decide the command line."""
 
     accel: str  # kvm or tcg
     cpus: int
     memory_bytes: int
-    host: Path  # the folder with disk, kernel and perhaps hypervisor
+    host: Path  # The folder with disk, kernel and, for Xen, the hypervisor.
     payload: Path
     initramfs: Path
     control: Path
     console: Path
-    words: tuple[str, ...] = ()  # more arguments of the host's kernel
-    kernel: Path | None = None  # in place of the host's own
+    words: tuple[str, ...] = ()  # Further arguments of the host's kernel.
+    kernel: Path | None = None  # Replaces the host's own.
     stock: bool = False
-    in_turn: bool = False  # by emulation, one thread runs all of its processors
+    in_turn: bool = False  # Under emulation, one thread runs all of its processors.
 
 
 def command(machine: Machine, home: Path) -> list[str]:
-    """The command inside the emulator's root; ``home`` is TARE_HOME, which that root has elsewhere."""
+    """Return the command inside the emulator's root. ``home``: TARE_HOME, which has another path in that root."""
 
     def inside(path: Path) -> str:
         return seen_inside(path, home)
@@ -95,10 +95,10 @@ def command(machine: Machine, home: Path) -> list[str]:
     hypervisor = machine.host / "xen"
     kernel, initramfs = machine.kernel or machine.host / "vmlinuz", inside(machine.initramfs)
     arguments = " ".join([STOCK if machine.stock else LINUX, *machine.words])
-    # A link with an address, as on a user's machine, and nothing behind it. The first card is enp0s1.
+    # A link with an address, as on a user's machine, but with nothing behind it. The first card is enp0s1.
     card = ("-netdev", "user,id=net,restrict=on", "-device", "virtio-net-pci,netdev=net,addr=1,romfile=")
     if hypervisor.exists():
-        # A multiboot kernel: what it loads, with arguments, is in the place of the initramfs.
+        # A multiboot kernel loads its Linux kernel, with arguments, in place of an initramfs.
         booted = [
             "-kernel",
             inside(hypervisor),
@@ -126,25 +126,25 @@ def command(machine: Machine, home: Path) -> list[str]:
 
 
 def seen_inside(path: Path, home: Path) -> str:
-    """A path below TARE_HOME as the emulator's root has it."""
+    """Return the path in the emulator's root of a path below TARE_HOME."""
     return str("/" / Path(HOME_INSIDE) / path.relative_to(home))
 
 
 def _accelerator(accel: str, *, in_turn: bool) -> list[str]:
     if accel == "kvm":
         return ["-accel", "kvm", "-cpu", "host"]
-    # On two busy cores a thread a processor makes Xen slower (docs/lab.md).
+    # On two busy cores, a thread for each processor makes Xen slower (docs/lab.md).
     threads = "single" if in_turn else "multi"
     return ["-accel", f"tcg,thread={threads},tb-size={TRANSLATED_MIB}", "-cpu", EMULATED]
 
 
 def _dom0_mib(machine: Machine) -> int:
-    """Half of the memory, at most 2 GiB: the rest is for the guests and for Xen."""
+    """Return half of the memory, at most 2 GiB. The rest is for the guests and for Xen."""
     return min(2048, machine.memory_bytes >> 21)
 
 
 def accelerator() -> tuple[str, str]:
-    """Which accelerator runs a lab here, and why."""
+    """Return the accelerator of a lab on this host, and the reason."""
     if processes.find(vm.PROGRAM) is None:
         return "tcg", "KVM: not tried, QEMU is not installed"
     return vm.accelerated(guest.ensure())
@@ -154,7 +154,10 @@ def accelerator() -> tuple[str, str]:
 def running(
     parts: Parts, cpus: int, memory_bytes: int, progress: Progress, words: Sequence[str] = ()
 ) -> Iterator[Session]:
-    """Boot a machine, and end it. Raises `PlatformError` with its last output. ``words``: more for its kernel."""
+    """Boot a machine, and stop it at the end. Raises `PlatformError` with its last output.
+
+    ``words``: further arguments of its kernel.
+    """
     if os.geteuid() != 0:
         raise HostError("the lab's emulator needs a root of its own", fix="run tare as root (sudo)")
     label = f"lab{secrets.token_hex(3)}"
@@ -173,7 +176,8 @@ def running(
         control = space / "control"
         files = (parts.host, parts.payload, initramfs, control, log)
         console.watch(log)
-        # Where they could not run at once anyhow: calls to each other and atomic operations cost less in one thread.
+        # If the processors cannot run at the same time anyway, one thread makes their calls and atomic operations
+        # cheaper.
         in_turn = parts.stock and len(pinning.usable()) <= cpus
         machine = Machine(
             accel, cpus, memory_bytes, *files, tuple(words), kernel=parts.kernel, stock=parts.stock, in_turn=in_turn
@@ -199,15 +203,15 @@ def _connected(machine: Machine, root: Path, space: Path, group: cgroup.Group) -
             with session:
                 yield session
         finally:
-            # Nothing in there is kept, so it need not be switched off.
+            # The machine keeps no data, so it need not be shut down.
             processes.end(process)
 
 
 def start(emulator: Sequence[str], root: Path, space: Path, group: cgroup.Group) -> subprocess.Popen[bytes]:
-    """Start an emulator's command in its root and its group; what it says goes to ``qemu.log`` in its folder."""
+    """Start an emulator in its root and its group. Its output goes to ``qemu.log`` in its folder."""
     home = state.home()
     within = f"/{HOME_INSIDE}/{space.relative_to(home)}"
-    # TMPDIR: what the machine writes to its disk goes to a nameless file there.
+    # The machine's disk writes go to a nameless file in TMPDIR.
     inner = ["env", f"TMPDIR={within}", *emulator]
     entered = ["sh", "-ec", _ENTER, "sh", str(root), str(home), HOME_INSIDE, *inner]
     with (space / "qemu.log").open("wb") as log:

@@ -1,4 +1,4 @@
-"""Builds the emulator's plug-in that counts instructions, once; from icount/, for QEMU's interface of one version."""
+"""Builder of the emulator's plug-in that counts instructions; from icount/, for one version of QEMU's interface."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ LIMIT_S = 120.0
 
 
 def kernel_facts(kernel: bytes) -> tuple[dict[str, str], str]:
-    """What the plug-in is told of a kernel, by its ELF file: arguments, and its symbols. Raises `ImageError`."""
+    """Return the plug-in's arguments for a kernel, and the kernel's symbols, from its ELF file. Raises `ImageError`."""
     offsets = btf.offsets(btf.section(kernel, ".BTF"), {**btf.OWNER, **btf.CODE})
     symbols = "".join(f"{address:x} {name}\n" for address, name in kallsyms.functions(kernel))
     return {"memory": "1", **{name: str(offset) for name, offset in offsets.items()}}, symbols
 
 
 def ensure(progress: Progress) -> Path:
-    """The plug-in, made if need be. Raises `ImageError`."""
+    """Return the plug-in. Build it if it is missing. Raises `ImageError`."""
     root_recipe = recipe.load().plugin
     files = sorted(SOURCE.iterdir())
     hashed = hashlib.sha256(f"{root_recipe.hash} {_FLAGS}\n".encode())

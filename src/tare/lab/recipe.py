@@ -1,4 +1,4 @@
-"""What the lab's parts are made of, and the hashes that their caches go by."""
+"""Recipes of the lab's parts, and the hashes that identify them in their caches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from tare.errors import UsageError
 from tare.suggest import nearest
 
-#: What Debian 12 has, and with it every flavour.
+#: The version of Debian 12, and of every flavour.
 PYTHON = (3, 11)
 
 
@@ -25,18 +25,18 @@ class Root:
     newer: str
     packages: tuple[str, ...]
     left_out: tuple[str, ...]
-    hook: str = ""  # a shell script that gets the root's folder when all is installed
+    hook: str = ""  # A shell script that gets the root's folder after the installation.
 
     @property
     def hash(self) -> str:
-        """16 hexadecimal digits over all of it."""
+        """16 hexadecimal digits over the whole recipe."""
         text = json.dumps([self.suite, self.newer, self.packages, self.left_out, *([self.hook] if self.hook else [])])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A kernel that is built from source: the packages of both, what else it takes, and about how many files."""
+    """A kernel built from source: packages of source, compiler and tools, and about how many files it has."""
 
     name: str
     source: str
@@ -47,47 +47,51 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """The emulator, and a host by flavour."""
+    """The emulator, and the hosts by flavour."""
 
     emulator: Root
-    plugin: Root  # where the emulator's plug-in is compiled
+    plugin: Root  # For compiling the emulator's plug-in.
     hosts: dict[str, Root]
     disk_bytes: int
-    variants: dict[str, tuple[str, Kernel]] = field(default_factory=dict)  # flavour -> the host that it is, its kernel
-    stock: dict[str, Root] = field(default_factory=dict)  # whole systems with their own init
-    pythons: dict[str, tuple[int, int]] = field(default_factory=dict)  # of the stock hosts; all others have `PYTHON`
+    # By flavour: the host, and the kernel built for it.
+    variants: dict[str, tuple[str, Kernel]] = field(default_factory=dict)
+    stock: dict[str, Root] = field(default_factory=dict)  # Whole systems with their own init.
+    pythons: dict[str, tuple[int, int]] = field(default_factory=dict)  # Of the stock hosts; all others have `PYTHON`.
 
     def headers(self, kernel: str) -> Root:
-        """What builds modules for a kernel of the hosts' suite; the headers' package depends on its compiler."""
+        """Return the root for building modules for a kernel of the hosts' suite.
+
+        The package of the headers depends on their compiler.
+        """
         host = next(iter(self.hosts.values()))
         return Root(host.suite, "", ("make", f"linux-headers-{kernel}"), host.left_out)
 
     def host(self, name: str) -> Root:
-        """The host of a flavour, or a stock host. Raises `UsageError`."""
+        """Return the root of a flavour's host, or of a stock host. Raises `UsageError`."""
         self.require(name)
         return self.stock[name] if name in self.stock else self.hosts[name]
 
     def flavours(self) -> list[str]:
-        """The names of all kinds of labs: hosts, and hosts on a kernel of tare's."""
+        """Return the names of all kinds of labs: hosts, and hosts with a kernel of tare's."""
         return [*self.hosts, *self.variants]
 
     def require(self, name: str) -> None:
-        """Raise `UsageError` for what is neither a flavour nor a stock host."""
+        """Raise `UsageError` for a name that is neither a flavour nor a stock host."""
         if name not in [*self.flavours(), *self.stock]:
             fix = nearest(name, [*self.flavours(), *self.stock])
             raise UsageError(f"the lab has no flavour and no host {name!r}", fix=fix)
 
     def python(self, name: str) -> tuple[int, int]:
-        """The version of Python that a host has."""
+        """Return the version of Python on a host."""
         return self.pythons.get(name, PYTHON)
 
     def resolved(self, flavour: str) -> tuple[str, Kernel | None]:
-        """The host of a flavour by name, and the kernel that is built for it; None: the host has its own."""
+        """Return a flavour's host by name, and the kernel built for it, or None if the host has its own."""
         return self.variants.get(flavour, (flavour, None))
 
 
 def load() -> Recipe:
-    """The recipe that comes with tare."""
+    """Return the recipe that is part of tare."""
     data = _data()
     suite, left_out = data["suite"], tuple(data["left_out"])
     common = data["common"]["packages"]
@@ -119,7 +123,7 @@ def _kernel(name: str, facts: dict[str, Any]) -> Kernel:
 
 
 def build_root(kernel: Kernel, versions: Mapping[str, str]) -> Root:
-    """The root that a kernel is built in, with source and compiler of these versions."""
+    """Return the root for building a kernel, with source and compiler of these versions."""
     data = _data()
     pinned = [f"{name}={version}" for name, version in sorted(versions.items())]
     return Root(data["suite"], "", tuple(sorted([*kernel.packages, *pinned])), tuple(data["left_out"]))

@@ -1,4 +1,4 @@
-"""Runs a command in a lab: what it needs goes in, its output comes out as it is made, its results come back."""
+"""Run of a command in a lab: input goes in, output is forwarded as it is produced, results come back."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from tare.session.messages import MAX_OUTPUT_CAP
 from tare.session.requests import Execution
 from tare.timeouts import stretched
 
-#: Output of a command: the channel (1 or 2), and some bytes.
+#: Called with a command's output: the channel (1 or 2), and some bytes.
 Output = Callable[[int, bytes], None]
-#: Everything in there takes this many times as long as elsewhere.
+#: Factor for all time limits inside a lab.
 PATIENCE = 12
 PREPARE_LIMIT_S = 120.0
 FILE_LIMIT_S = 600.0
 PACK_LIMIT_S = 3600.0
-#: How much of the results comes at once, and what is left free of the disk that gets them.
+#: Bytes of results in one transfer, and free space to keep on the disk that receives them.
 PIECE, SPARED = 32 << 20, 256 << 20
-#: What QEMU takes of the machine that labs are.
+#: QEMU's limit for the machine type of labs.
 MAX_CPUS = 255
-#: Exit code of a command that was ended at its time limit, as of timeout(1).
+#: Exit code of a command that was stopped at its time limit, as with timeout(1).
 TIMED_OUT = 124
-#: How often output is looked for, in seconds.
+#: Interval between looks for output, in seconds.
 _TURN_S = 0.1
 HOME = PurePosixPath("/lab")
-#: What a command leaves there comes back.
+#: Folder whose contents come back after the command.
 OUT = HOME / "out"
-#: What every command in a lab has.
+#: Environment of every command in a lab.
 ENV = {
     "PATH": "/lab/files:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "PYTHONPATH": "/lab/checkout/src:/payload/site-packages",
@@ -56,22 +56,23 @@ ENV = {
 
 @dataclass(frozen=True, slots=True)
 class LabCommand:
-    """A command, and the lab that it is to run in."""
+    """A command, and the lab to run it in."""
 
     argv: Sequence[str]
-    flavour: str  # or a stock host
+    flavour: str  # Or a stock host.
     memory_bytes: int
     cpus: int
     time_limit_s: float
-    files: Sequence[Path] = ()  # of this host, to be in there on PATH
-    results: Path | None = None  # folder here that gets what the command leaves in /lab/out
-    expected: Mapping[str, int] | None = None  # patterns of the only names taken of that, and bytes of each; None: all
-    kernel: Sequence[str] = ()  # more arguments of its kernel
-    env: Mapping[str, str] = field(default_factory=dict)  # besides what every command in a lab has
+    files: Sequence[Path] = ()  # Of this host; on PATH in the lab.
+    results: Path | None = None  # Folder here for the contents of the lab's /lab/out.
+    # Accepted result names (patterns), with a limit in bytes each; None: all.
+    expected: Mapping[str, int] | None = None
+    kernel: Sequence[str] = ()  # Further arguments of its kernel.
+    env: Mapping[str, str] = field(default_factory=dict)  # In addition to `ENV`.
     stdin: bytes = b""
 
     def check(self) -> None:
-        """Raise `UsageError` for what cannot be, before anything is built."""
+        """Raise `UsageError` for invalid options, before anything is built."""
         if not self.argv:
             raise UsageError("no command is given", fix="tare lab run -- COMMAND")
         if self.memory_bytes < 1 << 30:
@@ -92,7 +93,7 @@ class LabCommand:
 
 
 def ensure(flavour: str, progress: Progress, *, renew: bool = False) -> Parts:
-    """All that a lab of this name is made of; made if need be. ``renew``: see `tare.lab.kernel.ensure`."""
+    """Return all parts of a lab. Build what is missing. ``renew``: see `tare.lab.kernel.ensure`."""
     lab_recipe = recipe.load()
     host = build.host(flavour, progress)
     emulator = build.emulator(progress)
@@ -103,7 +104,7 @@ def ensure(flavour: str, progress: Progress, *, renew: bool = False) -> Parts:
 
 
 def run(command: LabCommand, output: Output, progress: Progress) -> int:
-    """Boot a lab, run the command in it, and return its exit code. The lab and all in it is gone then."""
+    """Boot a lab, run the command in it, and return its exit code. The lab is removed afterwards."""
     command.check()
     parts = ensure(command.flavour, progress)
     began = time.monotonic()
@@ -172,12 +173,12 @@ def _stream(session: Session, execution: Execution, output: Output) -> None:
 def fetch(
     session: Session, folder: Path, lab: PurePosixPath = HOME, *, expected: Mapping[str, int] | None = None
 ) -> None:
-    """Bring what is in the lab's folder ``out`` into a folder here; plain files and folders, nothing else.
+    """Copy the lab's folder ``out`` into a folder here: plain files and folders, nothing else.
 
     ``expected``: see `LabCommand`.
 
-    They come as one file beside the folder, piece by piece, however large. Where something fails after hours of work,
-    that file stays, and the error says so. Raises `TareError`.
+    The data come as one file of any size, piece by piece, beside the folder. If a later step fails after hours of work,
+    that file stays, and the error names it. Raises `TareError`.
     """
     archive, copy = lab / "out.tar", folder.with_name(f"{folder.name}.from-lab.tar")
     packed = session.execute(["tar", "-C", str(lab / "out"), "-cf", str(archive), "."], time_limit_s=PACK_LIMIT_S)
@@ -218,14 +219,14 @@ def _bring(session: Session, archive: PurePosixPath, copy: Path) -> None:
 
 
 def unpack(packed: Path, folder: Path, expected: Mapping[str, int] | None = None) -> None:
-    """Plain files and folders of a tar, none of them outside of the folder: a lab runs what may be hostile.
+    """Unpack plain files and folders of a tar, none of them outside of the folder: a lab may run hostile code.
 
     ``expected``: see `LabCommand`. Raises `HostError`, also for an archive beyond the bounds of
-    `tare.host.filesystems.archives`, and for a file beyond its own.
+    `tare.host.filesystems.archives`, and for a file above its own limit.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        # What comes out is no larger than what there is room for, as the archive was brought within that.
+        # The transfer kept the archive below the free space, which bounds the unpacked size too.
         room = 2 * packed.stat().st_size
         with packed.open("rb") as archive:
             for name, contents in archives.members(archive, room):
@@ -246,6 +247,6 @@ def unpack(packed: Path, folder: Path, expected: Mapping[str, int] | None = None
 
 
 def _most(name: PurePosixPath, expected: Mapping[str, int]) -> int | None:
-    """How many bytes a file of this name may have; None: it is not expected."""
+    """Return the size limit in bytes of a file of this name, or None if it is not expected."""
     patterns = (pattern for pattern in expected if len(PurePosixPath(pattern).parts) == len(name.parts))
     return next((expected[pattern] for pattern in patterns if name.match(pattern)), None)

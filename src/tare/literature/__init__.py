@@ -1,4 +1,4 @@
-"""The published studies as data: their printed figures, their slips, and how tare repeats them (docs/literature.md)."""
+"""Published studies as data: their printed figures, their slips, and how tare repeats them (docs/literature.md)."""
 
 from typing import TYPE_CHECKING
 

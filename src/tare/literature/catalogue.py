@@ -1,4 +1,4 @@
-"""Which studies there are, and at what scales they are run again: known without reading them."""
+"""Names of the studies, and the scales of their profiles, available without reading the studies."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ SUFFIX = ".toml"
 
 
 class Scale(StrEnum):
-    """How long a study's profile takes."""
+    """Length of a study's profile."""
 
-    SCALED = "scaled"  # shorter runs and fewer of them, as the study's file says
-    FULL = "full"  # the study's own durations, sizes and numbers of runs
+    SCALED = "scaled"  # Shorter and fewer runs, as the study's file says.
+    FULL = "full"  # The study's own durations, sizes and numbers of runs.
 
 
 @functools.cache
 def names() -> tuple[str, ...]:
-    """The studies' names, in order: author and year."""
+    """Return the studies' names (author and year), sorted."""
     files = resources.files("tare.literature").joinpath("studies").iterdir()
     return tuple(sorted(file.name.removesuffix(SUFFIX) for file in files if file.name.endswith(SUFFIX)))

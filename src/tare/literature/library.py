@@ -1,4 +1,4 @@
-"""The studies that come with tare, read from their files and checked."""
+"""The studies that are part of tare, read from their files and checked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tare.suggest import nearest
 
 @functools.cache
 def load(name: str) -> Study:
-    """The study of this name. Raises `UsageError` with the nearest names."""
+    """Return the study of this name. Raises `UsageError` with the nearest names."""
     if name not in names():
         raise UsageError(f"there is no study {name!r}", fix=nearest(name, names()))
     text = resources.files("tare.literature").joinpath("studies", f"{name}{SUFFIX}").read_text(encoding="utf-8")
@@ -24,7 +24,7 @@ def load(name: str) -> Study:
 
 
 def parse(text: str, name: str) -> Study:
-    """A study from the text of its file. Raises `UsageError` with one line."""
+    """Parse a study from the text of its file. Raises `UsageError` with one line."""
     try:
         return Study.model_validate({"name": name, **tomllib.loads(text)})
     except tomllib.TOMLDecodeError as error:
@@ -35,5 +35,5 @@ def parse(text: str, name: str) -> Study:
 
 
 def studies() -> list[Study]:
-    """All studies, in the order of their names."""
+    """Return all studies, sorted by name."""
     return [load(name) for name in names()]

@@ -1,7 +1,7 @@
-"""What a study's file holds: its printed figures, what it derives from them, its slips, and how tare repeats it.
+"""Model of a study's file: printed figures, derived figures, slips, and how tare repeats the study.
 
-Every figure is typed off the published text with its table, figure or section, and with the decimals printed; nothing
-was read off a plot. Names of platforms and metrics are the study's own; only `Run` and `Beside` know tare's.
+Every figure is copied from the published text with its table, figure or section, and with the decimals printed; no
+figure is read off a plot. Names of platforms and metrics are the study's own; only `Run` and `Beside` use tare's.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from tare.records import Strict
 
 Name = Annotated[str, Field(min_length=1)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
-#: One figure, or the two that the text says something lies between.
+#: One figure, or the two limits that the text gives for it.
 Printed = Number | Annotated[list[Number], Field(min_length=2, max_length=2)]
 Value = int | float | str | bool
 
 
 class Source(Strict):
-    """Where the figures come from; ``baseline`` is the platform that the study compares with."""
+    """Source of the figures. ``baseline``: the platform that the study compares with."""
 
     authors: Name
     year: int
-    title: str  # empty where the text that was read begins after the title
+    title: str  # Empty if the text that was read begins after the title.
     kind: Name
     pages: str | dict[str, str | int]
     platforms: Annotated[list[Name], Field(min_length=2)]
@@ -36,19 +36,19 @@ class Source(Strict):
 
 
 class Figure(Strict):
-    """One printed metric over platforms; a platform that was not measured, or is not printed, is left out."""
+    """One printed metric over platforms. A platform that was not measured, or is not printed, is left out."""
 
     metric: Name
     unit: Name
-    where: Name  # table, figure or section
-    decimals: int | None = None  # as printed, negative where it is rounded to thousands; None: not rounded
-    direction: Annotated[Direction, Field(strict=False)] | None = None  # None: neither is better
-    n: Annotated[int, Field(ge=1)] | None = None  # runs; None: not said
-    about: bool = False  # "around", "more than", "almost": the text gives no exact figure
-    relative: bool = False  # per cent of the baseline, which is 100 whether it is printed or not
+    where: Name  # Table, figure or section.
+    decimals: int | None = None  # As printed; negative if rounded to thousands; None: not rounded.
+    direction: Annotated[Direction, Field(strict=False)] | None = None  # None: no direction is better.
+    n: Annotated[int, Field(ge=1)] | None = None  # Runs; None: not stated.
+    about: bool = False  # "around", "more than", "almost": the text gives no exact figure.
+    relative: bool = False  # Per cent of the baseline, which is 100, printed or not.
     value: Annotated[dict[Name, Number], Field(min_length=1)]
-    sd: dict[Name, Number] = {}  # standard deviation, in the unit
-    rsd: dict[Name, Number] = {}  # relative standard deviation, in per cent of the value
+    sd: dict[Name, Number] = {}  # Standard deviation, in the unit.
+    rsd: dict[Name, Number] = {}  # Relative standard deviation, in per cent of the value.
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -70,18 +70,18 @@ class Again(Strict):
 
 
 class Change(Strict):
-    """What the text says of two figures: per cent more (+) or less (-) of ``platform`` than of ``than``."""
+    """A statement about two figures: ``platform`` is so many per cent above (+) or below (-) ``than``."""
 
     where: Name
     metric: Name
     platform: Name
     than: Name
     percent: Printed
-    about: bool = False  # "about", "around", "almost", "up to"
+    about: bool = False  # "about", "around", "almost", "up to".
 
 
 class Derived(Strict):
-    """What a study computed from its figures, and prints.
+    """A figure that the study computed from its other figures, and prints.
 
     overhead, variability overhead, trial-count overhead: in per cent (Li 2017, equation 1). share: in per cent of
     ``total``. sum and quotient: of ``parts``.
@@ -92,21 +92,21 @@ class Derived(Strict):
     platform: Name
     of: Literal["overhead", "variability overhead", "trial-count overhead", "share", "sum", "quotient"]
     value: Number
-    decimals: Annotated[int, Field(ge=0)] | None = None  # None: not rounded
-    ignored_below: Number = 0.0  # a fraction: an overhead below counts as none
+    decimals: Annotated[int, Field(ge=0)] | None = None  # None: not rounded.
+    ignored_below: Number = 0.0  # A fraction; a smaller overhead counts as zero.
     total: Number | None = None
     parts: list[Number] = []
 
 
 class StatedInWords(Strict):
-    """What the text states in words about a plot whose figures are not printed."""
+    """A statement in words about a plot whose figures are not printed."""
 
     where: Name
     metric: Name
     platform: Name
     words: Name
     of: Literal["change", "variability overhead"] = "change"
-    percent: Printed | None = None  # of the baseline's, as in `Change`; None where the words have no figure
+    percent: Printed | None = None  # Of the baseline's, as in `Change`; None if the words give no figure.
 
 
 class Anova(Strict):
@@ -118,11 +118,11 @@ class Anova(Strict):
     df_within: int
     f: Number
     p_below: Number
-    runs: int  # of every point
+    runs: int  # At every point.
 
 
 class Above(Strict):
-    """A statement that only some platforms have a relative standard deviation above so many per cent."""
+    """A statement that only the named platforms have a relative standard deviation above a limit in per cent."""
 
     where: Name
     above: Number
@@ -131,10 +131,10 @@ class Above(Strict):
 
 
 class Slip(Strict):
-    """Where a study's own text does not follow from its own figures.
+    """A place where a study's text does not follow from its own figures.
 
-    computed: found from the data (`tare.analysis.studies.published`), with what is printed and what follows. words:
-    found by reading.
+    computed: found from the data (`tare.analysis.studies.published`), with the printed value and the value that
+    follows. words: found by reading.
     """
 
     kind: Literal["computed", "words"]
@@ -153,14 +153,14 @@ class Slip(Strict):
 
 
 class Unread(Strict):
-    """What could not be read from the text."""
+    """A part of the text that could not be read."""
 
     what: Name
     why: Name
 
 
 class Length(Strict):
-    """How many blocks, or how long for each arm in seconds."""
+    """Number of blocks, or seconds for each arm."""
 
     blocks: Annotated[int, Field(ge=1)] | None = None
     arm_s: Annotated[float, Field(gt=0, strict=False)] | None = None
@@ -177,12 +177,12 @@ def _hours(length: Length) -> str:
 
 
 class RunPlatform(Strict):
-    """A platform of the study's by tare's names: what runs in its place, and what else is compared with it."""
+    """A platform of the study's in tare's names: platforms that replace it, and platforms compared with it."""
 
     study: Name
-    run: list[Name] = []  # empty: tare has none, and ``why`` says so
-    like: list[Name] = []  # near enough to be set beside its figures, and not run by the profile
-    why: str = ""  # what differs
+    run: list[Name] = []  # Empty: tare has no such platform, and ``why`` says so.
+    like: list[Name] = []  # Close enough to be shown beside its figures; the profile does not run them.
+    why: str = ""  # How they differ.
 
     @model_validator(mode="after")
     def _has_platform_or_reason(self) -> Self:
@@ -192,40 +192,40 @@ class RunPlatform(Strict):
 
 
 class RunJob(Strict):
-    """A workload of the profile: the study's parameters, those of the scaled run, and what one run takes."""
+    """A workload of the profile: the study's parameters, those of the scaled run, and the time of one run."""
 
     workload: Name
     where: Name
     full: dict[Name, Value] = {}
     scaled: dict[Name, Value] = {}
-    full_s: Annotated[float, Field(gt=0, strict=False)]  # of one run at full scale, seconds, about
-    only: Annotated[Scale, Field(strict=False)] | None = None  # the one scale that runs it; None: both
+    full_s: Annotated[float, Field(gt=0, strict=False)]  # Approximate duration of one run at full scale, in seconds.
+    only: Annotated[Scale, Field(strict=False)] | None = None  # The only scale that runs it; None: both.
     note: str = ""
 
 
 class Run(Strict):
-    """How tare repeats the study."""
+    """The way in which tare repeats the study."""
 
     design: Annotated[Design, Field(strict=False)]
-    where: Name  # the section that says so
-    in_order: bool  # whether the workloads of a block run in the order given
+    where: Name  # The section of the study that describes it.
+    in_order: bool  # The workloads of a block run in the given order.
     full: Length
     scaled: Length
     what_is_scaled: Name
     platform: Annotated[list[RunPlatform], Field(min_length=2)]
     job: Annotated[list[RunJob], Field(min_length=1)]
-    without: list[Unread] = []  # what the study measured and the profile does not, and why
+    without: list[Unread] = []  # Measured by the study but not by the profile, with reasons.
 
     def jobs(self, scale: Scale) -> list[RunJob]:
-        """The workloads of a campaign of this scale, in the study's order."""
+        """Return the workloads of a campaign of this scale, in the study's order."""
         return [job for job in self.job if job.only in {None, scale}]
 
     def length(self, scale: Scale) -> Length:
-        """How long a campaign of this scale goes on."""
+        """Return the length of a campaign of this scale."""
         return self.full if scale is Scale.FULL else self.scaled
 
     def shorter(self, scale: Scale, blocks: int | None) -> str:
-        """In what a campaign of so many blocks (None: as many as fit) does less than the study; empty: in nothing."""
+        """Describe where a campaign does less than the study; "" if nowhere. ``blocks``: None means as many as fit."""
         parts = []
         if blocks is not None and (self.full.blocks is None or blocks < self.full.blocks):
             parts.append(f"{blocks} blocks instead of {self.full.blocks or _hours(self.full)}")
@@ -235,27 +235,27 @@ class Run(Strict):
 
 
 class Beside(Strict):
-    """Which of tare's metrics a metric of the study's is set beside."""
+    """A metric of tare's that is shown beside a metric of the study's."""
 
     metric: Name
     workload: Name
     ours: Name
-    inverse: bool = False  # theirs is a rate and ours a time, or the other way round
+    inverse: bool = False  # One of the two is a rate, and the other is a time.
     note: str = ""
 
 
 class Region(Strict):
-    """Which part of its Venn diagrams a printed number of kernel lines is: of ``inside`` and not of ``outside``.
+    """The part of the study's Venn diagrams for a printed number of kernel lines: in ``inside`` but not in ``outside``.
 
-    With ``than`` it is how many more lines they have than this platform.
+    With ``than``, the number is the difference from that platform.
     """
 
     metric: Name
     inside: Annotated[list[Name], Field(min_length=1)]
     outside: list[Name] = []
     than: Name | None = None
-    directory: str = ""  # of the kernel's source; empty: all of it
-    workloads: Annotated[list[Name], Field(min_length=1)]  # tare's, that do what the study's did
+    directory: str = ""  # Of the kernel's source; empty: all of it.
+    workloads: Annotated[list[Name], Field(min_length=1)]  # Workloads of tare's that do the same work as the study's.
 
 
 class Text(Strict):
@@ -268,7 +268,7 @@ class Text(Strict):
 
 
 class Study(Strict):
-    """All of a study's file."""
+    """The whole file of a study."""
 
     name: Name
     source: Source
@@ -276,25 +276,25 @@ class Study(Strict):
     figure: list[Figure] = []
     anova: list[Anova] = []
     deviations: list[Above] = []
-    points: dict[Name, dict[Name, dict[Name, int]]] = {}  # printed scores by table, metric and platform
-    sums: dict[Name, dict[Name, int]] = {}  # printed sums of scores by priority and platform
+    points: dict[Name, dict[Name, dict[Name, int]]] = {}  # Printed scores by table, metric and platform.
+    sums: dict[Name, dict[Name, int]] = {}  # Printed sums of scores by priority and platform.
     profile: dict[str, Any] | None = None  # DESMET (`tare.analysis.studies.profile`)
     slip: list[Slip] = []
     unread: list[Unread] = []
     run: Run
     beside: list[Beside] = []
     region: list[Region] = []
-    apart: list[Unread] = []  # what is printed and could be measured, and is not set beside tare's figures
+    apart: list[Unread] = []  # Printed and measurable, but not shown beside tare's figures.
 
     def metric(self, name: str) -> Figure:
-        """The figures of a metric. Raises `KeyError`."""
+        """Return the figures of a metric. Raises `KeyError`."""
         for figure in self.figure:
             if figure.metric == name:
                 return figure
         raise KeyError(name)
 
     def percent(self, metric: str, platform: str) -> float | None:
-        """A figure in per cent of the baseline's; None where one of the two is not printed, or is zero."""
+        """Return a figure in per cent of the baseline's; None if either is not printed or is zero."""
         figure = self.metric(metric)
         base = 100.0 if figure.relative else figure.value.get(self.source.baseline)
         value = figure.value.get(platform)
@@ -320,7 +320,7 @@ class Study(Strict):
 
 
 def _platforms(study: Study) -> Iterator[str]:
-    """All platforms that the file names, in any of its parts; with repetitions."""
+    """Yield all platforms that the file names, in any of its parts, with repetitions."""
     yield study.source.baseline
     for figure in study.figure:
         yield from figure.value

@@ -250,6 +250,7 @@ COMPONENTS: Mapping[str, Component] = {
             Need("git", "Go asks it for versions", ("git",)),
             Need("r-base-core", "estimates are held to R's", ("Rscript",)),
             Need("r-bioc-limma", "moderated variances are held to its", ("/usr/lib/R/site-library/limma",)),
+            Need("r-cran-metafor", "merged hosts are held to its", ("/usr/lib/R/site-library/metafor",)),
             Need("openssh-server", "a host to reach", ("sshd",)),
             Need("nftables", "the firewalls of other hosts", ("nft",)),
             Need("libxml2-utils", "checks what libvirt is told", ("xmllint",)),

@@ -26,7 +26,7 @@ from tare.store.places import log_of
 from tare.store.reading import known_part, may_be_newer
 from tare.store.record import CampaignRecord
 from tare.store.rows import BrokenError, UnknownError
-from tare.store.schema import APPLICATION_ID
+from tare.store.schema import APPLICATION_ID, UNRELEASED_ID
 from tare.timeouts import stretched, until
 
 _BUSY_S = 10.0
@@ -429,15 +429,18 @@ def _write_ahead(db: sqlite3.Connection, lock: Lock) -> None:
 
 def _require_ours(db: sqlite3.Connection, path: Path) -> None:
     identity = db.execute("PRAGMA application_id").fetchone()[0]
+    if identity == UNRELEASED_ID:
+        what = f"{path} has format version {version(db)} of before tare 0.1.0, which this tare does not read"
+        raise StoreError(what, fix="read it with the tare that wrote it, or measure again")
     if identity != APPLICATION_ID:
         raise StoreError(f"{path} is an SQLite file, and not one of tare's", fix="name a file that `tare run -o` made")
     form = version(db)
     if form == 0:
         raise _cut_off(path)
     if form not in READABLE:
-        writer, readable = _writer(db), f"{READABLE[0]} to {READABLE[-1]}"
+        writer, newest = _writer(db), READABLE[-1]
         raise StoreError(
-            f"{path} has format version {form}, and tare {tare.__version__} reads versions {readable}",
+            f"{path} has format version {form}, and the newest that tare {tare.__version__} reads is {newest}",
             fix=f"use tare {writer}, or a later one" if writer else "use the tare that wrote it",
         )
     if (strange := shape.foreign(db, form)) is not None:

@@ -1,9 +1,11 @@
-"""The tables of a campaign file, as SQL, by the format version that brought them (`tare.store.migrations`)."""
+"""The tables of a campaign file, as SQL; `tare.store.migrations` has the format versions that bring them."""
 
 from __future__ import annotations
 
-#: "tare" in ASCII: what SQLite's header holds in every campaign file.
-APPLICATION_ID = 0x74617265
+#: "Tare" in ASCII: SQLite's header holds it in every campaign file.
+APPLICATION_ID = 0x54617265
+#: Versions before 0.1.0, which were never released, wrote "tare" there, and other format versions.
+UNRELEASED_ID = 0x74617265
 
 CAMPAIGN = """
 -- One campaign a file. Names are told once: trials, slices and samples refer to them by small integers.
@@ -128,3 +130,5 @@ CREATE TABLE surface_detail (
     kind TEXT NOT NULL, detail TEXT NOT NULL
 );
 """
+#: All tables of format version 1.
+TABLES = CAMPAIGN + TELEMETRY + SEGMENTS + FOOTPRINTS + SURFACES + CLOCKS

@@ -35,7 +35,7 @@ class Segment:
 
 
 def estimated(trials: Iterable[tuple[float, float]], resumed: Sequence[float]) -> list[Segment]:
-    """The segments of a file that does not have them, from each trial's begin and end and from when it was resumed.
+    """The segments of a campaign that recorded none, from each trial's begin and end and from when it was resumed.
 
     UNIX seconds. Between two trials there was a pause where the campaign was resumed in between, and where nothing that
     lies between two trials takes so long.
@@ -69,14 +69,8 @@ def add(db: sqlite3.Connection, segment: Segment) -> int:
     return row
 
 
-def fill(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
-    """Put estimated segments into a file of before version 3, once: recorded ones would hide the estimate."""
-    for segment in estimate(source):
-        add(target, segment)
-
-
 def recorded(db: sqlite3.Connection) -> list[Segment]:
-    """The segments that a file of version 3 or later has."""
+    """Return the segments that a file has."""
     rows = frame(db, "SELECT began, ended, boot FROM segment ORDER BY id", most=MAX_EVENTS)
     return [Segment(*row) for row in rows.iter_rows()]
 

@@ -132,9 +132,9 @@ class SqliteStore:
             self._meter = None
 
     def segments(self) -> list[Segment]:
-        """The stretches of work, in order; in a file that has none recorded, estimated from its trials."""
-        with self._translated(), migrations.having(self._db, migrations.SEGMENTS_SINCE) as db:
-            return segments.recorded(db) or segments.estimate(self._db)
+        """The stretches of work, in order; of a campaign that recorded none, estimated from its trials."""
+        with self._translated():
+            return segments.recorded(self._db) or segments.estimate(self._db)
 
     # --- facts ---------------------------------------------------------------------------------------------
 
@@ -150,7 +150,7 @@ class SqliteStore:
 
     @property
     def mark(self) -> str | None:
-        """What shows who wrote the record; None in a file of an older tare."""
+        """What shows who wrote the record; None where nobody marked it."""
         with self._translated():
             return connection.fact(self._db, "mark")
 
@@ -195,8 +195,8 @@ class SqliteStore:
 
     def footprints(self) -> Iterator[Footprint]:
         """All footprints in order, one after the other; the names of what ran are the same objects throughout."""
-        with self._translated(), migrations.having(self._db, migrations.FOOTPRINTS_SINCE) as db:
-            yield from footprints.read(db)
+        with self._translated():
+            yield from footprints.read(self._db)
 
     def add_surface(self, surface: Surface) -> None:
         """Keep what a platform may ask of the host's kernel; those of the platform that are there stay beside it."""
@@ -205,8 +205,8 @@ class SqliteStore:
 
     def surfaces(self) -> Iterator[Surface]:
         """All surfaces in the order in which they were stored."""
-        with self._translated(), migrations.having(self._db, migrations.FOOTPRINTS_SINCE) as db:
-            yield from surfaces.read(db)
+        with self._translated():
+            yield from surfaces.read(self._db)
 
     # --- schedule and trials -------------------------------------------------------------------------------
 
@@ -319,8 +319,8 @@ class SqliteStore:
         clock_offset_error_ns, clock_rate_low, clock_rate_high: `tare.model.ClockFacts`, null where nothing was timed
         by a clock inside; turn_s (see `durations`).
         """
-        with self._translated(), migrations.having(self._db, migrations.CLOCKS_SINCE) as db:
-            timed = frames.with_clocks(frames.trials(self._db, self._names), frames.clocks(db, self._names))
+        with self._translated():
+            timed = frames.with_clocks(frames.trials(self._db, self._names), frames.clocks(self._db, self._names))
             return with_turns(timed, self.segments())
 
     def slices(self) -> pl.DataFrame:
@@ -333,8 +333,8 @@ class SqliteStore:
 
     def telemetry(self) -> Telemetry:
         """What the host was doing meanwhile; empty frames in a file that has none."""
-        with self._translated(), migrations.having(self._db, migrations.TELEMETRY_SINCE) as db:
-            return frames.telemetry(db, self._names)
+        with self._translated():
+            return frames.telemetry(self._db, self._names)
 
     def rows(self) -> Iterator[dict[str, object]]:
         """Every sample with the facts of its trial, whatever its status; a trial without samples gives one row.

@@ -32,6 +32,7 @@ COMMANDS = {
     "compare": Listed("compare", "compare", "Compare every platform with every other one."),
     "diff": Listed("diff", "diff", "Say what got worse since an earlier campaign: a gate."),
     "history": Listed("history", "history", "Say where figures changed over many campaigns: a gate."),
+    "fleet": Listed("fleet", "app", "Many hosts, one result."),
     "score": Listed("score", "score", "Score platforms as the studies sum up."),
     "spread": Listed("spread", "spread", "Say where the spread of each ratio comes from."),
     "serve": Listed("serve", "serve", "Show a folder's campaigns to this machine's browser."),
@@ -54,7 +55,7 @@ COMMANDS = {
 GROUPS = {
     "Begin": ("quick", "doctor", "setup", "list", "clean"),
     "Measure": ("run", "app", "calibrate", "footprint", "surface"),
-    "Read and decide": ("report", "compare", "diff", "history", "score", "spread", "serve", "literature"),
+    "Read and decide": ("report", "compare", "diff", "history", "fleet", "score", "spread", "serve", "literature"),
     "Take along": ("export", "sql", "figure", "cite", "bundle", "image"),
     "Add to tare": ("platform", "lab"),
 }

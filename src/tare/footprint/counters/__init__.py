@@ -1,1 +1,1 @@
-"""The counters of what runs of the kernel: one file each."""
+"""Counters of what runs in the kernel, one file each."""

@@ -1,7 +1,7 @@
-"""Counts kernel functions by a kernel module of tare's (see docs/footprint-functions.md).
+"""Counter of kernel functions, which uses a kernel module of tare's (see docs/footprint-functions.md).
 
-The module counts in place, without a buffer: nothing is lost for want of a reader. What is counted is every entry of
-a function that ftrace can see; functions that the compiler inlined, and those marked ``notrace``, it cannot.
+The module counts in place, without a buffer, so a slow reader loses nothing. It counts every entry of a function that
+ftrace can see. It cannot see functions that the compiler inlined, or those marked ``notrace``.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack, Entry
 from tare.model import Level
 
-#: What to do where functions cannot be counted.
+#: Fix for a host that cannot count functions.
 LAB = "tare footprint --level functions, without --here: it boots a lab, where they can"
 TRACING = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
 DEBUG = Path("/sys/kernel/debug")
-#: There where the kernel has a function tracer.
+#: Exists if the kernel has a function tracer.
 SWITCH = Path("/proc/sys/kernel/ftrace_enabled")
 _LINE = re.compile(r"([0-9a-f]+) (\d+) (\d+) (\S+(?: \[\w+\])?)")
-#: How a place is listed whose function was replaced when the kernel was linked: it never runs.
+#: Name that ftrace lists for a function that was replaced when the kernel was linked. It never runs.
 _REPLACED = "__ftrace_invalid_address___"
 
 
 class FunctionCounter:
-    """Counts by the module ``tare_fcount``, whose lease is this process's: what it switched on ends with it."""
+    """Counter by the module ``tare_fcount``. This process holds its lease, so tracing ends with the process."""
 
     level = Level.FUNCTIONS
-    reads_itself = False  # counting is held while it is read
+    reads_itself = False  # Counting pauses during a read.
 
     def __init__(self) -> None:
         self._resources: CleanupStack | None = None
         self._ctl: int | None = None
-        self._made: tuple[str, Entry] | None = None  # a control group that was not there
+        self._made: tuple[str, Entry] | None = None  # A control group that did not exist before.
 
     def start(self, group: str) -> None:
-        """Load the module, and count from zero; called again: for another group. The group is made if it is missing."""
+        """Load the module and count ``group`` from zero; a second call switches groups. Create a missing group."""
         if self._resources is None:
             check()
             module = kmodule.find()
@@ -61,7 +61,7 @@ class FunctionCounter:
         self._say("reset")
 
     def read(self) -> Counts:
-        """What was counted so far. Counting is held while it is read, and goes on afterwards."""
+        """Return the counts so far. Counting pauses during the read."""
         self._say("hold")
         try:
             hits, lost = parse_dump(text.read(_files("dump")))
@@ -70,13 +70,13 @@ class FunctionCounter:
             self._say("go")
 
     def reset(self) -> None:
-        """Begin to count from zero again."""
+        """Restart the count from zero."""
         self._say("reset")
 
     def stop(self) -> None:
-        """Switch it off and remove the module."""
+        """Switch the module off and remove it."""
         if self._ctl is not None:
-            os.close(self._ctl)  # which switches it off
+            os.close(self._ctl)  # Closing the descriptor switches the module off.
             self._ctl = None
         self._unmake()
         if self._resources is not None:
@@ -100,7 +100,7 @@ class FunctionCounter:
             raise HostError(f"the kernel refuses to count functions ({command}): {error.strerror}", fix=LAB) from error
 
     def _make(self, group: str) -> None:
-        """Make the instance's control group before the instance starts: the module has to know it beforehand."""
+        """Create the instance's control group before the instance starts: the module needs it first."""
         root = cgroup.hierarchies().v2
         assert root is not None
         assert self._resources is not None
@@ -110,7 +110,7 @@ class FunctionCounter:
             cgroup.reserve(group)
 
     def _unmake(self) -> None:
-        """Remove the group if it is unused; an instance that uses it has it in the journal too, and removes it."""
+        """Remove the group if nothing uses it. An instance that uses it has it in the journal, and removes it."""
         if self._made is not None:
             group, entry = self._made
             cgroup.give_up(group)
@@ -119,8 +119,8 @@ class FunctionCounter:
 
 
 def check() -> None:
-    """Raise `HostError` where functions cannot be counted here, or should not be, since another tool is tracing."""
-    if os.geteuid() != 0 or own_namespaces.inside():  # whose root may not look into tracefs
+    """Raise `HostError` if functions cannot be counted here, or if another tool is tracing."""
+    if os.geteuid() != 0 or own_namespaces.inside():  # Root in a user namespace may not read tracefs.
         raise HostError("only root may count kernel functions", fix="run tare as root (sudo)")
     if not SWITCH.exists():
         raise HostError(f"the kernel {os.uname().release} has no function tracer", fix=LAB)
@@ -146,7 +146,7 @@ def check() -> None:
 
 
 def known() -> frozenset[str]:
-    """The functions that can be counted now, by symbol; of several with one name there is one."""
+    """Return the symbols of the functions that can be counted now. Functions that share a name appear once."""
     modules = text.read("/proc/modules").splitlines()
     return _known(frozenset(line.split()[0] for line in modules))
 
@@ -157,12 +157,12 @@ def _known(modules: frozenset[str]) -> frozenset[str]:  # noqa: ARG001 (whose fu
 
 
 def parse_functions(lines: Iterable[str]) -> frozenset[str]:
-    """The symbols in an ``available_filter_functions``, those of a module as "symbol [module]"."""
+    """Return the symbols in an ``available_filter_functions``, with a module's as "symbol [module]"."""
     return frozenset(" ".join(line.split()) for line in lines if not line.startswith(_REPLACED))
 
 
 def parse_dump(text: str) -> tuple[dict[Scope, dict[str, int]], int]:
-    """Hits by scope and symbol, and the events that have no symbol or found no room. Raises `ParseError`."""
+    """Return hits by scope and symbol, and the number of events without a symbol or room. Raises `ParseError`."""
     head, *lines = text.splitlines() or [""]
     began = re.fullmatch(rf"{kmodule.NAME} 1 lost (\d+)", head)
     if began is None or not lines or lines.pop() != "end":
@@ -174,7 +174,7 @@ def parse_dump(text: str) -> tuple[dict[Scope, dict[str, int]], int]:
         if match is None:
             raise ParseError(f"{kmodule.NAME} says {line[:120]!r}, which is not a function with its hits")
         _, everybodys, groups, name = match.groups()
-        if name.startswith("0x"):  # of a module that is gone
+        if name.startswith("0x"):  # The function belonged to a module that was unloaded.
             lost += int(everybodys)
             continue
         for scope, count in ((Scope.HOST, int(everybodys)), (Scope.INSTANCE, int(groups))):

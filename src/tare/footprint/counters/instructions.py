@@ -1,21 +1,21 @@
-"""Counts what a whole machine executes, by a plug-in of its emulator (`tare.lab.exact`), to the instruction.
+"""Exact counts of the instructions that a whole machine executes, by a plug-in of its emulator (`tare.lab.exact`).
 
-In that machine a counter can only mark where a window begins and ends, by an instruction that does nothing and that the
-plug-in knows. What `InstructionCounter.read` answers names the window, and outside `completed` puts the
-plug-in's counts in its place, as for lines (`tare.footprint.counters.lines`). Hits of a footprint then are counts by
-part:
+Inside that machine, a counter can only mark where a window opens and closes, with a no-op instruction that the plug-in
+recognizes. `InstructionCounter.read` returns the window's number. Outside the machine, `completed` replaces it with the
+plug-in's counts, as for lines (`tare.footprint.counters.lines`). The hits of a footprint are then counts by part:
 
 - ``user``, ``kernel``: instructions of programs and of the kernel; ``repeated``: iterations of string instructions,
-  which are not among them; ``loads``, ``stores``: instructions that read and wrote memory; ``calls``, ``switches``:
+  which those two exclude; ``loads``, ``stores``: instructions that read and wrote memory; ``calls``, ``switches``:
   system calls, and switches of tasks; ``faults``, ``interrupts``: page faults, and interrupts of devices and timers.
-- ``fetched``, ``moved``: lines of memory that a model of caches was asked for, of code and of data, where it was asked
-  for; ``l1i``, ``l1d``, ``l2``, ``l3``: those that this cache had not (lab/icount/caches.h).
-- ``units``: of a run, how many units its work was.
-- ``ready;PART``: the same until the agent was there, in a start.
-- ``of;WHOSE;COMMAND;PART``: the same of the tasks of a name; WHOSE is ``instance`` or ``host``. Their sum is the whole.
-- ``code;WHOSE;COMMAND;SIDE;PLACE``: instructions of those tasks by the code that they are of: SIDE ``user``, PLACE the
-  file that it was mapped from; SIDE ``kernel``, PLACE the function. The largest, and the others as one place.
-- ``piece;NUMBER;PART`` and ``piece;NUMBER;units``: of one piece of a probe's work, that was so many units.
+- ``fetched``, ``moved``: cache lines of code and of data that were looked up in the model of caches, if it was
+  requested; ``l1i``, ``l1d``, ``l2``, ``l3``: lines that missed in that cache (lab/icount/caches.h).
+- ``units``: units of work in a run.
+- ``ready;PART``: in a start, the count of PART until the agent was ready.
+- ``of;WHOSE;COMMAND;PART``: PART of the tasks with the name COMMAND; WHOSE is ``instance`` or ``host``. They add up to
+  the total.
+- ``code;WHOSE;COMMAND;SIDE;PLACE``: instructions of those tasks by code: for SIDE ``user``, PLACE is the mapped file;
+  for SIDE ``kernel``, the function. The largest places are listed, and the others are summed into one place.
+- ``piece;NUMBER;PART`` and ``piece;NUMBER;units``: counts and units of one piece of a probe's work.
 """
 
 from __future__ import annotations
@@ -31,52 +31,52 @@ from tare.errors import HostError, ParseError
 from tare.footprint_model import PARTS, SIDES, UNITS, Counts, Footprint, Scope
 from tare.model import Level
 
-#: In the environment of a machine that is counted.
+#: Environment variable that is set in a machine whose instructions are counted.
 COUNTED = "TARE_COUNTED"
-#: Kinds of marks (icount/plugin.c); the agent has the others.
+#: Kinds of marks (icount/plugin.c); the agent uses the others.
 OPEN, CLOSE = 1, 2
 _MAGIC = 0x7A4E0000
 _RETURN = b"\xc3"
 _WINDOW = "window:"
-#: The most that is read of a log.
+#: Read limit for a log.
 MAX_LOG_CHARS = 256 << 20
 
 PartCounts = Mapping[str, int]
 
 
 class InstructionCounter:
-    """Marks windows for the plug-in of the emulator that this machine runs in."""
+    """Counter that marks windows for the plug-in of the emulator that runs this machine."""
 
     level = Level.INSTRUCTIONS
-    reads_itself = False  # it is a few instructions
+    reads_itself = False  # A read executes only a few instructions.
 
     def __init__(self) -> None:
         self._group = ""
         self._number = 0
 
     def start(self, group: str) -> None:
-        """Begin a window. Raises `HostError` on a machine that is not counted."""
+        """Open a window. Raises `HostError` on a machine whose instructions are not counted."""
         check()
         self._group = group
         self.reset()
 
     def read(self) -> Counts:
-        """End the window; its number and its group are the one hit, of which `completed` makes counts."""
+        """Close the window. The one hit holds its number and group; `completed` turns it into counts."""
         _mark(CLOSE, self._number)
         named = {f"{_WINDOW}{self._number}:{self._group}": 1}
         return Counts(hits={Scope.HOST: named, Scope.INSTANCE: named})
 
     def reset(self) -> None:
-        """Begin another window, which counts from zero."""
+        """Open another window, which counts from zero."""
         self._number += 1
         _mark(OPEN, self._number)
 
     def stop(self) -> None:
-        """Nothing is switched on that could be switched off."""
+        """Do nothing, because there is nothing to switch off."""
 
 
 def check() -> None:
-    """Raise `HostError` on a machine whose instructions nobody counts."""
+    """Raise `HostError` on a machine whose instructions are not counted."""
     if COUNTED not in os.environ:
         raise HostError(
             "a machine's instructions are counted from outside of it, by its emulator",
@@ -85,7 +85,7 @@ def check() -> None:
 
 
 def _mark(kind: int, number: int) -> None:
-    """Execute a mark, with a number that goes with it (in RDI, as a function's first argument is)."""
+    """Execute a mark. ``number`` is passed in RDI, like a function's first argument."""
     with mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC) as page:
         page.write(b"\x0f\x1f\x84\x00" + (_MAGIC | kind).to_bytes(4, "little") + _RETURN)
         anchor = ctypes.c_char.from_buffer(page)
@@ -97,17 +97,18 @@ def _mark(kind: int, number: int) -> None:
 
 @dataclass(slots=True)
 class Window:
-    """The counts of one window, as QEMU's plug-in wrote them."""
+    """Counts of one window, as QEMU's plug-in wrote them."""
 
     whole: PartCounts = field(default_factory=dict)
     ready: PartCounts | None = None
     pieces: list[PartCounts] = field(default_factory=list)  # with `UNITS`
     shares: list[tuple[str, str, PartCounts]] = field(default_factory=list)  # command, control group, counts
-    code: list[tuple[str, str, str, str, int]] = field(default_factory=list)  # the same two, side, place, instructions
+    # command, control group, side, place, instructions
+    code: list[tuple[str, str, str, str, int]] = field(default_factory=list)
 
 
 def parse(log: str) -> dict[int, Window]:
-    """The windows of a plug-in's log by number, those that were closed. Raises `ParseError`."""
+    """Return the closed windows in a plug-in's log, by number. Raises `ParseError`."""
     windows: dict[int, Window] = {}
     closed: set[int] = set()
     for line in log.splitlines():
@@ -148,7 +149,7 @@ def _unknown(line: str) -> ParseError:
 
 
 def completed(footprints: Iterable[Footprint], log: Path) -> Iterator[Footprint]:
-    """The footprints with the plug-in's counts in place of the windows that they name. Raises `ParseError`."""
+    """Yield the footprints with the plug-in's counts in place of window numbers. Raises `ParseError`."""
     with log.open(encoding="ascii", errors="replace") as file:
         windows = parse(file.read(MAX_LOG_CHARS))
     for footprint in footprints:
@@ -171,7 +172,7 @@ def _named(footprint: Footprint) -> tuple[int, str]:
 
 
 def hits_of(window: Window, group: str, scope: Scope) -> dict[str, int]:
-    """Counts of a window by part; of the instance's scope, those of the tasks in its control group and below alone."""
+    """Return a window's counts by part. In the instance's scope, count only tasks in ``group`` and below."""
     hits: dict[str, int] = {}
     top = f"/{group.strip('/')}"
 
@@ -200,5 +201,5 @@ def _add(hits: dict[str, int], prefix: str, counts: PartCounts) -> None:
 
 
 def _plain(name: str) -> str:
-    """A name as a part of a hit's, which has semicolons between them."""
+    """Return a name without semicolons, which separate the parts of a hit's name."""
     return name.replace(";", "_")

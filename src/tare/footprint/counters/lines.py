@@ -1,11 +1,13 @@
-"""Counts lines of the kernel's source, on a kernel that counts its own (the lab's flavour `lines`).
+"""Counter of source lines, for a kernel that counts its own lines (the lab's flavour `lines`).
 
-Counters become lines by the compiler's notes and gcov, which would take an emulated host minutes. So in the lab a
-reading is a tar of all counters beside the results, and what `LineCounter.read` answers names it; outside, `completed`
-puts the lines in its place. Such a kernel has one set of counters: there is only the host's scope, and
-the idle host is what it is to be set against. The reading itself is in what it reads, as files that come late in it see
-those that came before. A footprint has it too, as it was read; the hits of a reading itself are counted apart
-(`tare.footprint_model.EMPTY`), and subtracted where sets are made of footprints (`tare.analysis.exposure.footprints`).
+Mapping counters to lines needs the compiler's notes and gcov, which would take minutes on an emulated host. So in the
+lab a reading is a tar file of all counters beside the results, and `LineCounter.read` returns its name; outside the
+lab, `completed` replaces the name with lines.
+
+Such a kernel has only one set of counters, so the host's scope is the only scope, and the idle host is the reference. A
+reading also counts itself: files read late include the reads of earlier files. Footprints keep counts as read. The hits
+of an empty reading are counted separately (`tare.footprint_model.EMPTY`) and subtracted when footprints are turned into
+sets (`tare.analysis.exposure.footprints`).
 """
 
 from __future__ import annotations
@@ -26,18 +28,18 @@ from tare.lab import gcov
 from tare.lab.kernel import TOP, Counting
 from tare.model import Level
 
-#: Where a kernel that counts has its counters.
+#: Counters of a kernel that counts its lines.
 COUNTERS = Path("/sys/kernel/debug/gcov")
-#: Where readings go in a lab: they come back with its results.
+#: Folder for readings in a lab, which comes back with the results.
 READINGS = Path("/lab/out/readings")
-#: What a footprint has in place of its lines until it is completed, before the name of the reading's file.
+#: Prefix of the name of a reading's file, which a footprint holds until it is completed.
 READING = "reading:"
-#: Of compression: more gains little, and takes an emulated processor long.
+#: Compression level. Higher levels gain little, and are slow on an emulated processor.
 _LEVEL = 1
 
 
 class LineCounter:
-    """Counts by the kernel itself, which always does: counters are set to zero, and read by one process, this one."""
+    """Counter that sets the kernel's own counters to zero and reads them. Only one process, this one, may do so."""
 
     level = Level.LINES
     reads_itself = True
@@ -50,14 +52,14 @@ class LineCounter:
         """Count from zero. Raises `HostError` on a kernel that does not count its lines."""
         check(self._counters)
         if not self._files:
-            # Once, as no module comes or goes: the walk over the folders would be in each reading.
+            # List the files once. Modules do not come or go, and a walk over the folders would show up in each reading.
             self._files = sorted((self._counters / TOP.lstrip("/")).rglob(f"*{gcov.COUNTERS}"))
         if not self._files:
             raise HostError(f"the kernel's counters are not below {TOP}", fix="tare lab build --flavour lines")
         self.reset()
 
     def read(self) -> Counts:
-        """Write all counters to a file, whose name is the one hit: `completed` makes lines of it."""
+        """Write all counters to a file. The one hit is its name; `completed` turns it into lines."""
         assert self._files, "it was not started"
         taken = [(file, _contents(file)) for file in self._files]
         self._readings.mkdir(parents=True, exist_ok=True)
@@ -66,16 +68,16 @@ class LineCounter:
         return Counts(hits={Scope.HOST: {f"{READING}{name}": 1}})
 
     def reset(self) -> None:
-        """Begin to count from zero again."""
+        """Restart the count from zero."""
         (self._counters / "reset").write_text("1\n")
 
     def stop(self) -> None:
-        """Nothing is switched on that could be switched off: this kernel always counts."""
+        """Do nothing, because this kernel always counts."""
 
 
 def check(counters: Path = COUNTERS) -> None:
     """Raise `HostError` on a kernel that does not count its lines."""
-    if not os.access(counters / "reset", os.W_OK):  # debugfs may be closed to whoever asks
+    if not os.access(counters / "reset", os.W_OK):  # Only root may read debugfs on some hosts.
         raise HostError(
             f"the kernel {os.uname().release} does not count its lines",
             fix="tare footprint --level lines, without --here: it boots a lab whose kernel does",
@@ -98,9 +100,9 @@ def _packed(taken: Iterable[tuple[Path, bytes]], top: Path) -> bytes:
 
 
 def completed(footprints: Iterable[Footprint], readings: Path, kernel: Counting) -> Iterator[Footprint]:
-    """The footprints with lines in place of the readings that they name, without those of the instance's scope.
+    """Yield the footprints with lines in place of the readings that they name; drop those in the instance's scope.
 
-    ``readings``: the folder that came back from the lab. Raises `ParseError` for a reading that is missing, not whole,
+    ``readings``: the folder that came back from the lab. Raises `ParseError` for a reading that is missing, incomplete,
     or of another kernel.
     """
     all_lines = sum(map(len, kernel.lines().values()))
@@ -126,7 +128,7 @@ def _reading(footprint: Footprint, readings: Path) -> bytes:
 
 @contextlib.contextmanager
 def summing(kernel: Counting) -> Iterator[Callable[[bytes], gcov.Coverage]]:
-    """A function that makes lines of a reading; its folder with the compiler's notes is removed at the end."""
+    """Yield a function that turns a reading into lines. At the end, remove its folder with the compiler's notes."""
     with CleanupStack() as resources:
         space = state.work() / f"lines-{os.getpid()}"
         resources.own(removers.folder(space))
@@ -143,7 +145,7 @@ def _sum(packed: bytes, space: Path, objects: list[str], program: list[str]) -> 
             f"a reading has counters of {len(counters)} objects, this kernel has {len(objects)}",
             fix="the kernel was built anew meanwhile: tare footprint again",
         )
-    # Most objects do nothing in most readings, and gcov's time goes by what it is given.
+    # Skip objects that did not run: most did not, and gcov's time grows with its input.
     running = [name for name in objects if gcov.ran(counters[name])]
     for name in running:
         notes = space / f"{name}{gcov.NOTES}"

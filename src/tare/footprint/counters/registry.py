@@ -1,4 +1,4 @@
-"""Which counter there is for each level, and whether this host lets it count."""
+"""Registry of the counter for each level, and of the checks that this host can count the level."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COUNTERS: Mapping[Level, Callable[[], Counter]] = MappingProxyType(
         Level.INSTRUCTIONS: InstructionCounter,
     }
 )
-#: Each raises `HostError` with the reason where its level cannot be counted on this host, and changes nothing.
+#: Each check raises `HostError` with the reason if this host cannot count its level. A check changes nothing.
 CHECKS: Mapping[Level, Callable[[], None]] = MappingProxyType(
     {
         Level.SYSCALLS: syscalls.check,
@@ -36,10 +36,10 @@ CHECKS: Mapping[Level, Callable[[], None]] = MappingProxyType(
 
 
 def counter_of(level: Level) -> Counter:
-    """A counter of a level. It may refuse to `start`, where this host does not let one count."""
+    """Return a counter of a level. Its `start` may fail if this host does not allow counting."""
     return COUNTERS[level]()
 
 
 def check(level: Level) -> None:
-    """Raise `HostError` where this host does not let a level be counted, as far as can be seen without counting."""
+    """Raise `HostError` if this host does not allow counting a level, as far as that is known without counting."""
     CHECKS[level]()

@@ -1,12 +1,12 @@
-"""Samples of where CPUs are: in which function of the host's kernel, by which path, and for which process.
+"""Sampler of CPUs: the function in the host's kernel, the path to it, and the process.
 
-A BPF program (``stacks.bpf.c``) runs when a clock ticks on a CPU (`tare.footprint.kernel.clock`), and counts the path
-from the kernel's entry down to what was interrupted, in a map whose keys are whole paths. There is no buffer that a
-reader has to keep up with, and no process but the harness: perf, which does the same, writes each sample for a process
-of its own, wants an instance's control group to be there before it starts, and has to be ended after a kill. Nothing of
-this stays (`tare.footprint.kernel.bpf`).
+A BPF program (``stacks.bpf.c``) runs on each tick of a CPU's clock (`tare.footprint.kernel.clock`). It counts the path
+from the kernel's entry down to the interrupted function, in a map whose keys are whole paths. No reader has to keep up
+with a buffer, and no process beside the harness is needed. perf does the same, but it writes each sample for a process
+of its own, needs an instance's control group before it starts, and must be stopped after a kill. This counter leaves
+nothing behind (`tare.footprint.kernel.bpf`).
 
-Time in user mode is one frame of its process, and so is that in a guest of KVM: what is of interest is the kernel's.
+Time in user mode, and in a guest of KVM, is one frame of its process: only the kernel's functions are of interest.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from tare.host.kernel import process_table
 from tare.model import Level
 
 SOURCE = "stacks.bpf.c"
-#: The same in ``stacks.bpf.c``.
+#: Must match ``stacks.bpf.c``.
 FRAMES, COMM, ENTRIES, PERIOD_NS = 127, 16, 16384, 10**9 // SAMPLES_A_SECOND
 IN_USER, IN_KERNEL, IN_GUEST = range(3)
-#: ``struct path`` and ``struct tally`` there.
+#: ``struct path`` and ``struct tally`` in ``stacks.bpf.c``.
 PATH = np.dtype(
     [
         ("mode", "<u4"), ("inside", "<u2"), ("idle", "<u2"), ("comm", f"S{COMM}"), ("number", "<u4"), ("unused", "<u4"),
@@ -37,11 +37,11 @@ PATH = np.dtype(
     ]
 )  # fmt: skip
 TALLY = np.dtype([("last", "<u8"), ("since", "<u8"), ("idle", "<u8"), ("lost", "<u8")])
-#: The kernel's threads of one kind, which have their CPU's number or their work's in their names.
+#: Kernel threads of one kind, whose names contain the number of their CPU or of their work item.
 _KIND = re.compile(r"([a-z_]+)/u?\d.*")
-#: Not what a CPU does for want of anything else, though it comes upon it then.
+#: Functions that are work, although they also interrupt an idle CPU.
 _INTERRUPT = ("asm_", "common_interrupt", "handle_softirqs", "__do_softirq")
-#: While a machine runs, the kernel may have left it to work off its interrupts.
+#: A running guest may delay this work of the kernel's on its interrupts.
 _SOFTIRQ = frozenset({"handle_softirqs", "__do_softirq"})
 
 Paths = npt.NDArray[np.void]
@@ -52,42 +52,42 @@ class StackCounter:
     """A `tare.footprint_model.Counter` of `Level.STACKS`."""
 
     level = Level.STACKS
-    reads_itself = False  # samples are taken out first: what is done with them is in none
+    reads_itself = False  # Samples are taken out first, so processing them is not sampled.
 
     def __init__(self) -> None:
         self._loaded: bpf.Loaded | None = None
         self._tallies: npt.NDArray[np.void] = np.zeros(0, TALLY)
         self._lost = 0
-        self._taken: list[tuple[Paths, Numbers]] = []  # out of the kernel since the last reset
+        self._taken: list[tuple[Paths, Numbers]] = []  # Taken out of the kernel since the last reset.
 
     def start(self, group: str) -> None:
-        """Begin to sample from nothing. ``group``: below the root of each hierarchy; it need not be there yet.
+        """Start to sample from zero. ``group``: path below the root of each hierarchy; the group may not exist yet.
 
-        Again: for another group. Raises `HostError` where this host does not let one sample, with the fix.
+        A second call switches to another group. Raises `HostError`, with the fix, if this host does not allow sampling.
         """
         if self._loaded is None:
-            symbols.require_addresses()  # before anything runs
+            symbols.require_addresses()  # Fail before anything runs.
             self._load()
         assert self._loaded is not None
         look_for(self._loaded, group)
         self.reset()
 
     def read(self) -> Counts:
-        """What was sampled since `start` or the last `reset`."""
+        """Return the samples since `start` or the last `reset`."""
         self._taken.append(self._drain())
         lost = int(self._tallies["lost"].sum()) - self._lost
         paths, counts = (np.concatenate(parts) for parts in zip(*self._taken, strict=True))
         return Counts(hits=folded(paths, counts, symbols.read(), programs(paths)), lost=lost)
 
     def reset(self) -> None:
-        """Begin to sample anew, without the samples so far."""
+        """Drop the samples so far and restart."""
         self._drain()
         self._taken.clear()
         self._lost = int(self._tallies["lost"].sum())
 
     def stop(self) -> None:
         """Stop sampling. May be called twice."""
-        self._tallies = np.zeros(0, TALLY)  # it looks into the memory that goes now
+        self._tallies = np.zeros(0, TALLY)  # Drop the view of memory that is unmapped next.
         if self._loaded is not None:
             self._loaded.close()
             self._loaded = None
@@ -109,7 +109,7 @@ class StackCounter:
 
 
 def check() -> None:
-    """Raise `HostError` where stacks cannot be sampled here: by sampling for a moment."""
+    """Raise `HostError` if stacks cannot be sampled here. Samples for a moment to find out."""
     counter = StackCounter()
     try:
         counter.start("none")
@@ -118,9 +118,9 @@ def check() -> None:
 
 
 def programs(paths: Paths) -> dict[int, str]:
-    """Names for processes by their ids, from their command lines; those that have ended are left out."""
+    """Return names for processes by id, from their command lines. Omit processes that have ended."""
     pids = {int(number) for number in np.unique(paths["number"]) if number}
-    # A process's role depends on its ancestors, of which there may be no samples.
+    # A process's role depends on its ancestors, which may not have been sampled.
     judged = sides.sides(sorted(pids.union(*map(_ancestors, pids))))
     return {
         side.pid: f"{side.program} (stub)" if side.role == "stub" else side.program
@@ -130,7 +130,7 @@ def programs(paths: Paths) -> dict[int, str]:
 
 
 def _ancestors(pid: int) -> set[int]:
-    """The ancestors of a process up to the first, by id; none where it has ended."""
+    """Return the ids of a process's ancestors up to the first; empty if the process has ended."""
     above: set[int] = set()
     while (process := process_table.stat(pid)) is not None and (pid := process.parent) > 1 and pid not in above:
         above.add(pid)
@@ -140,9 +140,9 @@ def _ancestors(pid: int) -> set[int]:
 def folded(
     paths: Paths, counts: Sequence[int] | Numbers, kernel: Symbols, called: Mapping[int, str]
 ) -> dict[Scope, dict[str, int]]:
-    """Samples by scope and folded stack: process and functions, the outermost first, with ";" between them.
+    """Return samples by scope and folded stack: process and functions, outermost first, separated by ";".
 
-    ``called``: names of processes by their numbers, in place of their own. Samples of idle CPUs are left out.
+    ``called``: names of processes by number, which replace the recorded ones. Samples of idle CPUs are left out.
     """
     hits: dict[Scope, Tally[str]] = {Scope.HOST: Tally(), Scope.INSTANCE: Tally()}
     for path, chain, count in zip(paths, _chains(paths, kernel), counts, strict=True):
@@ -157,7 +157,7 @@ def folded(
 
 
 def process(comm: bytes) -> str:
-    """A process's name as a frame; kernel threads of one kind have one."""
+    """Return a process's name as a frame. Kernel threads of one kind share a frame."""
     name = re.sub(r"[^\x20-\x7e]", "?", comm.decode("latin1")).replace(";", ":").strip() or "?"
     kind = _KIND.fullmatch(name)
     return kind[1] if kind else name
@@ -172,10 +172,11 @@ def _frames(mode: int, chain: Sequence[str]) -> Sequence[str]:
 
 
 def _chains(paths: Paths, kernel: Symbols) -> Iterable[list[str]]:
-    """The functions of each path, the outermost first."""
+    """Yield the functions of each path, outermost first."""
     frames = paths["frames"]
     sites = frames.copy()
-    sites[:, 1:] -= sites[:, 1:] > 0  # a caller's is where it goes on: after the call, which may be its last code
+    # A caller's address is the one after its call, which may lie beyond its last instruction.
+    sites[:, 1:] -= sites[:, 1:] > 0
     places, where = np.unique(sites, return_inverse=True)
     names = kernel.names(places)
     where = where.reshape(sites.shape)

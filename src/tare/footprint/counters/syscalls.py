@@ -1,13 +1,13 @@
-"""System calls that the host's kernel is asked for, counted by name.
+"""Counter of system calls that reach the host's kernel, by name.
 
-A BPF program (``syscalls.bpf.c``) is attached to the kernel's tracepoint at the entry of system calls, by itself and
-not by way of tracefs, which need not be mounted. It adds one to a counter of the CPU that it runs on: two counters
-where the task is in the instance's control group or below. There is no buffer between the kernel and the harness, so
-nothing can be lost but a call that finds the program running on its CPU; the kernel counts those: `Counts.lost`.
+A BPF program (``syscalls.bpf.c``) is attached to the kernel's tracepoint at the entry of system calls, directly and not
+through tracefs, which may not be mounted. It adds one to a counter of its CPU, and to a second one if the task is in
+the instance's control group or below. There is no buffer between the kernel and the harness, so the only calls lost are
+those that find the program already running on their CPU. The kernel counts them: `Counts.lost`.
 
-The tracepoint comes after seccomp and ptrace have had their say (``syscall_trace_enter`` in the kernel's
-``kernel/entry/common.c``): a call that a filter refuses, or that gVisor intercepts, is not one that the host's kernel
-was asked for, and is not here. Neither are what io_uring's rings carry, and what the vDSO answers.
+The tracepoint comes after seccomp and ptrace (``syscall_trace_enter`` in the kernel's ``kernel/entry/common.c``). A
+call that a filter refuses, or that gVisor intercepts, does not reach the host's kernel and is not counted. Requests in
+io_uring's rings, and calls that the vDSO answers, are not counted either.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from tare.footprint_model import Counts, Scope
 from tare.model import Level
 
 SOURCE = "syscalls.bpf.c"
-#: The same in ``syscalls.bpf.c``.
+#: Must match ``syscalls.bpf.c``.
 NUMBERS, SCOPES, ABIS = 1024, 2, 2
-#: What the kernel has no call for is counted together. So is x32 (x86-64 with short pointers).
+#: Sum of numbers that the kernel has no call for, and of x32 (x86-64 with short pointers).
 UNKNOWN = "unknown"
-#: Behind the names of calls by the 32-bit ABI, whose code in the kernel is partly another.
+#: Suffix of calls by the 32-bit ABI, which partly run other code in the kernel.
 COMPAT = " [i386]"
 
 Values = npt.NDArray[np.uint64]
 
 
 class SyscallCounter:
-    """A `tare.footprint_model.Counter` of `Level.SYSCALLS`; x86-64."""
+    """A `tare.footprint_model.Counter` of `Level.SYSCALLS`, for x86-64."""
 
     level = Level.SYSCALLS
-    reads_itself = False  # the counters are memory of this process's
+    reads_itself = False  # The counters are memory of this process, so a read makes no system call.
 
     def __init__(self) -> None:
         self._loaded: bpf.Loaded | None = None
@@ -47,12 +47,12 @@ class SyscallCounter:
         self._missed = 0
 
     def start(self, group: str) -> None:
-        """Begin to count from zero. ``group``: below the root of each hierarchy; it need not be there yet.
+        """Start to count from zero. ``group``: path below the root of each hierarchy; the group may not exist yet.
 
-        Again: for another group. Raises `HostError` where this host does not let one count, with the fix.
+        A second call switches to another group. Raises `HostError`, with the fix, if this host does not allow counting.
         """
         if self._loaded is None:
-            known()  # slow, and so done before anything is counted
+            known()  # Load the names first: it is slow, and must not be counted.
             _names()
             self._load()
         assert self._loaded is not None
@@ -60,7 +60,7 @@ class SyscallCounter:
         self.reset()
 
     def read(self) -> Counts:
-        """What was counted since `start` or the last `reset`."""
+        """Return the counts since `start` or the last `reset`."""
         loaded, counted = self._now()
         counted -= self._base
         native, compat = _names()
@@ -71,13 +71,13 @@ class SyscallCounter:
         return Counts(hits=hits, lost=loaded.missed() - self._missed, known=known())
 
     def reset(self) -> None:
-        """Begin to count from zero again."""
+        """Restart the count from zero."""
         loaded, self._base = self._now()
         self._missed = loaded.missed()
 
     def stop(self) -> None:
-        """Count no more. May be called twice."""
-        self._values = None  # it looks into the memory that goes now
+        """Stop counting. May be called twice."""
+        self._values = None  # Drop the view of memory that is unmapped next.
         if self._loaded is not None:
             self._loaded.close()
             self._loaded = None
@@ -100,9 +100,9 @@ class SyscallCounter:
 
 
 def check() -> None:
-    """Raise `HostError` where system calls cannot be counted here: by counting for a moment.
+    """Raise `HostError` if system calls cannot be counted here. Counts for a moment to find out.
 
-    No single setting says whether BPF is allowed.
+    No single setting tells if BPF is allowed.
     """
     counter = SyscallCounter()
     try:
@@ -112,7 +112,7 @@ def check() -> None:
 
 
 def named(counts: Values, names: Mapping[int, str], mark: str = "") -> dict[str, int]:
-    """Counts by number as counts by name; those without a name together."""
+    """Return counts by name from counts by number. Numbers without a name are summed."""
     hits: dict[str, int] = {}
     for number in np.flatnonzero(counts):
         name = f"{names.get(int(number), UNKNOWN)}{mark}"
@@ -121,11 +121,11 @@ def named(counts: Values, names: Mapping[int, str], mark: str = "") -> dict[str,
 
 
 def _names() -> tuple[Mapping[int, str], Mapping[int, str]]:
-    """Names by number, for each ABI in the order of the BPF program."""
+    """Return names by number, for each ABI in the order of the BPF program."""
     return calls.by_number("x86_64"), calls.by_number("i386")
 
 
 @functools.cache
 def known() -> int:
-    """How many 64-bit system calls this host's kernel has."""
+    """Return how many 64-bit system calls this host's kernel has."""
     return len(calls.native().numbers)

@@ -1,1 +1,1 @@
-"""What a footprint is asked for, and what comes back."""
+"""Requests for footprints, and their results."""

@@ -1,4 +1,4 @@
-"""Which levels of a footprint (`tare.model.Level`) a host in use does not let one count."""
+"""Levels of a footprint (`tare.model.Level`) that a host in use cannot count."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from tare.model import Level
 
 SCHEMA = "tare.footprint/1"
 
-#: Those that a host in use does not let one count.
+#: Levels that are counted in a lab, because a host in use does not allow it.
 LAB_LEVELS = frozenset({Level.FUNCTIONS, Level.LINES, Level.INSTRUCTIONS})
 
 
 def inside_lab() -> bool:
-    """Whether this host is a lab."""
+    """Return True if this host is a lab."""
     return "TARE_LAB" in os.environ

@@ -1,4 +1,4 @@
-"""Numbers the repeats of footprints that are added to those of a campaign's file."""
+"""Numbering of repeats when footprints are added to those of a campaign file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tare.model import Level
 
 
 def numbered_after(existing: Iterable[Footprint]) -> Callable[[Footprint], Footprint]:
-    """Number the repeats of new footprints of a level on from those that are in the file already."""
+    """Return a function that numbers the repeats of new footprints after those already in the file, by level."""
     last: dict[Level, int] = {}
     for footprint in existing:
         last[footprint.level] = max(last.get(footprint.level, -1), footprint.repeat)

@@ -1,7 +1,7 @@
-"""Requests for footprints and surfaces, and the checks that need nothing to be started.
+"""Requests for footprints and surfaces, with the checks that start nothing.
 
-A request is made once, from the command line, and is data. It is carried out here (`tare.footprint.execution.counting`,
-`tare.footprint.execution.live`), or travels into a lab and is carried out there by the same function
+A request is data, built once from the command line. It is carried out here (`tare.footprint.execution.counting`,
+`tare.footprint.execution.live`), or sent into a lab and carried out there by the same function
 (`tare.footprint.execution.lab`).
 """
 
@@ -17,14 +17,15 @@ from tare.host.network import subnets
 from tare.model import Level
 from tare.workloads.base import Params
 
-#: As of Anjali, Caraza-Harter and Swift 2020, section 3.3: CPU, network, memory (mmap and munmap), writing of files.
+#: The workloads of Anjali, Caraza-Harter and Swift 2020, section 3.3: CPU, network, memory (mmap and munmap), file
+#: writes.
 WORKLOADS = ("sysbench-cpu", "iperf3-tcp", "munmap-sweep", "sysbench-fileio-seqwr")
-#: Of instructions, where each unit of work is counted by itself: in and out of the kernel, a file, a process, a page.
+#: Workloads for instructions, whose units are counted singly: kernel entry and exit, a file, a process, a page.
 UNITS = ("call-getpid", "call-read-4k", "call-open", "proc-fork")
-#: Repeats where none are asked for: windows on one host, or machines whose instructions are counted.
+#: Default repeats: windows on one host, and machines whose instructions are counted.
 REPEATS, MACHINES = 3, 5
 
-#: What a user may bring a version of, as platforms call it; the programs that they start themselves.
+#: Programs that a user may bring a version of, by their platforms' names: only those that platforms start themselves.
 PROGRAMS = (
     "bwrap", "cloud-hypervisor", "conmon", "containerd", "containerd-shim-runc-v2", "crun", "dockerd", "firecracker",
     "jailer", "lxc-start", "netavark", "podman", "qemu-kvm", "qemu-system-x86_64", "runc", "runsc",
@@ -34,7 +35,7 @@ PROGRAMS = (
 
 @dataclass(frozen=True, slots=True)
 class FootprintRequest:
-    """What is to be counted, of any level; empty and None mean the default."""
+    """Request to count footprints of any level. Empty and None mean the default."""
 
     platforms: tuple[str, ...] = ()
     workloads: tuple[str, ...] = ()
@@ -45,11 +46,11 @@ class FootprintRequest:
     cpus: tuple[int, ...] = ()
     memory_bytes: int = DEFAULT_MEMORY
     subnet: str | None = None
-    params: Mapping[str, Params] = field(default_factory=dict)  # in place of the profile's, by workload
-    caches: bool = False  # of instructions: whether a model of caches is asked for each line of memory too
+    params: Mapping[str, Params] = field(default_factory=dict)  # By workload; replaces the profile's.
+    caches: bool = False  # For instructions: also look up each memory access in a model of caches.
 
     def check(self) -> None:
-        """Raise `UsageError` for what cannot be."""
+        """Raise `UsageError` for options that are invalid or contradict each other."""
         if self.repeats < 1:
             raise UsageError(f"{self.repeats} repeats cannot be counted", fix="give at least 1; 3 show what is stable")
         if self.idle_s < 0:
@@ -62,25 +63,25 @@ class FootprintRequest:
 
 
 def repeats_of(level: Level) -> int:
-    """How often a level is counted where nobody says."""
+    """Return the default number of repeats of a level."""
     return MACHINES if level is Level.INSTRUCTIONS else REPEATS
 
 
 def workloads_of(request: FootprintRequest) -> tuple[str, ...]:
-    """The workloads that a request asks for, or those of its level."""
+    """Return the workloads that a request names, or the default ones of its level."""
     return request.workloads or (UNITS if request.level is Level.INSTRUCTIONS else WORKLOADS)
 
 
 @dataclass(frozen=True, slots=True)
 class SurfaceRequest:
-    """Whose surfaces are to be read: of platforms (none named: the usual ones), or of processes that run already."""
+    """Request to read surfaces of platforms (default: the usual ones) or of running processes."""
 
     platforms: tuple[str, ...] = ()
     pids: tuple[int, ...] = ()
-    file: Path | None = None  # a campaign's, which gets the surfaces too; the baseline takes part then
+    file: Path | None = None  # A campaign file to store the surfaces in; the baseline then takes part.
 
     def check(self) -> None:
-        """Raise `UsageError` for what cannot be."""
+        """Raise `UsageError` for options that are invalid or contradict each other."""
         if self.pids and self.platforms:
             raise UsageError("platforms are started, processes of --pid run already", fix="name platforms, or --pid")
         if self.pids and self.file is not None:

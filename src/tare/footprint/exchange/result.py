@@ -25,7 +25,7 @@ class Missed:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A workload that no walk can run, and why."""
+    """A workload that a walk cannot run, and why."""
 
     workload: str
     reason: str
@@ -35,24 +35,24 @@ class Skipped:
 
 
 class FootprintResult(Frozen):
-    """The result of one `tare.footprint.exchange.request.FootprintRequest`, here or in a lab."""
+    """Result of one `tare.footprint.exchange.request.FootprintRequest`, carried out here or in a lab."""
 
-    footprints: tuple[Footprint, ...] = ()  # in the file too, in this order
+    footprints: tuple[Footprint, ...] = ()  # In the file too, in this order.
     missed: tuple[Missed, ...] = ()
     skipped: tuple[Skipped, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()  # platforms that do not run there
-    warnings: tuple[str, ...] = ()  # what could not be removed, and tracebacks of faults in code
+    left_out: tuple[LeftOut, ...] = ()  # Platforms that do not run there.
+    warnings: tuple[str, ...] = ()  # Resources that could not be removed, and tracebacks of internal errors.
 
     @property
     def without(self) -> list[str]:
-        """A line for each footprint that is missing, and the warnings."""
+        """Return a line for each missing footprint, and the warnings."""
         left_out = (f"{platform.platform} is left out: {platform.reason}" for platform in self.left_out)
         return [*map(str, self.skipped), *left_out, *map(str, self.missed), *self.warnings]
 
 
 @dataclass(frozen=True, slots=True)
 class SurfaceResult:
-    """The result of one `tare.footprint.exchange.request.SurfaceRequest`."""
+    """Result of one `tare.footprint.exchange.request.SurfaceRequest`."""
 
     surfaces: tuple[Surface, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()  # of processes too, which are named as ``pid 1234``
+    left_out: tuple[LeftOut, ...] = ()  # Includes processes, named ``pid 1234``.

@@ -1,1 +1,1 @@
-"""How footprints are taken: on this host, on a live instance or in a lab."""
+"""Execution of footprint requests: on this host, on a live instance or in a lab."""

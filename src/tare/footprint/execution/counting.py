@@ -1,4 +1,4 @@
-"""Carries out a request for footprints on this host, which may be a lab: stores them in the file, returns a result."""
+"""Execution of footprint requests on this host, which may be a lab."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from tare.workloads import registry as workloads
 
 
 def carry_out(request: FootprintRequest, file: Path, watcher: Watcher, agreed: str = "") -> FootprintResult:
-    """Store footprints in ``file``, each as soon as it is counted: those counted before an interrupt stay.
+    """Store footprints in ``file``, each as soon as it is counted, so an interrupt keeps those counted before it.
 
-    ``agreed``: see `tare.campaign.execution.trust.require_added`. Raises `TareError`: `HostError` where this host does
-    not let one count, with the fix.
+    ``agreed``: see `tare.campaign.execution.trust.require_added`. Raises `TareError`; `HostError`, with the fix, if
+    this host does not allow counting.
     """
     request.check()
     usable, skipped = countable(workloads.choose(workloads_of(request)))
@@ -74,14 +74,14 @@ def _site_request(request: FootprintRequest, file: Path, jobs: tuple[Job, ...], 
     seed = request.seed if request.seed is not None else secrets.randbelow(2**31)
     return SiteRequest(
         "footprint", file, seed, request.platforms, jobs, request.cpus, request.memory_bytes, request.subnet,
-        # What an engine imports is emulated too, and how large the image is, is no part of what is counted.
+        # Emulation is slow, so engines import the agent alone: the image's size does not change what is counted.
         bare=request.level is Level.INSTRUCTIONS,
         agreed=agreed,
     )  # fmt: skip
 
 
 def _try(counter: Counter, watcher: Watcher) -> None:
-    """Raise `HostError` before anything is built or started where this host does not let one count."""
+    """Raise `HostError` before anything is built or started if this host does not allow counting."""
     watcher.doing(f"trying to count {counter.level.value}")
     try:
         counter.start(path_of(NO_GROUP))

@@ -1,8 +1,8 @@
-"""Carries out a request for footprints in a lab, for levels that a host in use does not let one count.
+"""Execution of footprint requests in a lab, for levels that a host in use cannot count.
 
-The request goes there as data, and is carried out there by the same function as here
-(`tare.footprint.execution.counting`), on Debian's stock kernel, or on one that counts its lines; see docs/lab.md.
-Nothing else runs on a lab, so that the scope "host" there is what tare and the kernel do.
+The request is sent to the lab as data, and carried out there by the same function as here
+(`tare.footprint.execution.counting`). The lab runs Debian's stock kernel, or a kernel that counts its lines; see
+docs/lab.md. Nothing else runs in a lab, so the scope "host" there holds only tare and the kernel.
 """
 
 from __future__ import annotations
@@ -42,23 +42,23 @@ from tare.store import MAX_LOG_BYTES, Store, create_store, log_of, open_store, r
 from tare.workloads import registry as workloads
 from tare.workloads.base import Params, SliceWorkload
 
-#: What is counted in a lab, unless one is on a host where it can be.
+#: Default flavour of the lab.
 FLAVOUR = "kvm"
 MEMORY_BYTES = 4 << 30
 CPUS = 2
-LINES_FLAVOUR = "lines"  # the same host, whose kernel counts its lines
+LINES_FLAVOUR = "lines"  # The same host, with a kernel that counts its lines.
 LIMIT_S = 6 * 3600.0
-#: With all functions counted, every look at an emulated HPET takes so long that the kernel finds itself locked up.
+#: Reading an emulated HPET while all functions are counted is so slow that the kernel would report a lockup.
 KERNEL = ("tsc=reliable", "clocksource=tsc", "nowatchdog")
 LAB_MODULE = f"/lab/files/{kmodule.NAME}.ko"
-#: Starts a Docker daemon for a command; in a checkout only, which goes into the lab whole.
+#: Starts a Docker daemon for a command. Only in a checkout, which goes into the lab as a whole.
 _DOCKER = "scripts/with_dockerd.py"
 _IN_THE_LAB = "in the lab: "
-#: Of a machine whose instructions are counted: its folder of results, its first seed where none is given, and slices.
+#: For a machine whose instructions are counted: its folder of results, its default first seed, and its slices.
 OUT = "out"
 FIRST_SEED = 1
-#: What is taken of what a lab leaves, by name, and how many bytes of each: a lab runs what may be hostile, and SQLite
-#: obeys what lies beside a file.
+#: Files accepted from a lab, by name, with a limit in bytes. A lab may run hostile code, and SQLite obeys files that
+#: lie beside its own.
 _EXPECTED = {
     wire.CAMPAIGN: 8 << 30,
     log_of(Path(wire.CAMPAIGN)).name: MAX_LOG_BYTES,
@@ -69,17 +69,18 @@ _SLICES: Params = {"slice_ms": 10, "rounds": 1, "long_rounds": 0, "warmup_ms": 2
 
 
 def module(progress: Progress) -> Path:
-    """The module that counts functions, for the lab's kernel; built if need be. Raises `ImageError`."""
+    """Return the module that counts functions in the lab's kernel. Build it if it is missing. Raises `ImageError`."""
     return headers.module(build.host(FLAVOUR, progress), kmodule.SOURCE, kmodule.NAME, progress)
 
 
 def carry_out(
     request: FootprintRequest, file: Path, watcher: Watcher, programs: Sequence[Path] = (), agreed: str = ""
 ) -> FootprintResult:
-    """Have a lab carry out the request, and put the footprints into ``file``, which may be new.
+    """Carry out the request in a lab, and store the footprints in ``file``, which may be new.
 
-    ``programs``: files of this host that are to be on PATH there. ``watcher`` gets the progress. ``agreed``: see
-    `tare.campaign.execution.trust.require_added`. What was counted before a failure is in the file. Raises `TareError`.
+    ``programs``: files of this host to add to PATH there. ``watcher`` gets the progress. ``agreed``: see
+    `tare.campaign.execution.trust.require_added`. After a failure, the file holds what was counted before. Raises
+    `TareError`.
     """
     request.check()
     _check_fits(request)
@@ -107,9 +108,9 @@ def carry_out(
 def _counted(
     request: FootprintRequest, file: Path, watcher: Watcher, programs: Sequence[Path], agreed: str
 ) -> FootprintResult:
-    """Boot a machine a repeat, each with a seed of its own for its kernel's random numbers, and count what it executes.
+    """Boot one machine for each repeat, each with its own random seed for the kernel, and count what it executes.
 
-    What was counted before a failure is in the file. Raises `TareError`.
+    After a failure, the file holds what was counted before. Raises `TareError`.
     """
     compiled = plugin.ensure(watcher.doing)
     host = build.host(FLAVOUR, watcher.doing)
@@ -150,7 +151,7 @@ def _counted(
 
 
 def _short(request: FootprintRequest) -> dict[str, Params]:
-    """Parameters of the workloads: counts need no long slices, as each piece of work in them is counted by itself."""
+    """Return workload parameters with short slices: each piece of work is counted by itself."""
     params = dict(request.params)
     for workload in workloads.choose(workloads_of(request)):
         if isinstance(workload, SliceWorkload):
@@ -160,7 +161,7 @@ def _short(request: FootprintRequest) -> dict[str, Params]:
 
 
 def _check_fits(request: FootprintRequest) -> None:
-    """Raise `UsageError` for what does not fit into a lab, before it is booted."""
+    """Raise `UsageError` for a request that a lab cannot carry out, before it boots."""
     emulated = [platform.name for platform in conduct.platforms_for(request.platforms) if vm.is_emulated(platform.name)]
     if request.level is Level.INSTRUCTIONS and emulated:
         raise UsageError(
@@ -181,7 +182,7 @@ def _check_fits(request: FootprintRequest) -> None:
 def lab_command(
     request: FootprintRequest, results: Path, compiled: Path | None, programs: Sequence[Path] = ()
 ) -> LabCommand:
-    """The command that carries out any request, which it reads. ``compiled``: the module that counts functions."""
+    """Return the lab command that reads and carries out any request. ``compiled``: the module that counts functions."""
     argv = ["python3", "-P", "-m", "tare.footprint", str(lab_run.OUT)]
     if _wants_docker(request.platforms) and Path(tare.__file__).parents[2].joinpath(_DOCKER).is_file():
         argv = ["python3", _DOCKER, *argv]
@@ -201,15 +202,15 @@ def lab_command(
 
 
 def _wants_docker(platforms: Sequence[str]) -> bool:
-    """Whether Docker's platforms take part: by name, or since none is named and they are among the usual ones."""
+    """Return True if Docker's platforms take part: named, or among the usual ones if no platform is named."""
     return not platforms or any(name == "all" or name.startswith("docker") for name in platforms)
 
 
 class _LabOutput:
-    """Passes on the lab's output: progress as data on standard output, lines of text on standard error."""
+    """Forwards the lab's output: progress as data on standard output, lines of text on standard error."""
 
     def __init__(self, watcher: Watcher) -> None:
-        self.last = "it said nothing"  # for a lab that ended without an answer
+        self.last = "it said nothing"  # The default, for a lab that ended without an answer.
         self._watcher = watcher
         self._parts = {STDOUT: b"", STDERR: b""}
 
@@ -226,7 +227,7 @@ class _LabOutput:
 
 
 def _taken_in(results: Path, file: Path, level: Level, agreed: str, progress: Progress) -> tuple[Footprint, ...]:
-    """Put the lab's footprints into the file. Where that fails they are kept beside it, and the error says where."""
+    """Store the lab's footprints in the file. On failure, keep them beside it; the error names the place."""
     campaign = results / wire.CAMPAIGN
     if not campaign.exists():
         return ()
@@ -236,13 +237,13 @@ def _taken_in(results: Path, file: Path, level: Level, agreed: str, progress: Pr
             return bring(came, counted, file, agreed)
     except TareError as error:
         folder = Path(tempfile.mkdtemp(prefix=f"{file.stem}-from-lab-", dir=file.absolute().parent))
-        results.rename(folder)  # as it is: nothing is copied, and no link is followed
+        results.rename(folder)  # Rename the folder as it is, so that nothing is copied and no link is followed.
         error.what += f"; what was counted is kept in {folder}"
         raise
 
 
 def _completed(counted: list[Footprint], results: Path, level: Level, progress: Progress) -> list[Footprint]:
-    """The footprints with what is only known outside: lines of the counters' readings, counts of the emulator's log."""
+    """Return the footprints with data that exists only outside the lab: source lines, or the emulator's counts."""
     if level is Level.INSTRUCTIONS:
         return list(instructions.completed(counted, results.parent / exact.LOG))
     if level is not Level.LINES:
@@ -254,7 +255,7 @@ def _completed(counted: list[Footprint], results: Path, level: Level, progress: 
 
 
 def bring(came: Store, counted: Sequence[Footprint], file: Path, agreed: str = "") -> tuple[Footprint, ...]:
-    """Write the footprints out of a lab's file into one of ours, which may be new; its own is only read.
+    """Copy the footprints of a lab's file into one of ours, which may be new. The lab's file is only read.
 
     ``agreed``: see `tare.campaign.execution.trust.require_added`. Raises `StoreError`.
     """
@@ -286,11 +287,11 @@ def _into_new(came: Store, counted: Sequence[Footprint], file: Path) -> tuple[Fo
 
 
 def _check_bits(request: FootprintRequest, file: Path, progress: Progress) -> None:
-    """Raise `StoreError` where the file's campaign has another image than would be counted."""
+    """Raise `StoreError` if the file's campaign uses another image than the one to be counted."""
     if not file.exists():
         return
     jobs = make_jobs(countable(workloads.choose(workloads_of(request)))[0], PROFILE)
-    bare = request.level is Level.INSTRUCTIONS  # as `tare.footprint.execution.counting` has it
+    bare = request.level is Level.INSTRUCTIONS  # Must agree with `tare.footprint.execution.counting`.
     image = image_for((job.workload for job in jobs), progress, bare=bare)
     with read_store(file) as store:
         if store.record.image.get("hash") != image.hash:

@@ -29,7 +29,7 @@ MEMORY = 512 << 20
 
 @dataclass(frozen=True, slots=True)
 class SurfaceReading:
-    """A platform's surface; or, where there is none, why not."""
+    """A platform's surface, or the reason why it is missing."""
 
     platform: str
     surface: Surface | None
@@ -38,9 +38,9 @@ class SurfaceReading:
 
 
 def surfaces(platforms: Sequence[Platform], progress: Progress) -> Iterator[SurfaceReading]:
-    """The surface of one instance of each platform, read once it has run a first command and waits for the next.
+    """Yield the surface of one instance of each platform, read after its first command while it waits for the next.
 
-    A platform that does not run here, or has no process on this host, has the reason instead. Raises `HostError` where
+    A platform that does not run here, or has no process on this host, yields the reason instead. Raises `HostError` if
     nothing can be started at all.
     """
     reader = Reader()
@@ -50,7 +50,7 @@ def surfaces(platforms: Sequence[Platform], progress: Progress) -> Iterator[Surf
         for platform in platforms:
             progress(f"looking for {platform.name}")
             outcome = attempt(partial(_reading, reader, platform, image, launcher, progress))
-            attempt(platform.close)  # nothing was started that could stay
+            attempt(platform.close)  # Nothing was started, so close cannot leave anything.
             yield _no_reading(platform, outcome) if isinstance(outcome, Failed) else outcome
 
 
@@ -72,11 +72,11 @@ def _no_reading(platform: Platform, failed: Failed) -> SurfaceReading:
 
 
 def into(file: Path, names: Sequence[str], progress: Progress, agreed: str = "") -> Iterator[SurfaceReading]:
-    """Read the surfaces of platforms by name (none: the usual ones) and of the baseline into a campaign's file.
+    """Read the surfaces of the named platforms (default: the usual ones) and of the baseline into a campaign file.
 
-    Yields what each platform gave, as `surfaces` does.
+    Yields a reading for each platform, like `surfaces`.
 
-    The file is a new one, or one that is there (`tare.footprint.execution.site`). ``agreed``: see
+    The file may be new or existing (`tare.footprint.execution.site`). ``agreed``: see
     `tare.campaign.execution.trust.require_added`. Raises `TareError`.
     """
     reader = Reader()
@@ -103,20 +103,21 @@ def _started(reader: Reader, platform: Platform, launcher: InstanceLauncher, pro
         progress(f"reading the filters of {platform.name}")
         surface = _read(reader, platform, running.instance)
         if platform.has_agent:
-            running.session.ping()  # of an instance that has ended, only its daemon's helpers were read
+            # Fails if the instance has ended, in which case only its daemon's helpers were read.
+            running.session.ping()
         return surface
     finally:
         running.stop()
 
 
 def _read(reader: Reader, platform: Platform, instance: Instance) -> Surface:
-    if not instance.accounted:  # its processes here (a client, a tool) do nothing for its tenant
+    if not instance.accounted:  # Its processes here (a client, a tool) do nothing for its tenant.
         raise HostError(f"{platform.name} does not run on this host's kernel: a hypervisor or another machine runs it")
     return reader.surface(platform.name, instance.host_processes)
 
 
 def of_processes(pids: Sequence[int], progress: Progress) -> Iterator[SurfaceReading]:
-    """The surface of each process that runs already, with all that descend from it. Raises `UsageError`."""
+    """Yield the surface of each running process, with all its descendants. Raises `UsageError`."""
     reader = Reader()
     for pid in pids:
         name = f"pid {pid}"
@@ -130,9 +131,9 @@ def of_processes(pids: Sequence[int], progress: Progress) -> Iterator[SurfaceRea
 
 
 def carry_out(request: SurfaceRequest, progress: Progress, agreed: str = "") -> SurfaceResult:
-    """Read all surfaces that are asked for. ``agreed``: as `into` has it.
+    """Read all requested surfaces. ``agreed``: as for `into`.
 
-    Raises `TareError` where nothing can be read at all.
+    Raises `TareError` if nothing can be read at all.
     """
     request.check()
     if request.pids:

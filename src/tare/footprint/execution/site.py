@@ -1,6 +1,6 @@
-"""What footprints and surfaces need: a host session, platforms that start in it, and the file to store them in.
+"""Set-up for footprints and surfaces: a host session, platforms that start in it, and the file to store them in.
 
-The file is that of an existing campaign, whose image, CPUs and memory are then used, or a new one of no blocks.
+The file is either an existing campaign's, whose image, CPUs and memory are then used, or a new one without blocks.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ from tare.outputs import check_new_campaign
 from tare.store import LeftOut, Store, create_store, exists, open_store
 from tare.workloads import registry as workloads
 
-#: The workloads' parameters. How often a call is made depends on how long a workload runs; which ones hardly does.
+#: Parameters of the workloads. A run's length changes how often a call is made, but hardly which calls are made.
 PROFILE = "quick"
 
 
 @dataclass(frozen=True, slots=True)
 class SiteRequest:
-    """What a site is asked to have. Empty and None mean the default."""
+    """Options of a site. Empty and None mean the default."""
 
-    what: str  # the kind of result, for warnings: no WHAT of PLATFORM
+    what: str  # The kind of result, for warnings: no WHAT of PLATFORM
     file: Path
-    seed: int  # for a new file's record
-    platforms: Sequence[str] = ()  # the baseline always takes part
+    seed: int  # For a new file's record.
+    platforms: Sequence[str] = ()  # The baseline always takes part.
     jobs: tuple[Job, ...] = ()
     cpus: tuple[int, ...] = ()
     memory_bytes: int = DEFAULT_MEMORY
     subnet: str | None = None
-    bare: bool = False  # an image of the agent alone, where no job needs more
-    agreed: str = ""  # of an existing file that another host wrote: `tare.campaign.execution.trust.require_added`
+    bare: bool = False  # An image of the agent alone, unless a job needs more.
+    agreed: str = ""  # For an existing file from another host: `tare.campaign.execution.trust.require_added`
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Platforms that are ready to start, the launcher and the client for them, and the file's store."""
+    """Platforms that are ready to start, their launcher and client, and the file's store."""
 
     ready: tuple[Ready, ...]
     launcher: InstanceLauncher
@@ -62,9 +62,11 @@ def opened(
     left_out: Callable[[LeftOut], None],
     before: Callable[[], None] = lambda: None,
 ) -> Iterator[Site]:
-    """A site for as long as the block lasts. ``before`` is called, and may raise, before anything is built or started.
+    """Yield a site for the duration of the block.
 
-    ``left_out`` is called with each platform that does not run here, which the file has too. Raises `TareError`:
+    Calls ``before``, which may raise, before anything is built or started.
+
+    Calls ``left_out`` with each platform that does not run here, and records it in the file. Raises `TareError`;
     `StoreError` for a file of another image or kernel.
     """
     chosen = conduct.platforms_for(request.platforms)
@@ -72,19 +74,21 @@ def opened(
     if not exists(request.file):
         check_new_campaign(request.file)
     with contextlib.ExitStack() as stack:
-        # Before the host is locked, so that a file that is no campaign is an error at once.
+        # Open the file before the host is locked, so that a file that is no campaign fails at once.
         existing = stack.enter_context(open_store(request.file)) if exists(request.file) else None
         if existing is not None:
             trust.require_added(existing, request.agreed)
         host = stack.enter_context(HostSession(doing))
         before()
         conduct.check_disk()
-        # Before the host is made ready: at the end this is called once that is taken off the host again.
+        # Register this before the host is set up: callbacks run in reverse order, so it runs after the host is cleaned
+        # up.
         if existing is None:
             host.callback(conduct.keep_unremoved_in, request.file)
         else:
             host.callback(conduct.keep_unremoved, existing)
-        failures: list[tuple[str, Failed]] = []  # of platforms that are left out, for a file that may not be there yet
+        # Of platforms that are left out. Kept here because the file may not exist yet.
+        failures: list[tuple[str, Failed]] = []
         resources = _resources(request, existing)
         prepared = preflight.prepare(
             host,
@@ -100,17 +104,17 @@ def opened(
         for omitted in prepared.left_out:
             store.add_event("warning", f"no {request.what} of {omitted.platform}: {omitted.reason}")
             left_out(omitted)
-        # That of an existing campaign stays.
+        # Keep the state of an existing campaign.
         with conduct.under_way(store) if existing is None else contextlib.nullcontext():
             yield Site(tuple(prepared.ready), prepared.launcher, prepared.client, store)
 
 
 def _image(request: SiteRequest, existing: Store | None, host: HostSession) -> Image:
-    """The image of the existing campaign, with the layers for its workloads and for the new ones."""
+    """Return the image of the existing campaign, with the layers for its workloads and for the new ones."""
     needed = [job.workload for job in request.jobs]
     if existing is None:
         return host.image(needed, bare=request.bare)
-    # Its parameters do not matter: nothing of it is run again.
+    # Its parameters do not matter, because it is not run again.
     image = host.image([*needed, *(workloads.get(recorded.name) for recorded in existing.record.workloads)])
     same.check_revisions(existing.record, (job.workload for job in request.jobs))
     same.check_same(existing.record, image, machine.gather())
@@ -118,7 +122,7 @@ def _image(request: SiteRequest, existing: Store | None, host: HostSession) -> I
 
 
 def _resources(request: SiteRequest, existing: Store | None) -> Resources:
-    """The resources of the existing campaign, so that all of its file is of equal instances; else those requested."""
+    """Return the existing campaign's resources, so that all instances in its file are equal, or the requested ones."""
     if existing is None:
         return conduct.resources_for(
             CampaignRequest(cpus=request.cpus, memory_bytes=request.memory_bytes), request.jobs
@@ -128,7 +132,7 @@ def _resources(request: SiteRequest, existing: Store | None) -> Resources:
 
 
 def _new(request: SiteRequest, prepared: Prepared, resources: Resources) -> Store:
-    """A new campaign without blocks: nothing is measured in it."""
+    """Create a campaign without blocks, in which nothing is measured."""
     platforms = tuple(ready.platform for ready in prepared.ready)
     plan = Plan(PROFILE, request.seed, platforms, request.jobs, resources, 0, None, replicas=1)
     image = prepared.launcher.image

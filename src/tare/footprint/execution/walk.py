@@ -1,17 +1,17 @@
-"""The order in which footprints are counted: every platform's start, then each workload in it, and the idle host.
+"""Walk over everything to be counted: each platform's start, each workload on it, and the idle host.
 
 A repeat visits all platforms and the idle host in random order, and the workloads on each platform in random order. The
-counter gets each instance's control group before the group exists. Two windows are counted:
+counter gets each instance's control group before the group exists. Two kinds of windows are counted:
 
-- START opens when all that tare prepares is done and the platform's own start command is about to be given
-  (`tare.platforms.base.LaunchSpec.begin`), and closes when the agent has run a first command.
-- STEADY is what a workload measures: of a run its measured commands, without preparation, clean-up and the end of its
-  servers; of slices the probe from its first allocation to its last slice.
+- START opens when tare has prepared everything and is about to run the platform's own start command
+  (`tare.platforms.base.LaunchSpec.begin`). It closes when the agent has run a first command.
+- STEADY covers the part of a workload that is measured. For a run: its measured commands, without preparation, clean-up
+  and the end of its servers. For slices: the probe, from its first allocation to its last slice.
 
-Where a counter counts its own readings, some empty readings follow on the idle host in each repeat.
+If a counter counts its own readings, each repeat also takes some empty readings on the idle host.
 
-A dead instance is replaced for the next workload, and one that wants a fresh instance gets it; such starts are not
-counted, so that a repeat has one start.
+A dead instance is replaced before the next workload, and a workload that needs a fresh instance gets one. These starts
+are not counted, so a repeat has one start.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ from tare.model import Arm, Level
 from tare.platforms.base import Platform
 from tare.workloads.base import RunWorkload, SliceWorkload, StartWorkload, Workload
 
-#: The name of a group that is never made: on the idle host there is no instance.
+#: Name of a group that is never created, because the idle host has no instance.
 NO_GROUP = f"{PARENT_GROUP}/{IDLE}"
-#: Empty readings in a repeat; several, as three quarters of the lines that one runs have other hits in the next.
+#: Empty readings in a repeat. One is not enough: three quarters of the lines that it runs have other hits in the next.
 EMPTIES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The plan of a walk, decided before anything runs."""
+    """Plan of a walk, decided before anything runs."""
 
     platforms: tuple[Platform, ...]
     jobs: tuple[Job, ...]
     repeats: int
-    idle_s: float  # how long the idle host is looked at in each repeat; 0: not at all, and no empty reading either
+    idle_s: float  # Duration of the idle window in each repeat. 0: no idle window, and no empty reading.
     seed: int
 
     def stops(self, repeat: int) -> list[tuple[Platform | None, tuple[Job, ...]]]:
-        """The platforms of a repeat in their order, each with its workloads in theirs; None is the idle host."""
+        """Return a repeat's platforms in order, each with its workloads in order. None stands for the idle host."""
         generator = random.Random(f"tare/footprint/{self.seed}/{repeat}")
         hosts: list[Platform | None] = [*self.platforms, *([None] if self.idle_s > 0 else [])]
         order = generator.sample(hosts, len(hosts))
@@ -62,27 +62,27 @@ class Route:
 
     @property
     def steps(self) -> int:
-        """How many windows there are to be counted."""
+        """Return the number of windows to count."""
         return self.repeats * (len(self.platforms) * (1 + len(self.jobs)) + (self.idle_s > 0))
 
     def _jobs(self, generator: random.Random) -> tuple[Job, ...]:
         order = generator.sample(self.jobs, len(self.jobs))
-        # Last, as in a campaign: they cost an instance each.
+        # Each of these costs an instance, so they come last, as in a campaign.
         return tuple(sorted(order, key=lambda job: _fresh(job.workload)))
 
 
 class Watcher(Protocol):
-    """Gets the progress of a walk."""
+    """Receiver of a walk's progress."""
 
     def doing(self, what: str) -> None:
-        """Something begins that may take longer than a moment."""
+        """Report that something starts that may take a while."""
 
     def step(self, done: int, of: int, missed: int) -> None:
-        """``done`` of ``of`` windows are over; ``missed``: how many footprints are missing until now."""
+        """Report that ``done`` of ``of`` windows are over, with ``missed`` footprints missing so far."""
 
 
 def countable(workloads: Iterable[Workload]) -> tuple[list[Workload], list[Skipped]]:
-    """The workloads that a walk can run, and the others with the reason."""
+    """Return the workloads that a walk can run, and the others with the reason."""
     usable: list[Workload] = []
     skipped: list[Skipped] = []
     for workload in workloads:
@@ -97,22 +97,23 @@ def countable(workloads: Iterable[Workload]) -> tuple[list[Workload], list[Skipp
 
 @dataclass(slots=True)
 class Walk:
-    """One walk under way."""
+    """One walk in progress."""
 
     route: Route
     counter: Counter
     launcher: InstanceLauncher
     client: Client
     watcher: Watcher
-    warn: Callable[[str], None]  # called with what could not be removed, and with tracebacks of faults
+    # Called with resources that could not be removed, and with tracebacks of internal errors.
+    warn: Callable[[str], None]
     _done: int = 0
     _missed_count: int = 0
 
     def run(self) -> Generator[Footprint | Missed, None, None]:
-        """Count everything in turn. Close the iterator: that stops an instance that is still running.
+        """Count everything in turn. Close the iterator to stop an instance that is still running.
 
-        Raises `HostError` where this host does not let one count; what a platform or a workload does wrong is a
-        `Missed`, and the walk goes on.
+        Raises `HostError` if this host does not allow counting. A failure of a platform or a workload yields a
+        `Missed`, and the walk continues.
         """
         try:
             for repeat in range(self.route.repeats):
@@ -151,12 +152,15 @@ class Walk:
                 self._step()
         finally:
             self._end(running)
-            self._done = after  # also what a platform that did not start did not run
+            self._done = after  # Includes the workloads of a platform that did not start.
 
     def _start(
         self, platform: Platform, job: Job | None, repeat: int
     ) -> tuple[RunningInstance | None, list[Footprint] | list[Missed]]:
-        """Start an instance, for a workload or for its own start, with what was counted, or why there is none."""
+        """Start an instance. Return it, and what was counted or the reasons why nothing was.
+
+        ``job``: the workload to start it for; None: count the start itself.
+        """
         self._announce(f"starting {platform.name}", repeat)
         number = self.launcher.number()
         window = _Window(self.counter)
@@ -178,7 +182,7 @@ class Walk:
         return self.launcher.start(platform, Arm(platform.name), measured=False, terms=terms)
 
     def _missed(self, platform: Platform, job: Job | None, repeat: int, failed: Failed) -> Missed:
-        """The reason why a footprint is missing; the traceback of a fault in the code becomes a warning."""
+        """Return the reason why a footprint is missing. Report the traceback of an internal error as a warning."""
         if not failed.expected:
             self.warn(failed.traceback.decode())
         self._missed_count += 1
@@ -191,7 +195,7 @@ class Walk:
         self._announce(f"{workload.name} on {platform.name}", repeat)
         window = _Window(self.counter)
         ran = attempt(partial(self._run, job, running, window))
-        # What it printed is no matter here: on an emulated host a tool may contradict itself, and has run all the same.
+        # The output does not matter here: on an emulated host a tool may contradict itself, but it has run.
         if isinstance(ran, Failed) and not (isinstance(ran.error, ParseError) and window.closed):
             yield self._missed(platform, job, repeat, ran)
             return
@@ -200,7 +204,7 @@ class Walk:
             yield footprint.model_copy(update={"hits": {**footprint.hits, UNITS: units}}) if units else footprint
 
     def _run(self, job: Job, running: RunningInstance, window: _Window) -> int:
-        """Run it; returns how many units the work was, 0 where its pieces say that themselves."""
+        """Run the job. Return its units of work, or 0 if its pieces report them."""
         workload = job.workload
         if isinstance(workload, RunWorkload):
             return round(run_trial(workload, job.params, running, self.client, window.open, window.close).outcome.work)
@@ -228,7 +232,7 @@ class Walk:
 
 @dataclass(slots=True)
 class _Window:
-    """The time between two instants, and what was counted in it."""
+    """A span of time, and the counts in it."""
 
     counter: Counter
     _began: float = 0.0
@@ -237,16 +241,16 @@ class _Window:
 
     @property
     def closed(self) -> bool:
-        """Whether the window was closed."""
+        """Return True if the window was closed."""
         return self._seconds > 0
 
     def open(self) -> None:
-        """Begin to count; called again: begin from zero at this later moment."""
+        """Start to count. A second call restarts from zero."""
         self.counter.reset()
         self._began = time.monotonic()
 
     def close(self) -> None:
-        """End the window, and read what was counted in it."""
+        """Close the window, and read its counts."""
         self._seconds = time.monotonic() - self._began
         self._counts = self.counter.read()
 
@@ -254,7 +258,8 @@ class _Window:
         self, platform: str, phase: Phase, workload: str | None, repeat: int, scopes: Sequence[Scope]
     ) -> Iterator[Footprint]:
         counts = self._counts
-        for scope in (counted for counted in scopes if counted in counts.hits):  # not every counter knows groups
+        # Not every counter distinguishes groups.
+        for scope in (counted for counted in scopes if counted in counts.hits):
             yield Footprint(
                 level=self.counter.level,
                 scope=scope,
@@ -270,7 +275,7 @@ class _Window:
 
 
 def _scopes(running: RunningInstance) -> tuple[Scope, ...]:
-    """Both scopes; the host's alone where an instance's processes are not in its control group on this host."""
+    """Return both scopes, or only the host's if the instance's processes are not in its control group on this host."""
     return tuple(Scope) if running.instance.accounted else (Scope.HOST,)
 
 

@@ -1,7 +1,7 @@
-"""The messages between this host and a lab, as JSON: a request in; progress meanwhile, and one answer, out.
+"""JSON messages between this host and a lab: a request in; progress and one answer out.
 
-A lab gets the code of the tare that boots it, so both ends are always of one version. The end in the lab refuses a
-request of another one.
+A lab gets the code of the tare that boots it, so both ends have the same version. The end in the lab refuses a request
+from another version.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from tare.footprint.exchange.result import FootprintResult
 from tare.footprint.execution.walk import Watcher
 from tare.records import Frozen
 
-#: Files in a lab's folder of results: a campaign's file with the footprints, and the answer.
+#: Files in a lab's folder of results: a campaign file with the footprints, and the answer.
 CAMPAIGN, ANSWER = "footprint.tare", "answer.json"
-#: A lab runs what may be hostile: of an answer no more is read than the longest walk has reasons for.
+#: Read limit for an answer, because a lab may run hostile code. The reasons of the longest walk fit into it.
 MAX_ANSWER_BYTES = 64 << 20
 
 
@@ -33,13 +33,13 @@ class _Sent(Frozen):
 
 
 class Doing(Frozen):
-    """The lab's message that something begins there; see `tare.footprint.execution.walk.Watcher.doing`."""
+    """Message that something starts in the lab; see `tare.footprint.execution.walk.Watcher.doing`."""
 
     doing: str
 
 
 class Step(Frozen):
-    """The lab's message of how many windows are over there; see `tare.footprint.execution.walk.Watcher.step`."""
+    """Message with the number of finished windows; see `tare.footprint.execution.walk.Watcher.step`."""
 
     done: NonNegativeInt
     of: NonNegativeInt
@@ -47,7 +47,7 @@ class Step(Frozen):
 
 
 class LabAnswer(Frozen):
-    """The result but for the footprints, which are in the file beside it; or why there is none."""
+    """The result without its footprints, which are in the file beside it, or the reason for no result."""
 
     result: FootprintResult | None = None
     error: str | None = None
@@ -58,12 +58,12 @@ _EVENT: TypeAdapter[Doing | Step] = TypeAdapter(Doing | Step)
 
 
 def packed(request: FootprintRequest) -> bytes:
-    """A request as the bytes that are sent to the lab."""
+    """Serialize a request to the bytes that are sent to the lab."""
     return _Sent(version=__version__, request=request).model_dump_json().encode()
 
 
 def unpacked(data: bytes) -> FootprintRequest:
-    """The request that was `packed`. Raises `HostError` for one of another version, or that is none."""
+    """Return the request from `packed`. Raises `HostError` if it is invalid or of another version."""
     try:
         version = _Version.model_validate_json(data).version
         if version != __version__:
@@ -77,7 +77,7 @@ def unpacked(data: bytes) -> FootprintRequest:
 
 
 def pass_on(line: str, watcher: Watcher, prefix: str) -> bool:
-    """Pass the progress in a line from the lab on to the watcher; False for a line that is not progress."""
+    """Pass progress in a line from the lab to the watcher. Return False if the line is not progress."""
     try:
         event = _EVENT.validate_json(line)
     except ValidationError:
@@ -90,13 +90,13 @@ def pass_on(line: str, watcher: Watcher, prefix: str) -> bool:
 
 
 def write_answer(folder: Path, answer: LabAnswer) -> None:
-    """Leave the answer in the folder of results."""
+    """Write the answer into the folder of results."""
     text = answer.model_dump_json(exclude={"result": {"footprints"}})
     (folder / ANSWER).write_text(text, encoding="utf-8")
 
 
 def read_answer(folder: Path) -> LabAnswer:
-    """The answer in the results that came back; an empty one where there is none. Raises `ParseError`."""
+    """Read the answer from the results that came back; empty if there is none. Raises `ParseError`."""
     try:
         with (folder / ANSWER).open("rb") as file:
             data = file.read(MAX_ANSWER_BYTES)

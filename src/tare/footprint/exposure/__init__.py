@@ -1,1 +1,1 @@
-"""What a platform lets a tenant ask of the kernel."""
+"""Kernel calls and rights that a platform leaves to a tenant."""

@@ -1,13 +1,13 @@
-"""Classic BPF, as far as seccomp admits it, run over data of which only some words are known.
+"""Evaluator of classic BPF, as far as seccomp admits it, over data of which only some words are known.
 
-At a branch that hangs on a word that is not known both ways are followed, with what is learned of the word on each:
-that it is a constant, is not, is above or below one, and the same of some of its bits. So the answer is a set. It has
-every value that the program can return. It may have one more where a program calculates with such words, compares them
-with each other, asks for the size of a word and then for some of its bits (or the other way round), or has so many ways
-(`STATES`) that what was learned on them is dropped.
+At a branch that depends on an unknown word, both paths are followed, each with what the branch reveals about the word:
+that it equals a constant or does not, is above or below it, or the same about some of its bits. So the result is a set.
+It contains every value that the program can return. It may contain too many values if a program calculates with unknown
+words, compares them with each other, mixes tests of a whole word and of its bits, or has more paths than `STATES`,
+after which the knowledge is dropped.
 
-Sources: the kernel's include/uapi/linux/bpf_common.h and filter.h; `seccomp_check_filter` in kernel/seccomp.c, which
-says what is admitted; `bpf_convert_filter` in net/core/filter.c, which says what it means.
+Sources: the kernel's include/uapi/linux/bpf_common.h and filter.h; `seccomp_check_filter` in kernel/seccomp.c for what
+is admitted; `bpf_convert_filter` in net/core/filter.c for the semantics.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from typing import NamedTuple
 from tare.errors import ParseError
 
 WORD = 0xFFFFFFFF
-#: Bytes of ``struct seccomp_data``: what "length" loads.
+#: Bytes of ``struct seccomp_data``, which "length" loads.
 DATA_BYTES = 64
-#: So many states are followed from one branch with all that was learned, as many again without; then with nothing.
+#: Limit of states followed from one branch with all knowledge, then again of states without. After that, nothing is
+#: known.
 STATES = 64
 _SCRATCH = 16
 
@@ -37,18 +38,18 @@ class Instruction(NamedTuple):
 
 
 class Bits(NamedTuple):
-    """Some bits of a word that is not known."""
+    """Some bits of an unknown word."""
 
     offset: int
     mask: int
 
 
-#: A number, bits of a word, or None: anything.
+#: A number, bits of a word, or None for any value.
 Value = int | Bits | None
 
 
 class Range(NamedTuple):
-    """What is known of some bits: between two numbers, both included, and none of some."""
+    """Known limits of some bits, both included, and excluded values between them."""
 
     low: int
     high: int
@@ -61,7 +62,7 @@ _NO_SCRATCH: tuple[Value, ...] = (None,) * _SCRATCH
 
 
 class State(NamedTuple):
-    """A program under way: the next instruction, both registers, the scratch words, what is known of the data."""
+    """State of a running program: next instruction, registers, scratch words, and knowledge about the data."""
 
     at: int
     a: Value
@@ -70,7 +71,7 @@ class State(NamedTuple):
     facts: Facts
 
 
-# Codes: class, then size and mode, or operation and source.
+# Opcodes: class, then size and mode, or operation and source.
 _LD, _LDX, _ST, _STX, _ALU, _JMP, _RET, _MISC = range(8)
 _ABS, _IMM, _MEM, _LEN = 0x20, 0x00, 0x60, 0x80
 _JA, _JEQ, _JGT, _JGE, _JSET = 0x00, 0x10, 0x20, 0x30, 0x40
@@ -88,7 +89,7 @@ _ADMITTED = frozenset(
 
 
 def parse(raw: bytes) -> list[Instruction]:
-    """A program from its bytes (8 an instruction, in this machine's byte order). Raises `ParseError`."""
+    """Parse a program from its bytes (8 an instruction, in this machine's byte order). Raises `ParseError`."""
     if not raw or len(raw) % 8:
         raise ParseError(f"{len(raw)} bytes are no filter: an instruction has 8")
     program = [Instruction(*fields) for fields in struct.iter_unpack("=HBBI", raw)]
@@ -102,15 +103,15 @@ def parse(raw: bytes) -> list[Instruction]:
 
 
 def returned(program: Sequence[Instruction], known: Mapping[int, int]) -> frozenset[int | None]:
-    """All that a program may return; None among it: something that it calculated.
+    """Return all values that a program may return; None stands for a calculated value.
 
-    ``known``: words of the data by offset. All others may be anything.
+    ``known``: words of the data by offset. All others may have any value.
     """
     return _Walk(program, known).all()
 
 
 def _targets(at: int, instruction: Instruction) -> tuple[int, ...]:
-    """The positions that an instruction may be followed by; none after a return."""
+    """Return the positions that may follow an instruction; empty after a return."""
     if instruction.code & 7 == _RET:
         return ()
     if instruction.code & 7 != _JMP:
@@ -121,7 +122,7 @@ def _targets(at: int, instruction: Instruction) -> tuple[int, ...]:
 
 
 class _Walk:
-    """One evaluation: values returned so far, paths still to follow, and the states that each branch has been in."""
+    """One evaluation: values returned so far, paths still to follow, and each branch's earlier states."""
 
     def __init__(self, program: Sequence[Instruction], known: Mapping[int, int]) -> None:
         self._program = program
@@ -131,7 +132,7 @@ class _Walk:
         self._seen: dict[int, set[State]] = defaultdict(set)
 
     def all(self) -> frozenset[int | None]:
-        """All values that the program may return."""
+        """Return all values that the program may return."""
         while self._todo:
             self._follow(self._todo.pop())
         return frozenset(self._returned)
@@ -159,7 +160,7 @@ class _Walk:
 
     def _part(self, state: State, instruction: Instruction) -> None:
         seen = self._seen[state.at]
-        # A state that knows less follows every path of one that knows more: no value is missed.
+        # A state that knows less covers every path of a state that knows more, so no value is missed.
         if len(seen) >= STATES:
             state = state._replace(facts=_NO_FACTS)
         if len(seen) >= 2 * STATES:
@@ -178,7 +179,7 @@ class _Walk:
         return [state._replace(at=target, facts=facts) for target, facts in outcomes if facts is not None]
 
     def _step(self, state: State, instruction: Instruction, group: int) -> State | None:
-        """What follows an instruction that neither jumps nor returns; None: it ends the program."""
+        """Return the state after an instruction that neither jumps nor returns; None if it ends the program."""
         if group == _LD:
             return state._replace(a=self._load(state, instruction))
         if group == _LDX:
@@ -205,7 +206,7 @@ class _Walk:
         number = _resolved(state.a, state.facts)
         operand = _resolved(state.x, state.facts) if instruction.code & _BY_X else instruction.k
         if operation == _DIV and not (isinstance(operand, int) and operand):
-            self._returned.add(0)  # a division by zero ends the program with 0
+            self._returned.add(0)  # A division by zero ends the program with 0.
             if operand == 0:
                 return None
         if operation == _NEG:
@@ -216,7 +217,7 @@ class _Walk:
 
 
 def _calculated(operation: int, a: int, b: int) -> int:
-    """An operation on two 32-bit numbers. Shifts take the low five bits of a distance, as eBPF's do."""
+    """Apply an operation to two 32-bit numbers. Shifts use the low five bits of the distance, as in eBPF."""
     results = {
         _ADD: a + b, _SUB: a - b, _MUL: a * b, _DIV: a // b if b else 0, _OR: a | b, _AND: a & b, _LSH: a << (b & 31),
         _RSH: a >> (b & 31), _NEG: -a, _XOR: a ^ b,
@@ -236,7 +237,7 @@ def _masked(value: Value, operand: Value, facts: Facts) -> Value:
 
 
 def _resolved(value: Value, facts: Facts) -> Value:
-    """A number where that is what was learned."""
+    """Return the number if the facts determine it, otherwise the value itself."""
     if isinstance(value, Bits):
         bounds = _range(value, facts)
         if bounds.low == bounds.high:
@@ -255,7 +256,7 @@ def _range(bits: Bits, facts: Facts) -> Range:
 
 
 def _learned(facts: Facts, bits: Bits, low: int, high: int, but: frozenset[int]) -> Facts | None:
-    """The facts with the bits in this range and none of ``but``; None where that contradicts them."""
+    """Return the facts with the bits in this range and without ``but``, or None if that contradicts the facts."""
     while low in but:
         low += 1
     while high in but:
@@ -267,7 +268,7 @@ def _learned(facts: Facts, bits: Bits, low: int, high: int, but: frozenset[int])
 
 
 def _fits(bits: Bits, value: int, facts: Facts) -> bool:
-    """Whether the bits can be this, by what is known of parts of them."""
+    """Return True if the bits can have this value, given what is known of parts of them."""
     if value & ~bits.mask:
         return False
     parts = [(part, allowed) for part, allowed in facts if part.offset == bits.offset and not part.mask & ~bits.mask]
@@ -278,7 +279,7 @@ def _fits(bits: Bits, value: int, facts: Facts) -> bool:
 
 
 def _tested(comparison: int, value: Value, operand: Value, facts: Facts) -> tuple[Facts | None, Facts | None]:
-    """What is known where a test holds, and where not; None where that cannot be."""
+    """Return what is known if a test holds, and if it fails; None for an impossible case."""
     if isinstance(value, int) and isinstance(operand, int):
         results = {_JEQ: value == operand, _JGT: value > operand, _JGE: value >= operand, _JSET: value & operand != 0}
         return (facts, None) if results[comparison] else (None, facts)
@@ -295,5 +296,5 @@ def _tested(comparison: int, value: Value, operand: Value, facts: Facts) -> tupl
         possible = low <= operand <= high and operand not in but
         true = _learned(facts, value, operand, operand, frozenset()) if possible else None
         return true, _learned(facts, value, low, high, but | {operand})
-    first = operand + 1 if comparison == _JGT else operand  # of the numbers for which it holds
+    first = operand + 1 if comparison == _JGT else operand  # First of the numbers for which the test holds.
     return _learned(facts, value, max(low, first), high, but), _learned(facts, value, low, min(high, first - 1), but)

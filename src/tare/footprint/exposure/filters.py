@@ -1,7 +1,7 @@
-"""What seccomp filters answer to each system call, whatever its arguments are.
+"""Answers of seccomp filters to each system call, for all possible arguments.
 
 Sources: the kernel's include/uapi/linux/seccomp.h (actions, ``struct seccomp_data``) and audit.h (architectures);
-`seccomp_run_filters` and `__seccomp_filter` in kernel/seccomp.c (precedence, actions that are not known).
+`seccomp_run_filters` and `__seccomp_filter` in kernel/seccomp.c (precedence, unknown actions).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tare.footprint_model import Call
 
 Program = Sequence[Instruction]
 
-#: Offsets of the number and the architecture in ``struct seccomp_data``. The rest of it is not known.
+#: Offsets of the number and the architecture in ``struct seccomp_data``. The other words are unknown.
 NUMBER, ARCHITECTURE = 0, 4
 KILL_PROCESS, KILL_THREAD, TRAP, ERRNO = 0x80000000, 0x00000000, 0x00030000, 0x00050000
 USER_NOTIF, TRACE, LOG, ALLOW = 0x7FC00000, 0x7FF00000, 0x7FFC0000, 0x7FFF0000
@@ -27,21 +27,21 @@ _CALLS = {
     KILL_PROCESS: Call.KILL, KILL_THREAD: Call.KILL, TRAP: Call.TRAP, ERRNO: Call.ERRNO, USER_NOTIF: Call.NOTIFY,
     TRACE: Call.TRACE, LOG: Call.ALLOWED, ALLOW: Call.ALLOWED,
 }  # fmt: skip
-#: From strict to permissive.
+#: Outcomes from strict to permissive.
 _MILDNESS = (Call.KILL, Call.TRAP, Call.ERRNO, Call.NOTIFY, Call.TRACE, Call.CONDITIONAL, Call.ALLOWED)
 
 
 def answers(programs: Sequence[Program], number: int, architecture: int) -> frozenset[int]:
-    """All that stacked filters, the newest first, may answer to a call: return values, action and data."""
+    """Return all answers (action and data) that stacked filters, newest first, may give to a call."""
     words = {NUMBER: number, ARCHITECTURE: architecture}
     return combined(_possible(returned(program, words)) for program in programs)
 
 
 def combined(filter_answers: Iterable[frozenset[int]]) -> frozenset[int]:
-    """The answers of stacked filters together, from those that each may give, the newest first: the strictest holds.
+    """Combine the answers that each stacked filter may give, newest first: the strictest answer wins.
 
-    Of answers with the same action the newest filter's stays, with its data. Each answer of one is paired with each of
-    the others', though filters may look at the same argument.
+    Of answers with the same action, the newest filter's wins, with its data. Every answer of one filter is paired with
+    every answer of the others, although filters may test the same argument.
     """
     together = frozenset({ALLOW})
     for older in filter_answers:
@@ -54,7 +54,7 @@ def combined(filter_answers: Iterable[frozenset[int]]) -> frozenset[int]:
 
 
 def outcome(values: frozenset[int]) -> Call:
-    """What becomes of a system call for which the filters may give these answers; `Call.CONDITIONAL`: that depends."""
+    """Return the outcome of a system call from the possible answers; `Call.CONDITIONAL` if they differ."""
     calls = {_call(value) for value in values}
     if Call.ALLOWED in calls and len(calls) > 1:
         return Call.CONDITIONAL
@@ -62,14 +62,14 @@ def outcome(values: frozenset[int]) -> Call:
 
 
 def most_permissive(calls: Iterable[Call]) -> Call:
-    """The most permissive of several outcomes."""
+    """Return the most permissive of several outcomes."""
     return max(calls, key=_MILDNESS.index)
 
 
 def by_name(
     programs: Sequence[Program], numbers: Mapping[str, int], architecture: int
 ) -> tuple[dict[str, Call], dict[str, tuple[str, ...]]]:
-    """What becomes of each call, and the possible answers, as text, for calls that are not simply allowed."""
+    """Return the outcome of each call, and as text the possible answers for calls that are not simply allowed."""
     calls, words = {}, {}
     for name, number in numbers.items():
         values = answers(programs, number, architecture)
@@ -80,21 +80,21 @@ def by_name(
 
 
 def named(value: int) -> str:
-    """What a filter answers, in words: ``errno 1``, ``kill process``."""
+    """Describe a filter's answer: ``errno 1``, ``kill process``."""
     action = value & ACTION_BITS
     return f"errno {value & DATA_BITS}" if action == ERRNO else _NAMES.get(action, _NAMES[KILL_PROCESS])
 
 
 def _possible(values: frozenset[int | None]) -> frozenset[int]:
-    """The return values; where one was calculated (None), it may be any action."""
+    """Return the possible return values. A calculated value (None) stands for any action."""
     return frozenset(value for value in values if value is not None) | (frozenset(_NAMES) if None in values else set())
 
 
 def _call(value: int) -> Call:
-    return _CALLS.get(value & ACTION_BITS, Call.KILL)  # the kernel kills for an action that it does not know
+    return _CALLS.get(value & ACTION_BITS, Call.KILL)  # The kernel kills on an unknown action.
 
 
 def _rank(value: int) -> int:
-    """The kernel compares actions as signed numbers: the least is the strictest."""
+    """Rank an action as the kernel does, which compares signed numbers: the least is the strictest."""
     action = value & ACTION_BITS
     return action - (1 << 32) if action >> 31 else action

@@ -1,8 +1,9 @@
-"""The seccomp filters that a live thread has, out of the kernel (ptrace(2), PTRACE_SECCOMP_GET_FILTER).
+"""Reader of a live thread's seccomp filters, from the kernel (ptrace(2), PTRACE_SECCOMP_GET_FILTER).
 
-A thread must stand still to be asked. It is stopped without a signal, for less than a millisecond, and goes on as it
-was; a call that it waits in is restarted, but for the few that end with EINTR after any stop (signal(7)). All is done
-by a thread of tare's that lives only for that: when it ends, or tare is killed, the kernel lets go of whatever it held.
+A thread must be stopped for the request. It is stopped without a signal, for less than a millisecond, and then
+continues. The kernel restarts the call in which it waits, except for the few calls that any stop ends with EINTR
+(signal(7)). A thread of tare's that lives only for this purpose does all the work. When it ends, or tare is killed, the
+kernel detaches from every traced thread.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from tare.timeouts import until
 _SEIZE, _INTERRUPT, _DETACH, _GET_FILTER = 0x4206, 0x4207, 17, 0x420C
 _EVENT_STOP = 128
 _WALL = 0x40000000
-#: A thread that does not stop by then waits for a device, and is not waited for.
+#: A thread that has not stopped within this time waits for a device, so tare gives up.
 STOP_LIMIT_S = 1.0
-#: More than the kernel stacks: their instructions together are limited to 32,768 (MAX_INSNS_PER_PATH).
+#: Above the kernel's limit, which allows 32,768 instructions in one stack (MAX_INSNS_PER_PATH).
 _MAX_FILTERS = 32_768
 _SECCOMP_FILTER = "2"
 
@@ -36,7 +37,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _libc.ptrace.restype = ctypes.c_long
 _libc.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
 
-#: What a thread has: the bytes of its filters, the newest first; or why they could not be read.
+#: A thread's filters as bytes, newest first, or the reason why they could not be read.
 Answer = tuple[bytes, ...] | HostError
 
 NOT_BUILT = "this kernel does not give filters out (CONFIG_CHECKPOINT_RESTORE is off)"
@@ -44,9 +45,10 @@ _LAB = "a kernel with it, or a lab: tare lab run -- tare surface PLATFORM"
 
 
 def installed(threads: Sequence[int]) -> dict[int, Answer]:
-    """The filters of threads, by thread; those that ended meanwhile are left out.
+    """Return the filters of each thread. Threads that ended in the meantime are left out.
 
-    Call it while no other thread of tare's waits for one of these as for its child: it might take the stop for its own.
+    Do not call it while another thread of tare's waits for one of these threads as its child: that thread might consume
+    the stop.
     """
     programs: dict[int, Answer] = {}
 
@@ -67,7 +69,7 @@ def installed(threads: Sequence[int]) -> dict[int, Answer]:
 
 
 def _of(thread: int) -> tuple[bytes, ...]:
-    """Stop a thread, read its filters, let it go. Raises `HostError`, or `ProcessLookupError` when it ended."""
+    """Stop a thread, read its filters, detach. Raises `HostError`, or `ProcessLookupError` if it ended."""
     try:
         _ptrace(_SEIZE, thread)
     except PermissionError as error:
@@ -80,13 +82,13 @@ def _of(thread: int) -> tuple[bytes, ...]:
         stopped = True
         return _filters(thread)
     finally:
-        # What has not stopped cannot be let go of: the end of this thread of tare's does that.
+        # A running thread cannot be detached; the kernel does so when this thread of tare's ends.
         if stopped:
             _ptrace(_DETACH, thread, data=went_on_with)
 
 
 def _await_stop(thread: int) -> int:
-    """Wait until the thread has stopped; returns the signal that it was about to get, to be passed on, or 0."""
+    """Wait until the thread has stopped. Return the signal that it was about to receive, to be passed on, or 0."""
     deadline = until(STOP_LIMIT_S)
     while True:
         pid, status = os.waitpid(thread, os.WNOHANG | _WALL)
@@ -97,19 +99,19 @@ def _await_stop(thread: int) -> int:
         time.sleep(0.00002)
     if not os.WIFSTOPPED(status):
         raise ProcessLookupError(errno.ESRCH, "it ended")
-    # A stop of ptrace's own has its event above; else it is about to take a signal, which must not be lost.
+    # A stop by ptrace has its event above. Any other stop delivers a signal, which must not be lost.
     return 0 if status >> 16 else os.WSTOPSIG(status)
 
 
 def _filters(thread: int) -> tuple[bytes, ...]:
-    """The programs, the newest first: the kernel counts from the oldest."""
+    """Read the programs, newest first. The kernel counts from the oldest."""
     programs = []
     for index in range(_MAX_FILTERS):
         try:
             size = _ptrace(_GET_FILTER, thread, index)
             program = ctypes.create_string_buffer(size * 8)
             _ptrace(_GET_FILTER, thread, index, ctypes.addressof(program))
-        except FileNotFoundError:  # there are no more
+        except FileNotFoundError:  # The index is past the last filter.
             break
         except OSError as error:
             raise _refused(error) from error
@@ -135,7 +137,8 @@ def _held_by_another(thread: int) -> HostError:
 
 
 def _refused(error: OSError) -> HostError:
-    if error.errno == errno.EINVAL:  # it has filters, else it were not asked
+    # The thread has filters, as only such threads are queried, so EINVAL has another cause.
+    if error.errno == errno.EINVAL:
         return HostError(NOT_BUILT, fix=_LAB)
     if error.errno == errno.EACCES:
         mode = process_table.status(os.getpid()).get("Seccomp", "0")
@@ -148,7 +151,7 @@ def _refused(error: OSError) -> HostError:
     return HostError(f"the kernel does not give its filters out: {error.strerror}", fix=_LAB)
 
 
-#: Installs a filter that allows everything, prints "ready", and waits for the end of its input.
+#: Program that installs a filter that allows everything, prints "ready", and waits for the end of its input.
 _FILTERED = """
 import ctypes, sys
 libc = ctypes.CDLL(None)
@@ -165,7 +168,7 @@ sys.stdin.read()
 
 
 def check() -> Check:
-    """Whether filters can be read here, found out by reading one."""
+    """Check that filters can be read here, by reading one."""
     name, use = "seccomp filters", "tare surface cannot tell what a platform may call"
     argv = [sys.executable, "-I", "-c", _FILTERED]
     child = processes.start(argv, stdin=-1, stdout=-1)

@@ -1,8 +1,7 @@
-"""Reads surfaces: what a running instance may ask of the host's kernel, by its processes there and all together.
+"""Reader of surfaces: the kernel calls open to a running instance, for each process and in total.
 
-Counted is the tenant's side (`tare.footprint.kernel.sides`): a way out of a container, of gVisor's sentry or of a
-machine's monitor leads into one of these processes, and what its filters let through is then what is left of the host's
-kernel.
+Only the tenant's side counts (`tare.footprint.kernel.sides`). An escape from a container, from gVisor's sentry or from
+a machine's monitor ends in one of these processes, and is then limited by that process's filters.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ from tare.host.facts import security
 
 NONE, STRICT, FILTER = 0, 1, 2
 _MODES = {NONE: "none", STRICT: "strict", FILTER: "filter"}
-#: All that strict mode lets through (kernel/seccomp.c, mode1_syscalls).
+#: All calls that strict mode allows (kernel/seccomp.c, mode1_syscalls).
 _STRICT = frozenset({"read", "write", "exit", "rt_sigreturn", "sigreturn"})
-#: How often a process is looked at again, one of whose threads ended meanwhile, and an instance, whose programs did.
+#: Attempts to read a process whose threads change during the read, or an instance whose programs change.
 _TRIES = 5
 _RESTLESS = "programs came and went while they were read: what some of them may call is not in it"
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What one stack of filters lets through; ``unread``: why that is not known."""
+    """The calls that one stack of filters allows; ``unread``: the reason why they are unknown."""
 
     filters: int
     calls: Mapping[str, Call] | None
@@ -42,29 +41,29 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class _Alike:
-    """What threads of one process have in common that are shown as one group."""
+    """Properties that the threads of a group within one process share."""
 
-    who: Identity  # but for its name
+    who: Identity  # Without its name.
     installed: ptrace.Answer
     namespaces: tuple[str, ...]
     label: str | None
 
 
 class Reader:
-    """Reads surfaces. A stack of filters is evaluated once for all threads that have it."""
+    """Reader that evaluates a stack of filters once for all threads that have it."""
 
     def __init__(self) -> None:
-        """Raises `HostError` on an architecture whose system calls are not known."""
+        """Prepare the reader. Raises `HostError` on an architecture whose system calls are unknown."""
         self._table = calls.native()
         self._other_tables = calls.others()
         self._known: dict[tuple[bytes, ...], Reach] = {}
 
     def surface(self, platform: str, list_pids: Callable[[], Sequence[int]]) -> Surface:
-        """The surface of one instance, with the processes that are listed. Raises `HostError` when none of them lives.
+        """Read the surface of one instance from the listed processes. Raises `HostError` if none of them lives.
 
-        ``list_pids`` is called before and after the processes are read, which are read again where a program came or
-        went meanwhile. Without a container's own processes, those beside them would count as the tenant's
-        (`tare.footprint.kernel.sides`).
+        ``list_pids`` is called before and after the processes are read; if a program started or ended in between, they
+        are read again. If a container's own processes were missed, the helper processes beside them would count as the
+        tenant's (`tare.footprint.kernel.sides`).
         """
         before = sides(list_pids())
         for _ in range(_TRIES):
@@ -96,7 +95,7 @@ class Reader:
         for _ in range(_TRIES):
             try:
                 return list(self._read(side))
-            except (FileNotFoundError, ProcessLookupError):  # a thread ended while it was looked at
+            except (FileNotFoundError, ProcessLookupError):  # A thread ended during the read.
                 continue
             except PermissionError as error:
                 problem = f"what process {side.pid} may do cannot be read: {error.strerror}"
@@ -104,14 +103,14 @@ class Reader:
         return []
 
     def _read(self, side: InstanceProcess) -> Iterator[Tasks]:
-        """The threads of a process, those that are alike together. Only threads with a filter are stopped."""
+        """Return the threads of a process, grouped by equal properties. Only threads with a filter are stopped."""
         pid = side.pid
         identities = {thread: rights.identity(pid, thread) for thread in rights.threads(pid)}
         installed = ptrace.installed([thread for thread, identity in identities.items() if identity.seccomp == FILTER])
         groups: dict[_Alike, Counter[str]] = {}
         for thread, identity in identities.items():
             if identity.seccomp == FILTER and thread not in installed:
-                continue  # it has ended
+                continue  # The thread has ended.
             namespaces, label = rights.foreign_namespaces(pid, thread), security.label(pid, thread)
             alike = _Alike(identity.nameless(), installed.get(thread, ()), namespaces, label)
             groups.setdefault(alike, Counter())[identity.name] += 1
@@ -156,7 +155,7 @@ class Reader:
         return self._known[installed]
 
     def evaluated(self, installed: Sequence[bytes]) -> Reach:
-        """What stacked filters, the newest first, let through; all without any."""
+        """Return the reach of stacked filters, newest first. Without filters, every call is allowed."""
         try:
             programs = [cbpf.parse(raw) for raw in installed]
         except ParseError as error:
@@ -181,7 +180,7 @@ class Reader:
 
 
 def _kinds(processes: Iterable[InstanceProcess | Tasks]) -> set[tuple[str, str]]:
-    """What runs, however many of each: gVisor's stubs come and go."""
+    """Return the kinds of running programs without their number, because gVisor's stubs come and go."""
     return {(process.program, process.role) for process in processes}
 
 
@@ -192,7 +191,7 @@ def _abi(answers: Iterable[Call], *, in_kernel: bool | None) -> Abi:
 
 
 def _widest(of_groups: Sequence[Mapping[str, Abi]]) -> dict[str, Abi]:
-    """For each ABI the reach of the thread that reaches most of it."""
+    """Return, for each ABI, the reach of the thread that reaches most of it."""
     names = dict.fromkeys(name for abis in of_groups for name in abis)
     reached = {name: [abis[name] for abis in of_groups if name in abis] for name in names}
     return {name: max(abis, key=lambda abi: abi.reachable) for name, abis in reached.items()}

@@ -1,1 +1,1 @@
-"""What the kernel shows of an instance, and the means to ask it."""
+"""Sources of data about an instance in the kernel."""

@@ -1,15 +1,14 @@
-"""BPF programs by libbpf: compiled here once, loaded into the kernel, gone with the process that loaded them.
+"""BPF programs by libbpf: compiled once on this host, and unloaded by the kernel when the loading process ends.
 
-Of the tools for BPF this is the one whose programs start at once and need nothing beside them: libbpf (part of the
-kernel's source, in every Debian, iproute2 links it) fits a small object file to the running kernel by the kernel's own
-type information (CO-RE). bcc compiles against the kernel's headers at each start, and a kernel of one's own has
-no package of them; bpftrace compiles at each start too, wants tracefs mounted, and is a process of its own that prints,
-and that must be ended after a kill.
+libbpf is the only BPF tool whose programs start at once and that needs nothing else. It is part of the kernel's source
+and of every Debian, since iproute2 links it. It fits a small object file to the running kernel by the kernel's own type
+information (CO-RE). bcc compiles against the kernel's headers at each start, and a custom kernel has no package of
+headers. bpftrace also compiles at each start, needs a mounted tracefs, and runs as a separate process that prints its
+results and must be stopped after a kill.
 
-Nothing is pinned below ``/sys/fs/bpf``: programs, maps and attachments are descriptors of this process, closed on exec,
-and the kernel lets go of them when it ends, however it ends. A tracepoint takes any number of programs, and each of
-them its own maps, so those of other tracers go on as if nothing had happened, and nothing of ftrace's (its buffer, its
-filters, its current tracer) is touched.
+Nothing is pinned below ``/sys/fs/bpf``. Programs, maps and attachments are descriptors of this process, closed on exec,
+and the kernel releases them however the process ends. A tracepoint takes any number of programs, each with its own
+maps, so other tracers are not disturbed. ftrace's buffer, filters and current tracer are not touched.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ from tare.host.kernel import cpulist, text
 BTF = Path("/sys/kernel/btf/vmlinux")
 FLAGS = ("-O2", "-g", "-target", "bpf", "-Wall")
 FIX = distribution.install("clang", "libbpf-dev")
-#: Ends the fixes of errors where this host does not let one count.
+#: End of the fixes in errors, for a host that does not allow counting.
 LAB = "count in a lab: tare lab run -- tare footprint"
-#: Of ``struct bpf_prog_info`` (linux/bpf.h): how long it is by Linux 5.12, and where ``recursion_misses`` is.
+#: ``struct bpf_prog_info`` (linux/bpf.h): its size as of Linux 5.12, and the offset of ``recursion_misses``.
 _INFO_BYTES, _MISSES_AT = 216, 208
 _Say = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
 
@@ -47,17 +46,19 @@ class Loaded:
     def __init__(
         self, code: bytes, entries: Mapping[str, int], events: Mapping[str, Sequence[int]] | None = None
     ) -> None:
-        """``code``: the object file; ``entries``: how many a map has, where that is known only now.
+        """Load and attach an object file.
 
-        ``events``: the perf events that a program is attached to, by its name; as descriptors, which are closed here.
-        Raises `HostError` where this kernel takes no BPF, with the fix.
+        ``code``: the object file; ``entries``: sizes of maps that are known only at run time.
+
+        ``events``: descriptors of the perf events for a program to attach to, by the program's name. They are closed
+        here. Raises `HostError`, with the fix, if this kernel does not accept BPF.
         """
         self._library = _library()
         self._links: list[int] = []
         self._programs: list[int] = []
         self._memory: list[mmap.mmap] = []
         self._object = 0
-        # Those that no link has yet.
+        # Events that no link holds yet.
         self._events = [event for descriptors in (events or {}).values() for event in descriptors]
         with _messages(self._library) as messages:
             try:
@@ -93,46 +94,46 @@ class Loaded:
                     link = library.bpf_program__attach_perf_event(program, event) or 0
                 _require(link, "attach")
                 if event is not None:
-                    self._events.remove(event)  # it is closed with the link
+                    self._events.remove(event)  # The link closes the event.
                 self._links.append(link)
 
     def memory(self, name: str, length: int) -> mmap.mmap:
-        """The memory of an array map, which changes as programs write it; it was declared with BPF_F_MMAPABLE."""
+        """Map the memory of an array map, which programs update. The map must be declared with BPF_F_MMAPABLE."""
         view = mmap.mmap(self._map(name), length, mmap.MAP_SHARED, mmap.PROT_READ)
         self._memory.append(view)
         return view
 
     def put(self, name: str, key: int, value: bytes) -> None:
-        """Set one element of an array map. Raises `HostError` where the kernel refuses it."""
+        """Set one element of an array map. Raises `HostError` if the kernel refuses it."""
         done = self._library.bpf_map_update_elem(self._map(name), ctypes.byref(ctypes.c_uint32(key)), value, 0)
         if done != 0:
             raise HostError(f"a BPF map cannot be written: {os.strerror(ctypes.get_errno())}")
 
     def drain(self, name: str, key: int, value: int, most: int) -> tuple[bytes, bytes]:
-        """Take all elements out of a hash map, as their keys and their values in the same order.
+        """Remove all elements from a hash map. Return their keys and their values, in the same order.
 
-        ``key``, ``value``: how many bytes one has; ``most``: of elements in the map. What a program adds to an element
-        in the moment in which this is taken out may be missed. Raises `HostError`.
+        ``key``, ``value``: bytes of each key and value; ``most``: capacity of the map. An addition by a program at the
+        moment of an element's removal may be missed. Raises `HostError`.
         """
         keys, values = ctypes.create_string_buffer(most * key), ctypes.create_string_buffer(most * value)
         count, after = ctypes.c_uint32(most), ctypes.create_string_buffer(max(key, 8))
         done = self._library.bpf_map_lookup_and_delete_batch(
             self._map(name), None, after, keys, values, ctypes.byref(count), None
         )
-        # ENOENT: that was all of it.
+        # ENOENT means that the map is empty.
         if done != 0 and ctypes.get_errno() != errno.ENOENT:
             raise HostError(f"a BPF map cannot be read: {os.strerror(ctypes.get_errno())}")
         return ctypes.string_at(keys, count.value * key), ctypes.string_at(values, count.value * value)
 
     def missed(self) -> int:
-        """How often a program did not run because it was running on that CPU already."""
+        """Return how often a program was skipped because it was already running on that CPU."""
         return sum(self._misses(program) for program in self._programs)
 
     def close(self) -> None:
         """Detach and unload everything. May be called twice."""
         while self._memory:
             view = self._memory.pop()
-            # What Ctrl-C interrupted may have been looking into it, and its traceback still does: it goes with that.
+            # After Ctrl-C, the traceback may still hold a view of the memory. It is released with the traceback.
             with contextlib.suppress(BufferError):
                 view.close()
         while self._links:
@@ -157,11 +158,11 @@ class Loaded:
 
 
 def compiled(source: str) -> bytes:
-    """The object file of a source in this package, compiled once a version of it. Raises `HostError`."""
+    """Compile a source of this package, once for each version of it, and return the object file. Raises `HostError`."""
     package = resources.files("tare.footprint.kernel")
     parts = {file.name: file.read_bytes() for file in package.iterdir() if file.name.endswith(".bpf.h")}
     parts = dict(sorted(parts.items())) | {source: package.joinpath(source).read_bytes()}
-    # Debian has the kernel's headers of its architecture in a folder that clang does not look into for BPF.
+    # For BPF, clang does not search the folder in which Debian keeps its architecture's kernel headers.
     flags = (*FLAGS, "-idirafter", f"/usr/include/{sysconfig.get_config_var('MULTIARCH')}")
     folder = state.home() / "bpf"
     folder.mkdir(exist_ok=True)
@@ -184,7 +185,7 @@ def compiled(source: str) -> bytes:
 
 
 def possible_cpus() -> int:
-    """One more than the highest number of a CPU that this kernel may ever have."""
+    """Return the highest possible CPU number of this kernel, plus one."""
     return cpulist.parse(text.read("/sys/devices/system/cpu/possible"))[-1] + 1
 
 
@@ -199,7 +200,7 @@ def _require(well: object, step: str) -> None:
 
 
 def _host_error(refused: _Refused, messages: list[str]) -> HostError:
-    """Why the kernel refuses the object, as far as that can be known, and the fix."""
+    """Return the error with the likely reason why the kernel refuses the object, and the fix."""
     if not BTF.exists():
         problem = f"BPF programs do not fit this kernel: it has no type information ({BTF})"
         return HostError(problem, fix=f"boot a kernel with CONFIG_DEBUG_INFO_BTF, or {LAB}")
@@ -221,12 +222,12 @@ def _host_error(refused: _Refused, messages: list[str]) -> HostError:
 
 @contextlib.contextmanager
 def _messages(library: ctypes.CDLL) -> Iterator[list[str]]:
-    """The lines of libbpf's warnings meanwhile, which do not go to standard error."""
+    """Collect the lines of libbpf's warnings during the block, and keep them off standard error."""
     messages: list[str] = []
     line = ctypes.create_string_buffer(4096)
 
     def say(level: int, form: bytes, values: int) -> int:
-        if level == 0:  # warnings; the rest is its progress
+        if level == 0:  # Level 0 is warnings; the other levels are progress.
             ctypes.CDLL(None).vsnprintf(line, ctypes.c_size_t(len(line)), form, ctypes.c_void_p(values))
             messages.extend(line.value.decode(errors="replace").strip().splitlines())
         return 0
@@ -241,7 +242,7 @@ def _messages(library: ctypes.CDLL) -> Iterator[list[str]]:
 
 @functools.cache
 def _library() -> ctypes.CDLL:
-    """libbpf, with its functions' types. Raises `HostError` where it is not installed."""
+    """Load libbpf and declare its functions' types. Raises `HostError` if it is not installed."""
     try:
         library = ctypes.CDLL("libbpf.so.1", use_errno=True)
     except OSError:

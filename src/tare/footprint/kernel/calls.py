@@ -1,8 +1,8 @@
-"""Which system calls there are: names and numbers by architecture, and which of them this kernel has.
+"""System calls by name, number and architecture, and the subset that this kernel has.
 
 The numbers come from the package system-calls, which is generated from the kernel's own headers with each release.
-libseccomp has them too, but Debian 12's ends at Linux 5.17, and 20 newer calls would go by without being looked
-at. A kernel that is older than the tables lacks the newest calls; its symbols show which it has.
+libseccomp has a table too, but Debian 12's ends at Linux 5.17, so 20 newer calls would be missed. A kernel older than
+the tables lacks the newest calls; its symbols show which calls it has.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from system_calls import syscalls
 from tare.errors import HostError
 from tare.host.kernel import text
 
-#: Linux 5.1 gave all architectures the same numbers for what came later, and one name for number and entry point. All
-#: that were numbered before are in every kernel that tare runs on. 32-bit ABIs got twins of some calls at once (with
-#: times of 64 bits), up to the second number.
+#: Since Linux 5.1, all architectures share the numbers of new calls, and a call's number and entry point share a name.
+#: All calls with lower numbers exist in every kernel that tare runs on. 32-bit ABIs then got twins of some calls (with
+#: 64-bit times), up to the second number.
 LAST_OF_OLD, LAST_TWIN = 334, 423
-#: Part of probes that the host sets: elsewhere than in a probe's own code they are a SIGILL. The kernel lets them
-#: through any filter (`seccomp_uprobe_exception` in kernel/seccomp.c), so they are nobody's to allow, and do not count.
+#: Part of probes that the host sets. Outside a probe's own code they end in SIGILL. The kernel lets them through any
+#: filter (`seccomp_uprobe_exception` in kernel/seccomp.c), so no filter can forbid them, and they do not count.
 OF_PROBES = frozenset({"uprobe", "uretprobe"})
-#: Set in the number of a call of x32, which has x86-64's architecture (asm/unistd.h).
+#: Bit in the number of an x32 call; x32 shares the architecture of x86-64 (asm/unistd.h).
 X32_BIT = 0x40000000
 _KALLSYMS = Path("/proc/kallsyms")
 #: AUDIT_ARCH_*: the machine's number in ELF, with the bits for 64 bits and little endian (linux/audit.h, elf-em.h).
@@ -37,7 +37,7 @@ _I386, _ARM, _X86_64, _ARM64 = 3, 40, 62, 183
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The calls of one ABI. ``entry``: what matches a symbol that a kernel with this ABI has."""
+    """The calls of one ABI. ``entry``: pattern of a symbol that a kernel with this ABI has."""
 
     abi: str
     architecture: int
@@ -46,7 +46,7 @@ class Table:
 
 
 def native(machine: str | None = None) -> Table:
-    """The calls that count: those of the machine's own 64-bit ABI that this kernel has. Raises `HostError`."""
+    """Return the calls that count: those of the machine's 64-bit ABI that this kernel has. Raises `HostError`."""
     machine = machine or os.uname().machine
     if machine not in _NATIVE:
         raise HostError(f"system calls of {machine} are not known to tare", fix="use x86-64 or arm64")
@@ -54,25 +54,25 @@ def native(machine: str | None = None) -> Table:
 
 
 def kernel() -> str:
-    """Release and own ABI of the running kernel. Raises `HostError`."""
+    """Return the release and the native ABI of the running kernel. Raises `HostError`."""
     return f"Linux {os.uname().release}, {native().abi}"
 
 
 def others(machine: str | None = None) -> list[Table]:
-    """The tables of the other ABIs by which the same kernel can be entered."""
+    """Return the tables of the other ABIs through which the same kernel can be entered."""
     return [make() for make in _OTHERS.get(machine or os.uname().machine, ())]
 
 
 @functools.cache
 def by_number(abi: str) -> Mapping[int, str]:
-    """The names of all calls of an ABI ("x86_64", "i386"), whether this kernel has them or not."""
+    """Return the names of all calls of an ABI ("x86_64", "i386"), including calls that this kernel lacks."""
     return MappingProxyType({number: name for name, number in _table(abi).items()})
 
 
 def in_kernel(numbers: Mapping[str, int], shown: str, old: int = LAST_OF_OLD) -> dict[str, int]:
-    """The calls that a kernel with these symbols (``shown``) has, sorted by number; all where it shows none.
+    """Return the calls of a kernel with the symbols ``shown``, sorted by number; all calls if there are no symbols.
 
-    ``old``: the last number of those that every kernel has.
+    ``old``: the last number that every kernel has.
     """
     entry_points = set(re.findall(r" __[a-z0-9]+_sys_(\w+)$", shown, re.MULTILINE))
     available = {
@@ -82,13 +82,13 @@ def in_kernel(numbers: Mapping[str, int], shown: str, old: int = LAST_OF_OLD) ->
 
 
 def has_abi(table: Table, shown: str) -> bool | None:
-    """Whether a kernel with these symbols (``shown``) has an ABI at all; None where it shows none."""
+    """Return True if a kernel with the symbols ``shown`` has the ABI; None if there are no symbols."""
     return bool(re.search(table.entry, shown)) if " __" in shown else None
 
 
 @functools.cache
 def symbols() -> str:
-    """The kernel's symbols (addresses may be hidden); empty where they cannot be read."""
+    """Return the kernel's symbols, possibly with hidden addresses; empty if they cannot be read."""
     try:
         lines = text.read(_KALLSYMS).splitlines()
     except OSError:
@@ -97,7 +97,7 @@ def symbols() -> str:
 
 
 def version() -> str:
-    """The version of Linux that the tables are from."""
+    """Return the version of Linux that the tables are from."""
     return str(syscalls().linux_version)
 
 
@@ -110,7 +110,7 @@ def _arm64() -> Table:
 
 
 def _x32() -> Table:
-    # The package has the numbers without the bit.
+    # The package lists the numbers without the bit.
     numbers = {name: number | X32_BIT for name, number in _numbers("x32").items()}
     return Table("x32", _X86_64 | _WIDE | _LITTLE, numbers, r" __x(64|32)_compat_sys_")
 

@@ -1,7 +1,7 @@
-"""A clock that ticks on every CPU and interrupts what runs there: the kernel's own (software) clock, as a perf event.
+"""Clock that interrupts each CPU at regular intervals: the kernel's software clock, as a perf event.
 
-Processors' own counters are hidden from most virtual machines; this one is a timer of the kernel's, and there on any
-host. What it cannot see: code that runs with interrupts off. Its tick comes when they are on again, and is found there.
+Most virtual machines hide the processor's own counters. This clock is a timer of the kernel's and exists on every host.
+It cannot see code that runs with interrupts off: the tick arrives when they are on again, and is counted there.
 """
 
 from __future__ import annotations
@@ -21,12 +21,15 @@ _DISABLED = 1 << 0
 _CLOSED_ON_EXEC = 1 << 3
 #: type, size, config, period, sample_type, read_format, flags, wakeup_events, bp_type, config1
 _ATTRIBUTES = struct.Struct("=IIQQQQQIIQ")
-#: By architecture: perf_event_open has no function in the C library.
+#: By architecture, because the C library has no function for perf_event_open.
 _NUMBER = {"x86_64": 298, "aarch64": 241}
 
 
 def clocks(period_ns: int) -> list[int]:
-    """A stopped clock for each CPU that is online, as a descriptor; it ticks each ``period_ns``. Raises `HostError`."""
+    """Open a stopped clock, with ticks every ``period_ns``, on each online CPU. Raises `HostError`.
+
+    Returns the descriptors.
+    """
     descriptors: list[int] = []
     try:
         for cpu in online():
@@ -39,7 +42,7 @@ def clocks(period_ns: int) -> list[int]:
 
 
 def online() -> list[int]:
-    """The CPUs that are online, by number."""
+    """Return the numbers of the online CPUs."""
     return list(cpulist.parse(text.read("/sys/devices/system/cpu/online")))
 
 
@@ -56,7 +59,7 @@ def _open(cpu: int, period_ns: int) -> int:
 
 
 def refused(number: int) -> HostError:
-    """Why there is no such clock, by the number of the error, and what helps."""
+    """Return the reason why the clock cannot be opened, by error number, with the fix."""
     if number in {errno.EPERM, errno.EACCES}:
         cause = "perf events are locked: kernel.perf_event_paranoid forbids them, or tare lacks the capability PERFMON"
         return HostError(cause, fix=f"run tare as root on the host itself, or {LAB}")

@@ -1,4 +1,4 @@
-"""The kernel module that counts functions: a file that was built elsewhere, or built for the running kernel."""
+"""Files of the kernel module that counts functions: prebuilt, or built for the running kernel."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tare.image.places import atomic_directory
 
 NAME = "tare_fcount"
 SOURCE = Path(__file__).with_name("fcount")
-#: Names the file of a module that was built elsewhere for this kernel: a lab gets its own so.
+#: Environment variable with the path of a module built elsewhere for this kernel. A lab gets its module this way.
 BROUGHT = "TARE_FCOUNT"
 LIMIT_S = 300.0
 MODULES = Path("/lib/modules")
 
 
 def find() -> Path:
-    """The module's file for this kernel; built, once, if need be. Raises `HostError` with the fix."""
+    """Return the module's file for this kernel. Build it once if it is missing. Raises `HostError` with the fix."""
     brought = os.environ.get(BROUGHT)
     if brought:
         if not Path(brought).is_file():
@@ -42,13 +42,13 @@ def find() -> Path:
 
 
 def digest() -> str:
-    """8 hexadecimal digits over the module's source."""
+    """Return 8 hexadecimal digits that identify the module's source."""
     files = sorted(path for path in SOURCE.iterdir() if path.is_file())
     return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()[:8]
 
 
 def build(headers: Path, folder: Path) -> None:
-    """Build the module in a folder, against the headers of a kernel, with this host's compiler."""
+    """Build the module in a folder, against a kernel's headers, with this host's compiler."""
     for file in SOURCE.iterdir():
         if file.is_file():
             shutil.copy(file, folder)

@@ -1,6 +1,6 @@
 """Rights of a process on the host besides system calls: capabilities, identity, namespaces, mounts, open devices.
 
-All of it is read from /proc (proc(5)). The parsers are pure functions on text.
+Everything is read from /proc (proc(5)). The parsers are pure functions on text.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ KERNELS = frozenset(
 )  # fmt: skip
 #: Major and minor numbers of null, zero, full, random and urandom, which every program may have.
 HARMLESS = frozenset((1, minor) for minor in (3, 5, 7, 8, 9))
-#: The same where single nodes of the host's /dev are mounted, with the terminal that a process has itself.
+#: The same for a mount of a single node of the host's /dev, and for the process's own terminal.
 _HARMLESS_NODES = frozenset(f"/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty"))
 _PROC = Path("/proc")
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The fields of /proc/PID/status of a thread."""
+    """The fields of a thread's /proc/PID/status."""
 
     name: str
-    tracer: int  # 0: nobody
+    tracer: int  # 0: not traced
     uid: int  # effective
     gid: int
     effective: int  # capabilities, as bits
     bounding: int
     no_new_privs: bool
-    seccomp: int  # 0 none, 1 strict, 2 filter
-    filters: int | None  # how many are stacked; None where the kernel does not say (before 5.9)
+    seccomp: int  # 0 off, 1 strict, 2 filter
+    filters: int | None  # Number of stacked filters; None if the kernel does not report it (before 5.9).
 
     def nameless(self) -> Identity:
-        """The identity without the thread's name: threads that differ in nothing else then have equal ones."""
+        """Return the identity without the thread's name, so that threads that differ only in name compare equal."""
         return replace(self, name="")
 
 
 def identity_of(fields: Mapping[str, str]) -> Identity:
-    """The identity in the fields of /proc/PID/status."""
+    """Parse an identity from the fields of /proc/PID/status."""
     return Identity(
         name=fields["Name"],
         tracer=int(fields["TracerPid"]),
@@ -66,10 +66,10 @@ def identity_of(fields: Mapping[str, str]) -> Identity:
 
 
 def writable_places(theirs: Sequence[mounts.Mount], ours: Sequence[mounts.Mount]) -> list[Place]:
-    """The parts of the host's tree, or of its kernel's settings, that a process sees at a writable mount.
+    """Return the parts of the host's tree, or of its kernel's settings, that a process sees at writable mounts.
 
-    A filesystem is the host's when it is mounted in the host's tree too; the others are the instance's alone. Of mounts
-    on one point only the last can be seen.
+    A filesystem is the host's if it is mounted in the host's tree too; any other belongs to the instance. Of several
+    mounts on one point, only the last is visible.
     """
     visible = {mount.point: mount for mount in theirs}
     places = []
@@ -84,13 +84,13 @@ def writable_places(theirs: Sequence[mounts.Mount], ours: Sequence[mounts.Mount]
 
 
 def capabilities(bits: int) -> tuple[str, ...]:
-    """The names of capabilities; those that are not known as ``cap_NUMBER``."""
+    """Return the names of capabilities; unknown ones as ``cap_NUMBER``."""
     names = dict(enumerate(posture.CAPABILITIES))
     return tuple(f"cap_{names.get(number, number)}" for number in range(bits.bit_length()) if bits >> number & 1)
 
 
 def identity(pid: int, thread: int) -> Identity:
-    """The identity of a thread. Raises `OSError` when it has ended."""
+    """Return the identity of a thread. Raises `OSError` if it has ended."""
     fields = process_table.status(pid, thread)
     if not fields:
         raise ProcessLookupError(errno.ESRCH, "it ended")
@@ -98,7 +98,7 @@ def identity(pid: int, thread: int) -> Identity:
 
 
 def threads(pid: int) -> list[int]:
-    """The threads of a process; none when it has ended."""
+    """Return the threads of a process; empty if it has ended."""
     try:
         return sorted(int(entry.name) for entry in (_PROC / str(pid) / "task").iterdir())
     except OSError:
@@ -106,14 +106,14 @@ def threads(pid: int) -> list[int]:
 
 
 def foreign_namespaces(pid: int, thread: int) -> tuple[str, ...]:
-    """The namespaces of a thread that are not tare's own. Raises `OSError` when it has ended."""
+    """Return the namespaces that a thread does not share with tare. Raises `OSError` if it has ended."""
     ours = _namespaces(_PROC / "self" / "ns")
     theirs = _namespaces(_PROC / str(pid) / "task" / str(thread) / "ns")
     return tuple(name for name, value in theirs.items() if value != ours[name])
 
 
 def places(pid: int) -> tuple[Place, ...]:
-    """The writable places of a process. One in the host's own tree has that as a whole."""
+    """Return the writable places of a process. A process in the host's own tree has the whole tree."""
     folder = _PROC / str(pid)
     same_tree = _namespaces(folder / "ns")["mnt"] == _namespaces(_PROC / "self" / "ns")["mnt"]
     if same_tree and (folder / "root").readlink() == Path("/"):
@@ -122,7 +122,7 @@ def places(pid: int) -> tuple[Place, ...]:
 
 
 def open_descriptors(pid: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The devices that a process has open, and the folders, with the files that it has open for writing."""
+    """Return a process's open devices, and its open folders with the files that it has open for writing."""
     devices, held = set(), set()
     for link in process_table.descriptors(pid):
         with contextlib.suppress(OSError):
@@ -141,7 +141,7 @@ def _namespaces(folder: Path) -> dict[str, str]:
 
 
 def _is_file(status: os.stat_result) -> bool:
-    """Whether it is a file with a name, and not memory that was made as one."""
+    """Return True for a file with a name, as opposed to memory created as a file."""
     return stat.S_ISREG(status.st_mode) and status.st_nlink > 0
 
 
@@ -150,7 +150,7 @@ def _for_writing(link: Path) -> bool:
 
 
 def _on_host(mount: mounts.Mount, ours: Sequence[mounts.Mount]) -> str | None:
-    """Where the host's tree has what is mounted; None where it has not."""
+    """Return the path of a mount in the host's tree, or None if it is not there."""
     above = [our_mount for our_mount in ours if our_mount.device == mount.device and _below(mount.root, our_mount.root)]
     if not above:
         return None
@@ -160,7 +160,7 @@ def _on_host(mount: mounts.Mount, ours: Sequence[mounts.Mount]) -> str | None:
 
 
 def _storable(path: str | Path) -> str:
-    """The path as text: a name in a sandbox may be any bytes, and no file of JSON takes what is no UTF-8."""
+    """Return the path as valid UTF-8 text for JSON: a name in a sandbox may contain any bytes."""
     return os.fsencode(path).decode(errors="replace")
 
 

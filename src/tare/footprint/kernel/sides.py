@@ -1,15 +1,15 @@
-"""Which processes of an instance are on the tenant's side, and what each is.
+"""Classification of an instance's processes: their role, and if they are on the tenant's side.
 
-Counted is what runs the tenant's instructions, or serves what these ask for in a kernel's or a machine's stead:
+A process counts if it runs the tenant's instructions, or serves their requests in place of a kernel or a machine:
 
-- Where any process of the instance is in a pid namespace other than the host's, all that are in one: a container's
-  processes, gVisor's sentry, gofer and stubs. What stands in the host's pid namespace beside them made the sandbox,
-  watches it, or carries its streams (shim, conmon, a runtime in the foreground, a proxy of published ports): no request
-  of the tenant's to a kernel ends there, and it is shown, and not counted.
-- But for devices in user space (`DEVICES`), such as a network stack for a container without root: they take the
-  tenant's packets or requests as a kernel would, and count wherever they are.
-- Where none is in a pid namespace of its own, all: a chroot's program, a virtual machine's monitor.
-- Never the kernel's own threads, which call nothing.
+- If any process of the instance is in a pid namespace other than the host's, all processes in such a namespace count: a
+  container's processes, gVisor's sentry, gofer and stubs. Helpers in the host's pid namespace created the sandbox,
+  watch it, or carry its streams (shim, conmon, a runtime in the foreground, a proxy of published ports). No request of
+  the tenant's to a kernel ends in a helper, so helpers are shown but do not count.
+- Devices in user space (`DEVICES`), such as a network stack for a rootless container, count in any namespace: they
+  handle the tenant's packets or requests as a kernel would.
+- If no process is in a pid namespace of its own, all count: a chroot's program, a virtual machine's monitor.
+- The kernel's own threads never count, because they make no system calls.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import PurePath
 from tare.footprint.kernel import rights
 from tare.host.kernel import process_table
 
-#: Programs that are a tenant's device, or its network.
+#: Programs that serve as a tenant's device, or as its network.
 DEVICES = frozenset({"passt", "pasta", "pasta.avx2", "passt.avx2", "slirp4netns", "swtpm", "vhost-device", "virtiofsd"})
 SENTRY, GOFER = "runsc-sandbox", "runsc-gofer"
 _MONITORS = ("qemu-system-", "qemu-kvm", "firecracker", "cloud-hypervisor", "linux.uml")
@@ -40,21 +40,21 @@ class InstanceProcess:
 
 @dataclass(frozen=True, slots=True)
 class ProcessFacts:
-    """A process, as far as its side depends on it."""
+    """The facts about a process that decide its side."""
 
-    program: str  # what it calls itself: the last part of its first argument, else its name
+    program: str  # The last part of its first argument, or its name if there are no arguments.
     parent: int
-    own_pids: bool  # whether it is in a pid namespace other than the host's
-    kernels: bool  # a thread of the kernel's
+    own_pids: bool  # Is in a pid namespace other than the host's.
+    kernels: bool  # Is a thread of the kernel's.
 
 
 def sides(pids: Sequence[int]) -> list[InstanceProcess]:
-    """The processes that still live, those that count first."""
+    """Return the processes that are still alive, those that count first."""
     return judge({pid: process for pid in pids if (process := _facts(pid)) is not None})
 
 
 def judge(processes: Mapping[int, ProcessFacts]) -> list[InstanceProcess]:
-    """The role of each process, and whether it counts; those that count first."""
+    """Return each process with its role and if it counts; those that count first."""
     apart = any(process.own_pids for process in processes.values())
     judged = [_side(pid, processes, apart=apart) for pid in processes]
     return sorted(judged, key=lambda side: (not side.counted, side.pid))
@@ -73,14 +73,14 @@ def _side(pid: int, processes: Mapping[int, ProcessFacts], *, apart: bool) -> In
 
 def _role(process: ProcessFacts, processes: Mapping[int, ProcessFacts]) -> str:
     if any(above.program == SENTRY for above in _ancestors(process, processes)):
-        return "stub"  # gVisor's: the tenant's own instructions run in it, and its calls go to the sentry
+        return "stub"  # A stub of gVisor's runs the tenant's own instructions, and its calls go to the sentry.
     if process.program in (SENTRY, GOFER):
         return "sentry" if process.program == SENTRY else "gofer"
     return "monitor" if process.program.startswith(_MONITORS) else "sandboxed"
 
 
 def _ancestors(process: ProcessFacts, processes: Mapping[int, ProcessFacts]) -> Iterator[ProcessFacts]:
-    met = set()  # ids are used again: what was seen at different moments may lead in a circle
+    met = set()  # Guards against a circle: process ids are reused, and the processes were read at different moments.
     while process.parent in processes and process.parent not in met:
         met.add(process.parent)
         process = processes[process.parent]

@@ -1,4 +1,4 @@
-"""Names of the kernel's functions by addresses, from its own list (``/proc/kallsyms``), modules' and BPF's included."""
+"""Names of the kernel's functions by address, from ``/proc/kallsyms``, including modules and BPF programs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import numpy.typing as npt
 from tare.errors import HostError
 
 KALLSYMS = Path("/proc/kallsyms")
-#: What is at an address that no function is at.
+#: Name for an address outside any function.
 UNKNOWN = "[unknown]"
-#: Between these two symbols is the code by which the kernel is entered.
+#: The code that enters the kernel lies between these two symbols.
 _ENTRY = ("__entry_text_start", "__entry_text_end")
-#: Where paths begin that did not enter the kernel: those of kernel threads, and of a CPU since it was started.
+#: Starts of paths that did not enter the kernel: those of kernel threads, and of a CPU since its start.
 _BEGINNINGS = ("ret_from_fork", "secondary_startup", "common_startup", "x86_64_start", "start_kernel", "rewind_stack")
-#: Functions are shorter: beyond is code that the list does not have.
+#: No function is longer. Beyond it lies code that is missing from the list.
 _MAX_FUNCTION_BYTES = 1 << 20
 
 Addresses = npt.NDArray[np.uint64]
@@ -28,14 +28,14 @@ class Symbols:
     """The functions of a running kernel."""
 
     def __init__(self, lines: Iterable[str]) -> None:
-        """``lines`` as in ``/proc/kallsyms``. Raises `HostError` where they have no addresses."""
+        """Parse ``lines`` in the format of ``/proc/kallsyms``. Raises `HostError` if they have no addresses."""
         best: dict[int, tuple[str, bool]] = {}
         entry = dict.fromkeys(_ENTRY, 0)
         for line in lines:
             address, kind, name = line.split(maxsplit=2)
             if name.rstrip() in entry:
                 entry[name.rstrip()] = int(address, 16)
-            if kind not in "tTwW" or name.startswith("__pfx_"):  # what pads a function in front of it
+            if kind not in "tTwW" or name.startswith("__pfx_"):  # Padding in front of a function.
                 continue
             place, former = int(address, 16), best.get(int(address, 16))
             if former is None or _plainness(name, kind == "T") > _plainness(*former):
@@ -48,24 +48,24 @@ class Symbols:
         self._entry = tuple(entry.values())
 
     def names(self, addresses: Addresses) -> list[str]:
-        """The function that each address is in; those of a module as "symbol [module]"."""
+        """Return the function at each address; a module's as "symbol [module]"."""
         at = np.searchsorted(self._places, addresses, side="right").astype(np.int64) - 1
         far = (at < 0) | (addresses - self._places[np.maximum(at, 0)] > _MAX_FUNCTION_BYTES)
         return [UNKNOWN if beyond else self._names[index] for index, beyond in zip(at, far, strict=True)]
 
     def begins(self, address: int, name: str) -> bool:
-        """Whether a path through the kernel may begin at this address; where not, its real beginning is not known."""
+        """Return True if a path through the kernel may start here. Otherwise its real start is unknown."""
         return self._entry[0] <= address < self._entry[1] or name.startswith(_BEGINNINGS)
 
 
 def read() -> Symbols:
-    """The symbols of the running kernel, as they are now. Raises `HostError`."""
+    """Read the current symbols of the running kernel. Raises `HostError`."""
     with _listed() as lines:
         return Symbols(lines)
 
 
 def require_addresses() -> None:
-    """Raises `HostError` where the running kernel hides its functions' addresses; reads no more of them than that."""
+    """Check that the running kernel shows its functions' addresses; read no more than that. Raises `HostError`."""
     with _listed() as lines:
         if not any(int(line.partition(" ")[0], 16) for line in lines):
             raise _hidden()
@@ -73,7 +73,7 @@ def require_addresses() -> None:
 
 @contextlib.contextmanager
 def _listed() -> Iterator[Iterable[str]]:
-    """The kernel's list of its symbols, a line each. Raises `HostError` where there is none, as in a part of /proc."""
+    """Yield the lines of the kernel's list of symbols. Raises `HostError` if it is missing, as in a partial /proc."""
     try:
         listed = KALLSYMS.open(encoding="ascii", errors="replace")
     except OSError as error:
@@ -90,5 +90,5 @@ def _hidden() -> HostError:
 
 
 def _plainness(name: str, public: bool) -> tuple[bool, int, int]:
-    """Sort key of the names of one address: the last is the usual one."""
+    """Sort key of the names of one address: the usual name comes last."""
     return public, len(name.lstrip("_")) - len(name), -len(name)

@@ -124,8 +124,7 @@ _CLAIMS: Final[Mapping[str, _Claim]] = {
     "packet-rules": _NAMED,
     "packet-chain": _NAMED,
     "oci": _claim(
-        # Up to November 2026 tare recorded a path here, of which only the last part is used.
-        runtime=rf"(?:/(?:{_PART}/)*)?(?:{'|'.join(OCI_RUNTIMES)})",
+        runtime="|".join(OCI_RUNTIMES),
         root=_WORK,
         name=rf"{_SANDBOX}|detect[0-9a-f]+",
         within=r"|without-v2",
@@ -251,34 +250,3 @@ def _matches(text: str, pattern: str, bounds: Bounds) -> bool:
     for place, path in places.items():
         pattern = pattern.replace(place, path)
     return re.fullmatch(pattern, text) is not None
-
-
-#: Up to November 2026 tare wrote commands. Only those that it can have written itself are converted.
-_OLD_LXD = re.compile(
-    r"env (?:LXD|INCUS)_(?P<where>DIR|SOCKET)=(?P<place>/\S+) (?:LXD|INCUS)_CONF=(?P<settings>/\S+)"
-    r" (?P<client>lxc|incus) (?:(?P<pool>storage|image) delete|delete --force) (?P<name>\S+)"
-)
-_OLD_WITHIN = re.compile(r'unshare --mount --propagation slave sh -c umount "\$0" && exec "\$@" /\S+')
-
-
-def brought_up(resource: HostResource) -> HostResource:
-    """A resource from an entry of an earlier format, in the terms of this one; any other as it is."""
-    facts = resource.facts
-    if resource.kind == "oci" and isinstance(within := facts.get("within"), list):
-        hides = _OLD_WITHIN.fullmatch(" ".join(within)) is not None
-        return (
-            resource
-            if within and not hides
-            else HostResource("oci", {**facts, "within": "without-v2" if hides else ""})
-        )
-    client, words = facts.get("client"), facts.get("words")
-    if resource.kind == "lxd" and isinstance(client, list) and isinstance(words, list):
-        old = _OLD_LXD.fullmatch(" ".join((*client, *words)))
-        if old is not None:
-            place = {"folder": "", "socket": "", ("folder" if old["where"] == "DIR" else "socket"): old["place"]}
-            optional = {name: facts[name] for name in ("own", "group") if name in facts}
-            identity = {"what": old["pool"] or "container", "name": old["name"]}
-            return HostResource(
-                "lxd", {"client": old["client"], **place, "settings": old["settings"], **identity, **optional}
-            )
-    return resource

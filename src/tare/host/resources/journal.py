@@ -38,9 +38,8 @@ from tare.host.resources.resource import Fact, HostResource, is_shared
 from tare.host.resources.unremoved import Unremoved
 from tare.records import Strict
 
-#: Of the entries that are written. 1: those of tare up to November 2026, which name none and were written in place.
-#: 1 and 2 have commands among their facts (`claims.brought_up`).
-FORMAT: Final = 3
+#: The format of entries.
+FORMAT: Final = 1
 #: What to do about a folder that others may write.
 _OWN: Final = "see what its entries name; then remove it, or chown and chmod it to be its user's alone"
 #: No entry is nearly as long.
@@ -56,7 +55,7 @@ class _OwnerRecord(Strict):
 class _Record(Strict):
     """What an entry holds. A field that is not known is refused: the removal may depend on it."""
 
-    format: Literal[1, 2, 3] = 1
+    format: Literal[1]
     kind: str
     facts: dict[str, Fact]
     owner: _OwnerRecord
@@ -179,10 +178,10 @@ class Journal:
             return Unreadable(file, f"it cannot be read: {error.strerror}")
         except ValidationError as error:
             return Unreadable(file, _why_unreadable(error))
-        resource = claims.brought_up(HostResource(record.kind, record.facts))
+        resource = HostResource(record.kind, record.facts)
         fault = claims.fault(resource, self._bounds)
         if fault is not None:
-            return Unreadable(file, f"it {fault}; {_elsewhere(record, resource.kind)}")
+            return Unreadable(file, f"it {fault}; {_elsewhere(resource.kind)}")
         return Entry(file, resource, Owner(**record.owner.model_dump()))
 
     def _write(self, resource: HostResource) -> Entry:
@@ -251,14 +250,14 @@ def _strangers(status: os.stat_result) -> str | None:
     return None
 
 
-def _elsewhere(record: _Record, kind: str) -> str:
+def _elsewhere(kind: str) -> str:
     """What a user can do about an entry that names what this tare would not have made here."""
     package, colon, _ = kind.partition(":")
     if colon and claims.of(kind) is None:
         return f"install the package {package} again, and then `tare clean`"
     if colon:
         return "clean with the version of the plug-in that made it"
-    if kind not in claims.kinds() or record.format < FORMAT:
+    if kind not in claims.kinds():
         return "clean with the version that made it"
     return "if it is another TARE_HOME's, clean with that; else see what it names, then remove the file by hand"
 
@@ -267,7 +266,7 @@ def _why_unreadable(error: ValidationError) -> str:
     """What of it this version does not understand, and what a user can do."""
     problems = error.errors(include_url=False)
     fields = {".".join(map(str, problem["loc"])): problem for problem in problems}
-    if "format" in fields:
+    if "format" in fields and fields["format"]["type"] != "missing":
         reason = f"its format is {fields['format']['input']!r}, and this version of tare knows up to {FORMAT}"
         return f"{reason}; clean with the version that made it"
     unknown = [name for name, problem in fields.items() if problem["type"] == "extra_forbidden"]

@@ -319,7 +319,7 @@ def _remove_rules_with(program: str, option: str, value: str) -> None:
 
 def _remove_oci(facts: Mapping[str, Fact]) -> None:
     runtime, root, name = str(facts["runtime"]), str(facts["root"]), str(facts["name"])
-    program = runtimes.find(Path(runtime).name)
+    program = runtimes.find(runtime)
     state = Path(root)
 
     def stays() -> bool:

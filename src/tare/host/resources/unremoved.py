@@ -33,6 +33,11 @@ def note(resource: Unremoved) -> None:
     _noted[resource.entry] = resource
 
 
+def noted() -> list[Unremoved]:
+    """Return all that could not be removed at the first try, in the order in which it was first noted."""
+    return list(_noted.values())
+
+
 def still_there() -> list[Unremoved]:
-    """What was noted and was not removed since, in the order in which it was first noted."""
-    return [resource for resource in list(_noted.values()) if resource.entry.exists()]
+    """Return what was noted and not removed since."""
+    return [resource for resource in noted() if resource.entry.exists()]

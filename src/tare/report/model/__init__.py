@@ -162,8 +162,8 @@ class Report(Documented):
     active_s: float = 0.0
     """Seconds of work, without what lay between the segments."""
     segments: list[SegmentReport] = []
-    """When that was: one entry for each start, resume and sleep of the machine. Of a file of version 1 or 2: estimated
-    from its trials.
+    """When that was: one entry for each start, resume and sleep of the machine. Estimated from the trials where no
+    segment was recorded.
     """
     unknown_fields: list[str] = []
     """Fields of the file's record that a newer tare wrote and this one does not know, as `platforms.0.colour`; nothing

@@ -1,0 +1,88 @@
+"""The work of `tare fleet report`: reads a campaign a host, merges them, and shows the result."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tare.analysis.comparisons.fleet import Gathering, LeftOut, Why, merge
+from tare.analysis.comparisons.history import Summary, summary
+from tare.analysis.comparisons.thresholds import Thresholds
+from tare.clean import encodable
+from tare.cli.console import emit
+from tare.cli.report import to_read
+from tare.errors import Failed, StoreError, UsageError, attempt
+from tare.outputs import CAMPAIGN
+from tare.report.campaign.fleet import render, to_json
+from tare.report.formats.fleet_page import page
+from tare.report.formats.html import write_page
+from tare.report.sentences.refusals import refusals_told
+from tare.store import read_store
+
+
+def show_fleet(
+    places: Sequence[Path],
+    *,
+    by: str | None,
+    rate: float,
+    each_file: bool,
+    every: bool,
+    html: Path | None,
+    as_json: bool,
+) -> None:
+    """Print what the hosts' campaigns show together. Raises `TareError` where no file can be read."""
+    gathering = Gathering()
+    files = list(files_of(places))
+    for host, file in files:
+        read = _read(file)
+        if isinstance(read, str):
+            gathering.left_out.append(LeftOut(encodable(file.name), Why.UNREADABLE, encodable(read)))
+        else:
+            found, boots = read
+            gathering.add(host, found, boots)
+    if not gathering.rows:
+        lacking = f"none of {len(files)} files can be read" if files else f"there is no *{CAMPAIGN} file"
+        reason = f": {gathering.left_out[0].text}" if gathering.left_out else ""
+        raise UsageError(f"{lacking}{reason}", fix="name a folder with a campaign of each host, such as HOST.tare")
+    with refusals_told():
+        fleet = merge(gathering, by=by, rate=rate, each_file=each_file)
+    if as_json:
+        emit(to_json(fleet))
+    else:
+        to_read().print(render(fleet, every=every))
+    if html is not None:
+        write_page(page(fleet), html)
+
+
+def files_of(places: Sequence[Path]) -> Iterator[tuple[str, Path]]:
+    """The campaigns of folders and files, each with its host's name: that of its file, or of its folder's folder.
+
+    ``FOLDER/web1.tare`` and ``FOLDER/web1/night.tare`` are web1's.
+    """
+    for place in places:
+        if not place.is_dir():
+            yield encodable(place.name.removesuffix(CAMPAIGN)), place
+            continue
+        for file in sorted(place.glob(f"*{CAMPAIGN}")):
+            yield encodable(file.name.removesuffix(CAMPAIGN)), file
+        for file in sorted(place.glob(f"*/*{CAMPAIGN}")):
+            yield encodable(file.parent.name), file
+
+
+def _read(file: Path) -> tuple[Summary, list[str]] | str:
+    """The summary of a campaign and the boots it ran in, or why it cannot be read: one odd file ends nothing."""
+
+    def read() -> tuple[Summary, list[str]]:
+        with read_store(file) as store, store.snapshot():
+            boots = [segment.boot for segment in store.segments() if segment.boot is not None]
+            return summary(store, Thresholds(), absolute=False), boots
+
+    with contextlib.suppress(OSError):
+        if file.is_dir():
+            return "it is a folder"
+    try:
+        outcome = attempt(read)
+    except StoreError as error:
+        return error.what
+    return outcome.reason if isinstance(outcome, Failed) else outcome
