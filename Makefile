@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 SOURCES := src tests scripts bench
 
-.PHONY: help setup packages venv agent gvisor image guest quick lint check check-agent check-python test docs-tables lab gcov-kernel lab-test host-test slow-test test-all faults worlds storm bench kvm-table direct-kernel browser-test docs man attack fuzz wheel lock lower-bounds sbom audit clean
+.PHONY: help setup packages venv agent gvisor image guest quick lint check check-agent check-python test docs-tables lab gcov-kernel lab-test host-test slow-test test-all faults worlds storm fleet-test burst bench kvm-table direct-kernel browser-test docs man attack fuzz wheel lock lower-bounds sbom audit clean
 
 ##@ Begin
 
@@ -95,8 +95,14 @@ storm: setup ## strike campaigns at random moments by 60 signals, hang-ups and c
 	    $(BIN)/python tests/storm.py --signals 60 --platforms native,runc $(addprefix --seed ,$(SEED))
 	@scripts/with-dockerd $(BIN)/python tests/storm.py --kills 200 $(addprefix --seed ,$(SEED))
 
+fleet-test: setup ## sshd hosts on this machine run a fleet; two of them and the controller are killed; then a look at what is left. HOSTS=20
+	@PYTHONPATH=tests scripts/own-host fleet $(BIN)/python scripts/fleet_test.py $(addprefix --hosts ,$(HOSTS))
+
 faults: setup ## thirteen faults, each in a campaign; prints what became of it, and of the host
 	@scripts/with-dockerd $(BIN)/pytest -q -m "host and slow" tests/campaign/test_host_faults.py
+
+burst: setup ## bursts of up to 64 starts on Docker and gVisor: docs/life.md. PLATFORMS="docker gvisor"
+	@scripts/with-dockerd $(BIN)/python bench/bench_burst.py $(PLATFORMS)
 
 bench: setup ## the figures of docs/benchmarks.md
 	@for file in bench/bench_*.py; do scripts/with-dockerd $(BIN)/python $$file || exit; done

@@ -11,6 +11,9 @@ from typing import Any
 from tare import __version__
 from tare.cli.commands.app import COMMANDS, GROUPS, load
 
+#: The commands that end with 3 where they cannot tell.
+_GATES = frozenset({"diff", "history"})
+
 
 def pages() -> Mapping[str, str]:
     """All pages by the names of their files."""
@@ -35,7 +38,7 @@ def _overview() -> Iterator[str]:
 
 
 def _page(words: str, command: Any) -> Iterator[str]:
-    about = re.sub(r"\[/?(?:cyan|bold)?\]", "", command.help or "").replace("\b", "")
+    about, _, examples = _plain(command.help or "").partition("Examples:")
     first, _, rest = about.partition("\n")
     yield from _head(f"tare-{words.replace(' ', '-')}", first.rstrip("."))
     arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
@@ -47,10 +50,41 @@ def _page(words: str, command: Any) -> Iterator[str]:
     yield ".SH OPTIONS"
     for parameter in command.params:
         if parameter.name != "help":
-            names = parameter.opts if parameter.param_type_name == "option" else [parameter.name.upper()]
-            help_text = re.sub(r"\[/?(?:cyan|bold)?\]", "", parameter.help or "")
-            yield from (".TP", f".B {_text(', '.join(names))}", _text(" ".join(help_text.split())) or r"\&")
+            help_text = " ".join(_plain(parameter.help or "").split())
+            yield from (".TP", f".B {_text(_names(parameter))}", _text(help_text) or r"\&")
+    if examples.strip():
+        yield ".SH EXAMPLES"
+        for example in re.split(r"\n\s*\n", examples.strip()):
+            typed, _, comment = re.sub(r"\n\s*", " ", example.strip()).partition("   ")
+            yield from (".TP", f".B {_text(typed.strip())}", _text(comment.strip()) or r"\&")
+    yield ".SH EXIT STATUS"
+    for code, meaning in _exit_codes():
+        if words in _GATES or code != "3":
+            yield from (".TP", f".B {code}", _text(meaning))
+    yield from (".SH FILES", ".TP", ".B *.tare", "a campaign: all that was measured, in one file of SQLite")
+    yield from (".TP", ".B /var/lib/tare", "images, and the work of campaigns; TARE_HOME names another folder")
     yield from (".SH SEE ALSO", ".BR tare (1)")
+
+
+def _exit_codes() -> list[tuple[str, str]]:
+    """Every exit code with what it says, of the table that users have."""
+    table = (Path(__file__).parents[1] / "docs" / "exit-codes.md").read_text(encoding="utf-8")
+    return [
+        (code, text.replace("`", "")) for code, text in re.findall(r"^\| (\d+) \| \w+ \| (.+) \|$", table, re.MULTILINE)
+    ]
+
+
+def _plain(text: str) -> str:
+    """A help text without its marks for a terminal."""
+    return re.sub(r"\[/?(?:cyan|bold)?\]", "", text).replace("\b", "")
+
+
+def _names(parameter: Any) -> str:
+    """What is typed: an option's names and what follows it, or the argument."""
+    if parameter.param_type_name != "option":
+        return str(parameter.name.upper())
+    value = "" if parameter.is_flag else f" {parameter.metavar or parameter.name.upper()}"
+    return f"{', '.join(parameter.opts)}{value}"
 
 
 def _head(name: str, summary: str) -> Iterator[str]:

@@ -49,9 +49,12 @@ MAY_IMPORT = {
     },
     "contract": {
         "model", "errors", "records", "timeouts", "clean", "suggest", "host", "image", "session", "platforms",
-        "campaign",
+        "workloads", "campaign",
     },
     "lab": {"model", "errors", "timeouts", "suggest", "host", "image", "session", "platforms", "outputs"},
+    "fleet": {
+        "model", "errors", "records", "timeouts", "host", "image", "store", "outputs", "lab", "fsync",
+    },
     "footprint": {
         "model", "errors", "records", "footprint_model", "lazily", "timeouts", "clean", "suggest", "host", "image",
         "session", "platforms", "workloads", "store", "outputs", "campaign", "lab",
@@ -61,13 +64,14 @@ MAY_IMPORT = {
     },
     "report": {
         "model", "errors", "records", "footprint_model", "lazily", "clean", "inputs", "literature", "estimates",
-        "store", "outputs", "analysis",
+        "store", "outputs", "suggest", "analysis",
     },
+    "catalogue": {"errors", "clean", "store", "analysis", "report"},
     "setup": {"model", "errors", "clean", "suggest", "host"},
     "cli": {
         "model", "errors", "footprint_model", "lazily", "clean", "suggest", "inputs", "host", "image", "platforms",
-        "workloads", "literature", "store", "outputs", "campaign", "contract", "lab", "footprint", "analysis",
-        "report", "setup", "timeouts",
+        "workloads", "literature", "store", "outputs", "campaign", "contract", "lab", "fleet", "footprint", "analysis",
+        "report", "catalogue", "setup", "timeouts",
     },
     "testing": {"errors", "workloads"},
     "__main__": {"cli"},

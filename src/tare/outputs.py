@@ -23,6 +23,8 @@ PAGE = ".html"
 #: How every page of tare's begins, and by which it is known that nothing but such a page is replaced.
 DOCTYPE = "<!doctype html>"
 _OTHER_NAME = "give another name"
+#: How a file of SQLite's begins.
+_SQLITE = b"SQLite format 3\0"
 
 
 def page_of(campaign: Path) -> Path:
@@ -69,11 +71,39 @@ def _there(campaign: Path) -> StoreError:
     return StoreError(f"{campaign} exists and is never overwritten", fix="give another name, or --resume it")
 
 
-def check_new(place: Path, what: str = "") -> None:
-    """Raise `UsageError` unless a new file or folder can be made there. ``what``: what it will be, for the message."""
+def check_output(place: Path, inputs: Sequence[Path] = (), *, force: bool) -> None:
+    """Raise `UsageError` unless a file can be written there. ``force``: it may replace one, but none that is read.
+
+    A campaign is never replaced: it holds what was measured.
+    """
+    with _translated(place, "written"):
+        for file in inputs:
+            if _same(place, file):
+                raise UsageError(f"{place} is what is read, and is never overwritten", fix=_OTHER_NAME)
+    if not force or not os.path.lexists(place):
+        check_new(place, force=True)
+        return
+    with _translated(place, "written"):
+        if place.is_dir():
+            raise UsageError(f"{place} is a folder", fix=_OTHER_NAME)
+        if place.is_file() and _is_database(place):
+            raise UsageError(f"{place} is a campaign, or another database, and is never overwritten", fix=_OTHER_NAME)
+        target = places.real(place)
+        _refuse_planted(target)
+    if not _is_stream(place):
+        _check_place(target)
+
+
+def check_new(place: Path, what: str = "", *, force: bool = False) -> None:
+    """Raise `UsageError` unless a new file or folder can be made there. ``what``: what it will be, for the message.
+
+    ``force``: the command has ``--force``.
+    """
     with _translated(place, "written"):
         if os.path.lexists(place):
             called = f"{place}, which will be {what}," if what else place
+            if force:
+                raise UsageError(f"{called} exists", fix="--force to replace it, or another name")
             raise UsageError(f"{called} exists and is never overwritten", fix=_OTHER_NAME)
     _check_place(place)
 
@@ -200,6 +230,11 @@ def _refuse_planted(target: Path) -> None:
 
 def _is_stream(place: Path) -> bool:
     return place.exists() and not place.is_file() and not place.is_dir()
+
+
+def _is_database(file: Path) -> bool:
+    with file.open("rb") as there:
+        return there.read(len(_SQLITE)) == _SQLITE
 
 
 def _is_page(file: Path) -> bool:

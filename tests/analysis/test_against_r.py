@@ -184,4 +184,4 @@ def test_merged_hosts_are_those_of_metafor(r, name: str, method: Between, theirs
 
 def test_discoveries_are_those_of_p_adjust(r) -> None:
     for rate in (0.01, 0.02, 0.05, 0.1, 0.95):
-        assert discoveries(DATA["p"], rate).tolist() == [p <= rate for p in r["bh"]]
+        assert discoveries(DATA["p"], rate)[0].tolist() == [p <= rate for p in r["bh"]]

@@ -64,6 +64,7 @@ def test_the_mean_and_the_spread_over_hosts_are_found() -> None:
         assert 0.8 < inside.mean() <= 1
         assert not figure.odd.any()
         assert figure.mean.half_width < figure.spread
+        assert set(figure.values) == {100.0}
 
 
 def test_a_host_counts_once_whatever_its_number_of_blocks() -> None:
@@ -90,6 +91,36 @@ def test_an_odd_host_is_named_with_what_differs_there() -> None:
         "thp": ("never", "unknown", 0, 20),
         "tare": ("0.2.0", "0.1.0", 0, 20),
     }
+
+
+def test_what_odd_hosts_have_in_common_is_found() -> None:
+    rng = np.random.default_rng(15)
+    old = {"host": {**RECORD.host, "cpu": CPU | {"microcode": "0x1"}}}
+    odd = {f"old{at}": campaign(1.5, rng, **old) for at in range(3)} | {"other": campaign(1.5, rng)}
+    usual = {f"usual{at}": campaign(1.2, rng, **old) for at in range(1)}
+    [fact] = fleet_of(hosts(30) | odd | usual).shared()
+    assert (fact.fact, fact.value, fact.odd, fact.of_odd, fact.usual, fact.of_usual) == (
+        "microcode",
+        "0x1",
+        3,
+        4,
+        1,
+        31,
+    )
+
+
+def test_a_common_value_is_no_candidate() -> None:
+    rng = np.random.default_rng(16)
+    half = {
+        f"half{at}": campaign(1.2 * np.exp(rng.normal(0, 0.02)), rng, host={**RECORD.host, "kernel": "6.12"})
+        for at in range(12)
+    }
+    odd = {"odd": campaign(1.6, rng, host={**RECORD.host, "kernel": "6.12"})}
+    fleet = fleet_of(hosts(20) | half | odd)
+    [place] = fleet.odd_places
+    assert fleet.hosts[place].name == "odd"
+    assert fleet.usual["kernel"] == {"6.1.0-fake": 20, fleet.hosts[place].facts["kernel"]: 12}
+    assert fleet.unlike(place) == []
 
 
 def test_a_group_has_its_own_mean_and_its_own_odd_hosts() -> None:

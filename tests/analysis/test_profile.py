@@ -76,6 +76,19 @@ def test_sheets_have_points_sums_weights_and_what_is_not_acceptable() -> None:
     assert (c.points, c.total, c.attainable, c.unacceptable) == ({"speed": None, "delay": None}, 0, 0, ())
 
 
+def test_points_have_the_range_that_the_ends_of_their_figures_reach() -> None:
+    figures = {"native": {"speed": 100.0, "delay": 10.0}, "a": {"speed": 85.0, "delay": 11.5}}
+    ends = {"native": {}, "a": {"speed": (55.0, 120.0), "delay": (11.4, 11.6)}}
+    [sure] = evaluate(parse(GOOD, "mine"), figures, "native")
+    [doubtful] = evaluate(parse(GOOD, "mine"), figures, "native", ends)
+    assert (sure.ranges, sure.total_range) == ({}, (sure.total, sure.total))
+    assert doubtful.points == sure.points
+    assert doubtful.ranges["speed"] == (0, 4)
+    fewest, most = doubtful.ranges["delay"]
+    assert fewest == most == doubtful.points["delay"]
+    assert doubtful.total_range == (fewest, 4 + most)
+
+
 @pytest.mark.parametrize(
     ("figures", "why"),
     [

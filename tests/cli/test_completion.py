@@ -2,6 +2,7 @@
 
 import pytest
 
+import fake_campaign
 from tare.cli.commands.app import COMMANDS, GROUPS
 
 
@@ -29,10 +30,21 @@ def completed(commands, tmp_path):
         ("tare run -w udp", ["udp-rtt"]),
         ("tare run -w kern", ["kernel-compile", "kernel"]),
         ("tare export x.tare --format op", ["openmetrics"]),
+        ("tare run --profile ka", ["karna-2021"]),
+        ("tare export x.tare --metric udp-rtt/me", ["udp-rtt/median"]),
+        ("tare setup --with docker,gv", ["docker,gvisor"]),
+        ("tare literature li", ["li-2017"]),
     ],
 )
 def test_the_shell_completes(completed, line, words):
     assert completed(line) == words
+
+
+@pytest.mark.thorough
+def test_the_shell_completes_what_the_campaign_has(completed, tmp_path):
+    fake_campaign.write(tmp_path / "night.tare", fake_campaign.Shape(blocks=2, rounds=2))
+    assert completed("tare export night.tare --metric startup/") == ["startup/first-byte", "startup/ping"]
+    assert completed("tare figure night.tare -p gvisor-p") == ["gvisor-ptrace"]
 
 
 def test_every_command_has_one_place_in_the_help():

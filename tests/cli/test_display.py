@@ -11,7 +11,7 @@ from rich.text import Text
 import fake_campaign
 from tare.campaign.plan.interim import Interim
 from tare.cli import progress
-from tare.cli.progress import CampaignDisplay
+from tare.cli.progress import CampaignDisplay, Drawn
 from tare.store import read_store
 
 
@@ -102,3 +102,25 @@ def test_a_foreword_that_fails_is_left_out(console, terminal):
     with CampaignDisplay(console, foreword=lambda: {}["line"]) as shown:
         shown.doing("starting runc")
     assert "the display is off, and the work goes on: KeyError: 'line'" in terminal.getvalue()
+
+
+def test_a_display_that_is_taller_than_the_window_ends_with_where_the_rest_is():
+    class Tall(Drawn):
+        def _render(self):
+            return Text("\n".join(f"row {number}" for number in range(40)))
+
+    console = Console(width=60)
+    console._force_terminal = True
+    console._height = 12
+    lines = "".join(segment.text for segment in Tall(console)._cropped()).splitlines()
+    assert len(lines) == 11
+    assert lines[-1].strip() == "... the rest is below this window, and in the report at the end"
+    console._height = 50
+    assert "row 39" in "".join(segment.text for segment in Tall(console)._cropped())
+
+
+def test_a_platform_that_did_not_take_part_is_not_compared(commands, tmp_path):
+    fake_campaign.write(tmp_path / "night.tare", fake_campaign.Shape(blocks=2, rounds=2))
+    done = commands.run("compare", "night.tare", "-p", "lxc", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: lxc did not take part in this campaign\nfix: name of native, runc")

@@ -39,6 +39,7 @@ PRINTING = {
     "report": ["report", "FILE", "--json"],
     "score": ["score", "FILE"],
     "setup": ["setup", "--help"],
+    "store": ["store", "--help"],
     "spread": ["spread", "FILE"],
     "sql": ["sql", "FILE", "select * from samples"],
     **{name: [name, "--help"] for name in ("calibrate", "doctor", "footprint", "quick", "run", "serve", "surface")},

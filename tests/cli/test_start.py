@@ -33,7 +33,7 @@ COMMANDS = (
     "doctor", "list", "run", "report", "compare", "diff", "score", "spread", "export", "footprint", "literature",
     "surface", "calibrate", "clean", "platform check", "platform checks", "platform doors", "lab run", "lab build",
     "lab sources", "lab weights", "setup", "image export", "image import", "app init", "app check", "history", "sql",
-    "serve", "cite", "figure", "bundle", "quick", "fleet report",
+    "serve", "cite", "figure", "bundle", "quick", "fleet report", "store push",
 )  # fmt: skip
 
 

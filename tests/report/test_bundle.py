@@ -79,6 +79,20 @@ def test_it_is_a_crate_that_describes_every_file(bundle: Path) -> None:
     assert {name for name in referred if not name.startswith("https://")} <= set(graph)
 
 
+def test_authors_publisher_and_licence_are_named_and_it_still_verifies(bundle: Path, tmp_path: Path) -> None:
+    place = tmp_path / "named.zip"
+    given = ("--author", "A. Author", "--author", "B. Other", "--publisher", "A House", "--license", "CC-BY-4.0")
+    campaign = str(bundle.with_name("night.tare"))
+    done = CliRunner().invoke(app, ["bundle", campaign, "-o", str(place), *given])
+    assert done.exit_code == 0, done.output
+    graph = {entity["@id"]: entity for entity in json.loads(contents(place)[CRATE])["@graph"]}
+    root = graph["./"]
+    assert [graph[author["@id"]]["name"] for author in root["author"]] == ["A. Author", "B. Other"]
+    assert graph[root["publisher"]["@id"]]["name"] == "A House"
+    assert graph[root["license"]["@id"]]["name"] == "CC-BY-4.0"
+    assert CliRunner().invoke(app, ["bundle", "--verify", str(place)]).exit_code == 0
+
+
 def test_the_checksums_are_those_that_sha256sum_reads(bundle: Path) -> None:
     members = contents(bundle)
     lines = members[MANIFEST].decode().splitlines()
@@ -283,8 +297,8 @@ def test_a_torn_bundle_is_one_line(bundle: Path, tmp_path: Path, cut: float) -> 
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
-        (("{file}",), "a bundle is written, or verified"),
-        (("--verify", "{file}", "-o", "x.zip"), "a bundle is written, or verified"),
+        (("{file}",), "whether to write a bundle or to check one"),
+        (("--verify", "{file}", "-o", "x.zip"), "whether to write a bundle or to check one"),
         (("--verify", "{file}"), "is no bundle that can be read"),
         (("{file}", "-o", "{file}"), "never overwritten"),
     ],

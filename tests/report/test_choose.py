@@ -17,7 +17,7 @@ from tare.errors import UsageError
 from tare.report.campaign.build import build
 from tare.report.campaign.choose import Requirements, against, amount, by_cost, parse, picks
 from tare.report.campaign.terminal import render_choice
-from tare.report.model import EffectReport, Report
+from tare.report.model import Report
 from tare.report.sentences.choices import Criterion, Trait
 from tare.store import create_store, open_store
 
@@ -100,8 +100,9 @@ def test_nobody_has_it(surfaced: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 def test_the_best_of_each_question_with_those_as_good(chosen_from: Report) -> None:
     by_question = {pick.what: pick for pick in picks(chosen_from)}
-    assert [pick.platform for pick in by_question.values()][:3] == ["runc", "runc", "gvisor-systrap"]
-    assert by_question["least CPU cost"].others == ("docker",)
+    assert [by_question[question].platform for question in list(by_question)[:3]] == ["runc", "runc", "runc"]
+    assert by_question["for a web service"].others == ("docker",)
+    assert by_question["for a web service, without root"].platform == "gvisor-systrap"
     fewest = min((answer.calls or 0, answer.platform) for answer in chosen_from.answers if answer.calls is not None)
     assert by_question["least of the host's kernel"].platform == fewest[1]
     assert by_question["least of the host's kernel"].figure == f"{fewest[0]} system calls"
@@ -126,10 +127,7 @@ def test_whose_interval_overlaps_is_not_told_apart_from_the_best(chosen_from: Re
     def others(report: Report) -> dict[str, tuple[str, ...]]:
         return {pick.what: pick.others for pick in picks(report)}
 
-    assert "gvisor-systrap" not in others(chosen_from)["least CPU cost"]
     assert "gvisor-systrap" not in others(chosen_from)["quickest start"]
-    wide = EffectReport(times=1.04, low=0.95, high=1.1, level=0.95, whole_blocks=False, value=1.0, bound=None)
-    assert "gvisor-systrap" in others(_with_interval(chosen_from, "gvisor-systrap", effect=wide))["least CPU cost"]
     assert "gvisor-systrap" in others(_with_interval(chosen_from, "gvisor-systrap", amount_low=0.1))["quickest start"]
     assert "gvisor-systrap" in others(_with_interval(chosen_from, "runc", amount_high=1e6))["quickest start"]
 

@@ -170,6 +170,26 @@ def test_scores_are_those_of_the_profile_and_what_was_not_measured_has_none(camp
     assert json.dumps(score_report.to_data(sheet, profile))
 
 
+def test_points_say_which_others_the_intervals_allow(campaign):
+    record, samples = campaign
+    profile = profiles.parse(PROFILE, "mine")
+    doubt = {
+        ("sysbench-cpu", "rate", "runc"): (0.999, 1.001),
+        ("sysbench-cpu", "rate", "docker"): (0.5, 1.2),
+    }
+    sheet = score(record, samples, NO_TRIALS, profile, doubt)
+    points = {point.platform: point for point in sheet.points}
+    assert points["docker"].points == {"rate": 3, "not there": None}
+    fewest, most = points["docker"].ranges["rate"]
+    assert fewest < 3 == most
+    assert points["runc"].ranges["rate"] == (3, 3)
+    assert points["gvisor-systrap"].ranges["rate"] == (0, 3), "without an interval nothing is known"
+    text = _shown(score_report.render(sheet, profile, record.baseline))
+    assert f"3 ({fewest} to 3)" in text
+    assert f"3 ({fewest} to 3) of 3" in text
+    assert score_report.to_data(sheet, profile)["points"][0]["ranges"] == {"rate": (3, 3)}
+
+
 def test_trials_that_fit_into_a_day_are_counted_by_the_time_that_one_took(tmp_path):
     """Li 2017, section 3.3.4: an overhead from how many of them there are, of failed ones none."""
     with read_store(fake_campaign.write(tmp_path / "x.tare", replace(fake_campaign.Shape(), failing=None))) as store:

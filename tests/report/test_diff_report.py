@@ -113,8 +113,8 @@ def test_within_one_campaign(run: Run) -> None:
         (("old.tare", "-p", "runc", "-p", "gvisor", "--absolute"), "--absolute is for two campaigns"),
         (("old.tare", "none.tare"), "none.tare"),
         (("old.tare", "same.tare", "--annotations", "--json"), "printed into each other"),
-        (("old.tare", "same.tare", "--sarif", "old.tare"), "exists and is never overwritten"),
-        (("old.tare", "same.tare", "--markdown", "old.tare"), "exists and is never overwritten"),
+        (("old.tare", "same.tare", "--sarif", "old.tare"), "SARIF shows results at a file of the repository"),
+        (("old.tare", "same.tare", "--markdown", "old.tare"), "is what is read, and is never overwritten"),
     ],
 )
 def test_what_cannot_be_is_an_error(run: Run, arguments: tuple[str, ...], what: str) -> None:
@@ -154,11 +154,15 @@ def test_files_for_a_pull_request_and_for_a_server_of_builds(run: Run, tmp_path:
     assert "worse by more than 1 %" in (failure.get("message") or "")
 
 
-def test_code_scanning_gets_a_result_a_regression_with_a_fingerprint_that_stays(run: Run, tmp_path: Path) -> None:
+def test_code_scanning_gets_a_result_a_regression_with_a_fingerprint_that_stays(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "limits.toml").touch()
+    monkeypatch.chdir(tmp_path)
     results = {}
     for new in ("worse", "few", "same"):
         place = tmp_path / f"{new}.sarif"
-        run("old.tare", f"{new}.tare", "--sarif", str(place))
+        run("old.tare", f"{new}.tare", "--sarif", str(place), "--source", "limits.toml")
         log = json.loads(place.read_text())
         [scan] = log["runs"]
         assert (log["version"], scan["tool"]["driver"]["name"]) == ("2.1.0", "tare")
@@ -168,10 +172,39 @@ def test_code_scanning_gets_a_result_a_regression_with_a_fingerprint_that_stays(
     assert {result["level"] for result in results["few"]} == {"none"}, "the standard wants none of what is no failure"
     assert [result["level"] for result in results["worse"]] == ["error"] * 2
     [place] = results["worse"][0]["locations"]
-    assert place["physicalLocation"]["artifactLocation"] == {"uri": "worse.tare"}
+    assert place["physicalLocation"]["artifactLocation"] == {"uri": "limits.toml"}
     assert "regression: +" in results["worse"][0]["message"]["text"]
     prints = {result["partialFingerprints"]["figure/v1"] for result in results["few"]}
     assert {result["partialFingerprints"]["figure/v1"] for result in results["worse"]} & prints
+
+
+def test_code_scanning_is_shown_no_file_that_the_repository_does_not_have(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository, elsewhere = tmp_path / "repository", tmp_path / "limits.toml"
+    repository.mkdir()
+    elsewhere.touch()
+    monkeypatch.chdir(repository)
+    with pytest.raises(UsageError, match="not below the current folder"):
+        run("old.tare", "same.tare", "--sarif", "x.sarif", "--thresholds", str(elsewhere))
+    with pytest.raises(UsageError, match="is for SARIF"):
+        run("old.tare", "same.tare", "--source", str(elsewhere))
+    with pytest.raises(TareError, match=r"none\.toml"):
+        run("old.tare", "same.tare", "--sarif", "x.sarif", "--source", "none.toml")
+    assert not (repository / "x.sarif").exists()
+
+
+def test_outputs_are_replaced_by_force_and_campaigns_never(run: Run, files: Path, tmp_path: Path) -> None:
+    place = tmp_path / "diff.md"
+    place.write_text("before")
+    with pytest.raises(UsageError, match="exists") as raised:
+        run("old.tare", "same.tare", "--markdown", str(place))
+    assert "--force" in (raised.value.fix or "")
+    run("old.tare", "same.tare", "--markdown", str(place), "--force")
+    assert place.read_text() != "before"
+    for output in ("old.tare", "few.tare"):
+        with pytest.raises(UsageError, match="never overwritten"):
+            run("old.tare", "same.tare", "--junit", output, "--force")
 
 
 def test_annotations_are_lines_of_their_own_after_the_table(run: Run) -> None:
@@ -208,7 +241,7 @@ def test_hostile_names_are_text_in_both(files: Path) -> None:
     suite = ElementTree.fromstring(to_junit(evil))[0]
     assert "<script>" in (suite[0].get("classname") or "")
     assert "\x1b" not in to_junit(evil)
-    log = json.loads(to_sarif(evil, "1.0"))
+    log = json.loads(to_sarif(evil, "1.0", EVIL))
     assert "\x1b" not in json.dumps(log, ensure_ascii=False)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import subprocess
 import sys
@@ -41,6 +42,14 @@ def test_a_pdf_has_its_fonts_in_it_as_truetype(report: Report, samples: pl.DataF
 @pytest.mark.parametrize("picture", Picture)
 def test_the_same_campaign_gives_the_same_bytes(report: Report, samples: pl.DataFrame, picture: Picture) -> None:
     assert draw(report, samples, SMALL, picture) == draw(report, samples, SMALL, picture)
+
+
+def test_axes_of_factors_have_plain_numbers_and_the_signs_are_explained(report: Report, samples: pl.DataFrame) -> None:
+    shown = draw(report, samples, FigureRequest(columns=1), Picture.SVG).decode()
+    texts = re.findall(r"<!-- (.+?) -->", shown)  # matplotlib writes each text beside its letters' paths
+    assert "times worse" in texts
+    assert not [text for text in texts if "math" in text]
+    assert any("hollow: open" in text for text in texts)
 
 
 def test_a_png_is_as_wide_as_a_column_at_300_dpi(report: Report, samples: pl.DataFrame) -> None:

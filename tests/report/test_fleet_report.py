@@ -23,6 +23,7 @@ from tare.cli.fleet_report import files_of
 from tare.errors import TareError
 from tare.report.campaign.fleet import render, to_json
 from tare.report.formats.fleet_page import page, rows
+from tare.report.sentences.numbers import quantity
 from tare.store import create_store, read_store
 
 HOSTS = 12
@@ -95,6 +96,10 @@ def test_json_has_every_host_and_reason(folder: Path, tmp_path: Path) -> None:
     assert (rate["n_hosts"], rate["headline"], len(rate["hosts"])) == (12, True, 12)
     [odd] = [host for host in rate["hosts"] if host["odd"]]
     assert odd["host"] == "web07"
+    assert 0 < odd["value"] < min(host["value"] for host in rate["hosts"] if not host["odd"])
+    assert (
+        f"; itself {quantity(np.median([host['value'] for host in rate['hosts']]), 'events/s')} in the" in rate["text"]
+    )
     assert odd["percent"] == pytest.approx(100 * (1 - 1 / 1.6), abs=2)
     low, high = rate["prediction"]["low"], rate["prediction"]["high"]
     assert low < rate["mean"]["low"] < rate["mean"]["point"] < rate["mean"]["high"] < high
@@ -106,6 +111,16 @@ def test_a_host_is_named_by_its_file_or_by_its_folder(folder: Path, tmp_path: Pa
         place.touch()
     assert [(host, file.name) for host, file in files_of([tmp_path])] == [("web2", "web2.tare"), ("web1", "night.tare")]
     assert list(files_of([folder / "web00.tare"])) == [("web00", folder / "web00.tare")]
+
+
+def test_files_of_one_name_are_told_apart_by_their_hosts(folder: Path, tmp_path: Path) -> None:
+    for host in ("web1", "web2"):
+        (tmp_path / host).mkdir()
+        shutil.copy(folder / "web00.tare", tmp_path / host / "run.tare")
+    data = json.loads(run(tmp_path, "--json"))
+    assert [entry["text"] for entry in data["left_out"]] == [
+        "web2/run.tare: the same campaign as web1/run.tare, which counts once"
+    ]
 
 
 def test_a_single_file_is_one_host(folder: Path) -> None:

@@ -49,7 +49,9 @@ def test_a_regression_ends_the_job_and_leaves_what_the_server_reads(files: Path,
     shutil.copy(files / "old.tare", tmp_path / "main.tare")
     shutil.copy(files / "worse.tare", tmp_path / "new.tare")
     summary = tmp_path / "summary.md"
-    done = gate(files, tmp_path, GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(summary))
+    (tmp_path / "diff.md").write_text("of an earlier run in this folder")
+    (tmp_path / "job.yml").touch()
+    done = gate(files, tmp_path, GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(summary), SOURCE="job.yml")
     assert done.returncode == ExitCode.NO, done.stderr
     assert "::error title=gvisor%3A prime-slices" in done.stdout
     assert summary.read_text().startswith("**▲ regression")

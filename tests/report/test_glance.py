@@ -1,6 +1,7 @@
 """The answer on one screen."""
 
 import io
+import re
 
 import pytest
 from rich.cells import cell_len
@@ -8,13 +9,15 @@ from rich.console import Console
 
 from tare.analysis.answers import Dimension, State
 from tare.analysis.bounds import Bound, BoundKind
+from tare.analysis.verdicts import Kind
 from tare.model import Direction
-from tare.report.campaign import glance
+from tare.report.campaign import costs, glance
 from tare.report.campaign.answers import bound_report
+from tare.report.campaign.cautions import widened
 from tare.report.campaign.terminal import render_glance
-from tare.report.model import AnswerReport, DimensionReport, Report
+from tare.report.model import AnswerReport, DimensionReport, PlatformReport, Report, ResultReport
 from tare.report.model.facts import LeftOutReport
-from tare.report.model.results import BoundReport
+from tare.report.model.results import BoundReport, UnmarkedReport
 from tare.report.sentences import glance as words
 from tare.report.sentences.scale import bound_difference
 
@@ -79,6 +82,14 @@ def test_little_is_said_together_and_much_by_name() -> None:
     ]
 
 
+def test_who_is_not_known_comes_last_and_together() -> None:
+    work = Dimension.APPLICATIONS
+    open_ones = [_answer(name, _standing(work, State.OPEN)) for name in ("runc", "lxc")]
+    slow = _answer("gvisor", _standing(work, State.WORSE, times=6.04, figure="6.0 ×"))
+    [said] = words.sentences([open_ones[0], slow, open_ones[1]])
+    assert said == "For applications gvisor is 6.0 times slower; of runc and lxc it is not known."
+
+
 def test_the_sentence_says_a_bound_as_the_table_does() -> None:
     bound = Bound(BoundKind.BETWEEN, 1.024, 1.25)
     in_table = bound_difference(bound, Direction.HIGHER)
@@ -125,7 +136,99 @@ def test_whole_lives_are_said_with_their_cpu_time(report: Report) -> None:
     whole = report.results[0].model_copy(update={"workload": "whole-life", "metric": "whole"})
     cpu = whole.model_copy(update={"metric": "cpu"})
     [said] = words.life([whole, cpu, report.results[1]])
-    assert said.startswith(
-        "A one-shot command costs, from nothing to nothing, in ms and in ms of CPU time: native 3169 and 3169, "
-    )
+    assert said.startswith("native: a one-shot command costs 3169 ms and 3169 ms of CPU from nothing to nothing; runc ")
+    assert said.count(" and ") == len(whole.platforms)
     assert words.life([whole]) == words.life([]) == []
+
+
+def test_the_dagger_has_its_meaning_below_the_table_that_has_it(report: Report) -> None:
+    worse = next(
+        standing for answer in report.answers for standing in answer.dimensions if standing.state is State.WORSE
+    )
+    unsure = worse.model_copy(update={"figure": f"{worse.figure}\N{DAGGER}"})
+    answers = [
+        answer.model_copy(
+            update={"dimensions": [unsure if standing is worse else standing for standing in answer.dimensions]}
+        )
+        for answer in report.answers
+    ]
+    meaning = "\N{DAGGER} so many figures are compared"
+    assert meaning in " ".join(_printed(report.model_copy(update={"answers": answers}), 120))
+    assert meaning not in " ".join(_printed(report, 120))
+
+
+def test_a_pipe_gets_the_table_without_the_picture(report: Report) -> None:
+    out = io.StringIO()
+    Console(file=out, width=160, color_system=None).print(render_glance(report, width=160, picture=False))
+    assert "1×" not in out.getvalue()
+    assert words.PICTURE.strip() not in out.getvalue()
+    assert "1×" in "\n".join(_printed(report, 160))
+
+
+def test_the_users_own_word_stands_in_the_sentence() -> None:
+    work = Dimension.APPLICATIONS
+    own = _standing(work, State.ALIKE, workload="make test", times=1.0, times_low=0.9, times_high=0.99)
+    assert words.sentences([_answer("runc", own)], {"make test": "make test"}) == ["For make test runc costs nothing."]
+    other = _standing(work, State.ALIKE, workload="redis", times=1.0, times_low=0.9, times_high=0.99)
+    mixed = [_answer("runc", own), _answer("docker", other)]
+    assert words.sentences(mixed, {"make test": "make test"})[0].startswith("For applications ")
+
+
+def test_an_applications_word_is_its_name(report: Report) -> None:
+    shop = report.results[0].model_copy(update={"workload": "app:shop"})
+    assert words.own_words(report.model_copy(update={"results": [shop]})) == {"app:shop": "shop"}
+
+
+@pytest.mark.parametrize(
+    ("factor", "said"),
+    [
+        (2.0, "intervals are about twice as wide as without these trials"),
+        (1.4, "intervals are about 1.4 times as wide as without these trials"),
+        (1.02, "intervals are about as wide as without these trials"),
+        (None, "how much wider that makes the intervals cannot be told"),
+    ],
+)
+def test_a_busy_machine_is_said_with_its_consequence(factor: float | None, said: str) -> None:
+    assert said in words.disturbed(3, 8, factor)
+    assert words.disturbed(0, 8, factor) == ""
+
+
+def _figure(report: Report, half_width: float, n_blocks: int, *, clean: tuple[float, int] | None) -> PlatformReport:
+    platform = report.results[0].platforms[1]
+    unmarked = None if clean is None else UnmarkedReport(
+        n_trials=1, n_baseline=0, n_blocks=clean[1], op_percent=0.0, op_low_percent=-clean[0], op_high_percent=clean[0],
+        verdict=Kind.INCONCLUSIVE, verdict_text="",
+    )  # fmt: skip
+    ends = {"op_low_percent": -half_width, "op_high_percent": half_width}
+    return platform.model_copy(update={**ends, "n_blocks": n_blocks, "unmarked": unmarked})
+
+
+def test_how_much_wider_intervals_are_is_the_median_at_equal_numbers_of_blocks(report: Report) -> None:
+    def results(*figures: PlatformReport) -> list[ResultReport]:
+        return [report.results[0].model_copy(update={"platforms": list(figures)})]
+
+    wide = _figure(report, 4.0, 9, clean=(2.0, 9))
+    same = _figure(report, 2.0, 9, clean=(2.0, 9))
+    assert widened(results(wide, wide, same)) == pytest.approx(2.0)
+    fewer = _figure(report, 2.0, 16, clean=(2.0, 4))  # as wide with a quarter of the blocks: less spread without
+    factor = widened(results(fewer, fewer, fewer))
+    assert factor is not None
+    assert factor > 2
+    assert widened(results(wide, wide, _figure(report, 4.0, 9, clean=None))) is None  # of too few figures
+
+
+def test_the_pages_picture_has_the_margin_as_a_band_and_fits_a_phone(report: Report) -> None:
+    wide, phone = costs.costs(report), costs.costs(report, phone=True)
+    assert wide is not None
+    assert phone is not None
+    assert (wide.width, phone.width) == (760, 340)
+    for drawing in (wide, phone):
+        shown = drawing.__html__()
+        rows = sum(
+            costs._known(standing) is not None and standing.state not in {State.NONE, State.OPEN}
+            for answer in report.answers
+            for standing in answer.dimensions
+        )
+        assert shown.count('class="band"') == shown.count('class="bar ') == rows
+        sides = [float(x) for x in re.findall(r' x="([\d.]+)"', shown)]
+        assert max(sides) <= drawing.width

@@ -14,7 +14,9 @@ import fake_campaign
 from tare.analysis.studies import profile as profiles
 from tare.analysis.studies.sheet import score
 from tare.analysis.trust.contamination import windows
+from tare.model import Direction
 from tare.report.campaign import bands, course, crowd
+from tare.report.campaign.score import doubt_of
 from tare.report.campaign.score_page import score_view
 from tare.report.formats.html import write_html
 from tare.report.model import Report, ResultReport, SegmentReport
@@ -146,8 +148,27 @@ def test_the_sheet_has_the_sums_of_tare_score(tmp_path: Path) -> None:
     assert [(row.platform, row.weighted) for row in view.rows] == [(row.platform, row.weighted) for row in sheet.points]
     assert [row.most for row in view.rows] == [row.attainable for row in sheet.points]
     write_html([campaign], tmp_path / "x.html")
-    assert tmp_path.joinpath("x.html").read_text().count('class="points-of"') == len(view.rows)
+    page = tmp_path.joinpath("x.html").read_text()
+    assert page.count('class="points-of"') == page.count("data-fewest=") == len(view.rows)
+
+
+def test_the_doubt_of_a_figure_is_that_of_the_interval_that_tables_show(report: Report) -> None:
+    doubt = doubt_of(report)
+    rate = next(result for result in report.results if result.direction is Direction.HIGHER)
+    effect = rate.platforms[1].effect
+    assert effect is not None
+    low, high = doubt[rate.workload, rate.metric, rate.platforms[1].platform]
+    assert low == pytest.approx(effect.times / effect.high)  # more times worse is a lower rate
+    assert high == pytest.approx(effect.times / effect.low)
+    assert (rate.workload, rate.metric, report.baseline) not in doubt
 
 
 def test_without_measured_features_there_is_no_sheet() -> None:
     assert score_view([], profiles.load()) is None
+
+
+def test_no_two_regions_of_a_page_have_the_same_name(campaign: Path, tmp_path: Path) -> None:
+    write_html([campaign], tmp_path / "x.html")
+    names = re.findall(r'role="region" aria-label="([^"]+)"', (tmp_path / "x.html").read_text())
+    assert names
+    assert len(names) == len(set(names))

@@ -99,6 +99,8 @@ def test_a_bound_of_an_amount_is_in_its_unit() -> None:
     of = Bound(BoundKind.BETWEEN, 0.96, 1.08, (-1.68, 3.04))
     assert bound_difference(of, LOWER, "ms") == f"{MINUS}1.7 to +3.0 ms"
     assert bound_difference(Bound(BoundKind.AT_MOST, 0.5, 1.9, (-20.0, 36.0)), LOWER, "ms") == "at most +36 ms"
+    far = Bound(BoundKind.AT_LEAST, 9.0, 4_000.0, (28.0, 13_600.0))
+    assert bound_difference(far, LOWER, "ms") == "at least +28 ms"
 
 
 # --- which bound ---------------------------------------------------------------------------------------------------

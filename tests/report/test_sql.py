@@ -168,7 +168,7 @@ def test_nested_rows_are_no_csv(files: list[Path], tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
-        (("select 1",), "a query is of campaigns"),
+        (("select 1",), "the campaigns or the query are missing"),
         (("no.tare", "select 1"), "no.tare"),
         (("{}", "select 1", "--format", "parquet"), "Parquet is written to a file"),
         (("{}", "select 1", "-o", "{}"), "never overwritten"),

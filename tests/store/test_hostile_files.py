@@ -34,8 +34,10 @@ READERS = {
 }  # fmt: skip
 #: What adds to a file that is there, and starts instances for it: tried with those that cannot be opened.
 WRITERS = {"footprint": ["footprint -o {}"], "surface": ["surface -o {}"]}
-#: These are given no campaign; `serve` is given a folder (tests/cli/test_serve.py).
+#: These are given no campaign; `serve` is given a folder (tests/cli/test_serve.py), `store push` a database beside the
+#: file (tests/catalogue).
 OTHERS = {
+    "store push",
     "doctor", "list", "literature", "clean", "platform check", "platform checks", "platform doors", "lab run",
     "lab build", "lab sources", "lab weights", "image export", "image import", "setup", "serve", "app init",
     "app check", "quick",

@@ -3,10 +3,11 @@
 #   BASELINE  the campaign of the main branch; where it is not there, this campaign becomes it
 #   NEW       where the campaign of this change goes; one that is there already is not measured again
 #   LIMITS    thresholds (TOML); without it: each workload's margin
+#   SOURCE    a file of the repository at which code scanning shows regressions; without it: LIMITS, else no SARIF
 #   OPEN      how to end where it cannot tell: 3 (an exit code of its own), pass or fail
 #   MEASURE   the options of `tare run`
 set -eu
-baseline=${BASELINE:-main.tare} new=${NEW:-new.tare} limits=${LIMITS:-} open=${OPEN:-3}
+baseline=${BASELINE:-main.tare} new=${NEW:-new.tare} limits=${LIMITS:-} source=${SOURCE:-${LIMITS:-}} open=${OPEN:-3}
 measure=${MEASURE:--p runc -w primes -w startup --time 10m}
 
 # shellcheck disable=SC2086 (they are words)
@@ -18,8 +19,9 @@ if [ ! -e "$baseline" ]; then
     exit 0
 fi
 
-set -- "$baseline" "$new" --markdown diff.md --junit diff.xml --sarif diff.sarif --open "$open"
+set -- "$baseline" "$new" --markdown diff.md --junit diff.xml --open "$open" --force
 [ -z "$limits" ] || set -- "$@" --thresholds "$limits"
+[ -z "$source" ] || set -- "$@" --sarif diff.sarif --source "$source"
 [ -z "${GITHUB_ACTIONS:-}" ] || set -- "$@" --annotations
 end=0
 tare diff "$@" || end=$?

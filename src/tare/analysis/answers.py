@@ -25,7 +25,7 @@ class Dimension(StrEnum):
     """A part of a platform's cost that a user asks for, in the order of tables."""
 
     COMPUTE = "compute"
-    CPU_COST = "cpu-cost"  # CPU time of the whole platform for a unit of the compute workloads' work
+    CPU_COST = "cpu-cost"  # CPU time of the whole platform for a unit of work, of the worst of all workloads
     MEMORY = "memory"
     DISK = "disk"
     NETWORK = "network"
@@ -62,7 +62,8 @@ _WEIGHTS: Mapping[Dimension, float] = {
 }
 #: ... and as much as a doubled time: an added second of a start, in ms, and an added 256 MiB.
 _FELT: Mapping[Dimension, float] = {Dimension.START: 1_000.0, Dimension.FOOTPRINT: 256.0}
-_FAMILIES: Mapping[Family, Dimension] = {
+#: The dimension of a family's speed; CPU cost is of all of these.
+FAMILIES: Mapping[Family, Dimension] = {
     Family.CPU: Dimension.COMPUTE,
     Family.MEMORY: Dimension.MEMORY,
     Family.STORAGE: Dimension.DISK,
@@ -159,7 +160,7 @@ def dimension(workload: WorkloadRecord, unit: str) -> Dimension | None:
         return Dimension.START
     if workload.family is Family.MEMORY and unit in {"B", "KiB", "MiB", "GiB"}:
         return Dimension.FOOTPRINT
-    return _FAMILIES.get(workload.family)
+    return FAMILIES.get(workload.family)
 
 
 def _figures(
@@ -181,7 +182,7 @@ def _figures(
             kind = dimension(workload, result.unit)
             if kind is not None:
                 yield kind, result, platform_result
-        elif result.metric == CPU_COST and workload.family in _FAMILIES:
+        elif result.metric == CPU_COST and workload.family in FAMILIES:
             yield Dimension.CPU_COST, result, platform_result
 
 

@@ -10,10 +10,10 @@ from tare.outputs import written
 from tare.report.formats import bundle, bundled
 
 
-def write_bundle(file: Path, output: Path) -> None:
+def write_bundle(file: Path, output: Path, named: bundle.Credits, *, force: bool = False) -> None:
     """Write it whole, and say what is in it. Raises `TareError`."""
-    with written(output, "wb", new=True) as out:
-        members = bundle.write(file, out)
+    with written(output, "wb", new=not force) as out:
+        members = bundle.write(file, out, named)
     console = Console()
     for member in members:
         console.print(f"{member.name}: {member.description}", markup=False, soft_wrap=True)

@@ -6,17 +6,19 @@ import hashlib
 from pathlib import Path
 
 from tare.clean import without_commands
-from tare.cli.console import emit
+from tare.cli.console import emitting
+from tare.outputs import written
 from tare.report.campaign.build import timed
 from tare.report.formats.cite import cite
 from tare.report.formats.tables import Prose
 from tare.store import read_store, require_file_of
 
 
-def show_citation(file: Path, prose: Prose) -> None:
-    """Print the entries and the paragraph. Raises `TareError`."""
+def show_citation(file: Path, prose: Prose, output: Path | None, *, force: bool = False) -> None:
+    """Print or write the entries and the paragraph. Raises `TareError`."""
     with read_store(file) as store, store.snapshot():
         report = timed(store, store.samples())
     with require_file_of(file, "a citation has its checksum").open("rb") as campaign:
         citation = cite(report, prose, hashlib.file_digest(campaign, "sha256").hexdigest())
-    emit(without_commands(citation), end="")
+    with emitting() if output is None else written(output, new=not force) as out:
+        out.write(without_commands(citation))

@@ -7,18 +7,23 @@
 from __future__ import annotations
 
 import codecs
+import re
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TextIO, cast
+from typing import Any, TextIO, cast
 
 from rich import console
 from rich.console import ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.table import Table
 
 from tare.clean import clean, plain
+from tare.cli.fitting import fitted
 from tare.cli.streams import write_whole
+
+_BLANKS = re.compile(r"[ \t]+(?=\n)")
 
 
 class Console(console.Console):
@@ -27,10 +32,21 @@ class Console(console.Console):
     def __init__(self, *, stderr: bool = False, width: int | None = None) -> None:
         super().__init__(stderr=stderr, width=width, highlight=False)
 
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print; lines are cut at the width of a terminal only."""
+        super().print(*objects, **{"crop": self.is_terminal, **options})
+
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
-        """A renderable's segments, cleaned."""
+        """A renderable's segments, cleaned; tables have no lines where there is no terminal, and cut no name."""
+        if isinstance(renderable, Table):
+            renderable, options = fitted(renderable, self, options or self.options)
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=plain(clean(segment.text), self.encoding))
+
+    def _render_buffer(self, buffer: Iterable[Segment]) -> str:
+        """The text of segments; blanks at the ends of lines are for terminals alone."""
+        text = super()._render_buffer(buffer)
+        return text if self.is_terminal else _BLANKS.sub("", text)
 
 
 class _Cleaned:

@@ -47,8 +47,13 @@ def show_diff(
     annotations: bool,
     as_json: bool,
     policy: OpenPolicy,
+    source: str | None = None,
+    force: bool = False,
 ) -> ExitCode:
-    """Print the diff, write the files that were asked for, and return the exit code. Raises `TareError`."""
+    """Print the diff, write the files that were asked for, and return the exit code. Raises `TareError`.
+
+    ``source``: the file that SARIF's results are shown at. ``force``: what is there is replaced.
+    """
     with refusals_told():
         comparison = _diff(files, platforms, thresholds, absolute=absolute)
     if as_json:
@@ -57,10 +62,14 @@ def show_diff(
         to_read().print(render(comparison, every=every))
     for line in to_annotations(comparison) if annotations else ():
         emit(line)
-    outputs = ((markdown, to_markdown), (junit, to_junit), (sarif, partial(to_sarif, version=__version__)))
+    outputs = (
+        (markdown, to_markdown),
+        (junit, to_junit),
+        (sarif, partial(to_sarif, version=__version__, source=source or "")),
+    )
     for place, text in outputs:
         if place is not None:
-            with written(place, new=True) as file:
+            with written(place, new=not force) as file:
                 file.write(text(comparison))
     return exit_code(comparison.outcome, policy)
 

@@ -10,28 +10,43 @@ from tare.outputs import written
 from tare.report.campaign.build import build
 from tare.report.formats.export import export as write
 from tare.report.formats.export import export_parquet, export_stacks
+from tare.report.formats.selection import Selection
 from tare.report.formats.tables import Format, Table
 from tare.store import read_store
 
 
-def export_table(file: Path, table: Table, form: Format, output: Path | None, *, raw: bool) -> None:
+def export_table(
+    file: Path,
+    table: Table,
+    form: Format,
+    output: Path | None,
+    *,
+    raw: bool,
+    selection: Selection,
+    force: bool = False,
+) -> None:
     """Write a table of a campaign, or its figures. ``output`` None: to standard output, not of Parquet.
+
+    ``force``: what is there is replaced.
 
     Raises `TareError`.
     """
     if form in {Format.OPENMETRICS, Format.INFLUX}:
         from tare.report.formats.metrics import influx, openmetrics  # noqa: PLC0415 (slow to load, and rarely wanted)
 
-        report = build(file)
-        with emitting() if output is None else written(output, new=True) as target:
+        with read_store(file) as store:
+            selection.check(store.record)
+        report = selection.report(build(file))
+        with emitting() if output is None else written(output, new=not force) as target:
             target.write(influx(report) if form is Format.INFLUX else openmetrics([report]))
         return
     with read_store(file) as store, store.snapshot(), contextlib.ExitStack() as files:
+        selection.check(store.record)
         if form is Format.PARQUET and output is not None:
-            export_parquet(store, table, files.enter_context(written(output, "wb", new=True)))
+            export_parquet(store, table, files.enter_context(written(output, "wb", new=not force)), selection)
             return
-        target = files.enter_context(emitting() if output is None else written(output, new=True))
+        target = files.enter_context(emitting() if output is None else written(output, new=not force))
         if table is Table.STACKS:
             export_stacks(store, target)
         else:
-            write(store, table, form, target, raw=raw)
+            write(store, table, form, target, raw=raw, selection=selection)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tare.analysis.comparisons.fleet import Gathering, LeftOut, Why, merge
 from tare.analysis.comparisons.history import Summary, summary
 from tare.analysis.comparisons.thresholds import Thresholds
+from tare.catalogue.address import Address
+from tare.catalogue.read import fleet_summaries
 from tare.clean import encodable
 from tare.cli.console import emit
 from tare.cli.report import to_read
@@ -22,7 +25,7 @@ from tare.store import read_store
 
 
 def show_fleet(
-    places: Sequence[Path],
+    source: Sequence[Path] | Address,
     *,
     by: str | None,
     rate: float,
@@ -32,19 +35,7 @@ def show_fleet(
     as_json: bool,
 ) -> None:
     """Print what the hosts' campaigns show together. Raises `TareError` where no file can be read."""
-    gathering = Gathering()
-    files = list(files_of(places))
-    for host, file in files:
-        read = _read(file)
-        if isinstance(read, str):
-            gathering.left_out.append(LeftOut(encodable(file.name), Why.UNREADABLE, encodable(read)))
-        else:
-            found, boots = read
-            gathering.add(host, found, boots)
-    if not gathering.rows:
-        lacking = f"none of {len(files)} files can be read" if files else f"there is no *{CAMPAIGN} file"
-        reason = f": {gathering.left_out[0].text}" if gathering.left_out else ""
-        raise UsageError(f"{lacking}{reason}", fix="name a folder with a campaign of each host, such as HOST.tare")
+    gathering = _of_catalogue(source) if isinstance(source, Address) else _of_files(source)
     with refusals_told():
         fleet = merge(gathering, by=by, rate=rate, each_file=each_file)
     if as_json:
@@ -55,8 +46,37 @@ def show_fleet(
         write_page(page(fleet), html)
 
 
+def _of_files(places: Sequence[Path]) -> Gathering:
+    gathering = Gathering()
+    files = list(files_of(places))
+    for host, file in files:
+        name = encodable(file.name)
+        shown = name if name == f"{host}{CAMPAIGN}" else f"{host}/{name}"
+        read = _read(file)
+        if isinstance(read, str):
+            gathering.left_out.append(LeftOut(shown, Why.UNREADABLE, encodable(read)))
+        else:
+            found, boots = read
+            gathering.add(host, replace(found, name=shown), boots)
+    if not gathering.rows:
+        lacking = f"none of {len(files)} files can be read" if files else f"there is no *{CAMPAIGN} file"
+        reason = f": {gathering.left_out[0].text}" if gathering.left_out else ""
+        raise UsageError(f"{lacking}{reason}", fix="name a folder with a campaign of each host, such as HOST.tare")
+    return gathering
+
+
+def _of_catalogue(address: Address) -> Gathering:
+    gathering = Gathering()
+    for host, file, read, boots in fleet_summaries(address):
+        if isinstance(read, str):
+            gathering.left_out.append(LeftOut(f"{host}/{file}", Why.UNREADABLE, encodable(read)))
+        else:
+            gathering.add(host, read, boots)
+    return gathering
+
+
 def files_of(places: Sequence[Path]) -> Iterator[tuple[str, Path]]:
-    """The campaigns of folders and files, each with its host's name: that of its file, or of its folder's folder.
+    """List the campaigns of folders and files, each with its host's name: that of its file, or of the folder it is in.
 
     ``FOLDER/web1.tare`` and ``FOLDER/web1/night.tare`` are web1's.
     """
@@ -71,7 +91,7 @@ def files_of(places: Sequence[Path]) -> Iterator[tuple[str, Path]]:
 
 
 def _read(file: Path) -> tuple[Summary, list[str]] | str:
-    """The summary of a campaign and the boots it ran in, or why it cannot be read: one odd file ends nothing."""
+    """Read a campaign's summary and its boots, or return the reason: one odd file ends nothing."""
 
     def read() -> tuple[Summary, list[str]]:
         with read_store(file) as store, store.snapshot():

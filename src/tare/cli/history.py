@@ -7,6 +7,8 @@ from pathlib import Path
 from tare.analysis.comparisons.history import LeftOut, Summary, Why, history, summary
 from tare.analysis.comparisons.thresholds import Thresholds, load
 from tare.analysis.trust.change_points import MAX_VALUES
+from tare.catalogue.address import Catalogued
+from tare.catalogue.read import host_summaries
 from tare.clean import encodable
 from tare.cli.choices import OpenPolicy
 from tare.cli.console import emit
@@ -23,7 +25,7 @@ from tare.store import read_store
 
 
 def show_history(
-    folder: Path,
+    source: Path | Catalogued,
     thresholds: Path | None,
     *,
     absolute: bool,
@@ -32,24 +34,12 @@ def show_history(
     as_json: bool,
     policy: OpenPolicy,
 ) -> ExitCode:
-    """Print the history of a folder's campaigns, write the page, and return the exit code. Raises `TareError`."""
+    """Print the history of campaigns, write the page, and return the exit code. Raises `TareError`."""
     limits = load(thresholds)
-    files = sorted(folder.glob(f"*{CAMPAIGN}"))
-    if len(files) > MAX_VALUES:
-        raise UsageError(
-            f"{folder} has {len(files):,} campaigns, and {MAX_VALUES:,} are compared", fix="move the oldest elsewhere"
-        )
-    summaries: list[Summary] = []
-    unread: list[LeftOut] = []
-    for file in files:
-        read = _summary(file, limits, absolute=absolute)
-        if isinstance(read, str):
-            unread.append(LeftOut(encodable(file.name), Why.UNREADABLE, encodable(read)))
-        else:
-            summaries.append(read)
-    if not summaries:
-        lacking = f"none of {len(files)} *{CAMPAIGN} files can be read" if files else f"there is no *{CAMPAIGN} file"
-        raise UsageError(f"{folder}: {lacking}", fix="name a folder with campaigns of one host")
+    if isinstance(source, Path):
+        summaries, unread = _of_folder(source, limits, absolute=absolute)
+    else:
+        summaries, unread = _of_catalogue(source, limits, absolute=absolute)
     with refusals_told():
         trend = history(summaries, limits, absolute=absolute, unread=unread)
     if as_json:
@@ -59,6 +49,39 @@ def show_history(
     if html is not None:
         write_page(page(trend), html)
     return exit_code(trend.outcome, policy)
+
+
+def _of_folder(folder: Path, limits: Thresholds, *, absolute: bool) -> tuple[list[Summary], list[LeftOut]]:
+    files = sorted(folder.glob(f"*{CAMPAIGN}"))
+    if len(files) > MAX_VALUES:
+        raise UsageError(
+            f"{folder} has {len(files):,} campaigns, and {MAX_VALUES:,} are compared", fix="move the oldest elsewhere"
+        )
+    summaries: list[Summary] = []
+    unread: list[LeftOut] = []
+    for file in files:
+        _sort(encodable(file.name), _summary(file, limits, absolute=absolute), summaries, unread)
+    if not summaries:
+        lacking = f"none of {len(files)} *{CAMPAIGN} files can be read" if files else f"there is no *{CAMPAIGN} file"
+        raise UsageError(f"{folder}: {lacking}", fix="name a folder with campaigns of one host")
+    return summaries, unread
+
+
+def _of_catalogue(catalogued: Catalogued, limits: Thresholds, *, absolute: bool) -> tuple[list[Summary], list[LeftOut]]:
+    summaries: list[Summary] = []
+    unread: list[LeftOut] = []
+    for name, read in host_summaries(catalogued.address, catalogued.host, limits, absolute=absolute):
+        _sort(name, read, summaries, unread)
+    if not summaries:
+        raise StoreError(f"no campaign of {catalogued.host or 'that host'} can be read: {unread[0].text}")
+    return summaries, unread
+
+
+def _sort(name: str, read: Summary | str, summaries: list[Summary], unread: list[LeftOut]) -> None:
+    if isinstance(read, str):
+        unread.append(LeftOut(name, Why.UNREADABLE, encodable(read)))
+    else:
+        summaries.append(read)
 
 
 def _summary(file: Path, limits: Thresholds, *, absolute: bool) -> Summary | str:

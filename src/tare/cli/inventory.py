@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from rich.table import Table
@@ -12,6 +13,10 @@ from tare.cli.console import Console, emit
 from tare.platforms import registry as platforms
 from tare.workloads import registry as workloads
 
+#: What a narrow terminal does without, the first first; and the least that a title is worth.
+_SPARE = ("network_path", "margin_percent", "mode", "better", "by_default", "family", "unit")
+_TITLE = 24
+
 
 def show_inventory(what: Listing, *, as_json: bool) -> None:
     """Print all platforms, workloads or metrics."""
@@ -20,19 +25,35 @@ def show_inventory(what: Listing, *, as_json: bool) -> None:
         families = {"families": platforms.offers()} if what is Listing.PLATFORMS else {}
         emit(json.dumps({"schema": "tare.list/1", "what": what.value, "items": rows, **families}, indent=2))
         return
+    console = Console()
     table = Table(box=None, pad_edge=False, header_style="bold")
     columns = [
         name
         for name, value in rows[0].items()
         if not isinstance(value, dict) and (name != "package" or any(row["package"] for row in rows))
     ]
+    columns = _fitting(columns, rows, console.width) if console.is_terminal else columns
     for column in columns:
         table.add_column(column.replace("_", " "))
     for row in rows:
         table.add_row(*(_cell(row[column]) for column in columns))
     for offer in platforms.offers() if what is Listing.PLATFORMS else ():
         table.add_row(offer["name"], offer["title"], _cell(False), offer["asks"])
-    Console().print(table)
+    console.print(table)
+
+
+def _fitting(columns: list[str], rows: Sequence[dict[str, Any]], width: int) -> list[str]:
+    """The columns that stand beside the names at this width: a name is never cut, and `--json` has all."""
+    least = {
+        column: max(len(word) for row in rows for word in [*_cell(row[column]).split(), *column.split("_"), ""])
+        for column in columns
+    }
+    least |= {"title": _TITLE} if "title" in least else {}
+    kept = list(columns)
+    for spare in _SPARE:
+        if sum(least[column] + 2 for column in kept) > width and spare in kept:
+            kept.remove(spare)
+    return kept
 
 
 def _platforms() -> list[dict[str, Any]]:

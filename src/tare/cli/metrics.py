@@ -138,7 +138,7 @@ def serving(address: Address, metrics: Metrics, warn: Callable[[str], object] = 
         server = Server(address.host, address.port, lambda target, accepted: _answer(registry, target, accepted))
     except OSError as error:
         raise UsageError(
-            f"metrics cannot be served on {address.host}:{address.port}: {error.strerror}", fix=FIX
+            f"metrics cannot be served on {address.host}:{address.port}: {error.strerror}", fix=_another(address)
         ) from error
     if not ipaddress.ip_address(address.host).is_loopback:
         warn(f"--metrics {address.host}: whoever reaches this address reads the figures; 127.0.0.1 is this machine's")
@@ -150,6 +150,11 @@ def serving(address: Address, metrics: Metrics, warn: Callable[[str], object] = 
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def _another(address: Address) -> str:
+    """Another port, as somebody else may have this one."""
+    return f"--metrics {address.host}:{address.port + 1 if address.port < 65_535 else 9464}, or another port"
 
 
 def _answer(registry: CollectorRegistry, target: str, accepted: str) -> Response:

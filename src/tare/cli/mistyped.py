@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -63,8 +64,8 @@ def _option(path: str, typed: str, context: Any) -> str:
 def _value(path: str, name: str, why: str) -> UsageError:
     if found := _CHOICES.fullmatch(why):
         choices = re.findall(r"'([^']*)'", found["choices"])
-        near = nearest(found["given"], choices)
-        fix = near if near.startswith("did you mean") else f"one of {', '.join(choices)}"
+        close = difflib.get_close_matches(found["given"], choices, n=1, cutoff=0.75)
+        fix = f"did you mean {close[0]}?" if close else f"one of {', '.join(choices)}"
         what = name if name.startswith("-") else path
         return UsageError(f"{what} cannot be {found['given']!r}", fix=fix)
     if found := _NUMBER.fullmatch(why):

@@ -12,7 +12,7 @@ from typing import Self
 
 from rich.console import Group, RenderableType
 from rich.live import Live
-from rich.segment import Segments
+from rich.segment import Segment, Segments
 from rich.text import Text
 
 from tare.analysis.estimates import headlines
@@ -33,6 +33,8 @@ REDRAWS = 0.5
 #: So many readings of the telemetry make the noise now, and so many of those its line.
 _WINDOW, _LINE = 4, 40
 _BARS = "▁▂▃▄▅▆▇█"
+#: The last line of a display that is taller than the window.
+_CROPPED = "  ... the rest is below this window, and in the report at the end"
 #: What settles nothing.
 _OPEN = {Kind.INCONCLUSIVE, Kind.NO_DATA, Kind.INVALID, Kind.BASELINE}
 
@@ -82,11 +84,19 @@ class Drawn(ABC):
         """The display rendered to segments, so that nothing can fail later."""
         if self._off:
             return Text("")
-        drawn = attempt(lambda: Segments(list(self._console.render(self._render()))))
+        drawn = attempt(lambda: Segments(self._cropped()))
         if isinstance(drawn, Failed):
             self._give_up(drawn)
             return Text("")
         return drawn
+
+    def _cropped(self) -> list[Segment]:
+        """No more lines than the window has: those above it could not be drawn over again."""
+        lines = list(Segment.split_lines(self._console.render(self._render())))
+        room = max(self._console.height - 1, 2)
+        if len(lines) > room:
+            lines = [*lines[: room - 1], [Segment(_CROPPED)]]
+        return [segment for line in lines for segment in (*line, Segment.line())]
 
     def _safely(self, show: Callable[[], object]) -> None:
         shown = None if self._off else attempt(show)

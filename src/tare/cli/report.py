@@ -76,7 +76,15 @@ def show(
         emit(to_json(reports))
     else:
         console = to_read()
-        console.print(render_all(reports, width=console.width, every_metric=every_metric, cautions=cautions))
+        console.print(
+            render_all(
+                reports,
+                width=console.width,
+                every_metric=every_metric,
+                cautions=cautions,
+                picture=console.is_terminal,
+            )
+        )
         for line in _agreement(files):
             console.print(line, markup=False)
         for file in files:

@@ -9,7 +9,8 @@ from tare.analysis.studies import profile as profiles
 from tare.analysis.studies.sheet import score as scored
 from tare.cli.console import emit
 from tare.cli.report import to_read
-from tare.report.campaign.score import render, to_data
+from tare.report.campaign.build import timed
+from tare.report.campaign.score import doubt_of, render, to_data
 from tare.report.sentences.refusals import refusals_told
 from tare.store import read_store
 
@@ -19,8 +20,10 @@ def show_scores(file: Path, profile: Path | None, *, as_json: bool) -> None:
     evaluation = profiles.load(profile)
     with read_store(file) as store, store.snapshot():
         record = store.record
+        samples = store.samples()
         with refusals_told():
-            sheet = scored(record, store.samples(), store.trials(), evaluation)
+            sheet = scored(record, samples, store.trials(), evaluation)  # says first what there is no score of
+            sheet = scored(record, samples, store.trials(), evaluation, doubt_of(timed(store, samples)))
     if as_json:
         emit(json.dumps(to_data(sheet, evaluation), indent=2))
         return

@@ -20,13 +20,15 @@ _LIMIT_S = 7 * 86_400.0
 _CHILD = ("-P", "-m", "tare.report.formats.sql_child")
 
 
-def show_query(files: Sequence[Path], statement: str, form: Format, output: Path | None) -> None:
+def show_query(
+    files: Sequence[Path], statement: str, form: Format, output: Path | None, *, force: bool = False
+) -> None:
     """Run the query and write its rows. ``output`` None: to standard output. Raises `TareError`."""
     with tempfile.TemporaryDirectory(prefix="tare-sql-") as folder:
         rows = Path(folder, "rows")
         _carry_out(files, statement, form, rows)
         if output is not None:
-            with rows.open("rb") as source, written(output, "wb", new=True) as target:
+            with rows.open("rb") as source, written(output, "wb", new=not force) as target:
                 shutil.copyfileobj(source, target)
             return
         with rows.open(encoding="utf-8", newline="") as text, emitting() as out:

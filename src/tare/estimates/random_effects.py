@@ -30,13 +30,13 @@ MIN_HOSTS = 2
 _LEAST_SHARE = 1e-9
 _MAX_STEPS = 200
 _PRECISE = 1e-12
-#: Steps of the distribution that a prediction is averaged over.
-_NODES = 64
+#: Steps of the distribution that a prediction is averaged over, and how precise each is.
+_NODES, _PRECISE_NODE = 64, 1e-6
 _BISECTIONS = 60
 
 
 class Between(StrEnum):
-    """How the variance between hosts is estimated."""
+    """Estimator of the variance between hosts."""
 
     REML = "reml"
     PAULE_MANDEL = "paule-mandel"
@@ -65,6 +65,10 @@ class Hosts:
         """Only some of the hosts, a figure at a time."""
         return Hosts(self.y, self.v, self.has & kept)
 
+    def rows(self, start: int, end: int) -> Hosts:
+        """Return some of the figures."""
+        return Hosts(self.y[start:end], self.v[start:end], self.has[start:end])
+
     @property
     def count(self) -> NDArray[np.int64]:
         """Hosts of each figure."""
@@ -89,7 +93,7 @@ class Fit:
     count: NDArray[np.int64]
 
     def interval(self, level: float) -> tuple[Floats, Floats]:
-        """The ends of the mean's interval."""
+        """Return the ends of the mean's interval."""
         half = _quantile(self.df, level) * self.error
         return self.mean - half, self.mean + half
 
@@ -123,7 +127,7 @@ def fit(hosts: Hosts, method: Between = Between.REML, *, at_least_one: bool = Tr
 
 
 def reml(hosts: Hosts) -> Floats:
-    """The variance between hosts by restricted maximum likelihood, by Fisher scoring from Hedges' estimate.
+    """Estimate the variance between hosts by restricted maximum likelihood: Fisher scoring from Hedges' estimate.
 
     As metafor's ``rma(method = "REML")``. 0 where hosts differ by no more than their own errors say, and where there
     are too few of them.
@@ -156,7 +160,7 @@ def _scoring_step(hosts: Hosts, tau2: Floats) -> Floats:
 
 
 def paule_mandel(hosts: Hosts) -> Floats:
-    """The variance between hosts with which the weighted squares are what chance alone makes them, ``k - 1``.
+    """Estimate the variance between hosts that makes the weighted squares ``k - 1``, as chance alone does.
 
     0 where they are less already, and where there are too few hosts.
     """
@@ -164,17 +168,18 @@ def paule_mandel(hosts: Hosts) -> Floats:
     return np.where(hosts.count >= MIN_HOSTS, _with_squares(hosts, target), 0.0)
 
 
-def _with_squares(hosts: Hosts, target: Floats) -> Floats:
-    """The tau^2 at which `_squares` are as large as ``target``, by Newton's method, which falls from the left.
+def _with_squares(hosts: Hosts, target: Floats, start: Floats | None = None, precise: float = _PRECISE) -> Floats:
+    """Find the tau^2 at which the weighted squares equal ``target``, by Newton's method from below.
 
-    The squares fall with tau^2 and are convex in it, so that a step never leads beyond the solution.
+    The squares fall with tau^2 and are convex in it, so that a step never leads beyond the solution. ``start``: no
+    more than that.
     """
-    tau2 = np.zeros(hosts.count.size)
-    moving = hosts.count >= MIN_HOSTS
+    tau2 = np.zeros(hosts.count.size) if start is None else start.copy()
+    moving, typical = hosts.count >= MIN_HOSTS, _typical_variance(hosts)
     for _ in range(_MAX_STEPS):
         if not moving.any():
             break
-        rows = Hosts(hosts.y[moving], hosts.v[moving], hosts.has[moving])
+        rows = hosts if moving.all() else Hosts(hosts.y[moving], hosts.v[moving], hosts.has[moving])
         weights = rows.weights(tau2[moving])
         total = weights.sum(axis=1)
         mean = (weights * rows.y).sum(axis=1) / total
@@ -185,7 +190,7 @@ def _with_squares(hosts: Hosts, target: Floats) -> Floats:
         before = tau2[moving]
         after = np.maximum(0.0, before + step)
         tau2[moving] = after
-        moving[moving] = np.abs(after - before) > _PRECISE * np.maximum(after, _typical_variance(rows))
+        moving[moving] = np.abs(after - before) > precise * np.maximum(after, typical[moving])
     return tau2
 
 
@@ -195,7 +200,7 @@ def _squares(hosts: Hosts, weights: Floats, mean: Floats) -> Floats:
 
 
 def _hedges(hosts: Hosts) -> Floats:
-    """The variance of the effects less the mean of their errors' variances: where REML begins."""
+    """Return the variance of the effects less the mean of their errors' variances: where REML begins."""
     count = np.maximum(hosts.count, 1)
     mean = np.where(hosts.has, hosts.y, 0.0).sum(axis=1) / count
     squares = np.where(hosts.has, (hosts.y - mean[:, None]) ** 2, 0.0).sum(axis=1)
@@ -213,7 +218,7 @@ def _quantile(df: Floats, level: float) -> Floats:
 
 
 def prediction(hosts: Hosts, level: float) -> tuple[Floats, Floats]:
-    """The ends between which the true figure of a host that was not measured lies.
+    """Return the ends between which the true figure of an unmeasured host lies.
 
     The estimate of tau^2 is itself uncertain, most with few hosts. Its confidence distribution is that of the tau^2 at
     which the weighted squares are a chi-squared variable of k - 1 degrees of freedom (Paule and Mandel's estimate has
@@ -223,9 +228,10 @@ def prediction(hosts: Hosts, level: float) -> tuple[Floats, Floats]:
     enough = hosts.count >= MIN_HOSTS
     shares = (np.arange(_NODES) + 0.5) / _NODES
     means, deviations = [], []
-    for share in shares:
+    tau2 = np.zeros(hosts.count.size)
+    for share in shares:  # the target falls, so that tau^2 rises
         target = special.chdtri(np.maximum(hosts.count - 1.0, 1.0), share)
-        tau2 = _with_squares(hosts, target)
+        tau2 = _with_squares(hosts, target, tau2, _PRECISE_NODE)
         weights = hosts.weights(tau2)
         total = np.maximum(weights.sum(axis=1), np.finfo(np.float64).tiny)
         means.append((weights * hosts.y).sum(axis=1) / total)
@@ -265,32 +271,44 @@ def standardised(hosts: Hosts, model: Fit) -> Floats:
     return np.where(hosts.has & (own > 0), (hosts.y - model.mean[:, None]) / np.sqrt(np.maximum(own, 1e-300)), np.nan)
 
 
-@dataclass(frozen=True, slots=True)
-class Odd:
-    """How far each host is from the others, in standard deviations, with the p-value; NaN where there is no figure."""
-
-    deviation: Floats
-    p: Floats
-    is_odd: Bools
-
-
-def odd_hosts(hosts: Hosts, rate: float) -> Odd:
-    """Hosts that do not belong to the others, at a false-discovery rate over all figures and hosts together.
+def deviations(hosts: Hosts, rate: float) -> tuple[Floats, Floats]:
+    """Return each host's distance from the others in standard deviations, with the p-value; NaN without a figure.
 
     Odd hosts make the spread larger that they are measured by, and so hide. So the usual hosts are found first: those
     that are not odd by the median and the median deviation. A model of these alone says how far each host is from them;
     a host that is one of them is compared with the others without it (external studentisation).
     """
-    first = _by_median(hosts)
-    usual = hosts.only(~discoveries(first, _FIRST_SHARE * rate))
+    usual = hosts.only(~discoveries(_by_median(hosts), _FIRST_SHARE * rate))
     model = fit(usual, at_least_one=False)
     inside = _external(standardised(usual, model), model.count)
     variance = hosts.v + model.tau2[:, None] + model.error[:, None] ** 2
     outside = (hosts.y - model.mean[:, None]) / np.sqrt(variance)
     deviation = np.where(hosts.has, np.where(usual.has, inside, outside), np.nan)
     df = np.where(usual.has, model.count[:, None] - 2.0, model.count[:, None] - 1.0)
-    p = _two_sided(deviation, df)
-    return Odd(deviation, p, discoveries(p, _LAST_SHARE * rate))
+    return deviation, _two_sided(deviation, df)
+
+
+def odd_hosts(p: Floats, rate: float) -> Bools:
+    """Find the odd hosts, and their odd figures: at most ``rate`` of the hosts that are called odd are not.
+
+    ``p``: of `deviations`, a row a figure. A host has one p-value over its figures, by Simes, and Benjamini and
+    Hochberg's procedure over hosts says which are odd. In which of its figures an odd host is so, the procedure says
+    over its own ones, at the rate times the share of hosts that are odd (Benjamini and Bogomolov 2014).
+    """
+    odd = discoveries(_simes(p)[None, :], _LAST_SHARE * rate)[0]
+    share = odd.sum() / max(1, int(np.isfinite(p).any(axis=0).sum()))
+    found = np.zeros(p.shape, dtype=np.bool_)
+    found[:, odd] = discoveries(p[:, odd].T, _LAST_SHARE * rate * share).T
+    return found
+
+
+def _simes(p: Floats) -> Floats:
+    """One p-value of each column: the least of ``n p / rank`` (Simes 1986); NaN of a column without any."""
+    ordered = np.sort(p, axis=0)
+    count = np.isfinite(p).sum(axis=0)
+    ranks = np.arange(1, p.shape[0] + 1)[:, None]
+    scaled = np.where(np.isfinite(ordered), count * ordered / ranks, np.inf)
+    return np.where(count > 0, np.minimum(scaled.min(axis=0, initial=np.inf), 1.0), np.nan)
 
 
 #: What the first look leaves out is left out for sure: of the false-discovery rate it has this share.
@@ -318,7 +336,7 @@ def _by_median(hosts: Hosts) -> Floats:
 
 
 def _nanmedian(values: Floats) -> Floats:
-    """The median of each row without its NaNs; NaN of a row that has nothing else."""
+    """Return the median of each row without its NaNs; NaN of a row that has nothing else."""
     ordered = np.sort(values, axis=1)  # NaN last
     count = np.isfinite(values).sum(axis=1)
     rows = np.arange(values.shape[0])
@@ -341,10 +359,11 @@ def _two_sided(deviation: Floats, df: Floats) -> Floats:
 
 
 def discoveries(p: Floats, rate: float) -> Bools:
-    """Which p-values Benjamini and Hochberg's procedure takes at this false-discovery rate; NaN is no test."""
-    known = np.isfinite(p)
-    values = np.sort(p[known])
-    passed = np.flatnonzero(values <= rate * np.arange(1, values.size + 1) / max(1, values.size))
-    if not passed.size:
-        return np.zeros(p.shape, dtype=np.bool_)
-    return np.asarray(known & (np.where(known, p, 2.0) <= values[passed[-1]]))
+    """Select p-values of each row by Benjamini and Hochberg's procedure at this rate; NaN is no test."""
+    p = np.atleast_2d(p)
+    count = np.isfinite(p).sum(axis=1, keepdims=True)
+    ordered = np.sort(p, axis=1)  # NaN last
+    ranks = np.arange(1, p.shape[1] + 1)
+    passed = ordered <= rate * ranks / np.maximum(count, 1)
+    limit = np.where(passed, ordered, -1.0).max(axis=1, keepdims=True, initial=-1.0)
+    return np.asarray(np.isfinite(p) & (np.where(np.isfinite(p), p, 2.0) <= limit))

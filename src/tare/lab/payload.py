@@ -168,11 +168,21 @@ def _copy_packages(target: Path, packages: Path) -> None:
 
 
 def _install_packages(target: Path, packages: Path, version: str, progress: Progress) -> None:
-    """Install the same packages for another Python: the files whose hashes are in the lock, and no others."""
-    names = {name for name in installed(packages) if name not in (*LEFT_OUT, "tare-bench")}
+    """Install the same packages for another Python."""
+    names = installed(packages) - {*LEFT_OUT, "tare-bench"}
+    install_locked(target, names, version, progress, where="the lab")
+
+
+def install_locked(
+    target: Path, names: Collection[str], version: str, progress: Progress, *, where: str = "what is packed"
+) -> None:
+    """Install packages for another Python: the files whose hashes are in the lock, and no others. Raises `HostError`.
+
+    ``where``: what they are installed for, as a message names it.
+    """
     requirements = lock_entries(lock(), names)
-    if unlocked := sorted(names - requirements.keys()):
-        progress(f"left out of the lab, as the lock has no hashes of them: {', '.join(unlocked)}")
+    if unlocked := sorted({*names} - requirements.keys()):
+        progress(f"left out of {where}, as the lock has no hashes of them: {', '.join(unlocked)}")
     file = target.with_name(LOCK)
     file.write_text("".join(requirements.values()))
     pip = [sys.executable, "-I", "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile", "--target"]
@@ -190,10 +200,14 @@ def installed(packages: Path) -> set[str]:
 
 def lock() -> str:
     """The lock that tare was built with: versions and hashes of Python packages. Raises `HostError`."""
-    places = (Path(__file__).with_name(LOCK), Path(__file__).parents[3] / LOCK)
-    for place in places:
+    return lock_place().read_text()
+
+
+def lock_place() -> Path:
+    """Where that lock is: in the wheel, or in the clone. Raises `HostError`."""
+    for place in (Path(__file__).with_name(LOCK), Path(__file__).parents[3] / LOCK):
         if place.is_file():
-            return place.read_text()
+            return place
     raise HostError(f"this tare was installed without {LOCK}", fix="install the wheel that `make wheel` builds")
 
 

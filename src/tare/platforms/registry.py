@@ -102,7 +102,7 @@ def _maker(name: str, registered: Mapping[str, Platform | _Family]) -> tuple[Cal
     family = registered.get(prefix + separator)
     if isinstance(family, _Family) and argument:
         return family.make, argument
-    raise UsageError(f"there is no platform {name!r}", fix=nearest(name, list(registered)))
+    raise UsageError(f"there is no platform {name!r}", fix=nearest(name, list(registered), "tare list platforms"))
 
 
 def _built_in() -> Iterator[Platform | _Family]:

@@ -1,7 +1,7 @@
 """The host side of the agent's protocol (docs/protocol.md): one session over one byte stream.
 
-What comes out of a sandbox may be hostile: everything is bounded, and whatever is not the protocol ends the session
-with one clear error.
+A sandbox's output may be hostile. Everything is bounded, and any violation of the protocol ends the session with one
+clear error.
 """
 
 from typing import TYPE_CHECKING

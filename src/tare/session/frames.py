@@ -10,20 +10,20 @@ MAGIC = b"TR"
 VERSION = 1
 KIND_MESSAGE = 1
 KIND_DATA = 2
-#: longest payload, in bytes
+#: Longest payload, in bytes.
 MAX_PAYLOAD = 262_144
-#: most bytes before the first frame (a console's boot noise) that are skipped
+#: Limit of skipped bytes before the first frame (a console's boot noise).
 NOISE_LIMIT = 65_536
 
-STDIN = 0  # to the agent: a command's stdin, or a file's contents
-STDOUT = 1  # to the host: a command's stdout, or a file's contents
+STDIN = 0  # To the agent: a command's stdin, or a file's contents.
+STDOUT = 1  # To the host: a command's stdout, or a file's contents.
 STDERR = 2
 
 _HEADER = struct.Struct("<2sBBI")
 _DATA = struct.Struct("<IB")
-#: most contents that fit into one data frame
+#: Largest contents of one data frame.
 MAX_DATA = MAX_PAYLOAD - _DATA.size
-#: how the first frame starts: it is a message
+#: Start of the first frame, which is a message.
 _FIRST = MAGIC + bytes([VERSION, KIND_MESSAGE])
 
 
@@ -37,7 +37,7 @@ class FrameError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class MessageFrame:
-    """JSON, not yet read."""
+    """A frame of JSON, not yet parsed."""
 
     payload: bytes
 
@@ -55,14 +55,14 @@ Frame = MessageFrame | DataFrame
 
 
 def encode_message(payload: bytes) -> bytes:
-    """A message's frame. Raises `FrameError` when the payload is too long."""
+    """Return a message's frame. Raises `FrameError` if the payload is too long."""
     if len(payload) > MAX_PAYLOAD:
         raise FrameError("too-long", f"a message of {len(payload)} bytes is longer than {MAX_PAYLOAD}")
     return _HEADER.pack(MAGIC, VERSION, KIND_MESSAGE, len(payload)) + payload
 
 
 def encode_data(request_id: int, channel: int, data: bytes) -> bytes:
-    """A data frame of at most `MAX_DATA` bytes. Raises `FrameError` when there are more."""
+    """Return a data frame. Raises `FrameError` for more than `MAX_DATA` bytes."""
     if len(data) > MAX_DATA:
         raise FrameError("too-long", f"{len(data)} bytes of data are more than {MAX_DATA}")
     header = _HEADER.pack(MAGIC, VERSION, KIND_DATA, _DATA.size + len(data))
@@ -70,7 +70,7 @@ def encode_data(request_id: int, channel: int, data: bytes) -> bytes:
 
 
 class Decoder:
-    """Turns a stream of bytes into frames; holds at most one frame and what was fed with it.
+    """Decoder of a stream of bytes into frames. It buffers at most one frame and the bytes fed with it.
 
     With ``noise``, up to `NOISE_LIMIT` bytes before the first frame are skipped and kept in `noise`.
     """
@@ -82,14 +82,14 @@ class Decoder:
 
     @property
     def pending(self) -> int:
-        """Bytes that are held and not yet given out."""
+        """Number of buffered bytes."""
         return len(self._buffer)
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """Take the next bytes and give the frames that are whole now.
+        """Take the next bytes and yield the frames that are complete.
 
-        Raises `FrameError`; the stream is lost then, as there is no way to tell where the next frame starts.
-        The iterator must be used up before the next call.
+        Raises `FrameError`. The stream is lost then, because the start of the next frame cannot be found. The iterator
+        must be used up before the next call.
         """
         self._buffer += data
         if not self._synced and not self._sync():
@@ -98,7 +98,7 @@ class Decoder:
             yield frame
 
     def _sync(self) -> bool:
-        """Skip what comes before the first frame; true once that frame has begun."""
+        """Skip bytes before the first frame. Return True once that frame has started."""
         place = self._buffer.find(_FIRST)
         if place < 0 and len(self._buffer) <= NOISE_LIMIT:
             return False
@@ -110,7 +110,7 @@ class Decoder:
         return True
 
     def unsynced(self) -> bytes:
-        """The bytes received so far while no frame has begun yet."""
+        """Return the bytes received so far while no frame has started."""
         return b"" if self._synced else bytes(self._buffer)
 
     def _next(self) -> Frame | None:
@@ -129,7 +129,7 @@ class Decoder:
 
 
 def _check_start(buffer: bytearray) -> None:
-    """Refuse a wrong start as soon as it can be seen."""
+    """Refuse a wrong start as soon as it is visible."""
     if not MAGIC.startswith(buffer[:2]):
         raise FrameError("bad-magic", "bytes that do not start a frame")
     if len(buffer) > 2 and buffer[2] != VERSION:

@@ -1,6 +1,6 @@
-"""Messages: the JSON that a message frame may hold, strictly and with bounds (docs/protocol.md).
+"""Messages: the JSON in a message frame, parsed strictly and with limits (docs/protocol.md).
 
-The order of the fields is that of the agent's, so that both sides encode a message to the same bytes.
+The fields have the same order as in the agent, so that both sides encode a message to the same bytes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tare.errors import UsageError
 from tare.records import Strict
 
 PROTOCOL = 1
-#: most bytes of stdin that may be sent to a command before the agent grants more by `Credit`
+#: Limit of stdin bytes that may be sent to a command before the agent grants more by `Credit`.
 STDIN_WINDOW = 262_144
 MAX_SLICES = 1000
 MAX_OUTPUT_CAP = 67_108_864
@@ -33,11 +33,11 @@ Scalar = bool | int | float | Annotated[str, Field(max_length=4096)]
 
 
 class Message(Strict):
-    """What all messages have in common: no unknown fields, no conversions."""
+    """Base of all messages: no unknown fields, no conversions."""
 
 
 class Ping(Message):
-    """Asks for the agent's clock."""
+    """Query of the agent's clock."""
 
     type: Literal["ping"] = "ping"
     id: Id
@@ -57,7 +57,7 @@ class Exec(Message):
 
 
 class Kill(Message):
-    """End a command's process group, or a probe."""
+    """Kill a command's process group, or a probe."""
 
     type: Literal["kill"] = "kill"
     id: Id
@@ -116,7 +116,7 @@ class Slices(Message):
 
 
 class Shutdown(Message):
-    """End the agent."""
+    """Stop the agent."""
 
     type: Literal["shutdown"] = "shutdown"
     id: Id
@@ -135,15 +135,16 @@ class Hello(Message):
     protocol: Annotated[int, Field(ge=0, le=2**31 - 1)]
     agent: Name
     pid: Id
-    clock_ns: Count  # when it was written
-    began_ns: Count  # the agent's first moment, on the same clock
-    uptime_ns: Count  # of the kernel below it, at that moment
-    userspace_ns: Count | None  # the kernel's uptime when the guest's userspace began, where a boot script says so
+    clock_ns: Count  # Time at which the message was written.
+    began_ns: Count  # The agent's first moment, on the same clock.
+    uptime_ns: Count  # Of the kernel below it, at that moment.
+    # The kernel's uptime at the start of the guest's userspace, if a boot script reports it.
+    userspace_ns: Count | None
     cpus: Annotated[int, Field(ge=0, le=65_536)]
     memory_bytes: Count
     kernel: Annotated[str, Field(max_length=256)]
     image: Annotated[str, Field(max_length=4096)] | None
-    beacon: Annotated[str, Field(pattern="^[0-9a-f]{32}$")] | None  # the text of its datagram
+    beacon: Annotated[str, Field(pattern="^[0-9a-f]{32}$")] | None  # The text of its datagram.
     probes: Annotated[list[Name], Field(max_length=64)]
 
 
@@ -156,7 +157,7 @@ class Pong(Message):
 
 
 class Credit(Message):
-    """So many more bytes of stdin may be sent to a command."""
+    """Grant of ``bytes`` more bytes of stdin to send to a command."""
 
     type: Literal["credit"] = "credit"
     id: Id
@@ -164,7 +165,7 @@ class Credit(Message):
 
 
 class Exited(Message):
-    """A command is over."""
+    """The end of a command."""
 
     type: Literal["exited"] = "exited"
     id: Id
@@ -182,7 +183,7 @@ class Exited(Message):
 
 
 class Done(Message):
-    """A put, get or shutdown is over."""
+    """The end of a put, get or shutdown."""
 
     type: Literal["done"] = "done"
     id: Id
@@ -190,7 +191,7 @@ class Done(Message):
 
 
 class Ready(Message):
-    """A probe is allocated and warm."""
+    """Notice that a probe is allocated and warm."""
 
     type: Literal["ready"] = "ready"
     id: Id
@@ -198,7 +199,7 @@ class Ready(Message):
 
 
 class Turn(Message):
-    """What was done in one slice, on the agent's clock; ``work`` and ``wall_ns`` follow the order of ``parts``."""
+    """Work done in one slice, on the agent's clock; ``work`` and ``wall_ns`` follow the order of ``parts``."""
 
     start_ns: Count
     end_ns: Count
@@ -207,7 +208,7 @@ class Turn(Message):
 
 
 class Probed(Message):
-    """A probe is over."""
+    """The end of a probe."""
 
     type: Literal["probed"] = "probed"
     id: Id
@@ -216,7 +217,7 @@ class Probed(Message):
 
 
 class Refusal(Message):
-    """A request is refused and over, or (without an id) the agent ends the session."""
+    """Refusal of a request, which ends it, or (without an id) the end of the session by the agent."""
 
     type: Literal["error"] = "error"
     id: Id | None
@@ -248,21 +249,21 @@ REPLIES: TypeAdapter[AnyReply] = TypeAdapter(Reply)
 
 
 def encode(message: Message) -> bytes:
-    """The message as JSON, as short as it gets."""
+    """Return the message as JSON without whitespace."""
     return message.model_dump_json().encode()
 
 
 def why_invalid(error: ValidationError) -> str:
-    """The first thing that is wrong, in one line, without what the other side wrote."""
+    """Return the first mistake, in one line, without text from the other side."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     place = ".".join(str(part) for part in first["loc"] if isinstance(part, int) or part.isidentifier())
-    # pydantic's own words for an unknown type quote it, line ends and all.
+    # pydantic's own message for an unknown type quotes it, including line breaks.
     why = "there is no such type" if first["type"] == "union_tag_invalid" else first["msg"]
     return f"{place[:80] or 'the message'}: {why[:200]}"
 
 
 def greeted_protocol(payload: bytes) -> int | None:
-    """The protocol's version in a greeting of any version; None where it has none."""
+    """Return the protocol's version in a greeting of any version, or None."""
 
     class Greeting(BaseModel):
         protocol: int
@@ -277,7 +278,7 @@ M = TypeVar("M", bound=Message)
 
 
 def checked(make: Callable[[], M]) -> M:
-    """Make a request. Raises `UsageError` for one that cannot be made, which is the caller's mistake."""
+    """Make a request. Raises `UsageError` for an invalid request, which is the caller's mistake."""
     try:
         return make()
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""The session of an instance without an agent: all that it knows is whether the instance lives."""
+"""Session of an instance without an agent: it knows only if the instance is alive."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tare.session.streams import ByteStream
 
 
 class NoAgentSession(Session):
-    """Refuses every request. The stream polls readable when the instance has ended, and never before."""
+    """Session that refuses every request. The stream polls readable once the instance has ended, and never before."""
 
     def __init__(self, stream: ByteStream, name: str) -> None:
         self._name = name
@@ -22,7 +22,7 @@ class NoAgentSession(Session):
 
     @property
     def dead(self) -> SessionError | None:
-        """The reason why the instance is lost; None while it lives."""
+        """The reason why the instance is lost; None while it is alive."""
         if self._gone is None and self._poll.poll(0):
             self._gone = SessionError(f"{self._name} has ended")
         return self._gone
@@ -33,7 +33,7 @@ class NoAgentSession(Session):
 
     @property
     def hello(self) -> messages.Hello:
-        """Always raises `HostError`: there is no agent to greet."""
+        """Raise `HostError`, because there is no agent to greet. Always raises."""
         raise self._refusal()
 
     def _ask(

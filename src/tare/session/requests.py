@@ -1,6 +1,6 @@
-"""Requests under way: each takes the agent's messages and data for its id, and knows when it is over.
+"""Requests in progress: each takes the agent's messages and data for its id, and knows when it is over.
 
-Every `accept` and `take` here reads what a hostile agent may have made up. A `SessionError` that they raise ends
+Every `accept` and `take` here reads data that a hostile agent may have made up. A `SessionError` that they raise ends
 the session.
 """
 
@@ -17,17 +17,17 @@ from tare.session.results import ExecResult, PartResult, ProbeResult, ProbeSlice
 from tare.session.text import shown
 from tare.timeouts import until
 
-#: how much longer than a command's own limit the host waits for the agent's message that it is over, in seconds
+#: Seconds beyond a command's own limit that the host waits for the agent's message that it is over.
 GRACE_S = 10.0
-#: contents of one data frame to the agent: small enough that a slow line takes it within a send's limit
+#: Size of a data frame to the agent: small enough for a slow line to take it within a send's limit.
 _PIECE = 32_768
 
 
 class Line(Protocol):
-    """What a request needs of its session."""
+    """The parts of a session that a request uses."""
 
     def send_message(self, message: messages.Message) -> None:
-        """Send a message; `SessionError` when the sandbox does not take it."""
+        """Send a message. Raises `SessionError` if the sandbox does not take it."""
         ...
 
     def send_data(self, request_id: int, data: bytes) -> None:
@@ -35,7 +35,10 @@ class Line(Protocol):
         ...
 
     def pump_until(self, over: Callable[[], bool], deadline: float, awaited: str, *, fatal: bool) -> None:
-        """Take what comes until ``over()``; `SessionTimeout` at the deadline, which ends the session if fatal."""
+        """Process input until ``over()``. Raises `SessionTimeout` at the deadline.
+
+        The timeout ends the session if ``fatal``.
+        """
         ...
 
 
@@ -49,7 +52,7 @@ class Pending:
         self.refused: Refused | None = None
 
     def accept(self, reply: messages.AnyReply) -> None:
-        """Take a message with this id. Raises `SessionError` for an answer of another kind."""
+        """Process a message with this id. Raises `SessionError` for an answer of another kind."""
         if isinstance(reply, messages.Refusal):
             self.refused = Refused(f"the agent refuses to {self.what}: {shown(reply.text)}", reply.code)
             self.over = True
@@ -57,21 +60,21 @@ class Pending:
             raise SessionError(f"the agent answers {reply.type} when asked to {self.what}")
 
     def answer(self, reply: messages.AnyReply) -> bool:
-        """Take an answer that is no refusal; False when it does not belong to this kind of request."""
+        """Process an answer that is no refusal. Return False if it does not belong to this kind of request."""
         raise NotImplementedError
 
     def take(self, channel: int, data: bytes) -> None:
-        """Take data with this id. Raises `SessionError`, unless the kind of request expects any."""
+        """Process data with this id. Raises `SessionError`, unless the kind of request expects data."""
         raise SessionError(f"the agent sends {len(data)} bytes on channel {channel} when asked to {self.what}")
 
     def check(self) -> None:
-        """Raise the refusal if there was one."""
+        """Raise the refusal, if any."""
         if self.refused is not None:
             raise self.refused
 
 
 class Clocked(Pending):
-    """A ping: keeps the agent's clock and when the answer came, on the host's clock."""
+    """A ping: keeps the agent's clock and the time of the answer on the host's clock."""
 
     def __init__(self, request_id: int) -> None:
         super().__init__(request_id, "tell its clock")
@@ -79,7 +82,7 @@ class Clocked(Pending):
         self.received_ns = 0
 
     def answer(self, reply: messages.AnyReply) -> bool:
-        """Take the answer to a ping, and note both clocks."""
+        """Process the answer to a ping, and record both clocks."""
         if not isinstance(reply, messages.Pong):
             return False
         self.received_ns = time.monotonic_ns()
@@ -89,7 +92,7 @@ class Clocked(Pending):
 
 
 class Transfer(Pending):
-    """A put, a get, or a shutdown: ends with ``done``, and only a get receives data, at most ``cap`` bytes."""
+    """A put, a get, or a shutdown. It ends with ``done``, and only a get receives data, at most ``cap`` bytes."""
 
     def __init__(self, request_id: int, what: str, cap: int | None = None) -> None:
         super().__init__(request_id, what)
@@ -99,7 +102,7 @@ class Transfer(Pending):
         self.bytes = 0
 
     def answer(self, reply: messages.AnyReply) -> bool:
-        """Take a `messages.Done`, which ends it. Raises `SessionError` where the agent sent another number of bytes."""
+        """Process the final `messages.Done`. Raises `SessionError` if the agent sent another number of bytes."""
         if not isinstance(reply, messages.Done):
             return False
         if not self._ended or (self._cap is not None and reply.bytes != len(self.received)):
@@ -109,7 +112,7 @@ class Transfer(Pending):
         return True
 
     def take(self, channel: int, data: bytes) -> None:
-        """Take contents of the file. Raises `SessionError` for more than was asked for."""
+        """Store contents of the file. Raises `SessionError` for more bytes than requested."""
         if self._cap is None or channel != frames.STDOUT or self._ended:
             super().take(channel, data)
         self._ended = not data
@@ -119,7 +122,7 @@ class Transfer(Pending):
 
 
 class Execution(Pending):
-    """A command under way. Its output is taken whenever anything of its session is waited for."""
+    """A running command. Its output is stored whenever any request of its session is waited for."""
 
     def __init__(self, line: Line, request: messages.Exec, stdin: bytes) -> None:
         super().__init__(request.id, f"run `{shlex.join(request.argv)[:200]}`")
@@ -136,16 +139,16 @@ class Execution(Pending):
 
     @property
     def stdout(self) -> bytes:
-        """What came of its standard output so far."""
+        """Its standard output so far."""
         return bytes(self._outputs[frames.STDOUT])
 
     @property
     def stderr(self) -> bytes:
-        """What came of its standard error so far."""
+        """Its standard error so far."""
         return bytes(self._outputs[frames.STDERR])
 
     def since(self, channel: int, place: int) -> bytes:
-        """What came of one output (`frames.STDOUT`, `frames.STDERR`) from a place on."""
+        """Return one output (`frames.STDOUT`, `frames.STDERR`) from a position on."""
         return bytes(self._outputs[channel][place:])
 
     def push(self) -> None:
@@ -160,7 +163,7 @@ class Execution(Pending):
             self._line.send_data(self.id, b"")
 
     def answer(self, reply: messages.AnyReply) -> bool:
-        """Take a credit or the end. Raises `SessionError` for a credit of bytes that were never sent."""
+        """Process a credit or the end. Raises `SessionError` for a credit of bytes that were never sent."""
         if isinstance(reply, messages.Credit):
             if self._window + reply.bytes > messages.STDIN_WINDOW:
                 raise SessionError(f"the agent grants {reply.bytes} bytes of stdin that it never got")
@@ -184,7 +187,7 @@ class Execution(Pending):
             raise SessionError("the agent says that a command produced other than it sent")
 
     def take(self, channel: int, data: bytes) -> None:
-        """Take output. Raises `SessionError` for more than was asked for, and for any after its end."""
+        """Store output. Raises `SessionError` for more bytes than requested, and for any after its end."""
         output = self._outputs.get(channel)
         if output is None or channel in self._ended:
             raise SessionError(f"the agent sends on channel {channel} of a command after its end")
@@ -197,9 +200,9 @@ class Execution(Pending):
     def wait(self, time_limit_s: float | None = None) -> ExecResult:
         """Wait for its end.
 
-        Raises `Refused` when it could not be started, and `SessionTimeout` when it is not over within
-        ``time_limit_s``, which leaves it running; without one, its own time limit (that the agent keeps) counts,
-        and an agent that sends nothing for `GRACE_S` more has lost the session.
+        Raises `Refused` if it could not be started. Raises `SessionTimeout` if it is not over within ``time_limit_s``,
+        which leaves it running. Without this limit, the command's own limit, enforced by the agent, applies; if the
+        agent then stays silent for `GRACE_S` more, the session is lost.
         """
         wait_until = self._promise if time_limit_s is None else until(time_limit_s)
         deadline = min(wait_until, self._promise)
@@ -207,7 +210,7 @@ class Execution(Pending):
         return self.result()
 
     def result(self) -> ExecResult:
-        """How it ended, and its output. Raises `SessionError` while it is not over, and `Refused`."""
+        """Return its exit status and output. Raises `SessionError` while it is not over, and `Refused`."""
         self.check()
         if self._exited is None:
             raise SessionError(f"the command is not over: {self.what}")
@@ -215,10 +218,10 @@ class Execution(Pending):
         return ExecResult(**fields, stdout=self.stdout, stderr=self.stderr)
 
     def wait_output(self, pattern: bytes, time_limit_s: float) -> None:
-        """Wait until its stdout holds ``pattern``, which a server prints when it is ready.
+        """Wait until its stdout contains ``pattern``, which a server prints when it is ready.
 
-        Raises `SessionTimeout` when it does not within the limit, and `SessionError` when it ends before; the
-        session goes on. Raises `Refused` when it could not be started.
+        Raises `SessionTimeout` after the limit, and `SessionError` if the command ends first; the session continues.
+        Raises `Refused` if it could not be started.
         """
         output = self._outputs[frames.STDOUT]
         looked = 0
@@ -240,13 +243,13 @@ class Execution(Pending):
             )
 
     def kill(self) -> None:
-        """SIGKILL to its process group; `wait` then returns how it ended."""
+        """Send SIGKILL to its process group. `wait` then returns its exit status."""
         if not self.over:
             self._line.send_message(messages.Kill(id=self.id))
 
 
 class Probe(Pending):
-    """A built-in probe under way: it warms up, is ready, works in its slices, and reports its work."""
+    """A running built-in probe: it warms up, is ready, works in its slices, and reports its work."""
 
     def __init__(self, line: Line, request: messages.ProbeRequest) -> None:
         super().__init__(request.id, f"probe {request.name}")
@@ -257,7 +260,7 @@ class Probe(Pending):
         self._probed: messages.Probed | None = None
 
     def answer(self, reply: messages.AnyReply) -> bool:
-        """Take the message that it is ready, or the end."""
+        """Process the message that it is ready, or its end."""
         if isinstance(reply, messages.Ready) and self._warmup_work is None:
             self._warmup_work = reply.warmup_work
             return True
@@ -279,7 +282,7 @@ class Probe(Pending):
             raise SessionError("the agent tells of a slice that cannot be")
 
     def wait_ready(self, time_limit_s: float) -> int:
-        """Wait until it is allocated and warm; returns the work of the warm-up, in all parts together."""
+        """Wait until it is allocated and warm. Return the work of the warm-up, summed over all parts."""
         deadline = until(time_limit_s)
         ready = lambda: self.over or self._warmup_work is not None  # noqa: E731 (a condition, not a function)
         self._line.pump_until(ready, deadline, f"to warm up to {self.what}", fatal=True)
@@ -287,9 +290,9 @@ class Probe(Pending):
         return self._warmup_work or 0
 
     def begin(self, slices: Sequence[tuple[int, int]]) -> None:
-        """Give it its turns, once: (start, duration) in ns on the agent's clock, ascending, not overlapping.
+        """Send its turns, once: (start, duration) in ns on the agent's clock, ascending, not overlapping.
 
-        Raises `UsageError` the second time, and for turns that are not so.
+        Raises `UsageError` on the second call, and for turns out of order.
         """
         if self._planned is not None:
             raise UsageError("a probe is given its slices once")
@@ -303,7 +306,7 @@ class Probe(Pending):
         self._planned = len(request.slices)
 
     def kill(self) -> None:
-        """End it soon; `wait` then returns the slices that were done."""
+        """Stop it soon. `wait` then returns the slices that were completed."""
         if not self.over:
             self._killed = True
             self._line.send_message(messages.Kill(id=self.id))

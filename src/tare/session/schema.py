@@ -1,4 +1,4 @@
-"""The messages as JSON Schema, for other languages: `python -m tare.session.schema [FILE]` writes it."""
+"""JSON Schema of the messages, for other languages: `python -m tare.session.schema [FILE]` writes it."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _REPLIES = (
 
 
 def schema() -> dict[str, Any]:
-    """The schema: ``$defs/request`` and ``$defs/reply`` are what either side may send."""
+    """Return the schema: ``$defs/request`` and ``$defs/reply`` list the messages that either side may send."""
     models = [(model, "validation") for model in (*_REQUESTS, *_REPLIES)]
     places, whole = models_json_schema(models, ref_template="#/$defs/{model}")  # type: ignore[arg-type]
     definitions = whole["$defs"]
     for model in (*_REQUESTS, *_REPLIES):
-        # A default is for our constructors; on the wire the type is always there.
+        # The default serves only our constructors; on the wire, the type is always present.
         definitions[model.__name__]["required"].insert(0, "type")
-    # Pydantic refuses a name that its pattern does not take; JSON Schema needs this for it.
+    # Pydantic refuses a name that does not match its pattern; JSON Schema needs this for the same rule.
     definitions["Exec"]["properties"]["env"]["additionalProperties"] = False
     definitions["request"] = {"oneOf": [places[model, "validation"] for model in _REQUESTS]}
     definitions["reply"] = {"oneOf": [places[model, "validation"] for model in _REPLIES]}
@@ -54,7 +54,7 @@ def schema() -> dict[str, Any]:
 
 
 def text() -> str:
-    """The schema as it is kept in ``protocol/schema.json``."""
+    """Return the text of ``protocol/schema.json``."""
     return json.dumps(schema(), indent=2, sort_keys=True) + "\n"
 
 

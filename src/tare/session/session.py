@@ -1,4 +1,4 @@
-"""One session with one agent: synchronous, without threads; waiting for one request takes what comes for all."""
+"""One session with one agent: synchronous, without threads; waiting for one request processes input for all."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from tare.session.text import shown
 from tare.timeouts import stretched, until
 
 _RECEIVE = 65_536
-#: how many of the last received bytes an error shows
+#: Number of the last received bytes that an error shows.
 _SEEN = 96
 _PUT_PIECE = 32_768
-#: how long the other end may take for what is sent at once, in seconds
+#: Seconds that the other end may take to accept one send.
 SEND_LIMIT_S = 10.0
 _ANSWER_LIMIT_S = 10.0
 _LAST_WORDS_S = 0.2
@@ -34,27 +34,30 @@ P = TypeVar("P", bound=Pending)
 class Session:
     """The host's side of the protocol. Not thread-safe.
 
-    What is not the protocol, silence beyond a limit, and the end of the stream raise `SessionError` (silence:
-    `SessionTimeout`), and the session is then dead: later calls raise the same at once, and `dead` holds it. A
-    `Refused` is an answer and leaves the session alive, and so do the limits that a caller sets to
-    `Execution.wait` and `Execution.wait_output`.
+    A violation of the protocol, silence beyond a limit, and the end of the stream raise `SessionError` (silence:
+    `SessionTimeout`). The session is then dead: later calls raise the same error at once, and `dead` holds it. A
+    `Refused` is an answer and leaves the session alive, as do the limits of `Execution.wait` and
+    `Execution.wait_output`.
 
-    Buffered bytes are bounded by one frame, and the caps of the requests under way.
+    Buffered bytes are limited to one frame, and the caps of the current requests.
     """
 
-    first_byte_ns: int  # host's `time.monotonic_ns` when the first byte had arrived
+    first_byte_ns: int  # The host's `time.monotonic_ns` at the arrival of the first byte.
 
     def __init__(self, stream: ByteStream) -> None:
-        """Use `Session.open`."""
+        """Do not call this; use `Session.open`."""
         self._stream = stream
         self._decoder = frames.Decoder(noise=True)
         self._live: dict[int, Pending] = {}
         self._last_id = 0
+        self._former = (
+            0  # requests up to this one are those of before a restore: what of them is over is answered again
+        )
         self._hello: messages.Hello | None = None
         self._first_byte_ns: int | None = None
         self._seen = b""
         self._leaving = False
-        self._deadline = math.inf  # of what is waited for now: what is sent meanwhile is held to it too
+        self._deadline = math.inf  # Deadline of the current wait; it also limits sends during the wait.
         self._poll = select.poll()
         self._poll.register(stream.fileno(), select.POLLIN)
         self.dead: SessionError | None = None
@@ -70,30 +73,42 @@ class Session:
         session.first_byte_ns = session._first_byte_ns
         return session
 
+    @classmethod
+    def restored(cls, stream: ByteStream, former: Session) -> Session:
+        """Take up the session of an agent that was restored from a snapshot, over a new stream.
+
+        ``former``: its session when the snapshot was made, with no request under way but commands that go on.
+        """
+        session = cls(stream)
+        session._decoder = frames.Decoder()  # nothing boots: what comes first may be a command's output
+        session._hello, session._live, session._last_id = former._hello, former._live, former._last_id
+        session._first_byte_ns = session.first_byte_ns = former.first_byte_ns
+        return session
+
     @property
     def hello(self) -> messages.Hello:
-        """What the agent reported of itself when it started. Raises `SessionError` before that."""
+        """The agent's report of itself at its start. Raises `SessionError` before it arrives."""
         if self._hello is None:
             raise SessionError("the agent has not said hello")
         return self._hello
 
     @property
     def noise(self) -> bytes:
-        """The bytes that came before the first frame: what else the sandbox printed."""
+        """The bytes before the first frame: the sandbox's other output."""
         return self._decoder.noise
 
     # -- requests ---------------------------------------------------------------------------------------------
 
     def ping(self, time_limit_s: float = _ANSWER_LIMIT_S) -> int:
-        """Ask for the agent's clock, and return the round trip in ns."""
+        """Query the agent's clock, and return the round trip in ns."""
         sent_ns, pong = self._exchange(time_limit_s=time_limit_s)
         return pong.received_ns - sent_ns
 
     def sync_clock(self, exchanges: int = 8) -> ClockOffset:
-        """How far the agent's clock is ahead, in ns, as in NTP: the exchange with the shortest round trip counts.
+        """Return the agent's clock offset in ns, as NTP does: from the exchange with the shortest round trip.
 
-        The true offset is within the uncertainty (half that round trip), however long each way took. Raises
-        `UsageError` for less than one exchange.
+        The true offset lies within the uncertainty (half that round trip), even if the two directions took different
+        times. Raises `UsageError` for less than one exchange.
         """
         best: ClockOffset | None = None
         for _ in range(exchanges):
@@ -125,7 +140,7 @@ class Session:
         time_limit_s: float = 60.0,
         output_cap: int = 1 << 20,
     ) -> ExecResult:
-        """Run a command to its end; see `start`. Raises `Refused` when it cannot be started."""
+        """Run a command to its end; see `start`. Raises `Refused` if it cannot be started."""
         execution = self.start(argv, env=env, cwd=cwd, stdin=stdin, time_limit_s=time_limit_s, output_cap=output_cap)
         return execution.wait()
 
@@ -141,8 +156,8 @@ class Session:
     ) -> Execution:
         """Start a command in a process group of its own, and do not wait for it.
 
-        ``env`` is added to PATH, HOME and LANG. The agent kills the group after ``time_limit_s`` (by its own
-        clock), and sends at most ``output_cap`` bytes of each output; what is more is counted, not kept.
+        ``env`` is added to PATH, HOME and LANG. The agent kills the group after ``time_limit_s`` (by its own clock),
+        and sends at most ``output_cap`` bytes of each output; further bytes are counted, but not kept.
         """
         request = messages.checked(
             lambda: messages.Exec(
@@ -160,7 +175,7 @@ class Session:
         return execution
 
     def put(self, path: str, data: bytes, mode: int = 0o644, time_limit_s: float = 60.0) -> None:
-        """Write a file; it appears whole or not at all. Raises `Refused`."""
+        """Write a file atomically. Raises `Refused`."""
         deadline = until(time_limit_s)
         put = Transfer(self._next_id(), f"write {shown(path)}")
         request = messages.checked(lambda: messages.Put(id=put.id, path=path, mode=mode, size=len(data)))
@@ -169,7 +184,8 @@ class Session:
         for start in range(0, len(view), _PUT_PIECE):
             if self._poll.poll(0):
                 self._receive(f"to {put.what}")
-            if put.over or time.monotonic() > deadline:  # refused or too slow: the rest need not be sent
+            # The request was refused or is too slow, so the rest need not be sent.
+            if put.over or time.monotonic() > deadline:
                 break
             piece = bytes(view[start : start + _PUT_PIECE])
             self._send(frames.encode_data(put.id, frames.STDIN, piece), deadline)
@@ -178,7 +194,7 @@ class Session:
         self._wait(put, deadline)
 
     def get(self, path: str, cap: int, time_limit_s: float = 60.0) -> bytes:
-        """Read a regular file. Raises `Refused`, with code too-big when it has more than ``cap`` bytes."""
+        """Read a regular file. Raises `Refused`, with code too-big if it has more than ``cap`` bytes."""
         get = Transfer(self._next_id(), f"read {shown(path)}", cap)
         request = messages.checked(lambda: messages.Get(id=get.id, path=path, cap=cap))
         deadline = until(time_limit_s)
@@ -197,9 +213,9 @@ class Session:
     ) -> Probe:
         """Start a built-in probe, and do not wait for it.
 
-        ``slices`` are (start, duration) in ns on the agent's clock (see `sync_clock`), ascending and not
-        overlapping. Without them give them later by `Probe.begin`, say after `Probe.wait_ready`. A slice ends when
-        it was planned to end, however late it began. ``pinned``: on the last of the CPUs that the agent may use.
+        ``slices`` are (start, duration) in ns on the agent's clock (see `sync_clock`), ascending and not overlapping.
+        Without them, send them later by `Probe.begin`, for example after `Probe.wait_ready`. A slice ends at its
+        planned end, even if it started late. ``pinned``: on the last of the CPUs that the agent may use.
         """
         request = messages.checked(
             lambda: messages.ProbeRequest(
@@ -216,7 +232,7 @@ class Session:
         return probe
 
     def shutdown(self, time_limit_s: float = _ANSWER_LIMIT_S) -> None:
-        """End the agent (as PID 1 of a machine: switch it off). The session is over then."""
+        """Stop the agent (as PID 1 of a machine: power it off). This ends the session."""
         end = Transfer(self._next_id(), "shut down")
         deadline = until(time_limit_s)
         self._ask(end, messages.Shutdown(id=end.id), deadline)
@@ -224,11 +240,11 @@ class Session:
         self.dead = SessionError("the session was shut down")
 
     def condemn(self, error: SessionError) -> None:
-        """Mark the session dead for this reason: its sandbox is about to be ended. The one call for other threads."""
+        """Mark the session dead because its sandbox is about to be stopped. The only call for other threads."""
         self.dead = self.dead or error
 
     def close(self) -> None:
-        """Close the stream, which ends the agent too. May be called twice."""
+        """Close the stream, which also stops the agent. May be called twice."""
         self.dead = self.dead or SessionError("the session was closed")
         self._stream.close()
 
@@ -241,7 +257,7 @@ class Session:
     # -- what requests use ------------------------------------------------------------------------------------
 
     def send_message(self, message: messages.Message) -> None:
-        """Send a message. Raises `UsageError` when it does not fit into a frame."""
+        """Send a message. Raises `UsageError` if it does not fit into a frame."""
         self._send(_encoded(message))
 
     def send_data(self, request_id: int, data: bytes) -> None:
@@ -249,12 +265,12 @@ class Session:
         self._send(frames.encode_data(request_id, frames.STDIN, data))
 
     def pump_until(self, over: Callable[[], bool], deadline: float, awaited: str, *, fatal: bool) -> None:
-        """Take what comes until ``over()``. At the deadline `SessionTimeout`, which ends the session if fatal.
+        """Process input until ``over()``. Raises `SessionTimeout` at the deadline, which ends the session if ``fatal``.
 
-        The one place where a session waits. The deadline is absolute: nothing that comes puts it off.
+        The session waits only here. The deadline is absolute: no input extends it.
         """
         began = time.monotonic()
-        # A limit that leaves the session alive must not cut a frame that is on its way.
+        # A limit that leaves the session alive must not cut a frame in transit.
         self._deadline = deadline if fatal else deadline + stretched(SEND_LIMIT_S)
         try:
             while not over():
@@ -262,7 +278,7 @@ class Session:
                 left_s = max(0.0, deadline - time.monotonic())
                 if self._poll.poll(left_s * 1000):
                     self._receive(awaited)
-                # Looked at even when something came: an endless flood must not outlast the limit.
+                # Check the deadline even after input, because an endless flood must not extend it.
                 if time.monotonic() >= deadline and not over():
                     self._time_out(awaited, time.monotonic() - began, fatal=fatal)
         finally:
@@ -282,7 +298,7 @@ class Session:
         pending.check()
 
     def _next_id(self) -> int:
-        # Wraps long after the first requests are over.
+        # Ids wrap long after the first requests are over.
         self._last_id = (self._last_id + 1) % 2**32
         return self._last_id
 
@@ -297,13 +313,13 @@ class Session:
             self._fail(error.what)
 
     def _hear_last_words(self) -> None:
-        """Take what the agent may have sent before its end: it explains more than a broken pipe."""
+        """Read the agent's last messages, which explain more than a broken pipe does."""
         deadline = until(_LAST_WORDS_S)
         while time.monotonic() < deadline and self._poll.poll(stretched(_LAST_WORDS_S) * 1000):
             self._receive("to take what was sent to it")
 
     def _receive(self, awaited: str) -> None:
-        """Take what is there, if anything is."""
+        """Process available input, if any."""
         arrived_ns = time.monotonic_ns()
         try:
             data = self._stream.receive(_RECEIVE)
@@ -384,7 +400,7 @@ class Session:
         raise error
 
     def _last_bytes(self) -> str:
-        """The end of what came, where that was no whole message, in words; or that nothing came."""
+        """Describe the end of the input if it was no complete message, or that there was none."""
         if self._seen:
             return f"; the last it sent: {shown(self._seen, _SEEN)}"
         return "" if self._hello else "; it sent nothing"

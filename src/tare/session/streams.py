@@ -1,7 +1,7 @@
-"""The byte streams that a session runs over, each made by a platform.
+"""Byte streams below a session, each made by a platform.
 
-A stream never waits for its other end but in `ByteStream.send`, and there until the given deadline: the session decides
-how long anything may take, in one place (`Session.pump_until`).
+A stream waits for its other end only in `ByteStream.send`, and only until the given deadline. The session decides in
+one place (`Session.pump_until`) how long anything may take.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ class ByteStream(Protocol):
     """A two-way byte stream to an agent. One reader and one writer; not thread-safe."""
 
     def fileno(self) -> int:
-        """A descriptor that polls readable when there is something to `receive`."""
+        """Return a descriptor that polls readable when there is input to `receive`."""
         ...
 
     def send(self, data: bytes, deadline: float) -> None:
-        """Write all of ``data`` by the deadline, an instant of `time.monotonic`.
+        """Write all of ``data`` by the deadline, a time of `time.monotonic`.
 
-        Raises `SessionError` when the other end is gone or has not taken all of it by then.
+        Raises `SessionError` if the other end is gone or has not taken all of it by the deadline.
         """
         ...
 
     def receive(self, limit: int) -> bytes | None:
-        """Read what is there, at most ``limit`` bytes; b"" at the end, None when there is nothing. Never waits."""
+        """Read available input, at most ``limit`` bytes; b"" at the end, None if there is none. Never waits."""
         ...
 
     def close(self) -> None:
-        """Close both ways. May be called twice."""
+        """Close both directions. May be called twice."""
         ...
 
 
 class PipeStream:
-    """Two descriptors, one a way; the stream owns them (both may be the same, of a terminal or a device)."""
+    """Two descriptors, one for each direction, which the stream owns. A terminal or a device uses the same for both."""
 
     def __init__(self, read_fd: int, write_fd: int) -> None:
         self._read_fd = read_fd
@@ -52,7 +52,7 @@ class PipeStream:
         os.set_blocking(write_fd, False)
 
     def fileno(self) -> int:
-        """The descriptor to read from."""
+        """Return the descriptor to read from."""
         return self._read_fd
 
     def send(self, data: bytes, deadline: float) -> None:
@@ -60,13 +60,13 @@ class PipeStream:
         _send(self._write_fd, self._write, data, deadline)
 
     def receive(self, limit: int) -> bytes | None:
-        """Read what is there; see `ByteStream.receive`."""
+        """Read available input; see `ByteStream.receive`."""
         try:
             return os.read(self._read_fd, limit)
         except BlockingIOError:
             return None
         except OSError:
-            return b""  # a terminal or device whose other end is gone says so by an error
+            return b""  # A terminal or device reports the loss of its other end by an error.
 
     def close(self) -> None:
         """Close both descriptors."""
@@ -84,7 +84,7 @@ class SocketStream:
         connection.setblocking(False)
 
     def fileno(self) -> int:
-        """The socket's descriptor."""
+        """Return the socket's descriptor."""
         return self._socket.fileno()
 
     def send(self, data: bytes, deadline: float) -> None:
@@ -92,13 +92,13 @@ class SocketStream:
         _send(self._socket.fileno(), self._socket.send, data, deadline)
 
     def receive(self, limit: int) -> bytes | None:
-        """Read what is there; see `ByteStream.receive`."""
+        """Read available input; see `ByteStream.receive`."""
         try:
             return self._socket.recv(limit)
         except BlockingIOError:
             return None
         except OSError:
-            return b""  # reset by the other end: nothing more will come
+            return b""  # The other end reset the connection, so no input follows.
 
     def close(self) -> None:
         """Close the socket."""
@@ -106,7 +106,7 @@ class SocketStream:
 
 
 def _send(fd: int, write: Callable[[memoryview | bytes], int], data: bytes, deadline: float) -> None:
-    """Write all of ``data``. The deadline holds however often a little is taken."""
+    """Write all of ``data``. The deadline applies to the whole write, even if the other end takes it bit by bit."""
     unsent: memoryview | bytes = data
     began = None
     while unsent:

@@ -1,13 +1,13 @@
-"""Showing what came out of a sandbox, without the control characters that a terminal would act on."""
+"""Display of a sandbox's output without the control characters that a terminal would act on."""
 
 from __future__ import annotations
 
-#: most characters of foreign text in one message
+#: Limit of characters of foreign text in one message.
 SHOWN_LIMIT = 200
 
 
 def shown(foreign: bytes | str, limit: int = SHOWN_LIMIT) -> str:
-    """The end of ``foreign`` in quotes, at most ``limit`` characters, everything but printable ASCII escaped."""
+    """Return the end of ``foreign`` in quotes, at most ``limit`` characters, with all but printable ASCII escaped."""
     raw = foreign if isinstance(foreign, bytes) else foreign.encode("utf-8", "backslashreplace")
     text = raw[-limit:].decode("ascii", "backslashreplace")
     safe = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

@@ -1,4 +1,4 @@
-"""What a host needs to be installed, as data, and how that is brought: `tare setup`, and a clone's `scripts/packages`.
+"""Requirements of a host as data, and their installation: `tare setup`, and a clone's `scripts/packages`.
 
-Only Python's own library is imported in here, since a clone asks before it has any other.
+This package imports only Python's own library, because a clone runs it before it has any other.
 """

@@ -1,4 +1,4 @@
-"""`tare setup` with Python's own library alone, for a clone, which asks before it has another.
+"""`tare setup` with Python's own library alone, for a clone that has no other library yet.
 
 ``python3 -m tare.setup packages [COMPONENT]...`` installs packages, ``python3 -m tare.setup gvisor`` builds gVisor.
 """
@@ -12,7 +12,7 @@ from tare.setup.carry_out import set_up
 
 
 def main(step: str, *components: str) -> int:
-    """Do one step, with progress on standard error."""
+    """Run one step, with progress on standard error."""
 
     def tell(line: str) -> None:
         say(f"{step}: {line}", error=True)

@@ -1,4 +1,4 @@
-"""Debian's package manager: what a release has, what an installation would take, and the installation."""
+"""Debian's package manager: a release's packages, the size of an installation, and the installation."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tare.model import Progress
 UPDATE_LIMIT_S = 600.0
 INSTALL_LIMIT_S = 3600.0
 _LOCK = ("-o", "DPkg::Lock::Timeout=120")
-#: Nothing of the host's goes: Debian's docker.io, for one, would take the place of Docker's own packages.
+#: No installed package may be removed: Debian's docker.io, for example, would replace Docker's own packages.
 _CHOICE = ("--no-install-recommends", "--no-remove")
-#: What apt says where something would.
+#: apt's message if an installation would remove a package.
 _REMOVES = "remove is disabled"
 _REACH = "see that apt-get update works on this host"
 
@@ -25,26 +25,26 @@ def _env() -> dict[str, str]:
 
 
 def unknown(packages: Sequence[str]) -> frozenset[str]:
-    """Packages that no list of this host's has, as they were read last."""
+    """Return the packages that are missing from this host's lists, as last read."""
     if not packages:
         return frozenset()
     return frozenset(packages) - candidates(processes.run(["apt-cache", "policy", *packages], env=_env()).text)
 
 
 def update(tell: Progress) -> None:
-    """Read the archive's lists anew. Raises `HostError`."""
+    """Update the package lists. Raises `HostError`."""
     _require_root()
     tell("reading the archive's lists")
     processes.run(["apt-get", "update", "-q", *_LOCK], time_limit_s=UPDATE_LIMIT_S, env=_env()).require(fix=_REACH)
 
 
 def candidates(policy: str) -> frozenset[str]:
-    """The packages with a version to install, in what ``apt-cache policy`` prints."""
+    """Return the packages with an installable version, from the output of ``apt-cache policy``."""
     return frozenset(re.findall(r"^(\S+):\n(?:  .*\n)*?  Candidate: (?!\(none\))\S", policy, re.MULTILINE))
 
 
 def size(packages: Sequence[str]) -> str:
-    """What an installation of them takes, by apt; "" if it does not say. Raises `HostError` where any would go."""
+    """Return the size of an installation, from apt; "" if unknown. Raises `HostError` if it would remove a package."""
     argv = ["apt-get", "install", "--assume-no", *_CHOICE, "-o", "Debug::NoLocking=1", *packages]
     done = processes.run(argv, env=_env())
     _require_kept(done)
@@ -52,7 +52,7 @@ def size(packages: Sequence[str]) -> str:
 
 
 def parse_size(printed: str) -> str:
-    """The result of `size` from what apt-get prints when it may only say what it would do.
+    """Parse the result of `size` from the output of apt-get's simulation.
 
     For example "27 packages, 22.1 MB to fetch, 80.5 MB on the disk".
     """
@@ -67,19 +67,19 @@ def parse_size(printed: str) -> str:
 
 
 def install(packages: Collection[str], tell: Progress) -> None:
-    """Install packages without those that are only recommended. Raises `HostError` with the end of apt's output."""
+    """Install packages without recommended packages. Raises `HostError` with the end of apt's output."""
     _require_root()
     argv = ["apt-get", "install", "-y", "-q", *_CHOICE, *_LOCK, *sorted(packages)]
     tell(f"installing {' '.join(sorted(packages))}")
     done = processes.run(argv, time_limit_s=INSTALL_LIMIT_S, env=_env())
     _require_kept(done)
     if done.code != 0:
-        update(tell)  # the lists may have named versions that the archive does not have any more
+        update(tell)  # The lists may have named versions that the archive no longer has.
         processes.run(argv, time_limit_s=INSTALL_LIMIT_S, env=_env()).require(fix=_REACH)
 
 
 def _require_kept(done: processes.Finished) -> None:
-    """Raise `HostError` where apt was to install what takes another package's place."""
+    """Raise `HostError` if the installation would replace another package."""
     printed = (done.stdout + done.stderr).decode(errors="replace")
     if done.code != 0 and _REMOVES in printed:
         going = re.search(r"^The following packages will be REMOVED:\n((?:  .*\n)+)", printed, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Says what is missing, and installs it: what `tare setup` and a clone's `scripts/packages` do."""
+"""Report and installation of missing packages, for `tare setup` and a clone's `scripts/packages`."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from tare.setup import apt, facts, gvisor, youki
 from tare.setup.components import COMPONENTS, NATIVE
 from tare.setup.plan import SetupPlan, named, plan, without, words
 
-#: A package of every release: where it is not known, apt's lists were never read.
+#: A package of every release. If it is unknown, apt's lists were never read.
 _ALWAYS = "tar"
 
 
 def set_up(asked: str, *, dry_run: bool, tell: Progress, build: bool = True) -> None:
-    """Install what components in a list with commas need and this host lacks. Raises `TareError`.
+    """Install what the components in a comma-separated list need and this host lacks. Raises `TareError`.
 
-    ``dry_run``: only say it. ``build``: what has no package is built. Where apt does not install packages, nothing is
-    installed, and `HostError` names them.
+    ``dry_run``: only report it. ``build``: also build components that have no package. If apt does not install packages
+    here, nothing is installed, and `HostError` names them.
     """
     chosen = plan(named(asked) if asked else (), facts.present(words()))
     if facts.has_apt():
@@ -36,7 +36,10 @@ def set_up(asked: str, *, dry_run: bool, tell: Progress, build: bool = True) -> 
 
 
 def _by_apt(chosen: SetupPlan, requested: Sequence[str], *, dry_run: bool, tell: Progress) -> SetupPlan:
-    """The plan that was carried out: without what this release does not have, and nobody asked for by name."""
+    """Install by apt. Return the plan that was carried out.
+
+    That plan omits packages that this release does not have and that were not requested by name.
+    """
     chosen, unknown = _looked_up(chosen)
     asked_for = {
         missing.package for missing in chosen.packages if {NATIVE, *requested}.intersection(missing.components)
@@ -64,9 +67,9 @@ def _by_apt(chosen: SetupPlan, requested: Sequence[str], *, dry_run: bool, tell:
 
 
 def _by_hand(chosen: SetupPlan, *, dry_run: bool, tell: Progress) -> None:
-    """Say what is to be installed without tare, by this distribution's names. Raises `HostError` unless ``dry_run``.
+    """Report the packages to install by hand, in this distribution's names. Raises `HostError` unless ``dry_run``.
 
-    A package whose name is not certain is called by what it is there for.
+    A package whose name is not certain is described by its purpose.
     """
     host = distribution.here()
     family = distribution.family(host)
@@ -92,7 +95,7 @@ def _by_hand(chosen: SetupPlan, *, dry_run: bool, tell: Progress) -> None:
 
 
 def _looked_up(chosen: SetupPlan) -> tuple[SetupPlan, frozenset[str]]:
-    """The plan without what this release has in other packages, and those packages that apt's lists do not have."""
+    """Return the plan without packages that other packages of this release contain, and the unknown packages."""
     unknown = apt.unknown([missing.package for missing in chosen.packages])
     if unknown and not apt.unknown([_ALWAYS]):
         kept = (lacking for lacking in chosen.packages if not (lacking.optional and lacking.package in unknown))
@@ -101,7 +104,7 @@ def _looked_up(chosen: SetupPlan) -> tuple[SetupPlan, frozenset[str]]:
 
 
 def lines(chosen: SetupPlan) -> Iterator[str]:
-    """The plan in words: a line for all, then one a package."""
+    """Describe the plan: a summary line, then a line for each package."""
     for_what = ", ".join(chosen.components)
     if not (chosen.packages or chosen.built):
         yield f"all there for {for_what}"

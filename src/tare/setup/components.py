@@ -255,6 +255,7 @@ COMPONENTS: Mapping[str, Component] = {
             Need("nftables", "the firewalls of other hosts", ("nft",)),
             Need("libxml2-utils", "checks what libvirt is told", ("xmllint",)),
             Need("prometheus", "reads what tare exposes", ("promtool",)),
+            Need("postgresql", "keeps the catalogue of many hosts", ("/usr/lib/postgresql",)),
             Need("influxdb", "reads what tare exports", ("influxd",)),
             Need("firejail", "the platform of the guide's package", ("firejail",)),
         ),

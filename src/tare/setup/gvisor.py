@@ -1,9 +1,9 @@
-"""gVisor's runsc and its shim for containerd at one version, built from their Go module into ``TARE_HOME/bin``.
+"""Build of gVisor's runsc and its containerd shim, at one version, from their Go module into ``TARE_HOME/bin``.
 
-Debian 12's own is of 2022 and does not know systrap, gVisor's default of today; no package registry that checks what it
-gives has a newer program, but Go's module proxy has the source. The module and the toolchain are compared with the
-checksums below, and gVisor's own go.sum has those of all other modules: nothing depends on a checksum database, which
-the environment or ``go env -w`` may switch off.
+Debian 12's own is of 2022 and does not support systrap, gVisor's present default. No package registry with verification
+has a newer program, but Go's module proxy has the source. The module and the toolchain are compared with the checksums
+below, and gVisor's own go.sum covers all other modules. So nothing depends on a checksum database, which the
+environment or ``go env -w`` could switch off.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from tare.model import Progress
 
 #: Newer than the releases whose network stack crashed under TCP load when built with Go 1.26.
 VERSION = "v0.0.0-20260905035102-160fafc42237"
-#: Checksums of its files and of its go.mod, as ``go mod download -json`` and go.sum have them.
+#: Checksums of its files and of its go.mod, as in ``go mod download -json`` and go.sum.
 SUM = "h1:AU5+CtCvnBnxdZRNcZt1NfSLqgkXZVT3N/u6u1aXg44="
 MOD_SUM = "h1:8aLQqUBHDH8fY5y60lzmwDpMMbQCcT3EBfoSwhfaGCY="
-#: The Go that this version asks for, and the checksum of its toolchain by machine.
+#: The Go version that this gVisor requires, and the checksum of its toolchain by machine.
 GO = "1.26.3"
 GO_SUMS = {
     "linux-amd64": "h1:LdHRR8AtYKtOQrWMnd5AbvhZMSVJ7HoO2wrqShPaLV8=",
@@ -32,15 +32,15 @@ GO_SUMS = {
 }
 _MODULE = "gvisor.dev/gvisor"
 _TOOLCHAIN = "golang.org/toolchain"
-#: By the name that containerd looks for.
+#: The name that containerd searches for.
 SHIM = "containerd-shim-runsc-v1"
-#: Of both the toolchain and the build, which fetches modules.
+#: For both the toolchain and the build, which fetches modules.
 LIMIT_S = 3600.0
 _REACH = "see that Go's module proxy can be reached (GOPROXY names another)"
 
 
 def build(tell: Progress) -> None:
-    """Build runsc where it is not there in this version. Raises `HostError`."""
+    """Build runsc if this version is missing. Raises `HostError`."""
     place = state.home_if_any() / "bin" / "runsc"
     if place.is_file() and processes.run([str(place), "--version"]).text.startswith(f"runsc version {VERSION}\n"):
         tell(f"runsc {VERSION} is there")
@@ -49,10 +49,10 @@ def build(tell: Progress) -> None:
 
 
 def build_shim(tell: Progress) -> None:
-    """Build the shim, and runsc for it, where they are not there in this version. Raises `HostError`."""
+    """Build the shim, and its runsc, if this version is missing. Raises `HostError`."""
     build(tell)
     place = state.home_if_any() / "bin" / SHIM
-    # It tells no version of its own, but Go notes in a program which module it was built from.
+    # The shim does not report its version, but Go records the source module in a program.
     if place.is_file() and VERSION in processes.run([_go(), "version", "-m", str(place)]).text:
         tell(f"{SHIM} {VERSION} is there")
         return
@@ -63,21 +63,21 @@ def _install(package: str, place: Path, tell: Progress) -> None:
     go = _go()
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        (folder / "go.mod").write_text("module tare.build\n")  # Go would look for one in the folders above
+        (folder / "go.mod").write_text("module tare.build\n")  # Otherwise Go would search the folders above.
         if _version(go, folder) < tuple(map(int, GO.split("."))):
             tell(f"fetching Go {GO}, for gVisor's build")
             go = _newer(go, folder)
         tell(f"building {place.name} {VERSION} (some minutes)")
         _write_module(Path(_downloaded(go, folder, _MODULE, VERSION, SUM)["Dir"]), folder)
         named = f"-ldflags=-s -w -X {_MODULE}/runsc/version.version={VERSION}"
-        # What debuggers read, `-s -w` leaves out of the program: it need not be made at all.
+        # `-s -w` omits debug data from the program, so they need not be generated at all.
         argv = [go, "build", "-o", str(folder / package), "-gcflags=all=-dwarf=false", named, f"{_MODULE}/{package}"]
         processes.run(argv, cwd=folder, time_limit_s=LIMIT_S, env=_env()).require(fix=_REACH)
         into_place(folder / package, place)
 
 
 def _write_module(source: Path, folder: Path) -> None:
-    """Make a folder a module that needs gVisor, with all that gVisor's own go.mod and go.sum say: nothing is chosen."""
+    """Create a module that needs gVisor, with gVisor's own go.mod and go.sum, so that all versions are fixed."""
     needs = re.sub(r"^module .*$", "module tare.build", (source / "go.mod").read_text(), flags=re.MULTILINE)
     (folder / "go.mod").write_text(f"{needs}\nrequire {_MODULE} {VERSION}\n")
     own = f"{_MODULE} {VERSION} {SUM}\n{_MODULE} {VERSION}/go.mod {MOD_SUM}\n"
@@ -85,7 +85,7 @@ def _write_module(source: Path, folder: Path) -> None:
 
 
 def _downloaded(go: str, folder: Path, module: str, version: str, expected: str) -> dict[str, Any]:
-    """Where a module is once it was fetched, as Go tells it. Raises `HostError` where its checksum is another."""
+    """Fetch a module, and return Go's description of it. Raises `HostError` if its checksum differs."""
     argv = [go, "mod", "download", "-json", f"{module}@{version}"]
     done = processes.run(argv, cwd=folder, time_limit_s=LIMIT_S, env=_env())
     told: dict[str, Any] = json.loads(done.stdout or b"{}")
@@ -99,13 +99,13 @@ def _downloaded(go: str, folder: Path, module: str, version: str, expected: str)
 
 
 def _env() -> dict[str, str]:
-    """The user's settings of Go, but for those that decide what is built and whether it is checked."""
+    """Return the user's Go settings, without those that change what is built or verified."""
     ours = {"CGO_ENABLED": "0", "GO111MODULE": "on", "GOFLAGS": "-mod=readonly", "GOROOT": "", "GOTOOLCHAIN": "local"}
     return {**processes.kept(*processes.BUILDS), **ours, "GOWORK": "off"}
 
 
 def into_place(built: Path, place: Path) -> None:
-    """A program that was built, where tare looks for it; one that runs now is not written to, but replaced."""
+    """Move a built program to its place. A running program is replaced, not overwritten."""
     state.home()
     place.parent.mkdir(exist_ok=True)
     beside = place.with_name(f"{place.name}.new")
@@ -115,7 +115,7 @@ def into_place(built: Path, place: Path) -> None:
 
 
 def _go() -> str:
-    """The host's Go; its own installer puts it where PATH does not look."""
+    """Return the host's Go, which its own installer puts outside PATH."""
     beside = Path("/usr/local/go/bin/go")
     go = processes.find("go") or (str(beside) if beside.is_file() else None)
     if go is None:
@@ -129,15 +129,15 @@ def _version(go: str, folder: Path) -> tuple[int, ...]:
 
 
 def parse_version(printed: str) -> tuple[int, ...]:
-    """(1, 19, 8) of what ``go env GOVERSION`` prints: ``go1.19.8``."""
+    """Return (1, 19, 8) for ``go1.19.8``, the output of ``go env GOVERSION``."""
     numbers = re.match(r"go(\d+(?:\.\d+)*)", printed)
     return tuple(int(part) for part in numbers[1].split(".")) if numbers else ()
 
 
 def _newer(go: str, folder: Path) -> str:
-    """A newer toolchain by an old Go, which cannot change its own, but can fetch one: toolchains are modules.
+    """Fetch a newer toolchain by an old Go, which cannot upgrade itself. Toolchains are modules.
 
-    A module's files are not executable, and its go.mod goes by another name.
+    A module's files are not executable, and its go.mod has another name.
     """
     shown = processes.run([go, "env", "GOOS", "GOARCH"], cwd=folder, env=_env()).require(fix="reinstall Go")
     machine = "-".join(shown.text.split())

@@ -1,4 +1,4 @@
-"""What is to be installed for what was asked: values in, values out."""
+"""Plan of an installation, as a pure function of the request and the host."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ALL = "everything"
 
 @dataclass(frozen=True, slots=True)
 class MissingPackage:
-    """A package that is missing, what for, and for which components. The rest is as in `Need`."""
+    """A missing package, its purpose, and its components. The other fields are as in `Need`."""
 
     package: str
     purpose: str
@@ -25,9 +25,9 @@ class MissingPackage:
 
 @dataclass(frozen=True, slots=True)
 class SetupPlan:
-    """``components``: what was asked, or is there already; ``more``: what else could be asked for and is not there.
+    """``components``: those requested, or already present; ``more``: other components that the host lacks.
 
-    ``built``: those of the components that tare builds itself, once the packages are there.
+    ``built``: components that tare builds itself, after the packages are installed.
     """
 
     components: tuple[str, ...]
@@ -37,13 +37,13 @@ class SetupPlan:
 
 
 def words() -> set[str]:
-    """All that a host is to be asked for (`Need.instead`, `Component.engine`)."""
+    """Return all words to look up on a host (`Need.instead`, `Component.engine`)."""
     needs = {word for component in COMPONENTS.values() for need in component.needs for word in need.instead}
     return needs.union(*((*component.engine, *component.built_unless) for component in COMPONENTS.values()))
 
 
 def named(text: str) -> tuple[str, ...]:
-    """The components in a list with commas. Raises `UsageError` with the nearest name."""
+    """Return the components in a comma-separated list. Raises `UsageError` with the nearest name."""
     names: list[str] = []
     for name in (word.strip() for word in text.split(",")):
         if name != ALL and name not in COMPONENTS:
@@ -53,10 +53,10 @@ def named(text: str) -> tuple[str, ...]:
 
 
 def plan(asked: Sequence[str], there: Collection[str]) -> SetupPlan:
-    """The plan for components, on a host that has these of `words`.
+    """Return the plan for components, on a host that has these of `words`.
 
-    The baseline's needs always belong to it. When nothing is asked for, so do those of the engines that the host has:
-    an engine may be there, and lack what tare runs it with.
+    The baseline's needs are always included. Without a request, the needs of the host's engines are included too: an
+    engine may be present, but lack a program with which tare runs it.
     """
     of_host = [name for name, component in COMPONENTS.items() if not there_is_none(component.engine, there)]
     components = tuple(dict.fromkeys([NATIVE, *(asked or of_host)]))
@@ -75,15 +75,15 @@ def plan(asked: Sequence[str], there: Collection[str]) -> SetupPlan:
 
 
 def there_is_none(alternatives: Iterable[str], there: Collection[str]) -> bool:
-    """Whether the host has none of these words."""
+    """Return True if the host has none of these words."""
     return not any(word in there for word in alternatives)
 
 
 def without(chosen: SetupPlan, absent: Collection[str], asked: Sequence[str]) -> tuple[SetupPlan, tuple[str, ...]]:
-    """The plan without packages that this release does not have, and the components that cannot be whole then.
+    """Return the plan without packages that this release lacks, and the components that stay incomplete.
 
-    ``asked``: what was asked for by name; what ``everything`` stands for may be left out. Raises `UsageError`
-    where one of those is not to be had.
+    ``asked``: components requested by name; those that ``everything`` stands for may be left out. Raises `UsageError`
+    if a component requested by name is not available.
     """
     lost = [missing for missing in chosen.packages if missing.package in absent]
     left_out = dict.fromkeys(name for missing in lost for name in missing.components)

@@ -1,4 +1,4 @@
-"""What is kept of a campaign: every write is whole and on disk before the next begins."""
+"""Storage of a campaign: every write is complete and on disk before the next write starts."""
 
 from typing import TYPE_CHECKING
 

@@ -13,7 +13,7 @@ from tare.store.rows import BrokenError
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """One attachment: its row, when it was made (UNIX seconds), its name and its contents."""
+    """One attachment: its row, its time of creation (UNIX seconds), its name and its contents."""
 
     id: int
     at: float
@@ -22,9 +22,9 @@ class Attachment:
 
 
 def unpacked(db: sqlite3.Connection) -> Iterator[Attachment]:
-    """Attachments in order, one after the other.
+    """Yield attachments in order.
 
-    Raises `BrokenError` for more than any tare keeps: at once where they say so themselves, as what tare packed does.
+    Raises `BrokenError` above tare's limits: at once if the packed data state their length, as tare's own do.
     """
     headers = "SELECT id, at, name, substr(zstd, 1, ?) FROM attachment ORDER BY id"
     rows = db.execute(headers, (HEADER_BYTES,)).fetchall()

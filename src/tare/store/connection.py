@@ -1,4 +1,4 @@
-"""Opening campaign files: what is tare's and whole is opened, everything else is reported and left as it is."""
+"""Opening of campaign files: intact files of tare's are opened, all others are reported and left unchanged."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from tare.timeouts import stretched, until
 
 _BUSY_S = 10.0
 _SPACE_LIMIT_S, _MIN_SPACE = 5.0, 64 << 10
-#: The byte of a file whose lock the writer of a rollback journal has (https://sqlite.org/lockingv3.html), the form of
-#: Linux's ``struct flock``, and what bytes 18 and 19 of a file in WAL mode are (https://sqlite.org/fileformat2.html).
+#: The byte whose lock the writer of a rollback journal holds (https://sqlite.org/lockingv3.html), the form of Linux's
+#: ``struct flock``, and bytes 18 and 19 of a file in WAL mode (https://sqlite.org/fileformat2.html).
 _RESERVED_BYTE, _FLOCK, _WAL_MODE = (1 << 30) + 1, "hhqqi4x", b"\x02\x02"
-#: Characters that are shown of the version that a file names.
+#: Limit of characters shown of a version that a file names.
 _MAX_VERSION_CHARS = 40
-#: Characters that are shown of SQLite's reason, which may quote the file.
+#: Limit of characters shown of SQLite's reason, which may quote the file.
 _MAX_REASON_CHARS = 200
-#: What SQLite's codes mean of a file, and what helps.
+#: Meanings of SQLite's error codes, and what helps.
 _TROUBLES = {
     sqlite3.SQLITE_FULL: (
         "cannot be written: its disk is full; what was measured until then is in it",
@@ -51,13 +51,13 @@ _TROUBLES = {
 
 
 class Lock:
-    """The right to write to a file: one process at a time, gone with the process however it ends.
+    """The right to write to a file: held by one process at a time, and released when the process ends.
 
-    Raises `StoreError` where another has it, and for a file that another user could change.
+    Raises `StoreError` if another process holds it, and for a file that another user could change.
     """
 
-    #: Closing any descriptor of a file drops all POSIX locks that the process has on it, SQLite's too. So a file
-    #: that this process writes already is refused before it is opened a second time.
+    #: Closing any descriptor of a file drops all POSIX locks of the process on it, including SQLite's. So a file that
+    #: this process already writes is refused before it is opened a second time.
     _held: ClassVar[set[tuple[int, int]]] = set()
 
     def __init__(self, path: Path, *, new: bool = False) -> None:
@@ -81,33 +81,33 @@ class Lock:
         self._held.add(self._file)
 
     def release(self) -> None:
-        """Give it up; after the connection is closed."""
+        """Release it. Call this after the connection is closed."""
         self._held.discard(self._file)
         os.close(self._fd)
 
     def remove(self) -> None:
-        """Remove the file and what SQLite has beside it, unless something else came to its place."""
+        """Remove the file and SQLite's files beside it, unless the file was replaced."""
         with suppress(OSError):
             if _identity(self._path.lstat()) == self._file:
                 for place in (self._path, *(beside for beside, _ in places.side_files(self._path))):
                     place.unlink()
 
     def require_side_files(self) -> None:
-        """Raise `StoreError` where what SQLite has beside the file is another user's."""
+        """Raise `StoreError` if SQLite's files beside the file belong to another user."""
         places.require_side_files(self._path, self._owner)
 
     def fill(self, contents: bytes) -> None:
-        """Write all that a new file begins with."""
+        """Write the initial contents of a new file."""
         with open(self._fd, "wb", closefd=False) as file:
             file.write(contents)
         os.fsync(self._fd)
 
     @contextmanager
     def no_rollback(self) -> Iterator[None]:
-        """Within the context SQLite plays back no rollback journal, whoever puts one there meanwhile.
+        """Keep SQLite from playing back a rollback journal within the context, even if one appears meanwhile.
 
-        It takes a journal for that of a writer who is at work as long as somebody else has the lock of one. A lock of
-        this descriptor's own counts as somebody else's. Raises `StoreError` where another program is such a writer.
+        SQLite takes a journal for that of an active writer as long as another holder has the writer's lock. A lock of
+        this descriptor counts as another holder's. Raises `StoreError` if another program is such a writer.
         """
         try:
             self._lock_reserved(fcntl.F_WRLCK)
@@ -126,7 +126,7 @@ class Lock:
         fcntl.fcntl(self._fd, fcntl.F_OFD_SETLK, words)
 
     def connect(self) -> Bounded:
-        """Open the file itself, and nothing that came into its place. Raises `StoreError`."""
+        """Open the file itself, and no replacement at its path. Raises `StoreError`."""
         before = self._descriptors()
         db = _connection(self._path, "rw")
         if self._descriptors() <= before:
@@ -135,10 +135,10 @@ class Lock:
         return _limited(db, os.fstat(self._fd).st_size)
 
     def _descriptors(self) -> int:
-        """How many descriptors of this process are of the file."""
+        """Return the number of this process's descriptors of the file."""
         count = 0
         for entry in Path("/proc/self/fd").iterdir():
-            with suppress(OSError):  # of the listing itself
+            with suppress(OSError):  # The listing itself uses a descriptor, which is closed by now.
                 count += _identity(entry.stat()) == self._file
         return count
 
@@ -148,12 +148,12 @@ def _identity(facts: os.stat_result) -> tuple[int, int]:
 
 
 def _trusted() -> set[int]:
-    """Users whose files are not a stranger's."""
+    """Return the users whose files are trusted."""
     return {0, os.geteuid()}
 
 
 def make(path: Path) -> tuple[Lock, Bounded]:
-    """A new file with the schema in it. Raises `StoreError` when ``path`` exists or cannot be made."""
+    """Create a file with the schema. Raises `StoreError` if ``path`` exists or cannot be created."""
     try:
         lock = Lock(path, new=True)
     except FileExistsError:
@@ -177,7 +177,7 @@ def make(path: Path) -> tuple[Lock, Bounded]:
 
 @contextmanager
 def unmade(lock: Lock) -> Iterator[None]:
-    """Where the block raises, give up the right to a file that was just made, and remove the file: nothing is in it."""
+    """If the block raises, release the right to a newly created file, and remove the file, which is empty."""
     try:
         yield
     except BaseException:
@@ -187,7 +187,7 @@ def unmade(lock: Lock) -> Iterator[None]:
 
 
 def _blank() -> bytes:
-    """The bytes of a file in WAL mode with our tables: SQLite would make them by way of a rollback journal."""
+    """Return the bytes of a file in WAL mode with our tables, as SQLite would make them by a rollback journal."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         bring_up(db)
@@ -197,15 +197,15 @@ def _blank() -> bytes:
 
 
 class StoredRecord(NamedTuple):
-    """The record in a file, and the fields of it that this tare does not know (they stay in the file)."""
+    """The record in a file, and its fields that this tare does not know (they stay in the file)."""
 
     record: CampaignRecord
-    text: str  # the record's, as it is in the file
+    text: str  # The record's text, exactly as in the file.
     unknown: tuple[str, ...] = ()
 
 
 def attach(path: Path) -> tuple[Lock, Bounded, StoredRecord]:
-    """An existing file, to write to. Raises `StoreError`."""
+    """Open an existing file for writing. Raises `StoreError`."""
     place = places.real(path)
     try:
         lock = Lock(place)
@@ -230,7 +230,7 @@ def _attached(path: Path, lock: Lock) -> tuple[Bounded, StoredRecord]:
 
 @contextmanager
 def _released(lock: Lock) -> Iterator[None]:
-    """Release a lock where the block raises."""
+    """Release a lock if the block raises."""
     try:
         yield
     except BaseException:
@@ -239,10 +239,10 @@ def _released(lock: Lock) -> Iterator[None]:
 
 
 def view(path: Path) -> tuple[Bounded, StoredRecord]:
-    """An existing file, to read, also beside a writer. Raises `StoreError`.
+    """Open an existing file for reading, also beside a writer. Raises `StoreError`.
 
-    One that another user may change is read without any file beside it, or from a private copy with its log; so is one
-    on a medium that SQLite cannot make its index on.
+    A file that another user may change is read without any file beside it, or from a private copy with its log. So is a
+    file on a medium where SQLite cannot create its index.
     """
     with _reached(path):
         place = places.real(path)
@@ -251,13 +251,13 @@ def view(path: Path) -> tuple[Bounded, StoredRecord]:
         if not log_of(place).exists():
             return _admit(path, lambda: _connect(place, "ro&immutable=1"))
         with private_copy.copied(place) as copy:
-            # SQLite has all of it open once it has read something, and names are of no use to it any more.
+            # After its first read, SQLite has all files open and no longer needs their names.
             return _admit(path, lambda: _connect(copy, "ro"))
 
 
 @contextmanager
 def _reached(path: Path) -> Iterator[None]:
-    """Raise the system's errors as `StoreError`."""
+    """Convert the system's errors to `StoreError`."""
     try:
         yield
     except OSError as error:
@@ -266,13 +266,13 @@ def _reached(path: Path) -> Iterator[None]:
 
 
 def _is_ours(place: Path) -> bool:
-    """Whether nobody but root and this user can have changed a file or what SQLite has beside it."""
+    """Return True if only root and this user can have changed a file or SQLite's files beside it."""
     every = [place.stat(), *(facts for _, facts in places.side_files(place))]
     return {facts.st_uid for facts in every} <= _trusted()
 
 
 def _admit(path: Path, connect: Callable[[], Bounded]) -> tuple[Bounded, StoredRecord]:
-    """Open and check; closed again when it is refused."""
+    """Open and check a file. Close it again if it is refused."""
     with translated(path):
         db = connect()
     try:
@@ -298,7 +298,7 @@ def _load_record(db: sqlite3.Connection, path: Path) -> StoredRecord:
 
 
 def _unreadable(error: ValidationError, writer: str | None, path: Path) -> StoreError:
-    """A record that is not valid is damaged only where this version of tare wrote it; else it may be a newer one's."""
+    """Return the error of an invalid record: damaged if this tare wrote it, otherwise perhaps a newer tare's."""
     if writer is None or (writer == tare.__version__ and not may_be_newer(error)):
         return StoreError(f"{path} is damaged: its record is not valid: {first_invalid(error)}")
     return StoreError(
@@ -308,7 +308,7 @@ def _unreadable(error: ValidationError, writer: str | None, path: Path) -> Store
 
 
 def _writer(db: sqlite3.Connection) -> str | None:
-    """The version of tare that made the file; None where it is not recorded."""
+    """Return the version of tare that made the file, or None if it is not recorded."""
     with suppress(sqlite3.Error, ValueError, RecursionError):
         record = json.loads(fact(db, "record") or "") if shape.has_facts(db) else None
         writer = record.get("tare_version") if isinstance(record, dict) else None
@@ -317,7 +317,7 @@ def _writer(db: sqlite3.Connection) -> str | None:
 
 
 def await_space(path: Path) -> None:
-    """Wait some seconds where the disk is full: an instance that has just filled it is about to lose its files."""
+    """Wait some seconds if the disk is full: an instance that has just filled it is about to lose its files."""
     deadline = until(_SPACE_LIMIT_S)
     while time.monotonic() < deadline and _is_full(path):
         time.sleep(0.05)
@@ -329,16 +329,16 @@ def _is_full(path: Path) -> bool:
 
 
 def fact(db: sqlite3.Connection, name: str) -> str | None:
-    """The fact of this name in the file; None where there is none that is text."""
+    """Return the fact of this name in the file, or None if it is missing or not text."""
     row = db.execute("SELECT value FROM fact WHERE name = ?", (name,)).fetchone()
     return row[0] if row is not None and isinstance(row[0], str) else None
 
 
 def fold(db: sqlite3.Connection) -> None:
-    """Bring the log into the one file. A reader that is still there keeps it in WAL mode, which loses nothing.
+    """Move the log into the file. A current reader keeps the file in WAL mode, which loses nothing.
 
-    Without a journal, which a kill would leave and SQLite would obey one that is there: what is written is a few bytes
-    of one sector.
+    No rollback journal is used: a kill would leave it behind, and SQLite would obey it. The write is a few bytes of one
+    sector.
     """
     with suppress(sqlite3.OperationalError):
         db.execute("PRAGMA busy_timeout = 500")
@@ -348,9 +348,9 @@ def fold(db: sqlite3.Connection) -> None:
 
 @contextmanager
 def translated(path: Path, db: Bounded | None = None) -> Iterator[None]:
-    """Raises `StoreError` in place of SQLite's errors within the context.
+    """Raise `StoreError` in place of SQLite's errors within the context.
 
-    ``db``: whose statements these are. Raises `KeyboardInterrupt` where a signal ended one.
+    ``db``: the connection that runs the statements. Raises `KeyboardInterrupt` if a signal ended a statement.
     """
     try:
         yield
@@ -359,27 +359,27 @@ def translated(path: Path, db: Bounded | None = None) -> Iterator[None]:
         raise StoreError(f"{path}: {error}", fix=fix) from error
     except BrokenError as error:
         raise _damaged(path, str(error)) from error
-    except UnicodeDecodeError as error:  # of an error of SQLite's own that quotes the file
+    except UnicodeDecodeError as error:  # An error of SQLite's own that quotes the file may cause this.
         raise _damaged(path, "it has text that is not UTF-8") from error
     except sqlite3.Error as error:
         raise _in_words(path, error, db) from error
 
 
 def _in_words(path: Path, error: sqlite3.Error, db: Bounded | None) -> BaseException:
-    """What an error of SQLite's means for a user, by its code."""
+    """Convert an error of SQLite's to one for the user, by its code."""
     code = getattr(error, "sqlite_errorcode", None)
     if code == sqlite3.SQLITE_INTERRUPT:
         ended = db is not None and db.timed_out
         return StoreError(f"{path}: reading it takes too long for its size") if ended else KeyboardInterrupt()
-    if code == sqlite3.SQLITE_READONLY_ROLLBACK:  # it came after `places.require_file` had looked
+    if code == sqlite3.SQLITE_READONLY_ROLLBACK:  # The journal appeared after the check by `places.require_file`.
         return places.has_journal(places.real(path))
     if code == sqlite3.SQLITE_NOTADB:
         return StoreError(f"{path} is not a campaign file: it is not SQLite", fix="name a file that `tare run -o` made")
-    # What Python finds in a column has no code: text that is not UTF-8.
+    # Errors that Python itself finds in a column have no code: for example text that is not UTF-8.
     if not isinstance(error, sqlite3.OperationalError) or code in {None, sqlite3.SQLITE_ERROR}:
         return _damaged(path, str(error))
     if _is_full(path):
-        code = sqlite3.SQLITE_FULL  # what SQLite cannot enlarge is an error of the disk's to it
+        code = sqlite3.SQLITE_FULL  # SQLite reports a failed enlargement of the file as an I/O error of the disk.
     problem, fix = _TROUBLES.get(code & 0xFF, (f"cannot be used: {error}", "see that its disk is sound, and has space"))
     return StoreError(f"{path} {problem}", fix=fix.format(path=shlex.quote(str(path))))
 
@@ -399,7 +399,7 @@ def _connect(place: Path, mode: str) -> Bounded:
 
 
 def _connection(place: Path, mode: str) -> Bounded:
-    """A connection that has not read anything yet."""
+    """Return a connection that has not read anything yet."""
     uri = f"file:{quote(os.fsencode(place.absolute()))}?mode={mode}"
     return sqlite3.connect(uri, uri=True, timeout=stretched(_BUSY_S), isolation_level=None, factory=Bounded)
 
@@ -414,13 +414,14 @@ def _limited(db: Bounded, file_bytes: int) -> Bounded:
 
 
 def _write_ahead(db: sqlite3.Connection, lock: Lock) -> None:
-    """Keep what is written in a log. Raises `StoreError` where that is not to be had."""
+    """Keep writes in a log. Raises `StoreError` if that is not possible here."""
     with lock.no_rollback():
         if db.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-            db.execute("PRAGMA journal_mode = OFF")  # no journal is made for the change, and none obeyed
+            db.execute("PRAGMA journal_mode = OFF")  # The change creates no journal, and obeys none.
     mode = db.execute("PRAGMA journal_mode = WAL").fetchone()[0]
     with lock.no_rollback():
-        db.execute("SELECT count(*) FROM sqlite_schema").fetchone()  # opens the log: no journal is looked for any more
+        # Opens the log, after which SQLite looks for no journal.
+        db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     if mode != "wal":
         raise StoreError(f"SQLite keeps no log here ({mode})", fix="choose a place on another file system")
     lock.require_side_files()

@@ -1,4 +1,4 @@
-"""Footprints in a campaign file: a row each, with what ran packed in it, and every name once."""
+"""Footprints in a campaign file: one row each, with its packed hits, and every name stored once."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _INSERT = "INSERT INTO footprint VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 def add(db: sqlite3.Connection, footprints: Iterable[tuple[float, Footprint]], ids: dict[str, int]) -> None:
-    """Append them, inside of a transaction; each with when it was kept, in UNIX seconds.
+    """Append footprints, inside of a transaction, each with its time of storage in UNIX seconds.
 
-    ``ids``: those of all names in the file, read where it is empty and then kept up to date. They are tens of
-    thousands: the caller keeps them for the next footprint, until a transaction fails. Raises `UnknownError` for one
-    that no kernel can have.
+    ``ids``: the ids of all names in the file, read if empty and then kept up to date. There are tens of thousands, so
+    the caller keeps them for the next footprint, until a transaction fails. Raises `UnknownError` for a footprint that
+    no kernel can have.
     """
     if not ids:
         ids |= {name: thing_id for thing_id, name in frame(db, _NAMES).iter_rows()}
@@ -59,9 +59,9 @@ def _packed(footprint: Footprint, ids: Mapping[str, int], number: int) -> bytes:
 
 
 def read(db: sqlite3.Connection) -> Iterator[Footprint]:
-    """All footprints in order, a name as one object throughout.
+    """Yield all footprints in order. A name is the same object in all of them.
 
-    Raises `BrokenError`, and `UnknownError` for one that is none.
+    Raises `BrokenError`, and `UnknownError` for an invalid footprint.
     """
     names = {thing: one_line(name) for thing, name in frame(db, _NAMES).iter_rows()}
     for number, facts in enumerate(frame(db, _FOOTPRINTS).iter_rows(named=True), 1):
@@ -79,10 +79,10 @@ def read(db: sqlite3.Connection) -> Iterator[Footprint]:
 
 
 def _named(packed: object, names: Mapping[int, str]) -> dict[str, int]:
-    """How often what ran, in order. Raises `KeyError` for an id without a name, and `BrokenError`."""
+    """Return hits by name, in order. Raises `KeyError` for an id without a name, and `BrokenError`."""
     ids, counts = (numbers.tolist() for numbers in unpack_hits(packed))
     hits = dict(zip(map(names.__getitem__, ids), counts, strict=True))
-    if len(hits) < len(ids):  # a shared file may have a stand-in twice, and no thing: there are no more than names
+    if len(hits) < len(ids):  # A shared file may contain a stand-in twice, but never more ids than names.
         if len(set(ids)) < len(ids):
             raise BrokenError("a footprint has the same thing twice")
         hits = dict.fromkeys(hits, 0)

@@ -1,4 +1,4 @@
-"""From a campaign's rows to polars frames, with names in place of the codes."""
+"""Conversion of a campaign's rows to polars frames, with names in place of codes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tare.store.record import CampaignRecord
 from tare.store.rows import BrokenError, frame, frames, named, require_below
 from tare.store.store import Telemetry
 
-#: Beyond every block's number.
+#: Above every block's number.
 _LAST = 2**31
 _KEY = ("block", "workload", "arm")
 
@@ -63,15 +63,15 @@ SELECT id AS trial, metric, round, value FROM trial LEFT JOIN sample ON id = tri
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What the small integers of a file stand for: the position in each list."""
+    """Meanings of the small integers in a file: each is a position in one of these lists."""
 
     workloads: tuple[str, ...]
     arms: tuple[Arm, ...]
-    metrics: tuple[tuple[str, str], ...]  # workload, metric
+    metrics: tuple[tuple[str, str], ...]  # Workload, metric.
 
     @classmethod
     def of(cls, record: CampaignRecord) -> Names:
-        """The names that the integers of a file stand for, from its record."""
+        """Return the meanings of a file's integers, from its record."""
         return cls(
             tuple(workload.name for workload in record.workloads),
             tuple(record.all_arms()),
@@ -80,10 +80,10 @@ class Names:
 
 
 def samples(db: sqlite3.Connection, names: Names, first: int = 0, end: int | None = None) -> pl.DataFrame:
-    """block, workload, platform, replica, metric, round, value; of trials that ended ok, in blocks of this range."""
+    """Return block, workload, platform, replica, metric, round, value of successful trials in blocks of this range."""
     coded = frame(db, _SAMPLES, (first, _LAST if end is None else end), MAX_SAMPLES)
     metric = named(coded["metric"], [name for _, name in names.metrics])
-    # A NaN has no form in SQLite: it is kept as NULL, and comes back as what it was.
+    # SQLite cannot store NaN, so it is stored as NULL and restored here.
     value = coded["value"].fill_null(float("nan"))
     return (
         _with_names(coded.drop("metric", "value"), names)
@@ -93,9 +93,9 @@ def samples(db: sqlite3.Connection, names: Names, first: int = 0, end: int | Non
 
 
 def trials(db: sqlite3.Connection, names: Names) -> pl.DataFrame:
-    """All trials, a row each: seq, block, workload, platform, replica, status, reason, and what the host saw of it.
+    """Return all trials: seq, block, workload, platform, replica, status, reason, and the host's observations.
 
-    Raises `BrokenError` for a trial that is there twice, or whose status and reason do not go together.
+    Raises `BrokenError` for a duplicate trial, or a contradictory status and reason.
     """
     coded = frame(db, _TRIALS)
     if coded.select(_KEY).is_duplicated().any():
@@ -109,22 +109,22 @@ def trials(db: sqlite3.Connection, names: Names) -> pl.DataFrame:
 
 
 def clocks(db: sqlite3.Connection, names: Names) -> pl.DataFrame:
-    """block, workload, platform, replica, and the facts of the clock inside, of trials that it timed."""
+    """Return block, workload, platform, replica, and the facts of the clock inside, of trials that it timed."""
     return _with_names(frame(db, _CLOCKS), names)
 
 
 def with_clocks(timed: pl.DataFrame, inside: pl.DataFrame) -> pl.DataFrame:
-    """All trials, with the facts of the clock inside where there are any."""
+    """Return all trials, with the facts of the clock inside if there are any."""
     return timed.join(inside, on=["block", "workload", "platform", "replica"], how="left", maintain_order="left")
 
 
 def slices(db: sqlite3.Connection, names: Names) -> pl.DataFrame:
-    """block, workload, platform, replica, round, position, and the host's times of each slice in ns."""
+    """Return block, workload, platform, replica, round, position, and the host's times of each slice in ns."""
     return _with_names(frame(db, _SLICES, most=MAX_SAMPLES), names)
 
 
 def keys(db: sqlite3.Connection, names: Names, table: Literal["schedule", "trial"]) -> list[TrialKey]:
-    """The trials that are planned, or done, in the order of the schedule."""
+    """Return the planned, or completed, trials in the order of the schedule."""
     coded = frame(db, f"SELECT block, workload, arm FROM {table} ORDER BY seq")  # noqa: S608 (a name of ours)
     require_below(coded["workload"], len(names.workloads))
     require_below(coded["arm"], len(names.arms))
@@ -132,7 +132,7 @@ def keys(db: sqlite3.Connection, names: Names, table: Literal["schedule", "trial
 
 
 def telemetry(db: sqlite3.Connection, names: Names) -> Telemetry:
-    """All ticks in order: what each tells of the host, of its CPUs and of instances, a frame each."""
+    """Return all ticks in order: one frame each for the host, its CPUs and the instances."""
     instances = frame(db, _TICK_INSTANCES, most=MAX_TICKS)
     return Telemetry(
         frame(db, _TICKS, most=MAX_TICKS), frame(db, _TICK_CPUS, most=MAX_TICKS), _with_names(instances, names)
@@ -140,7 +140,7 @@ def telemetry(db: sqlite3.Connection, names: Names) -> Telemetry:
 
 
 def rows(db: sqlite3.Connection, names: Names) -> Iterator[dict[str, object]]:
-    """Every trial with its samples, a row each, as they come from the file."""
+    """Yield every trial with its samples, one row each, streamed from the file."""
     coded = frame(db, _FACTS)
     facts = dict(zip(coded["trial"], _with_names(coded, names).drop("trial").iter_rows(named=True), strict=True))
     for batch in frames(db, _FIGURES, most=MAX_SAMPLES):
@@ -154,7 +154,7 @@ def rows(db: sqlite3.Connection, names: Names) -> Iterator[dict[str, object]]:
 
 
 def _with_names(coded: pl.DataFrame, names: Names) -> pl.DataFrame:
-    """Replace the codes of arm and (where there is one) of workload by platform, replica and workload, in place."""
+    """Replace the codes of arm and (if present) workload by platform, replica and workload, in place."""
     platform = named(coded["arm"], [arm.platform for arm in names.arms]).alias("platform")
     replica = pl.Series("replica", [arm.replica for arm in names.arms], dtype=pl.Int8).gather(coded["arm"])
     order = [name for column in coded.columns for name in (("platform", "replica") if column == "arm" else (column,))]

@@ -1,4 +1,4 @@
-"""The tables that each format version of a campaign file adds to those of the version before, in order.
+"""Tables that each format version of a campaign file adds to those of the previous version, in order.
 
 The first write to a file brings it up to the newest version.
 """
@@ -9,7 +9,7 @@ import sqlite3
 
 from tare.store import schema
 
-#: The first makes an empty file one of version 1. A change of the tables adds a step at the end.
+#: The first step makes an empty file one of version 1. A change of the tables adds a step at the end.
 MIGRATIONS = (schema.TABLES,)
 FORMAT_VERSION = len(MIGRATIONS)
 #: The versions that this tare reads.
@@ -22,7 +22,7 @@ def version(db: sqlite3.Connection) -> int:
 
 
 def bring_up(db: sqlite3.Connection) -> None:
-    """Add the tables that an empty file, or one of an older version, lacks, in the transaction of the first write.
+    """Add the tables that an empty or older file lacks, in the transaction of the first write.
 
     A file that tare opens and then refuses stays readable for the tare that wrote it.
     """
@@ -36,7 +36,7 @@ def bring_up(db: sqlite3.Connection) -> None:
 
 
 def empty(form: int) -> sqlite3.Connection:
-    """Return a nameless file with the tables of a version; SQLite keeps it in memory while it is small."""
+    """Return a nameless file with the tables of a version. SQLite keeps it in memory while it is small."""
     db = sqlite3.connect("", isolation_level=None)
     for tables in MIGRATIONS[:form]:
         db.executescript(tables)

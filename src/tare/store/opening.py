@@ -1,6 +1,6 @@
-"""The one place at which a campaign is made or opened, by its location: other code knows a `Store`, and not which.
+"""Creation and opening of campaigns by location. Other code uses a `Store` without knowing its kind.
 
-Loads quickly, for commands that only ask whether there is one.
+This module loads quickly, for commands that only check if a campaign exists.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _kept_in: list[Location] = []
 
 
 class Backend(Protocol):
-    """A way to keep campaigns."""
+    """A way to store campaigns."""
 
     def create(self, location: Location, record: CampaignRecord, marked: Marker | None = None) -> Store:
         """See `create_store`."""
@@ -64,12 +64,12 @@ class _Files:
 
 
 _FILES = _Files()
-#: The others, by the scheme of their locations: ``SCHEME:/...``.
+#: Further backends, by the scheme of their locations: ``SCHEME:/...``.
 BACKENDS: dict[str, Backend] = {}
 
 
 def backend(location: Location) -> Backend:
-    """The backend of a location. Raises `StoreError` where there is none."""
+    """Return the backend of a location. Raises `StoreError` if there is none."""
     server = places.server_of(location)
     if server is None:
         return _FILES
@@ -82,9 +82,9 @@ def backend(location: Location) -> Backend:
 
 
 def create_store(location: Location, record: CampaignRecord, marked: Marker | None = None) -> Store:
-    """A new campaign. ``marked``: makes of the record's text what shows who wrote it (`tare.campaign.execution.trust`).
+    """Create a campaign. ``marked``: returns the mark of the record's author (`tare.campaign.execution.trust`).
 
-    Raises `StoreError` when there is something already (nothing is ever overwritten) or nothing can be made there.
+    Raises `StoreError` if the location exists (nothing is ever overwritten) or cannot be created.
     """
     store = backend(location).create(location, record, marked)
     _kept_in.append(location)
@@ -92,19 +92,19 @@ def create_store(location: Location, record: CampaignRecord, marked: Marker | No
 
 
 def open_store(location: Location) -> Store:
-    """To go on with a campaign. Raises `StoreError`; another process that writes to it counts."""
+    """Open a campaign to continue it. Raises `StoreError`, also if another process is writing to it."""
     store = backend(location).open(location)
     _kept_in.append(location)
     return store
 
 
 def read_store(location: Location) -> Store:
-    """To read only, also while a run is writing. Raises `StoreError`."""
+    """Open for reading only, also while a run is writing. Raises `StoreError`."""
     return backend(location).read(location)
 
 
 def exists(location: Location) -> bool:
-    """Whether there is something already. Raises `StoreError` where nothing can be looked for."""
+    """Return True if the location exists. Raises `StoreError` if that cannot be determined."""
     return backend(location).exists(location)
 
 
@@ -114,12 +114,12 @@ def share_store(location: Location, out: IO[bytes], *, hosts: Iterable[str], use
 
 
 def file_of(location: Location) -> Path | None:
-    """The file that a campaign is kept in; None where it is in none. Raises `StoreError` as `backend` does."""
+    """Return the file that a campaign is stored in, or None. Raises `StoreError` like `backend`."""
     return Path(location) if backend(location) is _FILES else None
 
 
 def require_file_of(location: Location, why: str) -> Path:
-    """The file that a campaign is kept in. Raises `StoreError` where it is in none, which ``why`` says the need of."""
+    """Return the file that a campaign is stored in. Raises `StoreError`, with the reason ``why``, if there is none."""
     file = file_of(location)
     if file is None:
         raise StoreError(f"{location} is in no file: {why}", fix="name a file")
@@ -127,5 +127,5 @@ def require_file_of(location: Location, why: str) -> Path:
 
 
 def kept_in() -> list[Location]:
-    """The campaigns that this process made or went on with: after an interrupt, where what was measured is."""
+    """Return the campaigns that this process created or continued, which hold the results after an interrupt."""
     return list(_kept_in)

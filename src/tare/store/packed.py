@@ -1,9 +1,9 @@
-"""What is kept packed: outputs and attachments by zstandard, the hits of footprints as numbers of few bytes.
+"""Packed data: outputs and attachments by zstandard, the hits of footprints as numbers of few bytes.
 
-Hits are two numbers a thing: the id of its name less that of the one before, and how often it ran. Each has 7 bits a
-byte, the low ones first, and the top bit where more follow (LEB128); the first is signed, in zigzag (0, -1, 1, -2 ...),
-both as in Protocol Buffers (https://protobuf.dev/programming-guides/encoding/). So hits never take more than in
-proportion to their bytes, however a file was made.
+Hits are two numbers for each thing: the id of its name minus the previous id, and its count. Each number has 7 bits a
+byte, low bits first, and the top bit set if more bytes follow (LEB128). The first number is signed, in zigzag (0, -1,
+1, -2 ...), both as in Protocol Buffers (https://protobuf.dev/programming-guides/encoding/). So unpacked hits are always
+in proportion to their bytes, however a file was made.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tare.store.rows import BrokenError
 #: Bytes of the longest number, of 63 bits.
 _MAX_BYTES = 9
 
-#: What unpacking may take beside what comes out. tare packs with windows of 2 MiB at most.
+#: Memory for unpacking beside the result. tare packs with windows of at most 2 MiB.
 _WINDOW = 1 << 27
 
 
@@ -30,19 +30,19 @@ HEADER_BYTES = 18
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A raw output of a trial: what was kept, and how long it was."""
+    """A raw output of a trial: the stored part, and the full length."""
 
     data: bytes
     full_bytes: int
 
     @property
     def capped(self) -> bool:
-        """Whether more was produced than is kept."""
+        """True if more was produced than is stored."""
         return self.full_bytes > len(self.data)
 
 
 def stated_length(header: object) -> int:
-    """Bytes that what is packed says it unpacks to, 0 where it does not; ``header``: its first `HEADER_BYTES`."""
+    """Return the unpacked length that packed data state, or 0. ``header``: their first `HEADER_BYTES`."""
     try:
         return max(0, zstandard.frame_content_size(header)) if isinstance(header, bytes) else 0
     except zstandard.ZstdError:
@@ -50,7 +50,7 @@ def stated_length(header: object) -> int:
 
 
 def unpack(packed: object, cap: int) -> bytes:
-    """The first ``cap`` bytes that were packed: a file may lie about the length. Raises `BrokenError`."""
+    """Return the first ``cap`` bytes of packed data, because a file may lie about the length. Raises `BrokenError`."""
     if not isinstance(packed, bytes):
         raise BrokenError("what should be packed bytes is none")
     try:
@@ -61,11 +61,12 @@ def unpack(packed: object, cap: int) -> bytes:
 
 
 def pack_hits(ids: npt.NDArray[np.int64], hits: npt.NDArray[np.int64]) -> bytes:
-    """``ids``: of things, numbers from 0. ``hits``: how often each ran, from 0; of the same length."""
+    """Pack the ids of things (numbers from 0) and how often each ran (from 0); both have the same length."""
     steps = np.diff(ids, prepend=0)
     numbers = np.stack(((steps << 1) ^ (steps >> 63), hits), axis=1).ravel()
     most_bytes = -(-int(numbers.max(initial=1)).bit_length() // 7)
-    # A row a byte of all numbers, and whether the number has that byte: loops over long rows are much faster.
+    # One row for each byte of all numbers, with a mask of the numbers that have this byte: loops over long rows are
+    # much faster.
     shifted = [numbers >> shift for shift in range(0, 7 * most_bytes, 7)]
     has_byte = [np.ones(len(numbers), bool), *(bits > 0 for bits in shifted[1:])]
     continues = [*has_byte[1:], np.zeros(len(numbers), bool)]
@@ -78,7 +79,7 @@ def pack_hits(ids: npt.NDArray[np.int64], hits: npt.NDArray[np.int64]) -> bytes:
 
 
 def unpack_hits(packed: object) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Ids of things, any at all, and how often each ran (1 to 2^63 - 1). Raises `BrokenError`."""
+    """Unpack the ids of things (any number) and how often each ran (1 to 2^63 - 1). Raises `BrokenError`."""
     if not isinstance(packed, bytes):
         raise BrokenError("what should be packed hits is none")
     if len(packed) > HITS_CAP:

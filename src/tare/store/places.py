@@ -1,4 +1,4 @@
-"""The files of campaigns, and what SQLite has beside one. Loads quickly, for commands that only ask."""
+"""The files of campaigns, and SQLite's files beside them. Loads quickly, for commands that only check."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from pathlib import Path
 
 from tare.errors import StoreError, UsageError
 
-#: Files that SQLite keeps beside a database, or looks for there: whatever else is in their place is taken for its log.
+#: Files that SQLite keeps or looks for beside a database. It takes any file with such a name for its own.
 _LOG, _INDEX, _JOURNAL = "-wal", "-shm", "-journal"
 _SQLITE_ENDINGS = (_LOG, _INDEX, _JOURNAL)
-#: Bytes of a log: SQLite reads all of it before anything else. tare's are taken into the file every few MiB.
+#: Bytes of a log: SQLite reads all of it before anything else. tare moves its log into the file every few MiB.
 MAX_LOG_BYTES = 1 << 30
-#: As the kernel has it.
+#: The kernel's limit.
 _MAX_LINKS = 40
-#: A location that is no file's, as a `Path` leaves that of a database server: with one slash.
+#: A location that is not a file's: a `Path` shows a database server's URL with a single slash.
 _SERVER = re.compile(r"([a-z][a-z0-9+.-]+):/+(.*)")
 
 
 def server_of(location: Path | str) -> tuple[str, str] | None:
-    """The scheme of a location ``SCHEME:/...`` and what follows it; None: the location is a file's."""
+    """Return the scheme of a location ``SCHEME:/...`` and the rest; None if the location is a file's."""
     server = _SERVER.fullmatch(str(location))
     return (server[1], server[2]) if server is not None and not Path(f"{server[1]}:").is_dir() else None
 
 
 def real(file: Path) -> Path:
-    """Return where a file is, as SQLite finds it: what it keeps is beside that, and not beside a link.
+    """Return the real path of a file, as SQLite determines it: its other files are beside this, not beside a link.
 
-    Links are followed as the kernel does where it protects them (``fs.protected_symlinks``), which resolving them here
-    would go around: none that another user has put into a folder where everybody may. Raises `OSError`.
+    Links are followed as the kernel does under ``fs.protected_symlinks``, which resolving them here would bypass: a
+    link that another user put into a world-writable folder is not followed. Raises `OSError`.
     """
     path = file.absolute()
     for _ in range(_MAX_LINKS):
@@ -47,7 +47,7 @@ def real(file: Path) -> Path:
 
 
 def refuse_planted(place: Path) -> None:
-    """Raise `PermissionError` where another user owns what is there, in a folder where everybody may put something."""
+    """Raise `PermissionError` if another user owns this file in a folder where everybody may create files."""
     facts, folder = place.lstat(), place.parent.stat()
     if folder.st_mode & stat.S_IWOTH and facts.st_uid not in {os.geteuid(), 0, folder.st_uid}:
         problem = f"{place} belongs to user {facts.st_uid}, in a folder that everybody may write to"
@@ -55,10 +55,10 @@ def refuse_planted(place: Path) -> None:
 
 
 def require_file(location: Path | str) -> Path:
-    """Return the file at a location, which exists, with nothing beside it that SQLite must not be let near.
+    """Return the file at a location, which exists, without files beside it that SQLite must not touch.
 
-    A pipe or a device is no file: opening it may never end. Raises `StoreError`, and `UsageError` where the host does
-    not let one look.
+    A pipe or a device is refused, because opening it may never end. Raises `StoreError`, and `UsageError` if the host
+    does not permit the check.
     """
     file, fix = Path(location), "name a file that `tare run -o` made"
     try:
@@ -78,7 +78,7 @@ def require_file(location: Path | str) -> Path:
 def require_side_files(file: Path, owner: int | None = None) -> None:
     """Raise `StoreError` unless a file's log and its index are plain files without another name.
 
-    SQLite empties or overwrites what it finds there. ``owner``: the only user who may own them.
+    SQLite truncates or overwrites such files. ``owner``: the only user who may own them.
     """
     for place, facts in side_files(file):
         if not stat.S_ISREG(facts.st_mode):
@@ -96,9 +96,10 @@ def require_side_files(file: Path, owner: int | None = None) -> None:
 
 
 def require_no_journal(file: Path) -> None:
-    """Raise `StoreError` where a rollback journal is beside a file.
+    """Raise `StoreError` if a rollback journal is beside a file.
 
-    SQLite would obey it: undo what it calls unfinished, and then remove the file that it names, whichever that is.
+    SQLite would obey it: undo the writes that it calls unfinished, and then remove the file that it names, whichever
+    that is.
     """
     if os.path.lexists(file.with_name(file.name + _JOURNAL)):
         raise has_journal(file)
@@ -116,7 +117,7 @@ def has_journal(file: Path) -> StoreError:
 
 
 def side_files(file: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """Yield a file's log and its index, as far as they exist, and what they are."""
+    """Yield a file's log and its index, as far as they exist, with their status."""
     for ending in (_LOG, _INDEX):
         place = file.with_name(file.name + ending)
         with contextlib.suppress(FileNotFoundError):
@@ -124,17 +125,17 @@ def side_files(file: Path) -> Iterator[tuple[Path, os.stat_result]]:
 
 
 def log_of(file: Path) -> Path:
-    """Where what is committed waits to be taken into the file."""
+    """Return the place of a file's log, where committed data wait to be moved into the file."""
     return file.with_name(file.name + _LOG)
 
 
 def sqlite_files(file: Path) -> list[Path]:
-    """The places that SQLite takes for its own as soon as there is such a database."""
+    """Return the places that SQLite takes for its own if such a database exists."""
     return [file.with_name(file.name + ending) for ending in _SQLITE_ENDINGS]
 
 
 def database_of(place: Path) -> Path | None:
-    """The database that is there and takes this place for its own; None: there is none."""
+    """Return the existing database to which this place belongs, or None."""
     for ending in _SQLITE_ENDINGS:
         database = place.with_name(place.name.removesuffix(ending) or place.name)
         if place.name.endswith(ending) and database != place and database.exists():

@@ -1,4 +1,4 @@
-"""Whether what is to be written can be read again: a guest's figure that cannot would cost the whole file."""
+"""Check that data can be read again once written: a guest's figure that cannot would cost the whole file."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _SLICE_FACTS = tuple(field.name for field in fields(SliceFacts))
 
 
 def unreadable(trial: Trial) -> str | None:
-    """The first thing of a trial that no file takes, as its name and value; None: all of it can be kept."""
+    """Return the first value of a trial that a file cannot hold, as its name and value, or None."""
     return next((f"{name} is {value!r}" for name, column, value in _values(trial) if not holds(column, value)), None)
 
 
 def _values(trial: Trial) -> Iterator[tuple[str, str, int | float | None]]:
-    """Every number of a trial: what it is called, its column, and it."""
+    """Yield every number of a trial with its name and column."""
     for name in _FACTS:
         yield name, name, getattr(trial, name)
     for sample in trial.samples:

@@ -1,7 +1,7 @@
-"""A file of another user's with its log, copied to where nobody else can reach it.
+"""Copy of another user's file with its log, in a place that no other user can reach.
 
-What its owner does meanwhile, or puts beside it, is of no effect then. SQLite maps an index into its memory: an owner
-who cuts that off kills the reader, and what it says of places in the log is believed.
+The owner's later changes to the file, or to files beside it, then have no effect. Without a copy, SQLite would map the
+index into memory and trust its positions in the log: an owner who truncates the index kills the reader.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ from pathlib import Path
 from tare.errors import StoreError
 from tare.store.places import log_of
 
-#: A campaign that is under way moves its log into the file every few MiB: a copy is made anew where that came between.
+#: A running campaign moves its log into the file every few MiB. The copy is repeated if that happened meanwhile.
 _TRIES = 20
-#: What a file system's clock may be behind, in seconds: a change within that time may show no other time of change.
+#: Possible delay of a filesystem's clock, in seconds: a second change within this time may leave the time of change as
+#: is.
 _CLOCK_TICK_S = 0.05
 _PIECE = 1 << 20
-#: Bytes of a log's header, which changes when the log begins anew.
+#: Bytes of a log's header, which changes when the log restarts.
 _LOG_HEADER = 32
 
 
 @contextlib.contextmanager
 def copied(file: Path) -> Iterator[Path]:
-    """Yield a copy of a file and its log, as they were at one moment; it is gone at the end of the context.
+    """Yield a copy of a file and its log, as they were at one moment. It is removed at the end of the context.
 
-    Raises `OSError`, and `StoreError` where there is no room or the file does not hold still.
+    Raises `OSError`, and `StoreError` if there is no room or the file keeps changing.
     """
     with tempfile.TemporaryDirectory(prefix="tare-") as folder, contextlib.ExitStack() as stack:
         copy = Path(folder, file.name)
@@ -52,7 +53,7 @@ def copied(file: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _opened(file: Path) -> Iterator[int]:
-    """A descriptor of a plain file; of what came into its place nothing is followed or waited for."""
+    """Yield a descriptor of a plain file. A replacement of the file is neither followed nor waited for."""
     descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -63,7 +64,7 @@ def _opened(file: Path) -> Iterator[int]:
 
 
 def _settled(source: int) -> os.stat_result:
-    """What a file is, once its last change is so long ago that another one would show."""
+    """Return the status of a file once its last change is so old that a further change would show."""
     while True:
         facts = os.fstat(source)
         if not 0 <= time.time_ns() - facts.st_mtime_ns < _CLOCK_TICK_S * 1e9:

@@ -1,4 +1,4 @@
-"""Reading what another version of tare wrote: fields that this one does not know are left out, and named."""
+"""Reader of data from another version of tare: unknown fields are left out, and named."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pydantic import BaseModel, ValidationError
 Model = TypeVar("Model", bound=BaseModel)
 
 _UNKNOWN_FIELD = "extra_forbidden"
-#: What a newer version may well have written, and what nothing that breaks a file makes of it.
+#: Errors that a newer version's values can cause, but damage to a file cannot.
 _UNKNOWN_VALUE = ("enum", "literal_error")
 
 
 def known_part(model: type[Model], data: str | bytes) -> tuple[Model, tuple[str, ...]]:
-    """What ``model`` knows of a JSON object, and the names of the fields that it does not, as ``platforms.0.colour``.
+    """Return the known part of a JSON object, and the names of the unknown fields, as ``platforms.0.colour``.
 
-    Files are never rewritten from what was read, so that such fields stay in them. Raises `ValidationError` for
-    everything else that is not valid.
+    Files are never rewritten from parsed data, so unknown fields stay in them. Raises `ValidationError` for every other
+    invalid part.
     """
     try:
         return model.model_validate_json(data), ()
@@ -30,5 +30,5 @@ def known_part(model: type[Model], data: str | bytes) -> tuple[Model, tuple[str,
 
 
 def may_be_newer(error: ValidationError) -> bool:
-    """Whether all that is not valid are values which this tare does not know: what a newer one writes, not damage."""
+    """Return True if every error is an unknown value, which a newer tare may have written."""
     return all(problem["type"] in _UNKNOWN_VALUE for problem in error.errors())

@@ -1,9 +1,8 @@
-"""What names a machine or a person, replaced in any text by a stand-in that is the same throughout a file.
+"""Redaction of names of machines and persons in any text, with the same stand-in throughout a file.
 
-Known names (of hosts and users) are replaced as whole words, a host's with the domain that follows it. Addresses,
-hardware addresses, ids of machines and boots, serial numbers, ``user@host``, a URL's user and password, and folders of
-users are known by their form.
-Stand-ins count up: ``host-1``, ``address-2``.
+Known names (of hosts and users) are replaced as whole words, a host's with the domain after it. Addresses, hardware
+addresses, ids of machines and boots, serial numbers, ``user@host``, a URL's user and password, and folders of users are
+recognized by their form. Stand-ins are numbered: ``host-1``, ``address-2``.
 """
 
 from __future__ import annotations
@@ -27,19 +26,19 @@ _AT = re.compile(r"(?<![\w.+-])([A-Za-z_][\w.+-]*)@([A-Za-z0-9][\w.-]*)")
 #: Of a URL: user, password and host.
 _USERINFO = re.compile(r"(?<=://)([^\s/@:\"'<>]+)(?::([^\s/\"'<>]*))?@([A-Za-z0-9][\w.-]*)?")
 _PASSWORD = re.compile(r"password-\d+")
-#: A domain behind a host's name; one label alone may be the suffix of a file or a service.
+#: A domain after a host's name. A single label may be the suffix of a file or a service.
 _DOMAIN = r"(?:\.[A-Za-z0-9][A-Za-z0-9-]*){2,}"
-#: Shorter names are words too, in capitals: VM.
+#: A shorter name in capitals may be an ordinary word: VM.
 _MIN_CAPITALS = 4
-#: What uname says, as iperf3 and others print it: the word after the kernel's name is the host's.
+#: uname's output, as iperf3 and others print it: the word after the kernel's name is the host's.
 UNAME = re.compile(r"\bLinux ([A-Za-z0-9][\w.-]*) \d+\.\d+")
 
 
 def _host_forms(names: Iterable[str]) -> Iterator[str]:
-    """Regular expressions of hosts' names, the longest first: a whole name goes before its first part.
+    """Yield regular expressions of hosts' names, longest first: a whole name goes before its first part.
 
-    Names of the DNS are the same in capitals. A word of letters alone may be one of the language, or of a distribution
-    (Debian): it is that host's as it is written, or all in small or capital letters, or with a domain.
+    DNS names are case-insensitive. But a name of letters alone may be an ordinary word, or a distribution's name
+    (Debian). It matches only as written, all in small or in capital letters, or with a domain.
     """
     for name in sorted(set(names), key=len, reverse=True):
         word = re.escape(name)
@@ -57,10 +56,10 @@ def _any_of(words: Iterable[str]) -> re.Pattern[str] | None:
 
 
 class Redactor:
-    """Replaces what names a machine or a person in texts; `removed` counts the replacements by kind."""
+    """Replacer of names of machines and persons in texts. `removed` counts the replacements by kind."""
 
     def __init__(self, *, hosts: Iterable[str] = (), users: Iterable[str] = (), kept: Iterable[str] = ()) -> None:
-        """``hosts``, ``users``: names to be replaced. ``kept``: texts that stay, though they have the form of an id."""
+        """Prepare. ``hosts``, ``users``: names to replace. ``kept``: texts to keep, although they look like an id."""
         self.removed: Counter[str] = Counter()
         self._stand_ins: dict[tuple[str, str], str] = {}
         self._kept = frozenset(kept)
@@ -69,7 +68,7 @@ class Redactor:
         self._users = _any_of(map(re.escape, sorted(users - hosts, key=len, reverse=True)))
 
     def text(self, text: str) -> str:
-        """The text with stand-ins for what names a machine or a person."""
+        """Return the text with stand-ins for names of machines and persons."""
         text = UNAME.sub(lambda match: match[0].replace(match[1], self._for("host", match[1])), text)
         text = _USERINFO.sub(self._userinfo, text)
         text = _AT.sub(self._at, text)
@@ -86,7 +85,7 @@ class Redactor:
         return text
 
     def bytes(self, data: bytes) -> bytes:
-        """As `text`, of bytes: what is not UTF-8 in them stays as it is."""
+        """Redact bytes like `text`. Invalid UTF-8 stays as it is."""
         return self.text(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
     def _userinfo(self, match: re.Match[str]) -> str:
@@ -95,7 +94,7 @@ class Redactor:
         return f"{self._for('user', user)}{shown}@{self._for('host', host or '')}"
 
     def _at(self, match: re.Match[str]) -> str:
-        if _PASSWORD.fullmatch(match[1]):  # of a URL, whose host has its stand-in too
+        if _PASSWORD.fullmatch(match[1]):  # In a URL, the host gets its own stand-in too.
             return match[0]
         return f"{self._for('user', match[1])}@{self._for('host', match[2])}"
 

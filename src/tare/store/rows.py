@@ -1,7 +1,7 @@
-"""Every column that is read, and what may be in it: the one place at which the rows of a file are checked.
+"""Definitions of all columns, with their valid values. The rows of a file are checked only here.
 
-SQLite holds anything in any column, and its constraints bind only programs that keep to them: a file from elsewhere may
-have a text for a time, or an arm that does not exist.
+SQLite accepts any value in any column, and its constraints bind only programs that respect them. A file from elsewhere
+may have a text as a time, or an arm that does not exist.
 """
 
 from __future__ import annotations
@@ -16,39 +16,39 @@ import polars as pl
 from tare.store.limits import LAST_MOMENT, MAX, MAX_ROWS
 
 _BATCH = 100_000
-#: No share, and no load, is larger.
+#: Above any share, and any load.
 _MAX_REAL = 1e9
 _LAST = 2**31 - 2
 
 
 class BrokenError(ValueError):
-    """What is in a file that no tare writes, in a few words; `tare.store.connection.translated` adds which file."""
+    """Content that no tare writes, in a few words; `tare.store.connection.translated` adds the file."""
 
 
 class UnknownError(BrokenError):
-    """What this tare does not accept, and may be a later one's."""
+    """Content that this tare does not accept, and a later tare may."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What may be in a column; without bounds, all that its type holds.
+    """Valid values of a column; without limits, all values of its type.
 
-    That nothing is missing is a constraint of the tables, which SQLite's quick_check has verified by then
+    Missing values are excluded by a constraint of the tables, which SQLite's quick_check has verified before
     (`tare.store.connection`).
     """
 
     kind: type[pl.DataType]
     bounds: tuple[float, float] | None = None
-    magnitude: tuple[float, float] | None = None  # the same of its size, where it is neither zero nor infinite
+    magnitude: tuple[float, float] | None = None  # Limits of the absolute value, unless it is zero or infinite.
 
 
-_CODE = Column(pl.UInt32)  # an index into the record's names, which `named` checks
+_CODE = Column(pl.UInt32)  # An index into the record's names, which `named` checks.
 _NUMBER = Column(pl.Int32, (0, _LAST))
 _COUNT = Column(pl.Int64, (0, MAX))
 _COUNTER = Column(pl.Int64)
 _MOMENT = Column(pl.Float64, (0, LAST_MOMENT))
 _REAL = Column(pl.Float64, (-_MAX_REAL, _MAX_REAL))
-#: Missing where it is a NaN, for which SQLite has no form; what is neither zero nor endless lies between these.
+#: Missing for a NaN, which SQLite cannot store. The limits apply to values other than zero and infinity.
 _FIGURE = Column(pl.Float64, magnitude=(1e-30, 1e30))
 _TEXT = Column(pl.String)
 _KINDS: Mapping[Column, str] = {
@@ -64,17 +64,17 @@ _KINDS: Mapping[Column, str] = {
     _MOMENT: "started ended at began",
     _REAL: "steal pressure load clock_rate_low clock_rate_high",
     _FIGURE: "value",
-    Column(pl.Float64): "seconds",  # what is none is refused by `tare.store.footprints`
+    Column(pl.Float64): "seconds",  # `tare.store.footprints` refuses invalid values.
     Column(pl.Boolean): "first readable counted no_new_privs in_kernel",
     _TEXT: "status reason level text boot name scope platform phase workload_name kernel program role seccomp unread"
     " label outcome answer path host kind detail",
 }
-#: By the name that a query gives it: one name has one meaning in all tables.
+#: By the name in queries. A name has one meaning in all tables.
 COLUMNS: Mapping[str, Column] = {name: column for column, names in _KINDS.items() for name in names.split()}
 
 
 def holds(name: str, value: int | float | None) -> bool:
-    """Whether a file that has this number in a column is read again."""
+    """Return True if a file with this number in a column can be read again."""
     column = COLUMNS[name]
     if value is None:
         return True
@@ -89,17 +89,17 @@ def holds(name: str, value: int | float | None) -> bool:
 
 
 def frame(db: sqlite3.Connection, sql: str, values: Sequence[object] = (), most: int = MAX_ROWS) -> pl.DataFrame:
-    """All rows of a query; its columns have names of `COLUMNS`. Raises `BrokenError`."""
+    """Return all rows of a query, whose columns have names of `COLUMNS`. Raises `BrokenError`."""
     return pl.concat(frames(db, sql, values, most))
 
 
 def frames(
     db: sqlite3.Connection, sql: str, values: Sequence[object] = (), most: int = MAX_ROWS
 ) -> Iterator[pl.DataFrame]:
-    """The rows of `frame` in batches, the first of which is empty.
+    """Yield the rows of `frame` in batches, the first of which is empty.
 
-    So a million rows never are a million Python tuples at once. Raises `BrokenError` for more rows than ``most``, and
-    for values that a column cannot have.
+    Batches avoid a million Python tuples at once. Raises `BrokenError` for more rows than ``most``, and for invalid
+    values of a column.
     """
     cursor = db.execute(sql, values)
     schema = {column[0]: COLUMNS[column[0]].kind for column in cursor.description}
@@ -119,13 +119,13 @@ def frames(
 
 
 def named(codes: pl.Series, names: Sequence[str]) -> pl.Series:
-    """The names at these positions, as an Enum: a cell costs a byte or four. Raises `BrokenError`."""
+    """Return the names at these positions, as an Enum: a cell costs one to four bytes. Raises `BrokenError`."""
     require_below(codes, len(names))
     return pl.Series(codes.name, names, dtype=pl.Enum(list(dict.fromkeys(names)))).gather(codes)
 
 
 def require_below(codes: pl.Series, count: int) -> None:
-    """Raise `BrokenError` where a code has no name."""
+    """Raise `BrokenError` if a code has no name."""
     highest = codes.max()
     if isinstance(highest, int) and highest >= count:
         raise BrokenError(f"{codes.name} {highest} is not in the record, which names {count}")

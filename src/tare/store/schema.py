@@ -1,10 +1,10 @@
-"""The tables of a campaign file, as SQL; `tare.store.migrations` has the format versions that bring them."""
+"""The tables of a campaign file, as SQL; `tare.store.migrations` lists the format versions that add them."""
 
 from __future__ import annotations
 
 #: "Tare" in ASCII: SQLite's header holds it in every campaign file.
 APPLICATION_ID = 0x54617265
-#: Versions before 0.1.0, which were never released, wrote "tare" there, and other format versions.
+#: Written by versions before 0.1.0, which were never released, together with other format versions.
 UNRELEASED_ID = 0x74617265
 
 CAMPAIGN = """
@@ -48,7 +48,7 @@ CREATE TABLE output (
 CREATE TABLE attachment (id INTEGER PRIMARY KEY, at REAL NOT NULL, name TEXT NOT NULL, zstd BLOB NOT NULL);
 CREATE TABLE event (id INTEGER PRIMARY KEY, at REAL NOT NULL, level TEXT NOT NULL, text TEXT NOT NULL);
 """
-#: Counters as the host had them at that moment (`tare.model.Tick`).
+#: Counters of the host at that moment (`tare.model.Tick`).
 TELEMETRY = """
 CREATE TABLE tick (
     id INTEGER PRIMARY KEY, at REAL NOT NULL, at_ns INTEGER NOT NULL, first INTEGER NOT NULL,
@@ -70,11 +70,11 @@ CREATE TABLE tick_instance (
     memory_bytes INTEGER NOT NULL, throttled INTEGER, throttled_ns INTEGER, PRIMARY KEY (tick, arm)
 ) WITHOUT ROWID;
 """
-#: When the campaign was at work, in UNIX seconds; ``ended`` moves on with every write.
+#: Working periods of the campaign, in UNIX seconds; every write advances ``ended``.
 SEGMENTS = """
 CREATE TABLE segment (id INTEGER PRIMARY KEY, began REAL NOT NULL, ended REAL NOT NULL, boot TEXT);
 """
-#: How the clock inside ran against the host's, of trials that it timed (`tare.model.ClockFacts`).
+#: Rate and offset of the clock inside against the host's, of trials that it timed (`tare.model.ClockFacts`).
 CLOCKS = """
 CREATE TABLE inside_clock (
     trial INTEGER PRIMARY KEY REFERENCES trial, offset_ns INTEGER NOT NULL, offset_error_ns INTEGER NOT NULL,
@@ -82,8 +82,8 @@ CREATE TABLE inside_clock (
 );
 """
 #: What ran in a host's kernel. The names of system calls, functions, lines and folded stacks are stored once, as
-#: ``thing``; they are not unique where names of people and machines were replaced (`tare.store.share`). ``hits`` is
-#: which of them ran, in order, and how often each, as numbers (`tare.store.packed.pack_hits`).
+#: ``thing``; they are not unique if names of people and machines were replaced (`tare.store.share`). ``hits``: ids of
+#: the things that ran, in order, with their counts, as numbers (`tare.store.packed.pack_hits`).
 FOOTPRINTS = """
 CREATE TABLE footprint (
     id INTEGER PRIMARY KEY, at REAL NOT NULL, level TEXT NOT NULL, scope TEXT NOT NULL, platform TEXT NOT NULL,
@@ -92,8 +92,8 @@ CREATE TABLE footprint (
 );
 CREATE TABLE thing (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
 """
-#: What of the host's kernel a platform may ask for. Without a task it is the whole surface's. Lists are in the order of
-#: their rows; ``readable`` is whether the calls are known, of which there may be none.
+#: The kernel calls and rights that a platform allows. A row without a task belongs to the whole surface. Lists are in
+#: the order of their rows; ``readable``: the calls are known, even if there are none.
 SURFACES = """
 CREATE TABLE surface (
     id INTEGER PRIMARY KEY, platform TEXT NOT NULL, at REAL NOT NULL, kernel TEXT NOT NULL, total INTEGER NOT NULL,

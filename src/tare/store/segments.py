@@ -1,4 +1,4 @@
-"""When a campaign was at work: from a start, or a resume, to its end or to the last write before it was killed."""
+"""Working periods of a campaign: from a start, or a resume, to its end or to the last write before a kill."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from dataclasses import dataclass, replace
 from tare.store.limits import MAX_EVENTS
 from tare.store.rows import frame
 
-#: The event that a resumed campaign begins with.
+#: The event at the start of a resumed campaign.
 RESUMED = "resumed"
-#: No start or clean-up between two trials takes so long: a longer time is a pause. In seconds.
+#: In seconds. A longer time between two trials is a pause, because no start or clean-up takes so long.
 MAX_HANDOVER_S = 900.0
-#: By how much the clock of the day and that of the work may part between two writes, in seconds. Where they part by
-#: more, the machine slept, or somebody set its clock.
+#: Allowed drift between the wall clock and the monotonic clock from write to write, in seconds. Above it, the machine
+#: slept, or somebody set its clock.
 _MAX_SLIP_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A stretch of work, in UNIX seconds. ``boot``: the kernel's id of that boot; None: it is not known."""
+    """A working period, in UNIX seconds. ``boot``: the kernel's id of that boot; None: unknown."""
 
     began: float
     ended: float
@@ -30,21 +30,21 @@ class Segment:
 
     @property
     def seconds(self) -> float:
-        """How long it was, in seconds."""
+        """Its duration, in seconds."""
         return self.ended - self.began
 
 
 def estimated(trials: Iterable[tuple[float, float]], resumed: Sequence[float]) -> list[Segment]:
-    """The segments of a campaign that recorded none, from each trial's begin and end and from when it was resumed.
+    """Estimate the segments of a campaign without records, from the trials' starts and ends and the resumes.
 
-    UNIX seconds. Between two trials there was a pause where the campaign was resumed in between, and where nothing that
-    lies between two trials takes so long.
+    All times are UNIX seconds. There was a pause between two trials if the campaign was resumed in between, or if the
+    gap is longer than any work between two trials.
     """
     segments: list[Segment] = []
     starts = sorted(resumed)
     for began, ended in sorted(trials):
         last = segments[-1] if segments else None
-        # Resumed at the end of the last or after it, and not after this begin.
+        # The resume falls between the end of the previous segment and this start.
         between = last is not None and bisect_left(starts, last.ended) < bisect_right(starts, began)
         if last is None or began - last.ended > MAX_HANDOVER_S or between:
             segments.append(Segment(began, ended))
@@ -54,14 +54,14 @@ def estimated(trials: Iterable[tuple[float, float]], resumed: Sequence[float]) -
 
 
 def estimate(db: sqlite3.Connection) -> list[Segment]:
-    """`estimated` from the rows of a campaign's file."""
+    """Return `estimated` for the rows of a campaign's file."""
     trials = frame(db, "SELECT started, wall_ns FROM trial")
     resumed = frame(db, "SELECT at FROM event WHERE text = ?", (RESUMED,), MAX_EVENTS)["at"].to_list()
     return estimated(((began, began + wall_ns / 1e9) for began, wall_ns in trials.iter_rows()), resumed)
 
 
 def add(db: sqlite3.Connection, segment: Segment) -> int:
-    """Append it; inside of a transaction. Returns its row."""
+    """Append a segment, inside of a transaction. Return its row."""
     row = db.execute(
         "INSERT INTO segment (began, ended, boot) VALUES (?, ?, ?)", (segment.began, segment.ended, segment.boot)
     ).lastrowid
@@ -76,7 +76,7 @@ def recorded(db: sqlite3.Connection) -> list[Segment]:
 
 
 class Meter:
-    """Writes the segment that is under way. Every call is made inside of a transaction."""
+    """Writer of the current segment. Every call is made inside of a transaction."""
 
     def __init__(self, db: sqlite3.Connection, boot: str | None) -> None:
         self._db = db
@@ -85,7 +85,7 @@ class Meter:
         self._row = add(db, Segment(self._at, self._at, boot))
 
     def advance(self) -> None:
-        """Count the time until now. What a machine slept is no work: a new segment begins after it."""
+        """Count the time until now. Sleep of the machine is not work, so a new segment starts after it."""
         at, worked = time.time(), time.monotonic()
         since = worked - self._worked
         if abs(at - self._at - since) > _MAX_SLIP_S:

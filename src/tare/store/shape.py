@@ -1,7 +1,7 @@
-"""Whether a file's tables are ours, to the letter: its schema is a program, and may be somebody else's.
+"""Check that a file's tables are exactly ours, because a schema is a program and may be a stranger's.
 
-A view in place of a table, a trigger, a virtual table, a generated column or an index over an expression would run with
-whatever reads the table. So the text of all of them is compared, before anything else is asked of the file.
+A view in place of a table, a trigger, a virtual table, a generated column or an index over an expression would run
+whenever the table is read. So the text of all of them is compared before any other query of the file.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import sqlite3
 
 from tare.store.migrations import FORMAT_VERSION, empty
 
-#: Rows of a schema that are looked at: ours has some thirty.
+#: Limit of schema rows to read; ours has about thirty.
 _MAX_OBJECTS = 100
 _QUERY = f"SELECT type, name, tbl_name, sql FROM sqlite_schema LIMIT {_MAX_OBJECTS}"  # noqa: S608 (a number)
 
-#: type, name, table, and SQL without its layout; "" where SQLite made it by itself.
+#: Type, name, table, and SQL without its layout; "" if SQLite made it by itself.
 _Part = tuple[str, str, str, str]
 
 
 def foreign(db: sqlite3.Connection, form: int) -> str | None:
-    """The first thing in which a file of this version differs from ours, in words; None: in nothing."""
+    """Return the first difference between a file of this version and ours, in words, or None."""
     expected, actual = _ours(form), _parts(db)
     for kind, name, _, _ in sorted(actual - expected):
         if any(part[:2] == (kind, name) for part in expected):
@@ -33,12 +33,12 @@ def foreign(db: sqlite3.Connection, form: int) -> str | None:
 
 
 def has_facts(db: sqlite3.Connection) -> bool:
-    """Whether its table of facts is ours, whatever else there is."""
+    """Return True if the table of facts is ours, whatever else the file contains."""
     return {part for part in _ours(FORMAT_VERSION) if part[2] == "fact"} <= _parts(db)
 
 
 def _parts(db: sqlite3.Connection) -> frozenset[_Part]:
-    # Whoever wrote it need not have written text.
+    # A stranger's file may hold values other than text.
     return frozenset(
         (str(kind), str(name), str(table), " ".join(str(sql or "").split()))
         for kind, name, table, sql in db.execute(_QUERY)

@@ -1,4 +1,4 @@
-"""A copy of a campaign's file for others: without what names the machine or its people, in texts and inside outputs."""
+"""Copy of a campaign's file for others, without names of the machine or its people in texts and outputs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tare.store.limits import ATTACHMENT_CAP
 from tare.store.packed import unpack
 from tare.store.redact import UNAME, Redactor
 
-#: What is kept, for the user who shares a file; all else in a record is listed in `Shared.facts`.
+#: Kept facts, for the user who shares a file. `Shared.facts` lists all other facts of a record.
 KEPT = (
     "the figures, and when each trial began",
     "the processor's model, the kernel, the distribution, sizes of memory and disk",
@@ -27,7 +27,7 @@ KEPT = (
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What was done: replacements by kind, names of the host's facts that stayed, raw outputs looked through."""
+    """Summary: replacements by kind, names of the host's facts that stayed, number of raw outputs searched."""
 
     removed: dict[str, int]
     facts: tuple[str, ...]
@@ -36,9 +36,9 @@ class Shared:
 
 
 def share(file: Path, out: IO[bytes], *, hosts: Iterable[str], users: Iterable[str]) -> Shared:
-    """Write the copy. ``hosts``, ``users``: names of this machine that go; the file's own go as well.
+    """Write the copy. ``hosts``, ``users``: names of this machine to remove, in addition to the file's own.
 
-    Raises `StoreError` for a file that is not read.
+    Raises `StoreError` for a file that cannot be read.
     """
     source, stored = connection.view(file)
     record = stored.record
@@ -48,17 +48,17 @@ def share(file: Path, out: IO[bytes], *, hosts: Iterable[str], users: Iterable[s
         with closing(source), connection.translated(file):
             source.backup(db)
         hosts = {*hosts, *remote_hosts, *_of_uname(db)}
-        # Packages make users that are called as platforms are (libvirt-qemu), and that name nobody.
+        # Packages create users with platforms' names (libvirt-qemu), which identify nobody.
         platforms = {name for name in names if ":" not in name}
         redactor = Redactor(hosts=hosts, users={*users, *remote_users}, kept={record.id, *platforms})
         outputs = _redact(db, redactor)
-        db.execute("VACUUM")  # what was replaced stays in free pages otherwise
+        db.execute("VACUUM")  # Otherwise replaced texts would stay in free pages.
         out.write(db.serialize())
     return Shared(dict(redactor.removed), tuple(record.host), outputs)
 
 
 def _remote(platforms: Iterable[str]) -> tuple[set[str], set[str]]:
-    """Hosts and users in platforms' names such as ``ssh:user@host:port``."""
+    """Return hosts and users in platforms' names such as ``ssh:user@host:port``."""
     hosts, users = set(), set()
     for name in platforms:
         kind, _, place = name.partition(":")
@@ -70,14 +70,14 @@ def _remote(platforms: Iterable[str]) -> tuple[set[str], set[str]]:
 
 
 def _of_uname(db: sqlite3.Connection) -> set[str]:
-    """Hosts' names that tools printed with the kernel's: they may stand elsewhere without it."""
+    """Return hosts' names that tools printed with the kernel's, because they may occur without it elsewhere."""
     packed = db.execute("SELECT zstd FROM output")
     texts = (unpack(data, ATTACHMENT_CAP).decode(errors="replace") for (data,) in packed)
     return {name for text in texts for name in UNAME.findall(text)}
 
 
 def _redact(db: sqlite3.Connection, redactor: Redactor) -> int:
-    """Every text and every packed output of every table, in place; returns the number of outputs."""
+    """Redact every text and every packed output of every table, in place. Return the number of outputs."""
     squeeze = zstandard.ZstdCompressor()
     db.create_function("redacted", 1, redactor.text)
     db.create_function("packed", 1, lambda data: squeeze.compress(redactor.bytes(unpack(data, ATTACHMENT_CAP))))
@@ -86,8 +86,8 @@ def _redact(db: sqlite3.Connection, redactor: Redactor) -> int:
     db.execute("BEGIN")
     for table in tables:
         for _, column, kind, *_ in db.execute(f"PRAGMA table_info({table})").fetchall():
-            # The schema is ours: opening the file has checked that. The names are no texts of a guest's. What is packed
-            # and no text (the hits of footprints) is numbers.
+            # The schema is ours, as checked when the file was opened. Its names are not a guest's texts. Packed data
+            # that are not text (the hits of footprints) are numbers.
             if kind == "TEXT":
                 db.execute(f"UPDATE {table} SET {column} = redacted({column}) WHERE {column} IS NOT NULL")  # noqa: S608
             elif column == "zstd":

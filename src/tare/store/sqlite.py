@@ -1,7 +1,7 @@
-"""A campaign in a file: SQLite, every trial durable before the next begins.
+"""A campaign in a file: SQLite, with every trial durable before the next starts.
 
-While a run holds the file it is in WAL mode with ``synchronous=FULL``; a clean close folds the log into the one
-file, so that the file alone is what is kept, copied and shared.
+While a run holds the file it is in WAL mode with ``synchronous=FULL``. A clean close moves the log into the file, so
+that the file alone can be kept, copied and shared.
 """
 
 from __future__ import annotations
@@ -36,18 +36,19 @@ _INSERT_TICK = f"INSERT INTO tick ({', '.join(_TICK_COLUMNS)}) VALUES ({', '.joi
 
 
 class SqliteStore:
-    """A `tare.store.store.Store` in a file; `tare.store.opening` makes and opens them."""
+    """A `tare.store.store.Store` in a file, created and opened by `tare.store.opening`."""
 
     def __init__(self, path: Path, db: Bounded, stored: connection.StoredRecord, lock: connection.Lock | None) -> None:
         self._path = path
         self.location, self.name = encodable(str(path)), encodable(path.name)
         self.record, self.record_text = stored.record, stored.text
-        #: Fields of the record that this tare does not know. They stay in the file, and no campaign goes on in it.
+        #: Fields of the record that this tare does not know. They stay in the file, and tare does not continue its
+        #: campaign.
         self.unknown_fields = stored.unknown
         self._db = db
         self._lock = lock
         self._meter: segments.Meter | None = None
-        #: Ids of the names in footprints, once one was added; empty where they have to be read (again).
+        #: Ids of the names in footprints, after the first was added; empty if they must be read (again).
         self._things: dict[str, int] = {}
         self._names = frames.Names.of(self.record)
         self._arms = {arm: index for index, arm in enumerate(self._names.arms)}
@@ -58,7 +59,7 @@ class SqliteStore:
 
     @classmethod
     def create(cls, path: Path, record: CampaignRecord, marked: Marker | None = None) -> SqliteStore:
-        """Make a new file. Raises `StoreError` when it exists (nothing is ever overwritten) or cannot be made."""
+        """Create a file. Raises `StoreError` if it exists (nothing is ever overwritten) or cannot be created."""
         text = record.model_dump_json()
         mark = marked(text) if marked is not None else None
         lock, db = connection.make(path)
@@ -73,18 +74,18 @@ class SqliteStore:
 
     @classmethod
     def open(cls, path: Path) -> SqliteStore:
-        """Open to go on with a campaign. Raises `StoreError`; another process that writes to it counts."""
+        """Open a file to continue its campaign. Raises `StoreError`, also if another process is writing to it."""
         lock, db, stored = connection.attach(path)
         return cls(path, db, stored, lock)
 
     @classmethod
     def read(cls, path: Path) -> SqliteStore:
-        """Open to read only, also while a run is writing. Raises `StoreError`."""
+        """Open for reading only, also while a run is writing. Raises `StoreError`."""
         db, stored = connection.view(path)
         return cls(path, db, stored, None)
 
     def close(self) -> None:
-        """Close. A writer folds the log into the file; while a reader has it open, that is left to the next close."""
+        """Close. A writer moves the log into the file; if a reader has it open, a later close does so."""
         if self._lock is not None:
             connection.fold(self._db)
         self._db.close()
@@ -118,7 +119,7 @@ class SqliteStore:
 
     @contextmanager
     def working(self, boot: str | None = None) -> Iterator[None]:
-        """Time in here is the campaign's work. Every write keeps how far it came: a kill loses what came after.
+        """Count the time inside as the campaign's work. Every write stores it: a kill loses only later time.
 
         ``boot``: the kernel's id of this boot.
         """
@@ -128,11 +129,11 @@ class SqliteStore:
             yield
         finally:
             with self._writing("the segment"):
-                pass  # every write keeps the time
+                pass  # Every write stores the time.
             self._meter = None
 
     def segments(self) -> list[Segment]:
-        """The stretches of work, in order; of a campaign that recorded none, estimated from its trials."""
+        """Return the working periods in order; if the campaign recorded none, estimated from its trials."""
         with self._translated():
             return segments.recorded(self._db) or segments.estimate(self._db)
 
@@ -143,14 +144,14 @@ class SqliteStore:
 
     @property
     def status(self) -> CampaignStatus:
-        """How the campaign stands."""
+        """Return the campaign's status."""
         with self._translated():
             text = connection.fact(self._db, "status")
         return next((status for status in CampaignStatus if status == text), CampaignStatus.UNKNOWN)
 
     @property
     def mark(self) -> str | None:
-        """What shows who wrote the record; None where nobody marked it."""
+        """The mark of the record's author; None if the record is not marked."""
         with self._translated():
             return connection.fact(self._db, "mark")
 
@@ -160,13 +161,13 @@ class SqliteStore:
             self._set("status", status)
 
     def add_event(self, level: str, text: str) -> None:
-        """Record something worth knowing, with the time."""
+        """Record an event worth knowing, with the time."""
         with self._writing("an event"):
             values = (time.time(), level, encodable(text))
             self._db.execute("INSERT INTO event (at, level, text) VALUES (?, ?, ?)", values)
 
     def events(self) -> list[Event]:
-        """All events in order. Raises `StoreError`."""
+        """Return all events in order. Raises `StoreError`."""
         with self._translated():
             length = self._db.execute("SELECT total(length(text)) FROM event").fetchone()[0]
             if length > MAX_EVENT_TEXT:
@@ -175,43 +176,43 @@ class SqliteStore:
         return [Event(at, level, one_line(text)) for at, level, text in rows.iter_rows()]
 
     def add_attachment(self, name: str, data: bytes) -> None:
-        """Keep a file that explains something (say, a console log); the same name may occur more than once."""
+        """Store a file that explains something (a console log, for example). A name may occur more than once."""
         packed = zstandard.ZstdCompressor().compress(data[:ATTACHMENT_CAP])
         with self._writing(f"attachment {name}"):
             values = (time.time(), encodable(name), packed)
             self._db.execute("INSERT INTO attachment (at, name, zstd) VALUES (?, ?, ?)", values)
 
     def attachments(self) -> list[tuple[str, bytes]]:
-        """All attachments in order, as name and contents."""
+        """Return all attachments in order, as name and contents."""
         with self._translated():
             return [(attachment.name, attachment.content) for attachment in attachments.unpacked(self._db)]
 
     # --- footprints and surfaces ---------------------------------------------------------------------------
 
     def add_footprint(self, footprint: Footprint) -> None:
-        """Keep what ran in the host's kernel; durable on return."""
+        """Store what ran in the host's kernel; durable on return."""
         with self._writing("a footprint"):
             footprints.add(self._db, [(time.time(), footprint)], self._things)
 
     def footprints(self) -> Iterator[Footprint]:
-        """All footprints in order, one after the other; the names of what ran are the same objects throughout."""
+        """Yield all footprints in order. A name is the same object in all of them."""
         with self._translated():
             yield from footprints.read(self._db)
 
     def add_surface(self, surface: Surface) -> None:
-        """Keep what a platform may ask of the host's kernel; those of the platform that are there stay beside it."""
+        """Store the kernel calls that a platform allows, beside earlier surfaces of the platform."""
         with self._writing("a surface"):
             surfaces.add(self._db, [surface])
 
     def surfaces(self) -> Iterator[Surface]:
-        """All surfaces in the order in which they were stored."""
+        """Yield all surfaces in the order in which they were stored."""
         with self._translated():
             yield from surfaces.read(self._db)
 
     # --- schedule and trials -------------------------------------------------------------------------------
 
     def plan_block(self, block: int, keys: Sequence[TrialKey]) -> None:
-        """Append a block's trials to the schedule, in order. Raises `StoreError` when one is there already."""
+        """Append a block's trials to the schedule, in order. Raises `StoreError` for a duplicate trial."""
         first = int(self._db.execute("SELECT coalesce(max(seq) + 1, 0) FROM schedule").fetchone()[0])
         rows = []
         for seq, key in enumerate(keys, first):
@@ -222,19 +223,19 @@ class SqliteStore:
             self._db.executemany("INSERT INTO schedule VALUES (?, ?, ?, ?)", rows)
 
     def schedule(self) -> list[TrialKey]:
-        """All planned trials in order; a trial's ``seq`` is its place here."""
+        """Return all planned trials in order; a trial's ``seq`` is its position here."""
         with self._translated():
             return frames.keys(self._db, self._names, "schedule")
 
     def done(self) -> set[TrialKey]:
-        """The trials that are in the file, however they ended."""
+        """Return the trials in the file, however they ended."""
         with self._translated():
             return set(frames.keys(self._db, self._names, "trial"))
 
     def commit_trials(self, trials: Sequence[Trial], telemetry: Sequence[Tick] = ()) -> None:
-        """Write trials with all that belongs to them, and the ticks that came meanwhile: all or nothing, on disk.
+        """Write trials with all their data, and the ticks since the last write: all or nothing, on disk.
 
-        Raises `StoreError` for a trial that is there already, or one that the record does not know.
+        Raises `StoreError` for a trial that already exists, or that the record does not know.
         """
         with self._writing(", ".join(_say(trial.key) for trial in trials) or "the telemetry"):
             for trial in trials:
@@ -281,7 +282,7 @@ class SqliteStore:
             self._db.execute("INSERT INTO output VALUES (?, ?, ?, ?, ?)", values)
 
     def outputs(self, key: TrialKey) -> dict[str, Output]:
-        """The raw outputs of a trial by name; empty when it has none."""
+        """Return the raw outputs of a trial by name; empty if it has none."""
         query = (
             "SELECT name, zstd, bytes FROM output JOIN trial ON trial.id = output.trial"
             " WHERE block = ? AND workload = ? AND arm = ? ORDER BY name"
@@ -292,7 +293,7 @@ class SqliteStore:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """All that is read inside is of one instant, also while a run is writing."""
+        """Make all reads inside see the same state, also while a run is writing."""
         with self._translated():
             self._db.execute("BEGIN")
         try:
@@ -303,28 +304,28 @@ class SqliteStore:
     # --- frames --------------------------------------------------------------------------------------------
 
     def samples(self, first: int = 0, end: int | None = None) -> pl.DataFrame:
-        """Every sample of every trial that ended ok, in blocks from ``first`` to before ``end`` (None: the last).
+        """Return every sample of every successful trial, in blocks from ``first`` to before ``end`` (None: the last).
 
-        Columns: block, workload, platform, replica, metric, round, value. What a failed trial left is in the file
-        and in `tare export`, and never in an estimate.
+        Columns: block, workload, platform, replica, metric, round, value. Samples of a failed trial are in the file and
+        in `tare export`, but never in an estimate.
         """
         with self._translated():
             return frames.samples(self._db, self._names, first, end)
 
     def trials(self) -> pl.DataFrame:
-        """Every trial, in order of the schedule: its key, how it ended and why, and what the host saw of it.
+        """Return every trial, in order of the schedule: its key, status and reason, and the host's observations.
 
         Columns: seq, block, workload, platform, replica, status, reason, started (UNIX s), wall_ns, cpu_ns,
-        daemon_cpu_ns, steal, pressure, load; null where the host could not see it; clock_offset_ns,
-        clock_offset_error_ns, clock_rate_low, clock_rate_high: `tare.model.ClockFacts`, null where nothing was timed
-        by a clock inside; turn_s (see `durations`).
+        daemon_cpu_ns, steal, pressure, load; null if the host could not see it; clock_offset_ns, clock_offset_error_ns,
+        clock_rate_low, clock_rate_high: `tare.model.ClockFacts`, null if a clock inside timed nothing; turn_s (see
+        `durations`).
         """
         with self._translated():
             timed = frames.with_clocks(frames.trials(self._db, self._names), frames.clocks(self._db, self._names))
             return with_turns(timed, self.segments())
 
     def slices(self) -> pl.DataFrame:
-        """Every slice of every trial, in ns of the host's monotonic clock.
+        """Return every slice of every trial, in ns of the host's monotonic clock.
 
         Columns: block, workload, platform, replica, round, position, start_ns, wall_ns, cpu_ns, daemon_cpu_ns, late_ns.
         """
@@ -332,15 +333,15 @@ class SqliteStore:
             return frames.slices(self._db, self._names)
 
     def telemetry(self) -> Telemetry:
-        """What the host was doing meanwhile; empty frames in a file that has none."""
+        """Return the host's activity during the campaign; empty frames if the file has none."""
         with self._translated():
             return frames.telemetry(self._db, self._names)
 
     def rows(self) -> Iterator[dict[str, object]]:
-        """Every sample with the facts of its trial, whatever its status; a trial without samples gives one row.
+        """Yield every sample with the facts of its trial, whatever its status; a trial without samples yields one row.
 
-        Keys: the columns of `trials` but those of the clock inside and turn_s, then metric, round and value (None where
-        there is no sample). Streams.
+        Keys: the columns of `trials` without those of the clock inside and turn_s, then metric, round and value (None
+        without a sample). Streams.
         """
         with self._translated():
             yield from frames.rows(self._db, self._names)
@@ -348,15 +349,15 @@ class SqliteStore:
     # --- small print ---------------------------------------------------------------------------------------
 
     def _translated(self) -> AbstractContextManager[None]:
-        """Raise what SQLite and `tare.store.rows` find wrong in the file as `StoreError`."""
+        """Convert errors that SQLite and `tare.store.rows` find in the file to `StoreError`."""
         return connection.translated(self._path, self._db)
 
     @contextmanager
     def _writing(self, written: str) -> Iterator[None]:
-        """One transaction: all of it is on disk after it, or nothing. Raises `StoreError`."""
+        """Run one transaction: all of it is on disk afterwards, or nothing. Raises `StoreError`."""
         connection.await_space(self._path)
         with self._translated():
-            if self._db.in_transaction:  # of a write that an interrupt ended outside of what follows
+            if self._db.in_transaction:  # An interrupt ended an earlier write outside of the block below.
                 self._roll_back()
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -395,7 +396,7 @@ def _say(key: TrialKey) -> str:
 
 
 def _refusal(error: sqlite3.IntegrityError) -> str:
-    """What a broken constraint means: the words of SQLite name columns, and not what was done twice."""
+    """Return the meaning of a broken constraint. SQLite's message names columns, not the duplicated action."""
     text = str(error)
     if "UNIQUE" in text:
         return "is in the file already, or has the same round twice; nothing of it was written"

@@ -1,6 +1,6 @@
-"""The protocol of a campaign's store: what a campaign writes, and what analysis and report read of it.
+"""Protocol of a campaign's store: written by a campaign, read by analysis and report.
 
-A store that is no file is one more class with these methods, named in `tare.store.opening`;
+A store that is not a file is one more class with these methods, named in `tare.store.opening`;
 `tests/store/test_store_contract.py` checks it.
 """
 
@@ -22,13 +22,13 @@ from tare.store.record import CampaignRecord
 from tare.store.segments import Segment
 
 Location = Path | str
-#: Makes the mark from the record's text: what shows who wrote it (`tare.campaign.execution.trust`).
+#: Makes the mark of the record's author from the record's text (`tare.campaign.execution.trust`).
 Marker = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something worth knowing that happened while the campaign ran; ``at`` is UNIX time."""
+    """An event worth knowing during the campaign; ``at`` is UNIX time."""
 
     at: float
     level: str
@@ -37,10 +37,10 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Telemetry:
-    """What the host was doing while a campaign ran, as counters: windows are differences of neighbouring ticks.
+    """The host's activity during a campaign, as counters: windows are differences of neighbouring ticks.
 
-    ``host``: a row a tick; ``cpus``: a row a tick and CPU; ``instances``: a row a tick and running instance, with
-    ``platform`` and ``replica``. Columns and units are those of `tare.model.Tick` and its parts.
+    ``host``: a row for each tick; ``cpus``: a row for each tick and CPU; ``instances``: a row for each tick and running
+    instance, with ``platform`` and ``replica``. Columns and units are those of `tare.model.Tick` and its parts.
     """
 
     host: pl.DataFrame
@@ -49,23 +49,23 @@ class Telemetry:
 
 
 class Store(Protocol):
-    """One campaign. `tare.store.opening` makes and opens them; a context manager, closing on exit.
+    """One campaign. `tare.store.opening` creates and opens stores; a context manager, closing on exit.
 
-    Every write is durable and whole when it returns, or nothing of it is there. All methods raise `StoreError` for what
+    Every write is durable and complete when it returns, or has no effect. All methods raise `StoreError` for data that
     cannot be read or written. A store belongs to the thread that opened it.
     """
 
     @property
     def location(self) -> str:
-        """Where it is, as messages name it."""
+        """Its location, as messages name it."""
 
     @property
     def name(self) -> str:
-        """The last part of that, as a report names it."""
+        """The last part of the location, as a report names it."""
 
     @property
     def record(self) -> CampaignRecord:
-        """What the campaign recorded of itself."""
+        """The campaign's record of itself."""
 
     @property
     def record_text(self) -> str:
@@ -73,11 +73,11 @@ class Store(Protocol):
 
     @property
     def unknown_fields(self) -> tuple[str, ...]:
-        """Fields of the record that this tare does not know. They stay in it, and no campaign goes on with them."""
+        """Fields of the record that this tare does not know. They stay in it, and the campaign cannot be continued."""
 
     @property
     def mark(self) -> str | None:
-        """What shows who wrote the record; None where an older tare did."""
+        """The mark of the record's author; None if the record is not marked."""
 
     def __enter__(self) -> Self: ...
 
@@ -86,12 +86,12 @@ class Store(Protocol):
     ) -> None: ...
 
     def close(self) -> None:
-        """Close it; another process may write to it then."""
+        """Close it. Another process may write to it then."""
 
     # --- what a campaign writes ----------------------------------------------------------------------------
 
     def working(self, boot: str | None = None) -> AbstractContextManager[None]:
-        """Time in here is the campaign's work. Every write keeps how far it came: a kill loses what came after.
+        """Count the time inside as the campaign's work. Every write stores it: a kill loses only later time.
 
         ``boot``: the kernel's id of this boot.
         """
@@ -100,87 +100,87 @@ class Store(Protocol):
         """Set the campaign's status."""
 
     def add_event(self, level: str, text: str) -> None:
-        """Record something worth knowing, with the time."""
+        """Record an event worth knowing, with the time."""
 
     def add_attachment(self, name: str, data: bytes) -> None:
-        """Keep a file that explains something (say, a console log); the same name may occur more than once."""
+        """Store a file that explains something (a console log, for example). A name may occur more than once."""
 
     def plan_block(self, block: int, keys: Sequence[TrialKey]) -> None:
-        """Append a block's trials to the schedule, in order. Raises `StoreError` when one is there already."""
+        """Append a block's trials to the schedule, in order. Raises `StoreError` for a duplicate trial."""
 
     def commit_trials(self, trials: Sequence[Trial], telemetry: Sequence[Tick] = ()) -> None:
-        """Write trials with all that belongs to them, and the ticks that came meanwhile.
+        """Write trials with all their data, and the ticks since the last write.
 
-        Raises `StoreError` for a trial that is there already, or one that the record does not know.
+        Raises `StoreError` for a trial that already exists, or that the record does not know.
         """
 
     def add_footprint(self, footprint: Footprint) -> None:
-        """Keep what ran in the host's kernel."""
+        """Store what ran in the host's kernel."""
 
     def add_surface(self, surface: Surface) -> None:
-        """Keep what a platform may ask of the host's kernel; those of the platform that are there stay beside it."""
+        """Store the kernel calls that a platform allows, beside earlier surfaces of the platform."""
 
     # --- what is read of it --------------------------------------------------------------------------------
 
     def snapshot(self) -> AbstractContextManager[None]:
-        """All that is read inside is of one instant, also while a run is writing."""
+        """Make all reads inside see the same state, also while a run is writing."""
 
     @property
     def status(self) -> CampaignStatus:
-        """How the campaign stands."""
+        """Return the campaign's status."""
 
     def segments(self) -> list[Segment]:
-        """When the campaign was at work, in order; where it is not recorded, `tare.store.segments.estimated`."""
+        """Return the working periods in order; if none is recorded, `tare.store.segments.estimated`."""
 
     def events(self) -> list[Event]:
-        """All events in order."""
+        """Return all events in order."""
 
     def attachments(self) -> list[tuple[str, bytes]]:
-        """All attachments in order, as name and contents."""
+        """Return all attachments in order, as name and contents."""
 
     def schedule(self) -> list[TrialKey]:
-        """All planned trials in order; a trial's ``seq`` is its place here."""
+        """Return all planned trials in order; a trial's ``seq`` is its position here."""
 
     def done(self) -> set[TrialKey]:
-        """The trials that are in it, however they ended."""
+        """Return the stored trials, however they ended."""
 
     def outputs(self, key: TrialKey) -> dict[str, Output]:
-        """The raw outputs of a trial by name; empty when it has none."""
+        """Return the raw outputs of a trial by name; empty if it has none."""
 
     def samples(self, first: int = 0, end: int | None = None) -> pl.DataFrame:
-        """Every sample of every trial that ended ok, in blocks from ``first`` to before ``end`` (None: the last).
+        """Return every sample of every successful trial, in blocks from ``first`` to before ``end`` (None: the last).
 
-        Columns: block, workload, platform, replica, metric, round, value. What a failed trial left is there and in
-        `tare export`, and never in an estimate.
+        Columns: block, workload, platform, replica, metric, round, value. Samples of a failed trial are in the store
+        and in `tare export`, but never in an estimate.
         """
 
     def trials(self) -> pl.DataFrame:
-        """Every trial, in order of the schedule: its key, how it ended and why, and what the host saw of it.
+        """Return every trial, in order of the schedule: its key, status and reason, and the host's observations.
 
         Columns: seq, block, workload, platform, replica, status, reason, started (UNIX s), wall_ns, cpu_ns,
-        daemon_cpu_ns, steal, pressure, load; null where the host could not see it; clock_offset_ns,
-        clock_offset_error_ns, clock_rate_low, clock_rate_high: `tare.model.ClockFacts`, null where nothing was timed
-        by a clock inside; turn_s (`tare.store.durations`).
+        daemon_cpu_ns, steal, pressure, load; null if the host could not see it; clock_offset_ns, clock_offset_error_ns,
+        clock_rate_low, clock_rate_high: `tare.model.ClockFacts`, null if a clock inside timed nothing; turn_s
+        (`tare.store.durations`).
         """
 
     def slices(self) -> pl.DataFrame:
-        """Every slice of every trial, in ns of the host's monotonic clock.
+        """Return every slice of every trial, in ns of the host's monotonic clock.
 
         Columns: block, workload, platform, replica, round, position, start_ns, wall_ns, cpu_ns, daemon_cpu_ns, late_ns.
         """
 
     def telemetry(self) -> Telemetry:
-        """What the host was doing meanwhile; empty frames where nothing is known of it."""
+        """Return the host's activity during the campaign; empty frames if it is unknown."""
 
     def rows(self) -> Iterator[dict[str, object]]:
-        """Every sample with the facts of its trial, whatever its status; a trial without samples gives one row.
+        """Yield every sample with the facts of its trial, whatever its status; a trial without samples yields one row.
 
-        Keys: the columns of `trials` but those of the clock inside and turn_s, then metric, round and value (None where
-        there is no sample). Streams.
+        Keys: the columns of `trials` without those of the clock inside and turn_s, then metric, round and value (None
+        without a sample). Streams.
         """
 
     def footprints(self) -> Iterator[Footprint]:
-        """All footprints in order, one after the other; the names of what ran are the same objects throughout."""
+        """Yield all footprints in order. A name is the same object in all of them."""
 
     def surfaces(self) -> Iterator[Surface]:
-        """All surfaces in the order in which they were stored."""
+        """Yield all surfaces in the order in which they were stored."""

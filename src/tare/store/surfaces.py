@@ -1,4 +1,4 @@
-"""Surfaces in a campaign file: what of the host's kernel a platform's processes may ask for, in rows."""
+"""Surfaces in a campaign file: the kernel calls and rights of a platform's processes, in rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tare.errors import first_invalid
 from tare.footprint_model import Surface, Tasks
 from tare.store.rows import UnknownError, frame
 
-#: Parts of a surface, or of one of its tasks, that are rows of a table each.
+#: Parts of a surface, or of one of its tasks, each with a table of its own.
 _PARTS = {
     "call": ("name", "outcome"),
     "answer": ("name", "answer"),
@@ -37,7 +37,7 @@ _Owner = tuple[int, int | None]
 
 
 def add(db: sqlite3.Connection, surfaces: Iterable[Surface]) -> None:
-    """Append them, inside of a transaction. Raises `UnknownError` for one that no table can hold."""
+    """Append surfaces, inside of a transaction. Raises `UnknownError` for a surface that no table can hold."""
     for number, surface in enumerate(surfaces, db.execute("SELECT count(*) FROM surface").fetchone()[0] + 1):
         try:
             _add(db, surface)
@@ -81,7 +81,7 @@ def _add_parts(
 
 
 def read(db: sqlite3.Connection) -> Iterator[Surface]:
-    """All surfaces in order. Raises `BrokenError`, and `UnknownError` for one that is none."""
+    """Yield all surfaces in order. Raises `BrokenError`, and `UnknownError` for an invalid surface."""
     parts = {part: _by_owner(db, part) for part in _PARTS}
     tasks: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for facts in frame(db, _TASKS).iter_rows(named=True):

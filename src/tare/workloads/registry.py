@@ -51,7 +51,7 @@ def get(name: str) -> Workload:
         return built_in
     by_name = all_workloads()
     if name not in by_name:
-        raise UsageError(f"there is no workload {name!r}", fix=nearest(name, by_name))
+        raise UsageError(f"there is no workload {name!r}", fix=nearest(name, by_name, "tare list workloads"))
     return by_name[name]
 
 
@@ -96,7 +96,9 @@ def choose(names: Sequence[str]) -> list[Workload]:
             if candidate.family.value == name and candidate.level is None
         }
         if not matching:
-            raise UsageError(f"there is no workload {name!r}", fix=nearest(name, [*by_name, *curves]))
+            raise UsageError(
+                f"there is no workload {name!r}", fix=nearest(name, [*by_name, *curves], "tare list workloads")
+            )
         chosen |= matching
     return list(chosen.values())
 

@@ -22,7 +22,17 @@ from tare.analysis.refusals import NoAnswer, RefusalKind
 from tare.errors import UsageError
 from tare.estimates.intervals import MIN_BLOCKS, Floats, Interval
 from tare.estimates.moderated import GUARD, prior_of, squeezed, unbiased_log
-from tare.estimates.random_effects import Between, Bools, Hosts, fit, odd_hosts, prediction, shrunk
+from tare.estimates.random_effects import (
+    Between,
+    Bools,
+    Fit,
+    Hosts,
+    deviations,
+    fit,
+    odd_hosts,
+    prediction,
+    shrunk,
+)
 from tare.model import Design, Direction
 from tare.store import CampaignRecord, MetricRecord, WorkloadRecord
 
@@ -37,6 +47,10 @@ MEAN_LEVEL, PREDICTION_LEVEL = 0.95, 0.90
 FALSE_DISCOVERIES = 0.05
 #: From so many hosts on, the variances of a figure borrow from each other.
 _MODERATED_FROM = 5
+#: A value of a fact is rare that at most this share of usual hosts have.
+RARE = 0.2
+#: Cells of figures and hosts that are merged at a time.
+_CELLS = 500_000
 #: The most groups of a fact that are shown.
 MAX_GROUPS = 40
 #: The text of a fact that a host does not have, and of one that no record of it shows.
@@ -44,7 +58,7 @@ NONE, UNKNOWN = "none", "unknown"
 
 
 class Why(StrEnum):
-    """Why a file, or workloads of one, are no part of the merge."""
+    """Reason for which a file, or workloads of one, are no part of the merge."""
 
     UNREADABLE = "unreadable"
     SAME_CAMPAIGN = "same-campaign"  # a copy of another file's, which counts once
@@ -103,6 +117,7 @@ class _Row:
     means: Floats  # worse is positive
     variances: Floats
     blocks: NDArray[np.int32]
+    values: Floats  # in the unit: the mean over blocks
 
 
 @dataclass(slots=True)
@@ -116,21 +131,22 @@ class Gathering:
     def add(self, name: str, summary: Summary, boots: Iterable[str] = ()) -> None:
         """Add a host's campaign, under the host's name."""
         record = summary.record
-        metrics = {
-            (workload.name, metric.name): (workload, metric)
+        works = {
+            (workload.name, metric.name): (work, workload, metric)
             for workload in record.workloads
+            for work in (_work(workload),)
             for metric in workload.metrics
         }
-        places, means, variances, blocks = [], [], [], []
-        for (platform, workload_name, metric_name), side in summary.sides.items():
-            workload, metric = metrics[workload_name, metric_name]
-            if side.unfit or side.logs.size < MIN_BLOCKS:
-                continue
-            key = _key(platform, workload, metric)
-            places.append(self.keys.setdefault(key, len(self.keys)))
-            means.append(_worse(float(side.logs.mean()), metric.direction))
-            variances.append(float(side.logs.var(ddof=1)))
-            blocks.append(side.logs.size)
+        kept = [(names, side) for names, side in summary.sides.items() if side.logs.size >= MIN_BLOCKS]
+        places = np.empty(len(kept), np.int32)
+        worse = np.empty(len(kept))
+        for at, ((platform, workload_name, metric_name), _) in enumerate(kept):
+            work, workload, metric = works[workload_name, metric_name]
+            key = _key(platform, work, workload, metric)
+            places[at] = self.keys.setdefault(key, len(self.keys))
+            worse[at] = 1.0 if metric.direction is Direction.LOWER else -1.0
+        means, variances, blocks = _moments([side.logs for _, side in kept])
+        values = np.array([math.nan if side.mean is None else side.mean for _, side in kept])
         host = Host(
             name=name,
             file=summary.name,
@@ -141,21 +157,30 @@ class Gathering:
             tare_version=record.tare_version,
             boots=frozenset(boots),
             facts=facts_of(record),
-            blocks=max(blocks, default=0),
+            blocks=int(blocks.max(initial=0)),
         )
-        self.rows.append(
-            _Row(host, np.array(places, np.int32), np.array(means), np.array(variances), np.array(blocks, np.int32))
-        )
+        self.rows.append(_Row(host, places, worse * means, variances, blocks, values))
 
 
-def _key(platform: str, workload: WorkloadRecord, metric: MetricRecord) -> Key:
-    work = json.dumps([workload.params, workload.revision], sort_keys=True)
+def _moments(logs: Sequence[Floats]) -> tuple[Floats, Floats, NDArray[np.int32]]:
+    """Means, variances and sizes of rows, those of one length together."""
+    sizes = np.array([row.size for row in logs], dtype=np.int32)
+    means, variances = np.empty(sizes.size), np.empty(sizes.size)
+    for size in np.unique(sizes):
+        of_size = np.flatnonzero(sizes == size)
+        table = np.stack([logs[at] for at in of_size.tolist()])
+        means[of_size], variances[of_size] = table.mean(axis=1), table.var(axis=1, ddof=1)
+    return means, variances, sizes
+
+
+def _work(workload: WorkloadRecord) -> str:
+    """Return the facts of a workload that must agree for its figures to be merged."""
+    return json.dumps([workload.params, workload.revision], sort_keys=True)
+
+
+def _key(platform: str, work: str, workload: WorkloadRecord, metric: MetricRecord) -> Key:
     headline = workload.metrics[0].name == metric.name
     return Key(platform, workload.name, metric.name, metric.unit, metric.direction, headline, work)
-
-
-def _worse(log: float, direction: Direction) -> float:
-    return log if direction is Direction.LOWER else -log
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +215,7 @@ class Figure:
     effects: Floats
     errors: Floats
     blocks: NDArray[np.int32]
+    values: Floats  # the platform's figure itself, in the unit
     shrunk: Floats
     shrunk_errors: Floats
     deviations: Floats
@@ -207,6 +233,18 @@ class Unlike:
     usual: str
     sharing: int
     others: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """A value of a fact that most odd hosts have, and hardly any of the usual ones."""
+
+    fact: str
+    value: str
+    odd: int
+    of_odd: int
+    usual: int
+    of_usual: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,20 +266,36 @@ class Fleet:
             yield place, [figure for figure in self.figures if figure.odd[place]]
 
     def unlike(self, place: int) -> list[Unlike]:
-        """In what an odd host differs from most hosts that are odd in nothing, the rarest value first."""
+        """In what an odd host differs from most hosts that are odd in nothing, the rarest value first.
+
+        Values that more than `RARE` of those have too are left out: they are no candidates for the cause.
+        """
         found = []
         for name, value in self.hosts[place].facts.items():
             values = self.usual.get(name)
             if values is None:
                 continue
             most, _ = min(values.items(), key=lambda item: (-item[1], item[0]))
-            if most != value:
-                found.append(Unlike(name, value, most, values.get(value, 0), sum(values.values())))
+            others = sum(values.values())
+            if most != value and values.get(value, 0) <= RARE * others:
+                found.append(Unlike(name, value, most, values.get(value, 0), others))
         return sorted(found, key=lambda unlike: unlike.sharing)
+
+    def shared(self) -> list[Shared]:
+        """Return values of at least half of the odd hosts, and of at most `RARE` of the usual; the rarest first."""
+        hosts = [self.hosts[place].facts for place in self.odd_places]
+        values = Counter(fact for facts in hosts for fact in facts.items())
+        found = []
+        for (name, value), count in values.items():
+            usual = self.usual.get(name, {})
+            others = sum(usual.values())
+            if 2 <= count >= len(hosts) / 2 and others and usual.get(value, 0) <= RARE * others:
+                found.append(Shared(name, value, count, len(hosts), usual.get(value, 0), others))
+        return sorted(found, key=lambda fact: (fact.usual / fact.of_usual - fact.odd / fact.of_odd, fact.fact))
 
 
 def facts_of(record: CampaignRecord) -> dict[str, str]:
-    """The facts of a host by which hosts are grouped and told apart, as short texts."""
+    """Return the facts of a host by which hosts are grouped and told apart, as short texts."""
     host, cpu = record.host, record.host.get("cpu")
     cpu = cpu if isinstance(cpu, dict) else {}
     tuning = {setting.name: setting.value for setting in record.tuning or () if setting.value is not None}
@@ -287,7 +341,7 @@ def _text(value: Any, missing: str = UNKNOWN) -> str:
 
 
 def _gib(value: Any) -> str:
-    """A memory's size to the GiB: a kernel of another version keeps a little more of it for itself."""
+    """Return a memory's size to the GiB: a kernel of another version keeps a little more of it for itself."""
     return f"{round(value / 2**30)}GiB" if isinstance(value, int) and 0 < value < 2**60 else UNKNOWN
 
 
@@ -310,10 +364,12 @@ def merge(
         raise NoAnswer(RefusalKind.NO_CAMPAIGN)
     keys = _common(rows, list(gathering.keys), left_out)
     hosts = tuple(row.host for row in rows)
-    effects, variances, blocks = _matrices(rows, keys)
+    effects, variances, values, blocks = _matrices(rows, keys)
     moderated = _moderated(variances, blocks) / np.maximum(blocks, 1)
     groups = _groups(hosts, by)
-    figures = tuple(_figures([key for key, _ in keys], Hosts.of(effects, moderated), blocks, groups, rate, method))
+    figures = tuple(
+        _figures([key for key, _ in keys], Hosts.of(effects, moderated), blocks, values, groups, rate, method)
+    )
     odd = np.any([figure.odd for figure in figures], axis=0)
     usual = _usual([host for host, is_odd in zip(hosts, odd, strict=True) if not is_odd])
     odd_places = tuple(np.flatnonzero(odd).tolist())
@@ -364,7 +420,7 @@ def _keep(kept: dict[str, _Row], name: str, row: _Row, why: Why, left_out: list[
 
 
 def _alike(rows: Sequence[_Row], left_out: list[LeftOut]) -> list[_Row]:
-    """The hosts with blocks enough and with the baseline that most of them have."""
+    """Return the hosts with blocks enough and with the baseline that most of them have."""
     usable = []
     for row in rows:
         if row.host.design is Design.SEQUENTIAL:
@@ -384,12 +440,12 @@ def _alike(rows: Sequence[_Row], left_out: list[LeftOut]) -> list[_Row]:
 
 
 def _most(values: Iterable[str]) -> str:
-    """The most common one; of equally common ones the first by the alphabet."""
+    """Return the most common one; of equally common ones the first by the alphabet."""
     return min(Counter(values).items(), key=lambda item: (-item[1], item[0]))[0]
 
 
 def _common(rows: Sequence[_Row], keys: Sequence[Key], left_out: list[LeftOut]) -> list[tuple[Key, int]]:
-    """The figures that are merged, with their places: of each workload the work that most hosts did."""
+    """Return the figures that are merged, with their places: of each workload the work that most hosts did."""
     counts = np.zeros(len(keys), dtype=np.int64)
     for row in rows:
         counts[row.places] += 1
@@ -407,21 +463,24 @@ def _common(rows: Sequence[_Row], keys: Sequence[Key], left_out: list[LeftOut]) 
     return [(keys[place], place) for place in sorted(chosen)]
 
 
-def _matrices(rows: Sequence[_Row], keys: Sequence[tuple[Key, int]]) -> tuple[Floats, Floats, NDArray[np.int32]]:
-    """Effects, variances of a block and blocks: a row a figure, a column a host; NaN where there is none."""
+def _matrices(
+    rows: Sequence[_Row], keys: Sequence[tuple[Key, int]]
+) -> tuple[Floats, Floats, Floats, NDArray[np.int32]]:
+    """Effects, variances of a block, values and blocks: a row a figure, a column a host; NaN where there is none."""
     most = max((place for _, place in keys), default=-1) + 1
     most = max(most, max((int(row.places.max()) + 1 for row in rows if row.places.size), default=0))
     to_row = np.full(most, -1, dtype=np.int64)
     to_row[[place for _, place in keys]] = np.arange(len(keys))
-    effects, variances = (np.full((len(keys), len(rows)), np.nan) for _ in range(2))
+    effects, variances, values = (np.full((len(keys), len(rows)), np.nan) for _ in range(3))
     blocks = np.zeros((len(keys), len(rows)), dtype=np.int32)
     for column, row in enumerate(rows):
         target = to_row[row.places]
         merged = target >= 0
         effects[target[merged], column] = row.means[merged]
         variances[target[merged], column] = row.variances[merged]
+        values[target[merged], column] = row.values[merged]
         blocks[target[merged], column] = row.blocks[merged]
-    return effects, variances, blocks
+    return effects, variances, values, blocks
 
 
 def _moderated(variances: Floats, blocks: NDArray[np.int32]) -> Floats:
@@ -441,7 +500,7 @@ def _moderated(variances: Floats, blocks: NDArray[np.int32]) -> Floats:
 
 
 def _groups(hosts: Sequence[Host], by: str | None) -> list[tuple[str, Bools]]:
-    """The hosts of each value of a fact; all in one group where none is asked for."""
+    """Return the hosts of each value of a fact; all in one group where none is asked for."""
     if by is None:
         return [("", np.ones(len(hosts), dtype=np.bool_))]
     known = sorted({name for host in hosts for name in host.facts})
@@ -458,65 +517,86 @@ def _groups(hosts: Sequence[Host], by: str | None) -> list[tuple[str, Bools]]:
     return [(value, np.array([each == value for each in values])) for value, _ in ordered]
 
 
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    """Some figures merged, a row each."""
+
+    model: Fit
+    predicted: tuple[Floats, Floats]
+    shrunk: tuple[Floats, Floats]
+    deviations: Floats
+    p: Floats
+    groups: list[tuple[Group, ...]]
+
+
 def _figures(
     keys: Sequence[Key],
     hosts: Hosts,
     blocks: NDArray[np.int32],
+    values: Floats,
     groups: Sequence[tuple[str, Bools]],
     rate: float,
     method: Between,
 ) -> Iterator[Figure]:
+    """Merge some figures at a time, which bounds memory; odd hosts are found over all of them."""
+    size = max(1, _CELLS // max(1, hosts.y.shape[1]))
+    parts = [
+        (start, _merged(hosts.rows(start, start + size), groups, rate, method)) for start in range(0, len(keys), size)
+    ]
+    odd = odd_hosts(np.concatenate([part.p for _, part in parts]), rate)
+    for start, part in parts:
+        lows, highs = part.model.interval(MEAN_LEVEL)
+        for at, key in enumerate(keys[start : start + size]):
+            mean, row = float(part.model.mean[at]), start + at
+            yield Figure(
+                platform=key.platform,
+                workload=key.workload,
+                metric=key.metric,
+                unit=key.unit,
+                direction=key.direction,
+                headline=key.headline,
+                n_hosts=int(part.model.count[at]),
+                mean=Interval(mean, float(lows[at]), float(highs[at])),
+                spread=_spread(float(part.model.tau2[at])),
+                prediction=_interval(mean, float(part.predicted[0][at]), float(part.predicted[1][at])),
+                effects=np.where(hosts.has[row], hosts.y[row], np.nan),
+                errors=np.where(hosts.has[row], np.sqrt(hosts.v[row]), np.nan),
+                blocks=blocks[row],
+                values=values[row],
+                shrunk=part.shrunk[0][at],
+                shrunk_errors=part.shrunk[1][at],
+                deviations=part.deviations[at],
+                p=part.p[at],
+                odd=odd[row],
+                groups=part.groups[at],
+            )
+
+
+def _merged(hosts: Hosts, groups: Sequence[tuple[str, Bools]], rate: float, method: Between) -> _Merged:
     model = fit(hosts, method)
-    lows, highs = model.interval(MEAN_LEVEL)
-    predicted = prediction(hosts, PREDICTION_LEVEL)
-    points, errors = shrunk(hosts, model)
-    deviations, p, odd = _odd(hosts, [members for _, members in groups], rate)
-    grouped = _grouped(hosts, groups, method) if len(groups) > 1 or groups[0][0] else [() for _ in keys]
-    for at, key in enumerate(keys):
-        mean = float(model.mean[at])
-        yield Figure(
-            platform=key.platform,
-            workload=key.workload,
-            metric=key.metric,
-            unit=key.unit,
-            direction=key.direction,
-            headline=key.headline,
-            n_hosts=int(model.count[at]),
-            mean=Interval(mean, float(lows[at]), float(highs[at])),
-            spread=_spread(float(model.tau2[at])),
-            prediction=_interval(mean, float(predicted[0][at]), float(predicted[1][at])),
-            effects=np.where(hosts.has[at], hosts.y[at], np.nan),
-            errors=np.where(hosts.has[at], np.sqrt(hosts.v[at]), np.nan),
-            blocks=blocks[at],
-            shrunk=points[at],
-            shrunk_errors=errors[at],
-            deviations=deviations[at],
-            p=p[at],
-            odd=odd[at],
-            groups=grouped[at],
-        )
+    grouped: list[tuple[Group, ...]] = [() for _ in range(hosts.y.shape[0])]
+    if len(groups) > 1 or groups[0][0]:
+        grouped = _grouped(hosts, groups, method)
+    return _Merged(
+        model,
+        prediction(hosts, PREDICTION_LEVEL),
+        shrunk(hosts, model),
+        *_deviations(hosts, [members for _, members in groups], rate),
+        grouped,
+    )
 
 
-def _odd(hosts: Hosts, groups: Sequence[Bools], rate: float) -> tuple[Floats, Floats, Bools]:
-    """How far each host is from the others of its group; the rate holds over all figures and groups together."""
-    stacked = Hosts(
-        np.concatenate([hosts.y] * len(groups)),
-        np.concatenate([hosts.v] * len(groups)),
-        np.concatenate([hosts.has & members for members in groups]),
-    )
-    odd = odd_hosts(stacked, rate)
-    shape = (len(groups), *hosts.y.shape)
-    deviations, p, found = (part.reshape(shape) for part in (odd.deviation, odd.p, odd.is_odd))
-    members = np.array(groups)[:, None, :] & hosts.has
-    return (
-        np.where(members, deviations, 0.0).sum(axis=0) + np.where(hosts.has, 0.0, np.nan),
-        np.where(members, p, 0.0).sum(axis=0) + np.where(hosts.has, 0.0, np.nan),
-        np.asarray((found & members).any(axis=0)),
-    )
+def _deviations(hosts: Hosts, groups: Sequence[Bools], rate: float) -> tuple[Floats, Floats]:
+    """Return each host's distance from the others of its group, with the p-value."""
+    far, p = np.full(hosts.y.shape, np.nan), np.full(hosts.y.shape, np.nan)
+    for members in groups:
+        of_group = deviations(hosts.only(members), rate)
+        far, p = (np.where(members, found, kept) for found, kept in zip(of_group, (far, p), strict=True))
+    return far, p
 
 
 def _grouped(hosts: Hosts, groups: Sequence[tuple[str, Bools]], method: Between) -> list[tuple[Group, ...]]:
-    """The groups of each figure that have the figure."""
+    """Return the groups of each figure that have the figure."""
     of_figures: list[list[Group]] = [[] for _ in range(hosts.y.shape[0])]
     for value, members in groups:
         own = hosts.only(members)

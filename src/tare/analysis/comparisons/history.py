@@ -148,12 +148,13 @@ class Summary:
     sides: dict[tuple[str, str, str], Side]
 
 
-def summary(store: Store, thresholds: Thresholds, *, absolute: bool) -> Summary:
-    """Read a campaign: headlines, CPU cost, and what thresholds name. Raises `StoreError`."""
+def summary(store: Store, thresholds: Thresholds, *, absolute: bool, every: bool = False) -> Summary:
+    """Read a campaign: headlines, CPU cost, and what thresholds name; ``every``: all metrics. Raises `StoreError`."""
     record, parts = store.record, metric_parts(store.samples())
     way = Way.ABSOLUTE if absolute else Way.RELATIVE
     sides = {}
-    for workload, metric in _wanted(record, thresholds):
+    metrics = [(workload, metric) for workload in record.workloads for metric in workload.metrics]
+    for workload, metric in metrics if every else wanted(record, thresholds):
         part = parts.get((workload.name, metric.name))
         for platform, side in sides_of(record, workload, metric, part, way).items():
             if side.logs.size:
@@ -244,7 +245,8 @@ def _other_work(kept: Sequence[Summary], newest: CampaignRecord) -> Iterator[Lef
             yield LeftOut(summary.name, Why.WORK, ", ".join(others))
 
 
-def _wanted(record: CampaignRecord, thresholds: Thresholds) -> Iterator[tuple[WorkloadRecord, MetricRecord]]:
+def wanted(record: CampaignRecord, thresholds: Thresholds) -> Iterator[tuple[WorkloadRecord, MetricRecord]]:
+    """The metrics that are compared: headlines, CPU cost, and what thresholds name."""
     for workload in record.workloads:
         for number, metric in enumerate(workload.metrics):
             if number == 0 or metric.name == CPU_COST or thresholds.names(workload.name, metric.name):
@@ -256,7 +258,7 @@ def _grown(
 ) -> dict[tuple[str, str, str], _Growing]:
     """By platform, workload and metric of the newest campaign; others' figures where they are of the same work."""
     metrics_by_name = {
-        (workload.name, metric.name): (workload, metric) for workload, metric in _wanted(newest, thresholds)
+        (workload.name, metric.name): (workload, metric) for workload, metric in wanted(newest, thresholds)
     }
     grown: dict[tuple[str, str, str], _Growing] = {}
     for place, campaign in enumerate(kept):

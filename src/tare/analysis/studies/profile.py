@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -85,6 +85,16 @@ class ScoreSheet:
     weighted: float  # sum of points x weight of the priority
     attainable: int  # total of a platform that gets every point of the features scored here
     unacceptable: tuple[str, ...]  # features below their least
+    #: by feature, the fewest and the most points within the interval of its figure; empty without intervals
+    ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def total_range(self) -> tuple[int, int]:
+        """The total with all features at their fewest points, and with all at their most."""
+        if not self.ranges:
+            return self.total, self.total
+        fewest, most = zip(*self.ranges.values(), strict=True)
+        return sum(fewest), sum(most)
 
 
 def load(file: Path | None = None) -> Profile:
@@ -122,8 +132,15 @@ def points(feature: Feature, figure: float, baseline: float | None) -> int:
     return sum(share <= threshold * (1 + _ROUNDING) for threshold in feature.thresholds)
 
 
-def evaluate(profile: Profile, figures: Mapping[str, Mapping[str, float]], baseline: str) -> list[ScoreSheet]:
+def evaluate(
+    profile: Profile,
+    figures: Mapping[str, Mapping[str, float]],
+    baseline: str,
+    ends: Mapping[str, Mapping[str, tuple[float, float]]] | None = None,
+) -> list[ScoreSheet]:
     """Score sheets of all platforms but the baseline, from ``figures[platform][feature]``, in the order given.
+
+    ``ends``: of the figures' intervals, likewise; None: the figures are taken as they are.
 
     Raises `NoAnswer` as `points` does, and for figures of features that the profile does not have.
     """
@@ -133,11 +150,19 @@ def evaluate(profile: Profile, figures: Mapping[str, Mapping[str, float]], basel
             raise NoAnswer(RefusalKind.NO_SUCH_FEATURE, platform, strange[0])
     base = figures.get(baseline, {})
     return [
-        _sheet(profile, name, platform_figures, base) for name, platform_figures in figures.items() if name != baseline
+        _sheet(profile, name, platform_figures, base, None if ends is None else ends[name])
+        for name, platform_figures in figures.items()
+        if name != baseline
     ]
 
 
-def _sheet(profile: Profile, platform: str, figures: Mapping[str, float], base: Mapping[str, float]) -> ScoreSheet:
+def _sheet(
+    profile: Profile,
+    platform: str,
+    figures: Mapping[str, float],
+    base: Mapping[str, float],
+    ends: Mapping[str, tuple[float, float]] | None,
+) -> ScoreSheet:
     feature_points = {
         feature.name: points(feature, figures[feature.name], base.get(feature.name))
         if feature.name in figures
@@ -155,4 +180,17 @@ def _sheet(profile: Profile, platform: str, figures: Mapping[str, float], base: 
         if feature.least is not None and scored < feature.least:
             unacceptable.append(feature.name)
     weighted = sum(weight * sums[name] for name, weight in profile.priorities.items())
-    return ScoreSheet(platform, feature_points, sums, sum(sums.values()), weighted, attainable, tuple(unacceptable))
+    ranges = {} if ends is None else {
+        feature.name: _range(feature, ends[feature.name], base.get(feature.name), figures[feature.name])
+        for feature in profile.feature
+        if feature.name in figures
+    }  # fmt: skip
+    return ScoreSheet(
+        platform, feature_points, sums, sum(sums.values()), weighted, attainable, tuple(unacceptable), ranges
+    )
+
+
+def _range(feature: Feature, ends: tuple[float, float], base: float | None, figure: float) -> tuple[int, int]:
+    """The fewest and the most points that a figure may have within its interval."""
+    reached = sorted(points(feature, value, base) for value in (*ends, figure))
+    return reached[0], reached[-1]

@@ -25,6 +25,10 @@ from tare.store import CampaignRecord
 
 Floats = NDArray[np.float64]
 _DAY_S = 86_400
+#: The ends of a figure without an interval, as shares of it.
+_ANYTHING = (1e-9, 1e9)
+#: A figure's workloads with their means.
+_Levels = list[tuple[str, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +50,21 @@ class Sheet:
     trial_counts: dict[str, dict[str, TrialCount]]  # by workload, then platform
 
 
-def score(record: CampaignRecord, samples: pl.DataFrame, trials: pl.DataFrame, profile: Profile) -> Sheet:
+#: By workload, metric and platform: the ends of a figure's interval, as shares of the figure.
+Doubt = Mapping[tuple[str, str, str], tuple[float, float]]
+
+
+def score(
+    record: CampaignRecord,
+    samples: pl.DataFrame,
+    trials: pl.DataFrame,
+    profile: Profile,
+    doubt: Doubt | None = None,
+) -> Sheet:
     """Score a campaign. A platform without a positive figure has no score, and no substitute.
 
-    ``samples`` and ``trials``: of `tare.store.Store`.
+    ``samples`` and ``trials``: of `tare.store.Store`. ``doubt``: by which points have a range; a figure without an
+    entry may be anything.
     """
     parts = metric_parts(samples)
     values = {
@@ -72,7 +87,7 @@ def score(record: CampaignRecord, samples: pl.DataFrame, trials: pl.DataFrame, p
         shares = standardised([platform_values.mean() for platform_values in by_platform.values()], metric.direction)
         standards[workload.name] = dict(zip(by_platform, map(float, shares), strict=True))
     counts = trial_counts(record, trials)
-    return Sheet(_points(record, values, profile), percents, standards, _rows(record, standards), counts)
+    return Sheet(_points(record, values, profile, doubt), percents, standards, _rows(record, standards), counts)
 
 
 def trial_counts(record: CampaignRecord, trials: pl.DataFrame) -> dict[str, dict[str, TrialCount]]:
@@ -108,31 +123,45 @@ def _by_platform(grid: Grid) -> dict[str, Floats]:
 
 
 def _points(
-    record: CampaignRecord, values: Mapping[tuple[str, str], Mapping[str, Floats]], profile: Profile
+    record: CampaignRecord,
+    values: Mapping[tuple[str, str], Mapping[str, Floats]],
+    profile: Profile,
+    doubt: Doubt | None,
 ) -> list[ScoreSheet]:
+    ends: dict[str, dict[str, tuple[float, float]]] = {platform.name: {} for platform in record.platforms}
     figures: dict[str, dict[str, float]] = {platform.name: {} for platform in record.platforms}
     for feature in profile.feature:
         by_platform = _figures(record, values, feature)
         # Without the baseline's figure there is nothing to compare with, unless the profile brings its own.
         if feature.reference is not None or record.baseline in by_platform:
-            for name, figure in by_platform.items():
-                figures[name][feature.name] = figure
-    return evaluate(profile, figures, record.baseline)
+            for name, levels in by_platform.items():
+                figures[name][feature.name] = float(np.mean([mean for _, mean in levels]))
+                ends[name][feature.name] = _ends(levels, feature.metric, name, doubt or {})
+    return evaluate(profile, figures, record.baseline, None if doubt is None else ends)
+
+
+def _ends(levels: _Levels, metric: str, platform: str, doubt: Doubt) -> tuple[float, float]:
+    """The ends of a feature's figure: all of its levels at their lower ends, and all at their higher ones."""
+    shares = [doubt.get((workload, metric, platform), _ANYTHING) for workload, _ in levels]
+    lows, highs = zip(
+        *((mean * low, mean * high) for (_, mean), (low, high) in zip(levels, shares, strict=True)), strict=True
+    )
+    return float(np.mean(lows)), float(np.mean(highs))
 
 
 def _figures(
     record: CampaignRecord, values: Mapping[tuple[str, str], Mapping[str, Floats]], feature: Feature
-) -> dict[str, float]:
-    """A feature's figure of each platform: of a curve the mean over its levels, of platforms that have all of them."""
+) -> dict[str, _Levels]:
+    """A feature's means of each platform: of a curve those of its levels, of platforms that have all of them."""
     for name in feature.workloads:
         of_curve = [workload.name for workload in record.workloads if workload.level and workload.level.curve == name]
-        levels = [values.get((workload, feature.metric), {}) for workload in of_curve or [name]]
-        measured = [by_platform for by_platform in levels if by_platform]
+        levels = {workload: values.get((workload, feature.metric), {}) for workload in of_curve or [name]}
+        measured = {workload: by_platform for workload, by_platform in levels.items() if by_platform}
         if measured:
-            whole = set.intersection(*(set(by_platform) for by_platform in measured))
+            whole = set.intersection(*(set(by_platform) for by_platform in measured.values()))
             return {
-                platform: float(np.mean([by_platform[platform].mean() for by_platform in measured]))
-                for platform in measured[0]
+                platform: [(workload, float(of[platform].mean())) for workload, of in measured.items()]
+                for platform in next(iter(measured.values()))
                 if platform in whole
             }
     return {}

@@ -15,7 +15,7 @@ from tare.campaign.execution.cold import drop_start_files
 from tare.campaign.execution.density import ApartResult
 from tare.campaign.execution.faults import Faults
 from tare.campaign.execution.outages import Outages
-from tare.campaign.execution.runs import NOT_SEEN, Measured, Run, Together, ready, together
+from tare.campaign.execution.runs import Measured, Run, Together, ready, together
 from tare.campaign.execution.slices import Sliced, run_slices
 from tare.campaign.instances.client import Client
 from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance, Terms, stop_all
@@ -26,7 +26,7 @@ from tare.campaign.plan.schedule import BlockSchedule, Stage
 from tare.campaign.telemetry.sampler import Sampler
 from tare.errors import Failed, HostError, ParseError, PlatformError, SessionError, UnsupportedError, attempt
 from tare.host.filesystems import roots, volumes
-from tare.model import Arm, ClockFacts, Mode, Sample, Status, Tick, Trial, TrialKey
+from tare.model import NOT_SEEN, Arm, ClockFacts, Mode, Sample, Status, Tick, Trial, TrialKey
 from tare.platforms.base import Platform
 from tare.store import Store, unreadable
 from tare.workloads.apart import ApartWorkload

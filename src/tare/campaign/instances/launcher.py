@@ -250,7 +250,7 @@ class InstanceLauncher:
             own_kernel=platform.own_kernel,
         )
 
-    def place(self, platform: Platform) -> tuple[LaunchSpec, CleanupStack]:
+    def place(self, platform: Platform, terms: Terms = USUAL) -> tuple[LaunchSpec, CleanupStack]:
         """Make the place of an instance without an agent: its control group and workspace. No client calls it.
 
         Who asks for it releases what is made there. Raises `HostError`.
@@ -259,7 +259,8 @@ class InstanceLauncher:
         with contextlib.ExitStack() as on_failure:
             on_failure.callback(cleanup.release)
             folder = self.work / self._name(number)
-            spec, _ = self._place(platform, number, folder, cleanup, Terms(published=False), measured=False)
+            unpublished = replace(terms, published=False)
+            spec, _ = self._place(platform, number, folder, cleanup, unpublished, measured=False)
             on_failure.pop_all()
         return spec, cleanup
 

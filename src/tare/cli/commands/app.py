@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from tare import __version__
+from tare.cli.commands.helping import tidied
 from tare.host import own_limits
 
 
@@ -33,6 +34,7 @@ COMMANDS = {
     "diff": Listed("diff", "diff", "Say what got worse since an earlier campaign: a gate."),
     "history": Listed("history", "history", "Say where figures changed over many campaigns: a gate."),
     "fleet": Listed("fleet", "app", "Many hosts, one result."),
+    "store": Listed("store", "app", "A catalogue of many hosts' campaigns in PostgreSQL."),
     "score": Listed("score", "score", "Score platforms as the studies sum up."),
     "spread": Listed("spread", "spread", "Say where the spread of each ratio comes from."),
     "serve": Listed("serve", "serve", "Show a folder's campaigns to this machine's browser."),
@@ -56,7 +58,7 @@ GROUPS = {
     "Begin": ("quick", "doctor", "setup", "list", "clean"),
     "Measure": ("run", "app", "calibrate", "footprint", "surface"),
     "Read and decide": ("report", "compare", "diff", "history", "fleet", "score", "spread", "serve", "literature"),
-    "Take along": ("export", "sql", "figure", "cite", "bundle", "image"),
+    "Take along": ("export", "sql", "figure", "cite", "bundle", "store", "image"),
     "Add to tare": ("platform", "lab"),
 }
 
@@ -85,7 +87,7 @@ def load(name: str) -> Any:
         alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
         alone.command(name, cls=getattr(command, "command_class", None))(command)
         command = alone
-    return typer.main.get_command(command)
+    return tidied(typer.main.get_command(command))
 
 
 app = typer.Typer(

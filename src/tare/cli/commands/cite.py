@@ -6,20 +6,25 @@ from pathlib import Path
 
 import typer
 
-from tare.outputs import require_campaign
+from tare.cli.commands.given import FORCE
+from tare.outputs import check_output, require_campaign
 from tare.report.formats.tables import Prose
 
 
 def cite(
     file: Path = typer.Argument(..., help="A campaign file."),
     form: Prose = typer.Option(Prose.TEXT, "--format", help="Of the paragraph: text, latex or markdown."),
+    output: Path | None = typer.Option(None, "-o", "--output", help="Where to. Default: standard output."),
+    force: bool = FORCE,
 ) -> None:
     """Print BibTeX for tare and for the campaign, and a paragraph on the method with the campaign's own facts.
 
-    Examples: [cyan]tare cite night.tare[/], [cyan]tare cite night.tare --format latex > methods.tex[/]
+    Examples: [cyan]tare cite night.tare[/], [cyan]tare cite night.tare --format latex -o methods.tex[/]
     """
     require_campaign(file)
+    if output is not None:
+        check_output(output, [file], force=force)
 
     from tare.cli.cite import show_citation
 
-    show_citation(file, form)
+    show_citation(file, form, output, force=force)

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import typer
 
+from tare.cli.commands import completing
+from tare.cli.commands.given import FORCE
 from tare.errors import UsageError
-from tare.outputs import check_new, require_campaign
+from tare.outputs import check_output, require_campaign
 from tare.report.formats.tables import Format, Table
 
 
@@ -25,6 +27,23 @@ def export(
         help="Samples, figures, trials, what tools printed, what the host did ... (docs/exports.md has the columns).",
     ),
     output: Path | None = typer.Option(None, "-o", "--output", help="Where to. Default: standard output."),
+    platform: list[str] = typer.Option(
+        [],
+        "-p",
+        "--platform",
+        autocompletion=completing.platforms,
+        help="Only this platform's rows; * for any text; may be given again. Default: all.",
+    ),
+    workload: list[str] = typer.Option(
+        [], "-w", "--workload", autocompletion=completing.workloads, help="Only this workload's, likewise."
+    ),
+    metric: list[str] = typer.Option(
+        [],
+        "--metric",
+        autocompletion=completing.metrics,
+        help="Only this one: METRIC or WORKLOAD/METRIC, likewise.",
+    ),
+    force: bool = FORCE,
     raw: bool = typer.Option(
         False,
         "--raw",
@@ -37,6 +56,7 @@ def export(
     [cyan]tare export night.tare --format jsonl | head[/],
     [cyan]tare export night.tare --table results --format parquet -o figures.parquet[/],
     [cyan]tare export night.tare --table overheads --format latex -o table.tex[/],
+    [cyan]tare export night.tare --table overheads --format latex -p runc -p docker -w redis[/],
     [cyan]tare export night.tare --table output --format jsonl[/],
     [cyan]tare export night.tare --table telemetry --format csv[/],
     [cyan]tare export kernel.tare --table footprints --format csv[/],
@@ -56,9 +76,13 @@ def export(
     if form in {Format.OPENMETRICS, Format.INFLUX} and table is not Table.SAMPLES:
         raise UsageError(f"{form.value} has the figures of a campaign, and no {table.value}", fix="leave out --table")
     require_campaign(file)
+    if (platform or workload or metric) and table is Table.STACKS:
+        raise UsageError("stacks are exported whole", fix="grep finds a platform's: its name begins each line")
     if output is not None:
-        check_new(output)
+        check_output(output, [file], force=force)
 
     from tare.cli.export import export_table
+    from tare.report.formats.selection import Selection
 
-    export_table(file, table, form, output, raw=raw)
+    selection = Selection(tuple(platform), tuple(workload), tuple(metric))
+    export_table(file, table, form, output, raw=raw, selection=selection, force=force)

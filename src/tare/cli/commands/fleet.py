@@ -6,6 +6,8 @@ from pathlib import Path
 
 import typer
 
+from tare.catalogue.address import is_address, parse
+from tare.cli.commands import fleet_run
 from tare.errors import UsageError
 from tare.outputs import check_page
 
@@ -23,8 +25,10 @@ def fleet() -> None:
 
 @app.command("report")
 def report(
-    places: list[Path] = typer.Argument(
-        ..., help="Folders with a campaign of each host (HOST.tare, or HOST/*.tare), or such files."
+    places: list[str] = typer.Argument(
+        ...,
+        help="Folders with a campaign of each host (HOST.tare, or HOST/*.tare), or such files; or a catalogue:"
+        " postgresql://...",
     ),
     by: str | None = typer.Option(
         None, "--by", help="Group the hosts by a fact: cpu, microcode, kernel, thp, governor, virtualization, ..."
@@ -47,13 +51,20 @@ def report(
     """
     if not 0 < rate < 50:
         raise UsageError(f"--false-discoveries {rate:g} is no such share", fix="give per cent, such as 5")
-    for place in places:
-        if not place.exists():
-            raise UsageError(f"{place} does not exist", fix="name a folder with campaigns, or their files")
-
+    catalogues = [place for place in places if is_address(place)]
+    if catalogues and len(places) > 1:
+        raise UsageError("a catalogue stands alone", fix="name the catalogue, or folders and files")
+    files = [] if catalogues else [Path(place) for place in places]
+    for file in files:
+        if not file.exists():
+            raise UsageError(f"{file} does not exist", fix="name a folder with campaigns, or their files")
     if html is not None:
-        check_page(html, places)
+        check_page(html, files)
+    source = parse(catalogues[0]) if catalogues else files
 
     from tare.cli.fleet_report import show_fleet
 
-    show_fleet(places, by=by, rate=rate / 100, each_file=each_file, every=every, html=html, as_json=as_json)
+    show_fleet(source, by=by, rate=rate / 100, each_file=each_file, every=every, html=html, as_json=as_json)
+
+
+fleet_run.add(app)

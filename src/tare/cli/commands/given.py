@@ -18,6 +18,7 @@ TRUST = typer.Option(
 TRUST_TO_ADD = typer.Option(False, "--trust", help="Add, unasked, to a file that this host did not write.")
 
 
+FORCE = typer.Option(False, "--force", help="Replace the output if it exists, but never a campaign.")
 OPEN = typer.Option(
     OpenPolicy.APART,
     "--open",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import typer
 
+from tare.catalogue.address import Catalogued, is_address, parse
 from tare.cli.choices import OpenPolicy
 from tare.cli.commands.given import OPEN
 from tare.errors import UsageError
@@ -14,7 +15,10 @@ from tare.outputs import check_page
 
 
 def history(
-    folder: Path = typer.Argument(..., help="A folder with campaigns (*.tare) of one host."),
+    place: str = typer.Argument(
+        ..., metavar="FOLDER", help="A folder with campaigns (*.tare) of one host, or a catalogue: postgresql://..."
+    ),
+    host: str | None = typer.Option(None, "--host", help="Of a catalogue: the host whose campaigns are followed."),
     thresholds: Path | None = typer.Option(
         None, "--thresholds", help="TOML, as for tare diff: how much worse is a regression."
     ),
@@ -30,10 +34,10 @@ def history(
 
     Exit codes: 0 no regression, 1 the last change of some figure is for the worse, 3 cannot tell (--open), 2 an error.
 
-    Examples: [cyan]tare history nights/[/], [cyan]tare history nights/ --thresholds limits.toml --html nights.html[/]
+    Examples: [cyan]tare history nights/[/], [cyan]tare history nights/ --thresholds limits.toml --html nights.html[/],
+    [cyan]tare history postgresql://tare@db.example/tare --host web1[/]
     """
-    if not folder.is_dir():
-        raise UsageError(f"{folder} is no folder", fix="name a folder with campaigns; tare diff compares two files")
+    source = _source(place, host)
     if thresholds is not None:
         require_file(thresholds)
     if html is not None:
@@ -41,5 +45,17 @@ def history(
 
     from tare.cli.history import show_history
 
-    code = show_history(folder, thresholds, absolute=absolute, every=every, html=html, as_json=as_json, policy=policy)
+    code = show_history(source, thresholds, absolute=absolute, every=every, html=html, as_json=as_json, policy=policy)
     raise typer.Exit(code)
+
+
+def _source(place: str, host: str | None) -> Path | Catalogued:
+    """The folder, or the catalogue with the host. Raises `UsageError`."""
+    if is_address(place):
+        return Catalogued(parse(place), host)
+    folder = Path(place)
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is no folder", fix="name a folder with campaigns; tare diff compares two files")
+    if host is not None:
+        raise UsageError("--host is of a catalogue, and a folder has one host", fix="leave --host out")
+    return folder

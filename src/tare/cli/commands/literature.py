@@ -9,8 +9,15 @@ from tare.errors import UsageError
 from tare.suggest import nearest
 
 
+def _studies(incomplete: str) -> list[str]:
+    """For the shell's completion: studies whose names begin so."""
+    return [name for name in library.names() if name.startswith(incomplete)]
+
+
 def literature(
-    study: str | None = typer.Argument(None, help=f"A study: {', '.join(library.names())}. Default: all."),
+    study: str | None = typer.Argument(
+        None, autocompletion=_studies, help=f"A study: {', '.join(library.names())}. Default: all."
+    ),
     check: bool = typer.Option(False, "--check", help="Compute again what a study derives from its own figures."),
     as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.literature/1)."),
     as_csv: bool = typer.Option(False, "--csv", help="Print the figures as CSV, one a line."),

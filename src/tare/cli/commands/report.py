@@ -21,11 +21,21 @@ def _print_schema(asked: bool) -> None:
         raise typer.Exit
 
 
+def _studies(incomplete: str) -> list[str]:
+    """For the shell's completion: studies whose names begin so."""
+    from tare import literature
+
+    return [name for name in literature.names() if name.startswith(incomplete)]
+
+
 def report(
     files: list[Path] = typer.Argument(..., help="Campaign files."),
     html: Path | None = typer.Option(None, "--html", help="Write the HTML report here (one file, opens offline)."),
     beside: str | None = typer.Option(
-        None, "--beside", help="Set the results beside a study's published figures. Default: the profile's study."
+        None,
+        "--beside",
+        autocompletion=_studies,
+        help="Set the results beside a study's published figures. Default: the profile's study.",
     ),
     every_metric: bool = typer.Option(
         False, "--all", help="Before the answer: every figure of every metric, and what it is to be read with."
@@ -34,8 +44,8 @@ def report(
     choose: str | None = typer.Option(
         None,
         "--choose",
-        help="Only the platforms with what is asked for, the least CPU cost first: cpu<10% start<300ms calls<300"
-        " daemon=no root=no, or some of these.",
+        help="The platforms that fit, the best first: for=web (batch, functions, untrusted, database) sorts by what is"
+        " run, with weights that disk*2 changes; cpu<10% start<300ms calls<300 daemon=no root=no leave others out.",
     ),
     weights: Path | None = typer.Option(
         None,
@@ -62,7 +72,7 @@ def report(
 
     Examples: [cyan]tare report night.tare[/], [cyan]tare report night.tare --html night.html[/],
     [cyan]tare report night.tare --share shared.tare --html shared.html[/],
-    [cyan]tare report night.tare --choose "cpu<10% daemon=no"[/],
+    [cyan]tare report night.tare --choose "for=web cpu<10% daemon=no"[/],
     [cyan]tare report night.tare --beside karna-2021[/], [cyan]tare report night.tare --json | jq .results[/]
     """
     inputs = [file for file in (weights, functions) if file is not None]

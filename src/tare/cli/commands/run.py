@@ -52,6 +52,11 @@ def _workload_names(incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
+def _profile_names(incomplete: str) -> list[str]:
+    """For the shell's completion: profiles and studies whose names begin so."""
+    return [name for name in ("quick", "full", *PRESETS, *literature.names()) if name.startswith(incomplete)]
+
+
 _WORKLOAD = typer.Option(
     [],
     "-w",
@@ -96,6 +101,7 @@ _DESIGN = typer.Option(
 _PROFILE = typer.Option(
     "quick",
     "--profile",
+    autocompletion=_profile_names,
     help="quick (a minute an arm: 6 to 8 for the usual ones), full (30 blocks, long runs), apps-small (servers under"
     " load on five platforms, planned for 40 minutes), life (start, exec, pause, stop and removal of instances, 15"
     " minutes for six platforms), or a study's:"

@@ -9,11 +9,18 @@ from tare.setup.components import COMPONENTS, NATIVE
 _NAMES = ", ".join(name for name in COMPONENTS if name != NATIVE)
 
 
+def _component_names(incomplete: str) -> list[str]:
+    """For the shell's completion: what a list with commas may end with."""
+    first, comma, last = incomplete.rpartition(",")
+    return [f"{first}{comma}{name}" for name in (*COMPONENTS, "everything") if name.startswith(last)]
+
+
 def setup(
     components: str = typer.Option(
         "",
         "--with",
         metavar="NAME,...",
+        autocompletion=_component_names,
         help=f"What to have besides native, or everything: {_NAMES}. development is for who changes tare.",
         show_default=False,
     ),

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tare.analysis.verdicts import REFUSED, Kind
-from tare.report.model import PlatformReport, Report
+from tare.estimates.intervals import Interval, standard_error
+from tare.report.model import PlatformReport, Report, ResultReport
 from tare.report.sentences.notes import CAUTIONS, INVALID, REFUSED_FIGURES
 
+#: Of fewer figures nothing is said of how much wider intervals are.
+_FEWEST = 3
 _NO_VERDICT = frozenset({Kind.INCONCLUSIVE, Kind.NO_DATA, Kind.INVALID})
 
 
@@ -37,6 +41,36 @@ def turned(platform: PlatformReport) -> bool:
     """
     clean = platform.unmarked
     return clean is not None and clean.verdict is not platform.verdict and clean.verdict not in _NO_VERDICT
+
+
+def widened(results: Sequence[ResultReport]) -> float | None:
+    """How many times as wide intervals are as without the contaminated trials, at equal numbers of blocks.
+
+    The median over figures that have intervals both ways; None where there are too few to say.
+    """
+    factors = sorted(
+        factor for result in results for platform in result.platforms if (factor := _widened(platform)) is not None
+    )
+    return factors[len(factors) // 2] if len(factors) >= _FEWEST else None
+
+
+def _widened(platform: PlatformReport) -> float | None:
+    clean = platform.unmarked
+    if clean is None or not clean.n_trials + clean.n_baseline:
+        return None
+    spreads = [
+        _spread(platform.op_low_percent, platform.op_high_percent, platform.n_blocks),
+        _spread(clean.op_low_percent, clean.op_high_percent, clean.n_blocks),
+    ]
+    whole, quiet = spreads
+    return whole / quiet if whole and quiet else None
+
+
+def _spread(low: float | None, high: float | None, n_blocks: int) -> float | None:
+    """The standard deviation of blocks that an interval of their mean stands for, in per cent."""
+    if low is None or high is None or n_blocks < 3:
+        return None
+    return standard_error(Interval((low + high) / 2, low, high), n_blocks) * math.sqrt(n_blocks)
 
 
 def cautions_of(report: Report) -> list[Caution]:

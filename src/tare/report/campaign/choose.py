@@ -1,25 +1,23 @@
-"""Which platforms have what a user asks for, the least CPU cost first: for the page and `tare report --choose`."""
+"""Which platforms fit what a user runs and asks for: for the page and `tare report --choose`."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tare.analysis.answers import Dimension, State
 from tare.errors import UsageError
+from tare.report.campaign.uses import answerable, default_weights, told_apart, weighed
 from tare.report.model import AnswerReport, DimensionReport, Report
 from tare.report.sentences import choices
 from tare.report.sentences.choices import Criterion, Trait
-from tare.report.sentences.scale import overheads
-from tare.report.sentences.shown import Figure
+from tare.report.sentences.uses import TYPED, Aspect, Use, weighted_figure
 
-_ASK = re.compile(r"([a-z]+)(?:<([0-9]+(?:\.[0-9]+)?)\s*([%a-zA-Z]*)|=(no))")
-_FIX = 'write "cpu<10% start<300ms calls<300 daemon=no root=no", or some of these'
-#: So many percentage points of CPU cost more than the least are as little: the margin of compute workloads.
-_AS_LITTLE = 1.0
-
+_ASK = re.compile(r"([a-z]+)(?:<([0-9]+(?:\.[0-9]+)?)\s*([%a-zA-Z]*)|=(no)|=([a-z]+)|\*([0-9]+(?:\.[0-9]+)?))")
+_FIX = 'write "for=web cpu<10% start<300ms calls<300 daemon=no root=no", or some of these'
+_FOR = f"for={'|'.join(Use)}"
 
 _UNITS: Mapping[Criterion, Mapping[str, float]] = {
     Criterion.CPU: {"%": 1.0, "": 1.0},
@@ -30,10 +28,12 @@ _UNITS: Mapping[Criterion, Mapping[str, float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """The limits, each below, and what a platform may not have."""
+    """The limits, each below, and what a platform may not have; what is run, and a user's own weights for that."""
 
     below: Mapping[Criterion, float]
     without: frozenset[Trait]
+    use: Use | None = None
+    own_weights: Mapping[Aspect, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,24 +45,45 @@ class Pick:
     figure: str
     state: State
     others: tuple[str, ...] = ()
+    ends: str = ""  # of the figure's range
 
 
 def parse(text: str) -> Requirements:
     """What is asked for, from ``cpu<10% daemon=no``. Raises `UsageError`."""
     below: dict[Criterion, float] = {}
     without: set[Trait] = set()
+    use: Use | None = None
+    own: dict[Aspect, float] = {}
     for word in text.replace(",", " ").split():
         match = _ASK.fullmatch(word)
-        name, number, unit, ruled_out = match.groups() if match else ("", "", "", "")
-        if ruled_out and name in set(Trait):
+        name, number, unit, ruled_out, run, weight = match.groups() if match else ("",) * 6
+        if name == "for":
+            use = _use(run or "")
+        elif weight and name in TYPED:
+            own[TYPED[name]] = float(weight)
+        elif ruled_out and name in set(Trait):
             without.add(Trait(name))
         elif number and name in set(Criterion) and unit in _UNITS[Criterion(name)]:
             below[Criterion(name)] = float(number) * _UNITS[Criterion(name)][unit]
         else:
             raise UsageError(f"{word!r} is nothing to choose by", fix=_FIX)
-    if not below and not without:
+    if own and use is None:
+        raise UsageError("weights change those of what is run", fix=f"{_FOR} {text.strip()}")
+    if not below and not without and use is None:
         raise UsageError("nothing is asked for", fix=_FIX)
-    return Requirements(below, frozenset(without))
+    return Requirements(below, frozenset(without), use, own)
+
+
+def _use(word: str) -> Use:
+    try:
+        return Use(word)
+    except ValueError:
+        raise UsageError(f"{word!r} is nothing that tare has weights for", fix=_FOR) from None
+
+
+def weights_of(requirements: Requirements) -> dict[Aspect, float] | None:
+    """The weights that platforms are sorted by; None: by CPU cost."""
+    return None if requirements.use is None else default_weights(requirements.use, requirements.own_weights)
 
 
 def amount(answer: AnswerReport, of: Criterion) -> float | None:
@@ -109,6 +130,13 @@ def by_cost(report: Report) -> list[AnswerReport]:
     return sorted(report.answers, key=key)
 
 
+def by_use(report: Report, weights: Mapping[Aspect, float]) -> list[AnswerReport]:
+    """All platforms, the least weighted cost first; then those without one, and last what isolates nothing."""
+    isolate = isolating(report)
+    places = {of.platform: at for at, of in enumerate(weighed(report, weights))}
+    return sorted(report.answers, key=lambda answer: (answer.platform not in isolate, places[answer.platform]))
+
+
 def against(answer: AnswerReport, requirements: Requirements) -> list[str]:
     """Why a platform does not have what is asked for, in words; none where it does."""
     return [*_too_much(answer, requirements), *_has_what_it_may_not(answer, requirements)]
@@ -135,53 +163,62 @@ def picks(report: Report) -> list[Pick]:
     if len(of_all) < 2:
         return []
     return [
-        *_least(report, choices.LEAST_COST, of_all, Criterion.CPU),
-        *_least(report, choices.WITHOUT_DAEMON, [answer for answer in of_all if not answer.daemon], Criterion.CPU),
-        *_least(
-            report, choices.WITHOUT_ROOT, [answer for answer in of_all if answer.needs_root is False], Criterion.CPU
-        ),
+        *_for_each_use(report, of_all),
         *_least(report, choices.QUICKEST, of_all, Criterion.START),
         *_least(report, choices.LEAST_EXPOSED, of_all, Criterion.CALLS),
     ]
+
+
+def _for_each_use(report: Report, answers: Sequence[AnswerReport]) -> Iterator[Pick]:
+    """The least weighted cost for each use that the campaign answers; of the first one also with less to need."""
+    uses = answerable(report)
+    for use in uses:
+        yield from _least_weighted(report, choices.best_for(use), answers, use)
+    for use in uses[:1]:
+        without = [answer for answer in answers if not answer.daemon]
+        rootless = [answer for answer in answers if answer.needs_root is False]
+        yield from _least_weighted(report, choices.best_for(use, choices.WITHOUT_DAEMON), without, use)
+        yield from _least_weighted(report, choices.best_for(use, choices.WITHOUT_ROOT), rootless, use)
+
+
+def _least_weighted(report: Report, title: str, answers: Sequence[AnswerReport], use: Use) -> Iterator[Pick]:
+    among = {answer.platform for answer in answers}
+    ranked = [of for of in weighed(report, default_weights(use)) if of.platform in among and of.times is not None]
+    if ranked and (times := ranked[0].times) is not None:
+        state = State.ALIKE if ranked[0].sure else State.OPEN
+        figure, ends = weighted_figure(times)
+        yield Pick(title, ranked[0].platform, figure, state, told_apart(ranked[0], ranked[1:]), ends)
 
 
 def _least(report: Report, title: str, answers: Sequence[AnswerReport], of: Criterion) -> Iterator[Pick]:
     with_amount = [(value, answer) for answer in answers if (value := amount(answer, of)) is not None]
     if with_amount:
         (least, best), *rest = sorted(with_amount, key=lambda pair: pair[0])
-        near = least + _AS_LITTLE if of is Criterion.CPU else least
         _, highest = _interval(report, best, of) or (least, least)
         others = (
-            answer.platform
-            for value, answer in rest
-            if value <= near or (_interval(report, answer, of) or (value, value))[0] <= highest
+            answer.platform for value, answer in rest if (_interval(report, answer, of) or (value, value))[0] <= highest
         )
         yield Pick(title, best.platform, choices.pick_figure(of, least), _state(best, of), tuple(others))
 
 
 def _interval(report: Report, answer: AnswerReport, of: Criterion) -> tuple[float, float] | None:
-    """The 95 % interval of a platform's `amount`, in its unit; None where it has none, as calls that were read."""
+    """The 95 % interval of a start, in ms; None where there is none, as of calls, which were read."""
     standing = _standing(answer, of)
     if of is Criterion.CALLS or standing is None:
         return None
-    shown = (
-        (result, platform)
-        for result in report.results
-        if (result.workload, result.metric) == (standing.workload, standing.metric)
-        for platform in result.platforms
-        if platform.platform == answer.platform
+    found = next(
+        (
+            platform
+            for result in report.results
+            if (result.workload, result.metric) == (standing.workload, standing.metric)
+            for platform in result.platforms
+            if platform.platform == answer.platform
+        ),
+        None,
     )
-    found = next(shown, None)
     if found is None:
         return None
-    result, figures = found
-    if of is Criterion.CPU:
-        times = Figure.of(result, figures).times
-        if times is None or figures.effect is None or figures.effect.level is None:
-            return None
-        over = overheads(times, result.direction)
-        return 100 * over.low, 100 * over.high
-    added, low, high = figures.amount, figures.amount_low, figures.amount_high
+    added, low, high = found.amount, found.amount_low, found.amount_high
     if standing.value is None or added is None or low is None or high is None:
         return None
     scale, baseline = _UNITS[Criterion.START].get(standing.unit, math.nan), standing.value - added

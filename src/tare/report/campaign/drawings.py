@@ -11,7 +11,7 @@ from tare.analysis.answers import Dimension, State
 from tare.report.campaign.figures import FloorFigure, MetricFigure, Panel, Percents, StartBars, StartFigure
 from tare.report.footprint.drawings import upset
 from tare.report.footprint.figures import Upset
-from tare.report.model import DimensionReport, Report
+from tare.report.model import Report
 from tare.report.parts.svg import LETTER, Axis, Drawing, axis_over, circle, draw_axis, join, plain, row_labels
 from tare.report.sentences import captions
 from tare.report.sentences.dimensions import DIMENSIONS, EXPOSURE
@@ -21,11 +21,6 @@ _ROW = 26
 _TOP = 30
 _BOTTOM = 26
 _WIDTH = 520.0
-#: Of the picture of costs: a platform's line, what lies between dimensions in such lines, and how far it reaches.
-_LINE = 18
-_GAP = 0.6
-_COSTS_WIDTH = 760.0
-_NARROW, _FAR = 0.5, 500.0
 #: The picture of the noise floor ends here, in per cent.
 _FLOOR_LIMIT = 20.0
 #: Costs up to here, as `_squeezed`, always have their place: a drawing of equals must not pull them apart.
@@ -103,7 +98,8 @@ SYMBOLS: Mapping[str, Callable[[float, float], str]] = {
 }
 
 
-_STATE_SYMBOLS: Mapping[State, str] = {
+#: The shape of a standing; of all others that of what is open.
+STATE_SYMBOLS: Mapping[State, str] = {
     State.WORSE: "slower",
     State.BETTER: "faster",
     State.SURELY_WORSE: "surely-worse",
@@ -234,66 +230,6 @@ def curve_key(at: int, name: str) -> Markup:
     ).format(at % 7, at % 6, name)
 
 
-def costs(report: Report) -> Drawing | None:
-    """What is known of each platform in each dimension, as times worse on a logarithmic axis; None without any."""
-    names = [answer.platform for answer in report.answers]
-    groups = [
-        (dimension, [(platform, standing) for platform, standing in standings if _known(standing) is not None])
-        for dimension in Dimension
-        if (standings := _standings(report, dimension))
-    ]
-    groups = [(dimension, rows) for dimension, rows in groups if rows]
-    if not groups:
-        return None
-    ends = [end for _, rows in groups for _, standing in rows for end in (_known(standing) or ())]
-    height = _TOP + _LINE * sum(len(rows) + _GAP for _, rows in groups) + _BOTTOM
-    drawing = Drawing(_COSTS_WIDTH, height, captions.costs_label(report.baseline, names))
-    left = 140 + LETTER * max(map(len, names))
-    axis = axis_over([_NARROW / 2, 2.0, *(min(max(end, _NARROW), _FAR) for end in ends)], left, 600, log=True)
-    drawing.text(left, 10, captions.costs_axis(report.baseline), "soft")
-    bottom = height - _BOTTOM
-    draw_axis(drawing, axis, _TOP, bottom, lambda value: f"{plain(value)}\N{MULTIPLICATION SIGN}")
-    drawing.line(axis.at(1), _TOP, axis.at(1), bottom, "zero")
-    y = _TOP + _LINE * _GAP / 2
-    for dimension, rows in groups:
-        drawing.text(0, y + _LINE / 2, DIMENSIONS[dimension])
-        for platform, standing in rows:
-            y += _LINE
-            _cost(drawing, axis, y - _LINE / 2, platform, standing)
-        y += _LINE * _GAP
-    return drawing
-
-
-def _standings(report: Report, dimension: Dimension) -> list[tuple[str, DimensionReport]]:
-    return [
-        (answer.platform, standing)
-        for answer in report.answers
-        for standing in answer.dimensions
-        if standing.dimension is dimension and standing.state not in {State.NONE, State.OPEN}
-    ]
-
-
-def _known(standing: DimensionReport) -> tuple[float, float] | None:
-    """From how many times worse to how many; None where there is no ratio."""
-    if standing.bound is not None:
-        return standing.bound.low, standing.bound.high
-    if standing.times is None:
-        return None
-    return standing.times_low or standing.times, standing.times_high or standing.times
-
-
-def _cost(drawing: Drawing, axis: Axis, y: float, platform: str, standing: DimensionReport) -> None:
-    """One platform's line: its interval, its place and its figure."""
-    low, high = _known(standing) or (1.0, 1.0)
-    kind = _STATE_SYMBOLS.get(standing.state, "inconclusive")
-    drawing.text(axis.start - 8, y, platform, "soft", "end")
-    drawing.add("path", d=f"M{axis.at(low):.1f} {y}H{axis.at(high):.1f}", class_=f"bar {kind}")
-    if standing.times is not None:
-        shape = SYMBOLS[kind](axis.at(standing.times), y)
-        drawing.add("path", d=shape, class_=f"symbol {kind}", title=f"{platform}: {standing.text}")
-    drawing.text(608, y, standing.figure, "soft")
-
-
 def trade_off(report: Report) -> list[tuple[str, Drawing]]:
     """Cost against exposure, a drawing a dimension: its title, and it; empty where no surface was read."""
     with_calls = [answer for answer in report.answers if answer.calls is not None and answer.baseline_calls]
@@ -330,7 +266,7 @@ def _plane(name: str, points: Sequence[tuple[str, float, str, State, int]], most
     used: list[_Box] = [(x - 7, x + 7, y) for x, y in places]
     for platform, felt, figure, state, calls in sorted(points, key=lambda point: (-point[4], point[1])):
         x, y = across.at(_squeezed(felt)), up.at(calls)
-        kind = _STATE_SYMBOLS.get(state, "inconclusive")
+        kind = STATE_SYMBOLS.get(state, "inconclusive")
         drawing.add(
             "path", d=SYMBOLS[kind](x, y), class_=f"symbol {kind}", title=f"{platform}: {figure}, {calls} calls"
         )

@@ -25,7 +25,7 @@ _NAMED = 10
 
 
 def render(fleet: Fleet, *, every: bool = False) -> Group:
-    """A row a figure, the odd hosts with what differs there, what is left out, and the conclusion last.
+    """Render a row a figure, odd hosts with what differs there, what is left out, and the conclusion last.
 
     ``every``: all metrics that were merged, and not the headlines and the figures with an odd host alone.
     """
@@ -39,6 +39,7 @@ def render(fleet: Fleet, *, every: bool = False) -> Group:
     parts: list[RenderableType] = [Text(clean(words.heading(fleet)), style="bold"), table]
     odd = list(fleet.odd())
     parts += [Text(clean(f"Odd: {words.odd_host(fleet, place, found)}")) for place, found in odd[:_NAMED]]
+    parts += [Text(clean(words.shared(fact))) for fact in fleet.shared()[:_NAMED]]
     parts += [Text(clean(f"Left out: {words.left_out(entry)}"), style="dim") for entry in fleet.left_out[:_NAMED]]
     if (more := len(fleet.left_out) - _NAMED) > 0:
         parts.append(Text(words.more_left_out(more), style="dim"))
@@ -46,7 +47,7 @@ def render(fleet: Fleet, *, every: bool = False) -> Group:
 
 
 def _rows(fleet: Fleet, figure: Figure) -> Iterator[tuple[str, ...]]:
-    """A figure's row, and below it a row a group."""
+    """Return a figure's row, and below it a row a group."""
     yield (
         figure.platform, f"{figure.workload} {figure.metric}", *_numbers(figure, figure), words.odd_in(fleet, figure)
     )  # fmt: skip
@@ -62,7 +63,7 @@ def _numbers(of: Figure | FactGroup, figure: Figure) -> tuple[str, ...]:
 
 
 def to_json(fleet: Fleet) -> str:
-    """The merge as it is, with ``schema``. Logs are of how many times worse, so that above 0 is worse."""
+    """Return the merge as it is, with ``schema``. Logs are of how many times worse, so that above 0 is worse."""
     data = {
         "schema": SCHEMA,
         "baseline": fleet.baseline,
@@ -72,6 +73,7 @@ def to_json(fleet: Fleet) -> str:
         "prediction_level": PREDICTION_LEVEL,
         "hosts": [_host(fleet, place) for place in range(len(fleet.hosts))],
         "figures": [_figure(fleet, figure) for figure in fleet.figures],
+        "shared_by_odd_hosts": [asdict(fact) for fact in fleet.shared()],
         "left_out": [asdict(entry) | {"text": words.left_out(entry)} for entry in fleet.left_out],
         "conclusion": words.conclusion(fleet),
     }
@@ -110,6 +112,7 @@ def _figure(fleet: Fleet, figure: Figure) -> dict[str, Any]:
                 "log": _number(figure.effects[at]),
                 "error": _number(figure.errors[at]),
                 "percent": _number(words.percents(float(figure.effects[at]), figure.direction)),
+                "value": _number(figure.values[at]),
                 "n_blocks": int(figure.blocks[at]),
                 "shrunk_log": _number(figure.shrunk[at]),
                 "shrunk_error": _number(figure.shrunk_errors[at]),

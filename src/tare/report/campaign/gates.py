@@ -50,10 +50,11 @@ def to_junit(diff: Diff) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(suites, encoding="unicode") + "\n"
 
 
-def to_sarif(diff: Diff, version: str) -> str:
-    """A result a figure that regressed (``fail``) or is open (``open``), each at the newer campaign's file.
+def to_sarif(diff: Diff, version: str, source: str) -> str:
+    """A result a figure that regressed (``fail``) or is open (``open``), each at a file of the repository.
 
-    ``version``: tare's. A figure has the same fingerprint in every diff, so that an alert is closed when it is fine.
+    ``version``: tare's. ``source``: the file, from the repository's top. A figure has the same fingerprint in every
+    diff, so that an alert is closed when it is fine.
     """
     rule = {
         "id": _RULE,
@@ -64,17 +65,17 @@ def to_sarif(diff: Diff, version: str) -> str:
     }
     run = {
         "tool": {"driver": {"name": "tare", "version": version, "rules": [rule]}},
-        "results": [_result(diff, change) for change in diff.changes if change.outcome is not Outcome.FINE],
+        "results": [_result(change, source) for change in diff.changes if change.outcome is not Outcome.FINE],
         "properties": {"outcome": diff.outcome, "comparison": clean(heading(diff))},
     }
     return json.dumps({"$schema": _SARIF, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False) + "\n"
 
 
-def _result(diff: Diff, change: Change) -> dict[str, object]:
+def _result(change: Change, source: str) -> dict[str, object]:
     worse = change.outcome is Outcome.REGRESSION
     text = f"{change.platform}, {figure(change)}: {_message(change)} ({_from_to(change)})"
     names = "\0".join((change.platform, change.workload, change.metric))
-    place = {"artifactLocation": {"uri": quote(diff.new, safe="", errors="replace")}, "region": {"startLine": 1}}
+    place = {"artifactLocation": {"uri": quote(source, safe="/", errors="replace")}, "region": {"startLine": 1}}
     return {
         "ruleId": _RULE,
         "kind": "fail" if worse else "open",

@@ -30,6 +30,10 @@ class Glance:
     rows: tuple[tuple[str, tuple[str, ...], str], ...]
     axis: str
 
+    def cells(self) -> list[str]:
+        """All that is in the table."""
+        return [cell for _, cells, _ in self.rows for cell in cells]
+
 
 def glance(report: Report, width: int) -> Glance:
     """The table for so many characters; the picture fills what is left, or is left out."""

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tare.analysis.answers import Dimension, State
-from tare.report.campaign.choose import amount, by_cost, isolating
+from tare.report.campaign.choose import amount, by_cost, by_use, isolating
+from tare.report.campaign.uses import Weighed, costs_of, for_page, weighed
 from tare.report.model import AnswerReport, DimensionReport, Report
 from tare.report.sentences.choices import Criterion
 from tare.report.sentences.dimensions import DIMENSIONS, EXPOSURE, EXPOSURE_MEANING, MARKS, MEANINGS, WORDS
 from tare.report.sentences.numbers import EMPTY, percent
+from tare.report.sentences.uses import Aspect, not_known, weighted_figure
 
 #: From which `felt` on a cell is shaded how deeply: a little, clearly, much.
 _SHADES = (0.03, 0.2, 0.8)
@@ -43,11 +45,13 @@ class HeatRow:
     root: bool | None
     isolates: bool
     amounts: Mapping[Criterion, float]
+    weighted: HeatCell | None = None  # where platforms are sorted by weights
+    costs: str = "{}"  # what the page's script weighs again (`tare.report.campaign.uses.for_page`)
 
 
 @dataclass(frozen=True, slots=True)
 class Heat:
-    """The table, the least CPU cost first; ``meanings``: of its columns."""
+    """The table, the least cost first; ``meanings``: of its columns."""
 
     columns: tuple[str, ...]
     meanings: tuple[str, ...]
@@ -58,8 +62,11 @@ class Heat:
 _NOTHING = HeatCell(State.NONE, EMPTY, WORDS[State.NONE], 0, None)
 
 
-def heat(report: Report) -> Heat:
-    """The table of a report; without rows where it has no answers. Dimensions without a figure have no column."""
+def heat(report: Report, weights: Mapping[Aspect, float] | None = None) -> Heat:
+    """The table of a report; without rows where it has no answers. Dimensions without a figure have no column.
+
+    ``weights``: by which platforms are sorted, and have a weighted cost; None: the least CPU cost comes first.
+    """
     dimensions = [
         dimension
         for dimension in Dimension
@@ -72,6 +79,7 @@ def heat(report: Report) -> Heat:
     exposure = any(answer.calls is not None for answer in report.answers)
     isolate = isolating(report)
     daemons = {platform.name: platform.daemon for platform in report.platforms}
+    costs = {} if weights is None else {of.platform: _weighted(of) for of in weighed(report, weights)}
     rows = tuple(
         _row(
             answer,
@@ -80,8 +88,10 @@ def heat(report: Report) -> Heat:
             needs_of(answer, daemons[answer.platform]),
             exposure=exposure,
             isolates=answer.platform in isolate,
+            weighted=costs.get(answer.platform),
+            costs=for_page(costs_of(report, answer)),
         )
-        for answer in by_cost(report)
+        for answer in (by_cost(report) if weights is None else by_use(report, weights))
     )
     states = {cell.state for row in rows for cell in row.cells}
     return Heat(
@@ -101,14 +111,24 @@ def needs_of(answer: AnswerReport, daemon: str | None) -> str:
 
 
 def _row(
-    answer: AnswerReport, place: int, dimensions: Sequence[Dimension], needs: str, *, exposure: bool, isolates: bool
-) -> HeatRow:
+    answer: AnswerReport, place: int, dimensions: Sequence[Dimension], needs: str, *, exposure: bool, isolates: bool,
+    weighted: HeatCell | None, costs: str,
+) -> HeatRow:  # fmt: skip
     standings = {standing.dimension: standing for standing in answer.dimensions}
     cells = [_cell(standings.get(dimension)) for dimension in dimensions]
     exposed = (_exposure(answer),) if exposure else ()
     amounts = {kind: value for kind in Criterion if (value := amount(answer, kind)) is not None}
     return HeatRow(
-        answer.platform, place, (*cells, *exposed), needs, answer.daemon, answer.needs_root, isolates, amounts
+        answer.platform,
+        place,
+        (*cells, *exposed),
+        needs,
+        answer.daemon,
+        answer.needs_root,
+        isolates,
+        amounts,
+        weighted,
+        costs,
     )
 
 
@@ -120,6 +140,14 @@ def _cell(standing: DimensionReport | None) -> HeatCell:
     order = None if standing.state in {State.NONE, State.OPEN} else standing.felt
     differs = standing.state in {State.WORSE, State.BETTER}
     return HeatCell(standing.state, text, title, _shade(standing.felt) if differs else 0, order)
+
+
+def _weighted(of: Weighed) -> HeatCell:
+    if of.times is None:
+        return HeatCell(State.NONE, EMPTY, not_known(of.missing), 0, None)
+    figure, ends = weighted_figure(of.times)
+    state = State.ALIKE if of.sure else State.OPEN
+    return HeatCell(state, f"{MARKS[state]} {figure}" if state is State.OPEN else figure, ends, 0, of.times.point)
 
 
 def _exposure(answer: AnswerReport) -> HeatCell:

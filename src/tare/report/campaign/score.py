@@ -15,10 +15,26 @@ from tare.analysis.studies.profile import Profile
 from tare.analysis.studies.scores import PercentOfBaseline
 from tare.analysis.studies.sheet import Sheet
 from tare.clean import clean
+from tare.model import Direction
+from tare.report.model import Report
 from tare.report.sentences import scores
 from tare.report.sentences.numbers import EMPTY
 
 SCHEMA = "tare.score/1"
+
+
+def doubt_of(report: Report) -> dict[tuple[str, str, str], tuple[float, float]]:
+    """The ends of the figures' intervals, as shares of the figures: of the estimate that all tables show."""
+    doubt = {}
+    for result in report.results:
+        for platform in result.platforms:
+            effect = platform.effect
+            if effect is None or effect.low is None or effect.high is None or min(effect.low, effect.times) <= 0:
+                continue
+            low, high = effect.low / effect.times, effect.high / effect.times
+            ends = (low, high) if result.direction is Direction.LOWER else (1 / high, 1 / low)
+            doubt[result.workload, result.metric, platform.platform] = ends
+    return doubt
 
 
 def to_data(sheet: Sheet, profile: Profile) -> dict[str, Any]:
@@ -50,13 +66,17 @@ def _points(sheet: Sheet, profile: Profile) -> Table:
     for feature in profile.feature:
         reached = [row.points[feature.name] for row in sheet.points]
         if any(point is not None for point in reached):
-            cells = [EMPTY if point is None else str(point) for point in reached]
+            ranges = [row.ranges.get(feature.name) for row in sheet.points]
+            cells = [
+                EMPTY if point is None else scores.points_text(point, within)
+                for point, within in zip(reached, ranges, strict=True)
+            ]
             table.add_row(scores.feature(clean(feature.name), len(feature.thresholds), clean(feature.priority)), *cells)
     table.add_section()
     for name, weight in profile.priorities.items():
         head = name if weight == 1 else f"{name} x {weight:g}"
         table.add_row(clean(head), *(str(row.sums[name]) for row in sheet.points))
-    table.add_row("total", *(f"{row.total} of {row.attainable}" for row in sheet.points))
+    table.add_row("total", *(scores.total_text(row.total, row.attainable, row.total_range) for row in sheet.points))
     if any(weight != 1 for weight in profile.priorities.values()):
         table.add_row("weighted", *(f"{row.weighted:g}" for row in sheet.points))
     if any(row.unacceptable for row in sheet.points):

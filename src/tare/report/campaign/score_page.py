@@ -23,10 +23,12 @@ class ScoreRow:
 
     platform: str
     points: tuple[int | None, ...]
+    ranges: tuple[tuple[int, int] | None, ...]  # by feature, what the intervals allow
     sums: tuple[int, ...]  # by priority
     weighted: float
     most: float  # the weighted sum of all points that it could have had
     barred: tuple[str, ...]  # features in which it has fewer points than the profile accepts
+    weighted_range: tuple[float, float]  # what the intervals allow, with all figures at one end at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,21 @@ def _row(sheet: ScoreSheet, features: tuple[ScoredFeature, ...], weights: Mappin
     points = tuple(sheet.points[feature.name] for feature in features)
     scored = [feature for feature, point in zip(features, points, strict=True) if point is not None]
     most = sum(weights[feature.priority] * feature.most for feature in scored)
+    ranges = tuple(sheet.ranges.get(feature.name) for feature in features)
+    ends = [
+        (feature, *(within or (point, point)))
+        for feature, point, within in zip(features, points, ranges, strict=True)
+        if point is not None
+    ]
+    low = sum(weights[feature.priority] * fewest for feature, fewest, _ in ends)
+    high = sum(weights[feature.priority] * most_points for feature, _, most_points in ends)
     return ScoreRow(
-        sheet.platform, points, tuple(sheet.sums[name] for name in weights), sheet.weighted, most, sheet.unacceptable
+        platform=sheet.platform,
+        points=points,
+        ranges=ranges,
+        sums=tuple(sheet.sums[name] for name in weights),
+        weighted=sheet.weighted,
+        most=most,
+        barred=sheet.unacceptable,
+        weighted_range=(low, high),
     )

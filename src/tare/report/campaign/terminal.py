@@ -16,21 +16,25 @@ from tare.analysis.trust.findings import FindingKind
 from tare.analysis.verdicts import REFUSED, Kind
 from tare.clean import clean
 from tare.model import SHOWN_COSTS, Design, Direction, Family, Status
-from tare.report.campaign.cautions import turned
+from tare.report.campaign.cautions import turned, widened
 from tare.report.campaign.cells import Cell, baseline_cell, cell
-from tare.report.campaign.choose import Requirements, against, by_cost
+from tare.report.campaign.choose import Requirements, against, by_cost, by_use, weights_of
 from tare.report.campaign.curves import render_curves
 from tare.report.campaign.glance import glance
-from tare.report.campaign.heat import Heat, heat
+from tare.report.campaign.heat import Heat, HeatCell, heat
+from tare.report.campaign.lives import lives
+from tare.report.campaign.lives import render as render_lives
+from tare.report.campaign.uses import FOOTPRINT_MIB, START_MS, answerable, measured, unweighed
 from tare.report.footprint.terminal import render as render_footprints
 from tare.report.model import Report, ResultReport
-from tare.report.sentences import captions, dimensions
+from tare.report.sentences import captions, dimensions, uses
 from tare.report.sentences import glance as glances
 from tare.report.sentences.captions import SIDE_BY_SIDE, blocks_text, newer_note
 from tare.report.sentences.host import age_note, cpus_note, daemons_note, layout_note, rights_note, versions_text
 from tare.report.sentences.notes import caution_counts, unchanged_note, wide_floors_count, wide_floors_note
 from tare.report.sentences.numbers import EMPTY, percent, when
-from tare.report.sentences.signs import MARKS, MEANINGS, Open, Sign, how_to_read, sign_of, together
+from tare.report.sentences.signs import MARKS, MEANINGS, Open, Sign, how_to_read, sign_of, together, unsure_note
+from tare.report.sentences.uses import Use
 from tare.report.study.beside import render as render_beside
 from tare.report.surface.terminal import part as render_surfaces
 
@@ -50,8 +54,8 @@ STYLES: Mapping[Sign, str] = {
 
 _HEAT_STYLES: Mapping[State, str] = {State.WORSE: "bold red", State.BETTER: "bold blue"}
 
-#: Families of workloads that a dimension of the answer is of.
-_ANSWERED = frozenset(Family) - {Family.DENSITY, Family.LIFE}
+#: Families of workloads that a dimension of the answer is of, or a section of their own.
+_ANSWERED = frozenset(Family) - {Family.DENSITY}
 #: So many cautions stand beside an answer.
 _CAUTIONS = 3
 #: Characters between two columns of the table.
@@ -65,7 +69,7 @@ def render(report: Report, *, width: int = 100, every_metric: bool = False, caut
     their number.
     """
     results = [r for r in report.results if every_metric or r.headline or r.metric in SHOWN_COSTS]
-    parts: list[RenderableType] = [*_missed(report), _title(report), *_answers(report, width)]
+    parts: list[RenderableType] = [*_missed(report), _title(report), *_answers(report, width), *_lives(report, width)]
     if report.alone() is None:
         names = [report.baseline, *(platform.name for platform in report.platforms if platform.name != report.baseline)]
         parts += [*_tables(names, results, width), _legend(report, results)]
@@ -86,8 +90,10 @@ def render(report: Report, *, width: int = 100, every_metric: bool = False, caut
     return Group(*parts)
 
 
-def render_glance(report: Report, *, width: int = 100) -> Group:
+def render_glance(report: Report, *, width: int = 100, picture: bool = True) -> Group:
     """The answer on one screen: what it is in sentences, the table with its picture, and what it is to be read with.
+
+    ``picture``: whether to draw beside the table, which is for eyes and not for programs.
 
     What has no answer for a newcomer is shown as `render` does: footprints, surfaces, a study's figures, curves, and
     workloads of no dimension.
@@ -99,6 +105,7 @@ def render_glance(report: Report, *, width: int = 100) -> Group:
     names = [report.baseline, *(platform.name for platform in report.platforms if platform.name != report.baseline)]
     parts: list[RenderableType] = [
         *(_tables(names, apart, width) if apart else ()),
+        *_lives(report, width),
         *render_curves(report.curves),
         *_beside(report),
         *(render_surfaces(report.surfaces) if report.surfaces is not None else ()),
@@ -106,17 +113,21 @@ def render_glance(report: Report, *, width: int = 100) -> Group:
         *_missed(report),
         _title(report),
         Text(),
-        *(_text(sentence, "bold") for sentence in [*glances.sentences(report.answers), *glances.life(report.results)]),
+        *(_text(sentence, "bold") for sentence in _said(report)),
         Text(),
-        *_glance_table(report, width),
+        *_glance_table(report, width, picture=picture),
         *_list(glances.CAUTIONS, _first_cautions(report)),
         *_settling(report),
     ]
     return Group(*parts)
 
 
-def _glance_table(report: Report, width: int) -> Iterator[RenderableType]:
-    seen = glance(report, width)
+def _said(report: Report) -> list[str]:
+    return glances.sentences(report.answers, glances.own_words(report))
+
+
+def _glance_table(report: Report, width: int, *, picture: bool) -> Iterator[RenderableType]:
+    seen = glance(report, width if picture else 0)
     letters = zip(seen.platforms, seen.letters, strict=True)
     heads = [f"{name} ({letter})" if seen.axis else name for name, letter in letters]
     lines = [[_text(""), *(_text(head, "bold") for head in heads), _text(seen.axis, "dim")]]
@@ -131,8 +142,8 @@ def _glance_table(report: Report, width: int) -> Iterator[RenderableType]:
         yield table
     there = heat(report).states
     told = "; ".join(f"{dimensions.MARKS[state]} {dimensions.WORDS[state]}".strip() for state in there)
-    picture = glances.PICTURE if seen.axis else ""
-    yield _text(f"{dimensions.heat_note(clean(report.baseline))} {told}.{picture}", "dim")
+    drawn = glances.PICTURE if seen.axis else ""
+    yield _text(f"{dimensions.heat_note(clean(report.baseline))} {told}.{unsure_note(seen.cells())}{drawn}", "dim")
 
 
 def _first_cautions(report: Report) -> list[str]:
@@ -153,7 +164,7 @@ def _first_cautions(report: Report) -> list[str]:
     notes = [
         glances.invalid(invalid),
         glances.failed(failed, None if first is None else f"{first.workload} on {first.platform}: {first.reason}"),
-        glances.disturbed(disturbed, sum(len(result.platforms) for result in results)),
+        glances.disturbed(disturbed, sum(len(result.platforms) for result in results), widened(results)),
         glances.wide(wide, len(results), report.baseline),
         *_of_all(report, results),
     ]
@@ -174,7 +185,14 @@ def headline(names: Sequence[str], results: Sequence[ResultReport], *, width: in
     return Group(*_tables(names, results, width))
 
 
-def render_all(reports: list[Report], *, width: int = 100, every_metric: bool = False, cautions: bool = False) -> Group:
+def render_all(
+    reports: list[Report],
+    *,
+    width: int = 100,
+    every_metric: bool = False,
+    cautions: bool = False,
+    picture: bool = True,
+) -> Group:
     """Several reports one below the other, of each the answer last; nothing is pooled.
 
     ``every_metric`` or ``cautions``: all of the report before the answer.
@@ -184,7 +202,7 @@ def render_all(reports: list[Report], *, width: int = 100, every_metric: bool = 
         if every_metric or cautions:
             parts += [render(report, width=width, every_metric=every_metric, cautions=cautions), Text()]
         if report.answers or not (every_metric or cautions):
-            parts += [render_glance(report, width=width), Text()]
+            parts += [render_glance(report, width=width, picture=picture), Text()]
     if len(reports) > 1:
         parts.append(_text(SIDE_BY_SIDE, "dim"))
     return Group(*parts)
@@ -192,15 +210,25 @@ def render_all(reports: list[Report], *, width: int = 100, every_metric: bool = 
 
 def _heat_table(shown: Heat, baseline: str, width: int) -> Iterator[RenderableType]:
     """The table in as many parts as the width asks for, and its legend."""
-    heads = ["platform", "needs", *shown.columns]
+    weighted = [uses.WEIGHTED] if any(row.weighted for row in shown.rows) else []
+    heads = ["platform", *weighted, "needs", *shown.columns]
     lines = [[_text("\n".join(head.split(" ", 1))) for head in heads]]
     for row in shown.rows:
         cells = [_text(cell.text, _HEAT_STYLES[cell.state] if cell.shade else "") for cell in row.cells]
-        lines.append([_text(row.platform, "bold"), _text(row.needs), *cells])
-    for chosen in _groups(lines, 1, width):
-        yield _table(lines, chosen, set())
+        cost = [] if row.weighted is None else [_text(_weighted(row.weighted), "bold")]
+        lines.append([_text(row.platform, "bold"), *cost, _text(row.needs), *cells])
+    # A row a dimension, where that takes fewer tables.
+    turned = [list(column) for column in zip(*([_text(head) for head in heads], *lines[1:]), strict=True)]
+    best = min((lines, turned), key=lambda way: sum(1 for _ in _groups(way, 1, width)))
+    for chosen in _groups(best, 1, width):
+        yield _table(best, chosen, set())
     marks = "; ".join(f"{dimensions.MARKS[state]} {dimensions.WORDS[state]}".strip() for state in shown.states)
-    yield _text(f"{dimensions.heat_note(clean(baseline))} {marks}.", "dim")
+    texts = [cell.text for row in shown.rows for cell in row.cells]
+    yield _text(f"{dimensions.heat_note(clean(baseline))} {marks}.{unsure_note(texts)}", "dim")
+
+
+def _weighted(cost: HeatCell) -> str:
+    return cost.text if cost.order is None else f"{cost.text}\n{cost.title}"
 
 
 def _text(text: str, style: str = "") -> Text:
@@ -225,15 +253,31 @@ def _missed(report: Report) -> Iterator[Text]:
 
 def render_choice(report: Report, requirements: Requirements, *, width: int = 100) -> Group:
     """The platforms that have what is asked for, the least CPU cost first; and why the others have not."""
-    reasons = {answer.platform: against(answer, requirements) for answer in by_cost(report)}
+    weights = weights_of(requirements)
+    ordered = by_cost(report) if weights is None else by_use(report, weights)
+    reasons = {answer.platform: against(answer, requirements) for answer in ordered}
     fitting = [answer for answer in report.answers if not reasons[answer.platform]]
     parts: list[RenderableType] = [_title(report)]
+    if weights is not None and requirements.use not in answerable(report):
+        parts.append(_text(_not_answerable(report, requirements.use), "bold yellow"))
+        weights = None
     if fitting:
-        parts += _heat_table(heat(report.model_copy(update={"answers": fitting})), report.baseline, width)
+        parts += _heat_table(heat(report.model_copy(update={"answers": fitting}), weights), report.baseline, width)
     else:
         parts.append(_text(captions.NONE_FITS, "bold"))
     parts += [_text(f"not {name}: {', '.join(why)}") for name, why in reasons.items() if why]
+    if weights is not None and requirements.use is not None:
+        parts += [_text(f"not weighed {name}: {why}") for name, why in unweighed(report, weights).items()]
+        parts.append(_text(uses.weights_note(requirements.use, weights, measured(report))))
+        parts.append(_text(uses.explanation(report.baseline, START_MS, FOOTPRINT_MIB), "dim"))
     return Group(*parts)
+
+
+def _not_answerable(report: Report, use: Use | None) -> str:
+    assert use is not None
+    if use is Use.UNTRUSTED:
+        return uses.unread([answer.platform for answer in report.answers], report.file)
+    return uses.not_answerable(use)
 
 
 def _answers(report: Report, width: int) -> Iterator[RenderableType]:
@@ -250,6 +294,13 @@ def _answers(report: Report, width: int) -> Iterator[RenderableType]:
         yield _text(f"\n{report.settling_text}")
         if report.settling.command:
             yield _text(f"  {report.settling.command}", "bold")
+
+
+def _lives(report: Report, width: int) -> Iterator[RenderableType]:
+    shown = lives(report)
+    if shown is not None:
+        yield Text()
+        yield from render_lives(shown, width)
 
 
 def _newer(report: Report) -> Iterator[Text]:

@@ -11,7 +11,7 @@ import json
 import platform
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
@@ -61,7 +61,37 @@ class Member:
     size: int
 
 
-def write(file: Path, out: IO[bytes]) -> list[Member]:
+@dataclass(frozen=True, slots=True)
+class Credits:
+    """Who a bundle names: authors, a publisher and a licence (an SPDX identifier or an address); "": not given."""
+
+    authors: Sequence[str] = ()
+    publisher: str = ""
+    license: str = ""
+
+    def entities(self) -> list[dict[str, object]]:
+        """What the crate says of each."""
+        people: list[dict[str, object]] = [
+            {"@id": f"#author-{at}", "@type": "Person", "name": name} for at, name in enumerate(self.authors, 1)
+        ]
+        published: dict[str, object] = {"@id": "#publisher", "@type": "Organization", "name": self.publisher}
+        licence: dict[str, object] = {"@id": self._licence(), "@type": "CreativeWork", "name": self.license}
+        return [*people, *([published] if self.publisher else []), *([licence] if self.license else [])]
+
+    def of_root(self) -> dict[str, object]:
+        """The properties of the data set."""
+        authors = [{"@id": f"#author-{at}"} for at, _ in enumerate(self.authors, 1)]
+        return {
+            "license": {"@id": self._licence()} if self.license else "not given: ask the authors",
+            **({"author": authors} if authors else {}),
+            **({"publisher": {"@id": "#publisher"}} if self.publisher else {}),
+        }
+
+    def _licence(self) -> str:
+        return self.license if "://" in self.license else f"https://spdx.org/licenses/{self.license}"
+
+
+def write(file: Path, out: IO[bytes], named: Credits | None = None) -> list[Member]:
     """Write the bundle of a campaign's file. Raises `TareError`."""
     members: list[Member] = []
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive, tempfile.TemporaryDirectory() as place:
@@ -72,7 +102,7 @@ def write(file: Path, out: IO[bytes]) -> list[Member]:
             report = material.report
             for name, description in _content(file, store, material, folder):
                 members.append(_added(archive, folder / name, name, description))
-        crate = json.dumps(_crate(report, members), indent=2, ensure_ascii=False).encode()
+        crate = json.dumps(_crate(report, members, named or Credits()), indent=2, ensure_ascii=False).encode()
         manifest = "".join(f"{member.sha256}  {member.name}\n" for member in members)
         manifest += f"{hashlib.sha256(crate).hexdigest()}  {CRATE}\n"
         for name, data in ((CRATE, crate), (MANIFEST, manifest.encode())):
@@ -136,7 +166,7 @@ def _environment(report: Report) -> dict[str, Any]:
     }
 
 
-def _crate(report: Report, members: list[Member]) -> dict[str, Any]:
+def _crate(report: Report, members: list[Member], named: Credits) -> dict[str, Any]:
     """RO-Crate 1.1: the descriptor, the data set, a file each, and the act of measuring."""
     began = datetime.fromtimestamp(report.created, UTC).isoformat(timespec="seconds")
     tare = {"@id": "#tare", "@type": "SoftwareApplication", "name": "tare", "version": report.tare_version}
@@ -167,7 +197,7 @@ def _crate(report: Report, members: list[Member]) -> dict[str, Any]:
         "name": f"Campaign {report.id} of tare",
         "description": " ".join(paragraph(report, Prose.TEXT).split()),
         "datePublished": began[:10],
-        "license": "not given: ask the authors",
+        **named.of_root(),
         "hasPart": [{"@id": member.name} for member in members],
         "mentions": {"@id": measured["@id"]},
     }
@@ -177,7 +207,7 @@ def _crate(report: Report, members: list[Member]) -> dict[str, Any]:
         "conformsTo": {"@id": PROFILE},
         "about": {"@id": root["@id"]},
     }
-    return {"@context": f"{PROFILE}/context", "@graph": [descriptor, root, *files, measured, tare]}
+    return {"@context": f"{PROFILE}/context", "@graph": [descriptor, root, *files, measured, tare, *named.entities()]}
 
 
 def _added(archive: zipfile.ZipFile, source: Path, name: str, description: str) -> Member:

@@ -25,6 +25,7 @@ class Span:
     point: str
     ends: tuple[str, str] | None = None
     unit: str = ""
+    sure: bool = False  # of another one than the baseline's, by more than the margin
 
 
 Cell = str | float | int | bool | Span | None
@@ -32,13 +33,18 @@ Cell = str | float | int | bool | Span | None
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A table: ``units`` stand below the heads; ``numeric`` columns are set to the right; ``notes`` are below it."""
+    """A table: ``units`` stand below the heads; ``numeric`` columns are set to the right; ``notes`` are below it.
+
+    ``stacked``: in LaTeX each row takes two lines, with the second column below the first and intervals below their
+    figures, so that it fits a column of a paper.
+    """
 
     heads: Sequence[str]
     units: Sequence[str]
     numeric: Sequence[bool]
     rows: Sequence[Sequence[Cell]]
     notes: Sequence[str] = field(default_factory=tuple)
+    stacked: bool = False
 
 
 def of_frame(frame: pl.DataFrame, table: Table) -> Document:
@@ -65,6 +71,8 @@ def _shown(value: object) -> str | None:
 
 def to_latex(document: Document) -> str:
     """A ``tabular`` for a float of the author's, with what it needs and its notes as comments."""
+    if document.stacked:
+        return _stacked(document)
     align = "".join("r" if numeric else "l" for numeric in document.numeric)
     lines = [
         r"% needs \usepackage{booktabs} and \usepackage{siunitx} (version 3)",
@@ -79,6 +87,39 @@ def to_latex(document: Document) -> str:
     lines.append(r"\midrule")
     lines += [_latex_row([_latex_cell(cell) for cell in row]) for row in document.rows]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}\endgroup", ""])
+
+
+def _stacked(document: Document) -> str:
+    """Two lines a row, and no wider than the column that it stands in."""
+    numeric = [document.numeric[0], *document.numeric[2:]]
+    lines = [
+        r"% needs \usepackage{booktabs}, \usepackage{adjustbox} and \usepackage{siunitx} (version 3)",
+        *(f"% {' '.join(clean(note).split())}" for note in document.notes),
+        r"\begingroup\sisetup{retain-explicit-plus=true}\footnotesize\setlength{\tabcolsep}{3pt}%",
+        r"\begin{adjustbox}{max width=\linewidth}",
+        rf"\begin{{tabular}}{{@{{}}{''.join('r' if right else 'l' for right in numeric)}@{{}}}}",
+        r"\toprule",
+        _latex_row([latex(head) for at, head in enumerate(document.heads) if at != 1]),
+        r"\midrule",
+    ]
+    for row in document.rows:
+        lines.append(_latex_row([_latex_point(cell) for at, cell in enumerate(row) if at != 1]))
+        below = [_latex_cell(row[1]), *(_latex_ends(cell) for cell in row[2:])]
+        lines.append(_latex_row([rf"{{\scriptsize {text}}}" if text else "" for text in below]) + "[2pt]")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{adjustbox}\endgroup", ""])
+
+
+def _latex_point(cell: Cell) -> str:
+    if not isinstance(cell, Span):
+        return _latex_cell(cell)
+    unit = f"~{latex(cell.unit)}" if cell.unit else ""
+    return rf"\num{{{cell.point}}}{unit}{'*' if cell.sure else ''}"
+
+
+def _latex_ends(cell: Cell) -> str:
+    if not isinstance(cell, Span) or cell.ends is None:
+        return ""
+    return rf"\num{{{cell.ends[0]}}} {{\ldots}} \num{{{cell.ends[1]}}}"
 
 
 def to_markdown(document: Document) -> str:
@@ -112,7 +153,8 @@ def _latex_cell(cell: Cell) -> str:
 def _markdown_cell(cell: Cell) -> str:
     if isinstance(cell, Span):
         ends = f" [{cell.ends[0]}, {cell.ends[1]}]" if cell.ends else ""
-        return f"{cell.point}{ends}".replace("-", "\N{MINUS SIGN}") + (f" {markdown(cell.unit)}" if cell.unit else "")
+        unit = (f" {markdown(cell.unit)}" if cell.unit else "") + (r"\*" if cell.sure else "")
+        return f"{cell.point}{ends}".replace("-", "\N{MINUS SIGN}") + unit
     if isinstance(cell, bool) or cell is None or isinstance(cell, str):
         return markdown(_word(cell))
     return _number(cell).replace("-", "\N{MINUS SIGN}", 1)

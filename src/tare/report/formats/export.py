@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
@@ -21,8 +22,9 @@ from tare.records import LINE_END
 from tare.report.footprint.build import exposures
 from tare.report.footprint.flames import folded
 from tare.report.formats import documents, parquet
-from tare.report.formats.frames import frames, names, results_frame, rows, whole
+from tare.report.formats.frames import Row, frames, names, results_frame, rows, whole
 from tare.report.formats.overheads import of_report, overheads
+from tare.report.formats.selection import EVERYTHING, Selection
 from tare.report.formats.tables import Format, Table
 from tare.report.model import Report
 from tare.report.parts.escape import FORMULA, spreadsheet
@@ -32,7 +34,9 @@ from tare.store import Store
 MAX_DOCUMENT_ROWS = 5_000
 
 
-def export(store: Store, table: Table, form: Format, out: TextIO, *, raw: bool = False) -> int:
+def export(
+    store: Store, table: Table, form: Format, out: TextIO, *, raw: bool = False, selection: Selection = EVERYTHING
+) -> int:
     """Write a table (`tare.report.formats.columns`) but stacks, in a text format; returns the number of its rows.
 
     Of samples there is one row a trial without any too, so that failures are exported. CSV: empty where there is
@@ -41,13 +45,14 @@ def export(store: Store, table: Table, form: Format, out: TextIO, *, raw: bool =
     that nobody would read.
     """
     if form in {Format.LATEX, Format.MARKDOWN}:
-        return _write_document(store, table, form, out)
+        return _write_document(store, table, form, out, selection)
     if table is Table.SAMPLES:
-        return _write_samples_csv(store, out, raw=raw) if form is Format.CSV else _write_samples_jsonl(store, out)
+        kept = (row for row in rows(store) if selection.row(row["platform"], row["workload"], row["metric"]))
+        return _write_samples_csv(kept, out, raw=raw) if form is Format.CSV else _write_samples_jsonl(kept, out)
     count = 0
     if form is Format.CSV:
         out.write(",".join(names(table)) + "\n")
-    for frame in frames(store, table):
+    for frame in frames(store, table, selection):
         out.write(_csv(frame, raw=raw) if form is Format.CSV else frame.write_ndjson())
         count += frame.height
     return count
@@ -62,9 +67,9 @@ def export_results(report: Report, form: Format, out: TextIO) -> None:
         out.write(documents.to_latex(content) if form is Format.LATEX else documents.to_markdown(content))
 
 
-def export_parquet(store: Store, table: Table, out: BinaryIO | Path) -> int:
+def export_parquet(store: Store, table: Table, out: BinaryIO | Path, selection: Selection = EVERYTHING) -> int:
     """Write a table but stacks and overheads as Parquet; returns the number of its rows."""
-    frame = whole(store, table)
+    frame = whole(store, table, selection)
     parquet.write(frame, table, out, campaign=store.record.id)
     return frame.height
 
@@ -101,11 +106,11 @@ def _require_short(rows: int, name: str) -> None:
         )
 
 
-def _write_document(store: Store, table: Table, form: Format, out: TextIO) -> int:
+def _write_document(store: Store, table: Table, form: Format, out: TextIO, selection: Selection) -> int:
     if table is Table.OVERHEADS:
-        content = overheads(store)
+        content = overheads(store, selection)
     else:
-        frame = whole(store, table)
+        frame = whole(store, table, selection)
         _require_short(frame.height, table.value)
         content = documents.of_frame(frame, table)
     out.write(documents.to_latex(content) if form is Format.LATEX else documents.to_markdown(content))
@@ -140,20 +145,20 @@ class _LineFeeds:
         return self._out.write(row.removesuffix("\r\n") + "\n")
 
 
-def _write_samples_csv(store: Store, out: TextIO, *, raw: bool) -> int:
+def _write_samples_csv(table: Iterable[Row], out: TextIO, *, raw: bool) -> int:
     # The writer quotes a carriage return only where it ends lines itself; bare, it would begin a row in a spreadsheet.
     writer = csv.writer(_LineFeeds(out), lineterminator="\r\n")
     writer.writerow(names(Table.SAMPLES))
     count = 0
-    for row in rows(store):
+    for row in table:
         writer.writerow(row.values() if raw else map(spreadsheet, row.values()))  # they come in the columns' order
         count += 1
     return count
 
 
-def _write_samples_jsonl(store: Store, out: TextIO) -> int:
+def _write_samples_jsonl(table: Iterable[Row], out: TextIO) -> int:
     count = 0
-    for row in rows(store):
+    for row in table:
         value = row["value"]
         if isinstance(value, float) and not math.isfinite(value):
             row["value"] = str(value)

@@ -12,11 +12,11 @@ from typing import Any
 
 from tare.errors import UsageError
 
-#: The extra of pyproject.toml.
+#: The extra of pyproject.toml that most such features need.
 EXTRA = "exports"
 
 
-def load(module: str, feature: str) -> Any:
+def load(module: str, feature: str, extra: str = EXTRA) -> Any:
     """A module of the extra. ``feature``: what needs it. Raises `UsageError` where it is not installed.
 
     It is loaded in ``/``: matplotlib obeys a ``matplotlibrc`` of the current folder, which may be another user's.
@@ -26,11 +26,11 @@ def load(module: str, feature: str) -> Any:
             return importlib.import_module(module)
     except ImportError as error:
         missing = module.partition(".")[0]
-        fix = f"{shlex.quote(sys.executable)} -m pip install {shlex.quote(required(missing))}"
+        fix = f"{shlex.quote(sys.executable)} -m pip install {shlex.quote(required(missing, extra))}"
         raise UsageError(f"{feature} needs {missing}, which is not installed", fix=fix) from error
 
 
-def required(distribution: str) -> str:
+def required(distribution: str, extra: str = EXTRA) -> str:
     """The package and its versions, as tare's own metadata asks for it; its name alone where that does not say.
 
     Not tare with its extra: a tare that came as a wheel is in no index.
@@ -39,6 +39,6 @@ def required(distribution: str) -> str:
         for line in metadata.requires("tare-bench") or ():
             requirement, _, condition = line.partition(";")
             name = re.match(r"[A-Za-z0-9._-]+", requirement)
-            if name is not None and name[0].lower() == distribution.lower() and EXTRA in condition:
+            if name is not None and name[0].lower() == distribution.lower() and extra in condition:
                 return requirement.strip().replace(" ", "")
     return distribution

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import math
+import textwrap
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,9 +21,11 @@ from tare.analysis.verdicts import Kind
 from tare.errors import UsageError
 from tare.estimates.intervals import Interval
 from tare.report.formats.extras import load
+from tare.report.formats.overheads import compared
 from tare.report.formats.tables import Picture, Show
 from tare.report.model import PlatformReport, Report, ResultReport
 from tare.report.parts.escape import xml
+from tare.report.sentences.captions import figure_legend
 from tare.report.sentences.scale import is_factor, overheads, times_of
 from tare.report.sentences.shown import Figure
 from tare.report.sentences.wording import wording
@@ -31,6 +34,8 @@ from tare.report.sentences.wording import wording
 WIDTHS = {1: 3.35, 2: 7.0}
 _ROW, _ABOVE = 0.17, 0.62  # heights in inches: a platform's, and a panel's title with its axis
 _MAX_PANELS = 24  # panels of a figure
+_LEGEND = {1: 60, 2: 140}  # letters of a line below a figure of so many columns
+_TITLE = 34  # letters of a title in one line of the narrowest panel
 #: Wong's colours (Nature Methods 8, 2011), which a colour-blind person tells apart; shapes say the same.
 _LOOKS = {
     Kind.SLOWER: ("#D55E00", "s"),
@@ -82,6 +87,9 @@ def draw(report: Report, samples: pl.DataFrame, request: FigureRequest, picture:
                 _overheads(place, results[number], names, labelled=number % across == 0)
             else:
                 _blocks(place, results[number], names, samples, labelled=number % across == 0)
+        if request.show is Show.OVERHEADS:
+            legend = textwrap.fill(figure_legend(report.baseline), _LEGEND[request.columns])
+            figure.supxlabel(xml(legend), fontsize=6)
         return _saved(figure, report, picture)
 
 
@@ -115,13 +123,13 @@ def _has_figure(result: ResultReport) -> bool:
 
 def _platforms(report: Report, request: FigureRequest) -> list[str]:
     names = [platform.name for platform in report.platforms]
-    others = [name for name in names if name != report.baseline]
+    others = compared(report)
     if request.platforms:
         missing = [name for name in request.platforms if name not in names]
         if missing:
             raise UsageError(f"{missing[0]} did not take part in {report.file}", fix=f"name of {', '.join(names)}")
         return [name for name in names if name in request.platforms]
-    return names if request.show is Show.BLOCKS else others
+    return [report.baseline, *others] if request.show is Show.BLOCKS else others
 
 
 def _overheads(axes: Any, result: ResultReport, names: Sequence[str], *, labelled: bool) -> None:
@@ -138,6 +146,7 @@ def _overheads(axes: Any, result: ResultReport, names: Sequence[str], *, labelle
         if factors:
             axes.set_xscale("log")
             axes.xaxis.set_major_formatter("{x:g}")
+            axes.xaxis.set_minor_formatter("{x:g}")  # a range below a decade has no other ticks
     axes.axvline(1 if factors and not adds else 0, color="#000000", linewidth=0.6)
     for row, name in enumerate(names):
         place = places.get(name)
@@ -187,7 +196,8 @@ def _blocks(axes: Any, result: ResultReport, names: Sequence[str], samples: pl.D
 
 
 def _finish(axes: Any, result: ResultReport, names: Sequence[str], label: str, *, labelled: bool) -> None:
-    axes.set_title(xml(f"{result.workload}, {result.metric}"), loc="left")
+    title = f"{result.workload}, {result.metric}"
+    axes.set_title(xml(title if len(title) <= _TITLE else title.replace(", ", ",\n", 1)), loc="left")
     axes.set_xlabel(xml(label))
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_yticks(range(len(names)), [xml(name) for name in names] if labelled else [""] * len(names))

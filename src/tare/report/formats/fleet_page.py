@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,6 +28,10 @@ _MOST_MARKS, _LEAST_MARKS = 60_000, 60
 _APART = 13.0
 #: How far hosts' intervals reach beyond their points and the bands, of these' width.
 _WIDEST = 0.5
+#: A row lower than this has a small dot, and its interval only where it is odd.
+_CROWDED = 7.0
+#: Odd hosts that are described.
+_MOST_ODD = 200
 #: Hosts in the page's table.
 MAX_LISTED = 1_000
 
@@ -44,17 +49,19 @@ class FigureView:
 
 
 def page(fleet: Fleet) -> str:
-    """The whole page; all text in it is from files, and is escaped."""
+    """Render the whole page; all text in it is from files, and is escaped."""
     most = max(_LEAST_MARKS, _MOST_MARKS // max(1, len(fleet.figures)))
     views = [_view(fleet, figure, most) for figure in fleet.figures]
     first = [view for view in views if view.figure.headline or view.figure.odd.any()]
-    odd = [(fleet.hosts[place].name, words.odd_host(fleet, place, figures)) for place, figures in fleet.odd()]
+    odd = [words.odd_host(fleet, place, figures) for place, figures in itertools.islice(fleet.odd(), _MOST_ODD)]
+    rest = len(fleet.odd_places) - len(odd)
     return rendered(
         "fleet.html",
         fleet=fleet,
         first=first,
         more=[view for view in views if view not in first],
         odd=odd,
+        unnamed=words.more_odd(rest) if rest else "",
         hosts=[(host, day(host.created)) for host in fleet.hosts[:MAX_LISTED]],
         facts=_facts(fleet),
         words=words,
@@ -62,7 +69,7 @@ def page(fleet: Fleet) -> str:
 
 
 def _facts(fleet: Fleet) -> list[str]:
-    """The facts in which hosts differ, but for those of a version or a setting of one platform."""
+    """Return the facts in which hosts differ, but for those of a version or a setting of one platform."""
     names = dict.fromkeys(name for host in fleet.hosts for name in host.facts if ":" not in name)
     return [name for name in names if len({host.facts.get(name) for host in fleet.hosts}) > 1]
 
@@ -80,7 +87,7 @@ def _view(fleet: Fleet, figure: Figure, most: int) -> FigureView:
 
 
 def rows(figure: Figure, most: int) -> list[int]:
-    """The hosts that are drawn, the worst first: all odd ones, and of the others at even distances."""
+    """Choose the hosts to draw, the worst first: all odd ones, and of the others at even distances."""
     known = np.flatnonzero(np.isfinite(figure.effects))
     ordered = known[np.argsort(-figure.effects[known], kind="stable")]
     if ordered.size <= most:
@@ -117,26 +124,32 @@ def draw(fleet: Fleet, figure: Figure, places: list[int]) -> Drawing:
     draw_axis(drawing, axis, _TOP, bottom, lambda value: f"{plain(value)} ×" if factor else f"{plain(value)} %")
     drawing.line(at(figure.mean.point), _TOP, at(figure.mean.point), bottom, "zero")
     drawing.text(at(figure.mean.point), 14, words.effect(figure.mean.point, figure.direction), "soft", "middle")
-    last = 0.0
+    last = -_APART
     for number, place in enumerate(places):
         y = _TOP + row * (number + 0.5)
-        _host(drawing, fleet, figure, place, y, at)
+        _host(drawing, fleet, figure, place, y, at, crowded=row < _CROWDED)
         odd = bool(figure.odd[place])
         if named:
             drawing.text(left - 8, y, _short(fleet.hosts[place].name), _text_class(figure, place), "end")
-        elif odd and y - last >= _APART:
-            drawing.text(right + 8, y, _short(fleet.hosts[place].name), _text_class(figure, place))
-            last = y
+        elif odd and max(y, last + _APART) < bottom:
+            last = max(y, last + _APART)
+            drawing.text(right + 8, last, _short(fleet.hosts[place].name), _text_class(figure, place))
     return drawing
 
 
-def _host(drawing: Drawing, fleet: Fleet, figure: Figure, place: int, y: float, at: Callable[[float], float]) -> None:
+def _host(
+    drawing: Drawing, fleet: Fleet, figure: Figure, place: int, y: float, at: Callable[[float], float], *, crowded: bool
+) -> None:
     point, error = float(figure.effects[place]), float(figure.errors[place])
     colour = _colour(figure, place)
-    low, high = at(point - 2 * error), at(point + 2 * error)
-    drawing.add("path", d=f"M{min(low, high):.1f} {y:.1f}H{max(low, high):.1f}", class_=f"bar {colour}")
+    if not crowded or figure.odd[place]:
+        low, high = at(point - 2 * error), at(point + 2 * error)
+        drawing.add("path", d=f"M{min(low, high):.1f} {y:.1f}H{max(low, high):.1f}", class_=f"bar {colour}")
     title = words.of_host(fleet, figure, place)
-    drawing.add("path", d=circle(at(point), y), class_=f"symbol {colour}", title=title)
+    if crowded:
+        drawing.add("circle", title=title, cx=at(point), cy=y, r=2.0, class_=f"symbol {colour}")
+    else:
+        drawing.add("path", d=circle(at(point), y), class_=f"symbol {colour}", title=title)
 
 
 def _colour(figure: Figure, place: int) -> str:
@@ -162,7 +175,7 @@ def _band(drawing: Drawing, low: float, high: float, bottom: float, title: str) 
 
 
 def _ends(figure: Figure, places: list[int]) -> list[float]:
-    """The values that a picture must hold, as logs."""
+    """Return the values that a picture must hold, as logs."""
     bands = [ends for ends in (figure.mean, figure.prediction) if isinstance(ends, Interval)]
     of_bands = [end for band in bands for end in (band.low, band.high) if math.isfinite(end)]
     points, errors = figure.effects[places], figure.errors[places]
@@ -173,5 +186,5 @@ def _ends(figure: Figure, places: list[int]) -> list[float]:
 
 
 def _shown(log: float, direction: Direction, *, factor: bool) -> float:
-    """A log of how many times worse on the axis: as a factor where some are twice as bad or more, else in per cent."""
+    """Place a log of how many times worse on the axis: a factor where some are twice as bad, or per cent."""
     return math.exp(max(-300.0, min(300.0, log))) if factor else words.percents(log, direction)

@@ -11,6 +11,7 @@ from tare.footprint_model import Footprint, Surface
 from tare.model import Arm, TrialKey
 from tare.report.campaign.build import timed
 from tare.report.formats.columns import COLUMNS, schema
+from tare.report.formats.selection import EVERYTHING, Selection
 from tare.report.formats.tables import Table
 from tare.report.model import PlatformReport, Report
 from tare.store import Store
@@ -21,8 +22,12 @@ _HITS = {"thing": pl.String, "hits": pl.Int64}
 _ROWS = 50_000
 
 
-def frames(store: Store, table: Table) -> Iterator[pl.DataFrame]:
+def frames(store: Store, table: Table, selection: Selection = EVERYTHING) -> Iterator[pl.DataFrame]:
     """The table's pieces, each with all columns of `COLUMNS`; of a table without rows there may be none."""
+    return (selection.frame(frame) for frame in _frames(store, table))
+
+
+def _frames(store: Store, table: Table) -> Iterator[pl.DataFrame]:
     campaign = store.record.id
     if table is Table.RESULTS:
         yield results_frame(timed(store, store.samples()))
@@ -42,10 +47,10 @@ def frames(store: Store, table: Table) -> Iterator[pl.DataFrame]:
         yield _of(campaign, parts[table])
 
 
-def whole(store: Store, table: Table) -> pl.DataFrame:
+def whole(store: Store, table: Table, selection: Selection = EVERYTHING) -> pl.DataFrame:
     """The table in one piece, with the types of `COLUMNS`."""
     kinds = schema(table)
-    pieces = [piece.cast(dict(kinds)) for piece in frames(store, table)]  # type: ignore[arg-type]
+    pieces = [piece.cast(dict(kinds)) for piece in frames(store, table, selection)]  # type: ignore[arg-type]
     return pl.concat(pieces) if pieces else pl.DataFrame(schema=kinds)
 
 

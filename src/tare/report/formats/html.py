@@ -25,13 +25,16 @@ from tare.analysis.studies.sheet import score
 from tare.analysis.trust.contamination import other_threads, windows
 from tare.clean import encodable
 from tare.model import SHOWN_COSTS, Mode
-from tare.report.campaign import bands, cells, course, crowd, curves, drawings, figures
+from tare.report.campaign import bands, cells, costs, course, crowd, curves, drawings, figures, lives
 from tare.report.campaign.build import report_on
 from tare.report.campaign.cautions import Caution, cautions_of
 from tare.report.campaign.choose import Pick, picks
 from tare.report.campaign.figures import FloorFigure, MetricFigure, StartFigure
 from tare.report.campaign.heat import Heat, heat
+from tare.report.campaign.lives import Lives
+from tare.report.campaign.score import doubt_of
 from tare.report.campaign.score_page import ScoreView, score_view
+from tare.report.campaign.uses import FOOTPRINT_MIB, START_MS, UsesView, default_weights, uses_view
 from tare.report.footprint import figures as footprint_figures
 from tare.report.footprint import page as footprint_page
 from tare.report.footprint import venn
@@ -39,10 +42,11 @@ from tare.report.footprint.build import Exposures, FootprintInputs, of_store
 from tare.report.footprint.page import FootprintView, footprint_view, tables
 from tare.report.model import Report, ResultReport, to_json
 from tare.report.parts.svg import Drawing
-from tare.report.sentences import captions, dimensions, glance, page, page_method, published, scores, signs, words
+from tare.report.sentences import captions, dimensions, glance, page, page_method, published, scores, signs, uses, words
 from tare.report.sentences import curves as curve_words
 from tare.report.sentences import footprint_page as footprint_page_words
 from tare.report.sentences import footprints as footprint_words
+from tare.report.sentences import lives as life_words
 from tare.report.sentences import surfaces as surface_words
 from tare.report.sentences.host import rights_note
 from tare.report.sentences.numbers import EMPTY, day, number_of, percent, quantity, size, some, span, when
@@ -106,10 +110,13 @@ class CampaignView:
     report: Report
     said: list[str]  # the answer in sentences
     costs: Drawing | None  # and in a picture
+    costs_phone: Drawing | None  # the same for a narrow screen
     heat: Heat
+    uses: UsesView | None  # what the platforms can be weighed for
     picks: list[Pick]  # the best for some questions
     planes: list[tuple[str, Drawing]]  # cost against exposure, by dimension
     cautions: list[Caution]
+    life: Lives | None  # what instances' lives cost
     headlines: list[ResultReport]  # those of the first table
     workloads: list[WorkloadView]
     floor: FloorFigure
@@ -197,6 +204,9 @@ def environment() -> jinja2.Environment:
         "baseline_cell": cells.baseline_cell,
         "marks": signs.MARKS,
         "scores": scores,
+        "uses": uses,
+        "start_ms": START_MS,
+        "footprint_mib": FOOTPRINT_MIB,
         "sign_of": signs.sign_of,
         "figure_of": Figure.of,
         "meanings": signs.MEANINGS,
@@ -205,7 +215,11 @@ def environment() -> jinja2.Environment:
         "curve_key": drawings.curve_key,
         "curve_drawings": curves.drawings,
         "curve_words": curve_words,
+        "lives": life_words,
+        "draw_lives": lives.draw,
+        "draw_bands": bands.draw,
         "heat_note": dimensions.heat_note,
+        "unsure_note": signs.unsure_note,
         "heat_words": dimensions.WORDS,
         "heat_marks": dimensions.MARKS,
         "beside_lines": beside.lines,
@@ -237,10 +251,10 @@ def material_of(store: Store, name: str, study: str | None = None, inputs: Footp
     return Material(report, samples, store.trials(), exposures, sources, store.record, store.telemetry())
 
 
-def _score(record: CampaignRecord, samples: pl.DataFrame, trials: pl.DataFrame) -> ScoreView | None:
+def _score(report: Report, record: CampaignRecord, samples: pl.DataFrame, trials: pl.DataFrame) -> ScoreView | None:
     profile = profiles.load()
     try:
-        return score_view(score(record, samples, trials, profile).points, profile)
+        return score_view(score(record, samples, trials, profile, doubt_of(report)).points, profile)
     except NoAnswer:  # a figure that no share can be made of
         return None
 
@@ -259,18 +273,22 @@ def _view(of: Material) -> CampaignView:
     surfaces = surface_view(report)
     more = [*surface_page.tables(report), *tables(report, exposures)]
     downloads = _downloads(report, samples, of.trials) + [_packed(*table) for table in more]
+    weighing = uses_view(report)
     answer = (
-        [*glance.sentences(report.answers), *glance.life(report.results)],
-        drawings.costs(report),
-        heat(report),
+        glance.sentences(report.answers, glance.own_words(report)),
+        costs.costs(report),
+        costs.costs(report, phone=True),
+        heat(report, None if weighing is None else default_weights(weighing.chosen)),
+        weighing,
         picks(report),
         drawings.trade_off(report),
         cautions_of(report),
+        lives.lives(report),
     )
     cpus = of.record.resources.cpus
     meanwhile = windows(of.telemetry, cpus, other_threads(of.record.host, cpus))
     happened = course.telemetry(meanwhile, of.trials, report.segments)
-    floor, scores = figures.floor_figure(report), _score(of.record, samples, of.trials)
+    floor, scores = figures.floor_figure(report), _score(report, of.record, samples, of.trials)
     return CampaignView(report, *answer, headlines, workloads, floor, happened, scores, footprints, surfaces, downloads)
 
 

@@ -35,7 +35,7 @@ def costs_label(baseline: str, names: Sequence[str]) -> str:
 
 def costs_axis(baseline: str) -> str:
     """What its axis is."""
-    return f"times worse than {baseline}"
+    return f"times worse than {baseline}; bands: what is too little to matter"
 
 
 def missed(platform: str, reason: str, fix: str | None) -> str:
@@ -64,7 +64,16 @@ def overheads_note(baseline: str, blocks: int) -> str:
     return (
         f"Overhead against {baseline} in %, positive is worse, with its 95 % interval; {number_of(blocks, 'block')}. "
         "× is how many times worse; with another unit, what is added. Where there is no verdict: what is known, "
-        "each end at 95 %. An interval that holds zero does not show that there is no difference."
+        "each end at 95 %. * is worse or better by more than the margin. An interval that holds zero does not show "
+        "that there is no difference."
+    )
+
+
+def figure_legend(baseline: str) -> str:
+    """What the signs of a paper's figure mean."""
+    return (
+        f"against {baseline}, lines: 95 % intervals; square: worse, diamond: better, circle: equivalent, hollow: open;"
+        " band: margin"
     )
 
 

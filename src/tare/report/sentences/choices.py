@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from tare.report.sentences.numbers import quantity
+from tare.report.sentences.uses import USES, Use
 
 
 class Criterion(StrEnum):
@@ -31,9 +32,8 @@ _CRITERIA: Mapping[Criterion, str] = {
 _HAS: Mapping[Trait, str] = {Trait.DAEMON: "shares a daemon", Trait.ROOT: "needs root"}
 
 #: The questions that the page has the best platform for.
-LEAST_COST = "least CPU cost"
-WITHOUT_DAEMON = "... without a shared daemon"
-WITHOUT_ROOT = "... without root"
+WITHOUT_DAEMON = "without a shared daemon"
+WITHOUT_ROOT = "without root"
 QUICKEST = "quickest start"
 LEAST_EXPOSED = "least of the host's kernel"
 
@@ -53,6 +53,11 @@ def figure(of: Criterion, value: float) -> str:
     if of is Criterion.CPU:
         return f"{value:+.1f} %".replace("-", "\N{MINUS SIGN}")
     return quantity(value, "ms") if of is Criterion.START else f"{value:.0f}"
+
+
+def best_for(use: Use, without: str = "") -> str:
+    """A question of the page: what is best for a use; ``without``: what may not be needed."""
+    return f"for {USES[use]}{f', {without}' if without else ''}"
 
 
 def pick_figure(of: Criterion, value: float) -> str:

@@ -13,12 +13,13 @@ from tare.analysis.comparisons.fleet import (
     Group,
     Host,
     LeftOut,
+    Shared,
     Unlike,
     Why,
 )
 from tare.estimates.intervals import Interval
 from tare.model import Direction
-from tare.report.sentences.numbers import DOTS, EMPTY, TO, number_of, percent, some
+from tare.report.sentences.numbers import DOTS, EMPTY, TO, number_of, percent, quantity, some
 from tare.report.sentences.scale import difference, is_factor, overheads
 
 _WHY: Mapping[Why, str] = {
@@ -47,13 +48,13 @@ NAMED_HOSTS, NAMED_FACTS = 4, 5
 
 
 def heading(fleet: Fleet) -> str:
-    """What is merged, in a line."""
+    """Say what is merged, in a line."""
     grouped = f", grouped by {fleet.by}" if fleet.by else ""
     return f"{number_of(len(fleet.hosts), 'host')}{grouped}: overheads against {fleet.baseline}; + is worse"
 
 
 def conclusion(fleet: Fleet) -> str:
-    """How many hosts are odd, and at which false-discovery rate."""
+    """Say how many hosts are odd, and at which false-discovery rate."""
     odd = len(fleet.odd_places)
     which = number_of(odd, "odd host") if odd else "none of them is odd"
     own = " (each against its own group)" if fleet.by else ""
@@ -64,12 +65,12 @@ def conclusion(fleet: Fleet) -> str:
 
 
 def named(figure: Figure) -> str:
-    """A figure in words."""
+    """Return a figure in words."""
     return f"{figure.platform}: {figure.workload} {figure.metric}"
 
 
 def mean(mean_log: Interval, direction: Direction) -> tuple[str, str]:
-    """The mean over hosts and its interval: ("+4.1 %", "+3.6 … +4.7"); "" where one host has no interval."""
+    """Return the mean over hosts and its interval: ("+4.1 %", "+3.6 … +4.7"); "" where one host has no interval."""
     if not math.isfinite(mean_log.low):
         return effect(mean_log.point, direction), ""
     return difference(_times(mean_log), direction)
@@ -81,7 +82,7 @@ def effect(log: float, direction: Direction) -> str:
 
 
 def spread(deviation: float | None) -> str:
-    """The standard deviation between hosts: "±3.2 %"."""
+    """Return the standard deviation between hosts: "±3.2 %"."""
     if deviation is None:
         return ONE_HOST
     return f"±{percent(math.expm1(deviation))}" if deviation > 0 else NO_SPREAD
@@ -101,31 +102,41 @@ def _times(logs: Interval) -> Interval:
 
 
 def odd_in(fleet: Fleet, figure: Figure) -> str:
-    """The odd hosts of a figure with theirs, the farthest first: "web7 (+61 %), web2 (+48 %)"."""
+    """Return the odd hosts of a figure with theirs, the farthest first: "web7 (+61 %), web2 (+48 %)"."""
     places = sorted((at for at in fleet.odd_places if figure.odd[at]), key=lambda at: -abs(figure.deviations[at]))
     texts = [f"{fleet.hosts[at].name} ({effect(float(figure.effects[at]), figure.direction)})" for at in places]
     return some(texts, NAMED_HOSTS) if texts else EMPTY
 
 
 def answer(fleet: Fleet, figure: Figure) -> str:
-    """The whole answer for a figure, in a line."""
+    """Return the whole answer for a figure, in a line."""
     size, ends = mean(figure.mean, figure.direction)
     over = number_of(figure.n_hosts, "host")
     if figure.spread is None or figure.prediction is None:
         return f"{named(figure)}: {size} on {over}; nothing is known of the spread between hosts"
     differ = f"by {spread(figure.spread)}" if figure.spread > 0 else "by no more than chance"
-    rest = f"hosts differ {differ}; a new host: {predicted(figure.prediction, figure.direction)}"
+    rest = f"hosts differ {differ}; a new host: {predicted(figure.prediction, figure.direction)}{itself(figure)}"
     odd = odd_in(fleet, figure)
     return f"{named(figure)}: {size} over {over} ({ends}); {rest}" + (f"; odd: {odd}" if odd != EMPTY else "")
 
 
+def itself(figure: Figure) -> str:
+    """Return the figure itself over hosts, and not its ratio: "; itself 133 ms (81 ms to 280 ms)"."""
+    values = sorted(value for value in figure.values.tolist() if math.isfinite(value))
+    if not values:
+        return ""
+    middle = (values[(len(values) - 1) // 2] + values[len(values) // 2]) / 2
+    low, high = (quantity(value, figure.unit) for value in (values[0], values[-1]))
+    return f"; itself {quantity(middle, figure.unit)} in the median host, {low}{TO}{high} over all"
+
+
 def group_name(fleet: Fleet, group: Group) -> str:
-    """A group by its value."""
+    """Return a group by its value."""
     return f"{fleet.by} {group.value}"
 
 
 def odd_host(fleet: Fleet, place: int, figures: Sequence[Figure]) -> str:
-    """An odd host: in which figures, how far from the others, and what differs in its facts."""
+    """Return an odd host: in which figures, how far from the others, and what differs in its facts."""
     host: Host = fleet.hosts[place]
     far = sorted(figures, key=lambda figure: -abs(float(figure.deviations[place])))
     shown = [
@@ -137,30 +148,41 @@ def odd_host(fleet: Fleet, place: int, figures: Sequence[Figure]) -> str:
 
 
 def sds(deviation: float) -> str:
-    """How far from the others: "5.2 SD worse"."""
+    """Say how far a host is from the others: "5.2 SD worse"."""
     return f"{abs(deviation):.1f} SD {'worse' if deviation > 0 else 'better'}"
+
+
+def shared(fact: Shared) -> str:
+    """Say what odd hosts have in common: "7 of 8 odd hosts have microcode 0x1, and 3 of 392 others"."""
+    others = f"{fact.usual} of {fact.of_usual} others"
+    return f"{fact.odd} of {fact.of_odd} odd hosts have {fact.fact} {fact.value}, and {others}"
 
 
 def differs(facts: Sequence[Unlike]) -> str:
     """In what a host differs from most of the others, as candidates for the cause."""
     if not facts:
-        return "no fact on record differs from most hosts'"
+        return "it has no fact on record that is rare among the others"
     return f"differs in {some([unlike(fact) for fact in facts], NAMED_FACTS)}"
 
 
 def unlike(fact: Unlike) -> str:
-    """A fact of a host beside that of most others: "microcode 0x1 (usually 0x2; 0 of 19 others have it)"."""
+    """Return a fact of a host beside that of most others: "microcode 0x1 (usually 0x2; 0 of 19 others have it)"."""
     have = "has" if fact.sharing == 1 else "have"
     return f"{fact.fact} {fact.value} (usually {fact.usual}; {fact.sharing} of {fact.others} others {have} it)"
 
 
 def left_out(entry: LeftOut) -> str:
-    """A file that is no part of the merge, and why."""
+    """Return a file that is no part of the merge, and why."""
     return f"{entry.name}: {_WHY[entry.why].format(entry.text)}"
 
 
+def more_odd(number: int) -> str:
+    """Say how many more hosts are odd."""
+    return f"{number:,} more are odd (--json has all)"
+
+
 def more_left_out(number: int) -> str:
-    """How many more files are no part of it."""
+    """Say how many more files are no part of it."""
     return f"Left out: {number} more (--json has all)"
 
 
@@ -169,15 +191,17 @@ PREDICTED, OF_MEAN = "a new host (90 %)", "mean (95 %)"
 
 
 def picture(figure: Figure) -> str:
-    """What a picture of hosts shows, to those who do not see it."""
+    """Describe a picture of hosts to those who do not see it."""
     return f"{named(figure)} on {number_of(figure.n_hosts, 'host')}, the worst first, with the mean and its interval"
 
 
 def of_host(fleet: Fleet, figure: Figure, place: int) -> str:
-    """A host's figure in a picture: "web7: +61 %, 12 blocks, 5.2 SD worse than the others"."""
+    """Return a host's figure in a picture: "web7: +61 %, 12 blocks, 5.2 SD worse than the others"."""
     text = f"{fleet.hosts[place].name}: {effect(float(figure.effects[place]), figure.direction)}"
     text += f", {number_of(int(figure.blocks[place]), 'block')}"
     deviation = float(figure.deviations[place])
+    if math.isfinite(float(figure.values[place])):
+        text += f", {quantity(float(figure.values[place]), figure.unit)}"
     return f"{text}, {sds(deviation)} than the others" if math.isfinite(deviation) else text
 
 
@@ -187,7 +211,7 @@ def thinned(shown: int, of: int) -> str:
 
 
 def percents(log: float, direction: Direction) -> float:
-    """A log of how many times worse, in per cent."""
+    """Return a log of how many times worse, in per cent."""
     times = math.exp(max(-300.0, min(300.0, log)))
     return 100 * overheads(Interval(times, times, times), direction).point
 

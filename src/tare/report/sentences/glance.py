@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from tare.analysis.answers import Dimension, State
 from tare.analysis.bounds import BoundKind
 from tare.estimates.intervals import Interval
-from tare.report.model import AnswerReport, DimensionReport, ResultReport
+from tare.report.model import AnswerReport, DimensionReport, Report, ResultReport
 from tare.report.sentences.dimensions import DIMENSIONS
 from tare.report.sentences.numbers import number_of, quantity
 from tare.report.sentences.scale import at_most, overheads
@@ -23,28 +23,41 @@ _WORK = (Dimension.APPLICATIONS, Dimension.NETWORK, Dimension.COMPUTE, Dimension
 _ROUND_MS = (10, 20, 50, 100, 200, 300, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000)
 #: Up to here a cost is said in per cent, and beyond as a factor.
 _FACTOR_FROM = 2.0
+#: From this factor on, intervals are said to be wider.
+_FELT = 1.15
 
 
-def sentences(answers: Sequence[AnswerReport]) -> list[str]:
-    """What the answers say of work, start and memory; nothing where they say nothing of these."""
-    said = [_of_work(answers), _of_starts(answers), _of_memory(answers)]
+def sentences(answers: Sequence[AnswerReport], own: Mapping[str, str] | None = None) -> list[str]:
+    """What the answers say of work, start and memory; nothing where they say nothing of these.
+
+    ``own``: what a user calls workloads of their own, by workload.
+    """
+    said = [_of_work(answers, own or {}), _of_starts(answers), _of_memory(answers)]
     return [sentence for sentence in said if sentence]
 
 
 def life(results: Sequence[ResultReport]) -> list[str]:
-    """What a whole life costs, where that was measured: one sentence, or none."""
-    whole, cpu = (_values(results, metric) for metric in ("whole", "cpu"))
-    shown = [f"{name} {ms:.0f} and {cpu[name]:.0f}" for name, ms in whole.items() if name in cpu]
-    head = "A one-shot command costs, from nothing to nothing, in ms and in ms of CPU time"
-    return [f"{head}: {', '.join(shown)}."] if shown else []
+    """What a whole life costs and what a command in a running instance does, where that was measured."""
+    whole, cpu = (_values(results, "whole-life", metric) for metric in ("whole", "cpu"))
+    lived = sorted((ms, name) for name, ms in whole.items() if name in cpu)[::-1]
+    said = []
+    if lived:
+        (ms, first), *others = lived
+        head = f"{first}: a one-shot command costs {ms:.0f} ms and {cpu[first]:.0f} ms of CPU from nothing to nothing"
+        said.append("; ".join([head, *(f"{name} {ms:.0f} and {cpu[name]:.0f}" for ms, name in others)]) + ".")
+    entered = sorted(((ms, name) for name, ms in _values(results, "exec", "return").items()), reverse=True)
+    if entered:
+        shown = (f"{name} {ms:.{0 if ms >= 10 else 1}f}" for ms, name in entered)
+        said.append(f"One more command in a running instance, in ms: {', '.join(shown)}.")
+    return said
 
 
-def _values(results: Sequence[ResultReport], metric: str) -> dict[str, float]:
-    """The platforms' values of a metric of whole lives."""
+def _values(results: Sequence[ResultReport], workload: str, metric: str) -> dict[str, float]:
+    """The platforms' means of a metric."""
     return {
         figures.platform: figures.mean
         for result in results
-        if (result.workload, result.metric) == ("whole-life", metric)
+        if (result.workload, result.metric) == (workload, metric)
         for figures in result.platforms
         if figures.mean is not None
     }
@@ -64,13 +77,24 @@ def _of(answers: Sequence[AnswerReport], dimension: Dimension) -> list[tuple[str
     ]
 
 
-def _of_work(answers: Sequence[AnswerReport]) -> str:
+def own_words(report: Report) -> dict[str, str]:
+    """What a user calls workloads of their own: a command as it was given, an application by its name."""
+    words = {ranking.workload: ranking.workload for ranking in report.rankings}
+    for result in report.results:
+        if result.workload.startswith("app:"):
+            words[result.workload] = result.workload.removeprefix("app:")
+    return words
+
+
+def _of_work(answers: Sequence[AnswerReport], own: Mapping[str, str]) -> str:
     """As in "For applications runc and docker cost at most 15 %; gvisor is 6.0 times slower"."""
     dimension = next((dimension for dimension in _WORK if _of(answers, dimension)), None)
     if dimension is None:
         return ""
     parts = [*_little(_of(answers, dimension)), *_much(_of(answers, dimension))]
-    return f"For {DIMENSIONS[dimension]} {'; '.join(parts)}." if parts else ""
+    words = list(dict.fromkeys(own.get(standing.workload, "") for _, standing in _of(answers, dimension)))
+    what = _listed(words) if all(words) else DIMENSIONS[dimension]
+    return f"For {what} {'; '.join(parts)}." if parts else ""
 
 
 def _most(standing: DimensionReport) -> float | None:
@@ -97,6 +121,8 @@ def _little(standings: Sequence[tuple[str, DimensionReport]]) -> Iterator[str]:
 
 
 def _much(standings: Sequence[tuple[str, DimensionReport]]) -> Iterator[str]:
+    """Those that may cost more than that, each by itself; who is not known comes last."""
+    unknown = []
     for name, standing in standings:
         if (_most(standing) or math.inf) < _FACTOR_FROM:
             continue
@@ -107,7 +133,9 @@ def _much(standings: Sequence[tuple[str, DimensionReport]]) -> Iterator[str]:
         elif standing.bound is not None and standing.bound.kind is BoundKind.AT_LEAST and standing.bound.low > 1:
             yield f"{name} is at least {standing.bound.low:.1f} times slower"
         else:
-            yield f"of {name} it is not known"
+            unknown.append(name)
+    if unknown:
+        yield f"of {_listed(unknown)} it is not known"
 
 
 def _of_starts(answers: Sequence[AnswerReport]) -> str:
@@ -148,14 +176,20 @@ def failed(trials: int, first: str | None) -> str:
     return f"{number_of(trials, 'trial')} failed, such as {first}" if trials else ""
 
 
-def disturbed(figures: int, of: int) -> str:
-    """That other work ran beside; its consequence."""
-    return (
-        f"other programs ran on the measured CPUs in trials of {figures} of {number_of(of, 'figure')}:"
-        " intervals are wider than on a quiet machine (tare run --tune)"
-        if figures
-        else ""
-    )
+def disturbed(figures: int, of: int, factor: float | None) -> str:
+    """That the machine was busy, and its consequence; ``factor``: how many times wider intervals are, if known."""
+    if not figures:
+        return ""
+    busy = f"this machine was busy during trials of {figures} of {number_of(of, 'figure')}"
+    if factor is None:
+        return f"{busy}: how much wider that makes the intervals cannot be told (tare run --tune)"
+    if factor < _FELT:
+        return f"{busy}: intervals are about as wide as without these trials"
+    return f"{busy}: intervals are about {_times(factor)} as wide as without these trials (tare run --tune)"
+
+
+def _times(factor: float) -> str:
+    return "twice" if 1.8 <= factor < 2.25 else f"{factor:.1f} times"
 
 
 def wide(figures: int, of: int, baseline: str) -> str:

@@ -138,6 +138,12 @@ def amount_ends(low: float, high: float, unit: str) -> tuple[str, str, str]:
     return _with_sign(low * factor, digits), _with_sign(high * factor, digits), name
 
 
+def amount_end(value: float, unit: str) -> str:
+    """One end of an added amount alone, in two digits: "+36 ms"."""
+    factor, name = _unit_for(abs(value), unit)
+    return f"{_with_sign(value * factor, decimals(abs(value * factor)))} {name}"
+
+
 def _unit_for(greatest: float, unit: str) -> tuple[float, str]:
     """The factor and the name of the unit in which a figure has one to four digits before the point."""
     name, slash, per = unit.partition("/")

@@ -15,6 +15,7 @@ from tare.report.sentences.numbers import (
     DOTS,
     MINUS,
     TO,
+    amount_end,
     amount_ends,
     amount_range,
     decimals,
@@ -151,10 +152,13 @@ def bound_phrase(bound: Bound, direction: Direction, words: Wording, unit: str |
 
 def _bound_amount(bound: Bound, unit: str, *, between: bool = False) -> str:
     assert bound.added is not None
-    low, high, name = amount_ends(*bound.added, unit)
     if bound.kind is BoundKind.BETWEEN:
+        low, high, name = amount_ends(*bound.added, unit)
         return f"between {low} and {high} {name}" if between else f"{low}{TO}{high} {name}"
-    return f"at most {high} {name}" if bound.kind is BoundKind.AT_MOST else f"at least {low} {name}"
+    # One end stands alone, in a unit and with digits of its own: the other one may be a hundred times as far.
+    least, most = bound.added
+    much, end = ("at most", most) if bound.kind is BoundKind.AT_MOST else ("at least", least)
+    return f"{much} {amount_end(end, unit)}"
 
 
 def _one_end(times: float, direction: Direction, *, up: bool) -> str:

@@ -13,6 +13,24 @@ RESET = "As the profile has it"
 SHARE = "of what it could have"
 
 
+def points_text(points: int, within: tuple[int, int] | None) -> str:
+    """Points, and which others the interval of their figure allows: "4 (2 to 4)"."""
+    return f"{points}" if within is None or within[0] == within[1] else f"{points} ({within[0]} to {within[1]})"
+
+
+def total_text(total: int, attainable: int, within: tuple[int, int]) -> str:
+    """All points of those that there are, and the range that the intervals allow."""
+    return f"{points_text(total, within)} of {attainable}"
+
+
+def share_text(weighted: float, most: float, within: tuple[float, float]) -> str:
+    """A weighted sum as a share of what could be had, with its range: "90 % (70 to 100)". tables.js has the same."""
+    if not most:
+        return "–"
+    share, low, high = (f"{100 * value / most:.0f}" for value in (weighted, *within))
+    return f"{share} %" if low == high else f"{share} % ({low} to {high})"
+
+
 def percents(baseline: str) -> str:
     """The heading of figures in per cent."""
     return f"Per cent of {baseline}, with the relative standard deviation over blocks"
@@ -36,7 +54,7 @@ def not_measured(features: Sequence[str]) -> str:
 def note(baseline: str, title: str) -> Markup:
     """What the page's sheet is, and is not; ``title``: of the profile."""
     return Markup(
-        "Points by thresholds on shares of {}&rsquo;s figures (DESMET, after {}). They are sums of figures without"
-        " their intervals: the table on top says what is sure. Change what matters to you; <code>tare score"
-        " --profile</code> takes thresholds of your own."
+        "Points by thresholds on shares of {}&rsquo;s figures (DESMET, after {}). In brackets, the points that the"
+        " 95&nbsp;% intervals of the figures allow; of a sum, with all figures at one end at once. Change what matters"
+        " to you; <code>tare score --profile</code> takes thresholds of your own."
     ).format(baseline, title)

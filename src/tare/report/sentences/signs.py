@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from tare.analysis.verdicts import Kind, Side
@@ -100,6 +100,13 @@ def together(report: Report) -> str:
     if unsure:
         text += f" If one is luck, it is most likely among the {unsure} with {UNSURE} (Holm's correction)."
     return text
+
+
+def unsure_note(cells: Iterable[str]) -> str:
+    """What the dagger says, where a table has one; "" where not."""
+    if not any(UNSURE in cell for cell in cells):
+        return ""
+    return f" {UNSURE} so many figures are compared that this one may be luck (Holm's correction)."
 
 
 def _few(number: float) -> str:

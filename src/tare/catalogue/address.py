@@ -1,0 +1,69 @@
+"""The address of a catalogue, and how it is shown: a password is in no message, no log and no process list."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from tare.errors import UsageError
+
+SCHEMES = ("postgresql", "postgres")
+EXAMPLE = "postgresql://user@host/database"
+#: libpq's parameters of an address that are secret.
+_SECRETS = {"password", "sslpassword", "oauth_client_secret"}
+_MASK = "***"
+_USERS_PASSWORD = re.compile(r"^([a-z]+://[^/@:]*):[^@/]*@")
+_SECRET_PARAMETER = re.compile(rf"(?i)\b({'|'.join(_SECRETS)})=[^&\s]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """An address without a password; libpq finds that in PGPASSFILE or PGPASSWORD."""
+
+    url: str
+
+    def masked(self, text: str) -> str:
+        """Return the text of a message without the password that the environment has."""
+        secret = os.environ.get("PGPASSWORD", "")
+        text = text.replace(secret, _MASK) if secret else text
+        return masked(text)
+
+
+def is_address(text: str) -> bool:
+    """Return whether a word is the address of a catalogue, and not a file or a folder."""
+    return text.partition("://")[0].lower() in SCHEMES and "://" in text
+
+
+def masked(text: str) -> str:
+    """Mask the secrets of an address, so that it may be shown."""
+    return _SECRET_PARAMETER.sub(rf"\1={_MASK}", _USERS_PASSWORD.sub(rf"\1:{_MASK}@", text))
+
+
+def parse(text: str) -> Address:
+    """Parse the address of a catalogue. Raises `UsageError` for what is none, and for one with a password."""
+    if not is_address(text):
+        raise UsageError(f"{masked(text)} is no address of a catalogue", fix=f"such as {EXAMPLE}")
+    try:
+        parts = urlsplit(text)
+        secret = parts.password is not None
+    except ValueError:
+        raise UsageError(f"{masked(text)} is no address of a catalogue", fix=f"such as {EXAMPLE}") from None
+    named = {unquote(name).lower() for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
+    if secret or named & _SECRETS:
+        raise UsageError(
+            f"{masked(text)} has a password, and every user of this machine reads command lines (ps)",
+            fix=f"leave it out ({EXAMPLE}), and give it by PGPASSFILE or PGPASSWORD",
+        )
+    if parts.fragment:
+        raise UsageError(f"{masked(text)} has a #, which an address has as %23", fix=f"such as {EXAMPLE}")
+    return Address(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogued:
+    """The campaigns of a host in a catalogue. ``host``: None where the catalogue has only one."""
+
+    address: Address
+    host: str | None

@@ -1,0 +1,1 @@
+SELECT to_regclass('tare.schema_version') IS NOT NULL

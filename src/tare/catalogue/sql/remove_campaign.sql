@@ -1,0 +1,1 @@
+DELETE FROM tare.campaign WHERE id = %(id)s

@@ -1,0 +1,1 @@
+INSERT INTO tare.schema_version (number) VALUES (%(number)s)

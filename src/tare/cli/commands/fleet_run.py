@@ -1,0 +1,155 @@
+"""tare fleet run, status, fetch, clean, playbook: campaigns on many hosts by Ansible."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from tare.cli.commands import command_line
+from tare.errors import UsageError
+
+#: Of `tare run`: what the fleet itself gives, or what has no meaning on a host that nobody looks at.
+NOT_FOR_HOSTS = {"output", "resume", "more", "files", "trust", "progress", "metrics", "as_json"}
+
+INVENTORY = typer.Option(
+    [],
+    "-i",
+    "--inventory",
+    help="An inventory of Ansible's: a file, a folder, or hosts: a.example,b.example. May be given again.",
+)
+LIMIT = typer.Option("", "--limit", metavar="PATTERN", help="Only these hosts, as Ansible's --limit has it.")
+FORKS = typer.Option(50, "--forks", min=1, max=500, help="So many hosts at a time; the others wait for one to end.")
+FOLDER = typer.Option(None, "-o", "--output", help="The fleet's folder. Default of run: fleet-DATE-TIME.")
+JSON = typer.Option(False, "--json", help="Print JSON (schema tare.fleet-hosts/1).")
+
+
+def run(
+    context: typer.Context,
+    inventory: list[str] = INVENTORY,
+    folder: Path | None = FOLDER,
+    limit: str = LIMIT,
+    forks: int = FORKS,
+    look: int = typer.Option(30, "--look", min=5, max=3600, help="Seconds between two looks at a host's progress."),
+    as_json: bool = JSON,
+) -> None:
+    """Run a campaign on every host of an inventory, and fetch a file of each. Behind -- stand options of tare run.
+
+    Each host gets tare, its packages and the image where it lacks them, starts the campaign by itself, and goes on
+    with it whatever becomes of this machine. The same command with the same folder goes on: it starts nothing twice,
+    resumes what was killed and fetches what is complete.
+
+    Exit codes: 0 every host's file is here, 2 some host failed, with its reason.
+
+    Examples: [cyan]tare fleet run -i hosts.ini -o night -- -p runc -p gvisor -w startup --time 20m[/],
+    [cyan]tare fleet run -o night[/]
+    """
+    words = command_line.words(context)
+    if not inventory and folder is None:
+        raise UsageError("no hosts are named", fix="tare fleet run -i hosts.ini -- -p runc, or -o FOLDER to go on")
+    check_words(words)
+
+    from tare.cli.fleet_run import run as play
+    from tare.fleet.playing import Inventory
+
+    place = folder or Path(time.strftime("fleet-%Y%m%d-%H%M%S"))
+    play(place.absolute(), Inventory(tuple(inventory), limit), words, forks=forks, wait_s=look, as_json=as_json)
+
+
+def status(
+    folder: Path = typer.Argument(..., help="The folder of tare fleet run."), forks: int = FORKS, as_json: bool = JSON
+) -> None:
+    """Print how each host of a fleet stands.
+
+    Exits 0 when all files are here, 3 while some host runs, 2 if one failed.
+
+    Example: [cyan]tare fleet status night[/]
+    """
+    from tare.cli.fleet_run import status as show
+
+    show(folder.absolute(), forks=forks, as_json=as_json)
+
+
+def fetch(
+    folder: Path = typer.Argument(..., help="The folder of tare fleet run."), forks: int = FORKS, as_json: bool = JSON
+) -> None:
+    """Fetch the files of the hosts that are done, without starting or waiting for anything.
+
+    Exits as tare fleet status does.
+
+    Example: [cyan]tare fleet fetch night[/]
+    """
+    from tare.cli.fleet_run import fetch as take
+
+    take(folder.absolute(), forks=forks, as_json=as_json)
+
+
+def clean(
+    inventory: list[str] = INVENTORY,
+    limit: str = LIMIT,
+    force: bool = typer.Option(False, "--force", help="Also campaigns that were not fetched."),
+    forks: int = FORKS,
+    as_json: bool = JSON,
+) -> None:
+    """Remove from the hosts what fleets brought: tare, packages, runs, and the image where a fleet brought it.
+
+    A host on which a campaign runs, or whose campaign was not fetched (--force), keeps everything, and says so.
+
+    Example: [cyan]tare fleet clean -i hosts.ini[/]
+    """
+    if not inventory:
+        raise UsageError("no hosts are named", fix="tare fleet clean -i hosts.ini")
+
+    from tare.cli.fleet_run import clean as remove
+    from tare.fleet.playing import Inventory
+
+    remove(Inventory(tuple(inventory), limit), forks=forks, force=force, as_json=as_json)
+
+
+def playbook(
+    context: typer.Context,
+    folder: Path = typer.Argument(..., help="A new folder."),
+) -> None:
+    """Write the playbook, and all that it brings, for those who run Ansible themselves.
+
+    Behind -- stand options of tare run.
+
+    Example: [cyan]tare fleet playbook plays -- -p runc -w startup[/]
+    """
+    words = command_line.words(context)
+    check_words(words)
+
+    from tare.cli.fleet_run import write_playbook
+
+    write_playbook(folder, words)
+
+
+def check_words(words: Sequence[str]) -> None:
+    """Raise `UsageError` unless `tare run` takes these options: a mistake is found before any host is reached."""
+    if not words:
+        return
+
+    from tare.cli.commands.app import load
+    from tare.cli.commands.given import options
+
+    command: Any = load("run")
+    context = command.make_context("tare run", list(words))
+    meant = set(options(context, besides={name.name for name in command.params} - NOT_FOR_HOSTS))
+    if meant:
+        raise UsageError(
+            f"{' and '.join(sorted(meant))} is not for a fleet: {shlex.join(words)}",
+            fix="give the options that say what to measure; the fleet gives each host its file",
+        )
+
+
+def add(app: typer.Typer) -> None:
+    """Put these commands into the group."""
+    app.command("run", cls=command_line.WithCommand)(run)
+    app.command("status")(status)
+    app.command("fetch")(fetch)
+    app.command("clean")(clean)
+    app.command("playbook", cls=command_line.WithCommand)(playbook)

@@ -1,0 +1,146 @@
+"""What `tare fleet run`, `status`, `fetch` and `clean` do: play, show a row a host, and end as the hosts did."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import typer
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from tare.cli.console import Console, emit
+from tare.cli.exit_codes import ExitCode
+from tare.cli.progress import Drawn
+from tare.fleet import conduct, written_out
+from tare.fleet.playing import Inventory
+from tare.fleet.rows import ENDED, Row, State
+from tare.report.sentences.numbers import span
+
+#: Rows of the live table: those that ended well come last, and are counted where there is no room.
+_MOST_ROWS = 40
+_STYLES = {State.DONE: "green", State.FAILED: "red", State.LOST: "red", State.KILLED: "yellow", State.ABSENT: "dim"}
+
+
+class FleetDisplay(Drawn):
+    """A row a host, drawn on a terminal; elsewhere a line for each change of a host's state."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console)
+        self._rows: Sequence[Row] = ()
+        self._said: dict[str, tuple[State, str]] = {}
+        self._doing = ""
+
+    def doing(self, what: str) -> None:
+        """An activity of this machine begins."""
+        self._doing = what
+        if not self._console.is_terminal:
+            self._print(what)
+
+    def rows(self, rows: Sequence[Row]) -> None:
+        """Take the rows as they are now."""
+        self._rows = rows
+        if self._console.is_terminal:
+            return
+        for row in rows:
+            if row.state is not State.WAITING and self._said.get(row.host) != (row.state, row.reason):
+                self._said[row.host] = (row.state, row.reason)
+                self._print(f"{row.host}: {row.state.value}{f': {row.reason}' if row.reason else ''}")
+
+    def _render(self) -> RenderableType:
+        return table(self._rows, self._doing)
+
+
+def table(rows: Sequence[Row], doing: str = "") -> RenderableType:
+    """The hosts: those that need a look first, then those at work."""
+    drawn = Table(box=None, pad_edge=False, title=doing or None, title_justify="left", title_style="dim")
+    for name in ("host", "state", "blocks", "left", ""):
+        drawn.add_column(name, justify="right" if name in {"blocks", "left"} else "left", overflow="fold")
+    ranked = sorted(rows, key=lambda row: (row.state is State.DONE, row.state not in {State.FAILED, State.LOST}))
+    for row in ranked[:_MOST_ROWS]:
+        drawn.add_row(
+            Text(row.host),
+            Text(row.state.value, _STYLES.get(row.state, "")),
+            "" if row.blocks is None else str(row.blocks),
+            "" if row.left_s is None or row.state in ENDED else span(row.left_s),
+            Text("; ".join(filter(None, (row.reason or row.doing, row.note)))),
+        )
+    if len(ranked) > _MOST_ROWS:
+        drawn.add_row(f"and {len(ranked) - _MOST_ROWS} more", "", "", "", "")
+    return drawn
+
+
+def run(folder: Path, inventory: Inventory, words: Sequence[str], *, forks: int, wait_s: int, as_json: bool) -> None:
+    """Run a fleet, and end as its hosts did. Raises `TareError`."""
+    order = conduct.begin(folder, inventory, words, wait_s)
+    again = f"tare fleet run -o {shlex.quote(str(folder))}"
+    console = Console(stderr=True)
+    try:
+        rows = _shown(console, lambda display: conduct.run(folder, order, display.rows, display.doing, forks=forks))
+    except KeyboardInterrupt:
+        console.print(f"the hosts go on by themselves; to follow and fetch: {again}", markup=False, soft_wrap=True)
+        raise
+    _end(rows, as_json=as_json, good={State.DONE}, again=again)
+
+
+def status(folder: Path, *, forks: int, as_json: bool) -> None:
+    """Print how each host stands. Raises `TareError`."""
+    rows = _shown(Console(stderr=True), lambda display: conduct.status(folder, display.rows, forks=forks))
+    _end(rows, as_json=as_json, good={State.DONE}, open_={State.RUNNING})
+
+
+def fetch(folder: Path, *, forks: int, as_json: bool) -> None:
+    """Fetch what is complete. Raises `TareError`."""
+    rows = _shown(Console(stderr=True), lambda display: conduct.fetch(folder, display.rows, forks=forks))
+    _end(rows, as_json=as_json, good={State.DONE}, open_={State.RUNNING})
+
+
+def clean(inventory: Inventory, *, forks: int, force: bool, as_json: bool) -> None:
+    """Remove what fleets brought. Raises `TareError`."""
+    with tempfile.TemporaryDirectory(prefix="tare-fleet-") as scratch:
+        rows = _shown(
+            Console(stderr=True),
+            lambda display: conduct.clean(Path(scratch), inventory, display.rows, forks=forks, force=force),
+        )
+    _end(rows, as_json=as_json, good={State.ABSENT})
+
+
+def write_playbook(folder: Path, words: Sequence[str]) -> None:
+    """Write what `tare fleet run` plays into a folder, for those who run Ansible themselves. Raises `TareError`."""
+    console = Console(stderr=True)
+    written_out.write(folder, words, lambda what: console.print(what, markup=False))
+    play, order = (shlex.quote(str(folder / name)) for name in ("run.yml", "fleet.json"))
+    emit(f"ansible-playbook -i INVENTORY {play} -e @{order}")
+
+
+def _shown(console: Console, work: Callable[[FleetDisplay], list[Row]]) -> list[Row]:
+    with FleetDisplay(console) as display:
+        return work(display)
+
+
+def _end(
+    rows: Sequence[Row],
+    *,
+    as_json: bool,
+    good: set[State],
+    open_: frozenset[State] | set[State] = frozenset(),
+    again: str = "",
+) -> None:
+    """Print the rows and exit: 0 where all hosts are as they should be, 3 where some still run, 2 where some failed."""
+    if as_json:
+        emit(json.dumps({"schema": conduct.SCHEMA, "hosts": [asdict(row) for row in rows]}, indent=2))
+    else:
+        Console().print(table(rows))
+    bad = [row for row in rows if row.state not in {*good, *open_}]
+    if bad:
+        if again:
+            line = f"{len(bad)} of {len(rows)} hosts have no result; when that is mended: {again}"
+            Console(stderr=True).print(line, markup=False, soft_wrap=True)
+        raise typer.Exit(ExitCode.ERROR)
+    if any(row.state in open_ for row in rows):
+        raise typer.Exit(ExitCode.OPEN)

@@ -1,0 +1,311 @@
+"""Ansible, played by ansible-runner: what is played, with which settings, and what is told of it.
+
+ansible-playbook and all of its forks hold the lock of the fleet's folder, since they live on where this process is
+killed: a second controller would play beside them. The lock is taken by flock(1) before the program is executed.
+They are told to end when this process dies (setpriv(1)), and no file that they write is larger than a bound.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tare.errors import HostError, UsageError
+from tare.host import distribution, processes
+from tare.host.kernel import process_table
+from tare.timeouts import stretched, until
+
+PLAYBOOK = Path(__file__).parent / "playbook"
+#: In a fleet's folder: what Ansible needs while it plays, and the locks.
+WORK = ".fleet"
+#: What one file that is fetched may take, and the memory of each of Ansible's processes, which keep what hosts print.
+MAX_FILE_BYTES = 1 << 30
+_MAX_MEMORY_BYTES = 8 << 30
+#: flock's exit code where the lock is held by others.
+_HELD = 75
+_END_LIMIT_S = 20.0
+_LIST_LIMIT_S = 60.0
+#: A socket's path has at most some 108 characters, and Ansible and ssh add up to 40 to this one.
+_MAX_CONTROL_PATH = 60
+#: Of the user's environment: where Ansible finds its settings and ssh its keys. No variable that holds a secret itself.
+_ANSIBLES = (
+    "CONFIG", "VAULT_PASSWORD_FILE", "VAULT_IDENTITY_LIST", "SSH_ARGS", "SSH_COMMON_ARGS", "SSH_EXECUTABLE",
+    "PRIVATE_KEY_FILE", "REMOTE_USER", "TIMEOUT", "COLLECTIONS_PATH", "HOST_KEY_CHECKING", "BECOME",
+    "BECOME_METHOD", "BECOME_USER",
+)  # fmt: skip
+_AGENTS = ("SSH_AUTH_SOCK", "KRB5CCNAME")
+_KEPT = (*(f"ANSIBLE_{name}" for name in _ANSIBLES), *_AGENTS)
+_SETTINGS = {
+    "ANSIBLE_PIPELINING": "True",
+    "ANSIBLE_NOCOLOR": "True",
+    "ANSIBLE_RETRY_FILES_ENABLED": "False",
+    "ANSIBLE_DEPRECATION_WARNINGS": "False",
+    "ANSIBLE_SYSTEM_WARNINGS": "False",
+    "ANSIBLE_INVENTORY_UNPARSED_FAILED": "True",
+    # A link that is lost closes no connection by itself.
+    "ANSIBLE_SSH_EXTRA_ARGS": "-o ServerAliveInterval=5 -o ServerAliveCountMax=3",
+}
+OnEvent = Callable[[Mapping[str, Any]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """The inventories as the user named them, and the part of them that is meant."""
+
+    sources: tuple[str, ...]
+    limit: str = ""
+
+    def words(self) -> list[str]:
+        """As options of Ansible's programs."""
+        named = [word for source in self.sources for word in ("-i", absolute(source))]
+        return [*named, *(["--limit", self.limit] if self.limit else [])]
+
+
+def program(name: str) -> str:
+    """One of Ansible's programs, beside this Python or on PATH. Raises `UsageError` where it is not installed."""
+    beside = Path(sys.executable).parent / name
+    found = str(beside) if beside.is_file() else processes.find(name)
+    if found is None:
+        raise missing("ansible-core")
+    return found
+
+
+def missing(package: str) -> UsageError:
+    """Return the error for a missing extra."""
+    fix = f"{sys.executable} -m pip install ansible-core ansible-runner"
+    return UsageError(f"a fleet needs {package}, which is not installed", fix=fix)
+
+
+def hosts(inventory: Inventory) -> list[str]:
+    """Return the hosts' names in the inventory. Raises `UsageError` if it is no inventory or names no host."""
+    argv = [program("ansible-playbook"), "--list-hosts", *inventory.words(), str(PLAYBOOK / "look.yml")]
+    done = processes.run(argv, time_limit_s=_LIST_LIMIT_S, env=_environment(Path(tempfile.gettempdir())))
+    _, _, listed = done.text.partition("hosts (")
+    names = [line.strip() for line in listed.splitlines()[1:] if line.strip()]
+    if done.code != 0 or not names:
+        said = [line for line in done.stderr.decode(errors="replace").split("\n") if "WARNING" not in line]
+        shown = " ".join(" ".join(said).split())[-300:] or "it names no host that the limit leaves"
+        where = " ".join(inventory.sources)
+        raise UsageError(f"the inventory {where} gives no hosts: {shown}", fix="docs/fleet.md has one to begin with")
+    return sorted(names)
+
+
+@contextlib.contextmanager
+def owned(folder: Path) -> Iterator[Path]:
+    """Hold the fleet's folder for this controller alone; yield an empty place in it for Ansible's files.
+
+    Raises `HostError` where another controller, or what is left of one, is at work.
+    """
+    import fcntl  # noqa: PLC0415 (only here)
+
+    work = folder / WORK
+    work.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(work / "controller", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pid = os.read(descriptor, 32).decode(errors="replace").strip()
+            raise HostError(
+                f"another tare fleet works in {folder}: process {pid or 'unknown'}", fix="wait for its end"
+            ) from None
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, str(os.getpid()).encode())
+        _await_survivors(work / "play", folder)
+        shutil.rmtree(work / "ansible", ignore_errors=True)
+        try:
+            yield work
+        finally:
+            _close_connections(work)
+            shutil.rmtree(work / "ansible", ignore_errors=True)
+    finally:
+        os.close(descriptor)
+
+
+def _await_survivors(lock: Path, folder: Path) -> None:
+    """Wait until the forks of a controller that was killed have ended. Raises `HostError` where they do not."""
+    argv = [
+        "flock",
+        "--timeout",
+        str(round(stretched(_END_LIMIT_S))),
+        "--conflict-exit-code",
+        str(_HELD),
+        str(lock),
+        "true",
+    ]
+    done = processes.run(argv, time_limit_s=2 * _END_LIMIT_S)
+    if done.code == _HELD:
+        holders = [pid for pid, words in process_table.command_lines().items() if _is_play(words, folder)]
+        named = " ".join(map(str, holders))
+        fix = f"kill {named}" if named else "wait for its end"
+        raise HostError(f"ansible-playbook of a tare fleet that was killed still works in {folder}", fix=fix)
+    done.require()
+
+
+def _is_play(words: Sequence[str], folder: Path) -> bool:
+    return any("ansible-playbook" in word for word in words) and any(str(folder / WORK) in word for word in words)
+
+
+def play(
+    name: str,
+    inventory: Inventory,
+    variables: Mapping[str, Any],
+    work: Path,
+    on_event: OnEvent,
+    *,
+    forks: int,
+    limit: Sequence[str],
+) -> None:
+    """Play one playbook to its end on the hosts ``limit``, and tell of each host's events.
+
+    Hosts that fail are events. Raises `HostError` where Ansible itself fails, and `UsageError` where it is missing.
+    """
+    runner = _module("ansible_runner.runner")
+    config_module = _module("ansible_runner.config.runner")
+    place = work / "ansible"
+    variables_file = work / "variables.json"
+    variables_file.write_text(json.dumps(dict(variables)))
+    command = [program("ansible-playbook"), *Inventory(inventory.sources).words()]
+    hosts_file = work / "limit"
+    hosts_file.write_text("\n".join(limit) + "\n")
+    command += [
+        "--limit",
+        f"@{hosts_file}",
+        "-e",
+        f"@{variables_file}",
+        "--forks",
+        str(forks),
+        str(PLAYBOOK / f"{name}.yml"),
+    ]
+    environment = _environment(_control_folder(work))
+    config = config_module.RunnerConfig(
+        str(place),
+        playbook=str(PLAYBOOK / f"{name}.yml"),
+        quiet=True,
+        settings={"pexpect_timeout": 1},
+        envvars=environment,
+    )
+    config.prepare()
+    own = {name: value for name, value in config.env.items() if name.startswith(("ANSIBLE_", "AWX_", "RUNNER_"))}
+    config.env = {**processes.environment(), **processes.kept(*_AGENTS), **own, **environment}
+    config.env |= {key: own[key] for key in ("ANSIBLE_CALLBACK_PLUGINS", "ANSIBLE_STDOUT_CALLBACK") if key in own}
+    config.command = [*_guarded(work), *command]
+    printed: list[str] = []
+
+    def heard(event: Mapping[str, Any]) -> bool:
+        if event.get("event") in {"verbose", "error", "warning"} and event.get("stdout"):
+            printed.append(str(event["stdout"])[:1000])
+            del printed[:-20]
+        on_event(event)
+        return False  # no file of it is kept
+
+    playing = runner.Runner(config, event_handler=heard)
+    try:
+        playing.run()
+    except BaseException:
+        _end_children(work)
+        raise
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    _require_played(playing.rc, printed)
+
+
+def _require_played(code: int, printed: Sequence[str]) -> None:
+    # 0: all well; 2: a host failed; 4: one was not reached; 8 and others: several of these, or Ansible's own error
+    if code in {0, 2, 4, 6} or (code == 8 and not printed):
+        return
+    if code == _HELD:
+        raise HostError("another tare fleet works in this folder", fix="wait for its end")
+    said = " ".join(" ".join(printed).split())[-400:]
+    raise HostError(f"ansible-playbook failed with {code}: {said or 'it said nothing'}", fix="see docs/fleet.md")
+
+
+def _guarded(work: Path) -> list[str]:
+    """Before ansible-playbook: its lock, which its forks inherit, its end with this process, and its bounds."""
+    lacking = [name for name in ("flock", "setpriv", "prlimit") if processes.find(name) is None]
+    if lacking:
+        raise HostError(f"{lacking[0]} is not installed", fix=distribution.install("util-linux"))
+    lock = ["flock", "--nonblock", "--no-fork", "--conflict-exit-code", str(_HELD), str(work / "play")]
+    bounds = ["prlimit", f"--fsize={MAX_FILE_BYTES}", f"--as={_MAX_MEMORY_BYTES}"]
+    return [*lock, "setpriv", "--pdeathsig", "TERM", *bounds]
+
+
+def _end_children(work: Path) -> None:
+    """End ansible-playbook, which passes it on to its forks, and wait for it."""
+    mine = [pid for pid, stat in process_table.stats().items() if stat.parent == os.getpid()]
+    plays = [pid for pid in mine if _is_play(process_table.argv(pid), work.parent)]
+    for pid in plays:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+    deadline = until(_END_LIMIT_S)
+    while plays and time.monotonic() < deadline:
+        for pid in [*plays]:
+            with contextlib.suppress(ChildProcessError):
+                if os.waitpid(pid, os.WNOHANG)[0] == 0:
+                    continue
+            plays.remove(pid)
+        time.sleep(0.05)
+
+
+def _module(name: str) -> Any:
+    try:
+        with contextlib.chdir("/"):
+            return importlib.import_module(name)
+    except ImportError as error:
+        raise missing("ansible-runner") from error
+
+
+def _environment(control: Path) -> dict[str, str]:
+    found = {**_SETTINGS, "ANSIBLE_HOST_KEY_CHECKING": "True", **processes.kept(*_KEPT)}
+    found["ANSIBLE_SSH_CONTROL_PATH_DIR"] = str(control)
+    local = Path("ansible.cfg").absolute()
+    if "ANSIBLE_CONFIG" not in found and local.is_file() and not local.parent.stat().st_mode & 0o002:
+        found["ANSIBLE_CONFIG"] = str(local)
+    # Beside ansible-playbook are the programs that it starts itself.
+    found["PATH"] = f"{Path(sys.executable).parent}:{processes.path()}"
+    return found
+
+
+def _control_folder(work: Path) -> Path:
+    """Where the sockets of ssh's connections are: in the fleet's folder, or below /tmp where that path is too long."""
+    named = work / "ansible" / "c"
+    if len(str(named)) > _MAX_CONTROL_PATH:
+        named = Path(tempfile.gettempdir()) / f"tare-fleet-{zlib.crc32(str(work).encode()):08x}"
+    named.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if named.stat().st_uid != os.geteuid() or named.is_symlink():
+        raise HostError(f"{named} belongs to another user", fix="give -o a folder with a shorter path")
+    (work / "control").write_text(str(named))
+    return named
+
+
+def _close_connections(work: Path) -> None:
+    """End the connections that ssh keeps in the background, and remove the folder of their sockets."""
+    try:
+        control = Path((work / "control").read_text())
+    except OSError:
+        return
+    for socket in control.glob("*") if control.is_dir() else ():
+        processes.run(["ssh", "-O", "exit", "-o", f"ControlPath={socket}", "fleet"], time_limit_s=5)
+    shutil.rmtree(control, ignore_errors=True)
+
+
+def absolute(source: str) -> str:
+    """Return the path of an inventory, as Ansible runs in another folder; names ("a,b,") stay. Raises `UsageError`."""
+    path = Path(source)
+    if "," in source and not path.exists():
+        return source
+    if not path.exists():
+        raise UsageError(f"there is no inventory {source}", fix="name a file or a folder, or hosts: -i a.example,")
+    return str(path.absolute())

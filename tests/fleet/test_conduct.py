@@ -1,0 +1,212 @@
+"""What a controller does without a host: its folder, its lock, what it packs, and what it takes from a stranger."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+import fake_campaign
+from tare.cli.commands import fleet_run
+from tare.errors import HostError, TareError, UsageError
+from tare.fleet import conduct, packing, playing
+from tare.fleet.playing import Inventory
+from tare.fleet.rows import Row, State
+from tare.model import CampaignStatus
+from tare.store import open_store
+
+WORDS = ["-p", "runc"]
+
+
+@pytest.fixture
+def campaign(tmp_path):
+    file = tmp_path / "arrived.tare"
+    fake_campaign.write(file, fake_campaign.Shape(blocks=3, workloads=("prime-slices",)))
+    return file
+
+
+def hash_of(file):
+    return conduct._digest(file)
+
+
+def test_a_host_s_file_takes_its_place_when_it_is_whole(campaign, tmp_path):
+    digest = hash_of(campaign)
+    place = tmp_path / "alpha.tare"
+    assert conduct._take(campaign, place, digest) == 3
+    assert hash_of(place) == digest
+    assert not campaign.exists()
+
+
+def refused(arrived, place, digest, match):
+    with pytest.raises(TareError, match=match):
+        conduct._take(arrived, place, digest)
+    assert not place.exists()
+
+
+def test_what_a_hostile_host_sends_is_refused_with_a_reason(campaign, tmp_path):
+    place = tmp_path / "alpha.tare"
+    refused(campaign, place, "0" * 64, "changed on the way")
+    link = tmp_path / "link.tare"
+    link.symlink_to(campaign)
+    refused(link, place, hash_of(campaign), "no file, or too large")
+    noise = tmp_path / "noise.tare"
+    noise.write_bytes(b"SQLite format 3\0" + b"\xff" * 5000)
+    refused(noise, place, hash_of(noise), "no campaign")
+    huge = tmp_path / "huge.tare"
+    with huge.open("wb") as file:
+        file.truncate(playing.MAX_FILE_BYTES + 1)
+    refused(huge, place, "", "no file, or too large")
+
+
+def test_a_campaign_that_is_not_complete_is_no_result(campaign, tmp_path):
+    with open_store(campaign) as store:
+        store.set_status(CampaignStatus.INTERRUPTED)
+    refused(campaign, tmp_path / "alpha.tare", hash_of(campaign), "not complete")
+
+
+def test_a_file_of_another_campaign_is_never_replaced(campaign, tmp_path):
+    place = tmp_path / "alpha.tare"
+    place.write_bytes(b"of last night")
+    with pytest.raises(HostError, match=r"alpha\.tare is there, and is of another campaign"):
+        conduct._take(campaign, place, hash_of(campaign))
+    assert place.read_bytes() == b"of last night"
+
+
+def test_a_folder_keeps_its_order_and_takes_no_other(tmp_path):
+    folder = tmp_path / "night"
+    inventory = Inventory(("a.example,b.example",))
+    order = conduct.begin(folder, inventory, WORDS)
+    assert conduct.begin(folder, Inventory(()), []) == order
+    assert conduct.begin(folder, inventory, WORDS).id == order.id
+    with pytest.raises(UsageError, match="a fleet with other options: -p runc"):
+        conduct.begin(folder, inventory, ["-p", "crun"])
+    with pytest.raises(UsageError, match="there is no fleet in"):
+        conduct.begin(tmp_path / "none", Inventory(()), [])
+    (folder / conduct.ORDER).write_text("{}")
+    with pytest.raises(UsageError, match="cannot be read"):
+        conduct.begin(folder, Inventory(()), [])
+
+
+def test_a_second_controller_is_told_who_has_the_folder(tmp_path):
+    told = pytest.raises(HostError, match=f"works in {tmp_path}: process {os.getpid()}")
+    with playing.owned(tmp_path), told, playing.owned(tmp_path):
+        pass
+
+
+def test_forks_of_a_killed_controller_are_waited_for_and_named(tmp_path, monkeypatch):
+    """What holds the lock of the plays lives on where its controller is killed."""
+    monkeypatch.setattr(playing, "_END_LIMIT_S", 1.0)
+    (tmp_path / playing.WORK).mkdir()
+    lock = str(tmp_path / playing.WORK / "play")
+    argv = ["flock", "--no-fork", lock, sys.executable, "-c", "import sys; print(1, flush=True); sys.stdin.read()"]
+    with subprocess.Popen([*argv, "ansible-playbook"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as survivor:
+        survivor.stdout.read(1)
+        with pytest.raises(HostError, match="still works in") as caught, playing.owned(tmp_path):
+            pass
+        survivor.stdin.close()
+    assert caught.value.fix
+    with playing.owned(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize("source", ["none.ini", "empty.ini"])
+def test_an_inventory_without_hosts_is_an_error_of_one_line(source, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty.ini").write_text("[all]\n")
+    with pytest.raises(UsageError, match="inventory"):
+        playing.hosts(Inventory((source,)))
+
+
+def test_hosts_are_those_that_the_limit_leaves():
+    assert playing.hosts(Inventory(("a.example,b.example,c.example",), "a.e*:c.e*")) == ["a.example", "c.example"]
+
+
+def test_ansible_has_no_secret_of_the_environment_and_checks_keys(monkeypatch, tmp_path):
+    monkeypatch.setenv("ANSIBLE_BECOME_PASSWORD", "tiger")
+    monkeypatch.setenv("ANSIBLE_BECOME_PASS", "tiger")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "tiger")
+    monkeypatch.setenv("ANSIBLE_VAULT_PASSWORD_FILE", "/etc/vault")
+    environment = playing._environment(tmp_path)
+    assert "tiger" not in environment.values()
+    assert environment["ANSIBLE_VAULT_PASSWORD_FILE"] == "/etc/vault"
+    assert environment["ANSIBLE_HOST_KEY_CHECKING"] == "True"
+
+
+def test_what_is_needed_is_packed_and_no_more():
+    needed = packing.needed_distributions()
+    assert {"numpy", "polars", "pydantic", "annotated-types"} <= {*needed}
+    assert not {"pytest", "duckdb", "ansible-core"} & {*needed}
+
+
+def test_the_same_files_make_the_same_bytes(tmp_path, monkeypatch):
+    monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
+    source = tmp_path / "a.py"
+    source.write_text("x = 1\n")
+    first = packing._write("tare-1-a", [("tare/a.py", source)])
+    os.utime(source, (1, 1))
+    second = packing._write("tare-1-b", [("tare/a.py", source)])
+    assert (first.sha256, first.unpacked) == (second.sha256, 4096)
+    assert packing._there("tare-1-a") == first
+
+
+def test_a_host_of_another_processor_is_refused_with_a_way(tmp_path):
+    with pytest.raises(HostError, match="it is riscv64, and this tare's agent is for"):
+        packing.packed_for(packing.Target("3.11", "riscv64"), lambda what: None)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["-o", "x.tare"],
+        ["--resume", "x.tare"],
+        ["--json", "-p", "runc"],
+        ["--progress", "json"],
+        ["--more", "5m", "x.tare"],
+    ],
+)
+def test_options_that_the_fleet_gives_itself_are_refused(words):
+    with pytest.raises(UsageError, match="is not for a fleet"):
+        fleet_run.check_words(words)
+
+
+def test_options_for_hosts_are_checked_before_any_host_is_reached():
+    fleet_run.check_words(["-p", "runc", "-w", "startup", "--blocks", "3"])
+    fleet_run.check_words(["-p", "runc", "--", "ls", "-l"])
+    with pytest.raises(Exception, match=r"(?i)no such option"):
+        fleet_run.check_words(["--blokcs", "3"])
+
+
+def test_rows_of_an_earlier_command_are_read_and_damaged_ones_are_none(tmp_path):
+    fleet = conduct._Fleet(tmp_path, ["alpha"], lambda rows: None)
+    row = replace(Row("alpha"), state=State.FAILED, reason="its disk is full")
+    fleet.put(row)
+    assert conduct.read_rows(tmp_path) == [row]
+    (tmp_path / conduct.ROWS).write_text(json.dumps({"hosts": [{"host": "x", "state": "flying"}]}))
+    assert conduct.read_rows(tmp_path) == []
+
+
+def test_only_a_file_that_is_still_here_counts_as_done(campaign, tmp_path):
+    place = tmp_path / "alpha.tare"
+    digest = hash_of(campaign)
+    conduct._take(campaign, place, digest)
+    done = replace(Row("alpha"), state=State.DONE, sha256=digest)
+    conduct._Fleet(tmp_path, ["alpha"], lambda rows: None).put(done)
+
+    def known():
+        fleet = conduct._Fleet(tmp_path, ["alpha"], lambda rows: None)
+        fleet.have_here()
+        return fleet.rows["alpha"].state
+
+    assert known() is State.DONE
+    place.write_bytes(b"changed")
+    assert known() is State.WAITING
+
+
+def test_a_host_that_was_killed_or_lost_after_its_start_is_tried_again():
+    for state, started, again in [
+        (State.KILLED, True, True), (State.LOST, True, True), (State.LOST, False, False), (State.FAILED, True, False),
+        (State.DONE, True, False),
+    ]:  # fmt: skip
+        assert conduct._worth_another(replace(Row("a"), state=state, started=started)) is again

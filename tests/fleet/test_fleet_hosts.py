@@ -1,0 +1,129 @@
+"""A fleet of real sshd hosts on this machine: a campaign on each, hosts that cannot, and what stays."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+import fleet_bed
+from tare.fleet import conduct
+from tare.fleet.rows import State
+from tare.host import processes, state
+from tare.host.kernel import process_table
+from tare.image import build
+from tare.model import CampaignStatus
+from tare.store import read_store
+
+pytestmark = [
+    pytest.mark.own_host,
+    pytest.mark.host,
+    pytest.mark.skipif(processes.find("sshd") is None, reason="needs sshd: apt-get install openssh-server"),
+]
+WORDS = ["-p", "native", "-w", "startup", "--blocks", "2"]
+
+
+def images():
+    """The images that there are here, for hosts that have had tare before."""
+    build.ensure(build.agent_path(), progress=lambda what: None)
+    return [path for path in state.images().iterdir() if path.is_dir() and not path.name.startswith("new-")]
+
+
+@pytest.fixture(scope="module")
+def hosts():
+    """Two hosts with the image, and one without a Python."""
+    with fleet_bed.bed() as bed:
+        there = images()
+        bed.add("alpha", images=there)
+        bed.add("beta", images=there)
+        bed.add("bare", images=there, hide=["/usr/bin/python3.11"], path="/usr/bin:/bin:/usr/sbin:/sbin")
+        more = [f"twin ansible_host={bed.hosts['beta'].address}", "gone ansible_host=127.0.0.1 ansible_port=9"]
+        bed.write_inventory({"beta": "tare_options='--seed 7'"}, more)
+        yield bed
+
+
+def tare(*words, **options):
+    argv = [sys.executable, "-P", "-m", "tare", *map(str, words)]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=280, check=False, **options)
+
+
+def rows(done):
+    assert done.stdout.startswith("{"), done.stderr
+    return {row["host"]: row for row in json.loads(done.stdout)["hosts"]}
+
+
+def trials(file):
+    """The trials of a complete campaign, each once, by an independent look at its file."""
+    with read_store(file) as store:
+        assert store.status is CampaignStatus.COMPLETE
+        planned, done = store.schedule(), store.done()
+    assert len(planned) == len({*planned})
+    assert set(planned) == done
+    return done
+
+
+def await_state(folder, names, state):
+    """Until one of these hosts is in a state."""
+    deadline = time.monotonic() + 240
+    while not any(row.host in names and row.state is state for row in conduct.read_rows(folder)):
+        assert time.monotonic() < deadline, conduct.read_rows(folder)
+        time.sleep(0.1)
+
+
+def test_controller_and_host_killed_then_the_second_command_completes_the_fleet(hosts, tmp_path):
+    """Nothing is lost, doubled or left; hosts that cannot are rows with reasons."""
+    alpha, beta = hosts.hosts["alpha"], hosts.hosts["beta"]
+    folder = tmp_path / "night"
+    words = ["fleet", "run", "-i", hosts.inventory, "-o", folder, "--look", 5, "--json", "--", *WORDS]
+    argv = [sys.executable, "-P", "-m", "tare", *map(str, words)]
+    with (tmp_path / "log").open("wb") as log:
+        first = subprocess.Popen(argv, stdout=log, stderr=log)
+    await_state(folder, {"alpha"}, State.RUNNING)
+    await_state(folder, {"beta", "twin"}, State.RUNNING)
+    refused = tare("fleet", "run", "-o", folder)
+    assert refused.returncode == 2
+    assert f"another tare fleet works in {folder}: process {first.pid}" in refused.stderr
+    first.kill()
+    first.wait()
+    hosts.kill(beta)
+    hosts.start(beta)
+
+    done = tare(*words)
+    told = rows(done)
+    assert done.returncode == 2, done.stderr
+    one, other = sorted(("beta", "twin"), key=lambda name: told[name]["state"])
+    states = {name: row["state"] for name, row in told.items()}
+    assert states == {"alpha": "done", one: "done", other: "failed", "bare": "failed", "gone": "lost"}, done.stderr
+    assert told[other]["reason"] == f"it is the same host as {one}, which is in the inventory too"
+    assert told["bare"]["reason"].startswith("no Python is installed")
+    files = sorted(path.name for path in folder.glob("*.tare"))
+    assert files == ["alpha.tare", f"{one}.tare"]
+    campaigns = {name: trials(folder / name) for name in files}
+    assert all({key.block for key in keys} == {0, 1} for keys in campaigns.values())
+    for host in (alpha, beta):
+        assert not [*host.folder.glob("runs/*/run.*")]  # its file is here, and its run is forgotten there
+    assert not [words for words in process_table.command_lines().values() if str(folder) in " ".join(words)]
+
+    again = rows(tare("fleet", "run", "-o", folder, "--limit", "beta:twin", "--json"))
+    assert {name: row["state"] for name, row in again.items()} == {one: "done", other: "failed"}
+    assert sorted(path.name for path in folder.glob("*.tare")) == files  # nothing is measured twice
+
+
+def test_clean_leaves_nothing_of_a_fleet_on_the_hosts(hosts):
+    done = tare("fleet", "clean", "-i", hosts.inventory, "--limit", "alpha:beta", "--json")
+    assert done.returncode == 0, done.stderr
+    for name in ("alpha", "beta"):
+        assert not hosts.hosts[name].folder.exists()
+        assert [*(hosts.hosts[name].disk / "tare" / "images").iterdir()]  # which were there before
+
+
+def test_a_host_whose_key_changed_is_refused(hosts, tmp_path):
+    alpha = hosts.hosts["alpha"]
+    hosts.end(alpha)
+    hosts.new_key(alpha, known=False)
+    hosts.start(alpha)
+    done = tare("fleet", "run", "-i", hosts.inventory, "-o", tmp_path / "x", "--limit", "alpha", "--json", "--", *WORDS)
+    row = rows(done)["alpha"]
+    assert (done.returncode, row["state"]) == (2, "lost")
+    assert row["reason"].startswith("its host key is not the known one")
