@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 SOURCES := src tests scripts bench
 
-.PHONY: help setup packages venv agent gvisor image guest quick lint check check-agent check-python test docs-tables lab gcov-kernel lab-test host-test slow-test test-all faults worlds storm fleet-test burst bench kvm-table direct-kernel browser-test docs man fuzz wheel lock lower-bounds sbom audit clean
+.PHONY: help setup packages venv agent gvisor image guest quick lint check check-agent check-python test docs-tables lab gcov-kernel lab-test host-test slow-test test-all faults worlds storm fleet-test burst bench kvm-table direct-kernel browser-test docs man attack fuzz wheel lock lower-bounds sbom audit clean
 
 ##@ Begin
 
@@ -109,6 +109,9 @@ bench: setup ## the figures of docs/benchmarks.md
 
 browser-test: venv ## the page in Debian's chromium: sorting, filters, accessibility (axe-core), hostile text; apt brings 80 MB
 	@scripts/browser-test
+
+attack: setup ## the findings of the security audits, tried again on real instances and files; 1 when one is open. PLATFORMS="runc docker"
+	@scripts/with-dockerd $(BIN)/python -P scripts/attacks $(addprefix -p ,$(PLATFORMS))
 
 fuzz: venv ## every decoder by coverage, FUZZ_SECONDS each (an hour); fails at the first crash
 	@scripts/fuzz

@@ -82,6 +82,14 @@ def test_little_is_said_together_and_much_by_name() -> None:
     ]
 
 
+def test_who_is_not_known_comes_last_and_together() -> None:
+    work = Dimension.APPLICATIONS
+    open_ones = [_answer(name, _standing(work, State.OPEN)) for name in ("runc", "lxc")]
+    slow = _answer("gvisor", _standing(work, State.WORSE, times=6.04, figure="6.0 ×"))
+    [said] = words.sentences([open_ones[0], slow, open_ones[1]])
+    assert said == "For applications gvisor is 6.0 times slower; of runc and lxc it is not known."
+
+
 def test_the_sentence_says_a_bound_as_the_table_does() -> None:
     bound = Bound(BoundKind.BETWEEN, 1.024, 1.25)
     in_table = bound_difference(bound, Direction.HIGHER)

@@ -121,6 +121,7 @@ class HostSession:
         cleanup = self.enter_context(CleanupStack(self._journal))
         cleanup.own(removers.control_group(cgroup.path_of(PARENT_GROUP)))
         unfenced = net.create(cleanup)
+        net.let_ping(roots.client_user())
         if kept_on := bridge_filter.switch_off(cleanup):
             self.progress(kept_on)
         self.callback(net.close)

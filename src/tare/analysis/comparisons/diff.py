@@ -469,7 +469,7 @@ def differing(was: CampaignRecord, now: CampaignRecord) -> tuple[Fact, ...]:
     )
     versions = {platform.name: platform.version for platform in was.platforms}
     platforms = ((newer.name, versions[newer.name], newer.version) for newer in now.platforms if newer.name in versions)
-    return tuple(Fact(name, _text(old), _text(new)) for name, old, new in (*campaign_facts, *platforms) if old != new)
+    return tuple(Fact(name, *_texts(old, new)) for name, old, new in (*campaign_facts, *platforms) if old != new)
 
 
 def platform_facts(record: CampaignRecord, first: str, second: str) -> tuple[Fact, ...]:
@@ -479,7 +479,7 @@ def platform_facts(record: CampaignRecord, first: str, second: str) -> tuple[Fac
         return ()
     names = dict.fromkeys([*before, *after])
     return tuple(
-        Fact(str(name), _text(before.get(name)), _text(after.get(name)))
+        Fact(str(name), *_texts(before.get(name), after.get(name)))
         for name in names
         if before.get(name) != after.get(name)
     )
@@ -494,7 +494,18 @@ def _cpu(record: CampaignRecord, name: str) -> Any:
     return cpu.get(name) if isinstance(cpu, dict) else None
 
 
+def _texts(old: Any, new: Any) -> tuple[str, str]:
+    """Both sides of a fact; of one with parts, the parts that differ."""
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        return _text(old), _text(new)
+    parts = [name for name in dict.fromkeys([*old, *new]) if old.get(name) != new.get(name)]
+    before, after = (", ".join(f"{name}={_text(side.get(name))}" for name in parts) for side in (old, new))
+    return before, after
+
+
 def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={_text(part)}" for name, part in value.items())
     if isinstance(value, list):
         return ",".join(map(str, value))
     return "unknown" if value is None else str(value)

@@ -121,6 +121,8 @@ def _little(standings: Sequence[tuple[str, DimensionReport]]) -> Iterator[str]:
 
 
 def _much(standings: Sequence[tuple[str, DimensionReport]]) -> Iterator[str]:
+    """Those that may cost more than that, each by itself; who is not known comes last."""
+    unknown = []
     for name, standing in standings:
         if (_most(standing) or math.inf) < _FACTOR_FROM:
             continue
@@ -131,7 +133,9 @@ def _much(standings: Sequence[tuple[str, DimensionReport]]) -> Iterator[str]:
         elif standing.bound is not None and standing.bound.kind is BoundKind.AT_LEAST and standing.bound.low > 1:
             yield f"{name} is at least {standing.bound.low:.1f} times slower"
         else:
-            yield f"of {name} it is not known"
+            unknown.append(name)
+    if unknown:
+        yield f"of {_listed(unknown)} it is not known"
 
 
 def _of_starts(answers: Sequence[AnswerReport]) -> str:
