@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 SOURCES := src tests scripts bench
 
-.PHONY: help setup packages venv agent gvisor image guest quick lint check check-agent check-python test docs-tables lab gcov-kernel lab-test host-test slow-test test-all faults worlds storm fleet-test burst bench kvm-table direct-kernel browser-test docs man attack fuzz wheel lock lower-bounds sbom audit clean
+.PHONY: help setup packages venv agent gvisor image guest quick lint check check-agent check-python test docs-tables lab gcov-kernel lab-test host-test slow-test test-all faults worlds storm fleet-test burst capacity-300 bench kvm-table direct-kernel browser-test docs man attack fuzz wheel lock lower-bounds sbom audit clean
 
 ##@ Begin
 
@@ -103,6 +103,11 @@ faults: setup ## thirteen faults, each in a campaign; prints what became of it, 
 
 burst: setup ## bursts of up to 64 starts on Docker and gVisor: docs/life.md. PLATFORMS="docker gvisor"
 	@scripts/with-dockerd $(BIN)/python bench/bench_burst.py $(PLATFORMS)
+
+capacity-300: setup ## 300 runc containers at once: started, measured, stopped, and what is left of them; some minutes
+	@mkdir -p build; rm -f build/capacity-300.*
+	@$(BIN)/tare capacity -p runc --fill --most 300 --blocks 1 -o build/capacity-300.tare
+	@$(BIN)/tare clean --dry-run
 
 bench: setup ## the figures of docs/benchmarks.md
 	@for file in bench/bench_*.py; do scripts/with-dockerd $(BIN)/python $$file || exit; done

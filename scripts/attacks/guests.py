@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from bait import BEHIND, Bait
+from findings import Finding
 
-from report import Finding
 from tare.campaign.host_session import HostSession, default_cpus
 from tare.campaign.instances.client import Client
 from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance

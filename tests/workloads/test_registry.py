@@ -124,6 +124,7 @@ def test_all_workloads_by_family_and_name():
         "snapshot-512",
         "snapshot-64",
         "whole-life",
+        "capacity",
         "density-llc",
         "density-memory",
         "density-network",

@@ -41,6 +41,9 @@ from tare.estimates.widths import Row, blocks_needed
 from tare.model import CPU_COST, Design, Mode
 from tare.store import CampaignRecord, MetricRecord, WorkloadRecord, workload_seconds
 
+#: A log ratio from which a difference is none that anyone would look for; `math.expm1` overflows beyond 709.
+_WORLDS_APART = 50.0
+
 
 @dataclass(frozen=True, slots=True)
 class _Context:
@@ -318,8 +321,13 @@ def _noise_floor(question: Question, baseline: Sequence[int], twin: Evidence | N
         return NoiseFloor(None, twin.n_blocks, FloorReason.TOO_FEW_BLOCKS)
     excludes_zero = over.low > 0 or over.high < 0
     spread = twin.looks.typical.shown
-    least = math.expm1(smallest_effect(spread.error, spread.df)) if spread.error > 0 else None
-    return NoiseFloor(over, twin.n_blocks, None, excludes_zero, least)
+    return NoiseFloor(over, twin.n_blocks, None, excludes_zero, _detectable(spread.error, spread.df))
+
+
+def _detectable(error: float, df: float) -> float | None:
+    """Return the smallest difference that would be found, or None without noise or where blocks are worlds apart."""
+    least = smallest_effect(error, df) if error > 0 else math.inf
+    return math.expm1(least) if least < _WORLDS_APART else None
 
 
 def _variability(grid: Grid, arm: int, baseline: Sequence[int]) -> Interval | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
+from tare.capacity_model import Fill
 from tare.errors import ParseError
 from tare.model import Direction, Family, Metric, Mode
 from tare.workloads.base import (
@@ -432,3 +433,22 @@ class LeastWorkload(ApartWorkload):
     @abstractmethod
     def read(self, least_bytes: int) -> dict[str, float]:
         """The figures of one trial by metric name. ``least_bytes``: the least limit that was enough."""
+
+
+class FillWorkload(ApartWorkload):
+    """Ever more idle instances of one platform, measured at every level: how many fit is predicted from it.
+
+    Parameters: ``most`` instances at once; ``time_s`` of adding them, unless ``fill``: then instances are added until
+    a limit breaks or the host is full. ``reserve``: the share of the host's memory, threads and other ceilings that
+    stays free. ``budget_bytes``: the memory that the instances may take, as if the host had no more for them; 0: all
+    but the reserve. Limits, each 0 where there is none: ``start_p99_s``, ``failures`` (a share of the starts), ``keep``
+    (a share of a working instance's work alone), ``memory_stall`` and ``cpu_stall`` (shares of the time, PSI).
+    ``active``: the share of the instances that are put to work at once, on `primes`, after each level was measured.
+    """
+
+    family = Family.DENSITY
+    application: RunWorkload | None = None  # of the user's: its servers run in each instance; None: the agent alone
+
+    @abstractmethod
+    def read(self, fill: Fill) -> dict[str, float]:
+        """The figures of one trial by metric name. Raises `ParseError` for a fill without an instance."""

@@ -98,7 +98,7 @@ def _of_csv(text: str, name: str) -> dict[str, object]:
     except csv.Error as error:
         raise UsageError(f"{name} is not CSV: {error}", fix=_FIX) from error
     if not rows or set(rows[0]) != {"name", "density"}:
-        raise UsageError(f"{name} has not the two columns name and density", fix=_FIX)
+        raise UsageError(f"{name} does not have the two columns name and density", fix=_FIX)
     density = {row["name"]: row["density"] for row in rows}
     default = density.pop("default", None)
     return {"density": density} | ({} if default is None else {"default": default})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tare.campaign.execution.burst import burst
+from tare.campaign.execution.capacity import fill
 from tare.campaign.execution.copies import copies
 from tare.campaign.execution.density import ApartResult, memory, probes, runs, starts
 from tare.campaign.execution.life import live
@@ -23,6 +24,7 @@ from tare.workloads.apart import (
     ApartWorkload,
     BesideWorkload,
     BurstWorkload,
+    FillWorkload,
     ForkWorkload,
     ImageSizes,
     ImageWorkload,
@@ -97,6 +99,8 @@ def _several(workload: ApartWorkload, params: Params, pool: InstancePool, client
             return starts(workload, params, pool)
         case MemoryDensity():
             return memory(workload, params, pool)
+        case FillWorkload():
+            return fill(workload, params, pool, client)
     raise UsageError(
         f"{workload.name} is of no kind that a campaign can run", fix="see the classes in tare.workloads.apart"
     )

@@ -329,7 +329,15 @@ class BlockRunner:
         assert isinstance(workload, ApartWorkload)
         clock, keep = self._clock(), partial(self._keep_console, key.arm)
         warn = partial(self.faults.keep, f"the end of an instance of {key.arm}")
-        pool = InstancePool(self._platform(key.arm), key.arm, self.launcher, warn, keep, published=job.has_client)
+        pool = InstancePool(
+            self._platform(key.arm),
+            key.arm,
+            self.launcher,
+            warn,
+            keep,
+            published=job.has_client,
+            progress=self.watcher.doing,
+        )
         result = attempt(partial(run_apart, workload, job.params, pool, self.client))
         if isinstance(result, Failed):
             if isinstance(result.error, PlatformError):

@@ -145,7 +145,7 @@ def _white_out(top: int, path: str) -> None:
         return
     entry = name.removeprefix(_WHITEOUT)
     if entry in {"", ".", ".."}:
-        raise tarfile.ReadError(f"{path!r} removes what is not below it")
+        raise tarfile.ReadError(f"{path!r} removes an entry outside of its folder")
     with contextlib.suppress(FileNotFoundError), _parent(top, path) as (above, _):
         listed = os.open(".", beneath.FOLDER, dir_fd=above)
         try:

@@ -252,7 +252,7 @@ def drop_page_cache(place: Path) -> None:
                 _drop(beneath.reopened(top))
     except OSError as error:
         raise HostError(
-            f"what is cached of {place} cannot be written back and dropped: {error.strerror}",
+            f"the cached pages of {place} cannot be written back and dropped: {error.strerror}",
             fix=_DISK.get(error.errno or 0, "see what dmesg says of the disk").format(place=place),
         ) from error
 
@@ -351,5 +351,5 @@ def _resident(window: mmap.mmap) -> np.ndarray[Any, np.dtype[np.uint8]]:
     address = np.frombuffer(window, dtype=np.uint8).ctypes.data
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.mincore(ctypes.c_void_p(address), ctypes.c_size_t(len(window)), ctypes.c_void_p(states.ctypes.data)) != 0:
-        raise HostError(f"what is cached cannot be read: {os.strerror(ctypes.get_errno())}")
+        raise HostError(f"the cached pages cannot be read: {os.strerror(ctypes.get_errno())}")
     return np.bitwise_and(states, 1, dtype=np.uint8)

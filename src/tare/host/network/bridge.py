@@ -66,7 +66,8 @@ class Network:
         self._unpinned: dict[str, tuple[str, Endpoint]] = {}  # by instance: ports that its platform makes
         self._fixed: set[str] = set()  # addresses that guests have by themselves
         self._joined = False
-        self._hosts = itertools.cycle(range(10, 251))  # reused after 241 starts: the former holder is long gone
+        # Reused after 241 starts, or those of a larger subnet: the former holder is long gone.
+        self._hosts = itertools.cycle(range(10, subnet.num_addresses - 5))
 
     @property
     def host(self) -> str:

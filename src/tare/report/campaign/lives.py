@@ -177,7 +177,7 @@ def _draw_bar(drawing: Drawing, axis: Axis, y: float, bar: Bar, limit: float) ->
         if begin < limit:
             width = max(0.8, axis.at(min(end, limit)) - x)
             drawing.add("rect", x=x, y=y + 5, width=width, height=14, class_=f"part part-{at}", title=title)
-            if part.half and width >= _ROOM and end <= limit:
+            if 0 < part.half <= part.value and width >= _ROOM and end <= limit:
                 _whisker(drawing, axis, middle, begin + part.low, begin + part.high, 2.5)
         if name == words.PARTS["execute"] and bar.execute is not None and begin < limit:
             width = max(0.8, axis.at(min(begin + bar.execute.value, limit)) - x)

@@ -14,8 +14,10 @@ from rich.text import Text
 from tare.analysis.answers import State
 from tare.analysis.trust.findings import FindingKind
 from tare.analysis.verdicts import REFUSED, Kind
+from tare.capacity_model import CAPACITY
 from tare.clean import clean
 from tare.model import SHOWN_COSTS, Design, Direction, Family, Status
+from tare.report.campaign.capacity import render_capacity
 from tare.report.campaign.cautions import turned, widened
 from tare.report.campaign.cells import Cell, baseline_cell, cell
 from tare.report.campaign.choose import Requirements, against, by_cost, by_use, weights_of
@@ -26,7 +28,7 @@ from tare.report.campaign.lives import lives
 from tare.report.campaign.lives import render as render_lives
 from tare.report.campaign.uses import FOOTPRINT_MIB, START_MS, answerable, measured, unweighed
 from tare.report.footprint.terminal import render as render_footprints
-from tare.report.model import Report, ResultReport
+from tare.report.model import CapacityReport, Report, ResultReport
 from tare.report.sentences import captions, dimensions, uses
 from tare.report.sentences import glance as glances
 from tare.report.sentences.captions import SIDE_BY_SIDE, blocks_text, newer_note
@@ -75,6 +77,7 @@ def render(report: Report, *, width: int = 100, every_metric: bool = False, caut
         parts += [*_tables(names, results, width), _legend(report, results)]
     parts += [
         *render_curves(report.curves),
+        *(render_capacity(report.capacity, width) if report.capacity is not None else ()),
         *_beside(report),
         *(render_surfaces(report.surfaces) if report.surfaces is not None else ()),
         *(render_footprints(report.footprints) if report.footprints is not None else ()),
@@ -99,6 +102,8 @@ def render_glance(report: Report, *, width: int = 100, picture: bool = True) -> 
     workloads of no dimension.
     """
     shown = heat(report)
+    if report.capacity is not None and {result.workload for result in report.results} <= {CAPACITY}:
+        return _of_capacity(report, report.capacity, width, picture=picture)
     if not (shown.rows and shown.columns):
         return render(report, width=width)
     apart = [result for result in report.results if result.headline and result.family not in _ANSWERED]
@@ -107,6 +112,7 @@ def render_glance(report: Report, *, width: int = 100, picture: bool = True) -> 
         *(_tables(names, apart, width) if apart else ()),
         *_lives(report, width),
         *render_curves(report.curves),
+        *(render_capacity(report.capacity, width) if report.capacity is not None else ()),
         *_beside(report),
         *(render_surfaces(report.surfaces) if report.surfaces is not None else ()),
         *(render_footprints(report.footprints) if report.footprints is not None else ()),
@@ -120,6 +126,18 @@ def render_glance(report: Report, *, width: int = 100, picture: bool = True) -> 
         *_settling(report),
     ]
     return Group(*parts)
+
+
+def _of_capacity(report: Report, capacity: CapacityReport, width: int, *, picture: bool) -> Group:
+    """What `tare capacity` found, and what is missing of it."""
+    return Group(
+        *_missed(report),
+        _title(report),
+        Text(),
+        *render_capacity(capacity, width, picture=picture),
+        *_failures(report),
+        *_left_out(report),
+    )
 
 
 def _said(report: Report) -> list[str]:

@@ -25,7 +25,7 @@ from tare.analysis.studies.sheet import score
 from tare.analysis.trust.contamination import other_threads, windows
 from tare.clean import encodable
 from tare.model import SHOWN_COSTS, Mode
-from tare.report.campaign import bands, cells, costs, course, crowd, curves, drawings, figures, lives
+from tare.report.campaign import bands, capacity, cells, costs, course, crowd, curves, drawings, figures, lives
 from tare.report.campaign.build import report_on
 from tare.report.campaign.cautions import Caution, cautions_of
 from tare.report.campaign.choose import Pick, picks
@@ -42,6 +42,7 @@ from tare.report.footprint.build import Exposures, FootprintInputs, of_store
 from tare.report.footprint.page import FootprintView, footprint_view, tables
 from tare.report.model import Report, ResultReport, to_json
 from tare.report.parts.svg import Drawing
+from tare.report.sentences import capacity as capacity_words
 from tare.report.sentences import captions, dimensions, glance, page, page_method, published, scores, signs, uses, words
 from tare.report.sentences import curves as curve_words
 from tare.report.sentences import footprint_page as footprint_page_words
@@ -215,6 +216,10 @@ def environment() -> jinja2.Environment:
         "curve_key": drawings.curve_key,
         "curve_drawings": curves.drawings,
         "curve_words": curve_words,
+        "capacity_drawings": capacity.drawings,
+        "capacity_heads": capacity.HEADS,
+        "capacity_row": capacity.row,
+        "capacity_words": capacity_words,
         "lives": life_words,
         "draw_lives": lives.draw,
         "draw_bands": bands.draw,
