@@ -162,6 +162,7 @@ def _look(bed: fleet_bed.Bed, folder: Path, rows: list[dict[str, object]], block
     for name, host in bed.hosts.items():
         wrong += [f"{name} keeps {path}" for path in host.folder.glob("runs/*/*") if path.name not in {"name", "lock"}]
         wrong += [f"{name} keeps {path}" for path in host.folder.glob("incoming/*")]
+        wrong += [f"{name} keeps {path}" for path in host.disk.glob("root/.ansible*")]
         work = host.disk / "tare" / "work"
         wrong += [f"{name} keeps {path}" for path in work.glob("*")]
     for pid, argv in process_table.command_lines().items():

@@ -14,6 +14,7 @@ from tare.errors import HostError, TareError, UsageError
 from tare.fleet import conduct, packing, playing
 from tare.fleet.playing import Inventory
 from tare.fleet.rows import Row, State
+from tare.host import processes
 from tare.model import CampaignStatus
 from tare.store import open_store
 
@@ -111,6 +112,18 @@ def test_forks_of_a_killed_controller_are_waited_for_and_named(tmp_path, monkeyp
         pass
 
 
+def test_ansible_writes_no_file_beyond_the_bound_and_holds_the_lock_meanwhile(tmp_path, monkeypatch):
+    """A host may send without end: the kernel ends what writes it."""
+    monkeypatch.setattr(playing, "MAX_FILE_BYTES", 1 << 20)
+    file = tmp_path / "fetched"
+    flood = ["dd", "if=/dev/zero", f"of={file}", "bs=64K"]
+    done = processes.run([*playing._guarded(tmp_path), *flood], time_limit_s=20)
+    assert (done.code != 0, done.timed_out, file.stat().st_size) == (True, False, 1 << 20)
+    within = [*playing._guarded(tmp_path), "flock", "--nonblock", str(tmp_path / "play"), "true"]
+    assert processes.run(within).code != 0
+    assert processes.run(within[-4:]).code == 0
+
+
 @pytest.mark.parametrize("source", ["none.ini", "empty.ini"])
 def test_an_inventory_without_hosts_is_an_error_of_one_line(source, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -132,6 +145,10 @@ def test_ansible_has_no_secret_of_the_environment_and_checks_keys(monkeypatch, t
     assert "tiger" not in environment.values()
     assert environment["ANSIBLE_VAULT_PASSWORD_FILE"] == "/etc/vault"
     assert environment["ANSIBLE_HOST_KEY_CHECKING"] == "True"
+    runners = os.environ | environment | {"ANSIBLE_STDOUT_CALLBACK": "awx_display", "AWX_ISOLATED_DATA_DIR": "/x"}
+    whole = playing._for_ansible(runners, environment)
+    assert "tiger" not in whole.values()
+    assert (whole["ANSIBLE_STDOUT_CALLBACK"], whole["AWX_ISOLATED_DATA_DIR"]) == ("awx_display", "/x")
 
 
 def test_what_is_needed_is_packed_and_no_more():
