@@ -11,7 +11,7 @@ import pytest
 import fake_campaign
 from tare.cli.commands import fleet_run
 from tare.errors import HostError, TareError, UsageError
-from tare.fleet import conduct, packing, playing
+from tare.fleet import conduct, packing, playing, written_out
 from tare.fleet.playing import Inventory
 from tare.fleet.rows import Row, State
 from tare.host import processes
@@ -171,6 +171,28 @@ def test_the_same_files_make_the_same_bytes(tmp_path, monkeypatch):
 def test_a_host_of_another_processor_is_refused_with_a_way(tmp_path):
     with pytest.raises(HostError, match="it is riscv64, and this tare's agent is for"):
         packing.packed_for(packing.Target("3.11", "riscv64"), lambda what: None)
+
+
+def test_the_playbook_that_is_written_out_is_one_for_ansible(tmp_path, monkeypatch):
+    """The plays parse and take their variables; what is brought lies where Ansible looks for it."""
+    part = {"name": "base-x", "file": str(tmp_path / "base-x.tar.zst"), "sha256": "0" * 64, "unpacked": 0}
+    (tmp_path / "base-x.tar.zst").write_bytes(b"x")
+    monkeypatch.setattr(packing, "packed_for", lambda target, progress: {"packages": part, "tare": part})
+    monkeypatch.setattr(packing, "packed_image", lambda progress: part)
+    folder = tmp_path / "plays"
+    written_out.write(folder, WORDS, lambda what: None)
+    variables = json.loads((folder / "fleet.json").read_text())
+    assert (folder / "files" / variables["tare_image"]["file"]).read_bytes() == b"x"
+    assert variables["tare_words"] == WORDS
+    argv = [playing.program("ansible-playbook"), "--syntax-check", "-i", "a.example,", str(folder / "run.yml")]
+    argv += ["-e", f"@{folder / 'fleet.json'}"]
+    environment = playing._environment(tmp_path)
+    processes.run(argv, env=environment).require()
+    broken = folder / "run.yml"
+    broken.write_text(broken.read_text().replace("tare_host:", "no_such_module:", 1))
+    assert processes.run(argv, env=environment).code != 0
+    with pytest.raises(UsageError, match="has files in it"):
+        written_out.write(folder, WORDS, lambda what: None)
 
 
 @pytest.mark.parametrize(
