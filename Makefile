@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 SOURCES := src tests scripts bench
 
-.PHONY: help setup packages venv agent gvisor image guest quick lint check check-agent check-python test docs-tables lab gcov-kernel lab-test host-test slow-test test-all faults worlds storm fleet-test bench kvm-table direct-kernel browser-test docs man fuzz wheel lock lower-bounds sbom audit clean
+.PHONY: help setup packages venv agent gvisor image guest quick lint check check-agent check-python test docs-tables lab gcov-kernel lab-test host-test slow-test test-all faults worlds storm fleet-test burst capacity-300 bench kvm-table direct-kernel browser-test docs man attack fuzz wheel lock lower-bounds sbom audit clean
 
 ##@ Begin
 
@@ -101,11 +101,22 @@ fleet-test: setup ## sshd hosts on this machine run a fleet; two of them and the
 faults: setup ## thirteen faults, each in a campaign; prints what became of it, and of the host
 	@scripts/with-dockerd $(BIN)/pytest -q -m "host and slow" tests/campaign/test_host_faults.py
 
+burst: setup ## bursts of up to 64 starts on Docker and gVisor: docs/life.md. PLATFORMS="docker gvisor"
+	@scripts/with-dockerd $(BIN)/python bench/bench_burst.py $(PLATFORMS)
+
+capacity-300: setup ## 300 runc containers at once: started, measured, stopped, and what is left of them; some minutes
+	@mkdir -p build; rm -f build/capacity-300.*
+	@$(BIN)/tare capacity -p runc --fill --most 300 --blocks 1 -o build/capacity-300.tare
+	@$(BIN)/tare clean --dry-run
+
 bench: setup ## the figures of docs/benchmarks.md
 	@for file in bench/bench_*.py; do scripts/with-dockerd $(BIN)/python $$file || exit; done
 
 browser-test: venv ## the page in Debian's chromium: sorting, filters, accessibility (axe-core), hostile text; apt brings 80 MB
 	@scripts/browser-test
+
+attack: setup ## the findings of the security audits, tried again on real instances and files; 1 when one is open. PLATFORMS="runc docker"
+	@scripts/with-dockerd $(BIN)/python -P scripts/attacks $(addprefix -p ,$(PLATFORMS))
 
 fuzz: venv ## every decoder by coverage, FUZZ_SECONDS each (an hour); fails at the first crash
 	@scripts/fuzz

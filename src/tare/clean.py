@@ -26,7 +26,7 @@ _ALIKE = {
     "\N{MICRO SIGN}": "u", "\N{GREEK SMALL LETTER MU}": "u", "\N{MIDDLE DOT}": ".", "\N{REPLACEMENT CHARACTER}": "?",
     "≈": "~", "≥": ">=", "†": "*", "“": '"', "”": '"', "→": "->", "↑": "^", "↓": "v", "▲": "A", "▼": "V", "△": "^",
     "▽": "v", "✓": "+", "✗": "x", "…": "...", "▸": ">", "◂": "<", "─": "-", "│": "|", "┃": "|",
-    **dict(zip("▁▂▃▄▅▆▇█", "_.-~=+*@", strict=True)),
+    **dict(zip("▁▂▃▄▅▆▇█", "_.-~=+*@", strict=True)), **dict(zip("░▒▓", "'%8", strict=True)),
 }  # fmt: skip
 
 

@@ -61,6 +61,8 @@ DAEMONS_MEMORY = "daemons"
 OWN_MEMORY: Mapping[str, str] = {"idle-pss": "idle-own", "used-pss": "used-own", "further-pss": "further-own"}
 #: The name of the metric that has the most memory of the whole platform in a run.
 PEAK_MEMORY = "peak-memory"
+#: The name of a trial's output that says why metrics have no figure: a line each, "METRIC: REASON".
+NOT_SEEN = "not seen"
 #: In the fairness manifest, of a platform that has no shared daemon whose CPUs could be told.
 NO_DAEMON = "it has none"
 #: What a server listens on that any address of its network may reach.

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -269,3 +270,10 @@ def test_block_ratio_is_hodges_lehmann_of_what_is_paired() -> None:
     # against the first arm: 8 to 2 and 12 to 4; against the second: 8 to 8; round 2 has no baseline
     assert ratios.logs == pytest.approx([((math.log(4) + math.log(3)) / 2 + math.log(1)) / 2])
     assert ratios.single_baseline == 0
+
+
+def test_blocks_that_are_worlds_apart_have_no_smallest_difference() -> None:
+    detectable = import_module("tare.analysis.analyse")._detectable
+    assert detectable(50.0, 1.0) is None  # two blocks of a busy host: `math.expm1` overflows
+    assert detectable(0.0, 5.0) is None
+    assert detectable(0.01, 10.0) == pytest.approx(math.expm1(0.01 * (2.2281 + 1.3722)), rel=1e-3)  # t at 97.5 and 90 %

@@ -14,7 +14,7 @@ from scipy import stats
 
 import fake_campaign
 from refused import refused
-from tare.analysis.comparisons.diff import Absent, Diff, Gap, Lack, Outcome, diff, diff_platforms
+from tare.analysis.comparisons.diff import Absent, Diff, Fact, Gap, Lack, Outcome, diff, diff_platforms, platform_facts
 from tare.analysis.comparisons.sides import Way
 from tare.analysis.comparisons.thresholds import Rule, Thresholds, load
 from tare.analysis.contrasting import campaign_looks
@@ -315,3 +315,14 @@ def test_samples_without_a_logarithm_and_those_that_never_vary_are_no_verdict(tm
     assert {change.gap for change in compared(zero, same).changes} == {Gap.UNFIT}
     assert {change.gap for change in compared(same, alike).changes} == {Gap.NO_SPREAD}
     assert compared(same, alike).outcome is Outcome.OPEN
+
+
+def test_of_a_fact_with_parts_those_that_differ_are_named() -> None:
+    record = fake_campaign.record(fake_campaign.Shape(blocks=2))
+    limits = {"nofile": 16_384, "pids": 4_096}
+    fairness = {
+        "runc": {"security": {"seccomp": "none", "caps": [1, 2]}, "limits": limits, "cpus": [0, 1]},
+        "docker": {"security": {"seccomp": "default", "caps": [1, 2]}, "limits": limits, "cpus": None},
+    }
+    facts = platform_facts(record.model_copy(update={"fairness": fairness}), "runc", "docker")
+    assert facts == (Fact("security", "seccomp=none", "seccomp=default"), Fact("cpus", "0,1", "unknown"))

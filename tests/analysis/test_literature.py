@@ -168,7 +168,7 @@ FILE = (files("tare.literature") / "studies" / "karna-2021.toml").read_text()
         ('unit = "s"\n', 'unit = "s"\ncolour = "red"\n', "right: figure.1.colour: there is no such key"),
         ('metric = "CPU events"\nwhere', 'metric = "Boot time"\nwhere', "a metric has two entries"),
         ("Docker = 0.67 }", "Doker = 0.67 }", "Docker has a deviation and no value"),
-        ('platform = "KVM", than', 'platform = "KWM", than', "'KWM' is none of the study's platforms"),
+        ('platform = "KVM", than', 'platform = "KWM", than', "'KWM' is not among the study's platforms"),
         ("full = { blocks = 10 }", "full = { blocks = 10, arm_s = 60.0 }", "a length is blocks or arm_s"),
         ("follows = 2\n", "", "the slip in Table 7 has no metric, printed or follows"),
         ('metric = "File read"\nworkload', 'metric = "File reed"\nworkload', "nothing is printed of 'File reed'"),
@@ -186,9 +186,9 @@ def test_a_file_that_is_wrong_is_said_in_one_line(old: str, new: str, why: str) 
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        ('inside = ["gVisor"]', 'inside = ["gViser"]', "'gViser' is none of the study's platforms"),
+        ('inside = ["gVisor"]', 'inside = ["gViser"]', "'gViser' is not among the study's platforms"),
         ('inside = ["gVisor"]', 'inside = ["Host"]', "no number is printed of 'Lines executed, CPU workload' for Host"),
-        ('outside = ["Firecracker"]', 'outside = ["Fire"]', "'Fire' is none of the study's platforms"),
+        ('outside = ["Firecracker"]', 'outside = ["Fire"]', "'Fire' is not among the study's platforms"),
         ('[[region]]\nmetric = "Lines of /virt', '[[region]]\nmetric = "Lines of virt', "no number is printed"),
     ],
 )

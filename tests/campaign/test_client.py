@@ -1,5 +1,6 @@
 """What a program at the client is started with, and what it is left with: it reads what hostile servers answer."""
 
+import dataclasses
 import signal
 import time
 from pathlib import Path
@@ -52,10 +53,13 @@ def test_a_program_at_the_client_has_no_rights_no_devices_and_no_others_processe
 
 @pytest.mark.host
 @pytest.mark.own_host
-def test_ping_keeps_the_one_right_that_it_needs(prepared):
+def test_ping_needs_no_right_in_the_clients_network_and_keeps_one_in_the_hosts(prepared):
     launcher, peer = prepared
-    done = peer.run(["ping", "-c", "1", "-W", "5", str(launcher.network.host)], time_limit_s=30)
-    assert done.code == 0, done.message
+    echo = ["ping", "-c", "1", "-W", "5", str(launcher.network.host)]
+    assert "--keep" not in peer._command(echo, "/", {})
+    for where in (peer, dataclasses.replace(peer, namespace=None)):
+        done = where.run(echo, time_limit_s=30)
+        assert done.code == 0, done.message
     raw = ["perl", "-MSocket", "-e", "socket(my $s, PF_INET, SOCK_RAW, 1) or exit 7"]
     assert peer.run(raw, time_limit_s=30).code == 7
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tare.campaign.execution.apart import run_apart
-from tare.campaign.execution.life import Living
+from tare.campaign.execution.living import Living
 from tare.campaign.instances.pool import InstancePool
 from tare.contract.leftovers import left_on_host
 from tare.errors import PlatformError, UnsupportedError
@@ -15,7 +15,7 @@ from tare.workloads.apart import Operation
 from tare.workloads.life.programs import STAYS
 
 pytestmark = [pytest.mark.host, pytest.mark.own_host]
-NAMES = ("native", "runc", "crun", "docker", "podman", "lxc", "gvisor")
+NAMES = ("native", "runc", "crun", "docker", "podman", "lxc", "gvisor", "nspawn", "bubblewrap")
 
 
 @pytest.fixture(params=NAMES)
@@ -38,12 +38,22 @@ def test_a_whole_life_has_a_figure_for_each_part_and_leaves_nothing(platform, la
     assert left_on_host(f"{launcher.campaign}x") == []
 
 
-def test_a_pause_stands_still_and_goes_on(platform, launcher, prepared):
-    result = run_apart(workloads.get("pause"), {"time_s": 0}, _pool(platform, launcher), prepared[1])
+def test_a_platform_without_a_command_for_pauses_says_so(launcher, prepared):
+    [nspawn] = registry.choose(["nspawn"])
+    with pytest.raises(UnsupportedError, match="systemd-nspawn has no command for it"):
+        run_apart(workloads.get("pause"), {"time_s": 0}, _pool(nspawn, launcher), prepared[1])
+
+
+def test_a_pause_stands_still_and_goes_on(launcher, prepared):
+    [native] = registry.choose(["native"])
+    result = run_apart(workloads.get("pause"), {"time_s": 0}, _pool(native, launcher), prepared[1])
     assert {sample.metric for sample in result.samples} == {"pause", "resume"}
 
 
-def test_what_does_not_obey_is_killed(platform, launcher):
+@pytest.mark.parametrize("name", ["native", "podman", "lxc", "nspawn"])
+def test_what_does_not_obey_is_killed(name, launcher):
+    [platform] = registry.choose([name])
+    platform.prepare(launcher.image)
     living = Living.placed(platform, launcher, STAYS)
     for operation in (Operation.CREATE, Operation.START, Operation.KILL):
         living.do(operation)
@@ -62,9 +72,108 @@ def test_a_program_that_cannot_be_run_is_said_by_the_platforms_own_words(launche
 
 
 def test_a_platform_whose_commands_tare_does_not_know_is_unsupported(launcher, prepared):
-    [bubblewrap] = registry.choose(["bubblewrap"])
-    with pytest.raises(UnsupportedError, match="bubblewrap has no command that enters or ends a sandbox"):
-        run_apart(workloads.get("exec"), {"time_s": 0}, _pool(bubblewrap, launcher), prepared[1])
+    [charliecloud] = registry.choose(["charliecloud"])
+    with pytest.raises(UnsupportedError, match="tare does not know the commands by which users of charliecloud"):
+        run_apart(workloads.get("exec"), {"time_s": 0}, _pool(charliecloud, launcher), prepared[1])
+
+
+BURST = {"most": 4, "starts": 1, "memory_mib": 192}
+
+
+@pytest.mark.parametrize("name", ["native", "gvisor", "docker"])
+def test_a_burst_has_a_time_for_each_number_and_leaves_nothing(name, launcher, prepared):
+    [platform] = registry.choose([name])
+    platform.prepare(launcher.image)
+    result = run_apart(workloads.get("burst"), BURST, _pool(platform, launcher), prepared[1])
+    platform.close()
+    figures = {sample.metric: sample.value for sample in result.samples}
+    assert [figures[f"ok-{count}"] for count in (1, 2, 4)] == [100, 100, 100], result.outputs
+    assert figures["p50-4"] > 0
+    assert figures["cpu-4"] > 0
+    assert left_on_host(f"{launcher.campaign}x") == []
+
+
+def test_a_start_that_fails_is_a_figure_of_a_burst_and_not_its_end(launcher, prepared, monkeypatch):
+    [runc] = registry.choose(["runc"])
+    life, lives = runc.life, []
+
+    def every_other(spec, cleanup, argv):
+        lives.append(life(spec, cleanup, argv if len(lives) % 2 else ["no-such-program"]))
+        return lives[-1]
+
+    monkeypatch.setattr(runc, "life", every_other)
+    result = run_apart(workloads.get("burst"), {**BURST, "most": 2, "starts": 2}, _pool(runc, launcher), prepared[1])
+    figures = {sample.metric: sample.value for sample in result.samples}
+    assert figures["ok-1"] == figures["ok-2"] == 50
+    assert b"no-such-program" in result.outputs["failures"]
+    assert left_on_host(f"{launcher.campaign}x") == []
+
+
+def test_a_staggered_burst_starts_at_its_rate(launcher, prepared):
+    [native] = registry.choose(["native"])
+    params = {**BURST, "starts": 1, "rate": 4}
+    result = run_apart(workloads.get("burst-staggered"), params, _pool(native, launcher), prepared[1])
+    figures = {sample.metric: sample.value for sample in result.samples}
+    assert figures["total-4"] >= 750  # the last of four is issued after three quarters of a second
+    assert figures["p50-4"] < 750
+
+
+@pytest.fixture
+def gvisor(launcher):
+    [platform] = registry.choose(["gvisor"])
+    platform.prepare(launcher.image)
+    yield platform
+    platform.close()
+
+
+def test_a_restored_instance_answers_and_has_the_same_memory(gvisor, launcher, prepared):
+    params = {"time_s": 0, "memory_mib": 384}
+    result = run_apart(workloads.get("snapshot-64"), params, _pool(gvisor, launcher), prepared[1])
+    figures = {sample.metric: sample.value for sample in result.samples}
+    assert figures["size"] == pytest.approx(66, abs=10)
+    assert 0 < figures["restore"] < figures["first-command"]
+    assert figures["silent"] > 5
+    assert left_on_host(f"{launcher.campaign}x") == []
+
+
+def test_copies_of_an_instance_answer_and_have_its_memory(gvisor, launcher, prepared):
+    params = {"most": 4, "memory_mib": 384}
+    result = run_apart(workloads.get("fork"), params, _pool(gvisor, launcher), prepared[1])
+    figures = {sample.metric: sample.value for sample in result.samples}
+    assert figures["ok-4"] == 100, result.outputs
+    assert figures["memory-4"] > 64
+    assert left_on_host(f"{launcher.campaign}x") == []
+
+
+@pytest.mark.parametrize("workload", ["snapshot-64", "fork"])
+def test_who_has_no_snapshot_says_why(workload, launcher, prepared):
+    [runc] = registry.choose(["runc"])
+    params = workloads.get(workload).profiles["quick"]
+    with pytest.raises(UnsupportedError, match="runc cannot snapshot: "):
+        run_apart(workloads.get(workload), params, _pool(runc, launcher), prepared[1])
+
+
+@pytest.fixture(scope="module")
+def containerd(launcher):
+    [platform] = registry.choose(["containerd"])
+    platform.prepare(launcher.image)
+    yield platform
+    platform.close()
+
+
+def test_an_engine_of_tares_own_is_restarted_and_its_containers_outlive_it(containerd, launcher, prepared):
+    result = run_apart(workloads.get("engine-restart"), {"running": 1}, _pool(containerd, launcher), prepared[1])
+    figures = {sample.metric: sample.value for sample in result.samples}
+    assert figures["survivors"] == 100
+    assert 0 < figures["answers"] < figures["restart"]
+    assert left_on_host(f"{launcher.campaign}x") == []
+
+
+@pytest.mark.parametrize(("name", "why"), [("runc", "it has no daemon"), ("docker", "not one of tare's own")])
+def test_an_engine_that_is_not_tares_own_is_not_restarted(name, why, launcher):
+    [platform] = registry.choose([name])
+    with pytest.raises(UnsupportedError, match=why):
+        platform.restart_engine()
 
 
 @pytest.mark.parametrize("name", ["docker", "podman"])

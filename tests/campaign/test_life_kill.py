@@ -17,8 +17,16 @@ pytestmark = [pytest.mark.host, pytest.mark.own_host]
 MIDST_S = 0.015
 
 
-@pytest.mark.parametrize("operation", ["create", "start", "execute", "pause", "stop", "remove"])
-@pytest.mark.parametrize("name", ["runc", "docker", "podman", "lxc", "gvisor"])
+OPERATIONS = ("create", "start", "execute", "pause", "stop", "remove")
+CASES = (
+    *((name, operation) for name in ("runc", "docker", "podman", "lxc", "gvisor") for operation in OPERATIONS),
+    *(("gvisor", operation) for operation in ("snapshot", "restore", "burst")),
+    *(("nspawn", operation) for operation in ("start", "execute")),
+    ("docker", "burst"),
+)
+
+
+@pytest.mark.parametrize(("name", "operation"), CASES)
 def test_a_kill_in_an_operation_leaves_nothing_that_clean_does_not_find(name, operation):
     script = Path(__file__).with_name("life_victim.py")
     argv = [sys.executable, "-P", str(script), name, operation]

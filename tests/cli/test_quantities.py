@@ -6,7 +6,15 @@ from collections.abc import Callable
 
 import pytest
 
-from tare.cli.quantities import parse_margins, parse_memory, parse_precision, parse_size, parse_time
+from tare.cli.quantities import (
+    parse_limits,
+    parse_margins,
+    parse_memory,
+    parse_mix,
+    parse_precision,
+    parse_size,
+    parse_time,
+)
 from tare.errors import UsageError
 
 
@@ -84,3 +92,32 @@ def test_a_number_alone_is_an_instances_memory_in_mib() -> None:
     assert parse_memory("-1") == -1 << 20
     for wrong in ("", "1.5G", "9" * 5000, "many"):
         refused(parse_memory, wrong)
+
+
+def test_limits_of_a_fill_are_times_and_shares() -> None:
+    assert parse_limits(["start-p99=2s", "keep=90%", "failures=1%"]) == {
+        "start_p99_s": 2.0,
+        "keep": 0.9,
+        "failures": 0.01,
+    }
+
+
+@pytest.mark.parametrize("text", ["start-p99", "speed=2", "keep=0.9", "start-p99=2", ""])
+def test_what_is_no_limit_is_refused_with_the_fix(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_limits([text])
+    assert caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("text", "active"), [("idle=80%,active=20%", 0.2), ("active=5%", 0.05), ("idle=100%", 0.0), ("active=100%", 1.0)]
+)
+def test_a_mix_is_the_share_at_work(text: str, active: float) -> None:
+    assert parse_mix(text) == pytest.approx(active)
+
+
+@pytest.mark.parametrize("text", ["idle=80%,active=30%", "busy=20%", "active=0.2", "active=20%,active=20%", ""])
+def test_what_is_no_mix_is_refused_with_the_fix(text: str) -> None:
+    with pytest.raises(UsageError, match=r"mix|100 %") as caught:
+        parse_mix(text)
+    assert caught.value.fix == "write idle=80%,active=20%, which make 100 %"

@@ -31,9 +31,9 @@ def loaded(commands, tmp_path):
 
 COMMANDS = (
     "doctor", "list", "run", "report", "compare", "diff", "score", "spread", "export", "footprint", "literature",
-    "surface", "calibrate", "clean", "platform check", "platform checks", "platform doors", "lab run", "lab build",
-    "lab sources", "lab weights", "setup", "image export", "image import", "app init", "app check", "history", "sql",
-    "serve", "cite", "figure", "bundle", "quick", "fleet report", "store push",
+    "surface", "calibrate", "capacity", "clean", "platform check", "platform checks", "platform doors", "lab run",
+    "lab build", "lab sources", "lab weights", "setup", "image export", "image import", "app init", "app check",
+    "history", "sql", "serve", "cite", "figure", "bundle", "quick", "fleet report", "store push",
 )  # fmt: skip
 
 
@@ -110,6 +110,12 @@ def test_short_commands_load_nothing_heavy(loaded, arguments):
         ("footprint", "-p", "dokcer"),
         ("surface", "dokcer"),
         ("calibrate", "-p", "dokcer"),
+        ("capacity", "-p", "dokcer"),
+        ("capacity", "--limit", "keep=90%"),
+        ("capacity", "--most", "1"),
+        ("capacity", "--mix", "busy=20%"),
+        ("capacity", "--reserve-yaml", "nowhere.tare"),
+        ("capacity", "--prices", "nowhere.toml"),
         ("platform", "check", "dokcer"),
         ("app", "check", "nowhere.toml"),
         ("run", "-w", "app:nowhere.toml"),

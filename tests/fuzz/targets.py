@@ -23,6 +23,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 import fake_campaign
+from fuzz import elsewhere
+from fuzz.elsewhere import one_line
 from tare.analysis.comparisons.thresholds import Thresholds
 from tare.analysis.exposure import attack_profile
 from tare.analysis.studies import profile
@@ -56,7 +58,6 @@ from workloads import (
 
 TESTS = Path(__file__).parent.parent
 PROTOCOL = TESTS.parent / "protocol"
-MAX_LINE = 2000  # characters of an error's line
 
 
 # --- the session's frames and messages ----------------------------------------------------------------------------
@@ -114,11 +115,6 @@ def _messages() -> Iterator[bytes]:
 # --- files that users give -----------------------------------------------------------------------------------------
 
 
-def _one_line(error: Exception) -> None:
-    assert "\n" not in str(error), str(error)
-    assert len(str(error)) < MAX_LINE
-
-
 def _of_text(read: Callable[[str], object], refusal: type[Exception]) -> Callable[[bytes], None]:
     """A check of what reads text: an object, or the refusal in one line."""
 
@@ -127,7 +123,7 @@ def _of_text(read: Callable[[str], object], refusal: type[Exception]) -> Callabl
         try:
             read(text)
         except refusal as error:
-            _one_line(error)
+            one_line(error)
 
     return check
 
@@ -188,7 +184,7 @@ def _read_application(text: str) -> None:
     last = text.count("\n") + 1
     for mistake in mistakes:
         assert 1 <= mistake.line <= last
-        _one_line(UsageError(mistake.what, fix=mistake.fix))
+        one_line(UsageError(mistake.what, fix=mistake.fix))
     if described is None:
         return
     workload = own_application.of(described, "app.toml")
@@ -235,7 +231,7 @@ def _converts(read: Callable[[str, bool], tuple[service.Service, list[lines.Mist
         described, mistakes = read(text, built)
         for mistake in mistakes:
             assert 1 <= mistake.line <= text.count("\n") + text.count("\r") + 2
-            _one_line(UsageError(mistake.what, fix=mistake.fix))
+            one_line(UsageError(mistake.what, fix=mistake.fix))
         written = tomllib.loads(service.toml_of(described, "a\nb", "x.tar" if built else None))
         assert written.keys() <= _KEYS[""]
         for table in written.keys() - {"name"}:
@@ -296,7 +292,7 @@ def check_layer(data: bytes) -> None:
         try:
             read(data)
         except ImageError as error:
-            _one_line(error)
+            one_line(error)
 
 
 # --- what is in campaign files -------------------------------------------------------------------------------------
@@ -308,7 +304,7 @@ def check_readings(data: bytes) -> None:
         try:
             known_part(model, data)
         except ValidationError as error:
-            _one_line(StoreError(first_invalid(error)))
+            one_line(StoreError(first_invalid(error)))
 
 
 def _readings() -> Iterator[bytes]:
@@ -355,7 +351,7 @@ def check_campaign(data: bytes) -> None:
                 for read in (store.rows, store.footprints, store.surfaces):
                     deque(read(), maxlen=0)
         except StoreError as error:
-            _one_line(error)
+            one_line(error)
 
 
 @cache
@@ -376,7 +372,7 @@ def check_bundle(data: bytes) -> None:
             for problem in bundled.verify(file).problems:
                 assert "\n" not in problem
         except UsageError as error:
-            _one_line(error)
+            one_line(error)
 
 
 def _edits(bases: Callable[[], list[bytes]], tail: int) -> Callable[[], Iterator[bytes]]:
@@ -394,7 +390,6 @@ def _edits(bases: Callable[[], list[bytes]], tail: int) -> Callable[[], Iterator
 # --- outputs of tools ----------------------------------------------------------------------------------------------
 
 
-@cache
 @cache
 def _workloads() -> dict[str, Workload]:
     return registry.all_workloads()  # reads what is installed: once, and not for every input
@@ -441,6 +436,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "reports": check_report,
     "campaigns": check_campaign,
     "bundles": check_bundle,
+    **elsewhere.TARGETS,
 }
 #: Bytes that are right, or nearly, by target; `requests` are the agent's, whose targets are in agent/fuzz.
 SEEDS: dict[str, Callable[[], Iterator[bytes]]] = {
@@ -461,4 +457,5 @@ SEEDS: dict[str, Callable[[], Iterator[bytes]]] = {
     "reports": _outputs,
     "campaigns": _edits(_campaign_files, 2),
     "bundles": _edits(_bundles, 2000),
+    **elsewhere.SEEDS,
 }

@@ -14,10 +14,11 @@ import pytest
 from host.test_fence import PORT, another_network, inside, ip, listening, reached
 from tare.errors import HostError
 from tare.host import processes, state
-from tare.host.network import bridge, fence, subnets
+from tare.host.network import bridge, fence, passage, subnets
 from tare.host.network.engines import CHAINS, Engines, Port, leading, plugged, rules, rules_of_ipv6
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack, Journal
+from tare.platforms.watchers.marks import ECHO, first_reply
 
 NAME, CLIENT = "tare-ab12cx3", "10.77.0.2"
 SENDER = ("-m", "mac", "--mac-source", "02:42:ac:11:00:03")
@@ -111,6 +112,13 @@ def engine():
         assert "tare-" not in processes.run([program, "-w", "-S"]).require().text
 
 
+def pinged(address):
+    """Whether an address answers an echo request of the client's within a second."""
+    deadline = time.monotonic() + 1
+    with passage.socket_in(bridge.CLIENT_NAMESPACE, *ECHO) as echo:
+        return first_reply(echo, address, lambda: time.monotonic() > deadline)
+
+
 def enclosed(network):
     network.enclose("enginex1", network.of_tare.process.pid, network.of_tare.address)
 
@@ -129,8 +137,22 @@ def test_tares_container_reaches_the_client_alone_and_the_users_keeps_what_it_ha
         with listening("engtare", engine.of_tare.address):
             assert reached("", engine.of_tare.address) == {engine.of_tare.address}
             assert reached(bridge.CLIENT_NAMESPACE, engine.of_tare.address) == {engine.of_tare.address}
+        with listening("enguser", engine.of_user.address):
+            assert reached("", engine.of_user.address) == {engine.of_user.address}
+            assert reached(bridge.CLIENT_NAMESPACE, engine.of_user.address) == set()
         removers.remove(removers.packet_rules("tare-enginex1"))
         assert reached("engtare", *everything) == everything
+
+
+@pytest.mark.host
+@pytest.mark.own_host
+def test_the_client_has_a_way_to_its_bridge_and_to_enclosed_containers_alone(engine):
+    everybody = (engine.host, engine.of_tare.address, engine.of_user.address, "198.18.98.1")
+    assert [pinged(address) for address in everybody] == [True, False, False, False]
+    enclosed(engine)
+    assert [pinged(address) for address in everybody] == [True, True, False, False]
+    with listening(bridge.CLIENT_NAMESPACE, engine.client):
+        assert reached("engtare", engine.client) == {engine.client}
 
 
 #: A TCP connection's first packet as a frame, in the name of whomever; waits for any answer.

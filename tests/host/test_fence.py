@@ -94,7 +94,10 @@ print("up", flush=True)
 while True:
     s.accept()[0].close()
 """
-PORT = 8765
+#: One of an instance's, since the client begins connections with no other port of the host's.
+PORT = fence.INSTANCE_PORTS[1665]
+#: Of a service of the host's, which is no instance.
+SERVICE = 8765
 
 
 def inside(name):
@@ -167,8 +170,8 @@ def net(tmp_path):
         yield network
 
 
-def reached(namespace, *addresses):
-    targets = [f"{address}:{PORT}" for address in addresses]
+def reached(namespace, *addresses, port=PORT):
+    targets = [f"{address}:{port}" for address in addresses]
     done = processes.run([*inside(namespace), "perl", "-e", REACH, *targets]).require()
     return {line.rpartition(":")[0] for line in done.text.splitlines()}
 
@@ -193,6 +196,52 @@ def test_the_host_its_networks_and_other_arms_are_out_of_reach_and_the_client_is
             assert reached("tare-fencex1", *places) == set(places)
             assert reached("tarelan", net.b.address) == {net.b.address}
         assert reached("tare-fencex1", *places) == {net.client}
+
+
+#: Sends a datagram to each ADDRESS:PORT, broadcast or not, past the routes too.
+DATAGRAM = """
+for to in sys.argv[2:]:
+    address, _, port = to.rpartition(":")
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+    s.bind((sys.argv[1], 0))
+    try:
+        s.sendto(to.encode(), (address, int(port)))
+    except OSError:
+        pass
+"""
+
+
+@pytest.mark.host
+@pytest.mark.own_host
+def test_the_client_begins_nothing_with_the_host_but_at_instances_ports(net):
+    """Its programs read what hostile servers answer: one that a server has taken over is not to reach the host."""
+    everywhere = (net.host, str(net.subnet.broadcast_address), "255.255.255.255")
+    with another_network() as lan, contextlib.ExitStack() as ends:
+        for where, address, port in (
+            *(("", "0.0.0.0", port) for port in (PORT, SERVICE)),
+            ("tarelan", lan, PORT),
+            *(("tare-fencex1", net.a.address, port) for port in (PORT, SERVICE)),
+        ):
+            ends.enter_context(listening(where, address, port))
+        datagrams = ends.enter_context(receiving("", SERVICE))
+        to_instance = ends.enter_context(receiving("", PORT))
+
+        def tried():
+            places = (net.host, "198.18.99.1", lan, net.a.address)
+            by_tcp = [reached(bridge.CLIENT_NAMESPACE, *places, port=port) for port in (PORT, SERVICE)]
+            sent = [f"{address}:{SERVICE}" for address in everywhere]
+            frames(bridge.CLIENT_NAMESPACE, DATAGRAM, net.client, *sent, f"{net.host}:{PORT}")
+            return *by_tcp, datagrams().split(), to_instance().split()
+
+        instances = f"{net.host}:{PORT}"
+        assert tried() == ({net.host, net.a.address}, {net.a.address}, [], [instances])
+        processes.run([*inside(bridge.CLIENT_NAMESPACE), "iptables", "-w", "-F", "OUTPUT"]).require()
+        ip(f"-n {bridge.CLIENT_NAMESPACE} route add default via {net.host}")
+        at_all_ports, at_service, by_udp, _ = tried()
+        assert at_all_ports >= {net.host, "198.18.99.1", net.a.address}  # Docker may have FORWARD drop
+        assert at_service == {net.host, "198.18.99.1", net.a.address}
+        assert {f"{address}:{SERVICE}" for address in everywhere} == set(by_udp)
 
 
 @pytest.mark.host
@@ -429,6 +478,7 @@ def test_the_client_forwards_nothing_of_an_instances(net):
         frames("tare-fencex1", SEND, lan, WORD)
         assert at_lan() == ""
         processes.run([*inside(bridge.CLIENT_NAMESPACE), "sysctl", "-w", "net.ipv4.ip_forward=1"]).require()
+        ip(f"-n {bridge.CLIENT_NAMESPACE} route add default via {net.host}")
         frames("tare-fencex1", SEND, lan, WORD)
         assert WORD in at_lan()
 

@@ -22,7 +22,7 @@ Shared_Clean:       1608 kB
 
 
 def test_proportional_set_sizes_are_read_in_bytes_with_what_is_no_files():
-    assert memory.parse_rollup(ROLLUP) == memory.Resident(206 * 1024, 112 * 1024, 0)
+    assert memory.parse_rollup(ROLLUP) == memory.Resident(206 * 1024, 112 * 1024, 0, 1756 * 1024)
     assert memory.parse_rollup("") == memory.Resident(0, 0, 0)
 
 

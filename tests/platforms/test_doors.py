@@ -119,6 +119,7 @@ def test_only_the_secret_shows_that_the_host_was_reached():
         ("fact\tboot\tother\nfact\tsince_boot_ns\t15\n", State.OPEN),
         ("fact\tboot\tother\nfact\tsince_boot_ns\t21\n", State.OWN),
         ("fact\tboot\tother\nfact\tsince_boot_ns\tx\n", State.OWN),
+        ("fact\tboot\tother\nfact\tsince_boot_ns\t" + "1" * 5_000 + "\n", State.OWN),
     ],
 )
 def test_a_kernels_door_is_open_where_the_kernel_is_the_hosts(facts, state):

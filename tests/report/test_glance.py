@@ -82,6 +82,14 @@ def test_little_is_said_together_and_much_by_name() -> None:
     ]
 
 
+def test_who_is_not_known_comes_last_and_together() -> None:
+    work = Dimension.APPLICATIONS
+    open_ones = [_answer(name, _standing(work, State.OPEN)) for name in ("runc", "lxc")]
+    slow = _answer("gvisor", _standing(work, State.WORSE, times=6.04, figure="6.0 ×"))
+    [said] = words.sentences([open_ones[0], slow, open_ones[1]])
+    assert said == "For applications gvisor is 6.0 times slower; of runc and lxc it is not known."
+
+
 def test_the_sentence_says_a_bound_as_the_table_does() -> None:
     bound = Bound(BoundKind.BETWEEN, 1.024, 1.25)
     in_table = bound_difference(bound, Direction.HIGHER)
@@ -128,9 +136,8 @@ def test_whole_lives_are_said_with_their_cpu_time(report: Report) -> None:
     whole = report.results[0].model_copy(update={"workload": "whole-life", "metric": "whole"})
     cpu = whole.model_copy(update={"metric": "cpu"})
     [said] = words.life([whole, cpu, report.results[1]])
-    assert said.startswith(
-        "A one-shot command costs, from nothing to nothing, in ms and in ms of CPU time: native 3169 and 3169, "
-    )
+    assert said.startswith("native: a one-shot command costs 3169 ms and 3169 ms of CPU from nothing to nothing; runc ")
+    assert said.count(" and ") == len(whole.platforms)
     assert words.life([whole]) == words.life([]) == []
 
 

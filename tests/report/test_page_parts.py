@@ -165,3 +165,10 @@ def test_the_doubt_of_a_figure_is_that_of_the_interval_that_tables_show(report: 
 
 def test_without_measured_features_there_is_no_sheet() -> None:
     assert score_view([], profiles.load()) is None
+
+
+def test_no_two_regions_of_a_page_have_the_same_name(campaign: Path, tmp_path: Path) -> None:
+    write_html([campaign], tmp_path / "x.html")
+    names = re.findall(r'role="region" aria-label="([^"]+)"', (tmp_path / "x.html").read_text())
+    assert names
+    assert len(names) == len(set(names))

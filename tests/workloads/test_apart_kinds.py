@@ -11,6 +11,7 @@ from tare.workloads.apart import (
     Attempt,
     BesideWorkload,
     DensityWorkload,
+    FillWorkload,
     ImageSizes,
     MemoryReading,
     ProbeDensity,
@@ -30,6 +31,7 @@ AROUND = Surroundings(2**30, 1, 2**30, "192.0.2.3", 20107, 5201)
 def test_the_family_density_has_what_is_asked_of_several_instances():
     names = [workload.name for workload in registry.all_workloads().values() if workload.family is Family.DENSITY]
     assert [name for name in names if "-beside-" not in name] == [
+        "capacity",
         "density-llc",
         "density-memory",
         "density-network",
@@ -37,7 +39,7 @@ def test_the_family_density_has_what_is_asked_of_several_instances():
         "density-start",
         "density-stream",
     ]
-    assert all(isinstance(registry.get(name), DensityWorkload | BesideWorkload) for name in names)
+    assert all(isinstance(registry.get(name), DensityWorkload | BesideWorkload | FillWorkload) for name in names)
 
 
 @pytest.mark.parametrize(

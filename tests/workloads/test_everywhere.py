@@ -60,6 +60,7 @@ TINY = {
     "redis": {"requests": 500, "keys": 500, "windows": 4},
     "bonnie": {"size_mib": 32, "char_mib": 1},
     "bonnie-trajectory": {"size_mib": 32, "char_mib": 1},
+    "capacity": {"most": 4},
     "density-llc": {"slice_ms": 50, "rounds": 2},
     "density-primes": {"slice_ms": 100, "rounds": 6},  # in one of which both instances must work at once
     "density-stream": {"slice_ms": 50, "rounds": 2, "array_bytes": 8 << 20},

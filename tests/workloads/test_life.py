@@ -1,10 +1,13 @@
 """The life of instances: what is read of the times of their operations."""
 
+import subprocess
+
 import pytest
 
 from tare.errors import ParseError
 from tare.workloads import registry
-from tare.workloads.apart import Operation, Step
+from tare.workloads.apart import Begun, Burst, Operation, Restored, Snapshot, Step
+from tare.workloads.life.programs import AGAIN, BEAT, SUM, remembered, remembers
 from tare.workloads.life.tails import tails
 
 MS = 1_000_000
@@ -37,13 +40,13 @@ def test_an_exec_has_all_of_its_times_and_the_quantiles_that_they_allow():
     assert outcome.series["first-output"] == [ms / 4 for ms in range(1, 31)]
     assert outcome.series["cpu"] == [ms / 2 for ms in range(1, 31)]
     assert outcome.samples == {"p95": pytest.approx(29.45)}  # R: quantile(1:30, 0.95, type = 6)
-    assert outcome.unseen == {"p99": "needs 70 more of them in a trial (time_s)"}
+    assert outcome.unseen == {"p99": "needs 70 more"}
 
 
 def test_no_quantile_is_made_of_too_few_times():
     figures, unseen = tails([1.0] * 19)
     assert figures == {}
-    assert unseen["p95"] == "needs 1 more of them in a trial (time_s)"
+    assert unseen["p95"] == "needs 1 more"
     assert set(tails([1.0] * 20)[0]) == {"p95"}
     assert set(tails([1.0] * 100)[0]) == {"p95", "p99"}
 
@@ -52,3 +55,65 @@ def test_the_end_of_what_does_not_obey_and_a_pause_have_their_own_figures():
     kills = [_round(50, create=20, start=5, kill=7, remove=18)]
     assert registry.get("kill").read(kills).series == {"gone": [7], "cpu": [3.5]}
     assert registry.get("pause").read([_round(12, pause=3, resume=9)]).series == {"pause": [3], "resume": [9]}
+
+
+def _burst(times_ms, failed=0, cpu_s=1.0):
+    starts = [Begun(int(ms * MS)) for ms in times_ms] + [Begun(None, "no room")] * failed
+    return Burst(tuple(starts), int(max(times_ms, default=0) * MS), int(cpu_s * 1e9))
+
+
+def test_a_burst_has_its_median_its_share_and_the_knee():
+    outcome = registry.get("burst").read([_burst([100]), _burst([110, 130]), _burst([300, 500, 700], failed=1)])
+    assert outcome.samples["p50-1"] == 100
+    assert outcome.samples["p50-2"] == 120
+    assert outcome.samples["p50-4"] == 500
+    assert outcome.samples["ok-4"] == 75
+    assert outcome.samples["total-4"] == 700
+    # 2 x (200 / 120) ** (log 2 / log (500 / 120)) by logarithms
+    assert outcome.samples["knee"] == pytest.approx(2.564, abs=0.001)
+    assert outcome.unseen["p95-4"] == "needs 17 more"
+    assert outcome.work == 7
+
+
+def test_a_burst_without_a_knee_says_so():
+    outcome = registry.get("burst").read([_burst([100]), _burst([110, 120])])
+    assert "knee" not in outcome.samples
+    assert outcome.unseen["knee"] == "none up to 2"
+
+
+def test_a_number_of_starts_that_all_fail_has_a_share_and_the_reason():
+    outcome = registry.get("burst").read([_burst([100]), _burst([], failed=2)])
+    assert outcome.samples["ok-2"] == 0
+    assert outcome.unseen["p50-2"] == "no start succeeded: no room"
+    with pytest.raises(ParseError, match="no start succeeded: no room"):
+        registry.get("burst").read([_burst([], failed=1)])
+
+
+def test_sizes_of_bursts_are_repeated_up_to_the_starts_asked_for():
+    burst = registry.get("burst")
+    assert burst.sizes({"most": 4, "starts": 4}) == (1, 1, 1, 1, 2, 2, 4)
+    assert registry.get("burst-staggered").gap_s({"rate": 5}) == 0.2
+
+
+def test_a_snapshot_has_figures_with_the_page_cache_and_without():
+    restored = Restored(30 * MS, 50 * MS, 9 * MS), Restored(80 * MS, 100 * MS, 60 * MS)
+    outcome = registry.get("snapshot-64").read([Snapshot(200 * MS, 150 * MS, 90 * MS, 70 << 20, 8 * MS, *restored)])
+    assert {name: values[0] for name, values in outcome.series.items()} == {
+        "snapshot": 200, "silent": 150, "size": 70, "cpu": 90, "restore": 30, "first-command": 50,
+        "restore-dropped": 80, "first-command-dropped": 100, "read": 8, "read-again": 9, "read-again-dropped": 60,
+    }  # fmt: skip
+
+
+def test_a_program_remembers_what_the_host_computes(tmp_path):
+    program, option, script = remembers(2, 1)
+    argv = [program, option, script.replace("/data/", f"{tmp_path}/")]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout.read(3) == b"up\n"
+            (tmp_path / AGAIN).touch()
+            while not (tmp_path / SUM).exists():
+                assert process.poll() is None
+            assert (tmp_path / SUM).read_text() == str(remembered(1))
+            assert (tmp_path / BEAT).stat().st_size > 0
+        finally:
+            process.kill()

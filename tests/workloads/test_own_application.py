@@ -507,3 +507,20 @@ def test_requests_that_wrk_gave_up_are_not_left_out_of_its_percentiles_in_silenc
     workload = _of_the_guide(described)
     with pytest.raises(ParseError, match=r"toml:\d+: the load printed 'Socket errors: connect 0, .* timeout 8'"):
         workload.parse(workload.profiles["quick"], [_done(captures.text("wrk-timeouts").encode())])
+
+
+def test_an_application_can_fill_a_host(described, tmp_path):
+    described(WHOLE)
+    filling = registry.get(f"fill:{tmp_path / 'broker.toml'}")
+    application = filling.application
+    assert (filling.name, filling.origin) == ("capacity", f"fill:{tmp_path / 'broker.toml'}")
+    assert (filling.source, filling.layer, filling.packages, filling.pids) == (
+        application.source,
+        application.layer,
+        application.packages,
+        4096,
+    )
+    assert filling.profiles["quick"]["file"] == application.profiles["quick"]["file"]
+    assert application.name == "app:broker"
+    assert registry.recorded("capacity", filling.origin).application.name == "app:broker"
+    assert registry.get("capacity").application is None

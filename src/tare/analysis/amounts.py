@@ -1,7 +1,7 @@
-"""What a platform adds, in the metric's own unit: a ratio alone does not say whether it is of 3 ms or of 3 s.
+"""Amount that a platform adds, in the metric's own unit: a ratio alone does not tell 3 ms from 3 s.
 
-Where there is a ratio the amount is made from it (`tare.analysis.effects`), so that both say the same. Here is the
-amount of what has none: the baseline takes nothing, or a sample has no logarithm.
+If there is a ratio, the amount is computed from it (`tare.analysis.effects`), so that both agree. This module computes
+the amount of a figure without a ratio: the baseline takes nothing, or a sample has no logarithm.
 """
 
 from __future__ import annotations
@@ -26,34 +26,35 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The unit of an amount; ``inverse``: it is of 1 / x, the time that a unit of work takes where x is a rate."""
+    """The unit of an amount. ``inverse``: it is a unit of 1 / x, the time of a unit of work if x is a rate."""
 
     unit: str
     inverse: bool = False
 
     def per(self, value: float) -> float:
-        """A figure of the metric in the amount's unit; NaN for the time of a call at a rate of none."""
+        """Return a figure of the metric in the amount's unit; NaN for the time of a call at a rate of zero."""
         if not self.inverse:
             return value
         return _NS / value if value else math.nan
 
 
 def scale(unit: str, family: Family, work_unit: str) -> Scale:
-    """The metric's own unit; for a kernel service, whose metric is calls a second, ns a call."""
+    """Return the metric's own unit; for a kernel service, whose metric is calls a second, ns a call."""
     if family is Family.KERNEL and unit.endswith("/s"):
         return Scale(f"ns/{work_unit}", inverse=True)
     return Scale(unit)
 
 
 def amount(grid: Grid, arm: int, baseline: Sequence[int], design: Design, amount_scale: Scale) -> Amount | None:
-    """What an arm adds to the baseline, in the unit of ``amount_scale``; ``arm`` and ``baseline`` are positions.
+    """Return the amount that an arm adds to the baseline, in the unit of ``amount_scale``.
 
-    None where no block has both, or where a sample is not positive and finite and the amount needs that.
+    ``arm`` and ``baseline`` are positions. None if no block has both, or if a sample is not positive and finite and the
+    amount needs that.
 
-    The ratio's estimate, on differences instead of differences of logarithms. In blocks: ``d[b,r] = x[b,r] - y[b,r]``
-    with each baseline arm's y, their Hodges-Lehmann estimate over the rounds, the mean of these over the baseline's
-    arms, and over blocks ``mean ± t(0.975, n - 1) s / sqrt(n)``, at least the metric's step to either side. One
-    platform after the other: Welch's interval of block medians.
+    The estimate is that of the ratio, on differences instead of differences of logarithms. In blocks: ``d[b,r] = x[b,r]
+    - y[b,r]`` with each baseline arm's y, their Hodges-Lehmann estimate over the rounds, the mean of these over the
+    baseline's arms, and over blocks ``mean ± t(0.975, n - 1) s / sqrt(n)``, at least the metric's step to either side.
+    For one platform after the other: Welch's interval of block medians.
     """
     arms = [arm, *baseline]
     if grid.unfit[arms].any() and (amount_scale.inverse or np.isinf(grid.values[arms]).any()):
@@ -69,7 +70,7 @@ def amount(grid: Grid, arm: int, baseline: Sequence[int], design: Design, amount
 
 
 def _block_differences(differences: Floats) -> Floats:
-    """From ``[baseline arm, block, round]`` one figure a block; blocks without a pair are left out."""
+    """Return one figure for each block from ``[baseline arm, block, round]``, without blocks that lack a pair."""
     block_estimates = []
     for block in np.moveaxis(differences, 1, 0):
         pairs = (arm[~np.isnan(arm)] for arm in block)
@@ -80,7 +81,10 @@ def _block_differences(differences: Floats) -> Floats:
 
 
 def _at_least_a_step(interval: Interval, step: float | None) -> Interval | None:
-    """At least a step to either side, as both figures are known to half of one; None where the width is zero."""
+    """Widen an interval to at least a step on either side, because figures are known to half a step.
+
+    None if the width is zero.
+    """
     half = max(interval.half_width, step or 0.0)
     return Interval(interval.point, interval.point - half, interval.point + half) if half else None
 

@@ -1,4 +1,4 @@
-"""From a campaign's samples to its results: frames and the record's facts in, figures out, without side effects."""
+"""Analysis of a campaign: from samples and the record's facts to figures, without side effects."""
 
 from __future__ import annotations
 
@@ -41,27 +41,30 @@ from tare.estimates.widths import Row, blocks_needed
 from tare.model import CPU_COST, Design, Mode
 from tare.store import CampaignRecord, MetricRecord, WorkloadRecord, workload_seconds
 
+#: A log ratio from which a difference is none that anyone would look for; `math.expm1` overflows beyond 709.
+_WORLDS_APART = 50.0
+
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """What all platforms of one metric share."""
+    """Values that all platforms of one metric share."""
 
     grid: Grid
-    contrasts: Mapping[Figure, Contrast]  # of this metric
-    looks: Mapping[Figure, Looks]  # of all metrics
+    contrasts: Mapping[Figure, Contrast]  # Of this metric.
+    looks: Mapping[Figure, Looks]  # Of all metrics.
     workload: str
     question: Question
-    scale: Scale  # of the amount that a platform adds
+    scale: Scale  # Of the amount that a platform adds.
     design: Design
-    baseline: tuple[int, ...]  # positions of its arms
-    n_blocks: int  # of the campaign, with any trial of this workload
-    twin: Evidence | None  # the baseline's second arm against its first
+    baseline: tuple[int, ...]  # Positions of its arms.
+    n_blocks: int  # Of the campaign, with any trial of this workload.
+    twin: Evidence | None  # The baseline's second arm against its first.
     floor: NoiseFloor | None
-    closed: Closed | None  # why the metric has no verdicts
+    closed: Closed | None  # The reason why the metric has no verdicts.
     base: Description
-    unlike: Mapping[str, tuple[str, ...]]  # what makes comparing a platform unfair, by its name
-    block_s: float | None  # what a block of the workload takes
-    counts: Counts  # of the baseline
+    unlike: Mapping[str, tuple[str, ...]]  # Facts that make a comparison unfair, by platform.
+    block_s: float | None  # Seconds of a block of the workload.
+    counts: Counts  # Of the baseline.
 
 
 def analyse(
@@ -73,8 +76,8 @@ def analyse(
 ) -> list[MetricResult]:
     """Analyse every metric of every workload in the record, in its order.
 
-    ``samples``, ``trials`` and ``slices`` are the frames of `tare.store.Store`; ``marked``: the contaminated trials, by
-    default as far as the trials' own rows show; without ``slices`` all rounds of a block have the same weight in its
+    ``samples``, ``trials`` and ``slices`` are the frames of `tare.store.Store`. ``marked``: the contaminated trials; by
+    default, those that the trials' own rows show. Without ``slices``, all rounds of a block have the same weight in its
     total. A platform or metric without usable samples gets a verdict with the reason.
     """
     if slices is not None:
@@ -111,7 +114,7 @@ def analyse(
 
 
 def with_starts(record: CampaignRecord, seconds: Mapping[str, float]) -> dict[str, float]:
-    """Seconds of a block of each workload by itself: every block starts its instances, whatever it runs."""
+    """Return the seconds of a block of each workload alone, with the starts that every block includes."""
     starts = {workload.name for workload in record.workloads if workload.mode is Mode.START}
     started = sum(seconds.get(name, 0.0) for name in starts)
     return {name: took if name in starts else took + started for name, took in seconds.items()}
@@ -124,14 +127,14 @@ def _metrics(record: CampaignRecord) -> dict[tuple[str, str], tuple[WorkloadReco
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    """What the analysis of a metric needs besides its samples."""
+    """Input for the analysis of a metric besides its samples."""
 
     record: CampaignRecord
     workload: WorkloadRecord
     metric: MetricRecord
     counts: CountsByArm
-    n_blocks: int  # with any trial of the workload
-    block_s: float | None  # what a block of the workload takes
+    n_blocks: int  # With any trial of the workload.
+    block_s: float | None  # Seconds of a block of the workload.
 
 
 def _metric(
@@ -255,7 +258,7 @@ def _lone(context: _Context, seen: Evidence) -> Lone | None:
 
 
 def _enough(context: _Context, seen: Evidence) -> Enough | None:
-    """How long until the intervals fit into the margin, were there no difference: half of it on either side."""
+    """Return the blocks until intervals fit into the margin, if there were no difference: half of it on either side."""
     if seen.hidden.no_verdict or seen.looks is None or context.block_s is None:
         return None
     goal = math.log1p(context.question.margin / 2)
@@ -268,7 +271,7 @@ def _enough(context: _Context, seen: Evidence) -> Enough | None:
 
 
 def _refusal(context: _Context, name: str, arm: int, counts: Counts) -> Verdict | None:
-    """Why there cannot be a ratio, or None."""
+    """Return the reason why there cannot be a ratio, or None."""
     if name in context.unlike:
         return Verdict(Kind.NO_DATA, Reason.NOT_ALIKE, unlike=context.unlike[name])
     grid = context.grid
@@ -298,7 +301,7 @@ def _twin(
     contrasts: Mapping[Figure, Contrast],
     looks: Mapping[Figure, Looks],
 ) -> Evidence | None:
-    """The baseline's second arm against its first; None where there is no such, or samples without a logarithm."""
+    """Return the baseline's second arm against its first, or None without a second arm or a logarithm."""
     if len(baseline) < 2 or grid.unfit[list(baseline[:2])].any():
         return None
     if shared.record.design is Design.SEQUENTIAL:
@@ -308,7 +311,7 @@ def _twin(
 
 
 def _noise_floor(question: Question, baseline: Sequence[int], twin: Evidence | None) -> NoiseFloor | None:
-    """The A/A figure; None where there is one baseline arm."""
+    """Return the A/A figure, or None if there is one baseline arm."""
     if len(baseline) < 2:
         return None
     if twin is None:
@@ -318,12 +321,17 @@ def _noise_floor(question: Question, baseline: Sequence[int], twin: Evidence | N
         return NoiseFloor(None, twin.n_blocks, FloorReason.TOO_FEW_BLOCKS)
     excludes_zero = over.low > 0 or over.high < 0
     spread = twin.looks.typical.shown
-    least = math.expm1(smallest_effect(spread.error, spread.df)) if spread.error > 0 else None
-    return NoiseFloor(over, twin.n_blocks, None, excludes_zero, least)
+    return NoiseFloor(over, twin.n_blocks, None, excludes_zero, _detectable(spread.error, spread.df))
+
+
+def _detectable(error: float, df: float) -> float | None:
+    """Return the smallest difference that would be found, or None without noise or where blocks are worlds apart."""
+    least = smallest_effect(error, df) if error > 0 else math.inf
+    return math.expm1(least) if least < _WORLDS_APART else None
 
 
 def _variability(grid: Grid, arm: int, baseline: Sequence[int]) -> Interval | None:
-    """Variability overhead with its 95 % interval; None where there are too few blocks, or no noise."""
+    """Return the variability overhead with its 95 % interval, or None with too few blocks or without noise."""
     base = np.concatenate([grid.block_values(baseline_arm) for baseline_arm in baseline])
     try:
         return variability(sd_ratio_bonett(grid.block_values(arm), base))
@@ -332,7 +340,7 @@ def _variability(grid: Grid, arm: int, baseline: Sequence[int]) -> Interval | No
 
 
 def _describe(grid: Grid, arms: Sequence[int]) -> Description:
-    """Of the block values of these arms together."""
+    """Describe the block values of these arms together."""
     return Description.of(np.concatenate([grid.block_values(arm) for arm in arms] or [np.empty(0)]))
 
 
@@ -344,7 +352,7 @@ def _blocks_with(grid: Grid, arm: int) -> set[int]:
 
 
 def _cautions(context: _Context, seen: Evidence, bootstrap: Interval | None) -> list[Finding]:
-    """Warnings that belong beside the verdict."""
+    """Return the warnings that belong beside the verdict."""
     notes = []
     count, question = seen.n_blocks, context.question
     if count < context.n_blocks:
@@ -386,7 +394,7 @@ def _contamination(counts: Counts) -> list[Finding]:
 
 
 def _flag_disagreement(results: list[MetricResult]) -> list[MetricResult]:
-    """Add a finding to the CPU cost where its verdict differs from that of the workload's headline metric."""
+    """Add a finding to a CPU cost whose verdict differs from that of the workload's headline metric."""
     sure = {Kind.SLOWER, Kind.FASTER, *EQUAL}
     headline = {platform.platform: platform.verdict.kind for platform in results[0].platforms}
     flagged = []

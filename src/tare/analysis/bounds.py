@@ -1,4 +1,4 @@
-"""What is known where there is no verdict: how much worse a platform is at most, or at least."""
+"""Bounds in place of a verdict: how much worse a platform is at most, or at least."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tare.estimates.looks import Looks
 from tare.estimates.overhead import ratio, ratio_of
 from tare.model import Direction
 
-#: Within this, either way, both ends are worth saying; a bound beyond the second says nothing.
+#: Both ends are reported within the first limit, either way. A bound beyond the second says nothing.
 _NEAR, _FAR = math.log(1.25), math.log(2.0)
 
 
 class BoundKind(StrEnum):
-    """Which ends of a bound are known."""
+    """The known ends of a bound."""
 
     BETWEEN = "between"
     AT_MOST = "at-most"
@@ -29,9 +29,9 @@ class BoundKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """How many times worse a platform is, each end at a one-sided level of 95 %; below 1 it is better.
+    """Factor by which a platform is worse, each end at a one-sided level of 95 %; below 1 it is better.
 
-    ``kind``: which of the ends is worth saying; ``added``: what these add to the baseline, in the amount's unit.
+    ``kind``: the ends that are worth reporting; ``added``: what they add to the baseline, in the amount's unit.
     """
 
     kind: BoundKind
@@ -46,11 +46,11 @@ class Bound:
 
 
 def bound(question: Question, looks: Looks, unseen: Hidden) -> Bound | None:
-    """The bound of what was seen: the worse ends of both looks' 90 % intervals. None where it says nothing.
+    """Return the bound from the worse ends of both looks' 90 % intervals, or None if it says nothing.
 
-    Both ends where they are near, or where the platform is worse or better and known within twice; else how much worse
-    it is at most, if that is not above twice, or at least, if that is beyond the margin. Failed trials count as runs at
-    half speed.
+    Both ends are reported if they are near, or if the platform is worse or better and known within a factor of two.
+    Otherwise the upper end is reported if it is not above 2, or the lower end if it is beyond the margin. Failed trials
+    count as runs at half speed.
     """
     if unseen.no_verdict:
         return None
@@ -67,9 +67,9 @@ def bound(question: Question, looks: Looks, unseen: Hidden) -> Bound | None:
 
 
 def merged(bounds: Sequence[Bound]) -> Bound:
-    """A bound that holds for each of several figures: from the lowest end to the highest.
+    """Return a bound that holds for each of several figures: from the lowest end to the highest.
 
-    Each end still holds for the worst of the figures at 95 %, since it is at least as far out as that figure's own.
+    Each end still holds at 95 % for the worst of the figures, because it is at least as far out as that figure's own.
     """
     kinds = {each.kind for each in bounds}
     low, high = min(each.low for each in bounds), max(each.high for each in bounds)
@@ -93,6 +93,6 @@ def _kind(low: float, high: float, margin: float) -> BoundKind | None:
 
 
 def margin_log(question: Question) -> float:
-    """The margin as a logarithm of how many times worse."""
+    """Return the margin as a logarithm of how many times worse."""
     at_margin = math.log(ratio_of(question.margin, question.direction))
     return at_margin if question.direction is Direction.LOWER else -at_margin

@@ -1,4 +1,4 @@
-"""Whether measurements on this host are right: comparisons whose true difference is known, none or added work."""
+"""Calibration of measurements on this host, from comparisons whose true difference is known: none, or added work."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 else:
     stats = lazily.LazyModule("scipy.stats")
 
-#: Arms of one comparison, as in a campaign: one that stands for a platform, and the baseline's two.
+#: Arms of a comparison, as in a campaign: one in the role of a platform, and two of the baseline.
 TRIPLE = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One comparison of the baseline with itself: overhead with its 95 % interval, and the verdict of a campaign."""
+    """One comparison of the baseline with itself: overhead with its 95 % interval, and a campaign's verdict."""
 
     over: Interval
     kind: Kind
@@ -53,7 +53,7 @@ class Rate:
 
     @classmethod
     def of_counts(cls, count: int, of: int) -> Rate:
-        """Raises `ValueError` where there is nothing to count."""
+        """Create a rate from counts. Raises `ValueError` if ``of`` is zero."""
         interval = stats.binomtest(count, of).proportion_ci(0.95, method="exact")
         return cls(count, of, float(interval.low), float(interval.high))
 
@@ -65,29 +65,29 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """What comparisons without a difference showed. Overheads are fractions; ``seconds``: a block of three arms."""
+    """Results of comparisons without a difference. Overheads are fractions; ``seconds``: a block of three arms."""
 
     metric: str
     margin: float
-    false_alarms: Rate  # called slower or faster
-    covered: Rate  # intervals that hold zero
-    equivalent: Rate  # in all that was seen
-    invalid: int  # the two baseline arms differ, or a ratio drifts: `rule.settle`
-    bias: Interval  # mean overhead, 95 %
-    half_width: float  # median over comparisons, of 95 % intervals
-    block_sd: float  # of a block's log ratio, within comparisons
+    false_alarms: Rate  # Verdicts slower or faster.
+    covered: Rate  # Intervals that contain zero.
+    equivalent: Rate  # Equivalent in all that was seen.
+    invalid: int  # The two baseline arms differ, or a ratio drifts: `rule.settle`.
+    bias: Interval  # Mean overhead, 95 %.
+    half_width: float  # Median over comparisons, of 95 % intervals.
+    block_sd: float  # Of a block's log ratio, within comparisons.
     seconds: float
-    dependence: Dependence | None = None  # of blocks' log ratios, over the whole campaign; None: too few blocks
+    dependence: Dependence | None = None  # Of blocks' log ratios, over the whole campaign; None: too few blocks.
 
     def half_width_after(self, seconds: float) -> float:
-        """Half of the 95 % interval's width that so much time gives one pair, as a fraction; nan below two blocks."""
+        """Return half of the 95 % interval's width for a pair after this time, as a fraction; nan below two blocks."""
         blocks = int(seconds / self.seconds)
         if blocks < 2:
             return math.nan
         return half_width(self.block_sd / math.sqrt(blocks), blocks - 1)
 
     def smallest_effect(self, seconds: float) -> float:
-        """The smallest effect that so much time shows at the 1 % level with a power of `POWER`, as a log ratio.
+        """Return the smallest effect found in this time at the 1 % level with a power of `POWER`, as a log ratio.
 
         (t.995 + t.90) s / sqrt(n); nan below two blocks.
         """
@@ -99,30 +99,30 @@ class Trust:
 
 @dataclass(frozen=True, slots=True)
 class Injected:
-    """Work that was added to a platform on purpose, and how much of it was measured against the platform without it."""
+    """Work that was added to a platform on purpose, and the measured share of it."""
 
     platform: str
     metric: str
-    share: float  # that was added, of the work
-    measured: Interval  # 95 %, as a share of the time or cost
+    share: float  # Added share of the work.
+    measured: Interval  # 95 %, as a share of the time or cost.
     n_blocks: int
 
     @property
     def is_found(self) -> bool:
-        """Whether the interval excludes zero on the right side."""
+        """True if the interval excludes zero on the right side."""
         return self.measured.low > 0
 
     @property
     def miss(self) -> float:
-        """The measured share less the added one."""
+        """The measured share minus the added share."""
         return self.measured.point - self.share
 
 
 def trust(record: CampaignRecord, samples: pl.DataFrame, block_s: float, blocks_each: int) -> list[Trust]:
-    """How often comparisons of the baseline with itself go wrong, by metric of the one workload of an A/A campaign.
+    """Return the error rates of comparisons of the baseline with itself, by metric of an A/A campaign's workload.
 
-    ``block_s``: seconds of a block of all its arms; ``blocks_each``: blocks of one comparison. Raises `NoAnswer`
-    where no comparison has all its samples.
+    ``block_s``: seconds of a block of all its arms; ``blocks_each``: blocks of one comparison. Raises `NoAnswer` if no
+    comparison has all its samples.
     """
     [workload] = record.workloads
     parts, by_metric = metric_parts(samples), []
@@ -135,10 +135,10 @@ def trust(record: CampaignRecord, samples: pl.DataFrame, block_s: float, blocks_
 def longer_trust(
     record: CampaignRecord, samples: pl.DataFrame, block_s: float, lengths_s: Sequence[float]
 ) -> list[tuple[float, Trust]]:
-    """The results of `trust` for comparisons of several lengths, each as (length, result).
+    """Return the results of `trust` for comparisons of several lengths, each as (length, result).
 
-    Lengths are in seconds of three arms. One in which there are fewer than two blocks, or that is longer than the
-    campaign, is left out. Raises what `trust` raises.
+    Lengths are in seconds of three arms. A length of fewer than two blocks, or above the campaign's, is left out.
+    Raises the errors of `trust`.
     """
     triple_s = block_s * TRIPLE / len(record.all_arms())
     by_length = []
@@ -180,7 +180,7 @@ def _trust(grid: Grid, workload: WorkloadRecord, metric: MetricRecord, seconds: 
 
 
 def _series(grid: Grid) -> list[BlockRatios]:
-    """The log ratios of every comparison's arms, over all blocks."""
+    """Return the log ratios of every comparison's arms, over all blocks."""
     triples = [[at, at + 1, at + 2] for at in range(0, len(grid.arms) - TRIPLE + 1, TRIPLE)]
     return [block_ratios(grid, arms[0], arms[1:]) for arms in triples if not grid.unfit[arms].any()]
 
@@ -190,11 +190,14 @@ def _mean(values: Sequence[float]) -> Interval:
 
 
 def _compare(grid: Grid, first: int, question: Question) -> tuple[Comparison, float] | None:
-    """The arm ``first`` against the next two, as in a campaign, and the SD of its blocks; None where samples lack."""
+    """Compare the arm ``first`` with the next two, as in a campaign; None if samples are missing.
+
+    Returns the comparison, and the SD of its blocks.
+    """
     arms = [first, first + 1, first + 2]
     if grid.unfit[arms].any():
         return None
-    # With the spread of its own blocks: one workload has too few figures for another to borrow from.
+    # Use the spread of its own blocks, because one workload has too few figures to borrow from.
     seen, twin = evidence(grid, first, arms[1:]), evidence(grid, arms[2], arms[1:2])
     if seen.looks is None or seen.pairs is None:
         return None
@@ -208,10 +211,10 @@ def _some(grid: Grid, blocks: NDArray[np.int64]) -> Grid:
 
 
 def injected(record: CampaignRecord, samples: pl.DataFrame, added: Sequence[tuple[str, str, float]]) -> list[Injected]:
-    """How much of added work was measured. ``added``: a platform, its copy that does more, and the share of the work.
+    """Return the measured shares of added work. ``added``: a platform, its copy with more work, and the added share.
 
-    Measured is the log ratio of the copy to the platform itself in the same blocks, as a share: exp(r) - 1 in what it
-    costs, which is 1 / exp(r) - 1 in a rate. Copies with fewer than two blocks are left out.
+    The measured share is from the log ratio of the copy to the platform itself in the same blocks: exp(r) - 1 of a
+    cost, or 1 / exp(r) - 1 of a rate. Copies with fewer than two blocks are left out.
     """
     [workload] = record.workloads
     parts, measured = metric_parts(samples), []

@@ -1,4 +1,4 @@
-"""The contrasts of a campaign: each platform against the baseline, and the baseline against itself."""
+"""Contrasts of a campaign: each platform against the baseline, and the baseline against itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tare.store import CampaignRecord
 
 
 def contrasts_of(record: CampaignRecord, workload: str, metric: str, grid: Grid) -> dict[Figure, Contrast]:
-    """The contrasts of one metric that have a ratio; none of a sequential campaign, which pairs no blocks."""
+    """Return the contrasts of one metric that have a ratio; empty for a sequential campaign, which pairs no blocks."""
     if record.design is Design.SEQUENTIAL:
         return {}
     base = grid.of_platform(record.baseline)
@@ -34,7 +34,7 @@ def contrasts_of(record: CampaignRecord, workload: str, metric: str, grid: Grid)
 
 
 def campaign_looks(record: CampaignRecord, samples: pl.DataFrame) -> dict[Figure, Looks]:
-    """The moderated looks of a campaign's headlines and CPU costs; none of a sequential campaign."""
+    """Return the moderated looks of a campaign's headlines and CPU costs; empty for a sequential campaign."""
     parts = metric_parts(samples)
     contrasts = {
         (workload.name, metric.name): contrasts_of(
@@ -50,7 +50,7 @@ def campaign_looks(record: CampaignRecord, samples: pl.DataFrame) -> dict[Figure
 def looks_of(
     record: CampaignRecord, contrasts: Mapping[tuple[str, str], Mapping[Figure, Contrast]]
 ) -> dict[Figure, Looks]:
-    """The moderated looks of contrasts by metric; variances are predicted from headlines and CPU costs."""
+    """Return the moderated looks of contrasts by metric; headlines and CPU costs predict the variances."""
     main = {(workload.name, metric.name) for workload in record.workloads for metric in workload.main_metrics}
     flat = {figure: seen for of_metric in contrasts.values() for figure, seen in of_metric.items()}
     fitted = frozenset(figure for figure in flat if (figure.workload, figure.metric) in main)

@@ -1,4 +1,4 @@
-"""How many trials of a platform and workload there are, by how they ended."""
+"""Numbers of trials by platform, workload and status."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ CountsByArm = dict[tuple[str, str], Counts]
 
 
 def count_trials(trials: pl.DataFrame, marked: pl.DataFrame | None = None) -> CountsByArm:
-    """How many trials ended in each way, by workload and platform.
+    """Count the trials by status, for each workload and platform.
 
-    ``marked``: the contaminated ones, which are counted too; None: they are not looked for.
+    ``marked``: the contaminated trials, which are counted too; None: they are not counted.
     """
     rows = trials.group_by("workload", "platform").agg(
         (pl.col("status") == status).sum().alias(status) for status in (Status.OK, Status.FAILED, Status.UNSUPPORTED)
@@ -31,5 +31,5 @@ def count_trials(trials: pl.DataFrame, marked: pl.DataFrame | None = None) -> Co
 
 
 def trials_of(own: Counts, baseline: Counts) -> Trials:
-    """How many trials of a platform and of the baseline failed."""
+    """Return how many trials of a platform and of the baseline failed."""
     return Trials(own.failed, own.ok + own.failed, baseline.failed, baseline.ok + baseline.failed)

@@ -1,4 +1,4 @@
-"""Curves: what a platform gives under one load after the other, from the trials of a curve's levels."""
+"""Curves: a platform's figures under increasing load, from the trials of a curve's levels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tare.store import CampaignRecord, LevelRecord, WorkloadRecord
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A figure that a curve shows; ``point`` is None where it shows none, ``interval`` (95 %) below three blocks."""
+    """A figure read off a curve; ``point`` is None if there is none, ``interval`` (95 %) below three blocks."""
 
     point: float | None
     interval: Interval | None
@@ -28,22 +28,22 @@ class Point:
     load: float
     n_blocks: int
     rate: float | None
-    band: Interval | None  # 95 %, of the rate; None below two blocks
+    band: Interval | None  # 95 %, of the rate; None below two blocks.
     latency: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class PlatformCurve:
-    """One platform's figures over a rising load, and what is read off them.
+    """One platform's figures over a rising load, and the figures read off them.
 
     A baseline's figure of a block is the mean of its arms'.
     """
 
     platform: str
     points: tuple[Point, ...]
-    knee: Estimate  # in the unit of the load
-    saturation: Estimate  # in the unit of the load
-    best: Estimate  # the best rate with a latency below the limit
+    knee: Estimate  # In the unit of the load.
+    saturation: Estimate  # In the unit of the load.
+    best: Estimate  # The best rate with a latency below the limit.
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Curve:
     """All levels of one curve, on all platforms, the baseline first."""
 
     name: str
-    unit: str  # of the load
+    unit: str  # Of the load.
     rate: str
     rate_unit: str
     latency: str
@@ -61,7 +61,7 @@ class Curve:
 
 
 def curves_of(record: CampaignRecord, samples: pl.DataFrame) -> list[Curve]:
-    """The curves of a campaign that have two levels or more, in the record's order.
+    """Return the curves of a campaign that have two levels or more, in the record's order.
 
     ``samples``: `tare.store.Store.samples`.
     """
@@ -119,7 +119,7 @@ def _platform(
 
 
 def _grid(platform_samples: pl.DataFrame, names: Sequence[str], blocks: Sequence[int], metric: str) -> Floats:
-    """``[block, level]`` of a metric: the mean over rounds and arms."""
+    """Return ``[block, level]`` of a metric: the mean over rounds and arms."""
     means = (
         platform_samples.filter(pl.col("metric") == metric).group_by("block", "workload").agg(pl.col("value").mean())
     )

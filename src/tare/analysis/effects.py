@@ -1,7 +1,7 @@
-"""The figure that is shown of a platform: of the estimate that its verdict is of, on one scale, with its interval.
+"""Figure to show for a platform: from the same estimate as its verdict, on one scale, with its interval.
 
-Everything that is printed of a platform comes from it: the ratio, the value in the metric's unit, what is added, and
-the bound where there is no verdict. So a verdict, its interval and its values agree wherever they are shown.
+Every printed figure of a platform comes from it: the ratio, the value in the metric's unit, the added amount, and the
+bound in place of a verdict. So a verdict, its interval and its values agree wherever they are shown.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from tare.estimates.intervals import Amount, Interval
 from tare.estimates.overhead import ratio, times_worse
 from tare.model import Direction
 
-#: Of these reasons the figure is that of whole blocks; all others are of the typical round.
+#: For these reasons, the figure is that of whole blocks; for all others, of the typical round.
 _OF_WHOLE_BLOCKS = frozenset({Reason.WHOLE_BLOCKS, Reason.BLOCKS_WIDER})
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """How many times worse a platform is; ``level``: of the interval, None where there is none.
+    """Factor by which a platform is worse; ``level``: of the interval, None if there is none.
 
     ``value``: in the metric's unit, the baseline's mean times the ratio.
     """
 
-    times: Interval  # its ends are the point where there is no interval
+    times: Interval  # Its ends are the point if there is no interval.
     level: float | None
-    whole_blocks: bool = False  # of whole blocks, and not of the typical round
+    whole_blocks: bool = False  # Of whole blocks, and not of the typical round.
     value: float | None = None
     amount: Amount | None = None
-    bound: Bound | None = None  # None: there is a verdict, or nothing is known
+    bound: Bound | None = None  # None: there is a verdict, or nothing is known.
 
 
 def effect(question: Question, seen: Evidence, verdict: Verdict, baseline: float | None, scale: Scale) -> Effect | None:
-    """The effect that belongs to a verdict; None where there is no ratio. ``baseline``: its mean, in the unit."""
+    """Return the effect for a verdict, or None without a ratio. ``baseline``: its mean, in the unit."""
     if seen.looks is None:
         if seen.lone is None:
             return None
@@ -46,7 +46,7 @@ def effect(question: Question, seen: Evidence, verdict: Verdict, baseline: float
     whole = seen.looks.totals is not None and _is_of_whole_blocks(seen, verdict)
     look = seen.looks.totals if whole and seen.looks.totals is not None else seen.looks.typical
     level = WIDE
-    if verdict.reason is Reason.CHANCE:  # the 95 % interval excludes zero, and is not what decides
+    if verdict.reason is Reason.CHANCE:  # The 95 % interval excludes zero, but does not decide.
         level = sure_each(seen.looks)
     logs = look.interval(WIDE) if level == WIDE else look.judged_at(level)
     known = bound(question, seen.looks, seen.hidden) if verdict.kind is Kind.INCONCLUSIVE else None
@@ -56,7 +56,7 @@ def effect(question: Question, seen: Evidence, verdict: Verdict, baseline: float
 
 
 def _is_of_whole_blocks(seen: Evidence, verdict: Verdict) -> bool:
-    """Whether the verdict is of whole blocks; a difference of open size is where only these show it."""
+    """Return True if the verdict is of whole blocks, or only they show a difference of open size."""
     if verdict.reason is not Reason.SIZE_OPEN or seen.looks is None:
         return verdict.reason in _OF_WHOLE_BLOCKS
     typical, totals = intervals_of(seen.looks)
@@ -79,7 +79,7 @@ def _effect(
         return Effect(times, level, whole_blocks, bound=known)
 
     def added(times_worse: float) -> float:
-        """What so many times worse adds to the baseline's mean; of a rate of calls, to the time of a call."""
+        """Return the amount added to the baseline's mean; for a rate of calls, to the time of a call."""
         rises = scale.inverse or question.direction is Direction.LOWER
         return per * ((times_worse if rises else 1 / times_worse) - 1)
 

@@ -1,4 +1,4 @@
-"""Results of a campaign under way, for the terminal: headlines with their verdicts, by the report's rule."""
+"""Results of a running campaign for the terminal: headlines with their verdicts, by the report's rule."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tare.store import CampaignRecord, MetricRecord, WorkloadRecord
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What is known of a campaign so far."""
+    """Data of a campaign so far."""
 
     record: CampaignRecord
     counts: CountsByArm
@@ -38,10 +38,10 @@ class _Seen:
 def headlines(
     record: CampaignRecord, estimates: RunningEstimates, trials: pl.DataFrame, sure: float = SURE_LIVE
 ) -> list[MetricResult]:
-    """Each workload's first metric. ``trials``: as of `tare.store.Store.trials`, to count how they ended.
+    """Return the result of each workload's first metric. ``trials``: `tare.store.Store.trials`, to count failures.
 
-    ``sure``: the level against false alarms; as these verdicts are looked at after every block, it is higher than the
-    report's.
+    ``sure``: the level against false alarms. It is higher than the report's, because these verdicts are looked at after
+    every block.
     """
     unlike = refusals(record)
     contrasts = {figure: found for figure, found in estimates.contrasts().items() if figure.platform not in unlike}
@@ -77,13 +77,13 @@ def _result(seen: _Seen, workload: WorkloadRecord, metric: MetricRecord, figures
 
 
 def _names(record: CampaignRecord) -> list[str]:
-    """Of the platforms, the baseline first."""
+    """Return the names of the platforms, the baseline first."""
     names = dict.fromkeys(arm.platform for arm in record.all_arms())
     return [record.baseline, *(name for name in names if name != record.baseline)]
 
 
 def _empty(seen: _Seen, workload: WorkloadRecord, figures: BlockFigures, name: str) -> PlatformResult:
-    """What is known of a platform without the baseline: its blocks, and how its trials ended."""
+    """Return a platform's blocks and trial counts, without a comparison with the baseline."""
     arms = seen.record.all_arms()
     at = [index for index, arm in enumerate(arms) if arm.platform == name]
     described = Description.of(np.array([value for index in at for value in figures.values.get(index, ())]))

@@ -1,4 +1,4 @@
-"""Log ratios of a platform to the baseline, paired within blocks or of two separate samples; what they cannot show."""
+"""Log ratios of a platform to the baseline, paired within blocks or from two separate samples, with their limits."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from tare.model import Design
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Log ratio of a platform to the baseline. ``pairs``: the blocks that it is from; None where nothing is paired."""
+    """Log ratio of a platform to the baseline. ``pairs``: its blocks; None if nothing is paired."""
 
     n_blocks: int
-    looks: Looks | None  # None: fewer than two blocks
+    looks: Looks | None  # None: fewer than two blocks.
     pairs: BlockRatios | None = None
     total_pairs: BlockRatios | None = None
     hidden: Hidden = field(default_factory=Hidden)
-    rounding: Rounding | None = None  # None: nothing is known of steps
-    same: bool = False  # no block differs from another, and no step explains it
-    lone: float | None = None  # the log ratio of one block, which has no interval
+    rounding: Rounding | None = None  # None: no step is known.
+    same: bool = False  # No block differs from another, and no step explains it.
+    lone: float | None = None  # The log ratio of a single block, which has no interval.
 
 
 def evidence(
     grid: Grid, arm: int, baseline: Sequence[int], design: Design = Design.BLOCKS, trials: Trials | None = None
 ) -> Evidence:
-    """The evidence of one comparison by itself, which borrows no variance from others. Arms are positions.
+    """Return the evidence of one comparison by itself, without variance from others. Arms are positions.
 
-    Needs arms without unfit samples (`Grid.unfit`).
+    No arm may have unfit samples (`Grid.unfit`).
     """
     if design is Design.SEQUENTIAL:
         return side_by_side(grid, arm, baseline, trials)
@@ -44,7 +44,7 @@ def evidence(
 
 
 def paired(contrast: Contrast, looks: Looks | None, trials: Trials | None = None) -> Evidence:
-    """The evidence of blocks. ``looks``: of the contrast, as moderated as they are to be judged."""
+    """Return the evidence of blocks. ``looks``: of the contrast, moderated as they are to be judged."""
     count, logs = contrast.n_blocks, contrast.pairs.logs
     if looks is None:
         return Evidence(count, None, lone=float(logs[0]) if count else None)
@@ -54,9 +54,9 @@ def paired(contrast: Contrast, looks: Looks | None, trials: Trials | None = None
 
 
 def side_by_side(grid: Grid, arm: int, baseline: Sequence[int], trials: Trials | None = None) -> Evidence:
-    """Mean of the log block values against the baseline's, by Welch: block numbers are of different times.
+    """Return the mean of the log block values against the baseline's, by Welch: block numbers are of different times.
 
-    Needs arms without unfit samples (`Grid.unfit`).
+    No arm may have unfit samples (`Grid.unfit`).
     """
     several = grid.values.shape[2] > 1
     estimates = [grid.block_medians, grid.block_values] if several else [grid.block_medians]

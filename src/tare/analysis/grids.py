@@ -1,4 +1,4 @@
-"""A campaign's samples by metric, and each metric's laid out by arm, block and round."""
+"""A campaign's samples by metric, and each metric's samples laid out by arm, block and round."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from tare.store import CampaignRecord, MetricRecord, WorkloadRecord
 
 
 def metric_parts(samples: pl.DataFrame) -> dict[tuple[str, str], pl.DataFrame]:
-    """The samples (`tare.store.Store.samples`) by workload and metric; none of a metric without any."""
+    """Return the samples (`tare.store.Store.samples`) by workload and metric, for metrics with samples."""
     parts = samples.partition_by("workload", "metric", as_dict=True, include_key=False)
     return {(str(workload), str(metric)): part for (workload, metric), part in parts.items()}
 
 
 def grid_of(record: CampaignRecord, workload: WorkloadRecord, metric: MetricRecord, part: pl.DataFrame) -> Grid:
-    """One metric's samples of all arms, with what is known of it: how rounds make a total, and its step."""
+    """Return one metric's samples of all arms, with its way to total rounds, and its step."""
     return Grid.of(
         part, record.all_arms(), harmonic=harmonic(metric.direction, workload.mode), resolution=metric.resolution
     )

@@ -1,4 +1,4 @@
-"""What a platform's samples cannot show: trials that failed, and slow modes too rare for so few draws."""
+"""Limits of a platform's samples: trials that failed, and slow modes too rare to be seen in so few draws."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from tare import lazily
 
 if TYPE_CHECKING:
     from scipy import special
-else:  # to load all of `scipy.stats` was a third of a report's processor time
+else:  # Loading all of `scipy.stats` would take a third of a report's processor time.
     special = lazily.LazyModule("scipy.special")
 
 
-#: How slow an unseen run is taken to be: half of the usual speed, as of a run that shares its CPU with another.
+#: Assumed speed of an unseen run: half of the usual speed, as with a CPU shared with another program.
 SLOW = 0.5
-#: Beyond this share of failed trials, its own or the baseline's, the trials that are left do not stand for all.
+#: Above this share of failed trials, its own or the baseline's, the remaining trials do not represent all.
 FAILED_LIMIT = 0.10
-#: Blocks without any difference between them that make a verdict: from eight on a sign test is below 1 % (2 / 2^8).
+#: Blocks without any difference that make a verdict: from eight on a sign test is below 1 % (2 / 2^8).
 BLOCKS_WITHOUT_SPREAD = 8
 _CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class Trials:
-    """How many trials of a workload a platform and the baseline had, and how many of them failed."""
+    """Numbers of trials of a workload on a platform and on the baseline, and how many of them failed."""
 
     failed: int = 0
     trials: int = 0
@@ -45,19 +45,19 @@ class Trials:
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """Allowances for runs that were not seen, failed or rare; losses are logs of speed."""
+    """Allowances for unseen runs, failed or rare; losses are logs of speed."""
 
-    failed: float = 0.0  # if the platform's failed trials were runs at half speed
-    baseline_failed: float = 0.0  # the same of the baseline's
-    possible: float = 0.0  # if as many unseen runs as possible were at half speed
-    share: float = 0.0  # how many that is, of all
+    failed: float = 0.0  # If the platform's failed trials were runs at half speed.
+    baseline_failed: float = 0.0  # If the baseline's failed trials were runs at half speed.
+    possible: float = 0.0  # If as many unseen runs as possible were at half speed.
+    share: float = 0.0  # The share of these runs.
     draws: int = 0
-    blocks: int = 0  # in so many starts
-    no_verdict: bool = False  # too many failed, or nothing varies in too few blocks
+    blocks: int = 0  # Number of starts.
+    no_verdict: bool = False  # Too many failed, or nothing varies in too few blocks.
 
 
 def hidden(draws: int, blocks: int, trials: Trials, *, too_few: bool = False) -> Hidden:
-    """The allowances for ``draws`` samples in ``blocks`` starts, none of them of a failed trial.
+    """Return the allowances for ``draws`` samples in ``blocks`` starts, without those of failed trials.
 
     ``too_few``: nothing varies, in too few blocks for a verdict.
     """
@@ -75,9 +75,9 @@ def hidden(draws: int, blocks: int, trials: Trials, *, too_few: bool = False) ->
 
 
 def highest_share(seen: int, draws: int) -> float:
-    """The greatest share of a mode of which so many are ``seen`` in ``draws``, at 95 % (Clopper and Pearson, 1934).
+    """Return the largest share of a mode seen ``seen`` times in ``draws``, at 95 % (Clopper and Pearson, 1934).
 
-    Of none seen it is 1 - 0.05^(1/n), about 3/n: the rule of three (Hanley and Lippman-Hand, 1983).
+    If it was never seen, 1 - 0.05^(1/n), about 3/n: the rule of three (Hanley and Lippman-Hand, 1983).
     """
     if seen >= draws:
         return 1.0
@@ -85,5 +85,5 @@ def highest_share(seen: int, draws: int) -> float:
 
 
 def loss(share: float) -> float:
-    """The log of speed that is lost when such a share of the time runs at `SLOW` speed."""
+    """Return the log of speed that is lost if this share of the time runs at `SLOW` speed."""
     return -math.log1p(-share * (1 - SLOW))

@@ -1,4 +1,4 @@
-"""Checks of the data that every estimate makes before it gives a figure."""
+"""Checks of the input data of every estimate."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from tare.analysis.refusals import NoAnswer, RefusalKind
 
-#: A figure farther from 1 than this factor is a tool's garbage; its powers would leave the range of floats.
+#: A figure farther from 1 than this factor is a tool's garbage, and its powers would overflow.
 EXTREME = 1e30
 
 Floats = NDArray[np.float64]
 
 
 def sample(values: ArrayLike, name: str, *, at_least: int = 1, varied: bool = False, positive: bool = False) -> Floats:
-    """One sample as an array of finite numbers. Raises `NoAnswer`.
+    """Return one sample as an array of finite numbers. Raises `NoAnswer`.
 
-    ``varied``: values that are all the same are refused. ``positive``: so are zeros and negative ones.
+    ``varied``: refuse values that are all equal. ``positive``: refuse zeros and negative values.
     """
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1:
@@ -37,14 +37,14 @@ def sample(values: ArrayLike, name: str, *, at_least: int = 1, varied: bool = Fa
 
 
 def samples(groups: Mapping[str, ArrayLike], *, at_least: int, varied: bool = False) -> dict[str, Floats]:
-    """At least two samples by name, each as `sample` wants it. Raises `NoAnswer`."""
+    """Return at least two samples by name, each as from `sample`. Raises `NoAnswer`."""
     if len(groups) < 2:
         raise NoAnswer(RefusalKind.ONE_GROUP)
     return {name: sample(values, name, at_least=at_least, varied=varied) for name, values in groups.items()}
 
 
 def refuse_extremes(values: Floats, name: str) -> None:
-    """Raise `NoAnswer` for figures (NaN aside) beyond `EXTREME` or, but for zero, closer to zero than its inverse."""
+    """Raise `NoAnswer` for figures (not NaN) beyond `EXTREME` or, unless zero, closer to zero than its inverse."""
     size = np.abs(values[np.isfinite(values) & (values != 0)])
     wild = size[(size > EXTREME) | (size < 1 / EXTREME)]
     if wild.size:
@@ -52,22 +52,22 @@ def refuse_extremes(values: Floats, name: str) -> None:
 
 
 def spread(values: Floats) -> bool:
-    """Whether values differ by more than rounding errors.
+    """Return True if values differ by more than rounding errors.
 
-    Three values of 0.1 have a variance that is not quite zero, by rounding alone; no test means anything there.
+    By rounding alone, three values of 0.1 have a variance that is not quite zero, and any test would be meaningless.
     """
     return bool(np.ptp(values) > 1e-12 * np.abs(values).max())
 
 
 def level_of(level: float) -> float:
-    """A level of confidence, above 0 and below 1. Raises `NoAnswer`."""
+    """Return a valid level of confidence, above 0 and below 1. Raises `NoAnswer`."""
     if not 0 < level < 1:
         raise NoAnswer(RefusalKind.LEVEL, level=level)
     return level
 
 
 def names_of(names: Sequence[str], count: int) -> tuple[str, ...]:
-    """The names, checked: as many as there are columns, all different. Raises `NoAnswer`."""
+    """Return the names after a check: as many as columns, all different. Raises `NoAnswer`."""
     if len(names) != count or len(set(names)) != count:
         raise NoAnswer(RefusalKind.NAMES, ", ".join(names), columns=count)
     return tuple(names)

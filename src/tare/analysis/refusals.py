@@ -1,4 +1,4 @@
-"""Why data have no answer, as codes and values; `tare.report.sentences.refusals` makes words of them."""
+"""Reasons why data have no answer, as codes and values; `tare.report.sentences.refusals` turns them into sentences."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from enum import StrEnum
 
 
 class RefusalKind(StrEnum):
-    """Why there is no answer: what the data lack, or what cannot be asked of them."""
+    """Reason for no answer: a lack of the data, or an invalid question."""
 
-    # of one sample, which is named
+    # Of one sample, which is named.
     DIMENSIONS = "dimensions"
     TOO_FEW = "too-few"
     NOT_FINITE = "not-finite"
@@ -19,26 +19,26 @@ class RefusalKind(StrEnum):
     ALL_ALIKE = "all-alike"
     TOO_MANY = "too-many"
     NO_LOGARITHM = "no-logarithm"
-    # of several beside each other
+    # Of several samples.
     ONE_GROUP = "one-group"
     GROUPS_CONSTANT = "groups-constant"
     VALUES_ALIKE = "values-alike"
     UNLIKE_LENGTHS = "unlike-lengths"
-    # of platforms by block
-    NO_RATIOS = "no-ratios"  # a platform's samples have no logarithm
+    # Of platforms by block.
+    NO_RATIOS = "no-ratios"  # A platform's samples have no logarithm.
     ONE_PLATFORM = "one-platform"
-    PAIR_TOO_FEW_BLOCKS = "pair-too-few-blocks"  # in which both have a value
-    PAIR_NO_NOISE = "pair-no-noise"  # they differ by the same in every block
+    PAIR_TOO_FEW_BLOCKS = "pair-too-few-blocks"  # Blocks in which both have a value.
+    PAIR_NO_NOISE = "pair-no-noise"  # They differ by the same in every block.
     INFINITE = "infinite"
     TABLE_BY_BLOCK = "table-by-block"
     NAMES = "names"
     NO_WHOLE_COMPARISON = "no-whole-comparison"
-    # of values in blocks
+    # Of values in blocks.
     ONE_BLOCK = "one-block"
-    ONE_ROUND = "one-round"  # a block has one figure
+    ONE_ROUND = "one-round"  # A block has one figure.
     NO_ROUNDS = "no-rounds"
     BLOCKS_CONSTANT = "blocks-constant"
-    # of two campaigns, or of two platforms of one
+    # Of two campaigns, or of two platforms of a campaign.
     OTHER_BASELINES = "other-baselines"
     SAME_CAMPAIGN = "same-campaign"
     NO_BASELINE_BESIDE = "no-baseline-beside"
@@ -48,7 +48,7 @@ class RefusalKind(StrEnum):
     NO_INSTRUCTIONS_IN_COMMON = "no-instructions-in-common"
     NO_SUCH_PLATFORM = "no-such-platform"
     NO_CAMPAIGN = "no-campaign"
-    # of scores
+    # Of scores.
     NOT_A_NUMBER = "not-a-number"
     BASELINE_NOT_POSITIVE = "baseline-not-positive"
     TRIALS = "trials"
@@ -60,12 +60,12 @@ class RefusalKind(StrEnum):
     FIGURE_NOT_POSITIVE = "figure-not-positive"
     BASELINE_FIGURE_NOT_POSITIVE = "baseline-figure-not-positive"
     NO_SUCH_FEATURE = "no-such-feature"
-    # of sets over repeats
+    # Of sets over repeats.
     LEVELS = "levels"
     NOTHING_SHARED = "nothing-shared"
     NOTHING_ESTIMATED = "nothing-estimated"
     NOTHING_SEEN = "nothing-seen"
-    # of how an estimate is asked for
+    # Of the request for an estimate.
     LEVEL = "level"
     LEVEL_NEEDS_MORE = "level-needs-more"
     P_VALUES = "p-values"
@@ -77,7 +77,7 @@ class RefusalKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A refusal with what it is about: names of samples, platforms or files in the order of its sentence, numbers."""
+    """A refusal with its subject: names of samples, platforms or files in the order of its sentence, and numbers."""
 
     kind: RefusalKind
     names: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ class Refusal:
 
 
 class NoAnswer(ValueError):  # noqa: N818 (a statement about the data, as good as any figure)
-    """The data cannot answer the question, and why. No figure is given in its place."""
+    """The data cannot answer the question; carries the reason. No figure is given in its place."""
 
     def __init__(self, kind: RefusalKind, *names: str, **numbers: float) -> None:
         self.refusal = Refusal(kind, names, numbers)

@@ -1,6 +1,6 @@
 """The rule for verdicts: an interval judged against a margin that was set before the data.
 
-The report, the live table, `tare calibrate` and `tare diff` all ask this module (docs/method.md, Verdicts).
+The report, the live table, `tare calibrate` and `tare diff` all use this module (docs/method.md, Verdicts).
 """
 
 from __future__ import annotations
@@ -27,35 +27,36 @@ from tare.estimates.overhead import overhead
 from tare.model import Direction
 
 WIDE, NARROW = 0.95, 0.90
-#: Against false alarms: one in a hundred, which two looks at the same blocks share (Bonferroni).
+#: Level against false alarms: one in a hundred, shared by two looks at the same blocks (Bonferroni).
 SURE = 0.99
-#: The same for a table that is drawn again after each block: who stops at its first verdict has looked many times.
+#: The level for a table that is redrawn after each block, as a user who stops at its first verdict has looked many
+#: times.
 SURE_LIVE = 0.999
 
 
 @dataclass(frozen=True, slots=True)
 class LogIntervals:
-    """Log ratio to the baseline: the interval to report, that for equivalence, and that against false alarms."""
+    """Intervals of a log ratio to the baseline: for the report, for equivalence, and against false alarms."""
 
-    wide: Interval  # 95 %
-    narrow: Interval  # 90 %
-    sure: Interval  # 99 %, and 99.5 % each where two are looked at
+    wide: Interval  # 95 %.
+    narrow: Interval  # 90 %.
+    sure: Interval  # 99 %, or 99.5 % each for two looks.
 
     @classmethod
     def of(cls, look: Look, sure: float) -> LogIntervals:
-        """The intervals of a look; ``sure``: the level of the last."""
+        """Return the intervals of a look; ``sure``: the level of the last."""
         return cls(look.interval(WIDE), look.judged_at(NARROW), look.judged_at(sure))
 
 
 def intervals_of(looks: Looks, sure: float = SURE) -> tuple[LogIntervals, LogIntervals | None]:
-    """The intervals of the typical round and of totals; the error of ``sure`` is shared where there are both."""
+    """Return the intervals of the typical round and of totals; if there are both, they share the error of ``sure``."""
     each = sure_each(looks, sure)
     typical = LogIntervals.of(looks.typical, each)
     return typical, None if looks.totals is None else LogIntervals.of(looks.totals, each)
 
 
 def sure_each(looks: Looks, sure: float = SURE) -> float:
-    """The level of each look's interval against false alarms."""
+    """Return the level of each look's interval against false alarms."""
     return 1 - (1 - sure) / len(looks.all())
 
 
@@ -65,10 +66,10 @@ def settle(
     twin: Evidence | None = None,
     sure: float = SURE,
 ) -> Verdict:
-    """The verdict on a platform: the one rule, for who has the evidence.
+    """Return the verdict on a platform from its evidence, by the one rule.
 
-    ``twin``: the baseline's second arm against its first, None where there is one arm; ``sure``: the level against
-    false alarms, both looks together.
+    ``twin``: the baseline's second arm against its first, None for one arm; ``sure``: the level against false alarms,
+    for both looks together.
     """
     if seen.looks is None:
         return too_few(seen.n_blocks, seen.lone)
@@ -82,14 +83,14 @@ def settle(
 
 
 def noise_floor(question: Question, twin: Evidence | None) -> Interval | None:
-    """The A/A figure: the overhead of the second baseline arm against the first, 95 %; None where there is none."""
+    """Return the A/A figure: the overhead of the second baseline arm against the first, 95 %; None without it."""
     if twin is None or twin.looks is None:
         return None
     return overhead(twin.looks.typical.interval(WIDE), question.direction)
 
 
 def closed_by(question: Question, twin: Evidence) -> Closed | None:
-    """Why a metric gets no verdicts: its two baseline arms differ, or their ratio drifts. None: neither."""
+    """Return the reason for no verdicts: the two baseline arms differ, or their ratio drifts. None: neither."""
     closed = None if twin.looks is None else aa_gate(question, intervals_of(twin.looks)[0])
     if closed is None and (drifts := drift(twin)) is not None and (why := drifts.closes(question)) is not None:
         return replace(why, reason=Reason.BASELINES_DRIFT)
@@ -99,20 +100,19 @@ def closed_by(question: Question, twin: Evidence) -> Closed | None:
 def decide(
     question: Question, typical: LogIntervals, totals: LogIntervals | None = None, unseen: Hidden = NOTHING_HIDDEN
 ) -> Kind:
-    """The verdict (docs/method.md, Verdicts) on the typical round and on the ratio of totals (None: the same).
+    """Return the verdict (docs/method.md, Verdicts) on the typical round and on the ratio of totals (None: equal).
 
     Slower or faster: the 95 % interval of either lies wholly beyond the margin on that side, and its interval against
-    false alarms excludes zero. The second binds where the noise is much wider than the margin: there the first alone
-    would call one in twenty that do not differ. Equivalent: two one-sided tests at 5 % (Schuirmann 1987) of both, which
-    is to say that both 90 % intervals lie wholly inside the margin, and still do when the worst that so many draws can
-    have missed is added; where only the latter fails: typical. Failed trials count as runs at half speed. Else:
-    inconclusive.
+    false alarms excludes zero. The second condition matters if the noise is much wider than the margin: the first alone
+    would then call one in twenty equal platforms different. Equivalent: two one-sided tests at 5 % (Schuirmann 1987) of
+    both: both 90 % intervals lie wholly inside the margin, and still do with the worst that so few draws can have
+    missed. Typical: only this last condition fails. Failed trials count as runs at half speed. Otherwise: inconclusive.
     """
     if unseen.no_verdict:
         return Kind.INCONCLUSIVE
     looks = (typical,) if totals is None else (typical, totals)
     sides = {kind for look in looks if (kind := side(question, look, unseen)) is not None}
-    if sides:  # where the typical round is slower and the whole faster, neither is the answer
+    if sides:  # If the typical round is slower and the whole faster, neither is the answer.
         return sides.pop() if len(sides) == 1 else Kind.INCONCLUSIVE
     if not all(_within(question, look.narrow, unseen.failed, unseen.baseline_failed) for look in looks):
         return Kind.INCONCLUSIVE
@@ -122,7 +122,7 @@ def decide(
 
 
 def side(question: Question, look: LogIntervals, unseen: Hidden = NOTHING_HIDDEN) -> Kind | None:
-    """Slower or faster, or None where this look alone is not sure of it."""
+    """Return slower or faster, or None if this look alone is not sure of it."""
     if not (look.sure.low > 0 or look.sure.high < 0):
         return None
     over = _with_losses(question, look.wide, unseen.failed, unseen.baseline_failed)
@@ -132,17 +132,17 @@ def side(question: Question, look: LogIntervals, unseen: Hidden = NOTHING_HIDDEN
 
 
 def not_worse(question: Question, look: LogIntervals) -> bool:
-    """Whether the platform is worse by less than the margin, at 95 %: a one-sided test, as a gate asks."""
+    """Return True if the platform is worse by less than the margin, at 95 %: the one-sided test of a gate."""
     return overhead(look.narrow, question.direction).high < question.margin
 
 
 def certain(
     question: Question, typical: LogIntervals, totals: LogIntervals | None = None, unseen: Hidden = NOTHING_HIDDEN
 ) -> Side | None:
-    """On which side of the baseline a platform lies by its 99 % interval, however small the difference is.
+    """Return the side of the baseline by the platform's 99 % interval, however small the difference is.
 
-    None where the interval holds zero, where the typical round and whole blocks lie on different sides, and where there
-    can be no verdict (`Hidden.no_verdict`).
+    None if the interval contains zero, if the typical round and whole blocks lie on different sides, and if there can
+    be no verdict (`Hidden.no_verdict`).
     """
     if unseen.no_verdict:
         return None
@@ -160,7 +160,7 @@ def _within(question: Question, logs: Interval, lost: float, baseline_lost: floa
 
 
 def _with_losses(question: Question, logs: Interval, lost: float, baseline_lost: float) -> Interval:
-    """The overhead, were so much speed (a log) lost unseen by the platform or by the baseline."""
+    """Return the overhead if the platform, or the baseline, had lost this much speed (a log) unseen."""
     up, down = (lost, baseline_lost) if question.direction is Direction.LOWER else (baseline_lost, lost)
     return overhead(Interval(logs.point, logs.low - down, logs.high + up), question.direction)
 
@@ -171,7 +171,7 @@ def judge(
     totals: LogIntervals | None = None,
     unseen: Hidden = NOTHING_HIDDEN,
 ) -> Verdict:
-    """The verdict by `decide`, with its reason and the intervals that it is from."""
+    """Return the verdict by `decide`, with its reason and its intervals."""
     kind = decide(question, typical, totals, unseen)
     surely = certain(question, typical, totals, unseen)
     basis = Basis(typical.wide, None if totals is None else totals.wide, unseen)
@@ -185,7 +185,7 @@ def judge(
 
 
 def _why_open(question: Question, typical: LogIntervals, totals: LogIntervals | None, unseen: Hidden) -> Reason:
-    """Why the verdict is inconclusive."""
+    """Return the reason why the verdict is inconclusive."""
     over = overhead(typical.wide, question.direction)
     if unseen.no_verdict:
         return Reason.UNRELIABLE
@@ -201,14 +201,14 @@ def _why_open(question: Question, typical: LogIntervals, totals: LogIntervals | 
 
 
 def too_few(n_blocks: int, log: float | None) -> Verdict:
-    """The verdict on fewer blocks than an interval needs; ``log``: the log ratio, where there is one block."""
+    """Return the verdict on fewer blocks than an interval needs; ``log``: the log ratio of a single block."""
     if log is None:
         return Verdict(Kind.INCONCLUSIVE, Reason.TOO_FEW_BLOCKS, numbers={"blocks": n_blocks})
     return Verdict(Kind.INCONCLUSIVE, Reason.ONE_BLOCK, basis=Basis(Interval(log, log, log)))
 
 
 def within_noise(verdict: Verdict, margin: float, floor: Interval | None) -> Verdict:
-    """Inconclusive in place of equivalent where the noise floor is wider than the margin (docs/method.md, Notes)."""
+    """Replace equivalent by inconclusive if the noise floor is wider than the margin (docs/method.md, Notes)."""
     if verdict.kind not in EQUAL or floor is None or floor.half_width <= margin:
         return verdict
     numbers = {"half_width": floor.half_width}
@@ -216,10 +216,10 @@ def within_noise(verdict: Verdict, margin: float, floor: Interval | None) -> Ver
 
 
 def aa_gate(question: Question, baseline: LogIntervals) -> Closed | None:
-    """Why a metric gets no verdicts in this campaign: its two baseline arms differ. None: they do not.
+    """Return the reason for no verdicts in this campaign if its two baseline arms differ, or None.
 
-    The two baseline arms run the same bits in the same way. When the interval of their difference excludes zero, and
-    lies wholly beyond half of the margin, a difference was measured that is not there (docs/method.md, Gate).
+    The two baseline arms run the same bits in the same way. If the interval of their difference excludes zero, and lies
+    wholly beyond half of the margin, the measured difference is not real (docs/method.md, Gate).
     """
     over = overhead(baseline.wide, question.direction)
     if -question.margin / 2 <= over.high and over.low <= question.margin / 2:

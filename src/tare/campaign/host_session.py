@@ -105,13 +105,17 @@ class HostSession:
             self.progress(f"not tuned: {line}")
         return outcomes
 
-    def prepare(self, image: Image, resources: Resources, subnet: str | None = None) -> tuple[InstanceLauncher, Client]:
+    def prepare(
+        self, image: Image, resources: Resources, subnet: str | None = None, *, prefix: int = 24
+    ) -> tuple[InstanceLauncher, Client]:
         """Make the network, the client and the control group of all instances, and keep tare off the measured CPUs.
+
+        ``prefix``: the length of the bridge's prefix where no subnet was asked for.
 
         Raises `HostError` where one of them cannot be made.
         """
         own_namespaces.leave_hosts_network()
-        free, not_reached = subnets.choose(subnet)
+        free, not_reached = subnets.choose(subnet, prefix=prefix)
         if not_reached:
             self.progress(not_reached)
         net = bridge.Network(free)
@@ -121,6 +125,7 @@ class HostSession:
         cleanup = self.enter_context(CleanupStack(self._journal))
         cleanup.own(removers.control_group(cgroup.path_of(PARENT_GROUP)))
         unfenced = net.create(cleanup)
+        net.let_ping(roots.client_user())
         if kept_on := bridge_filter.switch_off(cleanup):
             self.progress(kept_on)
         self.callback(net.close)

@@ -79,3 +79,45 @@ def parse_size(text: str) -> int:
 def parse_memory(text: str) -> int:
     """A memory limit in bytes: a size, or a number of MiB such as ``512``, however small. Raises `UsageError`."""
     return int(text) << 20 if _MIB.fullmatch(text) else parse_size(text)
+
+
+#: Limits of a fill, as `tare capacity --limit` has them: the parameter of the workload, and whether it is a time.
+LIMITS = {
+    "start-p99": ("start_p99_s", True),
+    "failures": ("failures", False),
+    "keep": ("keep", False),
+    "psi-memory": ("memory_stall", False),
+    "psi-cpu": ("cpu_stall", False),
+}
+
+
+def parse_limits(texts: Sequence[str]) -> dict[str, float]:
+    """The parameters of a fill from ``start-p99=2s`` or ``failures=1%``, in seconds and fractions.
+
+    Raises `UsageError`.
+    """
+    limits = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        if name not in LIMITS or not value:
+            known = ", ".join(f"{known}={'2s' if time else '1%'}" for known, (_, time) in LIMITS.items())
+            raise UsageError(f"{text!r} is not a limit", fix=f"write one of {known}")
+        parameter, is_time = LIMITS[name]
+        limits[parameter] = parse_time(value) if is_time else parse_share(value, "a limit", f"{name}=1%")
+    return limits
+
+
+def parse_mix(text: str) -> float:
+    """The share of instances at work, from ``idle=80%,active=20%``. Raises `UsageError`."""
+    fix = "write idle=80%,active=20%, which make 100 %"
+    shares: dict[str, float] = {}
+    for part in text.split(","):
+        name, _, share = part.strip().partition("=")
+        match = _SHARE.fullmatch(share.strip())
+        if name not in {"idle", "active"} or name in shares or match is None or not match[2]:
+            raise UsageError(f"{text!r} is not a mix", fix=fix)
+        shares[name] = float(match[1]) / 100
+    active = shares.get("active", 1 - shares.get("idle", 1.0))
+    if not 0 <= active <= 1 or abs(active + shares.get("idle", 1 - active) - 1) > 1e-9:
+        raise UsageError(f"{text!r} does not make 100 %", fix=fix)
+    return active

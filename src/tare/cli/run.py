@@ -29,14 +29,25 @@ from tare.store import exists, read_store
 NOTHING_YET = "nothing was measured yet: there is no campaign file"
 
 
-def measure(request: CampaignRequest, file: Path, progress_options: ProgressOptions, *, as_json: bool) -> None:
-    """Run a new campaign into a file, and show it. Raises `TareError`."""
+def measure(
+    request: CampaignRequest,
+    file: Path,
+    progress_options: ProgressOptions,
+    *,
+    as_json: bool,
+    prepare: Callable[[], object] = lambda: None,
+) -> None:
+    """Run a new campaign into a file, and show it. Raises `TareError`.
+
+    ``prepare``: called once the campaign has ended, and before its report is made.
+    """
     own_namespaces.enter(state.home())
     console = Console(stderr=True)
     if (notice := foreword(request)) and progress_options.shown is Shown.AUTO:
         console.print(notice, markup=False, soft_wrap=True)
     with _watched(console, file, progress_options, _resolution) as watcher:
         conduct.begin(request, file, watcher)
+    prepare()
     show([file], html=page_of(file), as_json=as_json)
 
 

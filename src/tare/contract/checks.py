@@ -16,6 +16,7 @@ from tare.contract.bench import Bench, BrokenPromiseError, Check, promise
 from tare.contract.escape import escape, escape_to_others
 from tare.contract.hostile import floods_are_stopped, streams_have_limits
 from tare.contract.leftovers import left_on_host, named_after, notes, packet_rules
+from tare.contract.lives import lives_by_its_commands, restored_remembers
 from tare.contract.manifest import manifest_holds
 from tare.errors import SessionError
 from tare.host.kernel import process_table
@@ -381,6 +382,7 @@ WITHOUT_AGENT = frozenset(
     {start_is_seen, manifest_holds, network_both_ways, helpers_are_counted, four_at_once}
     | {stop_leaves_nothing, death_is_noticed}
 )
+LIVES = frozenset({lives_by_its_commands, restored_remembers})
 CHECKS = tuple(
     Check(
         run.__name__.replace("_", "-"),
@@ -388,12 +390,12 @@ CHECKS = tuple(
         run,
         needs_agent=run not in WITHOUT_AGENT,
         needs_several=run is four_at_once,
-        needs_groups=run is memory_holds,
+        needs_groups=run is memory_holds or run in LIVES,
     )
     for run in (
         start_is_seen, start_is_split, manifest_holds, same_bits, stream_is_clean, codes_signals_stdin,
         time_limits_hold, output_is_capped, thousand_commands, work_is_accounted, helpers_are_counted, cpus_hold,
         memory_holds, network_both_ways, four_at_once, escape, escape_to_others, streams_have_limits,
-        floods_are_stopped, stop_leaves_nothing, death_is_noticed,
+        floods_are_stopped, stop_leaves_nothing, death_is_noticed, lives_by_its_commands, restored_remembers,
     )
 )  # fmt: skip

@@ -1,13 +1,12 @@
-"""Sibling control groups of equal weight, one an instance, on cgroup v1, v2 and hybrid hosts.
+"""Sibling control groups of equal weight, one for each instance, on cgroup v1, v2 and hybrid hosts.
 
-Each instance gets ``PARENT/ID`` with the same CPU set, memory limit and the default weight. Everything that belongs
-to it runs in child groups below: ``tool`` for the runtime's own command, and whatever the platform makes. So limits
-and CPU accounting cover the whole platform, and no platform is favoured by its place in the tree (docs/method.md, Same
-bits).
+Each instance gets ``PARENT/ID`` with the same CPU set, memory limit and the default weight. All of its processes run in
+child groups below: ``tool`` for the runtime's own command, and the groups that the platform makes. So limits and CPU
+accounting cover the whole platform, and no platform gains by its place in the tree (docs/method.md, Same bits).
 
-Where systemd keeps the groups, each is a unit of its, with a part that is delegated to tare (`tare.host.systemd`).
-Without root, the tree is what was delegated to the user. Where nothing was, an instance's processes are those of a
-process namespace of its own (`Group.surroundings`): they can be found and ended, but are not limited or accounted.
+If systemd manages the groups, each is a systemd unit with a part that is delegated to tare (`tare.host.systemd`).
+Without root, the tree is the one delegated to the user. Without delegation, an instance's processes are those of a
+process namespace of its own (`Group.surroundings`): they can be found and killed, but not limited or accounted.
 """
 
 from __future__ import annotations
@@ -31,77 +30,78 @@ from tare.host.kernel.owner import Owner
 from tare.model import Resources
 from tare.timeouts import until
 
-#: The fix where a user has no groups.
+#: The fix for a user without groups.
 DELEGATE = "log in as this user by ssh or at a console (su and sudo stay in another's session), or run tare as root"
-#: The fix where the user's groups have no CPUs of their own.
+#: The fix for a user whose groups have no CPUs of their own.
 DELEGATE_CPUSET = "systemctl edit user@.service: [Service] Delegate=cpu cpuset memory pids; or run tare as root"
-#: The controllers that tare cannot do without.
+#: The controllers that tare needs.
 CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory")
-#: Where hierarchies are mounted by custom.
+#: The customary mount point of the hierarchies.
 _MOUNTS = Path("/sys/fs/cgroup")
-#: The controller that limits how many processes a group has; a host that lacks it has no such limit for any platform.
+#: The controller that limits a group's number of processes. A host without it has this limit for no platform.
 PIDS = "pids"
 #: A limit of swap: `Group.limits`.
 SWAP = "swap"
-#: How v2 and the controller ``pids`` write that there is no limit.
+#: Value for no limit, in v2 and in the controller ``pids``.
 UNLIMITED = "max"
-#: The limit of memory and swap together, on v1. Without swap accounting the kernel has none.
+#: The limit of memory and swap together, on v1. A kernel without swap accounting lacks it.
 _BOTH = "memory.memsw.limit_in_bytes"
-#: More bytes than that v1 writes where there is no limit: the greatest number of pages.
+#: v1 writes more bytes than this if there is no limit: the greatest number of pages.
 _V1_LIMITED = 1 << 62
-#: The kernel charges memory by so many bytes (64 pages): a group this close to its limit has reached it.
+#: The kernel charges memory in steps of this many bytes (64 pages): a group this close to its limit has reached it.
 CHARGED_AT_ONCE = 64 * 4096
-#: What root in a sandbox may write to files of its group by which processes outlive SIGKILL for as long as it likes,
-#: and what undoes it: v1's freezer, and quotas of CPU time too small to end with. v2's freezer lets killed ones go.
+#: Files by which root in a sandbox can make processes of its group outlive SIGKILL indefinitely, with the value that
+#: undoes it: v1's freezer, and CPU quotas too small to end with. v2's freezer lets killed processes go.
 _RELEASES: Mapping[str, bytes] = {
     "freezer.state": b"THAWED",
     "cgroup.freeze": b"0",
     "cpu.cfs_quota_us": b"-1",
     "cpu.max": UNLIMITED.encode(),
 }
-#: The same of limits by device, each a line that begins with the device's number: what waits for a disk is not killed.
+#: The same for limits by device, each a line that begins with the device's number: a process that waits for a disk is
+#: not killed.
 _THROTTLES: Mapping[str, bytes] = {
     **{f"blkio.throttle.{way}_{what}_device": b" 0" for way in ("read", "write") for what in ("bps", "iops")},
     "io.max": b" rbps=max wbps=max riops=max wiops=max",
 }
-#: A CPU quota is a time in each such period: the kernel's own default, and Docker's.
+#: Period of a CPU quota: the kernel's own default, and Docker's.
 PERIOD_US = 100_000
-#: By then the kernel has added up what each CPU counted for itself (mm/memcontrol.c: every 2 s).
+#: After this time, the kernel has summed the counters of all CPUs (mm/memcontrol.c: every 2 s).
 COUNTED_S = 2.5
-#: A killed process ends after the write that it is in, and only then frees a deleted file: gigabytes, on a busy disk.
+#: A killed process first finishes its current write, and only then frees a deleted file: gigabytes, on a busy disk.
 _KILL_LIMIT_S = 30.0
-#: Of an engine that asks systemd for groups, on a host with v1's.
+#: For an engine that requests groups from systemd, on a host with v1's.
 NOT_SYSTEMDS = "it has its control groups made by systemd, which tare can join on a host with cgroup v2 alone"
 NOT_SYSTEMDS_FIX = "boot with systemd.unified_cgroup_hierarchy=1, or set the engine's cgroup driver to cgroupfs"
 
 
 @dataclass(frozen=True, slots=True)
 class Hierarchies:
-    """Where the host has its control groups. ``v1`` maps a controller to its mount; ``v2`` is the unified one."""
+    """The host's control group hierarchies. ``v1`` maps a controller to its mount; ``v2`` is the unified hierarchy."""
 
     v1: Mapping[str, Path]
     v2: Path | None
-    #: All mounted hierarchies, named ones too, each once. An instance is in its group in all of them: what root in a
-    #: sandbox makes of groups is below that, where `destroy` finds it.
+    #: All mounted hierarchies, named ones included, each once. An instance is in its group in all of them, so that all
+    #: groups that root in a sandbox makes are below it, where `destroy` finds them.
     mounted: tuple[Path, ...]
 
     @property
     def unified(self) -> bool:
-        """Whether limits are set by the v2 hierarchy (else by v1, or v1 of a hybrid host)."""
+        """True if limits are set by the v2 hierarchy (otherwise by v1, or v1 of a hybrid host)."""
         return "cpu" not in self.v1
 
     @property
     def none(self) -> bool:
-        """Whether no groups can be made: none are delegated to this user."""
+        """True if no groups can be made, because none are delegated to this user."""
         return self.unified and self.v2 is None
 
     @property
     def pins(self) -> bool:
-        """Whether groups can be restricted to CPUs; systemd delegates no cpuset controller by default."""
+        """True if groups can be restricted to CPUs; systemd delegates no cpuset controller by default."""
         return not self.none and (not self.unified or "cpuset" in self.controllers())
 
     def controllers(self) -> list[str]:
-        """Those of the v2 hierarchy that are switched on for groups: root has all, a user what was delegated."""
+        """Return the v2 controllers that are available to groups: all for root, the delegated ones for a user."""
         assert self.v2 is not None
         offered = text.said(self.v2 / "cgroup.controllers").split()
         if not own_namespaces.inside():
@@ -110,12 +110,12 @@ class Hierarchies:
 
 
 def quota_us(cpus: float) -> int:
-    """The CPU time that so many CPUs' worth are in each `PERIOD_US`."""
+    """Return the CPU time of this many CPUs in each `PERIOD_US`."""
     return round(cpus * PERIOD_US)
 
 
 def hierarchies_among(mounted: Iterable[mounts.Mount]) -> Hierarchies:
-    """The hierarchies among all that is mounted."""
+    """Return the hierarchies among all mounts."""
     v1: dict[str, Path] = {}
     v2: Path | None = None
     roots: dict[str, Path] = {}
@@ -131,7 +131,7 @@ def hierarchies_among(mounted: Iterable[mounts.Mount]) -> Hierarchies:
 
 @functools.cache
 def hierarchies() -> Hierarchies:
-    """The host's control group hierarchies. Raises `HostError` where one that tare needs is not mounted."""
+    """Return the host's control group hierarchies. Raises `HostError` if a required one is not mounted."""
     tree = hierarchies_among(mounts.table())
     if own_namespaces.inside():
         return delegated(tree)
@@ -148,7 +148,7 @@ def hierarchies() -> Hierarchies:
 
 
 def _none_mounted() -> HostError:
-    """The error where no hierarchy is mounted. The fix is for v1 where the kernel has bound controllers to that."""
+    """Return the error for no mounted hierarchy. The fix is for v1 if the kernel has bound controllers to it."""
     if not _MOUNTS.is_dir():
         return HostError("/sys is not mounted here, and no cgroup hierarchy", fix="mount -t sysfs sysfs /sys")
     what = "no cgroup hierarchy is mounted"
@@ -164,23 +164,23 @@ def _none_mounted() -> HostError:
 
 
 def kept_by_systemd() -> bool:
-    """Whether systemd makes and removes tare's groups: it runs, there is only v2's hierarchy, and tare is root."""
+    """Return True if systemd manages tare's groups: it runs, there is only v2's hierarchy, and tare is root."""
     tree = hierarchies()
     return tree.unified and systemd.BOOTED.is_dir() and not own_namespaces.inside()
 
 
 def path_of(name: str) -> str:
-    """The path of a group of tare's below each hierarchy's root, from its name, such as ``tare/ab12cx3``."""
+    """Return the path of tare's group below each hierarchy's root, from its name, such as ``tare/ab12cx3``."""
     return systemd.path_of(name) if kept_by_systemd() else name
 
 
 def named(name: str) -> Group:
-    """The group of tare's with this name (see `path_of`)."""
+    """Return tare's group with this name (see `path_of`)."""
     return Group(path_of(name))
 
 
 def delegated(tree: Hierarchies) -> Hierarchies:
-    """The part of the hierarchies in which this user may make groups with limits and accounting; perhaps none."""
+    """Return the part of the hierarchies in which this user may make groups with limits and accounting, if any."""
 
     def ours(root: Path | None) -> bool:
         return root is not None and os.access(root / "cgroup.procs", os.W_OK)
@@ -196,19 +196,20 @@ def delegated(tree: Hierarchies) -> Hierarchies:
 
 @dataclass(frozen=True, slots=True)
 class MemoryKills:
-    """Processes of a group and of those below that the kernel has killed for want of memory."""
+    """Processes of a group, and of those below, that the kernel has killed for lack of memory."""
 
     count: int
-    at_limit: bool  # a limit of the group or of one below was reached; else the host, or a group above, had none left
-    limit_bytes: int  # the group's own; 0: none
+    # True: a limit of the group or of one below was reached. False: the host, or a group above, had no memory left.
+    at_limit: bool
+    limit_bytes: int  # The group's own; 0: no limit.
 
     @classmethod
     def known(cls, count: int, *, at_limit: bool, limit_bytes: int) -> Self | None:
-        """The kills where there are any; None for a ``count`` of 0."""
+        """Return the kills, or None for a ``count`` of 0."""
         return cls(count, at_limit, limit_bytes) if count else None
 
 
-#: Where there are no groups: the first process of each group's process namespace, by the group's path.
+#: Without groups: the first process of each group's process namespace, by the group's path.
 _first_processes: dict[str, list[Owner]] = {}
 
 
@@ -216,18 +217,18 @@ class Group:
     """The control group of one instance."""
 
     def __init__(self, path: str) -> None:
-        """``path``: below each hierarchy's root (`path_of`), such as ``tare/ab12cx3``; "": the whole host."""
+        """Refer to a group. ``path``: below each hierarchy's root (`path_of`), like ``tare/ab12cx3``; "": the host."""
         self.path = path
         #: The group below which groups may be made: the group itself, or the part that systemd delegated.
         self.inner = systemd.scope_of(path)
-        #: The slice in which systemd is to make what an engine asks it for; None where it does not keep the groups.
+        #: The slice for systemd units that an engine requests; None if systemd does not manage the groups.
         self.slice = systemd.slice_of(path)
         self._tree = hierarchies()
         self._cpus: tuple[int, ...] = ()
-        self._files: dict[str, int] = {}  # descriptors of what was read before: it is read again and again
+        self._files: dict[str, int] = {}  # Descriptors of files that are read repeatedly.
 
     def create(self, resources: Resources) -> None:
-        """Make it with its limits. Journal it first."""
+        """Create it with its limits. Add it to the journal first."""
         self._cpus = tuple(resources.cpus)
         if self._tree.none:
             return
@@ -239,10 +240,10 @@ class Group:
             self._create_v1(resources)
 
     def parent_for(self, manager: str) -> str:
-        """What an engine takes as the parent of a container's group, by who makes its groups.
+        """Return the parent of a container's group for an engine, by the manager of its groups.
 
-        ``manager``: ``systemd`` (the parent is a slice) or ``cgroupfs`` (it is a path), as `docker info` and
-        `podman info` have it. Raises `HostError` where systemd would make them and does not keep this host's groups.
+        ``manager``: ``systemd`` (the parent is a slice) or ``cgroupfs`` (it is a path), as in `docker info` and `podman
+        info`. Raises `HostError` if systemd would make the groups but does not manage this host's.
         """
         if manager != "systemd":
             return f"/{self.inner}"
@@ -251,7 +252,7 @@ class Group:
         return self.slice
 
     def leaf(self, name: str) -> list[Path]:
-        """Make a child group if need be, in every hierarchy; return the ``cgroup.procs`` files to enter it by."""
+        """Create a child group in every hierarchy, if missing. Return the ``cgroup.procs`` files to enter it by."""
         if self._tree.none:
             return []
         folders = [root / self.inner / name for root in self._tree.mounted]
@@ -263,45 +264,45 @@ class Group:
 
     @property
     def accounts(self) -> bool:
-        """Whether its CPU time and memory can be read."""
+        """Return True if its CPU time and memory can be read."""
         return not self._tree.none
 
     def surroundings(self) -> list[str]:
-        """The command prefix that does for what follows it what the host's control groups cannot (`entered_by`)."""
+        """Return a command prefix that replaces the host's control groups if there are none (`entered_by`)."""
         pinned = [] if self._tree.pins or not self._cpus else ["taskset", "--cpu-list", cpulist.written(self._cpus)]
-        # With a /proc of its own: bwrap looks its child up there, by its number in here.
+        # bwrap looks up its child by its number in the namespace, so the namespace needs a /proc of its own.
         apart = ["unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--"] if self._tree.none else []
         return [*pinned, *apart]
 
     def entered_by(self, pid: int) -> None:
-        """Note a process that was started in the `surroundings`; it may be in no other group."""
+        """Register a process that was started in the `surroundings`; it may be in no other group."""
         if self._tree.none:
             _first_processes.setdefault(self.path, []).append(Owner.of(pid))
 
     def cpu_ns(self) -> int:
-        """CPU time in ns that all processes in it, dead ones too, have used so far."""
+        """Return the CPU time in ns that all of its processes, including dead ones, have used so far."""
         text = self._read("cpuacct", "cpu.stat" if self._tree.unified else "cpuacct.usage")
         return parse_cpu_stat(text) if self._tree.unified else int(text)
 
     def cpu_ns_by_cpu(self) -> list[int] | None:
-        """CPU time in ns as of `cpu_ns`, by host CPU from number 0 on; None where it is not counted so (cgroup v2)."""
+        """Return the CPU time of `cpu_ns` by host CPU, from number 0; None if it is not counted by CPU (cgroup v2)."""
         if self._tree.unified:
             return None
         return [int(word) for word in self._read("cpuacct", "cpuacct.usage_percpu").split()]
 
     def throttled(self) -> tuple[int, int] | None:
-        """Periods in which its CPU quota was used up, and for how many ns; None where that is not counted."""
+        """Return the periods in which its CPU quota was used up, and the ns throttled; None if not counted."""
         return parse_throttled(self._read("cpu", "cpu.stat"))
 
     def memory_bytes(self) -> int:
-        """Memory charged to it and all below: pages in use, page cache, the kernel's own for them."""
+        """Return the memory charged to it and all below: pages in use, page cache, the kernel's own for them."""
         return int(self._read("memory", "memory.current" if self._tree.unified else "memory.usage_in_bytes"))
 
     def used_bytes(self) -> int:
-        """`memory_bytes` of a group that has been idle for `COUNTED_S`, without what the kernel has charged ahead.
+        """Return `memory_bytes` of a group idle for `COUNTED_S`, without memory that the kernel charged in advance.
 
-        It charges 64 pages at a time, and keeps what is left of them for each CPU until another group needs the place:
-        more than a small container takes. What it counts page by page is exact, but late.
+        The kernel charges 64 pages at a time, and keeps the rest of them for each CPU until another group needs the
+        place: more than a small container uses. Its count page by page is exact, but late.
         """
         exact = parse_memory_stat(self._read("memory", "memory.stat"), unified=self._tree.unified)
         if exact is None:
@@ -310,39 +311,39 @@ class Group:
             return exact
         try:
             return exact + int(self._read("memory", "memory.kmem.usage_in_bytes"))
-        except FileNotFoundError:  # a kernel that does not charge its own memory
+        except FileNotFoundError:  # The kernel does not charge its own memory.
             return exact
 
     def kernel_bytes(self) -> int:
-        """The kernel's own memory for it and all below: page tables, stacks, descriptors, sockets."""
+        """Return the kernel's own memory for it and all below: page tables, stacks, descriptors, sockets."""
         if not self._tree.unified:
             try:
                 return int(self._read("memory", "memory.kmem.usage_in_bytes"))
-            except FileNotFoundError:  # a kernel that does not charge its own memory
+            except FileNotFoundError:  # The kernel does not charge its own memory.
                 return 0
         return parse_kernel_bytes(self._counted())
 
     def shared_memory_bytes(self) -> int:
-        """What it and all below have in files that lie in memory alone, mapped or not."""
+        """Return its memory, and that of all below, in files that exist only in memory, mapped or not."""
         return parse_shared_memory(self._counted(), unified=self._tree.unified)
 
     def counts_late(self) -> bool:
-        """Whether its memory is told to the page only once it has been idle for `COUNTED_S`.
+        """Return True if its memory is exact to the page only after it was idle for `COUNTED_S`.
 
-        A look at another controller's figures makes the kernel add up those of memory too, up to Linux 6.15.
+        Up to Linux 6.15, reading another controller's figures makes the kernel sum those of memory too.
         """
         return self._tree.unified and _kernel() >= (6, 16)
 
     def _counted(self) -> bytes:
-        """Its ``memory.stat``, added up as of now where `counts_late` is false."""
+        """Return its ``memory.stat``, summed as of now if `counts_late` is false."""
         if self._tree.unified:
             self._read("cpuacct", "cpu.stat")
         return self._read("memory", "memory.stat")
 
     def memory_kills(self) -> MemoryKills | None:
-        """What the kernel has killed of it for want of memory so far; None where it has killed none, or does not say.
+        """Return the kernel's kills in it for lack of memory so far; None if there are none, or they are unknown.
 
-        Cgroup v1 forgets the kills of a group below that has been removed.
+        Cgroup v1 forgets the kills of a child group that has been removed.
         """
         if self._tree.none:
             return None
@@ -369,10 +370,10 @@ class Group:
         return MemoryKills.known(sum(map(oom_kills, controls)), at_limit=at_limit, limit_bytes=limit_bytes)
 
     def refused_processes(self) -> int:
-        """How often it, and groups below, were refused a process or thread at their limit, as far as that is known.
+        """Return how often a process or thread was refused at its limit, or at those of groups below, as far as known.
 
-        Cgroup v1, and v2 before Linux 6.11, forget what was refused a group below that has been removed; the most that
-        the group itself has had (Linux 6.11) then tells of one.
+        Cgroup v1, and v2 before Linux 6.11, forget the refusals of a child group that has been removed; the peak of the
+        group itself (Linux 6.11) then shows at least one.
         """
         refused = 0
 
@@ -388,11 +389,11 @@ class Group:
         return max(refused, int(limit is not None and limit == most))
 
     def limits(self) -> dict[str, int | None]:
-        """The limits that the kernel holds it to, read back: `PIDS`, and bytes of `SWAP`; None: it holds it to none."""
+        """Return the limits that the kernel enforces on it, read back: `PIDS`, and bytes of `SWAP`; None: no limit."""
         return {PIDS: self._limit(PIDS, "pids.max"), SWAP: self._swap_limit()}
 
     def pids(self) -> list[int]:
-        """All processes in it and below, without the one that keeps its scope."""
+        """Return all processes in it and below, except the keeper of its scope."""
         if self._tree.none:
             return _family(self.path)
         root = self._tree.v2 if self._tree.unified else self._tree.v1["cpu"]
@@ -401,7 +402,7 @@ class Group:
         return sorted(_pids([root / self.path]) - keeper)
 
     def kill(self) -> None:
-        """Kill all processes in it and below; the group itself stays. Raises `HostError` when some cannot be killed."""
+        """Kill all processes in it and below; the group itself stays. Raises `HostError` if some cannot be killed."""
         deadline = until(_KILL_LIMIT_S)
         folders = [root / self.path for root in self._tree.mounted]
         while pids := self.pids():
@@ -411,7 +412,7 @@ class Group:
             time.sleep(0.005)
 
     def holds(self, pid: int) -> bool:
-        """Whether a process is in it or below, for every controller that tare uses. Raises `OSError` when it ended."""
+        """Return True if a process is in it or below, for every controller of tare's. Raises `OSError` if it ended."""
         within = 0
         for _, names, path in _memberships(pid):
             ours = (names == "") if self._tree.unified else bool(set(names.split(",")) & self._tree.v1.keys())
@@ -426,9 +427,9 @@ class Group:
             os.close(self._files.popitem()[1])
 
     def file(self, controller: str, name: str) -> Path:
-        """The path of one of its files; on v2 all controllers have theirs in one folder.
+        """Return the path of one of its files; on v2, the files of all controllers are in one folder.
 
-        Raises `HostError` where there are no groups.
+        Raises `HostError` if there are no groups.
         """
         if self._tree.none:
             raise HostError("no control groups are delegated to this user: nothing is accounted", fix=DELEGATE)
@@ -438,7 +439,7 @@ class Group:
 
     @property
     def unified(self) -> bool:
-        """Whether its limits and accounts are those of cgroup v2."""
+        """True if its limits and accounting are those of cgroup v2."""
         return self._tree.unified
 
     def _read(self, controller: str, name: str) -> bytes:
@@ -447,7 +448,7 @@ class Group:
         return os.pread(self._files[name], 1 << 16, 0)
 
     def _root_of(self, controller: str) -> Path | None:
-        """The hierarchy that a controller is in; None where this host, or this user, has none with it."""
+        """Return the hierarchy of a controller; None if this host, or this user, has no hierarchy with it."""
         return self._tree.v2 if self._tree.unified else self._tree.v1.get(controller)
 
     def _limit(self, controller: str, name: str) -> int | None:
@@ -472,7 +473,7 @@ class Group:
                     _copy(folder.parent, folder, ("cpuset.cpus", "cpuset.mems"))
         cpuset = self._tree.v1["cpuset"] / self.path
         (cpuset / "cpuset.cpus").write_text(cpulist.written(resources.cpus))
-        # A cpuset without CPUs takes no process, and not every runtime (LXC) fills those that it makes below.
+        # A cpuset without CPUs accepts no process, and not every runtime (LXC) fills those that it makes below.
         (cpuset / "cgroup.clone_children").write_text("1")
         memory = self._tree.v1["memory"] / self.path
         (memory / "memory.limit_in_bytes").write_text(str(resources.memory_bytes))
@@ -506,12 +507,12 @@ class Group:
             (folder / "cpu.max").write_text(f"{quota_us(resources.cpu_quota)} {PERIOD_US}")
 
     def _pass_on(self, folder: Path) -> None:
-        """Switch the controllers on for the groups below a v2 one."""
+        """Enable the controllers for the groups below a v2 group."""
         (folder / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in self._tree.controllers()))
 
 
 def parse_cpu_stat(text: bytes) -> int:
-    """CPU time in ns from a v2 ``cpu.stat``. Raises `HostError` where it is not in there."""
+    """Return the CPU time in ns from a v2 ``cpu.stat``. Raises `HostError` if it is missing."""
     for line in text.splitlines():
         name, _, value = line.partition(b" ")
         if name == b"usage_usec":
@@ -520,9 +521,9 @@ def parse_cpu_stat(text: bytes) -> int:
 
 
 def parse_memory_stat(text: bytes, *, unified: bool) -> int | None:
-    """Bytes in use of a group and all below, from a ``memory.stat``; of v1 without the kernel's own.
+    """Return the bytes in use of a group and all below, from a ``memory.stat``; on v1 without the kernel's own.
 
-    None where v2 does not say how much the kernel has for it (before Linux 5.18).
+    None if v2 does not report the kernel's memory for it (before Linux 5.18).
     """
     values = {name: int(value) for name, value in (line.split() for line in text.splitlines())}
     fields = (b"anon", b"file", b"kernel", b"sock") if unified else (b"total_rss", b"total_cache")
@@ -530,14 +531,14 @@ def parse_memory_stat(text: bytes, *, unified: bool) -> int | None:
 
 
 def _kernel() -> tuple[int, ...]:
-    """The first two numbers of the kernel's version."""
+    """Return the first two numbers of the kernel's version."""
     return tuple(int(number) for number in re.findall(r"\d+", os.uname().release)[:2])
 
 
 def parse_kernel_bytes(text: bytes) -> int:
-    """The kernel's own memory for a group and all below, in bytes, from a v2 ``memory.stat``.
+    """Return the kernel's own memory for a group and all below, in bytes, from a v2 ``memory.stat``.
 
-    Before Linux 5.18 its parts are told and not their sum.
+    Before Linux 5.18, the file has its parts but not their sum.
     """
     values = {name: int(value) for name, value in (line.split() for line in text.splitlines())}
     parts = (b"kernel_stack", b"pagetables", b"percpu", b"slab")
@@ -546,32 +547,32 @@ def parse_kernel_bytes(text: bytes) -> int:
 
 
 def parse_shared_memory(text: bytes, *, unified: bool) -> int:
-    """Bytes in files that lie in memory alone, of a group and all below, from a ``memory.stat``."""
+    """Return the bytes in memory-only files of a group and all below, from a ``memory.stat``."""
     values = {name: int(value) for name, value in (line.split() for line in text.splitlines())}
     return values.get(b"shmem" if unified else b"total_shmem", 0)
 
 
 def parse_memory_events(events: bytes, limit: bytes) -> MemoryKills | None:
-    """From a v2 ``memory.events``, which has the groups below too, and ``memory.max``."""
+    """Return the kills from ``memory.max`` and a v2 ``memory.events``, which includes the groups below."""
     values = {name: int(value) for name, value in (line.split() for line in events.splitlines())}
     limit_bytes = 0 if limit.strip() == b"max" else int(limit)
-    # Where the host has none left, or a group above, `oom_kill` counts that too, and `oom` does not.
+    # If the host, or a group above, has no memory left, `oom_kill` counts that too, but `oom` does not.
     return MemoryKills.known(oom_kills(events), at_limit=values.get(b"oom", 0) > 0, limit_bytes=limit_bytes)
 
 
 def oom_kills(text: bytes) -> int:
-    """Processes killed for want of memory, from a v2 ``memory.events`` or a v1 ``memory.oom_control`` (Linux 4.13)."""
+    """Return the kills for lack of memory, from a v2 ``memory.events`` or a v1 ``memory.oom_control`` (Linux 4.13)."""
     values = dict(line.split() for line in text.splitlines())
     return int(values.get(b"oom_kill", 0))
 
 
 def parse_pids_events(text: bytes) -> int:
-    """How many processes and threads were refused, from a ``pids.events`` (Linux 4.8)."""
+    """Return the number of refused processes and threads, from a ``pids.events`` (Linux 4.8)."""
     return int(dict(line.split() for line in text.splitlines()).get(b"max", 0))
 
 
 def parse_throttled(text: bytes) -> tuple[int, int] | None:
-    """Throttled periods, and the time in ns, from a ``cpu.stat``: v1 counts ns, v2 us."""
+    """Return the throttled periods, and the time in ns, from a ``cpu.stat``: v1 counts ns, v2 us."""
     values = dict(line.split() for line in text.splitlines())
     if b"nr_throttled" not in values:
         return None
@@ -580,7 +581,7 @@ def parse_throttled(text: bytes) -> tuple[int, int] | None:
 
 
 def usage_of(pid: int) -> Group | None:
-    """The group that a foreign process (a daemon) runs in, for reading; None when that is the whole machine."""
+    """Return the group of a foreign process (a daemon), for reading; None if that is the whole machine."""
     try:
         memberships = list(_memberships(pid))
     except OSError:
@@ -593,19 +594,19 @@ def usage_of(pid: int) -> Group | None:
 
 
 def _memberships(pid: int) -> Iterator[list[str]]:
-    """The lines of ``/proc/PID/cgroup``, split: hierarchy, controllers, path. A path has any byte but a line feed."""
+    """Yield the fields of ``/proc/PID/cgroup``: hierarchy, controllers, path. A path has any byte but a line feed."""
     for line in filter(None, Path(f"/proc/{pid}/cgroup").read_bytes().split(b"\n")):
         yield os.fsdecode(line).split(":", 2)
 
 
 def usage_of_all(names: Collection[str]) -> list[Group]:
-    """The groups that the processes of these names (daemons) run in, each once, as `usage_of` has them."""
+    """Return the groups of the processes with these names (daemons), each once, as from `usage_of`."""
     groups = filter(None, map(usage_of, process_table.named(names)))
     return list({group.path: group for group in groups}.values())
 
 
 def reserve(path: str) -> None:
-    """Make a v2 group without limits, for who has to know it before it is created."""
+    """Create a v2 group without limits, for a caller that needs it before it is set up."""
     root = hierarchies().v2
     assert root is not None
     if systemd.slice_of(path) is not None:
@@ -615,29 +616,29 @@ def reserve(path: str) -> None:
 
 
 def give_up(path: str) -> None:
-    """Remove a reserved group that was not created meanwhile. Raises `HostError`."""
+    """Remove a reserved group that was not set up in the meantime. Raises `HostError`."""
     root = hierarchies().v2
     assert root is not None
     if systemd.slice_of(path) is None:
-        with contextlib.suppress(OSError):  # in use, or gone
+        with contextlib.suppress(OSError):  # The group is in use, or already removed.
             (root / path).rmdir()
     elif not (root / systemd.scope_of(path)).is_dir():
         systemd.stop(path)
 
 
 def let_go(path: str) -> None:
-    """Kill all processes of a group in which root of a sandbox holds some back: engines cannot remove it then.
+    """Kill all processes of a group in which root of a sandbox blocks kills, so that engines can remove it.
 
-    Raises `HostError` where some cannot be killed. No group: nothing to do.
+    Raises `HostError` if some cannot be killed. Does nothing if the group does not exist.
     """
     if any(_held_back(root / path) for root in hierarchies().mounted):
         Group(path).kill()
 
 
 def destroy(path: str) -> None:
-    """Kill all processes in the group and below, in every hierarchy, and remove it. No group: nothing to do.
+    """Kill all processes in the group and below, in every hierarchy, and remove it, if it exists.
 
-    Raises `HostError` where processes stay in it.
+    Raises `HostError` if processes remain in it.
     """
     unit = systemd.slice_of(path) if kept_by_systemd() else None
     deadline = until(_KILL_LIMIT_S)
@@ -646,7 +647,8 @@ def destroy(path: str) -> None:
     folders = [root / path for root in hierarchies().mounted if (root / path).is_dir()]
     while folders:
         _kill(_pids(folders), folders)
-        if unit is not None and not _pids(folders):  # systemd would ask what runs to end, and wait for 90 s
+        # Otherwise systemd would ask the processes to end, and wait for 90 s.
+        if unit is not None and not _pids(folders):
             for folder in folders:
                 _empty(folder / Path(systemd.scope_of(path)).name)
             systemd.stop(path)
@@ -660,9 +662,9 @@ def destroy(path: str) -> None:
 
 
 def _kill(pids: Collection[int], folders: Iterable[Path]) -> None:
-    """Send SIGKILL to processes, and take off what root in a sandbox does to groups so that they do not obey it.
+    """Send SIGKILL to processes, and remove the blocks by which root in a sandbox makes groups ignore it.
 
-    In this order: a process that is let go then ends before it runs anything. ``folders``: the groups' tops.
+    In this order, so that a released process ends before it runs anything. ``folders``: the groups' tops.
     """
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
@@ -673,7 +675,7 @@ def _kill(pids: Collection[int], folders: Iterable[Path]) -> None:
 
 
 def _held_back(top: Path) -> bool:
-    """Whether a group below has what `_release` takes off. A quota that is the top's own was set by tare."""
+    """Return True if a group below has a block that `_release` removes. The top's own quota was set by tare."""
     own: dict[str, bytes] | None = None
     found = False
 
@@ -693,7 +695,7 @@ def _held_back(top: Path) -> bool:
 
 
 def _release(group: int) -> None:
-    """Let the processes of a group go that is frozen, or has no time of a CPU or of a disk, in which they would end."""
+    """Release the processes of a group that is frozen, or has no CPU or disk time left to end in."""
     for name, words in _RELEASES.items():
         with _unless_removed():
             _put(group, name, words)
@@ -704,9 +706,9 @@ def _release(group: int) -> None:
 
 
 def _family(path: str) -> list[int]:
-    """The processes of a group where there are none, or below it: all that its namespaces' first ones have started.
+    """Return a group's processes if there are no groups: all descendants of its namespaces' first processes.
 
-    Whose parent in such a namespace dies gets its first process for a parent: so none is missed.
+    A process whose parent dies in such a namespace gets the first process as its parent, so none is missed.
     """
     first: set[int] = set()
     for group, owners in list(_first_processes.items()):
@@ -724,7 +726,8 @@ def _remove_tree(folder: Path) -> None:
 
 def _empty(folder: Path) -> None:
     def leave(above: int, name: str) -> None:
-        with contextlib.suppress(OSError):  # busy: a killed process is not gone yet; the caller comes again
+        # A killed process is not gone yet, so the group is busy; the caller retries.
+        with contextlib.suppress(OSError):
             os.rmdir(name, dir_fd=above)
 
     _walk(folder, lambda _: None, leave)
@@ -739,7 +742,7 @@ def _pids(folders: Iterable[Path]) -> set[int]:
 
     for folder in folders:
         _walk(folder, read, lambda *_: None)
-    return pids - {0}  # 0: a process of a foreign pid namespace
+    return pids - {0}  # 0: a process of a foreign pid namespace.
 
 
 def _contents(group: int, name: str) -> bytes:
@@ -753,13 +756,13 @@ def _put(group: int, name: str, words: bytes) -> None:
 
 
 def _write_if_there(file: Path, value: int | str) -> None:
-    """Set a limit, unless the kernel has none of its kind: it accounts no swap, or its ``pids`` is off."""
+    """Set a limit, unless the kernel lacks its kind: it has no swap accounting, or its ``pids`` is off."""
     if file.exists():
         file.write_text(str(value))
 
 
 def _walk(folder: Path, enter: Callable[[int], object], leave: Callable[[int, str], object]) -> None:
-    """`beneath.walk` over groups: root in a sandbox may nest them deeper than a path may be long."""
+    """Run `beneath.walk` over groups: root in a sandbox may nest them deeper than the longest path."""
 
     def below(group: int) -> list[str]:
         enter(group)
@@ -777,9 +780,9 @@ def _walk(folder: Path, enter: Callable[[int], object], leave: Callable[[int, st
 
 @contextlib.contextmanager
 def _unless_removed() -> Iterator[None]:
-    """Ignore the errors of a group that was removed meanwhile, and of one of threads, whose processes are listed above.
+    """Ignore the errors of a removed group, and of a threaded group, whose processes are listed above it.
 
-    Any other would hide the processes in it.
+    Any other error would hide the processes in the group.
     """
     try:
         yield

@@ -1,7 +1,7 @@
-"""The checks of `tare doctor` for the host: what tare cannot do without, and what makes figures worse.
+"""Checks of `tare doctor` for the host: its requirements, and settings that make figures worse.
 
-Pure functions of `HostFacts`. The fix is for the person at the machine; some of it `tare run --tune` does for the time
-of a campaign (`tare.host.tuning.tune`).
+Pure functions of `HostFacts`. The fix is for the person at the machine; `tare run --tune` does some of it for the
+duration of a campaign (`tare.host.tuning.tune`).
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from tare.host.kernel import cpulist
 State = Literal["ok", "warn", "fail"]
 
 GIB = 1 << 30
-#: `tare run` refuses below the first; image, overlays and the 5 GB files of the full profile fit in the second.
+#: `tare run` refuses to start below the first. Image, overlays and the full profile's 5 GB files fit in the second.
 MIN_DISK, GOOD_DISK = 2 * GIB, 10 * GIB
-#: Instances get 1 GiB, and the page cache of file workloads must not fight with them.
+#: Instances get 1 GiB, and the page cache of file workloads must not compete with them.
 MIN_MEMORY = 2 * GIB
-#: Runnable tasks a CPU; above it, neighbours take turns with what is measured.
+#: Runnable tasks per CPU. Above it, neighbours take turns with the measured programs.
 QUIET_LOAD = 0.25
-#: From this share on, the hypervisor's other guests show in single runs.
+#: From this share on, the hypervisor's other guests are visible in single runs.
 QUIET_STEAL = 0.005
-#: Clock sources that are read without entering the kernel (vDSO); others make every timestamp a system call.
+#: Clock sources that are read without entering the kernel (vDSO). With others, every timestamp is a system call.
 FAST_CLOCKS = frozenset({"tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page"})
-#: Of kernel.randomize_va_space.
+#: Values of kernel.randomize_va_space.
 _ASLR = {0: "off", 1: "partial (not the heap)", FULL_ASLR: "full"}
 
 _PACKAGES = {
@@ -41,7 +41,7 @@ _PACKAGES = {
     "nsenter": "util-linux",
     "tar": "tar",
 }
-#: Tools that only some platforms want: disks of virtual machines, and data of a fixed size.
+#: Tools that only some platforms need: disks of virtual machines, and data of a fixed size.
 _OF_DISKS = frozenset({"mkfs.ext4"})
 
 
@@ -56,9 +56,9 @@ class Check:
 
 
 def checks(facts: HostFacts, *, image: bool = False) -> list[Check]:
-    """All checks of the host, in a fixed order; what the host does not show is left out.
+    """Return all checks of the host, in a fixed order, without those that the host does not show.
 
-    ``image``: there is one, so that what builds it is not needed.
+    ``image``: the image exists, so the programs that build it are not needed.
     """
     if image:
         facts = facts.model_copy(update={"tools": {**facts.tools, "mmdebstrap": True}})
@@ -71,7 +71,7 @@ def _judge(name: str, finding: str, *, bad: bool, advice: str, state: State = "w
 
 
 def without_rights(lacking: HostError, *, root: bool) -> Check:
-    """The check of the rights where they are too few to start anything: a user's without namespaces, or root's."""
+    """Return the check of rights that are too few to start anything: a user without namespaces, or limited root."""
     return Check("root", "fail", f"{'root, but' if root else 'not root, and'} {lacking.what}", lacking.fix)
 
 
@@ -83,7 +83,7 @@ def _rights(facts: HostFacts) -> Iterator[Check]:
             finding = "none are delegated to this user: no memory limit, no CPU time, and CPUs by affinity"
             yield Check("control groups", "warn", finding, cgroup.DELEGATE)
             return
-        if facts.cgroup == "v2" and facts.cgroup_missing == ("cpuset",):  # systemd's default for users
+        if facts.cgroup == "v2" and facts.cgroup_missing == ("cpuset",):  # This is systemd's default for users.
             finding = "v2, delegated to this user without cpuset: CPUs by affinity, which root inside may change"
             yield Check("control groups", "warn", finding, cgroup.DELEGATE_CPUSET)
             return
@@ -121,7 +121,7 @@ def _processors(facts: HostFacts) -> Iterator[Check]:
 
 
 def _unlike(cpu: CpuFacts) -> Iterator[Check]:
-    """Checks of what makes CPUs differ from each other; nothing for a machine whose CPUs are all alike."""
+    """Yield checks of differences between CPUs; empty for a machine whose CPUs are all alike."""
     if cpu.kinds:
         kinds = "; ".join(map(cpulist.written, cpu.kinds))
         yield Check("kinds of cpus", "ok", f"fastest first: {kinds}. Instances get CPUs of the first kind")
@@ -238,8 +238,9 @@ def _clock(facts: HostFacts) -> Iterator[Check]:
 
 def _kernel(facts: HostFacts) -> Iterator[Check]:
     if facts.aslr is not None:
-        # Off is the fault: the luck of one layout would be the same in every start, and so look like an effect that
-        # no number of blocks averages out (Mytkowicz and others, ASPLOS 2009; Curtsinger and Berger, ASPLOS 2013).
+        # Randomisation should be on. Without it, the luck of one layout would be the same in every start, and so look
+        # like an effect that no number of blocks averages out (Mytkowicz and others, ASPLOS 2009; Curtsinger and
+        # Berger, ASPLOS 2013).
         yield _judge(
             "aslr",
             _ASLR.get(facts.aslr, str(facts.aslr)),

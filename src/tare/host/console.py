@@ -1,9 +1,9 @@
-"""What a sandbox prints outside of its stream (a guest's console, a monitor's messages): its end is kept in a file.
+"""Output of a sandbox outside of its stream (a guest's console, a monitor's messages). A file keeps the end of it.
 
 A sandbox never gets that file: it gets a pipe, and one thread reads all pipes. So a sandbox that floods its console
-fills neither the disk nor memory, and waits for its own pipe. One that prints nothing costs nothing.
+fills neither the disk nor memory, and waits for its own pipe. A silent sandbox costs nothing.
 
-Where only a path can be handed over (a daemon opens it), the file's size is watched, and its blocks are given back.
+If only a path can be passed (a daemon opens it), the file's size is watched, and its blocks are freed.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-#: Most that is kept of a console: its end.
+#: Limit in bytes that is kept of a console: its end.
 CAP = 1 << 20
-#: What stands in a record before what is left of a longer one.
+#: First line of a record whose beginning was dropped.
 CUT = b"[console cut at 1 MiB]\n"
-#: Each pipe is read one piece a turn: 6.4 MB/s at most, however much is printed.
+#: Each pipe is read once a turn, which limits the rate to 6.4 MB/s, however much is printed.
 TURN_S = 0.01
 WATCH_INTERVAL_S = 0.5
 _PIECE = 65_536
-#: fallocate(2): give the blocks back, and leave the size.
+#: fallocate(2): free the blocks, and keep the size.
 _KEEP_SIZE, _PUNCH_HOLE = 1, 2
 
 
 class _Collector:
-    """Reads the pipes, in a thread that sleeps while nothing is printed."""
+    """Reader of all pipes, in a thread that sleeps while nothing is printed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._files: dict[int, Path] = {}  # by the pipe's descriptor
+        self._files: dict[int, Path] = {}  # By the pipe's descriptor.
         self._watched: set[Path] = set()
         self._epoll = select.epoll()
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
@@ -55,7 +55,7 @@ class _Collector:
         os.eventfd_write(self._wake, 1)
 
     def drain(self, file: Path) -> None:
-        """Read now what is in a console's pipes; where it is printed without end, no more than is kept."""
+        """Read the available data of a console's pipes now, at most the limit that is kept."""
         with self._lock:
             for pipe in [pipe for pipe, into in self._files.items() if into == file]:
                 for _ in range(CAP // _PIECE):
@@ -76,8 +76,8 @@ class _Collector:
                 time.sleep(TURN_S)
 
     def _take(self, pipe: int) -> bool:
-        """Move a piece into the file; False when there was none."""
-        if pipe not in self._files:  # another has seen its end meanwhile
+        """Move one piece into the file. Return False if there was none."""
+        if pipe not in self._files:  # Another thread has seen its end meanwhile.
             return False
         try:
             piece = os.read(pipe, _PIECE)
@@ -96,7 +96,7 @@ class _Collector:
             status = file.stat()
             if status.st_blocks * 512 > 2 * CAP:
                 _give_back(file, status.st_size - CAP)
-        except OSError:  # it went with its instance
+        except OSError:  # It was removed with its instance.
             self._watched.discard(file)
 
 
@@ -113,9 +113,9 @@ def _collector() -> _Collector:
 
 @contextlib.contextmanager
 def opened(file: Path) -> Iterator[int]:
-    """The writing end of a pipe, closed with the context; what is written to it by any process is added to the file.
+    """Yield the writing end of a pipe, closed with the context; writes to it are appended to the file.
 
-    Of the file, which is made, there are never more than 2 MiB and a bit on the disk, however much is written.
+    The file is created, and never takes much more than 2 MiB on the disk, however much is written.
     """
     file.touch()
     ours, theirs = os.pipe()
@@ -127,16 +127,17 @@ def opened(file: Path) -> Iterator[int]:
 
 
 def watch(file: Path) -> None:
-    """Free the blocks of a file that others write to, except of its last part, for as long as the file exists.
+    """Free the blocks of a file that others write to, except the last part, for as long as the file exists.
 
-    Twice a second: for a serial line, by which alone the guest writes; too slow for writes at a disk's speed.
+    It runs twice a second. That suffices for a serial line with the guest as its only writer, but not for writes at a
+    disk's speed.
     """
     file.touch()
     _collector().watch(file)
 
 
 def read(file: Path) -> bytes:
-    """The end of what was printed so far, at most `CAP` bytes, with `CUT` before it where that is not all."""
+    """Return the end of the output so far, at most `CAP` bytes, with `CUT` before it if more was printed."""
     if _collectors:
         _collectors[0].drain(file)
     try:
@@ -149,14 +150,14 @@ def read(file: Path) -> bytes:
 
 
 class Follower:
-    """Reads what is new on a console, every byte once."""
+    """Reader of new console output, each byte once."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._place = 0
 
     def more(self) -> bytes:
-        """What was printed since the last call; all that remains of a file that was cut meanwhile. b"" for nothing."""
+        """Return the output since the last call, or all that remains of a file that was cut meanwhile; b"" if none."""
         if _collectors:
             _collectors[0].drain(self._file)
         with self._file.open("rb") as console:
@@ -165,13 +166,14 @@ class Follower:
                 self._place = 0
             begin = console.seek(max(self._place, size - CAP))
             new = console.read(CAP)
-            self._place = begin + len(new)  # more than its size was, where something is printed meanwhile
+            self._place = begin + len(new)  # The size may already be larger if more is printed meanwhile.
             return new
 
 
 def _append(file: Path, piece: bytes) -> None:
-    """Add to a file, of which the end is kept once it is twice as long as that."""
-    with contextlib.suppress(OSError), file.open("r+b") as console:  # gone with its instance, or a full disk
+    """Append to a file. Once it is twice as long as the limit, keep only its end."""
+    # The file was removed with its instance, or the disk is full.
+    with contextlib.suppress(OSError), file.open("r+b") as console:
         end = console.seek(0, os.SEEK_END)
         if end + len(piece) > 2 * CAP:
             console.seek(-CAP, os.SEEK_END)

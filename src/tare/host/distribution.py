@@ -1,4 +1,4 @@
-"""Which distribution this host is, and how it installs what is missing: its command, with its own names of packages."""
+"""The distribution of this host, and its way to install packages: its command, with its own package names."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ NAMES = Path(__file__).with_name("packages.toml")
 class DistributionFamily:
     """Distributions with one package manager, and one set of names."""
 
-    name: str  # as the table of names has it
+    name: str  # As in the table of names.
     install: str
-    lean: str = ""  # the option by which only what is needed comes along
-    again: str = ""  # the command that installs what is there once more; empty: `install` does
-    besides: str = ""  # what may have to be set up first
+    lean: str = ""  # The option that omits recommended packages.
+    again: str = ""  # The command that reinstalls a package; empty: `install` does it.
+    besides: str = ""  # What may have to be set up first.
 
 
 DEBIAN = DistributionFamily("debian", "apt-get install", "--no-install-recommends", "apt-get install --reinstall")
@@ -33,8 +33,8 @@ RHEL = DistributionFamily("rhel", FEDORA.install, FEDORA.lean, FEDORA.again, bes
 SUSE = DistributionFamily("suse", "zypper install", "--no-recommends", "zypper install --force")
 ARCH = DistributionFamily("arch", "pacman -S")
 ALPINE = DistributionFamily("alpine", "apk add", again="apk fix --reinstall")
-#: By the words of ``ID`` and ``ID_LIKE``, the first that is here. Oracle's and Amazon's say that they are like Fedora:
-#: the one is RHEL, the other has packages of its own.
+#: By the words of ``ID`` and ``ID_LIKE``; the first match counts. Oracle's and Amazon's claim to be like Fedora, but
+#: Oracle's is RHEL, and Amazon's has packages of its own.
 _FAMILIES = {
     "amzn": None,
     "debian": DEBIAN,
@@ -52,21 +52,21 @@ _FAMILIES = {
 
 
 def install(*packages: str, lean: bool = False, again: bool = False) -> str:
-    """The command that installs packages, which have Debian's names, on this host; in words where it is not known.
+    """Return the command that installs packages (Debian's names) on this host; in words if it is unknown.
 
-    ``lean``: without what is only recommended; ``again``: they are there, and broken.
+    ``lean``: without recommended packages; ``again``: reinstall broken packages.
     """
     return command(family(here()), packages, lean=lean, again=again)
 
 
 def owner(program: str) -> str:
-    """How to install a program when tare does not know its package: the host's command, and the program's name."""
+    """Describe how to install a program of an unknown package: the host's command and the program's name."""
     host_family = family(here())
     return f"{host_family.install if host_family else 'install'} the package that has {program}"
 
 
 def command(of: DistributionFamily | None, packages: Sequence[str], *, lean: bool = False, again: bool = False) -> str:
-    """The command or words of `install` for this family of distributions; None: a family that tare does not know."""
+    """Return the command or words of `install` for a family of distributions; None: an unknown family."""
     names = {package: name_of(package, of) for package in packages}
     absent = [package for package, name in names.items() if name == ""]
     if absent:
@@ -81,7 +81,7 @@ def command(of: DistributionFamily | None, packages: Sequence[str], *, lean: boo
 
 
 def name_of(package: str, of: DistributionFamily | None) -> str | None:
-    """What a family calls a package of Debian's; "": it has none; None: not known."""
+    """Return a family's name of a Debian package; "": it has none; None: unknown."""
     if of is None or of is DEBIAN:
         return package if of else None
     names = _names().get(package, {})
@@ -89,25 +89,25 @@ def name_of(package: str, of: DistributionFamily | None) -> str | None:
 
 
 def family(os_release: Mapping[str, str]) -> DistributionFamily | None:
-    """The family that a host's os-release(5) names; None where it is none of those here."""
+    """Return the family that a host's os-release(5) names, or None if it is unknown."""
     words = f"{os_release.get('ID', '')} {os_release.get('ID_LIKE', '')}".split()
     return next((_FAMILIES[word] for word in words if word in _FAMILIES), None)
 
 
 def title(os_release: Mapping[str, str]) -> str:
-    """The distribution's name and version."""
+    """Return the distribution's name and version."""
     return os_release.get("PRETTY_NAME") or os_release.get("NAME") or "Linux"
 
 
 def parse(os_release: str) -> dict[str, str]:
-    """The values in the text of an os-release(5), without their quotes."""
+    """Return the values in the text of an os-release(5), without their quotes."""
     assignments = re.findall(r"^\s*(\w+)=([\"']?)(.*?)\2\s*$", os_release, re.MULTILINE)
     return {name: value for name, _, value in assignments}
 
 
 @functools.cache
 def here() -> dict[str, str]:
-    """The values of this host's os-release(5); none where it has no such file that can be read."""
+    """Return the values of this host's os-release(5); empty if it cannot be read."""
     return parse(text.said(OS_RELEASE))
 
 

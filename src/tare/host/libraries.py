@@ -1,4 +1,4 @@
-"""The shared libraries of programs, by the paths that this host's loader takes."""
+"""Shared libraries of programs, by the paths that this host's loader uses."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _LIMIT_S = 20.0
 
 
 def linked(program: str) -> Mapping[str, str | None]:
-    """The files that a program is linked with, by name: None for one that is missing. A static program has none."""
+    """Return the files that a program is linked with, by name: None for a missing file. Empty for a static program."""
     listed = processes.run(["ldd", program], time_limit_s=_LIMIT_S)
     return parse_ldd(listed.text) if listed.code == 0 else {}
 
 
 def parse_ldd(text: str) -> Mapping[str, str | None]:
-    """Read ``ldd``: ``NAME => PATH (ADDRESS)``, only ``PATH (ADDRESS)`` for the loader, and what is in no file."""
+    """Parse ``ldd``: ``NAME => PATH (ADDRESS)``, ``PATH (ADDRESS)`` for the loader, and libraries without a file."""
     files: dict[str, str | None] = {}
     for line in text.splitlines():
         name, arrow, target = line.strip().partition(" => ")

@@ -1,9 +1,9 @@
-"""The limits that every instance has alike, whatever its platform gives by itself: the one list (docs/method.md).
+"""Limits that every instance gets alike, whatever its platform's defaults: the one list (docs/method.md).
 
-What the control group keeps is set there (`tare.host.cgroup`). The rest the agent sets on itself when it starts
-(``--limits``), and all that it runs inherits it: so one place sets it on every platform, and nothing depends on what
-started tare or an engine's daemon. Where an agent may not raise a limit that its platform has lowered, the platform's
-own option does (`for_engines`). `seen` is read back by a program inside; what differs is not honoured.
+The control group enforces some (`tare.host.cgroup`). The agent sets the others on itself when it starts (``--limits``),
+and its programs inherit them. So one place sets them on every platform, independent of what started tare or an engine's
+daemon. If an agent may not raise a limit that its platform has lowered, the platform's own option does (`for_engines`).
+A program inside reads `seen` back; a limit that differs is reported as not honoured.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ UNLIMITED, UNKNOWN = "unlimited", "unknown"
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """One limit: its name, what it is of, and why it is what it is. ``value`` None: what the host itself has."""
+    """One limit: its name, its subject, and the reason for its value. ``value`` None: the host's own value."""
 
     name: str
     title: str
     value: int | None
     why: str
-    number: int | None = None  # of setrlimit(2); None: it is not a process's
+    number: int | None = None  # Of setrlimit(2); None: not a limit of processes.
 
 
 LIMITS = (
@@ -51,7 +51,7 @@ LIMITS = (
 
 
 def wanted(resources: Resources) -> dict[str, str]:
-    """The limits of an instance with these resources, by name; none is above what this process may have."""
+    """Return the limits of an instance with these resources, by name; none is above this process's own."""
     values = {limit.name: str(_possible(limit)) for limit in LIMITS}
     return {**values, "pids": UNLIMITED if resources.pids is None else str(resources.pids)}
 
@@ -66,27 +66,30 @@ def _possible(limit: Limit) -> int | str:
 
 
 def for_agent(resources: Resources) -> str:
-    """What the agent sets (its option ``--limits``); of a kernel only where that is the instance's own."""
+    """Return the limits that the agent sets (its option ``--limits``); of a kernel only if it is the instance's own."""
     threads = [] if resources.pids is None else [f"threads:{resources.pids}"]
     return ",".join([for_programs(), *threads, f"thp:{wanted(resources)['thp']}"])
 
 
 def for_programs() -> str:
-    """The limits of processes in the same form: of what the client runs, whose control group has the others."""
+    """Return the limits of processes in the same form, for the client's programs.
+
+    The client's control group has the other limits.
+    """
     return ",".join(f"{limit.name}:{_possible(limit)}" for limit in LIMITS if limit.number is not None)
 
 
 def for_engines() -> dict[str, int]:
-    """The limits that an engine or its daemon may have lowered, by name: the value of both, soft and hard."""
+    """Return the limits that an engine or its daemon may have lowered, by name: the value of both, soft and hard."""
     return {limit.name: int(_possible(limit)) for limit in LIMITS if limit.name in {"nofile", "memlock"}}
 
 
 def seen(printed: str, group: Mapping[str, int | None], *, own_kernel: bool) -> dict[str, str]:
-    """The limits that a program inside has, by name.
+    """Return the limits of a program inside, by name.
 
-    ``printed``: by the agent's ``limits``; "" where there is no agent. ``group``: by `Group.limits`; empty where the
-    work is in no group of this host. ``own_kernel``: whether the kernel's limit of threads is the instance's own: then
-    it holds, and not the control group's, which has the monitor's processes.
+    ``printed``: by the agent's ``limits``; "" without an agent. ``group``: by `Group.limits`; empty if the work is in
+    no group of this host. ``own_kernel``: the kernel's limit of threads is the instance's own, so it applies, and not
+    the control group's, which includes the monitor's processes.
     """
     inside = {words[0]: words[1] for words in map(str.split, printed.splitlines()) if len(words) > 1}
     kept = {name: UNLIMITED if value is None else str(value) for name, value in group.items()}
@@ -96,12 +99,12 @@ def seen(printed: str, group: Mapping[str, int | None], *, own_kernel: bool) -> 
 
 
 def facts(found: Mapping[str, str]) -> dict[str, str]:
-    """The limits that an instance has as facts of the manifest."""
+    """Return an instance's limits as facts of the manifest."""
     return {f"limit of {name}": value for name, value in found.items()}
 
 
 def not_honoured(expected: Mapping[str, str], found: Mapping[str, str]) -> list[str]:
-    """The limits that an instance is known not to have, as half sentences."""
+    """Return the limits that an instance is known to lack, as half sentences."""
     titles = {limit.name: limit.title for limit in LIMITS}
     return [
         f"{titles[name]}: {_shown(found[name])} in place of {_shown(value)}"

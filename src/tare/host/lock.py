@@ -1,9 +1,9 @@
 """The lock of this host: one session of tare at a time, whatever its TARE_HOME.
 
-Two at once would measure each other, and share what every session makes by the same name (`resource.is_shared`): the
-end of one would take it from the other. "This host" is what two sessions have in common then, the control groups and
-the network; so the lock is named by their namespaces, in a folder of root's alone. The kernel releases it however its
-holder ends. A user without root has a lock of his own, in a folder of his: he sees nothing of root's.
+Two sessions would disturb each other's measurements, and share resources of the same name (`resource.is_shared`), which
+the first to end would take from the other. For this purpose, a host is what two sessions share: the control groups and
+the network. So the lock is named by their namespaces, in a folder that only root can write. The kernel releases it
+however its holder ends. A user without root has a lock in the user's own folder, and sees none of root's resources.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from tare.errors import HostError
 from tare.host import own_namespaces, state
 
 FOLDER = Path("/run/tare")
-#: So many characters of the holder's command line are recorded.
+#: Limit of recorded characters of the holder's command line.
 MAX_COMMAND = 200
-_held = False  # by this process
+_held = False  # By this process.
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """The process that holds the lock. What it has not written yet is empty or 0."""
+    """The process that holds the lock. Fields that it has not written yet are empty or 0."""
 
     pid: int = 0
     command: str = ""
-    since: str = ""  # local time, to the second
+    since: str = ""  # Local time, to the second.
 
     def __str__(self) -> str:
         if not self.pid:
@@ -44,7 +44,7 @@ class Holder:
 
 @contextlib.contextmanager
 def held() -> Iterator[None]:
-    """Hold this host's lock for one session. Raises `HostError` that names who holds it."""
+    """Hold this host's lock for one session. Raises `HostError` with the name of its holder."""
     global _held  # noqa: PLW0603 (a lock is the process's)
     if os.geteuid() != 0:
         raise HostError("sandboxes and their accounting need root", fix="run tare as root (sudo)")
@@ -63,7 +63,7 @@ def held() -> Iterator[None]:
 def held_if_free() -> Iterator[Holder | None]:
     """Hold the lock and yield None, or yield the other process that holds it.
 
-    Without root's rights, or where this process holds it already, nothing is locked.
+    Without root's rights, or if this process already holds it, nothing is locked.
     """
     global _held  # noqa: PLW0603 (as above)
     if _held or os.geteuid() != 0:
@@ -79,7 +79,7 @@ def held_if_free() -> Iterator[Holder | None]:
 
 @contextlib.contextmanager
 def _tried() -> Iterator[Holder | None]:
-    """Hold the lock and yield None, or yield who holds it."""
+    """Hold the lock and yield None, or yield its holder."""
     descriptor = _opened()
     try:
         try:
@@ -87,7 +87,7 @@ def _tried() -> Iterator[Holder | None]:
         except BlockingIOError:
             yield _read(descriptor)
             return
-        # In namespaces of its own a process has another number than on the host, where somebody may wait for it.
+        # In its own namespaces, a process has another number than on the host, where somebody may wait for it.
         pid = int(os.environ.get("TARE_LOCK_HOLDER") or 0) if own_namespaces.inside() else 0
         me = Holder(pid or os.getpid(), _command(), time.strftime("%Y-%m-%d %H:%M:%S"))
         os.ftruncate(descriptor, 0)
@@ -98,7 +98,7 @@ def _tried() -> Iterator[Holder | None]:
 
 
 def _opened() -> int:
-    """A descriptor of the lock's file. Raises `HostError` where it cannot be relied on."""
+    """Return a descriptor of the lock's file. Raises `HostError` if the file cannot be trusted."""
     file = _place()
     folder = file.parent
     try:
@@ -114,20 +114,21 @@ def _opened() -> int:
 
 
 def _place() -> Path:
-    """The lock's file."""
+    """Return the path of the lock's file."""
     if own_namespaces.inside():
         run_time = os.environ.get("XDG_RUNTIME_DIR", "")
         if run_time and os.access(run_time, os.W_OK | os.X_OK):
             return Path(run_time, "tare", "lock")
         return state.home() / "lock" / "lock"
-    namespaces = (str(Path("/proc/self/ns", kind).readlink()) for kind in ("cgroup", "net"))  # such as net:[4026531840]
+    # For example net:[4026531840].
+    namespaces = (str(Path("/proc/self/ns", kind).readlink()) for kind in ("cgroup", "net"))
     return FOLDER / "-".join(name.replace(":[", "").rstrip("]") for name in namespaces)
 
 
 def _read(descriptor: int) -> Holder:
     try:
         return Holder(**json.loads(os.pread(descriptor, 1 << 12, 0)))
-    except (ValueError, TypeError):  # it is about to write it
+    except (ValueError, TypeError):  # The holder is about to write it.
         return Holder()
 
 

@@ -1,7 +1,7 @@
-"""A daemon of tare's own, for platforms that need one and find none: started on demand, and always stopped again.
+"""A daemon of tare's own, for platforms that need one and find none: started on demand, and always stopped.
 
-It runs with all its children in a control group of its own, so that their CPU time can be shown apart from the
-instances', and none of them stays behind, also after a kill (`tare clean`).
+It runs with all its children in a control group of its own, so that their CPU time is separate from the instances', and
+none of them remains, even after a kill (`tare clean`).
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from tare.host.resources.journal import CleanupStack
 from tare.model import Resources
 from tare.timeouts import stretched, until
 
-#: How long a daemon may take to be gone, once its connections are: its memory is given back in between.
+#: Time for a daemon to end after its connections closed: its memory is freed in between.
 DYING_S = 1.0
-#: How the names of the daemons' control groups begin; they are siblings of the instances' parent.
+#: Prefix of the daemons' control groups, which are siblings of the instances' parent.
 PREFIX = "tare-daemon"
 
 
 @dataclass(frozen=True, slots=True)
 class Daemon:
-    """A daemon that is in service. ``group``: its control group, for reading its CPU time."""
+    """A daemon in service. ``group``: its control group, for reading its CPU time."""
 
     name: str
     process: subprocess.Popen[bytes]
     group: cgroup.Group
 
     def ended(self, within_s: float = 0.0) -> str | None:
-        """How it ended: ``was ended by signal 9`` or ``ended with 1``; None while it runs.
+        """Return how it ended: ``was ended by signal 9`` or ``ended with 1``; None while it runs.
 
-        ``within_s``: how long to wait for an end that others may have noticed already. The kernel closes the
-        connections of a process that dies before it notifies the parent.
+        ``within_s``: how long to wait for an end that others may already have noticed. The kernel closes the
+        connections of a dying process before it notifies the parent.
         """
         try:
             code = self.process.wait(stretched(within_s))
@@ -51,7 +51,7 @@ class Daemon:
         return f"was ended by signal {-code}" if code < 0 else f"ended with {code}"
 
     def stop(self, time_limit_s: float = 10.0) -> None:
-        """Ask it to end; what does not end goes with its control group, which its owner removes."""
+        """Ask it to end. Its owner removes its control group, with any process that does not end."""
         self.process.terminate()
         processes.end(self.process, grace_s=time_limit_s)
 
@@ -66,11 +66,11 @@ def start(
     env: Mapping[str, str] = MappingProxyType({}),
     time_limit_s: float = 30.0,
 ) -> Daemon:
-    """Start a daemon and wait until ``ready`` says that it answers.
+    """Start a daemon and wait until ``ready`` returns True.
 
-    Raises `HostError` with its last line when it ends or does not answer within the limit.
+    Raises `HostError` with its last line if it ends or does not answer within the limit.
     """
-    # A name for this one alone: another tare on the host (`tare doctor` beside a campaign) may start its own.
+    # A unique name, because another tare on the host (`tare doctor` beside a campaign) may start its own.
     group = cgroup.named(f"{PREFIX}-{name}-{os.getpid()}{secrets.token_hex(2)}")
     cleanup.own(removers.control_group(group.path))
     group.create(Resources(tuple(sorted(pinning.usable())), _all_memory(), pids=None))

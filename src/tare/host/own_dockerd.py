@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tare.errors import HostError
@@ -27,6 +27,8 @@ USERS_CONFIG = Path("/etc/docker/daemon.json")
 RUNSC_FLAGS = {"ptrace": "--platform=ptrace", "host": "--network=host"}
 START_LIMIT_S = 60.0
 STOP_LIMIT_S = 30.0
+#: Of the daemon that this process has started, where it has: ends it and starts it again.
+_RESTARTS: list[Callable[[], None]] = []
 
 
 @contextlib.contextmanager
@@ -56,19 +58,40 @@ def started(journal: Journal | None = None) -> Iterator[None]:
     with CleanupStack(journal) as cleanup:
         cleanup.own(removers.dockerd_traces(before))
         (folder / "daemon.json").write_text(json.dumps(settings, indent=1))
-        daemon = own_daemon.start(
-            cleanup,
-            "dockerd",
-            ["dockerd", "--config-file", str(folder / "daemon.json")],
-            ready=lambda: dockerd.answers(""),
-            log=folder / "log",
-            env=processes.kept(*processes.DOWNLOADS, "DOCKER_*"),  # it is the one that pulls images
-            time_limit_s=START_LIMIT_S,
-        )
+
+        def begin() -> own_daemon.Daemon:
+            return own_daemon.start(
+                cleanup,
+                "dockerd",
+                ["dockerd", "--config-file", str(folder / "daemon.json")],
+                ready=lambda: dockerd.answers(""),
+                log=folder / "log",
+                env=processes.kept(*processes.DOWNLOADS, "DOCKER_*"),  # it is the one that pulls images
+                time_limit_s=START_LIMIT_S,
+            )
+
+        daemons = [begin()]
+
+        def again() -> None:
+            daemons[-1].stop(time_limit_s=STOP_LIMIT_S)
+            daemons.append(begin())
+
+        _RESTARTS.append(again)
         try:
             yield
         finally:
-            daemon.stop(time_limit_s=STOP_LIMIT_S)
+            _RESTARTS.remove(again)
+            daemons[-1].stop(time_limit_s=STOP_LIMIT_S)
+
+
+def restart() -> bool:
+    """End the daemon that this process has started, and start it again; False where it has started none.
+
+    Raises `HostError`.
+    """
+    for again in _RESTARTS:
+        again()
+    return bool(_RESTARTS)
 
 
 def configuration() -> dict[str, object]:

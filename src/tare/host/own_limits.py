@@ -1,8 +1,8 @@
-"""The limits of tare's own process, found by trying: with too few files or threads tare could not even clean up.
+"""Limits of tare's own process, found by trying: with too few files or threads, tare could not even clean up.
 
-Limits have many sources (``ulimit``, a service's settings, control groups above this one), and libraries that meet one
-hang or abort. So every command tries first whether it gets what it needs (`require`). `explained` says which limit an
-error of the system comes from.
+Limits have many sources (``ulimit``, a service's settings, control groups above this one), and libraries that hit a
+limit hang or abort. So every command first tries to get what it needs (`require`). `explained` names the limit behind
+an error of the system.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from tare.host.kernel import mounts, text
 
 #: Open files of a command: pipes of several children, libraries, a campaign's file.
 FILES = 48
-#: Bytes of addresses that reading a campaign takes: libraries reserve far more than they use.
+#: Address space for reading a campaign, in bytes: libraries reserve far more than they use.
 ADDRESSES = 1300 << 20
-#: Threads and processes at once of a command that starts instances; others need those of their libraries.
+#: Threads and processes of a command that starts instances. Other commands need only those of their libraries.
 THREADS_OF_SESSION = 64
 #: prlimit(1)'s names of limits, by ulimit's letters.
 _NAMES = {"n": "nofile", "v": "as", "u": "nproc"}
-#: What Python raises where no thread can be started.
+#: Python's message if no thread can be started.
 _NO_THREAD = "can't start new thread"
 
 
 def require(threads: int = 0) -> None:
     """Raise `HostError` with the limit and its fix if this process cannot have the files, addresses or threads.
 
-    ``threads``: how many at least; libraries start more by the number of CPUs.
+    ``threads``: the minimum; libraries start more by the number of CPUs.
     """
     if not _files():
         raise no_files()
@@ -56,20 +56,20 @@ def explained(error: BaseException) -> HostError | None:
 
 
 def no_files() -> HostError:
-    """The error where the limit of open files is too low."""
+    """Return the error for a low limit of open files."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return _too_low(f"this process may have only {soft} open files (ulimit -n)", resource.RLIMIT_NOFILE, "n", 1024)
 
 
 def no_addresses() -> HostError:
-    """The error where the limit of addresses is too low."""
+    """Return the error for a low limit of addresses."""
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
     what = f"this process may use only {soft >> 20} MiB of addresses (ulimit -v), and tare needs {_mib()} MiB"
     return _too_low(what, resource.RLIMIT_AS, "v", resource.RLIM_INFINITY)
 
 
 def no_threads() -> HostError:
-    """The error where no more threads or processes can be started, with the limit that is reached."""
+    """Return the error for no more threads or processes, with the limit that is reached."""
     for file in _pids_limits():
         most, now = text.said(file), text.said(file.with_name("pids.current"))
         if most.isdigit() and int(most) - int(now or 0) < THREADS_OF_SESSION:
@@ -125,7 +125,7 @@ def _threads(count: int) -> bool:
 
 
 def _mib() -> int:
-    """MiB of addresses that tare needs here: libraries start threads by the number of CPUs."""
+    """Return the MiB of addresses that tare needs here: libraries start threads by the number of CPUs."""
     return (ADDRESSES >> 20) + 8 * _cpus()
 
 
@@ -138,7 +138,7 @@ def _limited(number: int) -> bool:
 
 
 def _too_low(what: str, number: int, letter: str, value: int) -> HostError:
-    """The error of a limit, with the fix for the shell that started tare, whose children inherit it."""
+    """Return the error of a limit, with the fix for the shell that started tare, whose children inherit it."""
     shown = "unlimited" if value == resource.RLIM_INFINITY else str(value)
     _, hard = resource.getrlimit(number)
     flag = f"-S{letter}"
@@ -146,14 +146,14 @@ def _too_low(what: str, number: int, letter: str, value: int) -> HostError:
         flag = f"-{letter}"
         try:
             resource.setrlimit(number, (value, value))
-        except (ValueError, OSError):  # not even as root, where the capability sys_resource is missing
+        except (ValueError, OSError):  # Not even root may do this without the capability sys_resource.
             command = f"prlimit --pid {os.getppid()} --{_NAMES[letter]}={shown}:{shown}"
             return HostError(what, fix=f"as root of the host: {command}")
     return HostError(what, fix=f"ulimit {flag} {shown}")
 
 
 def _pids_limits() -> Iterator[Path]:
-    """The files of the limits of processes that this process's control groups have, innermost first."""
+    """Yield the files with the process limits of this process's control groups, innermost first."""
     for line in text.said("/proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers not in {"", "pids"}:

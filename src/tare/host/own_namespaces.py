@@ -1,13 +1,13 @@
-"""Without root: tare is root of a user namespace of its own, with mounts, processes and a network of its own in it.
+"""Operation without root: tare is root of a user namespace of its own, with its own mounts, processes and network.
 
-The kernel gives every user such namespaces. In them tare does what it does as root: the same overlays, the same bridge,
-the same client. None of that is the host's, and all of it ends with the namespaces, however tare ends: they live as
-long as the first process in them, and that one dies with the command that the user started.
+The kernel gives every user such namespaces. In them tare does the same as with root: the same overlays, the same
+bridge, the same client. None of that belongs to the host, and all of it ends with the namespaces, however tare ends:
+they live as long as their first process, which ends with the command that the user started.
 
-    tare run (the user)                  waits, and passes signals on
-      └─ unshare: users, mounts, groups    the user's ids and subordinate ids; /run without what root keeps there
-           └─ unshare: processes
-                └─ tare run (root in here)   and, once the image is there, a network of its own (`leave_hosts_network`)
+tare run (the user)                  waits, and passes signals on
+└─ unshare: users, mounts, groups    the user's ids and subordinate ids; /run without root's folders
+   └─ unshare: processes
+      └─ tare run (root in here)     and, once the image exists, its own network (`leave_hosts_network`)
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from tare.errors import HostError
 from tare.host import distribution, processes
 from tare.host.kernel import text
 
-#: As many subordinate ids as there are ids in the image's files (nobody is 65534); the user's own id is root's.
+#: Number of subordinate ids: those in the image's files (nobody is 65534). The user's own id becomes root's.
 SUBORDINATE_IDS = (1 << 16) - 1
 _NEW_NETWORK = 0x40000000  # unshare(2): CLONE_NEWNET
-#: The kernel's switches of user namespaces: the value that forbids them, and how they are allowed.
+#: Kernel switches of user namespaces: the value that forbids them, and the command that allows them.
 _SWITCHES = (
     ("user/max_user_namespaces", "0", "sysctl user.max_user_namespaces=15000"),
     ("kernel/unprivileged_userns_clone", "0", "sysctl kernel.unprivileged_userns_clone=1"),
     ("kernel/apparmor_restrict_unprivileged_userns", "1", "sysctl kernel.apparmor_restrict_unprivileged_userns=0"),
 )
-#: A scope of the user's own systemd, whose control groups are the user's to make.
+#: A scope of the user's own systemd, whose control groups the user may manage.
 _DELEGATED = ("systemd-run", "--user", "--scope", "--quiet", "--collect", "--property=Delegate=yes", "--")
-#: /run is made anew, with the host's files but for the folders that tare's tools write to and only root can. Each
+#: /run is mounted anew, with the host's files except the folders that tare's tools write to and only root can. Each
 #: hierarchy of control groups is mounted again, as the namespace sees it: its top is then the group that tare was
-#: started in. The kernel mounts no hierarchy on itself, so that it is brought there from elsewhere; /proc/mounts gets
-#: longer by that, and is read before. Where the group is the user's, the processes outside of the inner namespace go to
-#: a leaf of it.
+#: started in. The kernel mounts no hierarchy on itself, so it is moved there from elsewhere; that makes /proc/mounts
+#: longer, so it is read before. If the group is the user's, the processes outside of the inner namespace move to a leaf
+#: of it.
 _MAKE = """\
 mount --rbind /run /mnt
 mount -t tmpfs -o mode=755 tare /run
@@ -72,31 +72,31 @@ $(cat /proc/mounts)
 END
 exec "$@"
 """
-#: /sys shows the links of the network in which it was mounted, and here that is the host's.
+#: /sys shows the links of the network namespace that mounted it, which here is the host's.
 _SHOW_NETWORK = """\
 mount -t sysfs none /mnt
 for folder in class/net devices/virtual/net; do mount --bind "/mnt/$folder" "/sys/$folder"; done
 umount -l /mnt
 ip link set lo up
 """
-#: The variable that names the user's own process, for whoever finds the lock held.
+#: The variable with the user's own process, to be named as the lock's holder.
 _HOLDER = "TARE_LOCK_HOLDER"
 _USERS = ("unshare", "--user", "--map-root-user", "--map-auto", "--mount", "--cgroup", "--")
 _PROCESSES = ("unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--")
-#: Names of network namespaces are files, which go with the mounts that they are in.
+#: Names of network namespaces are files, which vanish with their mounts.
 _APART = ("unshare", "--mount", *_PROCESSES[1:], "sh", "-ec")
 _NAMES_APART = 'mount -t tmpfs none /run/netns; exec "$@"'
 
 
 class CarriedOut(SystemExit):
-    """The end of a command that was carried out in the namespaces, with its exit code: all is said already."""
+    """The end of a command that was carried out in the namespaces, with its exit code; all output is printed."""
 
 
 @functools.cache
 def inside() -> bool:
-    """Whether this process is root of a user namespace only, and so without rights on the host.
+    """Return True if this process is root only in a user namespace, and so without rights on the host.
 
-    Raises `HostError` where /proc does not say.
+    Raises `HostError` if /proc does not show it.
     """
     try:
         first, *others = text.read("/proc/self/uid_map").splitlines()
@@ -106,26 +106,26 @@ def inside() -> bool:
 
 
 def is_ours() -> bool:
-    """Whether the user namespace is one that tare made (`enter`)."""
+    """Return True if tare made this user namespace (`enter`)."""
     return _HOLDER in os.environ
 
 
 def apart() -> list[str]:
-    """The command prefix of a tare beside this one, in namespaces that go with it, as a user's do; empty for root."""
+    """Return the command prefix of another tare, in namespaces that end with it, like a user's; empty for root."""
     return [*_APART, _NAMES_APART, "sh"] if inside() else []
 
 
 def ids_outside() -> tuple[int, int]:
-    """The user's and the group's id that root of this user namespace is outside of it."""
+    """Return the user's and the group's id outside of this user namespace for its root."""
     uid, gid = (int(text.read(f"/proc/self/{kind}_map").split()[1]) for kind in ("uid", "gid"))
     return uid, gid
 
 
 def enter(home: Path) -> None:
-    """Carry out this process's command in namespaces of its own; for root it does nothing.
+    """Carry out this process's command in namespaces of its own; does nothing for root.
 
-    ``home``: the user's TARE_HOME, which was checked (`state.home`). Raises `CarriedOut`, and `HostError` where the
-    user may make no such namespaces.
+    ``home``: the user's TARE_HOME, which was checked (`state.home`). Raises `CarriedOut`, and `HostError` if the user
+    may not create such namespaces.
     """
     if os.geteuid() == 0:
         return
@@ -140,7 +140,7 @@ def enter(home: Path) -> None:
 
 
 def obstacle() -> HostError | None:
-    """Why this user cannot have the namespaces, with the fix; None where nothing is in the way."""
+    """Return the reason why this user cannot have the namespaces, with the fix, or None."""
     for name, forbids, fix in _SWITCHES:
         switch = Path("/proc/sys", name)
         if text.said(switch) == forbids:
@@ -148,7 +148,7 @@ def obstacle() -> HostError | None:
     for program, package in (("unshare", "util-linux"), ("newuidmap", "uidmap")):
         if processes.find(program) is None:
             return _needs(f"{program} is not installed", distribution.install(package))
-    if _me()[0].isdigit():  # newuidmap refuses these
+    if _me()[0].isdigit():  # newuidmap refuses such names.
         return _needs(f"user {_me()[0]} has no account in /etc/passwd", "run tare as a user that has one")
     for kind in ("uid", "gid"):
         file = Path(f"/etc/sub{kind}")
@@ -167,7 +167,7 @@ def obstacle() -> HostError | None:
 
 
 def delegates() -> bool:
-    """Whether the user's own systemd hands out control groups."""
+    """Return True if the user's own systemd delegates control groups."""
     if processes.find("systemd-run") is None or not os.environ.get("XDG_RUNTIME_DIR"):
         return False
     bus = processes.kept("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
@@ -175,15 +175,16 @@ def delegates() -> bool:
 
 
 def subordinate(text: str, name: str, uid: int) -> int:
-    """How many subordinate ids a user has, by the text of ``/etc/subuid`` or ``/etc/subgid`` (subuid(5))."""
+    """Return a user's number of subordinate ids, from ``/etc/subuid`` or ``/etc/subgid`` (subuid(5))."""
     rows = (line.split(":") for line in text.splitlines())
     return sum(int(row[2]) for row in rows if len(row) == 3 and row[0] in {name, str(uid)})
 
 
 def leave_hosts_network() -> None:
-    """Give this thread, and what it starts from now on, an empty network; where tare is not root in a namespace, none.
+    """Move this thread, and processes that it starts from now on, to an empty network namespace.
 
-    An image is built before: that takes the host's network. Raises `HostError`.
+    Does nothing unless tare is root in a namespace. Build an image before, because that needs the host's network.
+    Raises `HostError`.
     """
     global _left  # noqa: PLW0603 (a network is the process's)
     if not inside() or _left:
@@ -194,7 +195,7 @@ def leave_hosts_network() -> None:
     _left = True
 
 
-_left = False  # by this process
+_left = False  # By this process.
 
 
 def _me() -> tuple[str, int]:

@@ -1,4 +1,4 @@
-"""The most memory that a control group has while something runs in it."""
+"""Peak memory of a control group within a context."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ EARLIER = "more memory was in use before the run, and this kernel cannot forget 
 
 @contextlib.contextmanager
 def watched(group: Group) -> Iterator[Callable[[], int]]:
-    """Yield a function that returns the most memory, in bytes, that a group and all below had in this context so far.
+    """Yield a function that returns the peak memory, in bytes, of a group and all below in this context so far.
 
-    The memory is what is charged to the group: pages in use, page cache, and the kernel's own for them. The function
-    raises `HostError` where that is not known, and so does this where it cannot be.
+    The memory is the group's charge: pages in use, page cache, and the kernel's own for them. The function raises
+    `HostError` if the figure is unknown, and so does this function if it cannot be known.
     """
     if group.unified:
         with _since_opened(group.file("memory", "memory.peak")) as peak:
             yield peak
     else:
         highest = group.file("memory", "memory.max_usage_in_bytes")
-        highest.write_text("0")  # any write makes it the present usage
+        highest.write_text("0")  # Any write resets it to the present usage.
         yield lambda: int(highest.read_bytes())
 
 
 @contextlib.contextmanager
 def _since_opened(file: Path) -> Iterator[Callable[[], int]]:
-    """As `watched`, of a v2 group's file: a kernel that can forgets for this descriptor what was before."""
+    """Implement `watched` by a v2 group's file: a recent kernel resets the peak for this descriptor alone."""
     try:
         descriptor = os.open(file, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError as error:
@@ -41,7 +41,7 @@ def _since_opened(file: Path) -> Iterator[Callable[[], int]]:
         earlier = -1
         try:
             os.write(descriptor, b"1")
-        except OSError:  # it has no such write
+        except OSError:  # The kernel does not support this write.
             earlier = _number(descriptor)
 
         def peak() -> int:

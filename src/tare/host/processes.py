@@ -416,13 +416,13 @@ def stand_for(argv: Sequence[str], *, env: Mapping[str, str]) -> int:
     while process.poll() is None:
         received = signal.sigwaitinfo({*passed_on, signal.SIGCHLD})
         if received.si_signo in passed_on and received.si_code != _BY_KERNEL:
-            for pid in _children(process.pid):
+            for pid in children(process.pid):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, received.si_signo)
     return process.returncode if process.returncode >= 0 else 128 - process.returncode
 
 
-def _children(pid: int) -> list[int]:
+def children(pid: int) -> list[int]:
     """The processes that a process's first thread has started and that still live."""
     try:
         return [int(word) for word in text.read(f"/proc/{pid}/task/{pid}/children").split()]

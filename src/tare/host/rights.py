@@ -1,4 +1,4 @@
-"""The rights that a session takes, checked before it makes anything: root's capabilities, users, control groups."""
+"""Rights that a session needs, checked before it creates anything: root's capabilities, users, control groups."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tare.errors import HostError
 from tare.host import cgroup, own_namespaces
 from tare.host.kernel import mounts, text
 
-#: Capabilities by their numbers (linux/capability.h), without which no instance can be made, fed or removed.
+#: Capabilities by number (linux/capability.h), without which no instance can be made, fed or removed.
 CAPABILITIES = {
     0: "chown", 1: "dac_override", 3: "fowner", 5: "kill", 6: "setgid", 7: "setuid", 8: "setpcap",
     10: "net_bind_service", 12: "net_admin", 13: "net_raw", 18: "sys_chroot", 21: "sys_admin", 27: "mknod",
@@ -56,7 +56,7 @@ def _capabilities() -> str:
 
 
 def _no_null_device() -> HostError | None:
-    """Return the error where /dev/null is missing or a plain file, which programs that run as root may make of it."""
+    """Return the error for a /dev/null that is missing or a plain file, which programs of root's may turn it into."""
     try:
         is_device = stat.S_ISCHR(_NULL.stat().st_mode)
     except FileNotFoundError:

@@ -1,10 +1,10 @@
-"""Units of systemd's, where it keeps the host's control groups: cgroup v2 is then written below delegated units only.
+"""Units of systemd's, for hosts where it manages cgroup v2 and programs write only below delegated units.
 
-A group ``tare/ab12cx3`` is there the slice ``tare-ab12cx3.slice`` in ``tare.slice``: limits and accounting are the
-slice's. Below it are the units of engines that ask systemd for theirs (Docker's scopes), and a scope of the same name
-that is delegated to tare (``Delegate=yes``, https://systemd.io/CGROUP_DELEGATION): all else of the group is made there.
-So every group is a sibling of the others, of the same weight, whoever makes what is in it. Both units are transient:
-`systemctl daemon-reload` keeps them, and nothing of them is on the disk.
+There, a group ``tare/ab12cx3`` is the slice ``tare-ab12cx3.slice`` in ``tare.slice``, which has its limits and
+accounting. Below it are the units that engines request from systemd (Docker's scopes), and a scope of the same name
+that is delegated to tare (``Delegate=yes``, https://systemd.io/CGROUP_DELEGATION) for all else in the group. So every
+group is a sibling of the others, with the same weight, whoever makes its contents. Both units are transient: `systemctl
+daemon-reload` keeps them, and nothing of them is on the disk.
 """
 
 from __future__ import annotations
@@ -20,63 +20,63 @@ from tare.host.kernel import text
 from tare.model import Resources
 from tare.timeouts import stretched, until
 
-#: Where systemd is the init system this folder is (sd_booted(3)).
+#: This folder exists if systemd is the init system (sd_booted(3)).
 BOOTED = Path("/run/systemd/system")
-#: In the scope, the group of the process that keeps the scope: systemd removes one that has no process.
+#: Child group of the scope, with the process that keeps it: systemd removes a scope without a process.
 KEEPER = "keeper"
-#: How long systemd may take to start or stop a unit.
+#: Time limit for systemd to start or stop a unit, in seconds.
 LIMIT_S = 20.0
-NO_UNIT = 5  # exit code of `systemctl` for a unit that is not loaded
+NO_UNIT = 5  # Exit code of `systemctl` for a unit that is not loaded.
 _MANAGER = ("org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager")
 _UNLIMITED = (1 << 64) - 1
 _FIX = "see what the journal says: journalctl -b -u init.scope"
-#: What `busctl` says where no bus is: systemd runs without one, and takes no calls of programs then.
+#: Output of `busctl` without a bus: systemd then accepts no calls of programs.
 NO_BUS = "Failed to connect to bus"
 
-#: The keepers of the scopes that this process made, by the slice. Each ends with its standard input, so with tare.
+#: The keepers of the scopes that this process made, by slice. Each ends with its standard input, so with tare.
 _keepers: dict[str, subprocess.Popen[bytes]] = {}
 
 
 def path_of(name: str) -> str:
-    """The slice of a group, as a path below the hierarchy's root: of ``tare/x1`` it is ``tare.slice/tare-x1.slice``.
+    """Return the slice of a group, as a path below the hierarchy's root: ``tare.slice/tare-x1.slice`` for ``tare/x1``.
 
-    A dash in a slice's name leads a level down (systemd.slice(5)), so a dash in a group's name becomes ``_``.
+    A dash in a slice's name starts a new level (systemd.slice(5)), so a dash in a group's name becomes ``_``.
     """
     parts = [part.replace("-", "_") for part in name.split("/")]
     return "/".join("-".join(parts[: count + 1]) + ".slice" for count in range(len(parts)))
 
 
 def slice_of(path: str) -> str | None:
-    """The slice that a group is, such as ``tare-x1.slice``; None for a group that is none."""
+    """Return the slice of a group, such as ``tare-x1.slice``, or None if it is no slice."""
     last = path.rpartition("/")[2]
     return last if last.startswith("tare") and last.endswith(".slice") else None
 
 
 def scope_of(path: str) -> str:
-    """The delegated scope of a group's slice, as a path; of a group that is no slice, the group itself."""
+    """Return the delegated scope of a group's slice, as a path; for a group that is no slice, the group itself."""
     unit = slice_of(path)
     return path if unit is None else f"{path}/{unit.removesuffix('.slice')}.scope"
 
 
 def limits(resources: Resources) -> list[list[str]]:
-    """The properties of a slice with these limits, as `busctl` takes them: name, type and value of each."""
+    """Return the properties of a slice with these limits, for `busctl`: name, type and value of each."""
     mask = sum(1 << cpu for cpu in resources.cpus)
     octets = mask.to_bytes(mask.bit_length() // 8 + 1, "little").rstrip(b"\0")
     properties = [
         ["AllowedCPUs", "ay", str(len(octets)), *map(str, octets)],
         ["MemoryMax", "t", str(resources.memory_bytes)],
         ["MemorySwapMax", "t", "0"],
-        # The default, said so that the controller is on: without it nobody's share is weighed.
+        # The default, set explicitly to enable the controller: otherwise no weights apply.
         ["CPUWeight", "t", "100"],
         ["TasksMax", "t", str(_UNLIMITED if resources.pids is None else resources.pids)],
     ]
-    if resources.cpu_quota is not None:  # of each second; systemd's period is the kernel's own, 100 ms
+    if resources.cpu_quota is not None:  # Of each second; systemd's period is the kernel's own, 100 ms.
         properties.append(["CPUQuotaPerSecUSec", "t", str(round(resources.cpu_quota * 1e6))])
     return properties
 
 
 def delegated(unit: str, keeper: int) -> list[str]:
-    """The five properties of the scope in a slice, in the same form. ``keeper``: the id of its first process."""
+    """Return the five properties of a slice's scope, for `busctl`. ``keeper``: the id of its first process."""
     return [
         *("Slice", "s", unit),
         *("Delegate", "b", "true"),
@@ -88,7 +88,10 @@ def delegated(unit: str, keeper: int) -> list[str]:
 
 
 def make_slice(root: Path, path: str, resources: Resources | None = None) -> None:
-    """Make a group's slice, or limit one that is there. ``resources``: None for no limits. Raises `HostError`."""
+    """Create a group's slice, or set the limits of an existing slice. Raises `HostError`.
+
+    ``resources``: None for no limits.
+    """
     unit = slice_of(path)
     assert unit is not None, f"{path} is no slice of tare's"
     properties = [] if resources is None else limits(resources)
@@ -102,7 +105,7 @@ def make_slice(root: Path, path: str, resources: Resources | None = None) -> Non
 
 
 def make_scope(root: Path, path: str) -> None:
-    """Make the delegated scope in a group's slice, with a keeper as its only process. Raises `HostError`."""
+    """Create the delegated scope in a group's slice, with a keeper as its only process. Raises `HostError`."""
     unit = slice_of(path)
     assert unit is not None, f"{path} is no slice of tare's"
     place = root / scope_of(path)
@@ -110,7 +113,7 @@ def make_scope(root: Path, path: str) -> None:
     _keepers[path] = keeper
     _call("StartTransientUnit", "ssa(sv)a(sa(sv))", place.name, "fail", "5", *delegated(unit, keeper.pid), "0")
     _await(place, place.name, keeper.pid)
-    # Processes are in leaves alone (cgroups(7)).
+    # Only leaves may contain processes (cgroups(7)).
     (place / KEEPER).mkdir()
     (place / KEEPER / "cgroup.procs").write_text(str(keeper.pid))
 
@@ -128,7 +131,7 @@ def stop(path: str) -> None:
 
 
 def _call(method: str, signature: str, *words: str) -> None:
-    """Call systemd's manager on the bus. Raises `HostError` with what it answers."""
+    """Call systemd's manager on the bus. Raises `HostError` with its answer."""
     called = processes.run(["busctl", "--quiet", "call", *_MANAGER, method, signature, *words], time_limit_s=LIMIT_S)
     if called.code != 0:
         lines = called.stderr.decode(errors="replace").strip().splitlines() or ["no answer"]
@@ -137,7 +140,7 @@ def _call(method: str, signature: str, *words: str) -> None:
 
 
 def _await(place: Path, unit: str, pid: int | None = None) -> None:
-    """Wait until a unit's group is there, with a process in it if one is given: the call only queues a job."""
+    """Wait until a unit's group exists, with the process ``pid`` in it if given, because the call only queues a job."""
     deadline = until(LIMIT_S)
     while time.monotonic() < deadline:
         with contextlib.suppress(OSError):

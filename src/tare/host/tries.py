@@ -1,4 +1,4 @@
-"""What a try showed, kept for other commands: each would wait for it, or keep processors busy with it, again."""
+"""Results of tries, kept for other commands, which would otherwise wait or keep processors busy again."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from pydantic import BaseModel, ValidationError
 from tare.host import state
 from tare.host.kernel.owner import boot_id
 
-#: How long it is believed that something does not run here, in seconds.
+#: How long a negative result is believed, in seconds.
 DOUBTED_S = 3600.0
 
 Answer = TypeVar("Answer")
 
-#: By name of what is tried.
+#: By name of the try.
 _locks: dict[str, threading.Lock] = {}
 
 
 class Try(BaseModel, Generic[Answer]):
-    """The result of one try, when it was made (UNIX seconds), and what the result depends on."""
+    """The result of one try, its time (UNIX seconds), and the facts that it depends on."""
 
     key: list[str | int]
     answer: Answer
@@ -38,14 +38,15 @@ def remembered(
     attempt: Callable[[], Answer],
     worth_s: Callable[[Answer], float],
 ) -> tuple[Answer, float | None]:
-    """The attempt's answer; or an earlier one's, and when that was, in UNIX seconds.
+    """Return the attempt's answer; or an earlier answer, with its time in UNIX seconds.
 
-    An answer is remembered for ``worth_s`` seconds of it, until the host is rebooted, or ``of`` changes: what else the
-    answer depends on, such as a program's time.
+    An answer is remembered for ``worth_s`` seconds, until the host is rebooted, or until ``of`` changes: the other
+    facts that it depends on, such as a program's time.
     """
     file = state.tries() / name
     key = [boot_id(), *of]
-    with _locks.setdefault(name, threading.Lock()):  # platforms that are detected at once ask at once: one tries
+    # Platforms that are detected at the same time ask at the same time, so only the first tries.
+    with _locks.setdefault(name, threading.Lock()):
         now = time.time()
         last = _read(file, kind)
         if last is not None and last.key == key and now - last.tried <= worth_s(last.answer):
@@ -56,10 +57,10 @@ def remembered(
 
 
 def why_not(name: str, of: Sequence[str | int], attempt: Callable[[], str], *, keep_good: bool = False) -> str:
-    """Why what is called ``name`` does not run here, "" where it does: by the attempt, or by one that is remembered.
+    """Return why something does not run here ("": it runs), from the attempt or a remembered one.
 
-    One that failed is remembered for `DOUBTED_S`: the host may have been too busy for it, or a module's setting has
-    been changed since. One that went well is with ``keep_good``.
+    A failure is remembered for `DOUBTED_S`: the host may have been too busy, or a module's setting may have changed
+    since. A success is remembered with ``keep_good``.
     """
     worth_good_s = math.inf if keep_good else -1.0
     why, tried = remembered(name, Try[str], of, attempt, lambda why: DOUBTED_S if why else worth_good_s)
@@ -70,7 +71,7 @@ def why_not(name: str, of: Sequence[str | int], attempt: Callable[[], str], *, k
 
 
 def _read(file: Path, kind: type[Try[Answer]]) -> Try[Answer] | None:
-    """The last try; None, where there was none or its file is broken."""
+    """Return the last try; None if there was none or its file is broken."""
     try:
         return kind.model_validate_json(file.read_bytes())
     except (OSError, ValidationError):

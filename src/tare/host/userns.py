@@ -1,8 +1,8 @@
-"""User namespaces, whose root is a user without rights outside: the ids inside belong to nobody on the host.
+"""User namespaces, whose root is an unprivileged user outside: on the host, the ids inside belong to nobody.
 
-The image's files are root's, and stay so: an idmapped mount shows them to the namespace as its own root's, and what is
-written above them belongs to the namespace's users on the disk too. A file with a set-user-id bit that a guest makes is
-one of a user whom the host does not have.
+The image's files stay root's: an idmapped mount shows them to the namespace as its own root's, and files written above
+them belong to the namespace's users on the disk too. A set-user-id file of a guest's belongs to a user that the host
+does not have.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from tare.host.kernel import mounts
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 
-#: Ids that no distribution hands out.
+#: Ids that no distribution assigns.
 FIRST = 2_000_000_000
-#: As many as there are ids in the image's files (nobody is 65534).
+#: Covers all ids in the image's files (nobody is 65534).
 COUNT = 1 << 16
-#: Prints a line once it has its namespaces, and ends when its standard input does, and so with tare.
+#: Prints a line once it has its namespaces, and ends with its standard input, and so with tare.
 _HOLDER = ("unshare", "--user", "--net", "sh", "-c", "echo; read _")
 FIX = "see /proc/sys/user/max_user_namespaces: user namespaces must be allowed"
 
 
 @contextlib.contextmanager
 def new(cleanup: CleanupStack, place: Path, first: int = FIRST) -> Iterator[int]:
-    """Make a user namespace, bound to ``place``, and a network namespace of its own; yields a process in both.
+    """Create a user namespace, bound to ``place``, and its own network namespace; yield a process in both.
 
-    ``first``: the host's id of its root; the others follow. Raises `HostError` where the host lets none be made.
+    ``first``: the host's id of its root; the others follow. Raises `HostError` if the host does not allow it.
     """
     pipe = subprocess.PIPE
     holder = processes.start(_HOLDER, stdin=pipe, stdout=pipe)
@@ -51,7 +51,7 @@ def new(cleanup: CleanupStack, place: Path, first: int = FIRST) -> Iterator[int]
 
 
 def show(cleanup: CleanupStack, source: Path, target: Path, users: Path) -> None:
-    """Mount a folder or file of root's where it belongs to the namespace's root, read-only."""
+    """Mount a folder or file of root's read-only, so that it belongs to the namespace's root."""
     cleanup.own(removers.mount(target))
     namespace = os.open(users, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -61,11 +61,11 @@ def show(cleanup: CleanupStack, source: Path, target: Path, users: Path) -> None
 
 
 def give(*places: Path, first: int = FIRST) -> None:
-    """Let files and folders belong to the root of a namespace whose root is ``first`` (`new`)."""
+    """Make files and folders belong to the root of a namespace whose root is ``first`` (`new`)."""
     for place in places:
         os.chown(place, first, first, follow_symlinks=False)
 
 
 def entered(users: Path) -> list[str]:
-    """The command that executes what follows it as root of the namespace."""
+    """Return the command that executes the following words as root of the namespace."""
     return ["nsenter", f"--user={users}", "--setuid=0", "--setgid=0", "--"]

@@ -34,4 +34,4 @@ def read(place: Path) -> Manifest:
     try:
         return Manifest.model_validate_json((place / "manifest.json").read_bytes())
     except (OSError, ValidationError) as error:
-        raise ImageError(f"the cached base {place} is damaged", fix=f"rm -r {place}; it is built anew") from error
+        raise ImageError(f"the cached base {place} is damaged", fix=f"rm -r {place}; it is then rebuilt") from error

@@ -60,7 +60,7 @@ def _root(kernel: str, version: str, progress: Progress) -> Path:
     """Return a root with ``make``, the headers and their compiler. The caller holds the lock."""
     root_recipe = recipe.load().headers(kernel)
     place = build.folder() / f"headers-{root_recipe.hash}"
-    stale = f"rm -r the folder host-* of that kernel in {build.folder()}; it is built anew"
+    stale = f"rm -r the folder host-* of that kernel in {build.folder()}; it is then rebuilt"
     if not place.is_dir():
         progress(f"making a root with the headers of {kernel} (about half a minute)")
         with atomic_directory(place, "the lab's headers") as new_folder:

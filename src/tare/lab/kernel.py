@@ -223,7 +223,7 @@ def _check(wanted_config: str, tree: Path, new_folder: Path) -> None:
     (new_folder / "config").write_text(got_config)
     if lost := missing(wanted_config, got_config):
         raise ImageError(
-            f"the kernel's source does not give what is asked of it: {', '.join(lost)}",
+            f"the kernel's configuration lacks requested options: {', '.join(lost)}",
             fix="change its .config in src/tare/lab: another name, or what the option depends on",
         )
 

@@ -308,7 +308,7 @@ class Study(Strict):
         platforms = set(self.source.platforms)
         for platform in _platforms(self):
             if platform not in platforms:
-                raise ValueError(f"{platform!r} is none of the study's platforms: {', '.join(sorted(platforms))}")
+                raise ValueError(f"{platform!r} is not among the study's platforms: {', '.join(sorted(platforms))}")
         for region in self.region:
             if region.metric not in names or not set(region.inside) <= self.metric(region.metric).value.keys():
                 raise ValueError(f"no number is printed of {region.metric!r} for {', '.join(region.inside)}")

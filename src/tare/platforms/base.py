@@ -49,6 +49,8 @@ AGENT = "/usr/local/bin/tare-agent"
 NO_NETWORK = "it has no network"
 #: In a command of a `Life` that stays: the id of the process that its start is.
 STARTED = "{started}"
+#: The same of its innermost process, which is the program that the instance is.
+LEADER = "{leader}"
 #: In `Platform.open_by_design`: every door.
 EVERY_DOOR = "*"
 
@@ -238,6 +240,15 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True)
+class GuestFiles:
+    """The files in an instance's /data by its guest channel, where /data is not a folder of the host's."""
+
+    wait_for: Callable[[str], object]  # until the file with this name has something in it
+    answer: Callable[[str, str], str]  # makes the first file; what is in the second one then, which is removed
+    stood_ns: Callable[[], int]  # how long the guest stood while its last snapshot was made, in ns
+
+
+@dataclass(frozen=True, slots=True)
 class Life:
     """The life of one instance by the platform's own commands, as its users type them (`Platform.life`).
 
@@ -253,11 +264,21 @@ class Life:
     remove: tuple[str, ...] = ()  # without: nothing of the platform's is left of what has stopped
     pause: tuple[str, ...] = ()
     resume: tuple[str, ...] = ()
+    snapshot: tuple[str, ...] = ()  # writes what it is to ``snapshot_at``, and it goes on
+    restore: tuple[str, ...] = ()  # starts what has been killed and removed from there
+    snapshot_at: Path | None = None
+    #: called before ``restore``: makes again what its first start took for itself
+    remake: Callable[[], None] | None = None
     lacks: Mapping[str, str] = field(default_factory=dict)  # operation -> why there is no command for it
     within: tuple[str, ...] = ()  # the command prefix that enters the surroundings of each of them, untimed
     stays: bool = False  # whether ``start`` goes on for as long as the instance lives, with its output
     made_ns: int | None = None  # how long it took to make what ``create`` finds made: root, network, bundle
     daemons: Sequence[Group] = ()  # groups of shared daemons; read only
+    #: operations that its users' programs ask for over a socket or a guest channel, and no command: each returns what
+    #: it has to say; of ``start`` it waits until what was begun is up, of ``execute`` it is given the command
+    acts: Mapping[str, Callable[[Sequence[str]], bytes]] = field(default_factory=dict)
+    files: GuestFiles | None = None  # None: /data is the host's folder
+    close: Callable[[], None] | None = None  # called first at its end: closes what ``acts`` have open
     #: called once it has started: restricts what it reaches, and notes for the cleanup what is only known then
     settle: Callable[[], None] | None = None
 
@@ -354,6 +375,23 @@ class Platform(ABC):
         commands are not known to tare, and what `launch` raises.
         """
         raise UnsupportedError(f"tare does not know the commands by which users of {self.name} enter and end it")
+
+    def copy(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str], snapshot: Path) -> Life:  # noqa: ARG002
+        """Make what a copy of an instance needs, and return its life, as `life` does; its ``start`` restores it.
+
+        ``argv``: the program of that instance; ``snapshot``: where its own life's ``snapshot`` left what it is. Raises
+        `UnsupportedError`.
+        """
+        raise UnsupportedError(f"tare does not know how users of {self.name} copy a running instance")
+
+    def restart_engine(self) -> None:
+        """End the daemon that its instances share, where that is tare's own, and start it again.
+
+        Raises `UnsupportedError` where it has none, or that is the user's.
+        """
+        if not self.daemon:
+            raise UnsupportedError("it has no daemon")
+        raise UnsupportedError(f"its {self.daemon} is not one of tare's own, and others' are never restarted")
 
     def observed(self, instance: Instance, read: Callable[[str], str]) -> Observed:  # noqa: ARG002
         """What an instance that runs shows; called once a campaign. By default what the platform declares.

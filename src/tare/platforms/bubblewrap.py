@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from tare.errors import UnsupportedError
 from tare.host import distribution, processes, userns
 from tare.host.filesystems import roots
 from tare.host.network import bridge
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import image_bytes
-from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Life, Platform, Prepared
+from tare.platforms.base import LEADER, Address, Availability, Instance, LaunchSpec, Life, Platform, Prepared
 from tare.platforms.parts.bundles.oci import own_users
-from tare.platforms.parts.common import left_open, rights, room
+from tare.platforms.parts.common import left_open, rights, room, signals
 from tare.platforms.parts.common.attempt import TrialSite, complaint, system_folders
 from tare.platforms.parts.common.pipes import start
 
@@ -83,22 +82,37 @@ class Bubblewrap(Platform):
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Run bwrap in the foreground; bwrap itself is pid 1 inside, and reaps."""
+        address, within, root, data = self._made(spec, cleanup)
+        began = start(spec, sandbox_argv(root, data, spec.agent_argv()), within)
+        return Instance(spec, began.stream, began.at, address, began.first_byte)
+
+    def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:
+        """Its one command; a sandbox is entered by nsenter, and its program ended by signals."""
+        _, within, root, data = self._made(spec, cleanup)
+        users = ("--user",) if self._users else ()
+        return Life(
+            start=tuple(sandbox_argv(root, data, argv)),
+            execute=("nsenter", "--target", LEADER, "--mount", "--uts", "--ipc", "--pid", *users),
+            stop=signals.sent("TERM", LEADER),
+            kill=signals.sent("KILL", LEADER),
+            lacks=dict.fromkeys(("pause", "resume"), "bubblewrap has no command for it"),
+            within=tuple(within),
+            stays=True,
+            made_ns=spec.made(),
+        )
+
+    def _made(self, spec: LaunchSpec, cleanup: CleanupStack) -> tuple[Address, list[str], Path, Path]:
+        """Make its network and its root: the address, what it is to run in, and both folders as they are there."""
         root, data, users = spec.space.folder / "root", spec.space.data, spec.space.folder / "users"
         # Not nsenter: bwrap binds the /sys that it finds, and `ip netns exec` brings the namespace's own.
         within = ["ip", "netns", "exec", bridge.namespace_path(spec.id).name]
         if self._users:
             address = own_users(spec, cleanup, users)
             within += [*room.made({"root": root, "data": data}), *userns.entered(users)]
-            root, data = Path(room.inside("root")), Path(room.inside("data"))
-        else:
-            address = Address.on_veth(spec, spec.network.new_namespace(cleanup, spec.id).address)
-            roots.overlay_root(cleanup, spec.space, spec.image.root)
-        began = start(spec, sandbox_argv(root, data, spec.agent_argv()), within)
-        return Instance(spec, began.stream, began.at, address, began.first_byte)
-
-    def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:  # noqa: ARG002
-        """Raise `UnsupportedError`: bwrap is one command."""
-        raise UnsupportedError("bubblewrap has no command that enters or ends a sandbox")
+            return address, within, Path(room.inside("root")), Path(room.inside("data"))
+        address = Address.on_veth(spec, spec.network.new_namespace(cleanup, spec.id).address)
+        roots.overlay_root(cleanup, spec.space, spec.image.root)
+        return address, within, root, data
 
 
 PLATFORMS = (Bubblewrap("bubblewrap"), Bubblewrap("bubblewrap-userns", users=True))

@@ -18,7 +18,7 @@ from tare.host.resources.resource import HostResource
 from tare.image.build import Image
 from tare.image.forms import image_bytes
 from tare.platforms import crun, gvisor
-from tare.platforms.base import Availability, Instance, LaunchSpec, Observed, Platform, Prepared
+from tare.platforms.base import Availability, Instance, LaunchSpec, Life, Observed, Platform, Prepared
 from tare.platforms.gvisor import NETSTACK, find_runsc
 from tare.platforms.parts.bundles.oci import NULL_NETNS, Net, plugged
 from tare.platforms.parts.common import helpers, left_open
@@ -119,17 +119,9 @@ class Containerd(Platform):
         name = f"tare-{spec.id}"
         address = plugged(spec, cleanup, self._net)
         cleanup.own(*self._made(server, name, spec.space.folder))
-        argv = [
-            *containerd.ctr(server.address),
-            *run_words(self._shims, self.runtime, f"{spec.group.inner}/box", spec.space.folder),
-            f"--fifo-dir={spec.space.folder}",
-            f"--memory-limit={spec.resources.memory_bytes}",
-            f"--with-ns=network:{bridge.namespace_path(spec.id)}",
-            f"--mount=type=bind,src={spec.space.data},dst=/data,options=rbind:rw",
-            containerd_server.image_tag(spec.image),
-            name,
-            *spec.agent_argv(),
-        ]
+        words = self._options(spec)
+        image = containerd_server.image_tag(spec.image)
+        argv = [*containerd.ctr(server.address), "run", "--rm", *words, image, name, *spec.agent_argv()]
         began = start(spec, argv)
         ping = Ping(address.ping) if address.ping and spec.measured else None
         group = server.group()
@@ -149,6 +141,44 @@ class Containerd(Platform):
             client=TOOL,
             settle=settle,
         )
+
+    def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:
+        """The commands of ctr. Its ``containers create`` takes no control group: ``run`` creates and starts."""
+        server = SHARED.taken(self.name)
+        name, ctr = f"tare-{spec.id}", tuple(containerd.ctr(server.address))
+        plugged(spec, cleanup, self._net)
+        cleanup.own(*self._made(server, name, spec.space.folder))
+        image, group = containerd_server.image_tag(spec.image), server.group()
+        # A task has a container, and both are deleted; what was killed is, by a code that is not 0.
+        deleted = 'name=$1; shift; "$@" tasks delete --force "$name"; "$@" containers delete "$name"'
+        return Life(
+            start=(*ctr, "run", "--detach", "--null-io", *self._options(spec), image, name, *argv),
+            execute=(*ctr, "tasks", "exec", f"--fifo-dir={spec.space.folder}", "--exec-id=tare", name),
+            stop=(*ctr, "tasks", "kill", "--signal=SIGTERM", name),
+            kill=(*ctr, "tasks", "kill", "--signal=SIGKILL", name),
+            remove=("sh", "-c", deleted, "sh", name, *ctr),
+            pause=(*ctr, "tasks", "pause", name),
+            resume=(*ctr, "tasks", "resume", name),
+            made_ns=spec.made(),
+            daemons=() if group is None else (group,),
+        )
+
+    def _options(self, spec: LaunchSpec) -> list[str]:
+        """Of ``ctr run``, whoever the program is."""
+        return [
+            *run_words(self._shims, self.runtime, f"{spec.group.inner}/box", spec.space.folder),
+            f"--fifo-dir={spec.space.folder}",
+            f"--memory-limit={spec.resources.memory_bytes}",
+            f"--with-ns=network:{bridge.namespace_path(spec.id)}",
+            f"--mount=type=bind,src={spec.space.data},dst=/data,options=rbind:rw",
+        ]
+
+    def restart_engine(self) -> None:
+        """End tare's own containerd and start it again: containers outlive it with their shims."""
+        server = SHARED.taken(self.name)
+        if not server.own:
+            super().restart_engine()
+        server.restart()
 
     def daemon_failure(self) -> TareError | None:
         """The error where the daemon has died, else None."""
@@ -180,7 +210,7 @@ class Containerd(Platform):
         binds = [f"--mount=type=bind,src={path.resolve()},dst={path},options=rbind:ro" for path in system_folders()]
         words = run_words(self._shims, self.runtime, f"{site.group.inner}/box", site.folder)
         options = [f"--fifo-dir={site.folder}", *binds, "--rootfs", str(root)]
-        return [*containerd.ctr(server.address), *words, *options, name, "/bin/true"]
+        return [*containerd.ctr(server.address), "run", "--rm", *words, *options, name, "/bin/true"]
 
     def _made(self, server: Server, name: str, folder: Path) -> Sequence[HostResource]:
         """What `run_words` makes: the container, and what runsc mounts beside its state."""
@@ -190,7 +220,7 @@ class Containerd(Platform):
 
 
 def run_words(shims: str, runtime: str, group: str, folder: Path) -> list[str]:
-    """The start of ``ctr run``'s words: the shim, what it starts, and the container's control group.
+    """The first options of ``ctr run``: the shim, what it starts, and the container's control group.
 
     ``shims``: the runtime whose shim it is; ``folder``: the instance's.
     """
@@ -200,7 +230,7 @@ def run_words(shims: str, runtime: str, group: str, folder: Path) -> list[str]:
         program = runtimes.crun()
     named = [f"--runc-binary={program}"] if program else []
     named += [f"--runc-root={folder / RUNTIMES_STATE}"] if _keeps_its_state(shims, runtime) else []
-    return ["run", "--rm", f"--runtime={containerd_server.runtime_type(shims)}", *named, f"--cgroup=/{group}"]
+    return [f"--runtime={containerd_server.runtime_type(shims)}", *named, f"--cgroup=/{group}"]
 
 
 def _keeps_its_state(shims: str, runtime: str) -> bool:

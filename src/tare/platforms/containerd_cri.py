@@ -10,14 +10,14 @@ import contextlib
 import socket
 from collections.abc import Sequence
 
-from tare.errors import PlatformError
+from tare.errors import PlatformError, UnsupportedError
 from tare.host.daemons import containerd
 from tare.host.daemons.cri import Runtime, fields, labelled, message
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import image_bytes
-from tare.platforms.base import NO_NETWORK, Address, Availability, Instance, LaunchSpec, Prepared
+from tare.platforms.base import NO_NETWORK, Address, Availability, Instance, LaunchSpec, Life, Prepared
 from tare.platforms.containerd import Containerd
 from tare.platforms.parts.common import helpers, left_open, rights
 from tare.platforms.parts.engines import containerd_server
@@ -95,6 +95,12 @@ class ContainerdCri(Containerd):
         daemons = () if group is None else (group,)
         address = Address.on_host(spec)
         return Instance(spec, stream, started, address, FirstByte(stream.fileno()), daemons=daemons, settle=settle)
+
+    def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:  # noqa: ARG002
+        """Raise `UnsupportedError`: its users type nothing; the commands of crictl are for debugging."""
+        raise UnsupportedError(
+            "a pod's life is a kubelet's calls, and no commands of users", fix="-p containerd has those of ctr"
+        )
 
     def _require(self, server: Server) -> None:
         """Raise `HostError` where the daemon's CRI does not answer: dockerd's own containerd has none."""

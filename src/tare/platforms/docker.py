@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tare import lazily
 from tare.errors import HostError, PlatformError, SessionError, TareError, UnsupportedError
-from tare.host import cgroup, distribution, limits, processes
+from tare.host import cgroup, distribution, limits, own_dockerd, processes
 from tare.host.daemons import activation, dockerd
 from tare.host.facts import security
 from tare.host.network import passage
@@ -71,6 +71,9 @@ _FIXES = {
 }
 _HEAD = struct.Struct(">BxxxL")
 _STDOUT, _LAST_KIND = 1, 3
+
+#: What the daemon says to `docker checkpoint create` unless it was started with ``--experimental``.
+NO_CHECKPOINT = "only supported on a Docker daemon with experimental features enabled"
 
 
 class Docker(Platform):
@@ -238,10 +241,16 @@ class Docker(Platform):
             remove=(*client, "rm", name),
             pause=(*client, "pause", name),
             resume=(*client, "unpause", name),
+            lacks=dict.fromkeys(("snapshot", "restore"), NO_CHECKPOINT),
             made_ns=spec.made(),
             daemons=daemon_groups(),
             settle=settle,
         )
+
+    def restart_engine(self) -> None:
+        """End the daemon and start it again, where this process has started it; it ends its containers with it."""
+        if not own_dockerd.restart():
+            super().restart_engine()
 
     def _create_options(self, spec: LaunchSpec, name: str) -> list[str]:
         """Of ``docker create``: what `_host_config` says by the API."""

@@ -6,6 +6,7 @@ import functools
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tare.host import processes, tries
@@ -126,18 +127,42 @@ class Gvisor(Platform):
 
     def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:
         """The commands of runsc itself."""
-        return bundle_life(self._bundle(spec, cleanup, argv), spec)
+        bundle = self._bundle(spec, cleanup, argv)
+        image, host = spec.space.folder / "checkpoint", bundle.address.host
 
-    def _bundle(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Bundle:
+        def remake() -> None:
+            if self._netstack and host is not None:
+                spec.network.give_address(spec.id, host)  # which the sandbox's own stack took over
+
+        return replace(
+            bundle_life(bundle, spec),
+            snapshot=(*bundle.tool, "checkpoint", f"--image-path={image}", "--leave-running", bundle.name),
+            restore=_restored(bundle, image),
+            snapshot_at=image,
+            remake=remake,
+        )
+
+    def copy(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str], snapshot: Path) -> Life:
+        """The checkpoint, restored as another container: without a network, as all copies have one address."""
+        bundle = self._bundle(spec, cleanup, argv, Net.NONE)
+        return replace(bundle_life(bundle, spec), create=(), start=_restored(bundle, snapshot))
+
+    def _bundle(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str], net: Net | None = None) -> Bundle:
         runsc = self._runsc()
         assert runsc is not None, "launch follows a successful detect"
         options = [f"--platform={self._trap}", f"--network={'sandbox' if self._netstack else 'host'}"]
-        net = Net.OWN_STACK if self._netstack else Net.VETH
+        net = net or (Net.OWN_STACK if self._netstack else Net.VETH)
         return make_bundle(spec, cleanup, argv, runsc, options, net, removed_by="runsc")
 
     def observed(self, instance: Instance, read: Callable[[str], str]) -> Observed:
         """What its sandbox's mounts and its sentry show."""
         return seen(self, instance, read)
+
+
+def _restored(bundle: Bundle, image: Path) -> tuple[str, ...]:
+    """The command that starts a bundle's container from a checkpoint."""
+    words = ("restore", f"--image-path={image}", "--bundle", str(bundle.folder), "--detach", bundle.name)
+    return (*bundle.tool, *words)
 
 
 def seen(platform: Platform, instance: Instance, read: Callable[[str], str]) -> Observed:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from tare.host import distribution, processes
+from tare.host import criu, distribution, processes
 from tare.host.facts import security
 from tare.host.filesystems import roots
 from tare.host.network.bridge import Endpoint
@@ -124,6 +124,7 @@ class Lxc(Platform):
             kill=(*command("lxc-stop"), "-k"),
             pause=command("lxc-freeze"),
             resume=command("lxc-unfreeze"),
+            lacks=dict.fromkeys(("snapshot", "restore"), criu.why_not() or "tare does not know lxc-checkpoint yet"),
             within=tuple(roots.privileged_within(spec.space.folder / "root")),
             made_ns=spec.made(),
         )

@@ -21,16 +21,11 @@ from tare.image.build import Image
 from tare.image.forms import image_bytes
 from tare.model import Family
 from tare.platforms.base import AGENT, STARTED, Address, Availability, Instance, LaunchSpec, Life, Platform, Prepared
-from tare.platforms.parts.common import left_open
+from tare.platforms.parts.common import left_open, signals
 from tare.platforms.parts.common.pipes import start
 
 #: Where programs lie; an overlay over / has none of what is mounted below it.
 PROGRAMS = ("/bin", "/etc", "/lib", "/sbin", "/usr")
-
-
-def signalled(signal: str) -> tuple[str, ...]:
-    """The command that sends a signal to what was started."""
-    return ("sh", "-c", 'kill -s "$1" "$2"', "sh", signal, STARTED)
 
 
 class Native(Platform):
@@ -69,10 +64,10 @@ class Native(Platform):
         return Life(
             start=(*enter, *argv),
             execute=enter,
-            stop=signalled("TERM"),
-            kill=signalled("KILL"),
-            pause=signalled("STOP"),
-            resume=signalled("CONT"),
+            stop=signals.sent("TERM", STARTED),
+            kill=signals.sent("KILL", STARTED),
+            pause=signals.sent("STOP", STARTED),
+            resume=signals.sent("CONT", STARTED),
             within=tuple(within),
             stays=True,
             made_ns=spec.made(),

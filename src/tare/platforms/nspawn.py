@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -15,8 +16,8 @@ from tare.host.resources.journal import CleanupStack
 from tare.host.resources.resource import HostResource
 from tare.image.build import Image
 from tare.image.forms import image_bytes
-from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.parts.common import left_open
+from tare.platforms.base import LEADER, STARTED, Address, Availability, Instance, LaunchSpec, Life, Platform, Prepared
+from tare.platforms.parts.common import left_open, signals
 from tare.platforms.parts.common.attempt import TrialSite, complaint, system_folders
 from tare.platforms.parts.common.pipes import start
 from tare.platforms.parts.common.rights import MASKED, READ_ONLY, present
@@ -119,6 +120,34 @@ class Nspawn(Platform):
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Run it in the foreground."""
         endpoint = spec.network.new_namespace(cleanup, spec.id)
+        argv, within = self._command(spec, cleanup)
+        give_streams = _give_streams if self._users else None
+        began = start(spec, [*argv, *spec.agent_argv()], within, own=give_streams)
+        address = Address.on_veth(spec, endpoint.address)
+        return Instance(spec, began.stream, began.at, address, began.first_byte)
+
+    def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:
+        """Its start in the foreground; without systemd's units it is entered by nsenter and ended by signals."""
+        spec.network.new_namespace(cleanup, spec.id)
+        command, within = self._command(spec, cleanup)
+        unpaused = "systemd-nspawn has no command for it: `systemctl freeze` takes a unit of systemd's"
+        return Life(
+            # By default a container that was not booted is killed at once by this signal.
+            start=(*command, "--kill-signal=SIGTERM", *argv),
+            execute=("nsenter", "--target", LEADER, "--mount", "--uts", "--ipc", "--net", "--pid", *self._entered()),
+            stop=signals.sent("TERM", STARTED),
+            kill=signals.sent("KILL", LEADER),
+            lacks=dict.fromkeys(("pause", "resume"), unpaused),
+            within=tuple(within),
+            stays=True,
+            made_ns=spec.made(),
+        )
+
+    def _entered(self) -> tuple[str, ...]:
+        return ("--user",) if self._users else ()
+
+    def _command(self, spec: LaunchSpec, cleanup: CleanupStack) -> tuple[list[str], list[str]]:
+        """The start of its command, and what it is to run in."""
         root = self._root(spec, cleanup)
         name = f"tare-{spec.id}"
         cleanup.own(*traces(root, name, spec.group.inner))
@@ -132,11 +161,7 @@ class Nspawn(Platform):
         argv = sandbox_argv(name, root, *options, *guards(), f"--bind={spec.space.data}:/data")
         # In its user namespace nspawn could not mount a /proc itself where one of the host's is covered.
         mounted = roots.privileged_within(root) if self._users else roots.privileged_beneath_hosts_root(root)
-        within = [*entered, *groups_as_hosts(), *mounted]
-        give_streams = _give_streams if self._users else None
-        began = start(spec, [*argv, *spec.agent_argv()], within, own=give_streams)
-        address = Address.on_veth(spec, endpoint.address)
-        return Instance(spec, began.stream, began.at, address, began.first_byte)
+        return argv, [*entered, *groups_as_hosts(), *mounted]
 
     def _root(self, spec: LaunchSpec, cleanup: CleanupStack) -> Path:
         if not self._users:

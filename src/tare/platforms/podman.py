@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tare.errors import PlatformError
-from tare.host import distribution, limits, processes
+from tare.host import criu, distribution, limits, processes
 from tare.host.cgroup import Group
 from tare.host.daemons import runtimes
 from tare.host.facts import security
@@ -165,6 +165,7 @@ class Podman(Platform):
             remove=(*podman, "rm", name),
             pause=(*podman, "pause", name),
             resume=(*podman, "unpause", name),
+            lacks=dict.fromkeys(("snapshot", "restore"), criu.why_not() or "tare does not know its checkpoints yet"),
             within=("env", f"--chdir={spec.space.folder}"),
             made_ns=spec.made(),
             settle=None if self._shares_network else lambda: spec.network.enclose(spec.id, *_process_and_address(name)),

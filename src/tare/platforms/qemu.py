@@ -9,22 +9,34 @@ from __future__ import annotations
 import contextlib
 import socket
 import subprocess
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from tare.errors import HostError, ImageError, PlatformError
+from tare.errors import HostError, ImageError, PlatformError, UnsupportedError
 from tare.host import distribution, processes
 from tare.host.network import bridge
 from tare.host.resources.journal import CleanupStack
 from tare.image import guest
 from tare.image.build import Image
-from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Observed, Platform, Prepared
+from tare.platforms.base import (
+    Address,
+    Availability,
+    Instance,
+    Instant,
+    LaunchSpec,
+    Life,
+    Observed,
+    Platform,
+    Prepared,
+)
 from tare.platforms.parts.common import left_open
 from tare.platforms.parts.common.helper import Helper, with_helper
-from tare.platforms.parts.machines import passt, virtiofs, vm
+from tare.platforms.parts.machines import passt, qmp, virtiofs, vm
+from tare.platforms.parts.machines.channel import GuestChannel
 from tare.platforms.parts.machines.disks import DiskIo, disk_io, overlay
 from tare.platforms.parts.machines.machine import Machine, Plug, command, stream, tap, user
 from tare.platforms.watchers.marks import FirstByte, Ping
@@ -133,6 +145,77 @@ class Qemu(Platform):
             guest_bytes=0 if machine.shared else machine.memory_bytes,
         )
 
+    def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:
+        """QEMU's command, its monitor (QMP), and the guest channel; the guest switches itself off when it is told.
+
+        Raises `UnsupportedError` for other networks than a TAP, and for shared folders.
+        """
+        if self._kind.network != "tap" or self._kind.shared:
+            raise UnsupportedError("tare knows the life of machines on a TAP without shared folders alone")
+        folder = spec.space.folder
+        monitor, saved = folder / "monitor", folder / "snapshot"
+        plug, _ = self._plug(spec, cleanup, None)
+        machine = replace(self._machine(spec, self._boots(), plug), monitor=monitor)
+        with contextlib.ExitStack() as on_failure:
+            channel = GuestChannel(_listening(on_failure, machine.control), argv, spec.start_limit_s)
+            made = spec.made()
+            on_failure.pop_all()
+
+        stood: list[int] = []
+
+        def asked(command: str) -> Callable[[Sequence[str]], bytes]:
+            return lambda _: qmp.ask(monitor, command)
+
+        def snapshot(_: Sequence[str]) -> bytes:
+            saved.mkdir(exist_ok=True)
+            with qmp.connected(monitor) as qemu:
+                qemu.ask("stop")
+                stands = time.monotonic_ns()
+                qmp.save(qemu, saved / "state")
+                for disk in _written(machine):
+                    vm.copied(disk, saved / disk.name)  # what is on the disks belongs to what is in memory
+                qemu.ask("cont")
+                stood.append(time.monotonic_ns() - stands)
+            return b""
+
+        def restore(_: Sequence[str]) -> bytes:
+            channel.reopen()
+            qmp.wait_until_there(monitor)
+            with qmp.connected(monitor) as qemu:
+                qemu.wait_for("query-migrate", "completed")
+                qemu.ask("cont")
+            return b"here"
+
+        def remake() -> None:
+            monitor.unlink(missing_ok=True)
+            for disk in _written(machine):
+                vm.copied(saved / disk.name, disk)
+
+        start = ("env", f"TMPDIR={folder}", *command(machine))
+        return Life(
+            start=start,
+            execute=(),
+            stop=(),
+            kill=(),
+            restore=(*start, *qmp.incoming(saved / "state")),
+            snapshot_at=saved,
+            remake=remake,
+            stays=True,
+            made_ns=made,
+            acts={
+                "start": lambda _: channel.open(),
+                "execute": channel.run,
+                "stop": lambda _: channel.switch_off(),
+                "kill": asked("quit"),
+                "pause": asked("stop"),
+                "resume": asked("cont"),
+                "snapshot": snapshot,
+                "restore": restore,
+            },
+            files=channel.files(lambda: stood[-1]),
+            close=channel.close,
+        )
+
     def observed(self, instance: Instance, read: Callable[[str], str]) -> Observed:
         """What is declared, and which back ends the machine's monitor has open."""
         return replace(super().observed(instance, read), facts=vm.back_ends(instance))
@@ -207,6 +290,11 @@ class Qemu(Platform):
             plug=plug,
             agent=spec.agent_argv()[1:],
         )
+
+
+def _written(machine: Machine) -> list[Path]:
+    """The files of its disks that it writes to."""
+    return [machine.root, *([machine.data] if machine.data is not None else [])]
 
 
 def _connected(listener: socket.socket, process: subprocess.Popen[bytes]) -> socket.socket:

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tare.errors import PlatformError
+from tare.errors import PlatformError, UnsupportedError
 from tare.host import distribution, processes, userns
 from tare.host.filesystems import roots
 from tare.host.filesystems.roots import Workspace
@@ -26,7 +26,7 @@ from tare.host.network import bridge
 from tare.host.resources.journal import CleanupStack
 from tare.image import forms, outer
 from tare.image.build import Image
-from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Life, Platform, Prepared
 from tare.platforms.parts.common import left_open
 from tare.platforms.parts.common.attempt import TrialSite, complaint, system_folders
 from tare.platforms.parts.common.jail import FIX as CONFINE_FIX
@@ -186,6 +186,10 @@ class Uml(Platform):
                 raise
         address_seen = Address(endpoint.address, spec.port, spec.port, endpoint.address)
         return Instance(spec, stream, started, address_seen, FirstByte(stream.fileno()), ping)
+
+    def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:  # noqa: ARG002
+        """Raise `UnsupportedError`: its own tool knows the kernel, and no program in it."""
+        raise UnsupportedError("uml_mconsole stops, continues and halts a guest, and runs no command in it")
 
 
 def confined(cleanup: CleanupStack, space: Workspace, image: Image, *, ubd: bool) -> Jail:

@@ -50,6 +50,9 @@ class Session:
         self._decoder = frames.Decoder(noise=True)
         self._live: dict[int, Pending] = {}
         self._last_id = 0
+        self._former = (
+            0  # requests up to this one are those of before a restore: what of them is over is answered again
+        )
         self._hello: messages.Hello | None = None
         self._first_byte_ns: int | None = None
         self._seen = b""
@@ -68,6 +71,18 @@ class Session:
         if session._hello is None or session._first_byte_ns is None:
             session._fail("the agent did not say hello")
         session.first_byte_ns = session._first_byte_ns
+        return session
+
+    @classmethod
+    def restored(cls, stream: ByteStream, former: Session) -> Session:
+        """Take up the session of an agent that was restored from a snapshot, over a new stream.
+
+        ``former``: its session when the snapshot was made, with no request under way but commands that go on.
+        """
+        session = cls(stream)
+        session._decoder = frames.Decoder()  # nothing boots: what comes first may be a command's output
+        session._hello, session._live, session._last_id = former._hello, former._live, former._last_id
+        session._first_byte_ns = session.first_byte_ns = former.first_byte_ns
         return session
 
     @property

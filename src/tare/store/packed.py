@@ -52,12 +52,12 @@ def stated_length(header: object) -> int:
 def unpack(packed: object, cap: int) -> bytes:
     """Return the first ``cap`` bytes of packed data, because a file may lie about the length. Raises `BrokenError`."""
     if not isinstance(packed, bytes):
-        raise BrokenError("what should be packed bytes is none")
+        raise BrokenError("a value that should be packed bytes is not")
     try:
         with zstandard.ZstdDecompressor(max_window_size=_WINDOW).stream_reader(packed) as reader:
             return reader.read(cap)
     except zstandard.ZstdError as error:
-        raise BrokenError(f"what it keeps cannot be unpacked: {error}") from error
+        raise BrokenError(f"its packed data cannot be unpacked: {error}") from error
 
 
 def pack_hits(ids: npt.NDArray[np.int64], hits: npt.NDArray[np.int64]) -> bytes:
@@ -81,7 +81,7 @@ def pack_hits(ids: npt.NDArray[np.int64], hits: npt.NDArray[np.int64]) -> bytes:
 def unpack_hits(packed: object) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Unpack the ids of things (any number) and how often each ran (1 to 2^63 - 1). Raises `BrokenError`."""
     if not isinstance(packed, bytes):
-        raise BrokenError("what should be packed hits is none")
+        raise BrokenError("a value that should be packed hits is not")
     if len(packed) > HITS_CAP:
         raise BrokenError(f"a footprint has more than {HITS_CAP >> 20} MiB of hits")
     data = np.frombuffer(packed, np.uint8)

@@ -182,7 +182,7 @@ class CampaignRecord(Frozen):
         for workload in self.workloads:
             _unique(f"metric of {workload.name}", (metric.name for metric in workload.metrics))
         if self.arms and self.baseline not in {platform for platform, _ in self.arms}:
-            raise ValueError(f"its baseline {self.baseline} is none of its arms")
+            raise ValueError(f"its baseline {self.baseline} is not among its arms")
         cells = len(self.arms) * sum(len(workload.metrics) for workload in self.workloads)
         if cells > MAX_CELLS:
             raise ValueError(f"it has {cells:,} cells of arms and metrics, and {MAX_CELLS:,} is the most")

@@ -112,7 +112,7 @@ def frames(
         try:
             batch = pl.DataFrame(rows, schema=schema, orient="row")
         except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):
-            raise BrokenError(f"what is in {', '.join(schema)} is not of the columns' types") from None
+            raise BrokenError(f"a value in {', '.join(schema)} is not of its column's type") from None
         for series in batch:
             _check(series, COLUMNS[series.name])
         yield batch

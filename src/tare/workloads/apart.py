@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
+from tare.capacity_model import Fill
 from tare.errors import ParseError
 from tare.model import Direction, Family, Metric, Mode
 from tare.workloads.base import (
@@ -226,6 +227,8 @@ class Operation(StrEnum):
     STOP = "stop"  # the program was told to end, and no process of the instance is left
     KILL = "kill"  # no process of the instance is left
     REMOVE = "remove"  # nothing of it is left on the host
+    SNAPSHOT = "snapshot"  # the command has returned: what the instance is lies on the disk, and it goes on
+    RESTORE = "restore"  # the command has returned: the instance runs from there
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +258,139 @@ class LifeWorkload(ApartWorkload):
 
     @abstractmethod
     def read(self, rounds: Sequence[Round]) -> Outcome:
+        """The figures of one trial. Raises `ParseError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """An instance that was restored, in ns from the restore's command on, but for ``read_ns``."""
+
+    done_ns: int  # the platform says that it runs
+    command_ns: int  # a first command has run inside
+    read_ns: int  # how long the instance took to read its former memory again
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A snapshot of an instance that had touched memory, and restores from it. Times in ns."""
+
+    wall_ns: int  # until the command had returned
+    silent_ns: int  # the longest that the instance did not answer meanwhile
+    cpu_ns: int
+    disk_bytes: int
+    read_ns: int  # how long the instance took to read its memory before
+    warm: Restored  # its files in the page cache
+    dropped: Restored  # and not
+
+
+class SnapshotWorkload(ApartWorkload):
+    """Snapshots of an instance with much memory, by the platform's own commands, and restores from them.
+
+    The instance says that it is there a thousand times a second, and reads its memory when it is asked; the host checks
+    that it is the same. Parameters: ``time_s``, for how long rounds are begun; ``memory_mib``: the instance's limit.
+    """
+
+    family = Family.LIFE
+    touched_mib: ClassVar[int]
+    read_mib: ClassVar[int]  # of them, so much is read again
+    payload: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def read(self, snapshots: Sequence[Snapshot]) -> Outcome:
+        """The figures of one trial. Raises `ParseError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """One start of a burst: until its first command had returned, in ns, or why it failed."""
+
+    wall_ns: int | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Burst:
+    """Starts that were issued together; ``total_ns``: from the first one's issue to the last one's end."""
+
+    starts: tuple[Begun, ...]
+    total_ns: int
+    cpu_ns: int  # of all of them, with the daemons'
+
+
+class BurstWorkload(ApartWorkload):
+    """1, 2, 4 ... starts by the platform's own commands, issued together, each up to its first command.
+
+    What users make by hand before is made before. A start that fails is a figure. Parameters: ``most``, the last of
+    `COUNTS` that is tried; ``starts``: so many are tried of each number at least, in several bursts one after the other
+    where that is smaller; ``memory_mib``: the limit of each instance.
+    """
+
+    family = Family.LIFE
+    COUNTS: ClassVar[tuple[int, ...]] = (1, 2, 4, 8, 16, 32, 64)
+    payload: ClassVar[tuple[str, ...]]  # as of `LifeWorkload`
+
+    def sizes(self, params: Params) -> tuple[int, ...]:
+        """The number of starts of each burst, in order."""
+        counts = (count for count in self.COUNTS if count <= int(params["most"]))
+        return tuple(count for count in counts for _ in range(max(1, int(params["starts"]) // count)))
+
+    @abstractmethod
+    def gap_s(self, params: Params) -> float:
+        """Time between two starts of a burst, in seconds; 0: all are issued at one instant."""
+
+    @abstractmethod
+    def read(self, bursts: Sequence[Burst]) -> Outcome:
+        """The figures of one trial. Raises `ParseError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """Copies of one instance that were started at one instant from its snapshot."""
+
+    started: Burst
+    #: the host's memory that they take once all have read their memory again, in bytes: by shares, and each for itself
+    pss_bytes: int
+    rss_bytes: int
+
+
+class ForkWorkload(ApartWorkload):
+    """Copies of one prepared instance, 1, 4, 16 at one instant, from its snapshot. Each answers and reads its memory.
+
+    Parameters: ``most``, the last of `COUNTS` that is tried; ``memory_mib``: the limit of each.
+    """
+
+    family = Family.LIFE
+    COUNTS: ClassVar[tuple[int, ...]] = (1, 4, 16)
+    read_mib: ClassVar[int]
+    payload: ClassVar[tuple[str, ...]]
+
+    def counts(self, params: Params) -> tuple[int, ...]:
+        """The numbers of copies, in order."""
+        return tuple(count for count in self.COUNTS if count <= int(params["most"]))
+
+    @abstractmethod
+    def read(self, copies: Sequence[Copies]) -> Outcome:
+        """The figures of one trial. Raises `ParseError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """A restart of an engine beside running instances."""
+
+    wall_ns: int  # from the restart's beginning until a new instance had run a first command
+    answers_ns: int  # of it, until the engine said that it is there
+    running: int
+    survivors: int  # of them, those that ran a command afterwards
+
+
+class RestartWorkload(ApartWorkload):
+    """The engine that instances share is restarted, where it is one of tare's own. Parameter ``running``: instances."""
+
+    family = Family.LIFE
+    payload: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def read(self, restart: Restart) -> Outcome:
         """The figures of one trial. Raises `ParseError`."""
 
 
@@ -297,3 +433,22 @@ class LeastWorkload(ApartWorkload):
     @abstractmethod
     def read(self, least_bytes: int) -> dict[str, float]:
         """The figures of one trial by metric name. ``least_bytes``: the least limit that was enough."""
+
+
+class FillWorkload(ApartWorkload):
+    """Ever more idle instances of one platform, measured at every level: how many fit is predicted from it.
+
+    Parameters: ``most`` instances at once; ``time_s`` of adding them, unless ``fill``: then instances are added until
+    a limit breaks or the host is full. ``reserve``: the share of the host's memory, threads and other ceilings that
+    stays free. ``budget_bytes``: the memory that the instances may take, as if the host had no more for them; 0: all
+    but the reserve. Limits, each 0 where there is none: ``start_p99_s``, ``failures`` (a share of the starts), ``keep``
+    (a share of a working instance's work alone), ``memory_stall`` and ``cpu_stall`` (shares of the time, PSI).
+    ``active``: the share of the instances that are put to work at once, on `primes`, after each level was measured.
+    """
+
+    family = Family.DENSITY
+    application: RunWorkload | None = None  # of the user's: its servers run in each instance; None: the agent alone
+
+    @abstractmethod
+    def read(self, fill: Fill) -> dict[str, float]:
+        """The figures of one trial by metric name. Raises `ParseError` for a fill without an instance."""

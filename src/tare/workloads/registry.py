@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import tare.workloads
 from tare import lazily
+from tare.capacity_model import FILLED
 from tare.errors import UsageError
 from tare.model import Family
 from tare.plugins import package_of, with_plugins
@@ -18,8 +19,10 @@ from tare.workloads.base import Workload
 from tare.workloads.contract import problems
 
 if TYPE_CHECKING:
+    from tare.workloads.density import capacity
     from tare.workloads.own import application
 else:
+    capacity = lazily.LazyModule("tare.workloads.density.capacity")
     application = lazily.LazyModule("tare.workloads.own.application")
 
 GROUP = "tare.workloads"
@@ -104,7 +107,9 @@ def choose(names: Sequence[str]) -> list[Workload]:
 
 
 def _application(name: str) -> Workload | None:
-    """The application that ``app:FILE`` names; None for another name."""
+    """The application that ``app:FILE`` names, what fills the host with it (``fill:FILE``), or None."""
+    if name.startswith(FILLED):
+        return capacity.of_application(application.of_file(name.removeprefix(FILLED)))
     return application.of_file(name.removeprefix(APPLICATION)) if name.startswith(APPLICATION) else None
 
 

@@ -1,1 +1,1 @@
-"""Platforms against each other, campaigns against others, and what many verdicts at once are worth."""
+"""Comparisons of platforms with each other, of campaigns with others, and corrections for many verdicts."""

@@ -1,4 +1,4 @@
-"""Whether instructions of a unit of work rank platforms as its measured CPU cost does, and where they do not."""
+"""Agreement of counted instructions with measured CPU cost in ranking platforms, and the exceptions."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tare.footprint_model import Footprint
 from tare.model import CPU_COST
 from tare.store import Store
 
-#: So many platforms have a rank that says something.
+#: With fewer platforms, a rank says nothing.
 MIN_PLATFORMS = 3
-#: An outlier executes this many times as much or as little in a nanosecond as is usual for its workload.
+#: An outlier's instructions per nanosecond differ from the usual rate of its workload by at least this factor.
 FAR = 1.5
 
-Costs = Mapping[tuple[str, str], float]  # CPU nanoseconds of a unit by platform and workload
+Costs = Mapping[tuple[str, str], float]  # CPU nanoseconds of a unit by platform and workload.
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +42,17 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Rank correlations (Spearman's) by workload and of all points together, and points far from the usual rate."""
+    """Rank correlations (Spearman's) by workload and over all points, and points far from the usual rate."""
 
     points: tuple[Point, ...]
-    ranks: Mapping[str, float | None]  # None: all are alike in one of the two
+    ranks: Mapping[str, float | None]  # None: all are equal in one of the two.
     together: float | None
-    outliers: tuple[Point, ...]  # the farthest first
-    usual: Mapping[str, float]  # median rate by workload
+    outliers: tuple[Point, ...]  # The farthest first.
+    usual: Mapping[str, float]  # Median rate by workload.
 
 
 def costs(store: Store) -> dict[tuple[str, str], float]:
-    """The mean measured CPU cost of each platform and workload that has one, over blocks."""
+    """Return the mean measured CPU cost over blocks, for each platform and workload with a CPU cost."""
     parts = metric_parts(store.samples())
     mean_costs = {}
     for workload in store.record.workloads:
@@ -66,9 +66,9 @@ def costs(store: Store) -> dict[tuple[str, str], float]:
 
 
 def agreement(footprints: Sequence[Footprint], measured: Costs) -> Agreement | None:
-    """How well counted instructions and measured times of the same work agree, over all platforms and workloads.
+    """Return the agreement of counted instructions and measured times over all platforms and workloads.
 
-    Workloads with both on fewer platforms than `MIN_PLATFORMS` are left out; None where no other is there.
+    Workloads with both on fewer platforms than `MIN_PLATFORMS` are left out. None if no workload remains.
     """
     counted = {
         (platform, workload): amount.median

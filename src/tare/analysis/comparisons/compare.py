@@ -1,4 +1,4 @@
-"""Platforms against each other, not only against the baseline: paired over blocks, or as groups side by side."""
+"""Comparisons of all pairs of platforms, also without the baseline: paired over blocks, or as groups side by side."""
 
 from __future__ import annotations
 
@@ -31,35 +31,35 @@ _Groups = Mapping[str, NDArray[np.float64]]
 
 
 class Procedure(StrEnum):
-    """A test of groups, of all at once or by pairs."""
+    """A test of groups, all at once or by pairs."""
 
     WELCH = "welch"
     GAMES_HOWELL = "games-howell"
     ANOVA = "anova"
     TUKEY = "tukey"
     KRUSKAL_WALLIS = "kruskal-wallis"
-    RANK_SUMS = "rank-sums"  # p values by Holm
+    RANK_SUMS = "rank-sums"  # p values by Holm.
 
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A test of all groups at once, and one of its pairs. Either has a result, or a reason why it has none."""
+    """A test of all groups at once, with a test of its pairs. Each has a result, or a reason why it has none."""
 
     overall: Procedure
     pairwise: Procedure
     result: Overall | None = None
     pairs: tuple[GroupPair, ...] = ()
-    reason: Refusal | None = None  # why ``result`` is None
-    pairs_reason: Refusal | None = None  # why there are no pairs
+    reason: Refusal | None = None  # The reason for no ``result``.
+    pairs_reason: Refusal | None = None  # The reason for no pairs.
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """How all pairs of platforms compare in one metric, in logs; ``reason`` where the data have no answer.
+    """Comparison of all pairs of platforms in one metric, in logs; ``reason`` if the data have no answer.
 
-    ``pairs`` where blocks pair the platforms. ``tests`` where they ran one after the other: with Welch's first, which
-    asks for no equal variances; then what the studies did. ``left_out``: platforms without ratios; the others are
-    compared all the same.
+    ``pairs`` if blocks pair the platforms. ``tests`` if they ran one after the other: Welch's first, which does not
+    assume equal variances; then those of the studies. ``left_out``: platforms without ratios; the others are still
+    compared.
     """
 
     workload: str
@@ -72,7 +72,7 @@ class Compared:
 
 
 def compare(record: CampaignRecord, samples: pl.DataFrame, platforms: Sequence[str] = ()) -> list[Compared]:
-    """All pairs in every headline and CPU cost. ``platforms``: only these, and the baseline; empty: all."""
+    """Compare all pairs in every headline and CPU cost. ``platforms``: only these, and the baseline; empty: all."""
     chosen = [
         platform.name
         for platform in record.platforms
@@ -96,7 +96,8 @@ def _compare(
     unfit = [name for name in present if grid.unfit[grid.of_platform(name)].any()]
     empty = Compared(workload.name, metric.name, metric.direction, left_out=tuple(unfit))
     fit = [name for name in present if name not in unfit]
-    if record.baseline in unfit and record.design is not Design.SEQUENTIAL:  # what the others' ratios are to
+    # The others' ratios are relative to the baseline.
+    if record.baseline in unfit and record.design is not Design.SEQUENTIAL:
         return replace(empty, reason=Refusal(RefusalKind.NO_RATIOS, (record.baseline,)))
     if len(fit) < 2 and unfit:
         return replace(empty, reason=Refusal(RefusalKind.NO_RATIOS, (unfit[0],)))
@@ -112,7 +113,7 @@ def _compare(
 
 
 def log_ratios(grid: Grid, name: str, baseline: str) -> NDArray[np.float64]:
-    """A platform's log ratio to the baseline by block, NaN where it has none; the baseline's own is zero."""
+    """Return a platform's log ratio to the baseline by block, NaN if missing; the baseline's own is zero."""
     base = grid.of_platform(baseline)
     column = np.full(grid.blocks.size, np.nan)
     if name == baseline:
@@ -124,7 +125,7 @@ def log_ratios(grid: Grid, name: str, baseline: str) -> NDArray[np.float64]:
 
 
 def _tests(grid: Grid, names: Sequence[str]) -> tuple[Test, ...]:
-    """The three tests with their pairs, each with a result or a reason."""
+    """Return the three tests with their pairs, each with a result or a reason."""
     groups = {name: np.log(grid.block_values(grid.of_platform(name)[0])) for name in names}
     return (
         _test(Procedure.WELCH, Procedure.GAMES_HOWELL, welch, games_howell, groups),

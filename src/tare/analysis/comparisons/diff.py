@@ -1,7 +1,7 @@
-"""What became of each figure from one campaign to another, or differs between two platforms of one campaign.
+"""Change of each figure from one campaign to another, or from one platform to another in a campaign.
 
-A regression is a change that is worse by more than a threshold, for sure; no regression is one that is not, for sure.
-Between them nobody can tell, and there is an estimate of the blocks that would.
+A figure has regressed if it is surely worse by more than a threshold. It is fine if it is surely not. Otherwise the
+outcome is open, with an estimate of the blocks that would settle it.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 else:
     special = lazily.LazyModule("scipy.special")
 
-#: The share of comparisons of this kind in which some regression may be found where there is none.
+#: Share of comparisons of this kind in which some regression may be found although there is none.
 LEVEL = 0.05
 
 Floats = NDArray[np.float64]
 
 
 class Outcome(StrEnum):
-    """Whether a figure got worse: it did (regression), it did not (fine), or it cannot be told (open)."""
+    """Outcome of a figure: worse (regression), not worse (fine), or undecided (open)."""
 
     REGRESSION = "regression"
     FINE = "fine"
@@ -54,7 +54,7 @@ class Outcome(StrEnum):
 
 
 def overall(outcomes: Iterable[Outcome]) -> Outcome:
-    """The outcome of several figures: a regression where one is, fine where all are (and there is one), else open."""
+    """Return the outcome of several figures: a regression if any is, fine if all are (and there is one), else open."""
     kinds = set(outcomes)
     if Outcome.REGRESSION in kinds:
         return Outcome.REGRESSION
@@ -62,25 +62,25 @@ def overall(outcomes: Iterable[Outcome]) -> Outcome:
 
 
 class Gap(StrEnum):
-    """Why a figure could not be compared."""
+    """Reason why a figure could not be compared."""
 
     TOO_FEW_BLOCKS = "too-few-blocks"
-    UNFIT = "unfit"  # samples without a logarithm
-    NO_SPREAD = "no-spread"  # nothing varies, in too few blocks
+    UNFIT = "unfit"  # Samples without a logarithm.
+    NO_SPREAD = "no-spread"  # No variation, in too few blocks.
 
 
 class Lack(StrEnum):
-    """Why a workload, or one figure of it, is not compared at all."""
+    """Reason why a workload, or one figure of it, is not compared at all."""
 
-    OLD = "old"  # the older side has it not
+    OLD = "old"  # The older side lacks it.
     NEW = "new"
-    PARAMETERS = "parameters"  # it ran with others
-    REVISION = "revision"  # its figures were computed otherwise
+    PARAMETERS = "parameters"  # It ran with other parameters.
+    REVISION = "revision"  # Its figures were computed otherwise.
 
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """What is not compared: a workload, or a platform's figure."""
+    """A workload, or a platform's figure, that is not compared."""
 
     lack: Lack
     workload: str
@@ -90,10 +90,10 @@ class Absent:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a figure of counted instructions: of a file of programs, of a function of the kernel, or of a side."""
+    """A part of a figure of counted instructions: a file of programs, a function of the kernel, or a side."""
 
-    side: str  # user or kernel
-    place: str  # "": all of that side
+    side: str  # User or kernel.
+    place: str  # "": all of that side.
     old: float
     new: float
 
@@ -102,8 +102,8 @@ class Piece:
 class Change:
     """A figure's change as a fraction; positive is worse.
 
-    ``interval``: each end holds at 95 % for all figures of the diff at once; ``at_most``: the higher end of this figure
-    alone, at 95 %; ``detectable``: the regression that nine of ten such comparisons find.
+    ``interval``: each end holds at 95 % for all figures of the diff at once; ``at_most``: the higher end for this
+    figure alone, at 95 %; ``detectable``: the regression that nine of ten such comparisons find.
     """
 
     platform: str
@@ -112,26 +112,26 @@ class Change:
     unit: str
     direction: Direction
     threshold: float
-    old: float | None  # in the unit: the mean, and where figures themselves are compared the mean of logarithms
+    old: float | None  # In the unit: the mean, or if figures themselves are compared, the mean of logarithms.
     new: float | None
-    n_old: int  # blocks
+    n_old: int  # Blocks.
     n_new: int
     outcome: Outcome
     interval: Interval | None = None
     at_most: float | None = None
     detectable: float | None = None
-    old_times: float | None = None  # how many times worse than the baseline, where that is what changed
+    old_times: float | None = None  # How many times worse than the baseline, if that changed.
     new_times: float | None = None
-    p: float | None = None  # that it is worse by no more than the threshold; adjusted by Holm for all figures
+    p: float | None = None  # That it is worse by no more than the threshold; adjusted by Holm for all figures.
     gap: Gap | None = None
-    blocks: int | None = None  # that would tell, in each campaign; None: it is known, or nobody knows
-    seconds: float | None = None  # which that many of the workload take, of a campaign like the newer one
-    pieces: tuple[Piece, ...] = ()  # of counted instructions, the most changed first: what makes the change up
+    blocks: int | None = None  # Needed in each campaign to decide; None: decided, or unknown.
+    seconds: float | None = None  # Duration of those blocks of the workload, in a campaign like the newer one.
+    pieces: tuple[Piece, ...] = ()  # Of counted instructions: the parts of the change, most changed first.
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A fact in which both sides differ."""
+    """A fact in which the sides differ."""
 
     fact: str
     old: str
@@ -140,7 +140,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """All changes, the worst first, and in what both sides differ. ``absent``: what one of them has not."""
+    """All changes, the worst first, and the facts in which the sides differ. ``absent``: missing on one side."""
 
     way: Way
     old: str
@@ -165,11 +165,11 @@ class _Estimate:
     df: float
 
     def p_beyond(self, limit: float) -> float:
-        """The one-sided p-value of a change above ``limit``: how likely so large an estimate is without one."""
+        """Return the one-sided p-value of a change above ``limit``."""
         return self._tail(self.point - limit)
 
     def interval(self, level: float) -> Interval:
-        """The interval of the change, as a log of how many times worse."""
+        """Return the interval of the change, as a log of how many times worse."""
         half = half_width(self.error, self.df, level)
         return Interval(self.point, self.point - half, self.point + half)
 
@@ -180,10 +180,10 @@ class _Estimate:
 
 
 def diff(old: Store, new: Store, thresholds: Thresholds, *, absolute: bool = False) -> Diff:
-    """From an older campaign to a newer one: the changes of overheads, or of figures where ``absolute``.
+    """Compare an older campaign with a newer one: overheads, or the figures themselves if ``absolute``.
 
-    The mean of the log by block, of each campaign, by Welch; of overheads, the log ratio to the same block's baseline,
-    so that what the host did meanwhile is in both. Raises `NoAnswer` where nothing can be compared.
+    The mean of the log by block, of each campaign, by Welch. For overheads: the log ratio to the same block's baseline,
+    so that the host's activity is in both. Raises `NoAnswer` if nothing can be compared.
     """
     was, now = old.record, new.record
     way = Way.ABSOLUTE if absolute else Way.RELATIVE
@@ -228,7 +228,7 @@ def diff(old: Store, new: Store, thresholds: Thresholds, *, absolute: bool = Fal
 
 
 def diff_platforms(store: Store, first: str, second: str, thresholds: Thresholds) -> Diff:
-    """From one platform to another of one campaign, block by block. Raises `NoAnswer` for one that is not there."""
+    """Compare two platforms of one campaign, block by block. Raises `NoAnswer` for a missing platform."""
     record = store.record
     names = [platform.name for platform in record.platforms]
     for name in (first, second):
@@ -264,7 +264,7 @@ def diff_platforms(store: Store, first: str, second: str, thresholds: Thresholds
 def _common(
     was: CampaignRecord, now: CampaignRecord, thresholds: Thresholds, absent: list[Absent]
 ) -> Iterator[tuple[WorkloadRecord, WorkloadRecord, MetricRecord]]:
-    """Workloads and metrics of both that are the same there: headlines, CPU cost, and those that thresholds name."""
+    """Yield the workloads and metrics that both sides share: headlines, CPU cost, and those that thresholds name."""
     before = {workload.name: workload for workload in was.workloads}
     absent += [Absent(Lack.NEW, name) for name in before if name not in {newer.name for newer in now.workloads}]
     for workload in now.workloads:
@@ -291,7 +291,7 @@ def _common(
 
 
 def _spreads(record: CampaignRecord, samples: pl.DataFrame) -> dict[Figure, Spread]:
-    """How well each ratio of a campaign is known; none of a design whose ratios are to other arms than a diff's."""
+    """Return the spread of each ratio of a campaign; empty for a design with other ratios than a diff's."""
     if record.design is not Design.BLOCKS:
         return {}
     return {figure: looks.typical.judged for figure, looks in campaign_looks(record, samples).items()}
@@ -304,7 +304,7 @@ def _draft(
     logs = [float(np.nanmean(side.logs)) if count else None for side, count in zip(sides, (n_old, n_new), strict=True)]
     sign = 1 if metric.direction is Direction.LOWER else -1
     (old, new), times = (side.mean for side in sides), [None if log is None else math.exp(sign * log) for log in logs]
-    if way is Way.ABSOLUTE:  # in the estimate that the change is of
+    if way is Way.ABSOLUTE:  # Included in the estimate of the change.
         old, new = (mean if log is None else math.exp(log) for mean, log in zip((old, new), logs, strict=True))
         times = [None, None]
     return Change(
@@ -326,7 +326,7 @@ def _draft(
 
 
 def _welch(before: Side, after: Side, metric: MetricRecord) -> _Estimate | None:
-    """The difference of two means, with Welch's degrees of freedom from what each is known with."""
+    """Return the difference of two means, with Welch's degrees of freedom from the spread of each."""
     if min(before.logs.size, after.logs.size) < MIN_BLOCKS:
         return None
     spreads = [_own(side) if side.spread is None else side.spread for side in (before, after)]
@@ -354,11 +354,11 @@ def _estimate(point: float, error: float, df: float, direction: Direction) -> _E
 
 
 def _judged_all(drafts: Sequence[tuple[Change, _Estimate | None]], seconds: Mapping[str, float]) -> tuple[Change, ...]:
-    """The changes with outcomes, the worst first.
+    """Return the changes with outcomes, the worst first.
 
-    A regression's interval, each end of which holds for all figures at once (Bonferroni), lies wholly beyond the
-    threshold. That nothing regressed is said where every figure shows it at the level by itself, which needs no
-    correction (an intersection-union test: Berger, 1982).
+    In a regression, the whole interval lies beyond the threshold, with ends that hold for all figures at once
+    (Bonferroni). The outcome is fine if every figure shows it at the level by itself, which needs no correction (an
+    intersection-union test: Berger, 1982).
     """
     usable = [at for at, (change, estimate) in enumerate(drafts) if _gap(change, estimate) is None]
     limits = {at: _log_limit(drafts[at][0]) for at in usable}
@@ -376,7 +376,7 @@ def _judged_all(drafts: Sequence[tuple[Change, _Estimate | None]], seconds: Mapp
 
 
 def worst_first(changes: Iterable[Change]) -> tuple[Change, ...]:
-    """Regressions first, then what is open, then what is fine; the largest of each first."""
+    """Sort regressions first, then open, then fine; the largest of each first."""
     order = [Outcome.REGRESSION, Outcome.OPEN, Outcome.FINE]
 
     def rank(change: Change) -> tuple[int, float]:
@@ -395,7 +395,7 @@ def _gap(change: Change, estimate: _Estimate | None) -> Gap | None:
 
 
 def _log_limit(change: Change) -> float:
-    """The threshold as a log of how many times worse."""
+    """Return the threshold as a log of how many times worse."""
     lower = change.direction is Direction.LOWER
     return math.log1p(change.threshold) if lower else -math.log1p(-change.threshold)
 
@@ -404,7 +404,7 @@ def _judged(
     change: Change, estimate: _Estimate, limit: float, p: float, level: float, seconds: Mapping[str, float]
 ) -> Change:
     every, own = estimate.interval(level), estimate.interval(1 - 2 * LEVEL)
-    question = Question(change.metric, Direction.LOWER, math.expm1(limit))  # of how many times worse
+    question = Question(change.metric, Direction.LOWER, math.expm1(limit))  # Of how many times worse.
     intervals = LogIntervals(wide=every, narrow=own, sure=every)
     quantiles = float(special.stdtrit(estimate.df, [(1 + level) / 2, POWER]).sum())
     judged = replace(
@@ -426,7 +426,7 @@ def _judged(
 
 
 def _change(times_worse: Interval, direction: Direction) -> Interval:
-    """Logs of how many times worse, as overheads (fractions)."""
+    """Convert logs of how many times worse to overheads (fractions)."""
     return Interval(*(_fraction(log, direction) for log in (times_worse.point, times_worse.low, times_worse.high)))
 
 
@@ -435,18 +435,18 @@ def _fraction(times_worse: float, direction: Direction) -> float:
 
 
 def computed_differently(was: CampaignRecord, now: CampaignRecord) -> list[str]:
-    """The workloads of both records that have other revisions there."""
+    """Return the workloads of both records that differ in their revision."""
     before = {workload.name: workload.revision for workload in was.workloads}
     return [newer.name for newer in now.workloads if before.get(newer.name, newer.revision) != newer.revision]
 
 
 def same_work(was: WorkloadRecord, now: WorkloadRecord) -> bool:
-    """Whether figures of two records of a workload mean the same: of the same parameters, and computed alike."""
+    """Return True if the figures of two records of a workload mean the same: equal parameters and revision."""
     return (was.params, was.revision) == (now.params, now.revision)
 
 
 def same_host(was: CampaignRecord, now: CampaignRecord) -> bool:
-    """Whether the machine looks the same: a record has no name of it."""
+    """Return True if the machine looks the same. A record has no name of it."""
     facts = ("architecture", "virtualised")
     return all(_host(was, name) == _host(now, name) for name in facts) and all(
         _cpu(was, name) == _cpu(now, name) for name in ("model", "cores", "threads")
@@ -454,7 +454,7 @@ def same_host(was: CampaignRecord, now: CampaignRecord) -> bool:
 
 
 def differing(was: CampaignRecord, now: CampaignRecord) -> tuple[Fact, ...]:
-    """What should be the same for a change to be one of the platforms, and what they are known to have changed."""
+    """Return the facts that should be equal if a change is to be the platforms', and known changes of the platforms."""
     campaign_facts = (
         ("CPU", _cpu(was, "model"), _cpu(now, "model")),
         ("threads", _cpu(was, "threads"), _cpu(now, "threads")),
@@ -469,17 +469,17 @@ def differing(was: CampaignRecord, now: CampaignRecord) -> tuple[Fact, ...]:
     )
     versions = {platform.name: platform.version for platform in was.platforms}
     platforms = ((newer.name, versions[newer.name], newer.version) for newer in now.platforms if newer.name in versions)
-    return tuple(Fact(name, _text(old), _text(new)) for name, old, new in (*campaign_facts, *platforms) if old != new)
+    return tuple(Fact(name, *_texts(old, new)) for name, old, new in (*campaign_facts, *platforms) if old != new)
 
 
 def platform_facts(record: CampaignRecord, first: str, second: str) -> tuple[Fact, ...]:
-    """In what two platforms of one campaign are known to differ."""
+    """Return the known differences of two platforms of one campaign."""
     before, after = (record.fairness.get(name) for name in (first, second))
     if not isinstance(before, dict) or not isinstance(after, dict):
         return ()
     names = dict.fromkeys([*before, *after])
     return tuple(
-        Fact(str(name), _text(before.get(name)), _text(after.get(name)))
+        Fact(str(name), *_texts(before.get(name), after.get(name)))
         for name in names
         if before.get(name) != after.get(name)
     )
@@ -494,7 +494,18 @@ def _cpu(record: CampaignRecord, name: str) -> Any:
     return cpu.get(name) if isinstance(cpu, dict) else None
 
 
+def _texts(old: Any, new: Any) -> tuple[str, str]:
+    """Both sides of a fact; of one with parts, the parts that differ."""
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        return _text(old), _text(new)
+    parts = [name for name in dict.fromkeys([*old, *new]) if old.get(name) != new.get(name)]
+    before, after = (", ".join(f"{name}={_text(side.get(name))}" for name in parts) for side in (old, new))
+    return before, after
+
+
 def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={_text(part)}" for name, part in value.items())
     if isinstance(value, list):
         return ",".join(map(str, value))
     return "unknown" if value is None else str(value)

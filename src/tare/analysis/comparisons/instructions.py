@@ -1,8 +1,8 @@
-"""Changes of counted instructions between two files, or two platforms of one: by ranges over machines, not by tests.
+"""Changes of counted instructions between two files, or two platforms of a file: by ranges over machines, not by tests.
 
-A machine with the same seed executes the same to the last instruction. What is left are the kernel's random numbers,
-and each repeat has others: so a change is worse for sure where all repeats of the newer side are worse than all of the
-older one's by more than the threshold, and not worse for sure where none is worse than any by as much.
+A machine with the same seed executes the same instructions. Only the kernel's random numbers vary, and each repeat has
+others. So a change is surely worse if all repeats of the newer side are worse than all of the older side by more than
+the threshold. It is surely not worse if no newer repeat is worse than any older repeat by as much.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from tare.footprint_model import EMPTY, IDLE, SIDES, Footprint, Phase, Scope
 from tare.model import Direction, Level
 from tare.store import Store
 
-#: Worse by more than this is a regression where no thresholds are given.
+#: Threshold of a regression if no thresholds are given.
 MARGIN = 0.005
-#: Figures: of a start, and of a unit of a workload's work or all of it where that has no units.
+#: Figures: of a start; of a unit of a workload's work; or of all its work if it has no units.
 START, UNIT, WHOLE = "start", "unit", "work"
-#: So many pieces of code explain a change.
+#: Number of pieces of code that explain a change.
 PIECES = 12
 UNIT_OF_MEASURE = "instructions"
 
-Figures = Mapping[tuple[str, str, str], Amount]  # by platform, workload ("" of a start) and figure
+Figures = Mapping[tuple[str, str, str], Amount]  # By platform, workload ("" of a start) and figure.
 
 
 def figures(footprints: Sequence[Footprint]) -> Figures:
-    """All figures of a file's footprints: user and kernel together, tare's own left out of what has no units."""
+    """Return all figures of a file's footprints: user and kernel together, without tare's own if there are no units."""
     cases: dict[tuple[str, Phase, str], list[Footprint]] = {}
     for footprint in footprints:
         if footprint.level is Level.INSTRUCTIONS and footprint.scope is Scope.HOST:
@@ -65,14 +65,14 @@ def figures(footprints: Sequence[Footprint]) -> Figures:
 
 
 def repeats(footprints: Sequence[Footprint]) -> int:
-    """How many different repeats the footprints of the level ``instructions`` are from."""
+    """Return the number of different repeats among the footprints of the level ``instructions``."""
     return len({footprint.repeat for footprint in footprints if footprint.level is Level.INSTRUCTIONS})
 
 
 def changes(
     old: Sequence[Footprint], new: Sequence[Footprint], thresholds: Thresholds, names: tuple[str, str] | None = None
 ) -> Iterator[Change]:
-    """The changes of all figures that both sides have, in their order. ``names``: from this platform to that one."""
+    """Yield the changes of all figures that both sides have, in order. ``names``: from this platform to that one."""
     before, after = figures(old), figures(new)
     for (platform, workload, figure), amount in after.items():
         if names is not None and platform != names[1]:
@@ -86,7 +86,7 @@ def changes(
 
 
 def _of(footprints: Sequence[Footprint], platform: str, workload: str) -> list[Footprint]:
-    """The footprints of a start, or of a workload, on the whole machine."""
+    """Return the footprints of a start, or of a workload, on the whole machine."""
     return [
         footprint
         for footprint in footprints
@@ -97,9 +97,9 @@ def _of(footprints: Sequence[Footprint], platform: str, workload: str) -> list[F
 
 
 def _pieces(old: Sequence[Footprint], new: Sequence[Footprint]) -> tuple[Piece, ...]:
-    """Both sides' code by median, the most changed first; () where one side has none, as files of an older tare.
+    """Return both sides' code by median, most changed first; () if one side has no code recorded.
 
-    Of a run for one unit, where it has units.
+    For a run with units, the figures are for one unit.
     """
     before, after = (
         {(code.side, code.place): code.amount.median / instructions.units(side) for code in instructions.code(side)}
@@ -117,9 +117,9 @@ def _sum(code: Mapping[tuple[str, str], float], side: str) -> float:
 
 
 def diff_counted(old: Store, new: Store, thresholds: Thresholds, names: tuple[str, str] | None = None) -> Diff | None:
-    """The diff of two files of nothing but counted instructions, or of two platforms of one; None: of other files.
+    """Compare two files, or two platforms of one, that hold only counted instructions; None for other files.
 
-    Raises `NoAnswer` where they have no figure in common.
+    Raises `NoAnswer` if they have no figure in common.
     """
     if any(store.schedule() for store in (old, new)):
         return None

@@ -1,4 +1,4 @@
-"""All pairs of platforms over the same blocks at once: what chance alone would show among so many comparisons."""
+"""All pairs of platforms over the same blocks at once, corrected for what chance shows among so many comparisons."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 else:
     special = lazily.LazyModule("scipy.special")
 
-#: Below this many blocks there are too few patterns of signs (2^(n-1) of them) for the far end of their distribution.
+#: With fewer blocks, there are too few patterns of signs (2^(n-1)) for the far end of their distribution.
 MAX_T_FROM = 8
-#: Up to this many blocks every pattern of signs is used, else as many random ones.
+#: Up to this many blocks, every pattern of signs is used; above it, as many random patterns.
 _ALL_SIGNS = 12
 _PATTERNS = 2_047
 _SEED = 20_260_102
@@ -35,7 +35,7 @@ Ints = NDArray[np.int64]
 
 
 class Method(StrEnum):
-    """How the pairs were adjusted for their number."""
+    """The correction for the number of pairs."""
 
     MAX_T = "max-t"
     HOLM = "holm"
@@ -49,9 +49,9 @@ class Pair:
     second: str
     difference: Interval
     statistic: float
-    p: float  # adjusted for all pairs
-    n_blocks: int  # in which both have a value
-    critical: float  # the interval is difference ± critical x standard error
+    p: float  # Adjusted for all pairs.
+    n_blocks: int  # Blocks in which both have a value.
+    critical: float  # The interval is difference ± critical x standard error.
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +59,15 @@ class AllPairs:
     """Every pair once, in the order of the names: in ``pairs``, or in ``unanswered`` (each with its two names)."""
 
     method: Method
-    n_blocks: int  # in which all platforms have a value
-    n_left_out: int  # in which some have none: the pairs of the others use them
-    critical: float  # the greatest of the pairs'
+    n_blocks: int  # Blocks in which all platforms have a value.
+    n_left_out: int  # Blocks in which some lack a value: the pairs of the others use them.
+    critical: float  # The largest of the pairs'.
     pairs: tuple[Pair, ...]
     unanswered: tuple[Refusal, ...] = ()
 
 
 def holm(p: ArrayLike) -> Floats:
-    """Adjusted p values in the order given (Holm, 1979). Raises `NoAnswer` for what is no probability."""
+    """Return adjusted p values in the given order (Holm, 1979). Raises `NoAnswer` for invalid probabilities."""
     values = np.asarray(p, dtype=np.float64)
     if not ((values >= 0) & (values <= 1)).all():
         raise NoAnswer(RefusalKind.P_VALUES)
@@ -79,19 +79,19 @@ def holm(p: ArrayLike) -> Floats:
 
 
 def all_pairs(values: ArrayLike, names: Sequence[str], *, level: float = 0.95) -> AllPairs:
-    """Compare all columns of ``values[block, platform]`` (log figures, or in any unit; NaN where there is none).
+    """Compare all columns of ``values[block, platform]`` (log figures, or in any unit; NaN for a missing value).
 
-    A pair uses the blocks in which both have a value. Where every pair has `MAX_T_FROM` of them: t statistics of the
-    paired differences against the distribution of their greatest one when the signs of whole blocks are drawn at random
-    (Westfall and Young, 1993, single step). Flipping whole blocks keeps what the pairs have in common, so that many
-    comparisons cost no more than they must; a block that a pair lacks takes no part in its t. The 95 % intervals hold
-    for all pairs at once; one excludes zero exactly when its p is at most 0.05. With fewer blocks: paired t tests with
-    Holm's p values, and the wider intervals of Bonferroni, each with its own degrees of freedom.
+    A pair uses the blocks in which both have a value. If every pair has `MAX_T_FROM` blocks, the t statistics of the
+    paired differences are compared with the distribution of their maximum under random signs of whole blocks (Westfall
+    and Young, 1993, single step). Flipping whole blocks keeps the pairs' dependence, so that many comparisons cost no
+    more power than they must. A block that a pair lacks takes no part in its t. The 95 % intervals hold for all pairs
+    at once; an interval excludes zero exactly when its p is at most 0.05. With fewer blocks: paired t tests with Holm's
+    p values, and the wider intervals of Bonferroni, each with its own degrees of freedom.
 
-    Skewed noise that differs a lot between platforms misleads this as it misleads every test of a mean: give logs.
+    Skewed noise that differs a lot between platforms misleads this test, like every test of a mean: pass logs.
 
-    A pair with fewer than two blocks, or whose differences are all the same, is unanswered. Raises `NoAnswer` where all
-    are, with the first one's reason.
+    A pair with fewer than two blocks, or whose differences are all equal, is unanswered. Raises `NoAnswer` if all are,
+    with the first pair's reason.
     """
     level_of(level)
     table = _table(values, names)
@@ -107,7 +107,7 @@ def all_pairs(values: ArrayLike, names: Sequence[str], *, level: float = 0.95) -
     mean, error = np.nanmean(differences, axis=0), np.nanstd(differences, axis=0, ddof=1) / np.sqrt(n)
     t = mean / error
     patterns = _signs(len(table)) if n.min() >= MAX_T_FROM else np.empty((0, len(table)))
-    beyond = math.floor((1 - level) * (1 + len(patterns)) + 1e-9) - 1  # so many patterns may show a greater t
+    beyond = math.floor((1 - level) * (1 + len(patterns)) + 1e-9) - 1  # Number of patterns that may show a larger t.
     if beyond >= 0:
         method, greatest = Method.MAX_T, np.sort(_greatest(differences - mean, n, patterns))
         critical = np.full(len(pairs), greatest[-1 - beyond])
@@ -129,7 +129,7 @@ def all_pairs(values: ArrayLike, names: Sequence[str], *, level: float = 0.95) -
 
 @functools.lru_cache(maxsize=4)
 def _signs(n: int) -> Floats:
-    """Patterns of signs for n blocks; a pattern and its opposite give the same t but for its sign."""
+    """Return patterns of signs for n blocks. A pattern and its opposite give the same |t|."""
     if n <= _ALL_SIGNS:
         return np.array(list(itertools.product([1.0], *[[1.0, -1.0]] * (n - 1))))
     ones: Floats = np.random.default_rng(_SEED).integers(0, 2, (_PATTERNS, n)).astype(np.float64)
@@ -137,15 +137,15 @@ def _signs(n: int) -> Floats:
 
 
 def _greatest(residuals: Floats, n: Ints, patterns: Floats) -> Floats:
-    """For each pattern of signs: the greatest |t| over the pairs, once all means are taken away.
+    """Return, for each pattern of signs, the largest |t| over the pairs, after removal of all means.
 
-    ``residuals[block, pair]``: NaN where a pair lacks the block; ``n``: the blocks of each pair.
+    ``residuals[block, pair]``: NaN if a pair lacks the block; ``n``: the blocks of each pair.
     """
     filled = np.nan_to_num(residuals)
     mean = patterns @ filled / n
-    # A square does not change with its sign, so one sum of squares serves all patterns.
+    # A square does not depend on the sign, so one sum of squares serves all patterns.
     variance = np.maximum((filled**2).sum(axis=0) - n * mean**2, 0.0) / (n - 1)
-    # A pattern under which all blocks agree has no variance left: its t is beyond every other.
+    # A pattern under which all blocks agree has no variance left: its t exceeds every other.
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.abs(mean) / np.sqrt(variance / n)
     greatest: Floats = np.where(np.isnan(t), 0.0, t).max(axis=1)
@@ -153,7 +153,7 @@ def _greatest(residuals: Floats, n: Ints, patterns: Floats) -> Floats:
 
 
 def _table(values: ArrayLike, names: Sequence[str]) -> Floats:
-    """Values by block and platform, without blocks in which there is none."""
+    """Return values by block and platform, without empty blocks."""
     table = np.asarray(values, dtype=np.float64)
     if table.ndim != 2:
         raise NoAnswer(RefusalKind.TABLE_BY_BLOCK, dimensions=table.ndim)
@@ -167,7 +167,7 @@ def _table(values: ArrayLike, names: Sequence[str]) -> Floats:
 
 
 def _no_answer(table: Floats, names: Sequence[str], i: int, j: int) -> Refusal | None:
-    """Why a pair has no answer; None where it has one."""
+    """Return the reason why a pair has no answer, or None."""
     difference = table[:, i] - table[:, j]
     difference = difference[~np.isnan(difference)]
     if difference.size < 2:

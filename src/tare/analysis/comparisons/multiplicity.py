@@ -1,4 +1,4 @@
-"""Many verdicts at once: how many of a report's chance alone would give, and which survive a correction for all."""
+"""Correction for many verdicts at once: how many chance alone would give, and which survive."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 else:
     special = lazily.LazyModule("scipy.special")
 
-#: The share of reports in which some verdict may be wrong, once they are corrected.
+#: Share of reports in which some verdict may be wrong after the correction.
 LEVEL = 0.05
 DIFFERENT = frozenset({Kind.SLOWER, Kind.FASTER})
-#: Where the distribution of a standard deviation is looked at: as many parts of it, equally likely.
+#: Equally likely points of the distribution of a standard deviation.
 _QUANTILES = (np.arange(200) + 0.5) / 200
 #: Verdicts that depend on the data; the other kinds say that there can be none.
 _OPEN = DIFFERENT | EQUAL | {Kind.INCONCLUSIVE}
@@ -32,12 +32,12 @@ _OPEN = DIFFERENT | EQUAL | {Kind.INCONCLUSIVE}
 
 @dataclass(frozen=True, slots=True)
 class Multiplicity:
-    """Verdicts on headlines and CPU costs. ``n_rows``: those that could have been given any verdict."""
+    """Counts of verdicts on headlines and CPU costs. ``n_rows``: those that could have got any verdict."""
 
     n_rows: int
-    n_different: int  # slower or faster
-    by_chance: float  # so many of these were to be expected if no platform differed at all
-    n_different_sure: int  # that survive Holm's correction over all rows
+    n_different: int  # Slower or faster.
+    by_chance: float  # Expected number of these if no platform differed at all.
+    n_different_sure: int  # Those that survive Holm's correction over all rows.
     n_equivalent: int
     n_equivalent_sure: int
 
@@ -51,19 +51,19 @@ class _Look:
     df: float
     low: float  # ln(1 - margin)
     high: float  # ln(1 + margin)
-    sure: float  # the quantile of the interval against false alarms
+    sure: float  # Quantile of the interval against false alarms.
 
     @classmethod
     def of(cls, look: Look, margin: float, level: float) -> _Look:
-        """From the spread that verdicts rest on; ``level``: of the interval against false alarms."""
+        """Create it from the spread for verdicts. ``level``: of the interval against false alarms."""
         spread = look.judged
         return cls(look.point, spread.error, spread.df, math.log1p(-margin), math.log1p(margin), (1 + level) / 2)
 
     def p_different(self) -> float:
-        """The probability that blocks show as much though the ratio lies within the margin: at its end, on either side.
+        """Return the probability that blocks show as much although the ratio lies at either end of the margin.
 
-        sf((|m| - D) / e) + sf((|m| + D) / e), which is the two-sided t test where the noise is much wider than the
-        margin. Without any spread nothing is known of chance: 1.
+        sf((|m| - D) / e) + sf((|m| + D) / e), which is the two-sided t test if the noise is much wider than the margin.
+        Without any spread, nothing is known of chance: 1.
         """
         if not self.error > 0:
             return 1.0
@@ -72,7 +72,7 @@ class _Look:
         return min(1.0, self._beyond((size - margin) / self.error) + self._beyond((size + margin) / self.error))
 
     def p_equivalent(self) -> float:
-        """The probability of blocks so far within the margin though the ratio is not: two one-sided tests."""
+        """Return the probability of blocks so far within the margin although the ratio is not: two one-sided tests."""
         if not self.error > 0:
             return 1.0
         return max(
@@ -80,11 +80,11 @@ class _Look:
         )
 
     def called_by_chance(self) -> float:
-        """The probability of slower or faster where the ratio is 1: both intervals of `decide` must miss it.
+        """Return the probability of slower or faster if the ratio is 1: both intervals of `decide` must exclude it.
 
-        The mean over s of 2 Phi(-max(t(0.975) s + D sqrt(n) / sigma, t(0.995) s)), where s is what n blocks make of a
-        standard deviation of 1 (the root of chi-squared over its degrees of freedom), and sigma is taken to be what was
-        seen of it.
+        The mean over s of 2 Phi(-max(t(0.975) s + D sqrt(n) / sigma, t(0.995) s)), where s is the estimate of a
+        standard deviation of 1 from n blocks (the root of chi-squared over its degrees of freedom), and sigma is set to
+        its estimate.
         """
         if not self.error > 0:
             return 0.0
@@ -101,40 +101,40 @@ class _Look:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A platform's figure in a report: the typical round, and whole blocks where these have another."""
+    """A platform's figure in a report: the typical round, and whole blocks if they differ from it."""
 
     looks: tuple[_Look, ...]
 
     @classmethod
     def of(cls, result: MetricResult, platform: PlatformResult) -> _Row | None:
-        """None where it has no interval, or could have got no verdict."""
+        """Create a row, or return None if it has no interval, or could not have got a verdict."""
         if platform.looks is None or platform.verdict.kind not in _OPEN:
             return None
         level = sure_each(platform.looks)
         return cls(tuple(_Look.of(look, result.margin, level) for look in platform.looks.all()))
 
     def p_different(self) -> float:
-        """Either look may show a difference: the lesser p times their number (Bonferroni)."""
+        """Probability that either look shows a difference: the lesser p times their number (Bonferroni)."""
         return min(1.0, len(self.looks) * min(look.p_different() for look in self.looks))
 
     def p_equivalent(self) -> float:
-        """Both looks must lie within the margin."""
+        """Probability that both looks lie within the margin."""
         return max(look.p_equivalent() for look in self.looks)
 
     def called_by_chance(self) -> float:
-        """At most so likely: looks at the same blocks agree more often than not."""
+        """Upper bound of the probability: looks at the same blocks usually agree."""
         return sum(look.called_by_chance() for look in self.looks)
 
 
 def corrected(
     results: Sequence[MetricResult], main: Container[tuple[str, str]]
 ) -> tuple[list[MetricResult], Multiplicity]:
-    """The results with ``p`` and ``survives_holm`` for every main row that has a verdict, and counts over these rows.
+    """Return the results with ``p`` and ``survives_holm`` for every main row with a verdict, and their counts.
 
-    ``main``: workload and metric of headlines and CPU costs, which answer a question each; what else a workload prints
-    says the same in other words. ``p``: that of slower and faster, adjusted by Holm over these rows (Holm, 1979), so
-    that with those that survive some verdict is wrong in at most `LEVEL` of reports, whatever the rows have in common.
-    Equivalent rows have that of equivalence, adjusted over all of them as well.
+    ``main``: workload and metric of headlines and CPU costs, each of which answers a question; a workload's other
+    metrics repeat these answers. ``p``: for slower and faster, adjusted by Holm over these rows (Holm, 1979). So some
+    surviving verdict is wrong in at most `LEVEL` of reports, whatever the dependence between rows. Equivalent rows have
+    the p of equivalence, adjusted over all of them as well.
     """
     rows = {
         (at, platform.platform): row

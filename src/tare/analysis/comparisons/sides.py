@@ -1,4 +1,4 @@
-"""A platform's figure in a campaign, block by block: what comparisons between campaigns are made of."""
+"""A platform's figure in a campaign, block by block: the input of comparisons between campaigns."""
 
 from __future__ import annotations
 
@@ -20,22 +20,21 @@ Floats = NDArray[np.float64]
 
 
 class Way(StrEnum):
-    """Which figures of two sides are compared, and with what."""
+    """The figures of two sides that are compared."""
 
-    RELATIVE = "relative"  # overheads against each campaign's own baseline
-    ABSOLUTE = "absolute"  # the figures themselves
-    PLATFORMS = "platforms"  # two platforms, block by block
+    RELATIVE = "relative"  # Overheads against each campaign's own baseline.
+    ABSOLUTE = "absolute"  # The figures themselves.
+    PLATFORMS = "platforms"  # Two platforms, block by block.
     INSTRUCTIONS = (
-        "instructions"  # what was executed, by range over machines (`tare.analysis.comparisons.instructions`)
+        "instructions"  # Executed instructions, by range over machines (`tare.analysis.comparisons.instructions`).
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One metric of one platform: a log a block, and the mean in its unit.
+    """One metric of one platform: a log for each block, and the mean in its unit.
 
-    ``spread``: how well the mean of the logs is known, moderated by the campaign's other figures; None: by its own
-    blocks alone.
+    ``spread``: of the mean of the logs, moderated by the campaign's other figures; None: from its own blocks alone.
     """
 
     logs: Floats
@@ -47,7 +46,7 @@ class Side:
 def sides_of(
     record: CampaignRecord, workload: WorkloadRecord, metric: MetricRecord, part: pl.DataFrame | None, way: Way
 ) -> dict[str, Side]:
-    """By platform; without those that have no figure."""
+    """Return the sides by platform, without platforms that have no figure."""
     if part is None:
         return {}
     grid = grid_of(record, workload, metric, part)
@@ -57,9 +56,9 @@ def sides_of(
 
 
 def side_of(grid: Grid, name: str, way: Way, baseline: str) -> Side:
-    """One platform's figures in logs, a block each; blocks without a figure are left out.
+    """Return one platform's figures in logs, one for each block; blocks without a figure are left out.
 
-    The logs are of ratios to the baseline, or of the figures themselves by ``Way.ABSOLUTE``.
+    The logs are of ratios to the baseline, or of the figures themselves for ``Way.ABSOLUTE``.
     """
     if way is not Way.ABSOLUTE:
         whole = aligned(grid, name, baseline)
@@ -73,7 +72,7 @@ def side_of(grid: Grid, name: str, way: Way, baseline: str) -> Side:
 
 
 def aligned(grid: Grid, name: str, baseline: str) -> Side:
-    """With a log ratio to the baseline for each of the grid's blocks, NaN where there is none."""
+    """Return a side with a log ratio to the baseline for each of the grid's blocks, NaN if missing."""
     arms = grid.of_platform(name)
     mean, unfit = _described(grid, arms)
     unfit = unfit or bool(grid.unfit[grid.of_platform(baseline)].any())
@@ -83,7 +82,7 @@ def aligned(grid: Grid, name: str, baseline: str) -> Side:
 
 
 def _by_block(grid: Grid, arm: int) -> Floats:
-    """An arm's medians over the rounds for each of the grid's blocks, NaN where it has none."""
+    """Return an arm's medians over the rounds for each of the grid's blocks, NaN if missing."""
     medians = np.full(grid.blocks.size, np.nan)
     medians[~np.isnan(grid.values[arm]).all(axis=1)] = grid.block_medians(arm)
     return medians

@@ -1,4 +1,4 @@
-"""How much worse is a regression: a file of thresholds by workload, metric and platform, or each workload's margin."""
+"""Thresholds of a regression: a file of them by workload, metric and platform, or each workload's margin."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Pattern = Annotated[str, Field(min_length=1)]
 
 
 class Rule(Strict):
-    """What holds where all patterns match (as file names do: ``*`` for any text)."""
+    """A threshold that holds if all patterns match (like file names: ``*`` for any text)."""
 
     workload: Pattern = "*"
     metric: Pattern = "*"
@@ -28,13 +28,13 @@ class Rule(Strict):
 
 
 class Thresholds(Strict):
-    """Thresholds; the last rule that matches holds. ``percent``: where none does; None: the workload's margin."""
+    """Thresholds; the last matching rule holds. ``percent``: without a match; None: the workload's margin."""
 
     percent: Percent | None = None
     rule: list[Rule] = []
 
     def of(self, workload: str, metric: str, platform: str, margin: float) -> float | None:
-        """The threshold as a fraction; None: the figure is not compared."""
+        """Return the threshold as a fraction, or None if the figure is not compared."""
         for rule in reversed(self.rule):
             if (
                 fnmatchcase(workload, rule.workload)
@@ -48,12 +48,12 @@ class Thresholds(Strict):
         return margin if self.percent is None else self.percent / 100
 
     def names(self, workload: str, metric: str) -> bool:
-        """Whether a rule asks for this very metric, which need not be a headline then."""
+        """Return True if a rule names this very metric, which need not be a headline then."""
         return any(rule.metric == metric and fnmatchcase(workload, rule.workload) for rule in self.rule)
 
 
 def load(file: Path | None) -> Thresholds:
-    """The thresholds of a file; None: the margins. Raises `UsageError`."""
+    """Return the thresholds of a file; None: the margins. Raises `UsageError`."""
     if file is None:
         return Thresholds()
     return of_a_file(Thresholds, read_toml(file, FIX), str(file), FIX)

@@ -1,4 +1,4 @@
-"""Groups without common blocks: analysis of variance, and which pairs differ (as the studies compare platforms)."""
+"""Tests of groups without common blocks: analysis of variance, and the pairs that differ (as in the studies)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Overall:
-    """Do all groups have the same centre? ``df_within`` is None for the rank test, whose statistic is chi-squared."""
+    """Test that all groups have the same centre. ``df_within`` is None for the rank test (chi-squared)."""
 
     statistic: float
     df_between: float
@@ -36,7 +36,7 @@ class Overall:
 
 @dataclass(frozen=True, slots=True)
 class GroupPair:
-    """``first`` minus ``second``; p, and the interval where there is one, hold for all pairs at once."""
+    """``first`` minus ``second``; p and the interval, if any, hold for all pairs at once."""
 
     first: str
     second: str
@@ -45,7 +45,7 @@ class GroupPair:
 
 
 def one_way(groups: Mapping[str, ArrayLike]) -> Overall:
-    """One-way analysis of variance with equal variances (Fisher; Plauth 2017 reports it). Raises `NoAnswer`.
+    """Run a one-way analysis of variance with equal variances (Fisher; Plauth 2017 reports it). Raises `NoAnswer`.
 
     Every group needs two values, and some group two that differ.
     """
@@ -56,7 +56,7 @@ def one_way(groups: Mapping[str, ArrayLike]) -> Overall:
 
 
 def welch(groups: Mapping[str, ArrayLike]) -> Overall:
-    """Analysis of variance without equal variances (Welch, Biometrika 38, 1951). Raises `NoAnswer`.
+    """Run an analysis of variance without equal variances (Welch, Biometrika 38, 1951). Raises `NoAnswer`.
 
     Every group needs two values that differ: its own variance is its weight.
     """
@@ -69,9 +69,9 @@ def welch(groups: Mapping[str, ArrayLike]) -> Overall:
 
 
 def kruskal_wallis(groups: Mapping[str, ArrayLike]) -> Overall:
-    """Analysis of variance of ranks, corrected for ties (Kruskal and Wallis, 1952). Raises `NoAnswer`.
+    """Run an analysis of variance of ranks, corrected for ties (Kruskal and Wallis, 1952). Raises `NoAnswer`.
 
-    Its p is that of chi-squared, which five values a group make good enough.
+    Its p is that of chi-squared, which is accurate enough from five values a group.
     """
     arrays = samples(groups, at_least=2)
     _some_difference(arrays)
@@ -80,10 +80,10 @@ def kruskal_wallis(groups: Mapping[str, ArrayLike]) -> Overall:
 
 
 def tukey(groups: Mapping[str, ArrayLike], *, level: float | None = 0.95) -> tuple[GroupPair, ...]:
-    """All pairs by Tukey's honest significant difference; Kramer's form for unequal sizes (Tukey 1953, Kramer 1956).
+    """Compare all pairs by Tukey's honest significant difference, in Kramer's form for unequal sizes.
 
-    The variance is pooled: where the groups' variances differ its p values are wrong (`games_howell`). Raises
-    `NoAnswer` as `one_way` does.
+    Sources: Tukey 1953, Kramer 1956. The variance is pooled: if the groups' variances differ, its p values are wrong
+    (`games_howell`). Raises `NoAnswer` like `one_way`.
     """
     arrays = samples(groups, at_least=2)
     _some_noise(arrays)
@@ -96,15 +96,15 @@ def tukey(groups: Mapping[str, ArrayLike], *, level: float | None = 0.95) -> tup
 
 
 def games_howell(groups: Mapping[str, ArrayLike], *, level: float | None = 0.95) -> tuple[GroupPair, ...]:
-    """All pairs without equal variances or sizes (Games and Howell, J. Educ. Stat. 1, 1976).
+    """Compare all pairs without equal variances or sizes (Games and Howell, J. Educ. Stat. 1, 1976).
 
-    Each pair has Welch's standard error and degrees of freedom. Every group needs two values that differ, and from
-    about six on the error rates are as stated. Intervals take a tenth of a second a pair; with no ``level`` there are
-    none. Raises `NoAnswer`.
+    Each pair has Welch's standard error and degrees of freedom. Every group needs two values that differ, and the error
+    rates are as stated from about six. Intervals take a tenth of a second a pair; without ``level`` there are none.
+    Raises `NoAnswer`.
     """
     arrays = samples(groups, at_least=2, varied=True)
     sizes = np.array([group.size for group in arrays.values()])
-    squared = np.array([group.var(ddof=1) / group.size for group in arrays.values()])  # of the means' standard errors
+    squared = np.array([group.var(ddof=1) / group.size for group in arrays.values()])  # Of the means' standard errors.
     first, second = np.triu_indices(len(arrays), 1)
     variance = squared[first] + squared[second]
     df = variance**2 / (squared[first] ** 2 / (sizes[first] - 1) + squared[second] ** 2 / (sizes[second] - 1))
@@ -112,9 +112,9 @@ def games_howell(groups: Mapping[str, ArrayLike], *, level: float | None = 0.95)
 
 
 def rank_pairs(groups: Mapping[str, ArrayLike]) -> tuple[GroupPair, ...]:
-    """All pairs by the rank sum test, p adjusted by Holm; what follows `kruskal_wallis`. Raises `NoAnswer`.
+    """Compare all pairs by the rank sum test after `kruskal_wallis`, with p adjusted by Holm. Raises `NoAnswer`.
 
-    By the normal approximation, corrected for ties and continuity: four values a group at least.
+    It uses the normal approximation, corrected for ties and continuity, and needs four values a group.
     """
     arrays = samples(groups, at_least=4)
     _some_difference(arrays)
@@ -124,20 +124,20 @@ def rank_pairs(groups: Mapping[str, ArrayLike]) -> tuple[GroupPair, ...]:
 
 
 def _overall(statistic: float, df_between: float, df_within: float) -> Overall:
-    """With its p. Means that are equal come out of scipy as a trifle below zero, with a p that is no number."""
+    """Create a result with its p. For equal means, scipy returns a tiny negative value, and NaN as p."""
     statistic = max(0.0, statistic)
     return Overall(statistic, df_between, df_within, float(special.fdtrc(df_between, df_within, statistic)))
 
 
 def _rank_sum(first: Floats, second: Floats) -> float:
     if np.ptp(np.concatenate((first, second))) == 0:
-        return 1.0  # two constants that are equal: every rank is tied
+        return 1.0  # For two equal constants, every rank is tied.
     result = stats.mannwhitneyu(first, second, alternative="two-sided", method="asymptotic", use_continuity=True)
     return float(result.pvalue)
 
 
 def _studentised(arrays: Mapping[str, Floats], error: Floats, df: Floats, level: float | None) -> tuple[GroupPair, ...]:
-    """Differences over their errors against the studentised range; the error has Tukey's root of two in it."""
+    """Compare differences over their errors with the studentised range; the error includes Tukey's root of two."""
     means = np.array([group.mean() for group in arrays.values()])
     first, second = np.triu_indices(means.size, 1)
     difference = means[first] - means[second]

@@ -1,10 +1,10 @@
-"""Bottomley's horizontal attack profile: what a platform runs of the host's kernel, each thing by its density of bugs.
+"""Bottomley's horizontal attack profile: what a platform runs of the host's kernel, weighted by the density of bugs.
 
-J. Bottomley, "Measuring the Horizontal Attack Profile of Nabla Containers" (2018): the chance that a tenant can break
-out through the kernel is taken to grow with the code that it makes the kernel run, times the density of bugs in that
-code; "horizontal", for it is what one tenant can do to its neighbours through what they share. With no densities
-given every thing counts 1, and the profile is a count. It is no measure of security: it takes no account of how grave a
-bug is, of checks in the way, nor of code that an attacker would run and a benchmark does not.
+J. Bottomley, "Measuring the Horizontal Attack Profile of Nabla Containers" (2018): the chance that a tenant escapes
+through the kernel is assumed to grow with the code that it makes the kernel run, times the density of bugs in that
+code. "Horizontal" means attacks of a tenant on its neighbours through shared code. Without densities, every thing
+counts 1, and the profile is a count. It does not measure security: it ignores how grave a bug is, checks on the way,
+and code that an attacker would run and a benchmark does not.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class BugDensities(Frozen):
 
     @property
     def uniform(self) -> bool:
-        """Whether all things have the same density."""
+        """True if all things have the same density."""
         return not self.density
 
     def of(self, thing: str, path: str | None) -> float | None:
-        """The density of a thing: by its name, else by the most of its file's path, else by how its name begins.
+        """Return the density of a thing: by its name, else by the longest part of its file's path, else by its prefix.
 
-        None: no key fits, so that the default holds.
+        None: no key matches, so the default applies.
         """
         if thing in self.density:
             return self.density[thing]
@@ -57,19 +57,19 @@ class BugDensities(Frozen):
 
 @dataclass(frozen=True, slots=True)
 class AttackProfile:
-    """A platform's profile: the sum, how many things it is of, and how many of these only the default fits."""
+    """A platform's profile: the sum, the number of things, and the number of these with the default density."""
 
     score: float
     things: int
     by_default: int
 
     def of(self, other: AttackProfile) -> float | None:
-        """The score divided by the other's; None where that is zero."""
+        """Return the score divided by the other's, or None if that is zero."""
         return self.score / other.score if other.score > _MIN_SCORE else None
 
 
 def attack_profile(reached: Things | AbstractSet[str], densities: BugDensities, place: Place) -> AttackProfile:
-    """The sum of densities over these things; ``place`` gives the source file of a thing, or None."""
+    """Return the sum of densities over these things. ``place`` gives the source file of a thing, or None."""
     if not densities.density:
         return AttackProfile(densities.default * len(reached), len(reached), len(reached))
     of_each = [densities.of(name, place(name)) for name in reached]
@@ -78,31 +78,34 @@ def attack_profile(reached: Things | AbstractSet[str], densities: BugDensities, 
 
 
 def load_densities(file: Path) -> BugDensities:
-    """Densities from a TOML or (by its name) CSV file. Raises `UsageError` with one line."""
+    """Load densities from a TOML or (by its name) CSV file. Raises `UsageError` with one line."""
     return parse(read_text(file, _FIX), str(file))
 
 
 def parse(text: str, name: str) -> BugDensities:
-    """Densities from TOML or (by the name's end) CSV text; ``name`` is for title and errors. Raises `UsageError`."""
+    """Parse densities from TOML or (by the name's end) CSV text. Raises `UsageError`.
+
+    ``name``: for the title and for errors.
+    """
     content = _of_csv(text, name) if name.endswith(".csv") else parse_toml(text, name, _FIX)
     return of_a_file(BugDensities, {"title": Path(name).name, **content}, name, _FIX)
 
 
 def _of_csv(text: str, name: str) -> dict[str, object]:
-    """One row for each name; the name ``default`` stands for all that are not listed."""
+    """Parse CSV with one row for each name; the name ``default`` stands for all that are not listed."""
     try:
         rows: Sequence[dict[str, str]] = list(csv.DictReader(io.StringIO(text, newline="")))
     except csv.Error as error:
         raise UsageError(f"{name} is not CSV: {error}", fix=_FIX) from error
     if not rows or set(rows[0]) != {"name", "density"}:
-        raise UsageError(f"{name} has not the two columns name and density", fix=_FIX)
+        raise UsageError(f"{name} does not have the two columns name and density", fix=_FIX)
     density = {row["name"]: row["density"] for row in rows}
     default = density.pop("default", None)
     return {"density": density} | ({} if default is None else {"default": default})
 
 
 def _prefixes(path: str | None) -> list[str]:
-    """A path and the directories above it, the nearest first, with and without the slash at their end."""
+    """Return a path and the directories above it, nearest first, with and without a slash at the end."""
     if path is None:
         return []
     parts = path.split("/")

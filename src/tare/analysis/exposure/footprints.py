@@ -1,12 +1,12 @@
-"""Footprints of one level as sets: what a platform ran of the host's kernel, set against the idle host, repeated.
+"""Footprints of one level as sets: what a platform ran of the host's kernel, compared with the idle host.
 
-A set is made the way Anjali, Caraza-Harter and Swift did (VEE 2020, section 3.3): each workload's own, then the union
-over workloads. Repeats of a workload are one longer run: their hits and seconds are added up before anything else, so
-that a union over repeats does not gather what a noisy background happens to do more of in one of them.
+Sets are made as by Anjali, Caraza-Harter and Swift (VEE 2020, section 3.3): each workload's own, then the union over
+workloads. Repeats of a workload are treated as one longer run: their hits and seconds are added up first, so that a
+union over repeats does not collect the noise of each repeat's background.
 
-Where reading a counter is itself counted, empty readings show by how much, and these hits are subtracted before any
-rate is made: they are the same however long was counted before the reading. A rate would call half of its
-hits native to a window that is twice as long.
+If reading a counter is itself counted, empty readings measure these hits. They are subtracted before rates are
+computed, because they do not depend on how long the window was. As a rate, half of them would remain in a window of
+twice the length.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from tare.model import Level
 
 Things = frozenset[str]
 _NOTHING: Mapping[str, int] = {}
-_Key = tuple[str, Scope, Phase, str | None]  # platform, scope, phase, workload
+_Key = tuple[str, Scope, Phase, str | None]  # Platform, scope, phase, workload.
 
 
 class View(StrEnum):
-    """Which of the counted things are attributed to a platform."""
+    """Selection of the counted things that are attributed to a platform."""
 
-    HOST = "host"  # all that ran on the host, but for the readings
-    BEYOND_IDLE = "beyond-idle"  # of these, what ran more often than on the idle host
-    INSTANCE = "instance"  # what ran for processes of the instance: no background to be subtracted
+    HOST = "host"  # All that ran on the host, without the readings.
+    BEYOND_IDLE = "beyond-idle"  # Things of the host's view that ran more often than on the idle host.
+    INSTANCE = "instance"  # Things that ran for processes of the instance: no background to subtract.
 
     @property
     def scope(self) -> Scope:
@@ -44,7 +44,7 @@ _BEST = (View.INSTANCE, View.BEYOND_IDLE, View.HOST)
 
 @dataclass(frozen=True, slots=True)
 class PooledFootprints:
-    """Several footprints as one: hits, and seconds in which they were counted."""
+    """Several footprints as one: hits, and the seconds of counting."""
 
     hits: Mapping[str, int]
     seconds: float
@@ -52,26 +52,26 @@ class PooledFootprints:
     footprints: int
 
     def rate(self, thing: str) -> float:
-        """Hits of one thing a second, over all of the pool's time; 0 where it has none."""
+        """Return the hits of one thing a second, over all of the pool's time; 0 if it has none."""
         return self.hits.get(thing, 0) / self.seconds
 
     @property
     def whole_rate(self) -> float:
-        """Hits of all things together a second, over all of the pool's time."""
+        """Return the hits of all things a second, over all of the pool's time."""
         return sum(self.hits.values()) / self.seconds
 
 
 def pooled(footprints: Iterable[Footprint], reading_hits: Mapping[str, int] = _NOTHING) -> PooledFootprints | None:
-    """The sum of these footprints less ``reading_hits``, the hits of each reading itself; None where there are none.
+    """Return the sum of these footprints minus ``reading_hits`` for each reading; None without footprints.
 
-    A thing that has no more hits than the readings themselves is left out: it was not shown to have run.
+    A thing with no more hits than the readings themselves is left out: it was not shown to have run.
     """
     whole = summed(PooledFootprints(footprint.hits, footprint.seconds, footprint.lost, 1) for footprint in footprints)
     return whole and replace(whole, hits=_beyond_readings(whole.hits, reading_hits, whole.footprints))
 
 
 def summed(pools: Iterable[PooledFootprints]) -> PooledFootprints | None:
-    """Several pools as one; None where there are none."""
+    """Return several pools as one; None without pools."""
     hits: defaultdict[str, int] = defaultdict(int)
     seconds, lost, count = 0.0, 0, 0
     for pool in pools:
@@ -84,10 +84,10 @@ def summed(pools: Iterable[PooledFootprints]) -> PooledFootprints | None:
 
 
 def left_by_readings(empty: Iterable[Footprint]) -> dict[str, int]:
-    """The hits that a reading itself causes: of each thing the most in any of these empty readings.
+    """Return the hits that a reading itself causes: for each thing, the maximum over these empty readings.
 
-    The most and not the mean: a reading does not do the same each time, and its spread must not look like work. So what
-    is taken off is too much rather than too little, of the idle host as of all others.
+    The maximum and not the mean: readings vary, and their variation must not look like work. So rather too much is
+    subtracted than too little, from the idle host as from all others.
     """
     most_hits: dict[str, int] = {}
     for reading in empty:
@@ -105,26 +105,26 @@ def _beyond_readings(hits: Mapping[str, int], reading_hits: Mapping[str, int], r
 
 
 def beyond(pool: PooledFootprints, idle: PooledFootprints) -> Things:
-    """The things whose rate of hits exceeds that of the idle host (Anjali 2020, section 3.3).
+    """Return the things whose rate of hits exceeds that of the idle host (Anjali 2020, section 3.3).
 
-    The comparison is strict and knows no error: what the background does as often by itself is a toss-up in either
-    direction, "we minimize the noise from the background processes, though we cannot eliminate it completely".
+    The comparison is strict and has no error term: for the background's own things it is a toss-up, "we minimize the
+    noise from the background processes, though we cannot eliminate it completely".
     """
-    # Multiplied out: a quotient would round what is equal to more or less.
+    # Multiply out, because a quotient would round equal rates to unequal ones.
     return frozenset(
         name for name, hits in pool.hits.items() if hits * idle.seconds > idle.hits.get(name, 0) * pool.seconds
     )
 
 
 class Exposure:
-    """All footprints of one level that a campaign's file has, and the sets made of them.
+    """All footprints of one level in a campaign file, and the sets made of them.
 
-    ``phase`` None in its methods: the start and the work together. ``workload`` None: the union over all. ``left``:
-    the hits that a reading itself causes, by the file's empty readings; None where it has none.
+    ``phase`` None in its methods: the start and the work together. ``workload`` None: the union over all. ``left``: the
+    hits that a reading itself causes, from the file's empty readings; None if it has none.
     """
 
     def __init__(self, footprints: Iterable[Footprint]) -> None:
-        """Raises `NoAnswer` where there are none, and for footprints of different levels."""
+        """Index the footprints. Raises `NoAnswer` if there are none, and for footprints of different levels."""
         all_footprints = list(footprints)
         levels = {footprint.level for footprint in all_footprints}
         if len(levels) != 1:
@@ -144,7 +144,7 @@ class Exposure:
                 ).append(footprint)
         self.platforms: tuple[str, ...] = tuple(dict.fromkeys(key[0] for key in self._parts))
         self.workloads: tuple[str, ...] = tuple(dict.fromkeys(key[3] for key in self._parts if key[3] is not None))
-        # Modules come and go between two footprints: the most that were there at once.
+        # Modules are loaded and unloaded between two footprints, so take the largest number at any time.
         self.known: int | None = max(
             (footprint.known for footprint in all_footprints if footprint.known is not None), default=None
         )
@@ -152,44 +152,44 @@ class Exposure:
         self._things: dict[tuple[str, View, Phase, str | None], Things] = {}
 
     def views(self) -> tuple[View, ...]:
-        """The views for which there are footprints."""
+        """Return the views for which there are footprints."""
         scopes = {key[1] for key in self._parts}
         return tuple(
             view for view in View if view.scope in scopes and (view is not View.BEYOND_IDLE or self.idle is not None)
         )
 
     def best_view(self) -> View | None:
-        """The view to use where only one is shown; None where only the idle host was counted."""
+        """Return the view to use if only one is shown; None if only the idle host was counted."""
         return next((view for view in _BEST if view in self.views()), None)
 
     def phases(self) -> tuple[Phase, ...]:
-        """The phases that were counted."""
+        """Return the phases that were counted."""
         counted = {key[2] for key in self._parts}
         return tuple(phase for phase in Phase if phase in counted)
 
     def parts(self, platform: str, scope: Scope, phase: Phase, workload: str | None) -> Sequence[Footprint]:
-        """The footprints of exactly this phase and workload, as they were read: one for each repeat."""
+        """Return the footprints of exactly this phase and workload, as they were read: one for each repeat."""
         return self._parts.get((platform, scope, phase, workload), ())
 
     def hits(self, footprint: Footprint) -> Mapping[str, int]:
-        """The hits of a footprint less those of its reading."""
+        """Return the hits of a footprint without those of its reading."""
         reading_hits = self._reading_hits(footprint.scope)
         return _beyond_readings(footprint.hits, reading_hits, 1) if reading_hits else footprint.hits
 
     def counted(
         self, platform: str, scope: Scope, phase: Phase | None = None, workload: str | None = None
     ) -> list[Footprint]:
-        """All footprints of this, every repeat; none where it was not counted."""
+        """Return all matching footprints of every repeat; empty if it was not counted."""
         return [footprint for key in self._keys(platform, scope, phase, workload) for footprint in self._parts[key]]
 
     def pool(
         self, platform: str, scope: Scope, phase: Phase | None = None, workload: str | None = None
     ) -> PooledFootprints | None:
-        """All repeats as one, less the hits of their readings; None where it was not counted."""
+        """Return all repeats as one, without the hits of their readings; None if it was not counted."""
         return summed(self._pool(key) for key in self._keys(platform, scope, phase, workload))
 
     def things(self, platform: str, view: View, phase: Phase | None = None, workload: str | None = None) -> Things:
-        """What a platform ran: each workload's repeats as one run, then the union. Empty where it was not counted."""
+        """Return what a platform ran: each workload's repeats as one run, then the union; empty if not counted."""
         if view not in self.views():
             return frozenset()
         sets = (self._ran(key, view) for key in self._keys(platform, view.scope, phase, workload))
@@ -198,12 +198,12 @@ class Exposure:
     def repeats(
         self, platform: str, view: View, phase: Phase | None = None, workload: str | None = None
     ) -> tuple[Things, ...]:
-        """What a platform ran in each repeat: of the `things` of all repeats, a set for each.
+        """Return the `things` of a platform by repeat, one set for each.
 
-        A repeat in which not everything was counted that makes up the union has none.
+        A repeat in which a part of the union was not counted has no set.
 
-        Which things are a platform's is decided once, from all repeats: were each repeat set against the idle host by
-        itself, the toss-ups among the background's things would look like rare ones of the platform.
+        The platform's things are selected once, from all repeats. If each repeat were compared with the idle host by
+        itself, toss-ups among the background's things would look like rare things of the platform.
         """
         keys = self._keys(platform, view.scope, phase, workload)
         if view not in self.views() or not keys:
@@ -219,7 +219,7 @@ class Exposure:
         return tuple(frozenset().union(*(by_repeat[number] for by_repeat in by_key)) for number in sorted(whole))
 
     def lacking(self, platform: str, scope: Scope) -> tuple[str, ...]:
-        """The workloads that others were counted in and this platform was not: its union is of fewer."""
+        """Return the workloads in which others were counted but not this platform, so its union covers fewer."""
         platform_workloads = {key[3] for key in self._parts if key[:2] == (platform, scope)}
         anywhere = {key[3] for key in self._parts if key[1] is scope}
         return tuple(name for name in self.workloads if name in anywhere - platform_workloads)
@@ -244,5 +244,5 @@ class Exposure:
         return self._pools[key]
 
     def _reading_hits(self, scope: Scope) -> Mapping[str, int]:
-        """The hits of a reading itself: tare's own work, and so none in an instance's scope."""
+        """Return the hits of a reading itself: tare's own work, which is in no instance's scope."""
         return _NOTHING if self.left is None or scope is Scope.INSTANCE else self.left

@@ -1,4 +1,4 @@
-"""What platforms run more or less often: rates of hits in the steady phase, against the baseline's, thing by thing."""
+"""Rates of hits in the steady phase against the baseline's, thing by thing: what platforms run more or less often."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tare.analysis.exposure.footprints import Exposure, View
 from tare.estimates.intervals import half_width
 from tare.footprint_model import Phase
 
-#: The rate of a thing that no platform hit this often in a workload is too uncertain to be compared.
+#: If no platform hit a thing this often in a workload, its rate is too uncertain to compare.
 MIN_HITS = 100
-#: What is added to the hits of a repeat, so that a thing that never ran has a logarithm (Anscombe 1948; Haldane 1956).
+#: Added to the hits of a repeat, so that a thing that never ran has a logarithm (Anscombe 1948; Haldane 1956).
 _HALF = 0.5
 
 Floats = NDArray[np.float64]
@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A platform's rate by the baseline's; an interval (95 %) where both have two repeats at least."""
+    """A platform's rate by the baseline's; an interval (95 %) if both have at least two repeats."""
 
     point: float
     low: float | None
@@ -31,7 +31,7 @@ class Ratio:
 
     @property
     def sure(self) -> bool:
-        """Whether there is an interval, and it excludes 1."""
+        """True if there is an interval, and it excludes 1."""
         return self.low is not None and self.high is not None and (self.low > 1 or self.high < 1)
 
 
@@ -46,7 +46,7 @@ class Frequency:
 
     @property
     def everywhere(self) -> bool:
-        """Whether every platform ran it."""
+        """True if every platform ran it."""
         return all(rate > 0 for rate in self.rates.values())
 
     @property
@@ -58,16 +58,16 @@ class Frequency:
 def frequencies(
     exposure: Exposure, workload: str, baseline: str, *, top: int = 20, least_hits: int = MIN_HITS
 ) -> list[Frequency]:
-    """The things whose rate differs most from the baseline's in a workload.
+    """Return the things whose rate differs most from the baseline's in a workload.
 
-    First ``top`` of those that every platform ran, the greatest ratio first; then ``top`` of those that one did not run
-    at all, the most frequent first: their ratios would only depend on how long was counted. A ratio is the difference
-    of the means over repeats of log((hits + ½) / seconds), with Welch's interval. Things that no platform hit
-    ``least_hits`` times, all repeats together, are left out. Empty where the baseline, or every other platform, was not
-    counted in this workload.
+    First ``top`` of those that every platform ran, the largest ratio first. Then ``top`` of those that some platform
+    did not run at all, the most frequent first: their ratios would only depend on the time of counting. A ratio is the
+    difference of the means over repeats of log((hits + ½) / seconds), with Welch's interval. Things without
+    ``least_hits`` hits on any platform, over all repeats, are left out. Empty if the baseline, or every other platform,
+    was not counted in this workload.
 
-    The order is that of the point estimates: the first of many is the more extreme for being the first, which its
-    interval does not know.
+    The order is that of the point estimates: the first of many is more extreme by selection, which its interval does
+    not include.
     """
     view = exposure.best_view()
     if view is None:
@@ -106,7 +106,7 @@ def frequencies(
 
 
 def _worth_it(exposure: Exposure, view: View, workload: str, platforms: Sequence[str], least_hits: int) -> list[str]:
-    """The things that some platform hit ``least_hits`` times or more, all repeats together."""
+    """Return the things that some platform hit ``least_hits`` times or more, over all repeats."""
     names = set()
     for platform in platforms:
         pool = exposure.pool(platform, view.scope, Phase.STEADY, workload)
@@ -116,7 +116,7 @@ def _worth_it(exposure: Exposure, view: View, workload: str, platforms: Sequence
 
 
 def _hits(repeats: Sequence[Mapping[str, int]], names: Sequence[str]) -> Floats:
-    """A row a repeat, a column a thing."""
+    """Return hits with a row for each repeat and a column for each thing."""
     hits = [[counts.get(name, 0) for name in names] for counts in repeats]
     return np.array(hits, dtype=np.float64).reshape(len(repeats), len(names))
 
@@ -137,5 +137,5 @@ def _ratio(first: Floats, second: Floats) -> Ratio:
 
 
 def _exp(value: float) -> float:
-    """Two repeats that differ much leave an interval wider than any float."""
+    """Return exp(value), or infinity on overflow: two repeats that differ much leave a very wide interval."""
     return math.exp(min(max(value, -700.0), 700.0))

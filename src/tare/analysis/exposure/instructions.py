@@ -1,7 +1,7 @@
-"""What a machine executed, from footprints of the level ``instructions``: medians over repeats with their range.
+"""Executed instructions of a machine, from footprints of the level ``instructions``: medians over repeats with range.
 
-Each repeat is a machine of its own, whose kernel had other random numbers. With the same numbers counts are the same to
-the last instruction, so the range over repeats is all the uncertainty that there is.
+Each repeat is a machine of its own, whose kernel had other random numbers. With the same numbers, counts are exactly
+equal, so the range over repeats is the whole uncertainty.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from tare.footprint_model import GUEST, PARTS, SIDES, UNITS, Footprint, Scope
 
-#: Of code, all that has no name of its own.
+#: All code without a name of its own.
 REST = "[other]"
-#: tare's own commands in the machine: they wait for the platform, and would not be there without tare.
+#: tare's own commands in the machine, which wait for the platform and would not run without tare.
 OWN_COMMAND = "python3"
 _OWN = f"host;{OWN_COMMAND}"
 
@@ -29,7 +29,7 @@ class Amount:
 
     @classmethod
     def of(cls, values: Iterable[float]) -> Amount:
-        """The median and the range of values, one a repeat; there must be at least one."""
+        """Return the median and the range of values, one for each repeat; there must be at least one."""
         ordered = sorted(values)
         return cls(statistics.median(ordered), ordered[0], ordered[-1])
 
@@ -39,18 +39,18 @@ class Share:
     """The work of the tasks of one name."""
 
     command: str
-    instance: bool  # whether they are in the instance's control groups
+    instance: bool  # They are in the instance's control groups.
     amount: Amount
 
 
 def part(footprints: Sequence[Footprint], name: str) -> Amount | None:
-    """A part of the hits; None where no repeat has it."""
+    """Return a part of the hits; None if no repeat has it."""
     values = [footprint.hits.get(name, 0) for footprint in footprints]
     return Amount.of(values) if any(values) else None
 
 
 def beside_tare(footprints: Sequence[Footprint], name: str) -> Amount | None:
-    """A part of the whole machine's without what tare's own commands did meanwhile."""
+    """Return a part of the whole machine's hits without those of tare's own commands."""
     values = [_beside(footprint, name) for footprint in footprints]
     return Amount.of(values) if any(values) else None
 
@@ -60,13 +60,13 @@ def _beside(footprint: Footprint, name: str) -> int:
 
 
 def work(footprints: Sequence[Footprint]) -> Amount | None:
-    """Instructions of programs and of the kernel together, without those of tare's own commands."""
+    """Return the instructions of programs and of the kernel together, without those of tare's own commands."""
     values = [sum(_beside(footprint, name) for name in ("user", "kernel")) for footprint in footprints]
     return Amount.of(values) if any(values) else None
 
 
 def outside_guest(footprints: Sequence[Footprint]) -> Amount | None:
-    """What is left of `work` without what guests of /dev/kvm executed: the host's part. None where none ran."""
+    """Return `work` without what guests of /dev/kvm executed: the host's part. None if no guest ran."""
     inside = [
         sum(count for (_, command), count in by_command(footprint.hits).items() if command == GUEST)
         for footprint in footprints
@@ -80,18 +80,18 @@ def outside_guest(footprints: Sequence[Footprint]) -> Amount | None:
 
 
 def unit(footprints: Sequence[Footprint]) -> Amount | None:
-    """Instructions of programs and of the kernel together for one unit; None where the work has none."""
+    """Return the instructions of programs and of the kernel for one unit; None if the work has no units."""
     return _per_unit(footprints, ("user", "kernel"))
 
 
 def until_ready(footprints: Sequence[Footprint]) -> Amount | None:
-    """Instructions of user and kernel until the agent was there, tare's own included; None where it never was."""
+    """Return the instructions of user and kernel until the agent was ready, with tare's own; None if it never was."""
     values = [footprint.hits.get("ready;user", 0) + footprint.hits.get("ready;kernel", 0) for footprint in footprints]
     return Amount.of(values) if all(values) else None
 
 
 def shares(footprints: Sequence[Footprint]) -> list[Share]:
-    """User and kernel instructions by command, the most first; all commands of the machine."""
+    """Return user and kernel instructions by command, the most first, for all commands of the machine."""
     repeats = [by_command(footprint.hits) for footprint in footprints]
     keys = {key for repeat in repeats for key in repeat}
     all_shares = [
@@ -103,17 +103,17 @@ def shares(footprints: Sequence[Footprint]) -> list[Share]:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """The work of one piece of code, whoever ran it: a file of programs, or a function of the kernel."""
+    """The work of one piece of code, for all its callers: a file of programs, or a function of the kernel."""
 
-    side: str  # user or kernel
+    side: str  # User or kernel.
     place: str
     amount: Amount
 
 
 def code(footprints: Sequence[Footprint]) -> list[Code]:
-    """Instructions by code without those of tare's own commands, the most first; what has no name is in brackets.
+    """Return instructions by code without those of tare's own commands, the most first; unnamed code in brackets.
 
-    Of each task the largest places have their names, so what is small in all of them is in `REST`.
+    Only the largest places of each task have names, so a place that is small in all of them is part of `REST`.
     """
     repeats = [by_code(footprint.hits) for footprint in footprints]
     keys = {key for repeat in repeats for key in repeat}
@@ -124,7 +124,7 @@ def code(footprints: Sequence[Footprint]) -> list[Code]:
 
 
 def by_code(hits: Mapping[str, int]) -> dict[tuple[str, str], int]:
-    """Instructions by side and place, those of tare's own commands left out."""
+    """Return instructions by side and place, without those of tare's own commands."""
     sums: dict[tuple[str, str], int] = {}
     for name, count in hits.items():
         words = name.split(";")
@@ -135,7 +135,7 @@ def by_code(hits: Mapping[str, int]) -> dict[tuple[str, str], int]:
 
 
 def by_command(hits: Mapping[str, int]) -> dict[tuple[str, str], int]:
-    """User and kernel instructions together by whose they are and the command."""
+    """Return user and kernel instructions together, by owner and command."""
     sums: dict[tuple[str, str], int] = {}
     for name, count in hits.items():
         words = name.split(";")
@@ -146,21 +146,21 @@ def by_command(hits: Mapping[str, int]) -> dict[tuple[str, str], int]:
 
 
 def per_unit(footprints: Sequence[Footprint], name: str) -> Amount | None:
-    """A part of the work for one unit: of each repeat the median over a probe's pieces, or all of a run by its units.
+    """Return a part of the work for one unit: per repeat the median over a probe's pieces, or a run by its units.
 
-    The median, as now and then the kernel's clock interrupts a piece, which adds what no unit causes. A run has in it
-    what its programs do to start. None: the work has no units.
+    The median, because the kernel's clock sometimes interrupts a piece and adds instructions that no unit causes. A run
+    includes the start of its programs. None: the work has no units.
     """
     return _per_unit(footprints, (name,))
 
 
 def in_pieces(footprints: Sequence[Footprint]) -> bool:
-    """Whether the units of the work were counted piece by piece."""
+    """Return True if the units of the work were counted piece by piece."""
     return any(pieces(footprint.hits) for footprint in footprints)
 
 
 def units(footprints: Sequence[Footprint]) -> float:
-    """How many units a run was, the median over repeats; 1 where it has none."""
+    """Return the number of units of a run, the median over repeats; 1 if it has none."""
     return statistics.median(footprint.hits.get(UNITS, 1) for footprint in footprints) if footprints else 1
 
 
@@ -177,7 +177,7 @@ def _per_unit(footprints: Sequence[Footprint], names: Sequence[str]) -> Amount |
     return Amount.of(values) if values else None
 
 
-#: Of the caches' model: each cache with the parts that are what it was asked for, and the part that it had not.
+#: Model of caches: each cache with the parts that count its lookups, and the part that counts its misses.
 CACHES: Mapping[str, tuple[tuple[str, ...], str]] = {
     "L1i": (("fetched",), "l1i"),
     "L1d": (("moved",), "l1d"),
@@ -188,7 +188,7 @@ CACHES: Mapping[str, tuple[tuple[str, ...], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """What one modelled cache was asked for, and how much of that it had not: lines of 64 bytes."""
+    """Lookups and misses of one modelled cache: lines of 64 bytes."""
 
     name: str
     asked: Amount
@@ -196,7 +196,7 @@ class Cache:
 
 
 def caches(footprints: Sequence[Footprint]) -> list[Cache]:
-    """What the modelled caches did without tare's own commands; [] where none were modelled."""
+    """Return the results of the modelled caches without tare's own commands; [] if none were modelled."""
     if not any(footprint.hits.get("fetched") for footprint in footprints):
         return []
     return [
@@ -210,7 +210,7 @@ def caches(footprints: Sequence[Footprint]) -> list[Cache]:
 
 
 def pieces(hits: Mapping[str, int]) -> list[dict[str, int]]:
-    """The pieces of a probe's work with their counts and units, in their order; those of no unit are left out."""
+    """Return the pieces of a probe's work with their counts and units, in order; pieces of no unit are left out."""
     by_number: dict[int, dict[str, int]] = {}
     for name, count in hits.items():
         words = name.split(";")

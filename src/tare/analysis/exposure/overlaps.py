@@ -13,17 +13,17 @@ PAPER_DIRECTORIES = (
     "virt", "arch", "arch/x86/kvm", "net", "net/core", "net/bridge", "mm", "arch/x86/mm", "fs", "fs/ext4",
     "fs/overlayfs", "block", "kernel",
 )  # fmt: skip
-#: Where a thing's file is not known.
+#: Directory of a thing whose file is unknown.
 UNKNOWN = "unknown"
 
 Sets = Mapping[str, AbstractSet[str]]
 Region = tuple[str, ...]
-#: The source file of a thing, relative to the kernel's tree; None: not known.
+#: The source file of a thing, relative to the kernel's tree; None: unknown.
 Place = Callable[[str], str | None]
 
 
 def regions(sets: Sets) -> dict[Region, int]:
-    """How many things are in exactly these sets and in no other, greatest first; empty regions are left out.
+    """Return the number of things in exactly these sets and in no other, largest first, without empty regions.
 
     A region is the names of its sets, in the order of ``sets``. Regions do not overlap: they add up to the union.
     """
@@ -40,13 +40,16 @@ def regions(sets: Sets) -> dict[Region, int]:
 
 
 def shared(counts: Mapping[Region, int], names: Iterable[str], without: Iterable[str] = ()) -> int:
-    """How many things are in all of ``names``, whatever else they are in, and in none of ``without``."""
+    """Return the number of things in all of ``names``, in any other sets, and in none of ``without``."""
     inside, outside = set(names), set(without)
     return sum(count for region, count in counts.items() if inside <= set(region) and not outside & set(region))
 
 
 def place_of(level: Level, files: Mapping[str, str] | None = None) -> Place:
-    """The source file of a thing: a line's name has it, a function's is in ``files``, a call has none."""
+    """Return a function from a thing to its source file: a line's name contains it, ``files`` has a function's.
+
+    A call has no source file.
+    """
     if level is Level.LINES:
         return lambda line: line.rpartition(":")[0] or None
     paths = files or {}
@@ -54,7 +57,7 @@ def place_of(level: Level, files: Mapping[str, str] | None = None) -> Place:
 
 
 def directories(path: str | None) -> Iterable[str]:
-    """The directories that a file is counted in: the first one and two of its path, and the paper's around it."""
+    """Return the directories that count a file: the first one and two of its path, and the paper's around it."""
     if path is None:
         return (UNKNOWN,)
     parts = path.split("/")[:-1]
@@ -63,7 +66,7 @@ def directories(path: str | None) -> Iterable[str]:
 
 
 def by_directory(sets: Sets, place: Place) -> dict[str, dict[str, set[str]]]:
-    """The sets cut by directory: each directory has all of the names, some perhaps with nothing."""
+    """Split the sets by directory: each directory has all of the names, some perhaps with an empty set."""
     of_file: dict[str | None, tuple[str, ...]] = {}
     cut: dict[str, dict[str, set[str]]] = {}
     for name, members in sets.items():
@@ -77,7 +80,7 @@ def by_directory(sets: Sets, place: Place) -> dict[str, dict[str, set[str]]]:
 
 
 def by_file(sets: Sets, place: Place) -> dict[str, dict[str, set[str]]]:
-    """The sets cut by source file; things whose file is not known are left out."""
+    """Split the sets by source file; things whose file is unknown are left out."""
     cut: dict[str, dict[str, set[str]]] = {}
     for name, members in sets.items():
         for member in members:

@@ -1,8 +1,8 @@
-"""Folded stack samples: shares of the time by what the kernel was entered for, and the tree of a flame graph.
+"""Folded stack samples: shares of time by the reason for entering the kernel, and the tree of a flame graph.
 
-A folded stack is a process and the functions that it was in, the outermost first, with ";" between them (the form of
-B. Gregg's flame graphs, CACM 59(6), 2016). Its count is of samples; a share of samples is a share of the time that the
-CPUs worked, as the samples came at a steady pace.
+A folded stack is a process and its active functions, outermost first, separated by ";" (the form of B. Gregg's flame
+graphs, CACM 59(6), 2016). Its count is of samples. A share of samples is a share of the CPUs' working time, because
+samples come at a steady pace.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from enum import StrEnum
 
 from tare.footprint_model import GUEST, NO_PATH, USER
 
-#: The entry code that all system calls go through before one of them has a function of its own.
+#: The entry code that all system calls pass before the functions of their own.
 _GATE = ("entry_", "do_syscall_", "do_int80_", "do_fast_syscall_", "x64_sys_call", "ia32_sys_call")
 _OF_CALLS = ("__x64_sys_", "__ia32_sys_", "__ia32_compat_sys_", "__do_sys_", "__se_sys_", "ksys_")
-#: An interrupt or a fault, whose way in is called after it.
+#: Prefixes of an interrupt's or a fault's entry, which is named after it.
 _OF_INTERRUPTS = ("asm_sysvec_", "asm_exc_", "asm_")
 
 Hits = Mapping[str, int]
 
 
 class Entered(StrEnum):
-    """What the kernel was entered for."""
+    """Reason for entering the kernel."""
 
-    NAMED = "named"  # a system call, an interrupt or a fault, by its name
-    THREAD = "thread"  # a kernel thread's own work, by its name
-    GATE = "gate"  # before or after a call's own work, or in it where the compiler has left no function of it
+    NAMED = "named"  # A system call, an interrupt or a fault, by its name.
+    THREAD = "thread"  # A kernel thread's own work, by its name.
+    GATE = "gate"  # Before or after a call's own work, or in it if the compiler left no function of it.
     UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What the kernel was entered for; ``name``: of the call, the interrupt or the thread."""
+    """A reason for entering the kernel; ``name``: of the call, the interrupt or the thread."""
 
     kind: Entered
     name: str = ""
@@ -45,20 +45,20 @@ GATE = Entry(Entered.GATE)
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """How many samples were in user code, in guests and in the kernel."""
+    """Numbers of samples in user code, in guests and in the kernel."""
 
     samples: int
-    user: int  # in a process's own code
-    guest: int  # in the guest of a virtual machine
+    user: int  # In a process's own code.
+    guest: int  # In the guest of a virtual machine.
 
     @property
     def kernel(self) -> int:
-        """How many samples were in the host's kernel: neither in user space nor in a guest."""
+        """Samples in the host's kernel: neither in user space nor in a guest."""
         return self.samples - self.user - self.guest
 
     @classmethod
     def of(cls, hits: Hits) -> Parts:
-        """From folded stacks with their numbers of samples."""
+        """Create it from folded stacks with their numbers of samples."""
         kinds: Counter[str] = Counter()
         for stack, count in hits.items():
             kinds[stack.rpartition(";")[2]] += count
@@ -66,7 +66,7 @@ class Parts:
 
 
 def own_time(hits: Hits) -> Counter[str]:
-    """Samples by the kernel's function that was running, without those that it had called."""
+    """Return samples by the kernel's running function, without those in functions that it called."""
     samples: Counter[str] = Counter()
     for stack, count in hits.items():
         function = stack.rpartition(";")[2]
@@ -76,7 +76,7 @@ def own_time(hits: Hits) -> Counter[str]:
 
 
 def entries(hits: Hits) -> Counter[Entry]:
-    """Samples in the kernel by what it was entered for: a system call's name, an interrupt's, a kernel thread's."""
+    """Return samples in the kernel by the reason for entering it: a system call, an interrupt, a kernel thread."""
     samples: Counter[Entry] = Counter()
     for stack, count in hits.items():
         process, *chain = stack.split(";")
@@ -91,7 +91,7 @@ def _entry(process: str, chain: list[str]) -> Entry:
     if chain[0].startswith("asm_"):
         return Entry(Entered.NAMED, _without(chain[0], _OF_INTERRUPTS))
     if not chain[0].startswith(_GATE):
-        # A new process begins where kernel threads do, and leaves by the same entry code.
+        # A new process starts where kernel threads do, and leaves through the same entry code.
         return Entry(Entered.THREAD, process) if len(chain) > 2 else GATE
     first = next((name for name in chain if not name.startswith(_GATE)), None)
     if first is None or "_thunk" in first:
@@ -108,15 +108,15 @@ class Node:
     """A frame of a flame graph: all samples whose stacks begin with the same frames."""
 
     name: str
-    parent: int  # its place in the list; -1: the root
-    samples: int  # its own and those of all above it
+    parent: int  # Its position in the list; -1: the root.
+    samples: int  # Its own and those of all frames above it.
 
 
 def tree(hits: Hits, least: float = 0.0) -> list[Node]:
-    """The frames of a flame graph, each after its parent, siblings by name; the first is the root, with all samples.
+    """Return the frames of a flame graph, each after its parent, siblings by name; the root first.
 
-    Frames with fewer than the share ``least`` of all samples are left out, with what is above them: where a parent is
-    wider than its children together, it was running itself, or they are too narrow to be drawn.
+    Frames with less than the share ``least`` of all samples are left out, with all frames above them. If a parent is
+    wider than its children together, it was running itself, or the missing children are too narrow to be drawn.
     """
     totals: Counter[tuple[str, ...]] = Counter()
     for stack, count in hits.items():

@@ -1,4 +1,4 @@
-"""How stable a set is over repeats: what two of them share, and an estimate of what none of them has seen."""
+"""Stability of a set over repeats: the overlap of two repeats, and an estimate of the unseen things."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ else:
 
 
 def jaccard(first: AbstractSet[str], second: AbstractSet[str]) -> float:
-    """What two sets share of what either has, 0 to 1 (Jaccard 1901); two empty sets are alike."""
+    """Return the share of common elements in the union of two sets, 0 to 1 (Jaccard 1901); 1 for two empty sets."""
     either = len(first | second)
     return len(first & second) / either if either else 1.0
 
 
 def jaccards(repeats: Sequence[AbstractSet[str]]) -> list[float]:
-    """`jaccard` of every two repeats. Raises `NoAnswer` below two."""
+    """Return `jaccard` of every two repeats. Raises `NoAnswer` below two."""
     if len(repeats) < 2:
         raise NoAnswer(RefusalKind.NOTHING_SHARED)
     return [jaccard(first, second) for first, second in itertools.combinations(repeats, 2)]
 
 
 def chao2(repeats: Sequence[AbstractSet[str]], *, level: float = 0.95) -> Interval:
-    """How many things there are, those included that no repeat has seen: at least so many, with its interval.
+    """Estimate the number of things, including those that no repeat has seen: a lower bound, with its interval.
 
-    Chao's estimator from incidence (Biometrics 43, 1987): what was seen in one repeat only and in two shows what was
-    seen in none. It is a lower bound, sharp where rare things are all equally rare. With m repeats, Q1 things in just
-    one and Q2 in just two: S + (m-1)/m Q1²/(2 Q2), or S + (m-1)/m Q1 (Q1-1)/2 where no thing is in just two. The
-    interval takes the logarithm of the unseen as normal and never goes below what was seen (Chao 1987; Colwell and
-    others, J. Plant Ecology 5, 2012). Where nothing unseen is estimated its upper end is that of EstimateS 9.1,
-    equation 14, with the binomial law for Poisson's, which is far off for few repeats. Repeats are taken for
-    independent draws of one process: what the workload never does, no number of repeats would show. Raises `NoAnswer`
-    below two repeats, and where nothing was seen at all.
+    Chao's estimator from incidence (Biometrics 43, 1987): the things seen in only one and in two repeats show how many
+    were seen in none. It is a lower bound, sharp if rare things are all equally rare. With m repeats, Q1 things in just
+    one and Q2 in just two: S + (m-1)/m Q1²/(2 Q2), or S + (m-1)/m Q1 (Q1-1)/2 if no thing is in just two. The interval
+    assumes a normal logarithm of the unseen, and never goes below what was seen (Chao 1987; Colwell and others, J.
+    Plant Ecology 5, 2012). If nothing unseen is estimated, its upper end is that of EstimateS 9.1, equation 14, with
+    the binomial law in place of Poisson's, which is far off for few repeats. Repeats are assumed to be independent
+    draws of one process: no number of repeats shows what the workload never does. Raises `NoAnswer` below two repeats,
+    and if nothing was seen at all.
     """
     level_of(level)
     m = len(repeats)
@@ -64,7 +64,7 @@ def chao2(repeats: Sequence[AbstractSet[str]], *, level: float = 0.95) -> Interv
 
 
 def _variance(q1: int, q2: int, k: float, estimate: float) -> float:
-    """The variance of Chao2; ``k``: (m-1)/m."""
+    """Return the variance of Chao2; ``k``: (m-1)/m."""
     if q2:
         r = q1 / q2
         return q2 * (k / 2 * r**2 + k**2 * r**3 + k**2 / 4 * r**4)
@@ -72,6 +72,6 @@ def _variance(q1: int, q2: int, k: float, estimate: float) -> float:
 
 
 def _nothing_unseen(observed: int, often: float, m: int, z: float) -> Interval:
-    """All was seen twice at least: what would be missed if each thing were in each repeat as often as they are."""
+    """Return the interval if all was seen at least twice: the misses if each thing were in each repeat as often."""
     missed = (1 - often) ** m
     return Interval(observed, observed, (observed + z * math.sqrt(observed * missed)) / (1 - missed))

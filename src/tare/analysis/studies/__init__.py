@@ -1,1 +1,1 @@
-"""The summary figures of the published studies: made of a campaign, and their own computed again."""
+"""Summary figures of the published studies: computed from a campaign, and their own recomputed."""

@@ -11,21 +11,21 @@ from tare.literature import Beside, Figure, StatedInWords, Study
 
 
 class Quantity(StrEnum):
-    """What a study's figure and ours are, both in per cent."""
+    """The quantity of a study's figure and of ours, both in per cent."""
 
     PERCENT = "per cent of the baseline"
     VARIABILITY = "variability overhead"
 
 
 class Agreement(StrEnum):
-    """How a study's figure lies to our interval."""
+    """Position of a study's figure relative to our interval."""
 
     INSIDE = "inside"
-    OPEN = "open"  # outside, where ours may be no difference at all
-    FURTHER = "further"  # outside, on our side of the baseline and further from it
-    NEARER = "nearer"  # outside, nearer to the baseline or on it
+    OPEN = "open"  # Outside, but our interval includes no difference.
+    FURTHER = "further"  # Outside, on our side of the baseline and further from it.
+    NEARER = "nearer"  # Outside, nearer to the baseline or on it.
     OTHER_SIDE = "other-side"
-    NO_FIGURE = "no-figure"  # of ours
+    NO_FIGURE = "no-figure"  # We have no figure.
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Theirs:
     what: Quantity
     where: str
     low: float
-    high: float  # differs from ``low`` where the text says "between"
+    high: float  # Differs from ``low`` if the text says "between".
     sd: float | None = None
     n: int | None = None
     words: str = ""
@@ -48,7 +48,7 @@ class Theirs:
 
 @dataclass(frozen=True, slots=True)
 class Ours:
-    """Our figure with its 95 % interval, in per cent; None where there is none."""
+    """Our figure with its 95 % interval, in per cent; None if there is none."""
 
     point: float | None = None
     low: float | None = None
@@ -69,9 +69,9 @@ class Row:
 
 
 def set_beside(study: Study, results: Sequence[MetricResult], baseline: str) -> list[Row]:
-    """Every figure of the study that has a counterpart among these results.
+    """Return every figure of the study that has a counterpart among these results.
 
-    A platform stands beside that of the study that it replaces or resembles (`tare.literature.model.RunPlatform`).
+    A platform is paired with the study's platform that it replaces or resembles (`tare.literature.model.RunPlatform`).
     """
     kin = {name: theirs.study for theirs in study.run.platform for name in (*theirs.run, *theirs.like)}
     measured = {(result.workload, result.metric): result for result in results}
@@ -96,7 +96,7 @@ def _rows(study: Study, link: Beside, platform: PlatformResult, name: str) -> It
 
 
 def _theirs(study: Study, metric: str, platform: str) -> Iterator[Theirs]:
-    """All of the study's figures of this metric and platform, in per cent: printed, derived, or stated in words."""
+    """Yield the study's figures of this metric and platform, in per cent: printed, derived, or in words."""
     for figure in study.figure:
         percent = study.percent(metric, platform) if figure.metric == metric else None
         if percent is not None:
@@ -120,7 +120,7 @@ def _stated(statement: StatedInWords) -> Theirs:
 
 
 def _sd(study: Study, figure: Figure, platform: str) -> float | None:
-    """The platform's printed standard deviation in per cent of the baseline's figure."""
+    """Return the platform's printed standard deviation in per cent of the baseline's figure."""
     percent = study.percent(figure.metric, platform)
     if platform in figure.rsd and percent is not None:
         return figure.rsd[platform] * percent / 100
@@ -148,7 +148,7 @@ def _variability(platform: PlatformResult) -> Ours:
 
 
 def _agreement(theirs: Theirs, ours: Ours, no_difference: float) -> Agreement:
-    """``no_difference``: the percentage that means none."""
+    """Return the agreement. ``no_difference``: the percentage that means no difference."""
     point, low, high = ours.point, ours.low, ours.high
     if point is None or low is None or high is None:
         return Agreement.NO_FIGURE

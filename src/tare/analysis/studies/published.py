@@ -1,4 +1,4 @@
-"""What a study derives from its own figures, computed again: what follows, and what does not (docs/literature.md)."""
+"""Check of a study's derived statements: recomputed from its own figures, with every mismatch (docs/literature.md)."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ if TYPE_CHECKING:
 else:
     stats = lazily.LazyModule("scipy.stats")
 
-#: How far a rounded figure may be from what it stands for, in its last decimal.
+#: Largest rounding error of a figure, in its last decimal.
 _HALF = 0.5 + 1e-9
-#: How far, in per cent points, where the text says about, around, almost or up to.
+#: Tolerance, in per cent points, if the text says about, around, almost or up to.
 _ABOUT = 2.0
 _Printed = float | list[float] | str | None
 
 
 class Statement(StrEnum):
-    """What kind of statement a study makes."""
+    """Kind of a study's statement."""
 
-    AGAIN = "again"  # a figure that is printed a second time: its value or its SD
-    CHANGE = "change"  # per cent more or less
-    DERIVED = "derived"  # what it computed of its figures: see `tare.literature.model.Derived`
-    DEVIATION = "deviation"  # relative deviations are at most that
+    AGAIN = "again"  # A figure that is printed a second time: its value or its SD.
+    CHANGE = "change"  # Per cent more or less.
+    DERIVED = "derived"  # Computed from its figures: see `tare.literature.model.Derived`.
+    DEVIATION = "deviation"  # Relative deviations are at most this.
     SCORE = "score"
-    SUM = "sum"  # of scores
-    P = "p"  # below it
-    DEGREES = "degrees"  # of freedom
+    SUM = "sum"  # Of scores.
+    P = "p"  # P is below this.
+    DEGREES = "degrees"  # Degrees of freedom.
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One printed statement, and what follows from the study's own figures; ``wrong``: the two differ."""
+    """One printed statement, and the value that follows from the study's own figures; ``wrong``: the two differ."""
 
     where: str
     metric: str
@@ -50,10 +50,11 @@ class Line:
     printed: _Printed
     follows: _Printed
     wrong: bool
-    of: str = ""  # which of a figure is printed again; what was derived, in the study's file's own terms
+    # The part of a figure that is printed again, or the derived quantity, in the terms of the study's file.
+    of: str = ""
 
     def is_slip(self, slip: Slip) -> bool:
-        """Whether a listed slip is this line."""
+        """Return True if a listed slip is this line."""
         ours = (self.where, self.metric, self.platform, self.printed, self.follows)
         return slip.kind == "computed" and ours == (
             slip.where, slip.metric, slip.platform, slip.printed, slip.follows,
@@ -62,21 +63,21 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A study's statements computed again, held against the slips that its file lists."""
+    """A study's recomputed statements, compared with the slips that its file lists."""
 
     study: str
     lines: tuple[Line, ...]
-    unlisted: tuple[Line, ...] = field(default=())  # wrong, and not among the slips
-    unfound: tuple[Slip, ...] = field(default=())  # listed as computed, and not found
+    unlisted: tuple[Line, ...] = field(default=())  # Wrong, but not among the slips.
+    unfound: tuple[Slip, ...] = field(default=())  # Listed as computed, but not found.
 
     @property
     def good(self) -> bool:
-        """Whether exactly the listed slips were found."""
+        """True if exactly the listed slips were found."""
         return not self.unlisted and not self.unfound
 
 
 def check(study: Study) -> Checked:
-    """Compute again all that a study derives from its own figures, by its file."""
+    """Recompute everything that a study derives from its own figures, by its file."""
     lines = tuple(line for kind in _KINDS for line in kind(study))
     wrong = [line for line in lines if line.wrong]
     computed = [slip for slip in study.slip if slip.kind == "computed"]
@@ -89,7 +90,7 @@ def check(study: Study) -> Checked:
 
 
 def _again(study: Study) -> Iterator[Line]:
-    """Figures that are printed twice, each time rounded to its own decimals."""
+    """Yield figures that are printed twice, each time rounded to its own decimals."""
     for reprint in study.text.again:
         figure = study.metric(reprint.metric)
         value = (figure.sd if reprint.of == "sd" else figure.value)[reprint.platform]
@@ -102,7 +103,7 @@ def _again(study: Study) -> Iterator[Line]:
 
 
 def _changes(study: Study) -> Iterator[Line]:
-    """Per cent more or less, between what the figures can be at most and at least before they were rounded."""
+    """Yield statements of per cent more or less, with the limits that the figures' rounding allows."""
     for change in study.text.change:
         figure = study.metric(change.metric)
         error = 0.0 if figure.decimals is None else 0.5 * 10.0**-figure.decimals
@@ -123,7 +124,7 @@ def _value(study: Study, figure: Figure, platform: str) -> float:
 
 
 def _bounds(change: Change) -> tuple[float, float]:
-    """What would be printed like this, in per cent: each end as it is rounded, to ones or to tenths."""
+    """Return the limits of values that are printed like this, in per cent: each end rounded to ones or to tenths."""
     low, high = change.percent if isinstance(change.percent, list) else (change.percent, change.percent)
     slack = [_ABOUT if change.about else _HALF * (1 if end == round(end) else 0.1) for end in (low, high)]
     return low - slack[0], high + slack[1]
@@ -132,7 +133,7 @@ def _bounds(change: Change) -> tuple[float, float]:
 def _derived(study: Study) -> Iterator[Line]:
     for derived in study.text.derived:
         computed = _compute(study, derived)
-        # Printed in full, it may differ in the last bits.
+        # A value printed in full may differ in the last bits.
         error = abs(derived.value) * 1e-8 if derived.decimals is None else _HALF * 10.0**-derived.decimals
         follows = computed if derived.decimals is None else round(computed, derived.decimals)
         wrong = abs(computed - derived.value) > error
@@ -149,7 +150,7 @@ def _derived(study: Study) -> Iterator[Line]:
 
 
 def _compute(study: Study, derived: Derived) -> float:
-    """What the study computed: per cent for overheads and shares."""
+    """Recompute a derived figure: per cent for overheads and shares."""
     if derived.of == "sum":
         return sum(derived.parts)
     if derived.of == "quotient":
@@ -169,7 +170,7 @@ def _compute(study: Study, derived: Derived) -> float:
 
 
 def _deviations(study: Study) -> Iterator[Line]:
-    """Statements that only certain platforms have a relative deviation above so many per cent."""
+    """Yield statements that only certain platforms have a relative deviation above a limit in per cent."""
     for statement in study.deviations:
         for name in statement.metrics:
             for platform, rsd in study.metric(name).rsd.items():
@@ -178,7 +179,7 @@ def _deviations(study: Study) -> Iterator[Line]:
 
 
 def _points(study: Study) -> Iterator[Line]:
-    """Scores by the study's evaluation profile, and their sums from the printed scores."""
+    """Yield scores by the study's evaluation profile, and their sums from the printed scores."""
     if study.profile is None:
         return
     profile = checked(study.profile, study.name)
@@ -211,7 +212,10 @@ def _with(figure: Figure, platform: str) -> set[str]:
 
 
 def _variance(study: Study) -> Iterator[Line]:
-    """P from F, and degrees of freedom: one way over k groups has N - k, and N is a multiple of every point's runs."""
+    """Yield P from F, and degrees of freedom.
+
+    One way over k groups has N - k, and N is a multiple of every point's runs.
+    """
     for anova in study.anova:
         p = float(stats.f.sf(anova.f, anova.df_between, anova.df_within))
         yield Line(anova.where, anova.what, "", Statement.P, anova.p_below, p, p >= anova.p_below)

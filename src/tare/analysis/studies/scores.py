@@ -1,4 +1,4 @@
-"""The figures in which the studies sum up: overhead ratio, standardised scores, per cent of bare metal, row score."""
+"""Summary figures of the studies: overhead ratio, standardised scores, per cent of bare metal, row score."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class PercentOfBaseline:
-    """A platform's mean as a percentage of the baseline's, and how far its own values scatter, both in per cent."""
+    """A platform's mean as a percentage of the baseline's, and the scatter of its own values, both in per cent."""
 
     percent: float
-    rsd: float | None  # standard deviation / mean of the platform's values; None for a single value
+    rsd: float | None  # Standard deviation / mean of the platform's values; None for a single value.
     n: int
 
 
 def overhead_ratio(measured: float, baseline: float, *, ignored_below: float = 0.0) -> float:
-    """Equation 1 of Li 2017 as printed: |Pm - Pb| / Pb, a fraction without a sign.
+    """Return equation 1 of Li 2017 as printed: |Pm - Pb| / Pb, a fraction without a sign.
 
-    What is below ``ignored_below`` is zero: the paper ignores less than 1 % as observational error. tare's own figure
-    has the sign and an interval (`tare.estimates.overhead`). Raises `NoAnswer` for a baseline that is not positive.
+    A value below ``ignored_below`` is set to zero: the paper ignores less than 1 % as observational error. tare's own
+    figure has the sign and an interval (`tare.estimates.overhead`). Raises `NoAnswer` for a baseline that is not
+    positive.
     """
     if not (math.isfinite(baseline) and baseline > 0):
         raise NoAnswer(RefusalKind.BASELINE_NOT_POSITIVE, value=baseline)
@@ -40,9 +41,9 @@ def overhead_ratio(measured: float, baseline: float, *, ignored_below: float = 0
 
 
 def trial_count_overhead(trials: int, baseline_trials: int) -> float:
-    """Overhead from how many trials fit into the same time: |n - nb| / nb, a fraction (Li 2017, section 3.3.4).
+    """Return the overhead in trials that fit into a given time: |n - nb| / nb, a fraction (Li 2017, section 3.3.4).
 
-    Raises `NoAnswer` for a negative number of trials, and for none of the baseline's.
+    Raises `NoAnswer` for a negative number of trials, and for zero of the baseline's.
     """
     if trials < 0 or baseline_trials < 1:
         raise NoAnswer(RefusalKind.TRIALS, trials=trials, baseline=baseline_trials)
@@ -50,7 +51,7 @@ def trial_count_overhead(trials: int, baseline_trials: int) -> float:
 
 
 def standardised(figures: ArrayLike, direction: Direction) -> Floats:
-    """One figure a platform as scores from 0 to 1, the best of them 1 (Li 2017, equations 2 and 3).
+    """Return one figure a platform as scores from 0 to 1, the best of them 1 (Li 2017, equations 2 and 3).
 
     Higher is better: x / max(x). Lower is better: (1/x) / max(1/x). Raises `NoAnswer` for figures that are not
     positive: their shares of the best mean nothing.
@@ -62,7 +63,7 @@ def standardised(figures: ArrayLike, direction: Direction) -> Floats:
 
 
 def percent_of_baseline(values: ArrayLike, baseline: ArrayLike) -> PercentOfBaseline:
-    """Mean of the values as a percentage of the baseline's mean, with their relative SD (Giallorenzo 2021, Fig. 5)."""
+    """Return the mean as a percentage of the baseline's, with the relative SD (Giallorenzo 2021, Fig. 5)."""
     x, base = sample(values, "the platform", positive=True), sample(baseline, "the baseline", positive=True)
     mean = float(x.mean())
     rsd = 100 * float(x.std(ddof=1)) / mean if x.size > 1 else None
@@ -70,11 +71,11 @@ def percent_of_baseline(values: ArrayLike, baseline: ArrayLike) -> PercentOfBase
 
 
 def row_scores(table: ArrayLike, directions: Sequence[Direction] | None = None) -> Floats:
-    """One score a row of ``table[row, column]``: the mean over columns of its share of the column's greatest value.
+    """Return one score for each row of ``table[row, column]``: the mean of its shares of the columns' maxima.
 
-    Giallorenzo 2021, section Virtualization Solutions and Popularity, where greater is better in every column; a column
-    whose ``directions`` say lower is turned round as in `standardised`. Raises `NoAnswer` for holes, for negative
-    values, and for columns without a positive one.
+    Giallorenzo 2021, section Virtualization Solutions and Popularity, where greater is better in every column. A column
+    whose ``directions`` say lower is inverted as in `standardised`. Raises `NoAnswer` for holes, for negative values,
+    and for columns without a positive value.
     """
     rows = np.asarray(table, dtype=np.float64)
     if rows.ndim != 2 or not rows.size:

@@ -1,1 +1,1 @@
-"""What stands beside a figure: what disturbed it, what it cannot show, how steady it was."""
+"""Context of a figure: its disturbances, its limits, and its steadiness."""

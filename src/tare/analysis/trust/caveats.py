@@ -17,7 +17,7 @@ from tare.estimates.grid import Grid
 def caveats(
     grid: Grid, arm: int, baseline: Sequence[int], question: Question, seen: Evidence, trials: Trials
 ) -> list[Finding]:
-    """The findings of a platform that has an interval; the last is `unseen`."""
+    """Return the findings of a platform that has an interval; the last is `unseen`."""
     stalling = stalls(grid, arm, baseline, question, seen)
     return [*([stalling] if stalling else []), *_failures(trials), *_steps(seen), _unseen(seen)]
 
@@ -28,7 +28,7 @@ def _failures(trials: Trials) -> Iterator[Finding]:
 
 
 def _steps(evidence: Evidence) -> Iterator[Finding]:
-    """Findings that the interval is only as wide as the metric's steps make it, or that nothing varies."""
+    """Yield findings that the metric's steps alone make the interval's width, or that nothing varies."""
     if evidence.looks is not None and evidence.rounding is not None:
         least = evidence.rounding.half_width(0.95, evidence.n_blocks)
         if evidence.looks.typical.interval(0.95).half_width <= least * (1 + 1e-9):

@@ -1,11 +1,10 @@
-"""Where a series of figures changes: a trajectory within a campaign, or a metric's history over many.
+"""Change points of a series of figures: a trajectory within a campaign, or a metric's history over many.
 
-E-divisive (Matteson and James, J. Am. Stat. Assoc. 109, 2014), which MongoDB and Hunter (Fleming and others, ICPE
-2023) use for performance histories; here with its permutation test. Hunter's t test is quicker, but it tests the very
-place at which the two sides were found to differ most, so that its p is too small. Hunter went to it because
-permutations gave another answer every time: a fixed seed mends that. Its heir Apache Otava was measured beside this
-(docs/decisions.md). PELT (the package ruptures) wants a penalty, and
-gives no error rate.
+E-divisive (Matteson and James, J. Am. Stat. Assoc. 109, 2014), which MongoDB and Hunter (Fleming and others, ICPE 2023)
+use for performance histories; here with its permutation test. Hunter's t test is faster, but it tests exactly the place
+where the two sides were found to differ most, so its p is too small. Hunter chose it because permutations gave another
+answer each time; a fixed seed solves that. docs/decisions.md compares its successor, Apache Otava. PELT (the package
+ruptures) needs a penalty, and gives no error rate.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from tare.analysis.inputs import sample, spread
 from tare.analysis.refusals import NoAnswer, RefusalKind
 
-#: A change needs so many values on either side: fewer are a wild value or two.
+#: A change needs this many values on either side, because fewer may be one or two wild values.
 MIN_STRETCH = 5
-#: All pairs of values are held at once: 8 MB at this length.
+#: All pairs of values are in memory at once: 8 MB at this length.
 MAX_VALUES = 1_000
 PERMUTATIONS = 199
 _SEED = 20_260_103
@@ -41,12 +40,12 @@ class ChangePoint:
 def change_points(
     values: ArrayLike, *, alpha: float = 0.01, shortest: int = MIN_STRETCH, permutations: int = PERMUTATIONS
 ) -> list[ChangePoint]:
-    """Split the series where its two sides differ most, while chance would not do as much; in order of place.
+    """Split the series where its two sides differ most, unless chance explains it; return the changes in order.
 
-    A series of independent values without a change is split with a probability of at most ``alpha``. Values that lean
-    on the one before (a drift, a daily rhythm) do change, and are split. Changes of spread count too. Resolves p down
-    to 1 / (permutations + 1), so alpha is at least that. Raises `NoAnswer` for missing values, for fewer than twice
-    ``shortest``, and above `MAX_VALUES`. Constant values have no change.
+    A series of independent values without a change is split with a probability of at most ``alpha``. Values that depend
+    on their predecessor (a drift, a daily rhythm) do change, and are split. Changes of spread count too. p is resolved
+    down to 1 / (permutations + 1), so alpha is at least that. Raises `NoAnswer` for missing values, for fewer than
+    twice ``shortest``, and above `MAX_VALUES`. Constant values have no change.
     """
     if shortest < 2:
         raise NoAnswer(RefusalKind.SHORTEST, shortest=shortest)
@@ -74,10 +73,9 @@ def change_points(
 def _split(
     series: Floats, shortest: int, rng: np.random.Generator, alpha: float, permutations: int
 ) -> tuple[int, float]:
-    """The place where the two sides differ most, and how often shuffled values differ as much somewhere.
+    """Return the place where the sides differ most, and the share of shuffles that differ as much somewhere.
 
-    The latter is 1 as soon as it is known to be above ``alpha``, which saves nearly all of the work where nothing
-    changed.
+    The share is 1 as soon as it is known to be above ``alpha``, which saves nearly all of the work if nothing changed.
     """
     if series.size < 2 * shortest or not spread(series):
         return 0, 1.0
@@ -94,7 +92,7 @@ def _split(
 
 
 def _divergence(distances: Floats, shortest: int) -> Floats:
-    """Scaled energy distance of the two sides for every allowed split (Matteson and James; exponent 1)."""
+    """Return the scaled energy distance of the sides for every allowed split (Matteson and James; exponent 1)."""
     n = distances.shape[0]
     left = np.arange(shortest, n - shortest + 1)
     right = n - left

@@ -1,4 +1,4 @@
-"""Whether a rate is the client's and not the platform's: what makes an application's load has a limit too."""
+"""Detection of rates limited by the client instead of the platform, because the load generator has a limit too."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from tare.analysis.trust.findings import Finding, FindingKind
 from tare.model import CLIENT_BUSY, CLIENT_COST, CPU_COST, HOST_COST
 from tare.store import CampaignRecord, WorkloadRecord
 
-#: From this share of its CPUs' time on the client is taken to have no more to give.
+#: From this share of its CPUs' time on, the client is assumed to be at its limit.
 BUSY = 0.90
-#: From this share on it is near that.
+#: From this share on, it is near its limit.
 NEAR = 0.75
-#: From this times the baseline's CPU time for a unit of work on, the client does other work than on the baseline.
+#: From this multiple of the baseline's client CPU time per unit of work on, the client does other work than on the
+#: baseline.
 DEARER = 2.0
-#: Parameters of load tools with several threads: so many, or at most so many, one for each of the client's CPUs.
+#: Parameters for the number of threads, or their maximum, of load tools with a thread for each of the client's CPUs.
 _THREADS = ("threads", "connections", "clients")
-#: Load tools that have one thread, whatever they are asked for.
+#: Load tools that always have one thread.
 _ONE_THREAD = ("nginx-ab", "redis", "memcached")
 
 
 def flag_client(
     record: CampaignRecord, workload: WorkloadRecord, results: Sequence[MetricResult]
 ) -> list[MetricResult]:
-    """The results of a workload's metrics, with a finding where the client (nearly) limits a platform or the baseline.
+    """Add a finding to a workload's results if the client (nearly) limits a platform or the baseline.
 
-    The baseline has no platform between server and client, so what it reaches with a busy client is the client's own
-    limit on this host; the median over blocks counts. What the client would reach with all of its CPUs' time is known
-    from what it spends on a unit of work, under this load and with this platform. Where that is more than `DEARER`
-    times what it spends with the baseline, a finding says so too. Costs of CPU time have no finding: they stay what
-    they are.
+    The baseline has no platform between server and client, so its rate with a busy client is the client's own limit on
+    this host; the median over blocks counts. The client's rate with all of its CPUs' time follows from its CPU time for
+    a unit of work, under this load and with this platform. If that time is more than `DEARER` times the time with the
+    baseline, a second finding says so. Costs of CPU time have no finding, because they stay valid.
     """
     busy = next((result for result in results if result.metric == CLIENT_BUSY), None)
     if busy is None:
@@ -69,7 +69,7 @@ def flag_client(
 
 
 def _costs(results: Sequence[MetricResult]) -> dict[str, float | None]:
-    """CPU time of the client for a unit of work, in ns, the median over blocks, by platform."""
+    """Return the CPU time of the client for a unit of work, in ns, the median over blocks, by platform."""
     cost = next((result for result in results if result.metric == CLIENT_COST), None)
     platforms = cost.platforms if cost is not None else ()
     return {platform_result.platform: platform_result.described.median for platform_result in platforms}

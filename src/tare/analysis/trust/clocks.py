@@ -1,7 +1,7 @@
-"""How right the clocks inside were that timed a platform's trials.
+"""Accuracy of the clocks inside that timed a platform's trials.
 
-A trial whose clock is surely off by more than half of the margin is no good trial from the start
-(`tare.campaign.execution.inside_clock`). What is told here of the others stands beside their figures.
+A trial whose clock is surely off by more than half of the margin already counts as failed
+(`tare.campaign.execution.inside_clock`). The findings here concern the other trials.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from tare.analysis.results import MetricResult
 from tare.analysis.trust.findings import Finding, FindingKind
 from tare.model import Status
 
-#: From this rate on a clock has a finding: its crystal explains a tenth of it, and what corrects clocks (NTP) half.
+#: From this rate on a clock has a finding. A crystal's error is a tenth of it, and NTP's correction half of it.
 OFF = 0.001
 
 
 def flag_clocks(workload: str, results: Sequence[MetricResult], trials: pl.DataFrame) -> list[MetricResult]:
-    """The results of a workload, with a finding where a clock inside was off, or where nobody can know.
+    """Add a finding to a workload's results if a clock inside was off, or if nobody can know.
 
     ``trials``: a frame of `tare.store.Store.trials`. Rates are means over a platform's good trials, as its figures are.
     """

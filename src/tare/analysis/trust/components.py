@@ -1,4 +1,4 @@
-"""Where the variance comes from, blocks or the rounds within them, and how many rounds a block is worth."""
+"""Components of the variance: blocks, and rounds within them, with the best number of rounds in a block."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class Components:
-    """Variances in the unit of the values squared; a block has ``rounds`` of them (a mean where they differ)."""
+    """Variances in the unit of the values squared; a block has ``rounds`` rounds (a mean if they differ)."""
 
     n_blocks: int
     n_values: int
-    rounds: float  # the n0 of unbalanced designs: N - Σn²/N over n_blocks - 1
+    rounds: float  # The n0 of unbalanced designs: N - Σn²/N over n_blocks - 1.
     mean_square_between: float
     mean_square_within: float
-    within: float  # of rounds within a block
-    between: float  # of blocks; an estimate below zero counts as zero
-    icc: Interval  # between / (between + within): what two rounds of one block have in common
+    within: float  # Of rounds within a block.
+    between: float  # Of blocks; an estimate below zero counts as zero.
+    icc: Interval  # between / (between + within): the correlation of two rounds of a block.
 
 
 def components(blocks: Sequence[ArrayLike], *, level: float = 0.95) -> Components:
-    """Variance components of values in blocks, by the mean squares of one-way analysis of variance.
+    """Return the variance components of values in blocks, by the mean squares of one-way analysis of variance.
 
-    Blocks may have different numbers of rounds (Searle, Casella and McCulloch, Variance Components, 1992); the
-    interval of the intraclass correlation is exact for normal values in equal blocks, else near. Raises `NoAnswer`
-    below two blocks, where no block has two values, for values that are missing, and where none differ within blocks.
+    Blocks may have different numbers of rounds (Searle, Casella and McCulloch, Variance Components, 1992). The interval
+    of the intraclass correlation is exact for normal values in equal blocks, otherwise approximate. Raises `NoAnswer`
+    below two blocks, if no block has two values, for missing values, and if no values differ within blocks.
     """
     level_of(level)
     arrays = [sample(values, f"block {at}") for at, values in enumerate(blocks)]
@@ -69,12 +69,12 @@ def components(blocks: Sequence[ArrayLike], *, level: float = 0.95) -> Component
 
 
 def best_rounds(variances: Components, *, block_cost: float, round_cost: float) -> int | None:
-    """How many rounds a block give the narrowest interval of the mean for a given total cost.
+    """Return the rounds in a block that give the mean's narrowest interval for a given total cost.
 
     Near √(block_cost / round_cost x within / between) (Kalibera and Jones, ISMM 2013), rounded to the better neighbour.
-    Costs are in any one unit, say seconds: of a fresh start, and of a round. None where no variance between blocks was
-    seen: more rounds are then always worth it. Raises `NoAnswer` for costs that are negative or not finite, and for
-    rounds that cost nothing.
+    Costs are in any one unit, for example seconds: of a fresh start, and of a round. None if no variance between blocks
+    was seen, because more rounds are then always worth it. Raises `NoAnswer` for costs that are negative or not finite,
+    and for rounds that cost nothing.
     """
     if not (math.isfinite(block_cost) and math.isfinite(round_cost) and block_cost >= 0 and round_cost > 0):
         raise NoAnswer(RefusalKind.COSTS, block=block_cost, round=round_cost)
@@ -86,7 +86,7 @@ def best_rounds(variances: Components, *, block_cost: float, round_cost: float) 
 
 
 def standard_error(variances: Components, *, blocks: int, rounds: int) -> float:
-    """The standard error that the mean would have with so many blocks of so many rounds, in the unit of the values.
+    """Return the mean's standard error for these numbers of blocks and rounds, in the unit of the values.
 
     Raises `NoAnswer` for less than one block or round.
     """
@@ -96,5 +96,5 @@ def standard_error(variances: Components, *, blocks: int, rounds: int) -> float:
 
 
 def _icc(ratio: float, rounds: float) -> float:
-    """The correlation that a ratio of mean squares stands for; below zero counts as zero."""
+    """Return the correlation for a ratio of mean squares; below zero counts as zero."""
     return max(0.0, (ratio - 1) / (ratio + rounds - 1))

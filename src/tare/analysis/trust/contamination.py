@@ -1,10 +1,10 @@
-"""Contaminated trials: those that the host disturbed are marked with the reason, and stay in the results.
+"""Contaminated trials: trials that the host disturbed are marked with the reason, and stay in the results.
 
-The report says what leaving them out would change (`tare.analysis.trust.unmarked`).
+The report shows the effect of leaving them out (`tare.analysis.trust.unmarked`).
 
 A window is the time between two neighbouring ticks of the telemetry. A trial's disturbance is the mean over the windows
-that it overlaps, each weighted by how long: half a second in which another program had the CPU spoils a trial of one
-second, and not one of a minute. A trial that is shorter than a window is judged by the window that it is in.
+that it overlaps, weighted by the overlap: half a second of CPU time for another program spoils a trial of one second,
+but not a trial of a minute. A trial that is shorter than a window is judged by its window.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from numpy.typing import NDArray
 from tare.model import Design, Mode, Status
 from tare.store import CampaignRecord, Telemetry
 
-#: The hypervisor below took more of the pinned CPUs' time than this share: twice the margin of CPU workloads. What is
-#: stolen is lost to wall time one to one; the arms of a round suffer alike, a single run does not.
+#: Share of the pinned CPUs' time that the hypervisor below took: twice the margin of CPU workloads. Stolen time adds to
+#: wall time one to one. The arms of a round suffer alike, but a single run does not.
 STEAL_LIMIT = 0.02
-#: Programs that are not the campaign's had more of the pinned CPUs' time than this share. Above it the figure of a
-#: single run moves by more than the widest margin (5 %); below are kernel threads and the system's own small work.
+#: Share of the pinned CPUs' time that programs outside of the campaign used. Above it, the figure of a single run moves
+#: by more than the widest margin (5 %). Below it are kernel threads and the system's own small work.
 FOREIGN_LIMIT = 0.05
-#: Other programs had more of the time of the other thread of a measured core than this share. A thread that is busy all
-#: of the time takes a third to a half of the core, so this moves a run by some two per cent.
+#: Share of time that other programs used on the other thread of a measured core. A thread that is busy all of the time
+#: takes a third to a half of the core, so this share moves a run by about two per cent.
 SIBLING_LIMIT = 0.05
-#: Some task waited for memory in more than this share of the time (PSI): then reclaim is measured too.
+#: Share of the time in which some task waited for memory (PSI). Above it, reclaim is measured too.
 MEMORY_PRESSURE_LIMIT = 0.01
-#: Pages swapped in and out a second (1 MiB where a page has 4 KiB): above what a kernel writes back of idle programs.
+#: Pages swapped in and out a second (1 MiB with pages of 4 KiB): above the kernel's own write-back of idle programs.
 SWAP_LIMIT = 256
-#: Periods in which the instance's own CPU quota was used up, where the campaign gave none: any is one that others set.
+#: Periods in which the instance's own CPU quota was used up, although the campaign set none: somebody else set it.
 THROTTLED_LIMIT = 0
 
 
 class Disturbance(StrEnum):
-    """Why a trial is marked as contaminated, in the order in which reports list the reasons."""
+    """Reason for marking a trial as contaminated, in the order of reports."""
 
     STEAL = "steal"
     FOREIGN_CPU = "foreign-cpu"
@@ -49,7 +49,7 @@ class Disturbance(StrEnum):
     MEMORY_PRESSURE = "memory-pressure"
 
 
-#: Above which a trial is marked, by reason.
+#: The limit above which a trial is marked, by reason.
 LIMITS: Mapping[str, float] = {
     Disturbance.STEAL.value: STEAL_LIMIT,
     Disturbance.FOREIGN_CPU.value: FOREIGN_LIMIT,
@@ -65,10 +65,10 @@ Floats = NDArray[np.float64]
 
 
 def other_threads(host: Mapping[str, Any], cpus: Collection[int]) -> tuple[int, ...]:
-    """The other threads of the measured cores, by the host's facts in a campaign's record; none where unknown."""
+    """Return the other threads of the measured cores, from a campaign record's host facts; empty if unknown."""
     cpu_facts = host.get("cpu")
     listed = cpu_facts.get("siblings") if isinstance(cpu_facts, Mapping) else None
-    # A record is whatever its writer wrote.
+    # Check types, because a record's writer is not trusted.
     cores = [core for core in listed if isinstance(core, list)] if isinstance(listed, list) else []
     cores = [core for core in cores if all(isinstance(cpu, int) for cpu in core)]
     return tuple(sorted({cpu for core in cores if set(core) & set(cpus) for cpu in core} - set(cpus)))
@@ -77,17 +77,17 @@ def other_threads(host: Mapping[str, Any], cpus: Collection[int]) -> tuple[int, 
 def windows(
     telemetry: Telemetry, cpus: Collection[int], siblings: Collection[int] = (), *, shared: bool = False
 ) -> pl.DataFrame:
-    """What happened between neighbouring ticks, a row each.
+    """Return the events between neighbouring ticks, one row each.
 
     Columns: tick (at its end), begin, end (UNIX s), seconds; steal and foreign-cpu (shares of the time of ``cpus``,
-    those that instances are pinned to, or that probes are), sibling (the same as foreign-cpu, of the other threads of
-    their cores; null without any), memory-pressure (share of the time), swap (pages a second).
+    those of pinned instances, or of probes), sibling (foreign-cpu of the other threads of their cores; null without
+    other threads), memory-pressure (share of the time), swap (pages a second).
 
-    Foreign is what ran on these CPUs and is none of the campaign's: neither in its control groups, nor the harness with
-    its helpers, nor the platforms' shared daemons, nor the kernel's threads, which write back what instances wrote and
-    clean up after them. All but the groups may have run elsewhere and are taken off all the same, so the share is
-    rather too small than too large. It is null where an instance ended: its processes are then counted as the
-    harness's, with all that they used in their lives.
+    Foreign means all work on these CPUs outside of the campaign. The campaign's own are its control groups, the harness
+    with its helpers, the platforms' shared daemons, and the kernel's threads, which write back and clean up for
+    instances. All but the groups may have run on other CPUs and are subtracted anyway, so the share is rather too small
+    than too large. It is null if an instance ended: its processes then count as the harness's, with all of their CPU
+    time.
     """
     stolen = telemetry.cpus.filter(pl.col("cpu").is_in(list(cpus))).group_by("tick")
     measured = stolen.agg(pl.col("steal_ms").sum(), pl.sum_horizontal(*_KINDS).sum().alias("total_ms"))
@@ -96,7 +96,7 @@ def windows(
     ticks = telemetry.host.sort("tick").join(measured, on="tick", how="left", maintain_order="left")
     ticks = ticks.with_columns(
         _foreign(telemetry, cpus, within).alias("foreign-cpu"),
-        # Of tare's groups only the client's is there, unless the instances have these threads too.
+        # Of tare's groups, only the client's runs there, unless the instances have these threads too.
         _foreign(telemetry, siblings, pl.col("tare_ns" if shared else "client_ns")).alias("sibling"),
     )
     span_ns = pl.col("at_ns").diff()
@@ -120,16 +120,16 @@ def windows(
 
 
 def _foreign(telemetry: Telemetry, cpus: Collection[int], tare_so_far: pl.Expr) -> pl.Series:
-    """By tick in order: the share of these CPUs' time since the tick before that other programs used.
+    """Return, by tick in order, the share of these CPUs' time since the previous tick that other programs used.
 
-    ``tare_so_far``: time of tare's groups on these CPUs until the tick, used where it is not counted by CPU.
+    ``tare_so_far``: time of tare's groups on these CPUs until the tick, used if it is not counted by CPU.
     """
     measured = (
         telemetry.cpus.filter(pl.col("cpu").is_in(list(cpus)))
         .group_by("tick")
         .agg(
             pl.col("run_ns").sum(),
-            # A sum would take what is not counted for nothing.
+            # A sum would treat missing counts as zero.
             pl.when(pl.col("tare_ns").is_null().any()).then(None).otherwise(pl.col("tare_ns").sum()).alias("here_ns"),
             pl.len().alias("n_cpus"),
         )
@@ -144,15 +144,15 @@ def _foreign(telemetry: Telemetry, cpus: Collection[int], tare_so_far: pl.Expr) 
 
 
 def of_campaign(record: CampaignRecord, trials: pl.DataFrame, telemetry: Telemetry) -> pl.DataFrame:
-    """`marks` of a campaign: a workload's slices by the one CPU that they ran on, all else by all of the instances'.
+    """Return `marks` of a campaign: slices by the one CPU that they ran on, all else by all of the instances' CPUs.
 
-    A busy neighbour on that CPU takes from every slice, however many CPUs the instances have beside it.
+    A busy neighbour on that CPU takes from every slice, even if the instances have further CPUs.
     """
     cpus, probes = record.resources.cpus, record.resources.probe_cpu
     in_turn = [workload.name for workload in record.workloads if workload.mode is Mode.SLICES]
     if probes is None or record.design is Design.DUET:
         in_turn = []
-    quota = record.resources.cpu_quota is not None  # using it up is then what instances are to do
+    quota = record.resources.cpu_quota is not None  # Instances are then expected to use it up.
     counts = pl.lit(value=True) if not quota else pl.col("reason") != Disturbance.THROTTLED.value
     sliced = pl.col("workload").cast(pl.String).is_in(in_turn)
     everywhere = marks(trials.filter(~sliced), telemetry, cpus, other_threads(record.host, cpus))
@@ -171,10 +171,10 @@ def marks(
     *,
     shared: bool = False,
 ) -> pl.DataFrame:
-    """The marked trials among those that ended ok: a row a trial and reason.
+    """Return the marked trials among the successful trials, with a row for each trial and reason.
 
-    Columns: block, workload, platform, replica, reason (of `Disturbance`), value (what was above the limit).
-    ``shared``: instances may run on the ``siblings`` too.
+    Columns: block, workload, platform, replica, reason (of `Disturbance`), value (that exceeded the limit). ``shared``:
+    instances may run on the ``siblings`` too.
     """
     ended = trials.filter(pl.col("status") == Status.OK)
     figures = {"steal": ended["steal"].cast(pl.Float64)}
@@ -184,7 +184,7 @@ def marks(
         figures |= {
             name: spans.mean(tick_windows, name) for name in ("foreign-cpu", "sibling", "swap", "memory-pressure")
         }
-        # What the trial itself read of steal is exact; a trial too short to have read any has its window's.
+        # The trial's own reading of steal is exact. A trial too short for a reading uses its window's.
         figures["steal"] = figures["steal"].fill_null(spans.mean(tick_windows, "steal"))
         figures["throttled"] = _throttled(ended, spans, tick_windows, telemetry.instances)
     parts = [
@@ -198,7 +198,7 @@ def marks(
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """From when to when trials ran, UNIX seconds."""
+    """Start and end times of trials, UNIX seconds."""
 
     begin: Floats
     end: Floats
@@ -209,13 +209,13 @@ class Spans:
         return cls(begin, begin + trials["wall_ns"].to_numpy() / 1e9)
 
     def mean(self, tick_windows: pl.DataFrame, name: str) -> pl.Series:
-        """The mean of a column of `windows` over each span, weighted by overlap; null where there is no window."""
+        """Return a column's mean of `windows` over each span, weighted by overlap; null without a window."""
         present = tick_windows.filter(pl.col(name).is_not_null())
         if present.is_empty():
             return pl.Series(name, [None] * self.begin.size, dtype=pl.Float64)
         length = present["seconds"].to_numpy()
         edges = np.column_stack([present["begin"].to_numpy(), present["end"].to_numpy()]).ravel()
-        edges = np.maximum.accumulate(edges)  # a clock that was set back must not make time run backwards
+        edges = np.maximum.accumulate(edges)  # A clock that was set back must not make time run backwards.
         covered, total = _integral(edges, length), _integral(edges, length * present[name].to_numpy())
         within = self._between(edges, covered)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -227,7 +227,10 @@ class Spans:
 
 
 def _integral(edges: Floats, steps: Floats) -> Floats:
-    """The sum of ``steps`` (one a window) up to each edge (two a window: it rises within, and stays in the gaps)."""
+    """Return the sum of ``steps`` (one for each window) up to each edge.
+
+    A window has two edges: the sum rises within it, and stays constant in the gaps.
+    """
     risen = np.cumsum(steps)
     sums = np.column_stack([risen - steps, risen]).ravel()
     assert sums.size == edges.size
@@ -235,11 +238,11 @@ def _integral(edges: Floats, steps: Floats) -> Floats:
 
 
 def _throttled(trials: pl.DataFrame, spans: Spans, tick_windows: pl.DataFrame, instances: pl.DataFrame) -> pl.Series:
-    """How many periods a second each trial's own instance was throttled for."""
+    """Return the periods a second in which each trial's own instance was throttled."""
     rates = np.full(trials.height, np.nan)
     arms = trials.select(pl.col("platform").cast(pl.String), "replica")
     for (platform, replica), part in instances.partition_by("platform", "replica", as_dict=True).items():
-        # Counters begin anew with every instance: a decrease means that the instance was replaced.
+        # Counters restart with every instance, so a decrease means that the instance was replaced.
         counted = part.sort("tick").select("tick", pl.col("throttled").diff().clip(0).alias("periods"))
         joined = tick_windows.join(counted, on="tick").with_columns(
             (pl.col("periods") / pl.col("seconds")).alias("throttled")
@@ -251,13 +254,13 @@ def _throttled(trials: pl.DataFrame, spans: Spans, tick_windows: pl.DataFrame, i
 
 
 def without(samples: pl.DataFrame, marked: pl.DataFrame) -> pl.DataFrame:
-    """The samples of trials that are not marked."""
+    """Return the samples of trials that are not marked."""
     keys = marked.select(KEY).unique()
     return samples.join(keys, on=list(KEY), how="anti", maintain_order="left") if keys.height else samples
 
 
 def by_reason(marked: pl.DataFrame) -> dict[tuple[str, str], tuple[int, dict[str, int]]]:
-    """By workload and platform: how many trials are marked, and how many for each reason."""
+    """Return, by workload and platform, the number of marked trials, in total and for each reason."""
     by_arm: dict[tuple[str, str], tuple[int, dict[str, int]]] = {}
     for (workload, platform), part in marked.partition_by("workload", "platform", as_dict=True).items():
         numbers = dict(part.group_by("reason").len().iter_rows())

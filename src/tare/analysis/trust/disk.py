@@ -1,4 +1,4 @@
-"""Whether a figure is the disk's and not the platform's: a disk that is busy all of the time has a limit of its own."""
+"""Detection of figures limited by the disk instead of the platform: a disk that is always busy is at its limit."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from tare.analysis.trust.findings import Finding, FindingKind
 from tare.model import CLIENT_BUSY, CLIENT_COST, CPU_COST, HOST_COST, Family, Status
 from tare.store import CampaignRecord, Telemetry
 
-#: From this share of the time on the disk is taken to have no more to give.
+#: From this share of the time on, the disk is assumed to be at its limit.
 BUSY = 0.90
-#: Families whose work may be the disk's.
+#: Families whose work may depend on the disk.
 _FAMILIES = frozenset({Family.STORAGE, Family.APPLICATION})
 
 
 def flag_disk(
     record: CampaignRecord, results: Sequence[MetricResult], trials: pl.DataFrame, telemetry: Telemetry
 ) -> list[MetricResult]:
-    """The results with a finding where the disk was the limit of a platform and of the baseline.
+    """Add a finding to the results if the disk was the limit of a platform and of the baseline.
 
-    Of both, by the median over trials: with one request at a time a disk is busy whenever nothing else takes time, so
-    that on the baseline it nearly always is; a platform that adds to each request leaves it idle meanwhile. Costs of
-    CPU time have no finding.
+    The finding needs both, by the median over trials. With one request at a time, the disk is busy whenever nothing
+    else takes time, so on the baseline it nearly always is; a platform that adds time to each request leaves the disk
+    idle meanwhile. Costs of CPU time have no finding.
     """
     named = {workload.name for workload in record.workloads if workload.family in _FAMILIES}
     shares = _shares(trials.filter(pl.col("workload").cast(pl.String).is_in(named)), telemetry)
@@ -54,7 +54,7 @@ def _findings(
 
 
 def _shares(trials: pl.DataFrame, telemetry: Telemetry) -> dict[tuple[str, str], float]:
-    """The share of the time in which the disk was busy, by workload and platform; without those that show nothing."""
+    """Return the share of time in which the disk was busy, by workload and platform, for those with data."""
     ended = trials.filter(pl.col("status") == Status.OK)
     if telemetry.host.is_empty() or ended.is_empty():
         return {}

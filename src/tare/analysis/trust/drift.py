@@ -1,4 +1,4 @@
-"""Drift: a ratio that changes while a campaign goes on, so that one figure for it means nothing."""
+"""Drift: a ratio that changes during a campaign, so that one figure for it means nothing."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ if TYPE_CHECKING:
 else:
     stats = lazily.LazyModule("scipy.stats")
 
-#: Rank correlation of a block's number with its ratio beyond which it drifts, from `DRIFT_FROM` blocks on; with few
+#: Rank correlation of a block's number with its ratio beyond which it drifts, from `DRIFT_FROM` blocks on. With few
 #: blocks chance gives as much, so it must be improbable (`DRIFT_P`) too.
 DRIFT_LIMIT, DRIFT_FROM, DRIFT_P = 0.3, 10, 0.001
-#: A drift that closes a figure must be less likely by chance: of forty figures without one, once in 250 campaigns.
+#: A drift that closes a figure must be less likely by chance: for forty figures without drift, once in 250 campaigns.
 CLOSING_P = 0.0001
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """A ratio that goes one way: Spearman's correlation with the block; how far from the first to the last, a log."""
+    """Monotonic trend of a ratio: Spearman's correlation with the block, and the change over the campaign, a log."""
 
     correlation: float
     size: float
     p: float
 
     def closes(self, question: Question) -> Closed | None:
-        """Why there is no verdict: the ratio drifts by more than half of the margin. None where it does not."""
+        """Return the reason for no verdict if the ratio drifts by more than half of the margin, or None."""
         if self.p >= CLOSING_P or abs(self.size) <= question.margin / 2:
             return None
         return Closed(Reason.DRIFT, {"correlation": self.correlation, "size": self.size})
 
 
 def drift(seen: Evidence) -> Drift | None:
-    """The drift of the blocks' ratios, its size by Theil and Sen's slope; None where none is found."""
+    """Return the drift of the blocks' ratios, with its size by Theil and Sen's slope, or None."""
     pairs = seen.pairs
     if pairs is None or pairs.logs.size < DRIFT_FROM or np.ptp(pairs.logs) == 0:
         return None

@@ -1,4 +1,4 @@
-"""In which facts platforms differ from the baseline, by the campaign's fairness manifest; some forbid a comparison."""
+"""Facts in which platforms differ from the baseline, by the fairness manifest; some forbid a comparison."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 from tare.store import CampaignRecord
 
-#: Facts (keys of the manifest) that must be alike, or what is compared is not the platform.
+#: Facts (keys of the manifest) that must be equal, or else the comparison is not of the platforms.
 ALIKE = ("host", "image", "agent", "cpus pinned", "cpu quota", "cpus seen inside", "memory limit")
-#: Of the link by which an instance's packets begin their way to the client, in bytes; a text where it is not known.
+#: MTU, in bytes, of the link that an instance's packets to the client pass first; a text if it is unknown.
 MTU = "mtu inside"
-#: Facts that a platform is made of, or that follow from it or from its set-up: listed, and left to the reader.
+#: Facts that follow from a platform or from its set-up: listed for the reader, without a judgement.
 OWN = (
     "limit of swap",
     "limit of pids",
@@ -45,17 +45,17 @@ OWN = (
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One fact that differs. ``unfair``: it forbids the comparison; False where it is the platform's own."""
+    """One fact that differs. ``unfair``: it forbids the comparison; False if it is the platform's own."""
 
     platform: str
     fact: str
-    value: Any  # as recorded; None: not known
+    value: Any  # As recorded; None: unknown.
     baseline: Any
     unfair: bool
 
 
 def differences(record: CampaignRecord) -> list[Difference]:
-    """All facts in which platforms differ from the baseline, in the order of the record's platforms."""
+    """Return all facts in which platforms differ from the baseline, in the order of the record's platforms."""
     baseline_facts = record.fairness.get(record.baseline)
     if not isinstance(baseline_facts, dict):
         return []
@@ -72,7 +72,7 @@ def differences(record: CampaignRecord) -> list[Difference]:
 
 
 def refusals(record: CampaignRecord) -> dict[str, tuple[str, ...]]:
-    """The facts for which a platform is not compared, by its name; those asked for by name are always compared."""
+    """Return the facts that forbid a comparison, by platform. Platforms requested by name are always compared."""
     unfair: dict[str, list[str]] = {}
     for difference in differences(record):
         if difference.unfair and difference.platform not in record.asked:
@@ -81,7 +81,7 @@ def refusals(record: CampaignRecord) -> dict[str, tuple[str, ...]]:
 
 
 def unlike_mtus(record: CampaignRecord) -> dict[str, tuple[int, int]]:
-    """The MTUs of a platform's link and of the baseline's, where both are known and differ; by the platform's name."""
+    """Return the MTUs of a platform's link and of the baseline's, by platform, if both are known and differ."""
     return {
         difference.platform: (difference.value, difference.baseline)
         for difference in differences(record)

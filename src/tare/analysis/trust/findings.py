@@ -1,4 +1,4 @@
-"""Findings: what belongs beside a verdict, as a code with its numbers; the sentences are the report's."""
+"""Findings: context of a verdict, as a code with its numbers; the sentences are the report's."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from tare.analysis.verdicts import Kind
 class FindingKind(StrEnum):
     """The kinds of findings, with their numbers; shares, speeds and losses are fractions.
 
-    ``stalls``: rounds beyond the baseline's cut: ``share``, their ``speed`` as a share of the usual one, how much work
-    is ``lost`` to them; ``baseline_share`` and ``baseline_lost``.
-    ``unseen``: what so few ``draws`` (rounds of slices, else runs) in ``blocks`` starts cannot exclude: a mode in
-    ``share`` of them, which at half speed costs ``cost``; in ``blocks_share`` of the starts.
-    ``failures``: ``failed`` of ``trials``, ``baseline_failed`` of ``baseline_trials``.
-    ``resolution``: the metric's ``step`` in its unit, and the ``half_width`` of the interval that this alone makes.
-    ``no-spread``: ``blocks`` without any difference, and how many are ``needed``.
-    ``contaminated``: ``marked`` of ``ok`` trials, and how many by each `contamination.Disturbance`.
-    ``blocks-left-out``: ``missing`` of ``blocks``, in which the platform or the baseline has no sample.
-    ``single-baseline``: only one baseline arm has samples in ``single`` of ``blocks``.
-    ``bootstrap``: it would give another ``verdict``: ``point``, ``low`` and ``high`` of its overhead.
-    ``after-each-other``: the platforms did not run in turn.
-    ``drift``: rank ``correlation`` of the ratio with the block, too little to close the figure.
-    ``one-baseline``, ``no-floor``: there is no A/A figure; the second has a `FloorReason`.
-    ``wide-floor``: the A/A interval's ``half_width`` is beyond the margin.
-    ``floor-excludes-zero``: the A/A interval does, by too little to make the metric invalid (`verdicts.aa_gate`).
-    ``unmarked``: what leaving out the contaminated trials would change; its figures are `Unmarked`'s.
-    ``client-limited``: the client used ``busy`` of its CPUs' time here, ``baseline_busy`` on the baseline; it had no
-    more to give from `analysis.trust.client.BUSY` on. With all of it, it would ask for ``limit`` of ``unit``.
-    ``client-near``: the same from `analysis.trust.client.NEAR` on, where it had some more to give.
-    ``clock-off``: the clock inside ran by ``rate`` too fast (below zero: too slow), known to ``open`` either way.
-    ``clock-open``: whether it was right is only known to ``open`` either way, which is more than half of the margin.
-    ``client-dearer``: a unit of work cost the client ``times`` as much CPU time as on the baseline, more than
-    `analysis.trust.client.DEARER`: the figure is the client's as well.
-    ``disk-limited``: the disk was ``busy`` for this share of the time, and ``baseline_busy`` on the baseline; it had no
-    more to give from `analysis.trust.disk.BUSY` on.
-    ``headline-differs``: the workload's headline ``metric`` has another ``verdict``.
-    ``shared-pages``: this PSS ranks the platform against the ``others`` in the reverse order of ``metric``.
+    - ``stalls``: rounds beyond the baseline's cut: ``share``, their ``speed`` as a share of the usual speed, and the
+      share of work ``lost`` to them; ``baseline_share`` and ``baseline_lost``.
+    - ``unseen``: what ``draws`` (rounds of slices, otherwise runs) in ``blocks`` starts are too few to exclude: a mode
+      in ``share`` of them, which at half speed costs ``cost``; in ``blocks_share`` of the starts.
+    - ``failures``: ``failed`` of ``trials``, ``baseline_failed`` of ``baseline_trials``.
+    - ``resolution``: the metric's ``step`` in its unit, and the ``half_width`` of the interval that it alone causes.
+    - ``no-spread``: ``blocks`` without any difference, and the number ``needed``.
+    - ``contaminated``: ``marked`` of ``ok`` trials, and the number for each `contamination.Disturbance`.
+    - ``blocks-left-out``: ``missing`` of ``blocks``, in which the platform or the baseline has no sample.
+    - ``single-baseline``: only one baseline arm has samples in ``single`` of ``blocks``.
+    - ``bootstrap``: it would give another ``verdict``: ``point``, ``low`` and ``high`` of its overhead.
+    - ``after-each-other``: the platforms did not run in turn.
+    - ``drift``: rank ``correlation`` of the ratio with the block, too little to close the figure.
+    - ``one-baseline``, ``no-floor``: there is no A/A figure; the second has a `FloorReason`.
+    - ``wide-floor``: the A/A interval's ``half_width`` is beyond the margin.
+    - ``floor-excludes-zero``: the A/A interval does, by too little to make the metric invalid (`verdicts.aa_gate`).
+    - ``unmarked``: the effect of leaving out the contaminated trials; its figures are `Unmarked`'s.
+    - ``client-limited``: the client used ``busy`` of its CPUs' time here, ``baseline_busy`` on the baseline. From
+      `analysis.trust.client.BUSY` on, it is at its limit. With all of its time, it would reach ``limit`` of ``unit``.
+    - ``client-near``: the same from `analysis.trust.client.NEAR` on, with some time left.
+    - ``clock-off``: the clock inside ran by ``rate`` too fast (below zero: too slow), known to ``open`` either way.
+    - ``clock-open``: the clock's error is only known to ``open`` either way, which is more than half of the margin.
+    - ``client-dearer``: a unit of work cost the client ``times`` as much CPU time as on the baseline, more than
+      `analysis.trust.client.DEARER`, so that the figure depends on the client too.
+    - ``disk-limited``: the disk was ``busy`` for this share of the time, and ``baseline_busy`` on the baseline. From
+      `analysis.trust.disk.BUSY` on, it is at its limit.
+    - ``headline-differs``: the workload's headline ``metric`` has another ``verdict``.
+    - ``shared-pages``: this PSS ranks the platform against the ``others`` in the reverse order of ``metric``.
     """
 
     STALLS = "stalls"
@@ -68,7 +68,7 @@ class FindingKind(StrEnum):
     SHARED_PAGES = "shared-pages"
 
 
-#: The client or the disk was the limit: such a figure is not the platform's, and stands for none of its costs.
+#: The client or the disk was the limit, so the figure is not the platform's, and counts for none of its costs.
 NOT_THE_PLATFORMS = frozenset({FindingKind.CLIENT_LIMITED, FindingKind.CLIENT_DEARER, FindingKind.DISK_LIMITED})
 
 
@@ -78,7 +78,7 @@ class Finding:
 
     kind: FindingKind
     numbers: Mapping[str, float] = field(default_factory=dict)
-    verdict: Kind | None = None  # of the bootstrap, or of the headline metric
-    metric: str | None = None  # the headline metric
-    others: tuple[str, ...] = ()  # the platforms that are ranked otherwise
-    unit: str = ""  # of the client's limit
+    verdict: Kind | None = None  # Of the bootstrap, or of the headline metric.
+    metric: str | None = None  # The headline metric.
+    others: tuple[str, ...] = ()  # The platforms that are ranked otherwise.
+    unit: str = ""  # Of the client's limit.

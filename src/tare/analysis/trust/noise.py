@@ -1,4 +1,4 @@
-"""What disturbs the measured CPUs right now, from two neighbouring readings of the telemetry.
+"""Current disturbances of the measured CPUs, from two neighbouring readings of the telemetry.
 
 The report judges whole trials by the same sums, as frames (`tare.analysis.trust.contamination.windows`).
 """
@@ -13,11 +13,11 @@ from tare.model import CpuTick, Tick
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Between two readings: shares of the measured CPUs' time (0 to 1), and pages swapped a second.
+    """Noise between two readings: shares of the measured CPUs' time (0 to 1), and pages swapped a second.
 
-    ``foreign``: None where it cannot be told, since an instance ended. ``cpu``: the measured CPU on which other
-    programs ran most, None where the host does not count that by CPU. ``memory``: the share of the time in which some
-    task waited for memory; None where the kernel does not say.
+    ``foreign``: None if unknown because an instance ended. ``cpu``: the measured CPU with most work of other programs,
+    None if the host does not count it by CPU. ``memory``: the share of the time in which some task waited for memory;
+    None if the kernel does not report it.
     """
 
     steal: float
@@ -28,7 +28,7 @@ class Noise:
 
 
 def noise(before: Tick, after: Tick, cpus: Collection[int]) -> Noise | None:
-    """What happened between two readings; None where no time passed, or none of the CPUs is in both."""
+    """Return the noise between two readings; None if no time passed, or none of the CPUs is in both."""
     pairs = [(then, now) for now in after.cpus for then in before.cpus if now.cpu == then.cpu and now.cpu in cpus]
     span_ns = after.at_ns - before.at_ns
     if after.first or span_ns <= 0 or not pairs:
@@ -61,7 +61,7 @@ def _foreign(
     before: Tick, after: Tick, pairs: list[tuple[CpuTick, CpuTick]], span_ns: int, *, everywhere: bool
 ) -> float | None:
     harness_ns = after.own_ns - before.own_ns
-    if harness_ns > span_ns:  # an instance ended, and its processes were counted as the harness's
+    if harness_ns > span_ns:  # An instance ended, and its processes were counted as the harness's.
         return None
     here = [_here_ns(then, now) for then, now in pairs]
     counted = [here_ns for here_ns in here if here_ns is not None]

@@ -1,4 +1,4 @@
-"""Platforms that PSS ranks otherwise than their own memory: the shares of program pages decide there."""
+"""Platforms that PSS and their own memory rank in opposite orders, because the shares of program pages decide PSS."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tare.model import OWN_MEMORY
 
 
 def flag_pages(results: Sequence[MetricResult]) -> list[MetricResult]:
-    """Add a finding to PSS where it reverses the order of two platforms in their own memory.
+    """Add a finding to PSS if it reverses the order of two platforms in their own memory.
 
     Only clear differences count: in both metrics the 95 % intervals are apart by more than the metric's margin.
     """
@@ -45,7 +45,7 @@ def _flag(pss: MetricResult, own: MetricResult) -> MetricResult:
 
 
 def _times(result: MetricResult) -> Mapping[str, Interval]:
-    """How many times the baseline's figure each platform's is, where that has an interval."""
+    """Return each platform's multiple of the baseline's figure, for those with an interval."""
     times = {
         platform.platform: platform.effect.times
         for platform in result.platforms

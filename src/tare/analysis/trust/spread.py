@@ -1,4 +1,4 @@
-"""How steady a platform is against the baseline: the ratio of two standard deviations with its interval."""
+"""Steadiness of a platform against the baseline: the ratio of two standard deviations with its interval."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Floats = NDArray[np.float64]
 
 
 def sd_ratio_f(first: ArrayLike, second: ArrayLike, *, level: float = 0.95) -> Interval:
-    """SD of ``first`` over that of ``second`` by the F distribution: independent, normal samples.
+    """Return SD of ``first`` over that of ``second`` by the F distribution: independent, normal samples.
 
-    Exact for those and wrong for others, however many values there are: heavy tails make it far too narrow.
-    `sd_ratio_bonett` is the one to use unless normality is known. Raises `NoAnswer` below two different values.
+    Exact for those and wrong for others, however many values there are: heavy tails make it far too narrow. Use
+    `sd_ratio_bonett` unless normality is known. Raises `NoAnswer` below two different values.
     """
     level_of(level)
     x, y = _two(first, second, at_least=2)
@@ -35,12 +35,12 @@ def sd_ratio_f(first: ArrayLike, second: ArrayLike, *, level: float = 0.95) -> I
 
 
 def sd_ratio_bonett(first: ArrayLike, second: ArrayLike, *, level: float = 0.95) -> Interval:
-    """SD of ``first`` over that of ``second`` without assuming normality (Bonett, Appl. Psychol. Meas. 30, 2006).
+    """Return SD of ``first`` over that of ``second`` without normality (Bonett, Appl. Psychol. Meas. 30, 2006).
 
     From log variances with the pooled kurtosis, for independent samples whose shapes are alike. An end of the interval
-    is the ratio at which the samples, the second scaled by it, have the kurtosis that puts the end there. Of pairs that
-    share a drift it says less than it could, never more than it may (tests/analysis/test_coverage.py). Raises
-    `NoAnswer` below five values a sample.
+    is the ratio at which the samples, the second scaled by it, have the kurtosis that puts the end there. For pairs
+    with a common drift it is conservative (tests/analysis/test_coverage.py). Raises `NoAnswer` below five values a
+    sample.
     """
     level_of(level)
     x, y = _two(first, second, at_least=5)
@@ -55,13 +55,13 @@ def sd_ratio_bonett(first: ArrayLike, second: ArrayLike, *, level: float = 0.95)
     middle = math.log(ratio * (n[0] / (n[0] - z)) / (n[1] / (n[1] - z)))
 
     def miss(log_sd: float, side: int) -> float:
-        """How far an end lies from where its own kurtosis puts it."""
+        """Return how far an end lies from where its own kurtosis puts it."""
         scale = math.exp(2 * log_sd)
         kurtosis = sum(n) * (fourths[0] + scale**2 * fourths[1]) / (squares[0] + scale * squares[1]) ** 2
         error = math.sqrt(sum((kurtosis - (size - 3) / size) / (size - 1) for size in n))
         return 2 * log_sd - middle - side * z * error
 
-    # No scale makes the pooled kurtosis greater than the greater of the samples' own: an end is no farther away.
+    # No scale makes the pooled kurtosis larger than the larger of the samples' own, which bounds the end's distance.
     worst = sum(n) * max(fourth / square**2 for fourth, square in zip(fourths, squares, strict=True))
     far = 1.0 + z * math.sqrt(sum(worst / (size - 1) for size in n))
     low, high = (optimize.brentq(miss, (middle - far) / 2, (middle + far) / 2, args=(side,)) for side in (-1, 1))
@@ -69,10 +69,10 @@ def sd_ratio_bonett(first: ArrayLike, second: ArrayLike, *, level: float = 0.95)
 
 
 def sd_ratio_pitman(first: ArrayLike, second: ArrayLike, *, level: float = 0.95) -> Interval:
-    """SD of ``first`` over that of ``second`` for pairs, one a block: exact for normal ones (Pitman 1939, Morgan 1939).
+    """Return SD of ``first`` over that of ``second`` for pairs, one a block: exact for normal pairs.
 
-    What the two share (a drift, a slow hour) does not affect their ratio and is taken out. As wrong as
-    `sd_ratio_f` where tails are heavy. Raises `NoAnswer` below three pairs.
+    Sources: Pitman 1939, Morgan 1939. Common effects of both (a drift, a slow hour) do not change their ratio and are
+    removed. Like `sd_ratio_f`, it is wrong with heavy tails. Raises `NoAnswer` below three pairs.
     """
     level_of(level)
     x, y = _pairs(first, second, at_least=3)
@@ -87,7 +87,7 @@ def sd_ratio_pitman(first: ArrayLike, second: ArrayLike, *, level: float = 0.95)
 
 
 def variability(ratio: Interval) -> Interval:
-    """A ratio of standard deviations as variability overhead, a fraction (Li 2017); steadier than the baseline is 0."""
+    """Convert a ratio of standard deviations to variability overhead, a fraction (Li 2017); below 1 gives 0."""
     return Interval(*(max(0.0, sd_ratio - 1) for sd_ratio in (ratio.point, ratio.low, ratio.high)))
 
 
@@ -105,6 +105,6 @@ def _pairs(first: ArrayLike, second: ArrayLike, *, at_least: int) -> tuple[Float
 
 
 def _trimmed(values: Floats) -> float:
-    """The trimmed mean that Bonett centres fourth powers at; not by `scipy.stats`, which takes long to load."""
+    """Return the trimmed mean at which Bonett centres fourth powers; `scipy.stats` would take long to load."""
     cut = int(values.size / (2 * math.sqrt(values.size - 4)))
     return float(np.sort(values)[cut : values.size - cut].mean())

@@ -1,4 +1,4 @@
-"""How steady a campaign was: where the spread of its ratios comes from, and where they, or a trajectory, change."""
+"""Steadiness of a campaign: the sources of its ratios' spread, and the changes of ratios and trajectories."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from tare.store import CampaignRecord, WorkloadRecord, workload_seconds
 
 @dataclass(frozen=True, slots=True)
 class Steadiness:
-    """How steady one platform's log ratios to the baseline are; of the baseline: its second arm's to its first.
+    """Steadiness of a platform's log ratios to the baseline; for the baseline, of its second arm's to its first.
 
-    ``parts`` is None with one round a block, and where ``reason`` says why. ``twice_rounds``: what these would make of
-    the standard error, as a factor (twice the blocks: always 1/√2). ``changes``: in the order of blocks with a ratio.
+    ``parts`` is None with one round a block, and if ``reason`` says why. ``twice_rounds``: factor of the standard error
+    with twice the rounds (with twice the blocks: always 1/√2). ``changes``: in the order of blocks with a ratio.
     """
 
     workload: str
     metric: str
     platform: str
     n_blocks: int
-    sd: float | None = None  # of a block's ratio; None below two blocks
+    sd: float | None = None  # Of a block's ratio; None below two blocks.
     parts: Components | None = None
     twice_rounds: float | None = None
-    best_rounds: int | None = None  # for the same time; None: more are always worth it, or it is not known
-    changes: tuple[ChangePoint, ...] | None = None  # None: fewer blocks than a change needs
-    reason: Refusal | None = None  # why the spread cannot be split into that of blocks and that of rounds
+    best_rounds: int | None = None  # For the same time; None: more are always worth it, or unknown.
+    changes: tuple[ChangePoint, ...] | None = None  # None: fewer blocks than a change needs.
+    reason: Refusal | None = None  # The reason why the spread cannot be split into that of blocks and that of rounds.
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Trajectory:
 def steadiness(
     record: CampaignRecord, samples: pl.DataFrame, slices: pl.DataFrame, trials: pl.DataFrame
 ) -> list[Steadiness]:
-    """Headline and CPU cost of each workload, the baseline first. Frames are those of `tare.store.Store`."""
+    """Return headline and CPU cost of each workload, the baseline first. Frames are those of `tare.store.Store`."""
     parts = metric_parts(samples)
     seconds, per_round = workload_seconds(trials), _round_seconds(slices)
     results = []
@@ -73,11 +73,11 @@ def steadiness(
 
 
 def trajectories(record: CampaignRecord, samples: pl.DataFrame) -> list[Trajectory]:
-    """Every metric that a trial has many of in a row, by platform, and where it changes on the way."""
+    """Return every metric with many values in a row in each trial, by platform, with its changes."""
     parts = metric_parts(samples)
     results: list[Trajectory] = []
     for workload in record.workloads:
-        if workload.mode is Mode.SLICES:  # its rounds lie between those of others, and are paired with them
+        if workload.mode is Mode.SLICES:  # Its rounds lie between those of others, and are paired with them.
             continue
         for metric in workload.metrics:
             part = parts.get((workload.name, metric.name))
@@ -88,7 +88,7 @@ def trajectories(record: CampaignRecord, samples: pl.DataFrame) -> list[Trajecto
 
 
 def _pairs(record: CampaignRecord, grid: Grid) -> Iterator[tuple[str, int, list[int]]]:
-    """Each platform with the position of its arm and of the baseline arms that it is compared with."""
+    """Yield each platform with the positions of its arm and of the baseline arms to compare it with."""
     base = grid.of_platform(record.baseline)
     if len(base) > 1:
         yield record.baseline, base[1], base[:1]
@@ -127,7 +127,7 @@ def _steady(
 
 
 def _round_seconds(slices: pl.DataFrame) -> dict[str, float]:
-    """Seconds of a slice, by workload."""
+    """Return the seconds of a slice, by workload."""
     if slices.is_empty():
         return {}
     means = slices.group_by("workload").agg(pl.col("wall_ns").mean() / 1e9)
@@ -135,7 +135,7 @@ def _round_seconds(slices: pl.DataFrame) -> dict[str, float]:
 
 
 def _costs(grid: Grid, block_s: float | None, slice_s: float | None) -> tuple[float, float] | None:
-    """Seconds of a block without its rounds, and of a round of all arms; None where there are no slices."""
+    """Return the seconds of a block without its rounds, and of a round of all arms; None without slices."""
     if block_s is None or slice_s is None:
         return None
     arms, _, rounds = grid.values.shape

@@ -1,4 +1,4 @@
-"""The slow rounds of a platform beside the baseline's: how slow its slowest are, and whether it stalls."""
+"""Slow rounds of a platform beside the baseline's: the speed of the slowest, and stalls."""
 
 from __future__ import annotations
 
@@ -16,21 +16,20 @@ from tare.estimates.grid import Grid
 from tare.estimates.intervals import t_interval
 from tare.model import Direction
 
-#: A quantile is shown from so many rounds beyond it on: p95 from 100 rounds, p99 from 500.
+#: A quantile needs this many rounds beyond it: p95 from 100 rounds, p99 from 500.
 BEYOND = 5
-#: What a round of the baseline does not do: slower than its block's median by five robust standard deviations.
+#: Limit of a normal round on the baseline: slower than its block's median by five robust standard deviations.
 _DEVIATIONS = 5 * 1.4826
-#: The two estimates differ, and not by chance.
+#: Level at which the two estimates differ other than by chance.
 _SURE = 0.99
 
 Floats = NDArray[np.float64]
 
 
 def tails(grid: Grid, arm: int, baseline: Sequence[int], direction: Direction) -> Tails | None:
-    """Overheads of the 95th and 99th percentile of slowness over the rounds of all blocks; None for one round a block.
+    """Return the overheads of slowness at p95 and p99 over the rounds of all blocks; None for one round a block.
 
-    Each round is taken as a multiple of the baseline's total in its block, so that what drifts from block to block is
-    in none of them.
+    Each round is taken as a multiple of the baseline's total in its block, so drift between blocks is in none of them.
     """
     if grid.values.shape[2] == 1:
         return None
@@ -49,9 +48,9 @@ def _beyond(arm_rounds: Floats, base_rounds: Floats, quantile: float, direction:
 
 
 def stalls(grid: Grid, arm: int, baseline: Sequence[int], question: Question, seen: Evidence) -> Finding | None:
-    """The finding that a platform loses more in whole blocks than in its typical round, by half of the margin at least.
+    """Return a finding if whole blocks lose more than the typical round, by at least half of the margin.
 
-    The mean difference of the two estimates of a block has a 99 % interval that excludes zero. Its size is given by the
+    The mean difference of the two estimates of a block has a 99 % interval that excludes zero. Its size comes from the
     rounds that are slower than their block's median by more than the baseline's own rounds are.
     """
     if seen.pairs is None or seen.total_pairs is None:
@@ -67,14 +66,14 @@ def stalls(grid: Grid, arm: int, baseline: Sequence[int], question: Question, se
     cut = max(_DEVIATIONS * float(np.nanmedian(np.abs(base))), question.margin)
     share, speed, lost = _slow_rounds(slow[0], cut)
     baseline_share, _, baseline_lost = _slow_rounds(base, cut)
-    if share <= baseline_share:  # the whole differs from the typical round, but not by rounds that stand out
+    if share <= baseline_share:  # The whole differs from the typical round, but not by outstanding rounds.
         return None
     numbers = {"share": share, "speed": speed, "lost": lost}
     return Finding(FindingKind.STALLS, {**numbers, "baseline_share": baseline_share, "baseline_lost": baseline_lost})
 
 
 def _slow_rounds(slow: Floats, cut: float) -> tuple[float, float, float]:
-    """Their share of all rounds, their mean speed as a share of the usual one, the share of the work lost to them."""
+    """Return the slow rounds' share of rounds, their mean speed (1: usual), and the share of lost work."""
     measured = slow[~np.isnan(slow)]
     beyond = measured[measured > cut]
     if not beyond.size:
@@ -84,7 +83,7 @@ def _slow_rounds(slow: Floats, cut: float) -> tuple[float, float, float]:
 
 
 def _slowness(grid: Grid, arm: int, baseline: Sequence[int], direction: Direction) -> Floats:
-    """Logs of the figures of the arm and then of the baseline's, turned so that greater is worse."""
+    """Return logs of the figures of the arm and then of the baseline's, with the sign so that greater is worse."""
     return np.asarray(_sign(direction) * np.log(grid.values[[arm, *baseline]]))
 
 

@@ -1,4 +1,4 @@
-"""What leaving out the contaminated trials would change; the results themselves are always of all trials."""
+"""Effect of leaving out the contaminated trials; the results themselves always include all trials."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ALONE = {Kind.BASELINE, Kind.NO_DATA}
 
 
 def with_unmarked(whole: MetricResult, clean: MetricResult) -> MetricResult:
-    """The result of all trials; platforms with marked trials also get the result without these (`Unmarked`)."""
+    """Return the result of all trials; platforms with marked trials also get the result without them (`Unmarked`)."""
     baseline, *compared = whole.platforms
     platforms = [
         _with_unmarked(with_all, without_marked, baseline.counts)
@@ -29,6 +29,6 @@ def _with_unmarked(whole: PlatformResult, clean: PlatformResult, baseline: Count
     verdict = clean.verdict if clean.n_blocks else _NOTHING_LEFT
     unmarked = Unmarked(marked, baseline.contaminated, clean.n_blocks, clean.overhead, verdict, clean.effect)
     changed = verdict.kind is not whole.verdict.kind
-    # A platform without marked trials gets the finding only where the baseline's marked ones change the verdict.
+    # A platform without marked trials gets the finding only if the baseline's marked trials change the verdict.
     notes = (*whole.notes, Finding(FindingKind.UNMARKED)) if marked or changed else whole.notes
     return replace(whole, notes=notes, unmarked=unmarked)

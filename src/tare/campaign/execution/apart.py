@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tare.campaign.execution.burst import burst
+from tare.campaign.execution.capacity import fill
+from tare.campaign.execution.copies import copies
 from tare.campaign.execution.density import ApartResult, memory, probes, runs, starts
 from tare.campaign.execution.life import live
 from tare.campaign.execution.minimum import least_memory
 from tare.campaign.execution.neighbour import with_neighbour
+from tare.campaign.execution.restart import restarted
+from tare.campaign.execution.snapshots import snapshots
 from tare.campaign.execution.split import split
 from tare.campaign.instances.client import Client
 from tare.campaign.instances.pool import InstancePool
@@ -18,13 +23,18 @@ from tare.platforms.contract import prepared
 from tare.workloads.apart import (
     ApartWorkload,
     BesideWorkload,
+    BurstWorkload,
+    FillWorkload,
+    ForkWorkload,
     ImageSizes,
     ImageWorkload,
     LeastWorkload,
     LifeWorkload,
     MemoryDensity,
     ProbeDensity,
+    RestartWorkload,
     RunDensity,
+    SnapshotWorkload,
     SplitWorkload,
     StartDensity,
 )
@@ -57,11 +67,25 @@ def _run(workload: ApartWorkload, params: Params, pool: InstancePool, client: Cl
             return split(workload, params, pool, client)
         case LeastWorkload():
             return least_memory(workload, params, pool)
-        case LifeWorkload():
-            return live(workload, params, pool)
         case ImageWorkload():
             return _image(workload, pool)
-    return _several(workload, params, pool, client)
+    return _life(workload, params, pool) or _several(workload, params, pool, client)
+
+
+def _life(workload: ApartWorkload, params: Params, pool: InstancePool) -> ApartResult | None:
+    """Operations by the platform's own commands; None where the workload is of no such kind."""
+    match workload:
+        case LifeWorkload():
+            return live(workload, params, pool)
+        case SnapshotWorkload():
+            return snapshots(workload, params, pool)
+        case ForkWorkload():
+            return copies(workload, params, pool)
+        case BurstWorkload():
+            return burst(workload, params, pool)
+        case RestartWorkload():
+            return restarted(workload, params, pool)
+    return None
 
 
 def _several(workload: ApartWorkload, params: Params, pool: InstancePool, client: Client) -> ApartResult:
@@ -75,6 +99,8 @@ def _several(workload: ApartWorkload, params: Params, pool: InstancePool, client
             return starts(workload, params, pool)
         case MemoryDensity():
             return memory(workload, params, pool)
+        case FillWorkload():
+            return fill(workload, params, pool, client)
     raise UsageError(
         f"{workload.name} is of no kind that a campaign can run", fix="see the classes in tare.workloads.apart"
     )

@@ -15,7 +15,7 @@ from tare.campaign.execution.cold import drop_start_files
 from tare.campaign.execution.density import ApartResult
 from tare.campaign.execution.faults import Faults
 from tare.campaign.execution.outages import Outages
-from tare.campaign.execution.runs import NOT_SEEN, Measured, Run, Together, ready, together
+from tare.campaign.execution.runs import Measured, Run, Together, ready, together
 from tare.campaign.execution.slices import Sliced, run_slices
 from tare.campaign.instances.client import Client
 from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance, Terms, stop_all
@@ -26,7 +26,7 @@ from tare.campaign.plan.schedule import BlockSchedule, Stage
 from tare.campaign.telemetry.sampler import Sampler
 from tare.errors import Failed, HostError, ParseError, PlatformError, SessionError, UnsupportedError, attempt
 from tare.host.filesystems import roots, volumes
-from tare.model import Arm, ClockFacts, Mode, Sample, Status, Tick, Trial, TrialKey
+from tare.model import NOT_SEEN, Arm, ClockFacts, Mode, Sample, Status, Tick, Trial, TrialKey
 from tare.platforms.base import Platform
 from tare.store import Store, unreadable
 from tare.workloads.apart import ApartWorkload
@@ -329,7 +329,15 @@ class BlockRunner:
         assert isinstance(workload, ApartWorkload)
         clock, keep = self._clock(), partial(self._keep_console, key.arm)
         warn = partial(self.faults.keep, f"the end of an instance of {key.arm}")
-        pool = InstancePool(self._platform(key.arm), key.arm, self.launcher, warn, keep, published=job.has_client)
+        pool = InstancePool(
+            self._platform(key.arm),
+            key.arm,
+            self.launcher,
+            warn,
+            keep,
+            published=job.has_client,
+            progress=self.watcher.doing,
+        )
         result = attempt(partial(run_apart, workload, job.params, pool, self.client))
         if isinstance(result, Failed):
             if isinstance(result.error, PlatformError):

@@ -54,7 +54,11 @@ from tare.store import (
     open_store,
 )
 from tare.workloads import registry as workloads
+from tare.workloads.apart import FillWorkload
 from tare.workloads.base import Workload
+
+#: Of a bridge on which ever more instances are: 4,081 of them have an address.
+WIDE = 20
 
 
 def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
@@ -80,6 +84,7 @@ def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
             tune=request.tune,
             subnet=request.subnet,
             stand_ins=request.offered,
+            prefix=prefix_for(jobs),
         )
         for left_out in prepared.left_out:
             if left_out.platform in named:
@@ -113,6 +118,11 @@ def check_host(request: CampaignRequest) -> None:
     volumes.check_size(request.data_bytes, state.home())
     build.agent_path()
     subnets.choose(request.subnet)
+
+
+def prefix_for(jobs: Sequence[Job]) -> int:
+    """The length of the bridge's prefix: with an address for each of as many instances as a bridge has ports."""
+    return WIDE if any(isinstance(job.workload, FillWorkload) for job in jobs) else 24
 
 
 def _plan(
@@ -189,6 +199,7 @@ def resume(
             keep=faults.keep,
             check=same.check_all_there,
             tune=record.tuning is not None,
+            prefix=prefix_for(jobs),
         )
         same.check_platforms(record, prepared.ready)
         plan = _plan_of(record, prepared.ready, jobs, resources)

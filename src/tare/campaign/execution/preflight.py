@@ -64,6 +64,7 @@ def prepare(
     tune: bool = False,
     subnet: str | None = None,
     stand_ins: bool = False,
+    prefix: int = 24,
 ) -> Prepared:
     """Detect the chosen platforms, make the host ready for instances, and start each platform once.
 
@@ -77,7 +78,7 @@ def prepare(
     check(missing)
     for_all = image()
     tuned = host.tune(resources.cpus) if tune else None
-    launcher, client = host.prepare(for_all, resources, subnet)
+    launcher, client = host.prepare(for_all, resources, subnet, prefix=prefix)
     ready, broken = try_each(detected, for_all, launcher, progress=host.progress, keep=keep)
     left_out = [*missing, *broken]
     check(left_out)

@@ -19,7 +19,7 @@ from tare.campaign.instances.launcher import RunningInstance
 from tare.errors import OUTPUTS, Failed, HostError, ParseError, SessionError, TareError, UnsupportedError, attempt
 from tare.host import distribution
 from tare.host.filesystems import roots, volumes
-from tare.model import CLIENT_BUSY, CLIENT_COST, CPU_COST, HOST_COST, PEAK_MEMORY, ClockFacts, Sample
+from tare.model import CLIENT_BUSY, CLIENT_COST, CPU_COST, HOST_COST, NOT_SEEN, PEAK_MEMORY, ClockFacts, Sample
 from tare.session import ClockOffset, Execution
 from tare.workloads.base import (
     UNSUPPORTED_CODE,
@@ -38,8 +38,6 @@ from tare.workloads.contract import checked, require_work
 from tare.workloads.network import exchange
 from tare.workloads.output import shown
 
-#: The output of a trial that says which of its metrics have no figure, and why.
-NOT_SEEN = "not seen"
 #: How the agent's own words begin, among a server's, and those of one that only lacked time.
 _AGENT_SAYS, _IN_TIME = "tare-agent: ", "not ready within"
 #: Longest time until a server that was ended has ended.

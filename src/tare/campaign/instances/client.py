@@ -27,7 +27,8 @@ from tare.platforms.base import AGENT, Address
 OUTPUT_CAP = 4 << 20
 #: Namespaces of a program's own; it ends with ``unshare``, which is in its process group.
 _APART = ("unshare", "--pid", "--ipc", "--mount", "--propagation=slave", "--fork", "--kill-child=KILL")
-#: What programs keep of root's rights, by their names.
+#: What programs keep of root's rights, by their names, in the host's network: in the client's they need none of them
+#: (`bridge.Network.let_ping`).
 KEPT = {"ping": "net-raw"}
 #: As commands have it in an instance (agent/src/exec.rs); nothing of what tare itself was started with.
 ENVIRONMENT = {
@@ -77,7 +78,7 @@ class Client:
         """The command that runs a program in its network, root and namespaces, without rights."""
         network = ["nsenter", f"--net=/run/netns/{self.namespace}"] if self.namespace is not None else []
         apart = [*_APART, f"--root={self.root}", "--mount-proc", "--"]
-        kept = KEPT.get(Path(argv[0]).name)
+        kept = KEPT.get(Path(argv[0]).name) if self.namespace is None else None
         rights = ["--confined", str(roots.client_user()), *(["--keep", kept] if kept else [])]
         place = ["--directory", cwd, *(word for name, value in env.items() for word in ("--env", f"{name}={value}"))]
         return [*network, *apart, AGENT, "run", "--limits", limits.for_programs(), *rights, *place, "--", *argv]

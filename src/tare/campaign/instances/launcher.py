@@ -20,6 +20,7 @@ from tare.host import cgroup, console, peak
 from tare.host.facts import denials
 from tare.host.filesystems import roots
 from tare.host.network.bridge import Network
+from tare.host.network.fence import INSTANCE_PORTS
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack, Journal
 from tare.image.build import Image
@@ -35,8 +36,6 @@ from tare.workloads.base import MemoryUsage, StartMarks
 PARENT_GROUP = "tare"
 #: A sandbox that has sent nothing by then has failed to start.
 START_LIMIT_S = 60.0
-#: Ports of instances on the host, below Linux's ephemeral ports (from 32,768).
-FIRST_PORT, PORTS = 20_100, 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +250,7 @@ class InstanceLauncher:
             own_kernel=platform.own_kernel,
         )
 
-    def place(self, platform: Platform) -> tuple[LaunchSpec, CleanupStack]:
+    def place(self, platform: Platform, terms: Terms = USUAL) -> tuple[LaunchSpec, CleanupStack]:
         """Make the place of an instance without an agent: its control group and workspace. No client calls it.
 
         Who asks for it releases what is made there. Raises `HostError`.
@@ -260,7 +259,8 @@ class InstanceLauncher:
         with contextlib.ExitStack() as on_failure:
             on_failure.callback(cleanup.release)
             folder = self.work / self._name(number)
-            spec, _ = self._place(platform, number, folder, cleanup, Terms(published=False), measured=False)
+            unpublished = replace(terms, published=False)
+            spec, _ = self._place(platform, number, folder, cleanup, unpublished, measured=False)
             on_failure.pop_all()
         return spec, cleanup
 
@@ -281,7 +281,7 @@ class InstanceLauncher:
             group=group,
             space=space,
             network=self.network,
-            port=FIRST_PORT + number % PORTS,
+            port=INSTANCE_PORTS[number % len(INSTANCE_PORTS)],
             beacon=self._beacon(platform) if measured else None,
             start_limit_s=terms.start_limit_s or self.start_limit_s * platform.start_limit_factor,
             gate=terms.gate,

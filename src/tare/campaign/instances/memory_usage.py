@@ -5,12 +5,68 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from tare.errors import HostError
 from tare.host import cgroup
 from tare.host.facts import memory
+from tare.host.kernel import process_table
 from tare.platforms.base import Instance
 from tare.workloads.base import MemoryUsage
+
+#: Of a thread on x86-64 and arm64 (THREAD_SIZE, arch/x86/include/asm/page_64_types.h).
+STACK = 16 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """The pages that a running instance has on this host, in bytes, without the client that waits for tare alone."""
+
+    own: int  # of its processes, that no file gives back
+    kernel: int  # the kernel's own, charged to it
+    pss: int
+    group: int  # charged to its control group, page cache included
+    client: int  # of the client: pages that no file gives back
+    tables: int  # page tables and the kernel's stacks of its processes
+    tasks: int  # threads of its processes
+    client_slab: int  # the kernel's objects that are charged to the client
+
+
+def pages(instance: Instance) -> Pages:
+    """The pages that it has now; its group's may be late by `cgroup.COUNTED_S`.
+
+    Raises `HostError` where this host does not account its work.
+    """
+    _require_accounted(instance)
+    group = instance.spec.group
+    with contextlib.ExitStack() as held:
+        client = _client(instance, held)
+        waiting = [] if client is None else client.pids()
+        own = [pid for pid in instance.host_processes() if pid not in set(waiting)]
+        resident = memory.resident(own)
+        shared, kernel, charged = _charged(group, client, idle=True)
+        client_kernel = 0 if client is None else client.kernel_bytes()
+    of_client = memory.resident(waiting)
+    return Pages(
+        own=resident.anonymous + max(resident.shared_memory, shared),
+        kernel=kernel,
+        pss=resident.pss,
+        group=charged,
+        client=of_client.anonymous + of_client.shared_memory,
+        tables=tables(own),
+        tasks=sum(map(process_table.tasks, own)),
+        client_slab=max(0, client_kernel - tables(waiting)),
+    )
+
+
+def tables(pids: Iterable[int]) -> int:
+    """Page tables of processes and the kernel's stacks of their threads, in bytes."""
+    return sum(process_table.page_tables(pid) + STACK * process_table.tasks(pid) for pid in pids)
+
+
+def _require_accounted(instance: Instance) -> None:
+    if not instance.accounted:
+        raise HostError("its memory cannot be read: it is another machine's, or in no control group")
 
 
 def read(instance: Instance, *, idle: bool = False) -> MemoryUsage:
@@ -18,8 +74,7 @@ def read(instance: Instance, *, idle: bool = False) -> MemoryUsage:
 
     ``idle``: it has been for `cgroup.COUNTED_S`, so that its group's memory can be told to the page.
     """
-    if not instance.accounted:
-        raise HostError("its memory cannot be read: it is another machine's, or in no control group")
+    _require_accounted(instance)
     group = instance.spec.group
     if not idle and group.counts_late():
         time.sleep(cgroup.COUNTED_S)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from tare.campaign.instances.gate import Gate, at_once
 from tare.campaign.instances.launcher import USUAL, InstanceLauncher, RunningInstance, Terms, stop_all
 from tare.errors import Failed, HostError, PlatformError, TareError
 from tare.host.facts import counters
-from tare.model import Arm
+from tare.model import Arm, Progress
 from tare.platforms.base import Platform
+
+#: Of more instances than that it is told how many are left to be stopped, each time so many are.
+TOLD = 20
 
 
 @dataclass(slots=True)
@@ -24,6 +27,7 @@ class InstancePool:
     keep: Callable[[bytes], None]  # called with the console's output of each instance that was lost
     published: bool = True  # whether a client calls them
     running_instances: list[RunningInstance] = field(default_factory=list)
+    progress: Progress = lambda _: None  # called with what is done, where that takes a while
 
     def grow(self, count: int, terms: Terms = USUAL) -> list[RunningInstance]:
         """Return ``count`` instances: the running ones first, then new ones, started one after the other.
@@ -36,6 +40,18 @@ class InstancePool:
         while len(self.running_instances) < count:
             self._start(terms)
         return self.running_instances[:count]
+
+    def add(self, terms: Terms = USUAL) -> RunningInstance:
+        """Start one more, whatever the instances may take together: the caller keeps the host's reserve.
+
+        Raises what `grow` raises.
+        """
+        return self._start(terms)
+
+    def remove(self, running: RunningInstance) -> None:
+        """End one instance of the pool."""
+        self.running_instances[:] = [other for other in self.running_instances if other is not running]
+        self._end([running])
 
     def grow_at_once(self, count: int) -> list[RunningInstance]:
         """Start ``count`` new instances, whose start commands are given at one instant. Raises what `grow` raises."""
@@ -69,9 +85,12 @@ class InstancePool:
             self.warn(failed)
         self._end(dirty)
 
-    def _end(self, running_instances: Iterable[RunningInstance]) -> None:
-        for failed in stop_all(running_instances):
-            self.warn(failed)
+    def _end(self, running_instances: Sequence[RunningInstance]) -> None:
+        for left in range(len(running_instances), 0, -TOLD):
+            if len(running_instances) > TOLD:
+                self.progress(f"{self.platform.name}: stopping instances, {left} left")
+            for failed in stop_all(running_instances[max(0, left - TOLD) : left]):
+                self.warn(failed)
 
     def _start(self, terms: Terms) -> RunningInstance:
         try:

@@ -65,7 +65,7 @@ PRESETS: Mapping[str, Preset] = {
     ),
     "life": Preset(
         ("native", "runc", "docker", "podman", "gvisor", "qemu"),
-        ("startup", "whole-life", "exec", "pause", "kill"),
+        ("startup", "whole-life", "exec", "pause", "kill", "burst", "snapshot-64"),
         Profile(arm_s=125.0),  # seven arms in 15 minutes
     ),
 }  # fmt: skip

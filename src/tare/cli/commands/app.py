@@ -29,6 +29,7 @@ COMMANDS = {
     "quick": Listed("quick", "quick", "The first answer: set up what is missing, measure, and print the table."),
     "list": Listed("inventory", "inventory", "List what tare knows."),
     "run": Listed("run", "run", "Measure what platforms cost against bare metal, and print the table."),
+    "capacity": Listed("capacity", "capacity", "Say how many instances fit, and what to reserve for each."),
     "report": Listed("report", "report", "Show what campaigns found."),
     "compare": Listed("compare", "compare", "Compare every platform with every other one."),
     "diff": Listed("diff", "diff", "Say what got worse since an earlier campaign: a gate."),
@@ -56,7 +57,7 @@ COMMANDS = {
 #: The groups of `tare --help`, in its order.
 GROUPS = {
     "Begin": ("quick", "doctor", "setup", "list", "clean"),
-    "Measure": ("run", "app", "calibrate", "footprint", "surface"),
+    "Measure": ("run", "capacity", "app", "calibrate", "footprint", "surface"),
     "Read and decide": ("report", "compare", "diff", "history", "fleet", "score", "spread", "serve", "literature"),
     "Take along": ("export", "sql", "figure", "cite", "bundle", "store", "image"),
     "Add to tare": ("platform", "lab"),

@@ -166,7 +166,7 @@ def parse_dump(text: str) -> tuple[dict[Scope, dict[str, int]], int]:
     head, *lines = text.splitlines() or [""]
     began = re.fullmatch(rf"{kmodule.NAME} 1 lost (\d+)", head)
     if began is None or not lines or lines.pop() != "end":
-        raise ParseError(f"what {kmodule.NAME} counted is not whole: it begins with {head[:80]!r}")
+        raise ParseError(f"the counts of {kmodule.NAME} are incomplete: they begin with {head[:80]!r}")
     lost = int(began[1])
     hits: dict[Scope, dict[str, int]] = {Scope.HOST: {}, Scope.INSTANCE: {}}
     for line in lines:

@@ -143,7 +143,7 @@ def _sum(packed: bytes, space: Path, objects: list[str], program: list[str]) -> 
     if set(counters) != set(objects):
         raise ParseError(
             f"a reading has counters of {len(counters)} objects, this kernel has {len(objects)}",
-            fix="the kernel was built anew meanwhile: tare footprint again",
+            fix="the kernel was rebuilt in the meantime: run tare footprint again",
         )
     # Skip objects that did not run: most did not, and gcov's time grows with its input.
     running = [name for name in objects if gcov.ran(counters[name])]

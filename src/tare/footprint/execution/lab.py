@@ -165,7 +165,7 @@ def _check_fits(request: FootprintRequest) -> None:
     emulated = [platform.name for platform in conduct.platforms_for(request.platforms) if vm.is_emulated(platform.name)]
     if request.level is Level.INSTRUCTIONS and emulated:
         raise UsageError(
-            f"{emulated[0]} is not counted: its guest runs in an emulator, whose own work the figures would be",
+            f"{emulated[0]} is not counted: its guest runs in an emulator, whose own work would be counted",
             fix="name platforms; the machine has a /dev/kvm, and tells what a guest of it executes (qemu, gvisor-kvm)",
         )
     cpus = range(1 if request.level is Level.INSTRUCTIONS else CPUS)
@@ -295,4 +295,4 @@ def _check_bits(request: FootprintRequest, file: Path, progress: Progress) -> No
     image = image_for((job.workload for job in jobs), progress, bare=bare)
     with read_store(file) as store:
         if store.record.image.get("hash") != image.hash:
-            raise StoreError(f"{file} is of another image than what would be counted", fix="give a new file with -o")
+            raise StoreError(f"{file} is of another image than the one to be counted", fix="give a new file with -o")

@@ -73,7 +73,7 @@ def unpacked(data: bytes) -> FootprintRequest:
             )
         return _Sent.model_validate_json(data).request
     except ValidationError as error:
-        raise HostError(f"what the lab was sent is no request: {first_invalid(error)}") from error
+        raise HostError(f"the lab received an invalid request: {first_invalid(error)}") from error
 
 
 def pass_on(line: str, watcher: Watcher, prefix: str) -> bool:

@@ -1,1 +1,1 @@
-"""Daemons that platforms need: tare's own, and how the host's are reached."""
+"""Daemons that platforms need: tare's own, and access to the host's."""

@@ -1,4 +1,4 @@
-"""Reaching a containerd: its socket, the command line of `ctr`, and what its shims keep outside of its own folders."""
+"""Access to a containerd: its socket, the command line of `ctr`, and its shims' files outside of its folders."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ from pathlib import Path
 
 from tare.host.daemons import activation
 
-#: Where the host's own daemon listens: Debian's, Docker's and kubeadm's, and that of k3s.
+#: Sockets of the host's own daemon: Debian's, Docker's and kubeadm's, and that of k3s.
 SOCKETS = ("/run/containerd/containerd.sock", "/run/k3s/containerd/containerd.sock")
-#: Of all that is tare's in a daemon, but for pods: those are in the namespace of the CRI.
+#: Namespace of all that tare has in a daemon, except pods, which are in the namespace of the CRI.
 NAMESPACE = "tare"
 CRI_NAMESPACE = "k8s.io"
 #: The folder of the state of tare's own daemon, beside its socket.
 STATE = "state"
-#: Wherever a daemon has its state, its shims listen here, and runtimes keep theirs below it (containerd's defaults).
+#: Shims listen here, and runtimes keep their state below, wherever the daemon has its own (containerd's defaults).
 _SHIMS = Path("/run/containerd")
 
 
 def ctr(address: str, namespace: str = NAMESPACE) -> list[str]:
-    """The command line of the daemon's client, to be followed by its words."""
+    """Return the command line of the daemon's client, without its arguments."""
     return ["ctr", "--address", address, "--namespace", namespace]
 
 
 def hosts_own() -> str | None:
-    """The address of the host's own daemon, the one of ``CONTAINERD_ADDRESS`` before others; None: none runs."""
+    """Return the address of the host's own daemon, preferring ``CONTAINERD_ADDRESS``; None if none runs."""
     named = os.environ.get("CONTAINERD_ADDRESS", "")
     addresses = (*([named] if named in SOCKETS else []), *SOCKETS)
     return next((address for address in addresses if activation.runs(address)), None)
 
 
 def bundle(address: str, container: str, namespace: str = NAMESPACE) -> Path:
-    """Where a daemon of tare's own, whose state is beside its socket, mounts the root of a container."""
+    """Return the mount point of a container's root in a daemon of tare's own, whose state is beside its socket."""
     return Path(address).parent / STATE / "io.containerd.runtime.v2.task" / namespace / container
 
 
 def references(listed: str, tag: str) -> list[str]:
-    """What names an image in ``ctr images ls``: its tag, and what the CRI calls it by besides, its digest.
+    """Return an image's names in ``ctr images ls``: its tag, and the CRI's further names, such as its digest.
 
-    Where another tag names the same image, the digest is that one's too, and is left.
+    If another tag names the same image, the digest belongs to that tag too, and is left out.
     """
     digests = {words[0]: words[2] for words in map(str.split, listed.splitlines()[1:]) if len(words) > 2}
     if tag not in digests:
@@ -50,9 +50,9 @@ def references(listed: str, tag: str) -> list[str]:
 
 
 def kept_outside(address: str, container: str, namespace: str = NAMESPACE) -> list[Path]:
-    """What shim and runtime of a container keep outside of the daemon's folders, and leave there when both are killed.
+    """Return the files of a container's shim and runtime outside of the daemon's folders, which stay after a kill.
 
-    The shim's socket is called after a digest of the daemon's address, the namespace and the container's id.
+    The shim's socket is named after a digest of the daemon's address, the namespace and the container's id.
     """
     digest = hashlib.sha256(f"{address}/{namespace}/{container}".encode()).hexdigest()
     runtimes = (_SHIMS / runtime / namespace / container for runtime in ("runc", "runsc"))

@@ -1,6 +1,6 @@
-"""A client of the Kubernetes CRI (container runtime interface, `runtime.v1`), by which a kubelet asks its containerd.
+"""Client of the Kubernetes CRI (container runtime interface, `runtime.v1`), which a kubelet uses with its containerd.
 
-The interface is gRPC over a Unix socket. Of its messages only the few fields that tare sets or reads are known here, by
+The interface is gRPC over a Unix socket. This module knows only the few message fields that tare sets or reads, by
 their numbers in Kubernetes' `api.proto`; HTTP/2 is h2's.
 """
 
@@ -29,14 +29,14 @@ else:
     h2_events, h2_exceptions = lazily.LazyModule("h2.events"), lazily.LazyModule("h2.exceptions")
 
 LIMIT_S = 60.0
-#: A containerd answers on its socket before its CRI service does: what that says until then, and how long it may.
+#: A containerd answers on its socket before its CRI service does: its message until then, and the time limit.
 _NOT_YET, _NOT_YET_LIMIT_S = "server is not initialized yet", 20.0
-#: No answer of those that are read is nearly as long.
+#: Limit in bytes for an answer, far above those that are read.
 ANSWER_CAP = 1 << 20
-#: How a pod of tare's is found: a label with its instance's name.
+#: Label of tare's pods, with the instance's name as its value.
 LABEL = "tare"
 FIX = "see containerd's log"
-#: A pod's own process is of an image that containerd fetches when it makes the first one.
+#: A pod's own process runs an image that containerd fetches for the first pod.
 _NO_PAUSE = re.compile(r'failed to get sandbox image "([^"]+)"')
 _FRAME = struct.Struct(">BI")
 _CHUNK = 1 << 16
@@ -45,7 +45,7 @@ Field = int | str | bytes | Sequence["Field"]
 
 
 def message(fields: Mapping[int, Field]) -> bytes:
-    """A message of protocol buffers, from values by field number: a number, a text, a message, or several of these."""
+    """Encode a message of protocol buffers, from values by field number: a number, a text, a message, or a list."""
     return b"".join(_encoded(number, value) for number, value in fields.items())
 
 
@@ -67,7 +67,7 @@ def _varint(value: int) -> bytes:
 
 
 def fields(data: bytes) -> dict[int, list[bytes]]:
-    """The texts and messages in a message, by field number; numbers are passed over. Raises `HostError`."""
+    """Return the texts and messages in a message, by field number, without numbers. Raises `HostError`."""
     at = 0
 
     def number() -> int:
@@ -107,12 +107,12 @@ def _fix(why: str) -> str:
 
 
 def labelled(label: str) -> bytes:
-    """The entry of a map of labels."""
+    """Return the entry of a map of labels."""
     return message({1: LABEL, 2: label})
 
 
 class Runtime:
-    """One connection to a runtime's CRI. Not thread-safe. Raises `HostError` where it does not answer, or refuses."""
+    """One connection to a runtime's CRI. Not thread-safe. Raises `HostError` if it does not answer, or refuses."""
 
     def __init__(self, address: str) -> None:
         self._connection = h2_connection.H2Connection(h2_config.H2Configuration(header_encoding="utf-8"))
@@ -127,24 +127,24 @@ class Runtime:
             raise HostError(f"no containerd answers at {address}: {error.strerror}", fix=FIX) from error
 
     def version(self) -> str:
-        """The runtime's name and version, with a space between them."""
+        """Return the runtime's name and version, with a space between them."""
         answer = fields(self.call("Version", b""))
         return " ".join(answer[number][0].decode(errors="replace") for number in (2, 3) if number in answer)
 
     def pods(self, label: str) -> list[str]:
-        """The ids of the pods of this label."""
+        """Return the ids of the pods with this label."""
         answer = fields(self.call("ListPodSandbox", message({1: message({3: labelled(label)})})))
         return [fields(pod)[1][0].decode() for pod in answer.get(1, ())]
 
     def remove_pod(self, pod: str) -> None:
-        """End a pod with its containers, and remove it."""
+        """Stop a pod with its containers, and remove it."""
         for method in ("StopPodSandbox", "RemovePodSandbox"):
             self.call(method, message({1: pod}))
 
     def call(self, method: str, request: bytes) -> bytes:
-        """The answer to one request of the runtime's service, as a message; one that has just begun is waited for.
+        """Return the answer to one request as a message. Wait for a service that has just started.
 
-        Raises `HostError` where it does not answer, or refuses.
+        Raises `HostError` if it does not answer, or refuses.
         """
         deadline = until(_NOT_YET_LIMIT_S)
         while True:

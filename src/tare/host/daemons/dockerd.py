@@ -1,4 +1,4 @@
-"""Reaching a Docker daemon: whether one listens, and a client that speaks a version of the API that both know."""
+"""Access to a Docker daemon: detection of a listening one, and a client with a version of the API that both know."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ LIMIT_S = 5.0
 
 
 def named() -> str:
-    """The daemon that the environment names, as ``DOCKER_HOST`` has it; "": the usual one."""
+    """Return the daemon in the environment's ``DOCKER_HOST``; "": the default."""
     return os.environ.get("DOCKER_HOST", "")
 
 
 def listens(host: str) -> bool:
-    """Whether a daemon listens there. Always True for what is no Unix socket: only a request can show it.
+    """Return True if a daemon listens there. Always True for other than Unix sockets: only a request can tell.
 
-    Asked before the SDK is used, which leaks a socket each time that none does.
+    Call this before the SDK, which leaks a socket each time that no daemon listens.
     """
     path = host.removeprefix("unix://") or SOCKET
     return "://" in path or activation.accepts(path, limit_s=LIMIT_S)
 
 
 def answers(host: str) -> bool:
-    """Whether a daemon there is in service; it listens some seconds before."""
+    """Return True if a daemon there is in service; it listens some seconds earlier."""
     if not listens(host):
         return False
     try:
@@ -50,9 +50,9 @@ def answers(host: str) -> bool:
 
 
 def connect(host: str, timeout_s: float) -> docker.DockerClient:
-    """A client of the daemon there, with the newest version of the API that both know (`api_version`).
+    """Return a client of the daemon there, with the newest version of the API that both know (`api_version`).
 
-    Raises the SDK's errors where the daemon does not answer, and `HostError` where there is no such version.
+    Raises the SDK's errors if the daemon does not answer, and `HostError` if there is no such version.
     """
     timeout = round(stretched(timeout_s))
     ours = str(docker.constants.DEFAULT_DOCKER_API_VERSION)
@@ -71,14 +71,14 @@ def connect(host: str, timeout_s: float) -> docker.DockerClient:
 def _client(host: str, timeout: int, version: str) -> docker.DockerClient:
     client = docker.from_env(timeout=timeout, environment={**os.environ, "DOCKER_HOST": host}, version=version)
     if "://" not in host or host.startswith("unix://"):
-        client.api.trust_env = False  # no proxy is asked for a socket of this host
+        client.api.trust_env = False  # Use no proxy for a socket of this host.
     return client
 
 
 def api_version(daemon: Mapping[str, Any], newest: str, oldest: str) -> str:
-    """The newest version of the API that the daemon and the SDK know. Raises `HostError` where there is none.
+    """Return the newest version of the API that daemon and SDK know. Raises `HostError` if there is none.
 
-    ``daemon``: what it says at ``/version``; ``newest`` and ``oldest``: the versions that the SDK knows.
+    ``daemon``: its answer to ``/version``; ``newest`` and ``oldest``: the versions that the SDK knows.
     """
     name = f"the Docker daemon (engine {daemon.get('Version', 'unknown')})"
     least, most = str(daemon.get("MinAPIVersion") or oldest), str(daemon.get("ApiVersion") or newest)

@@ -1,4 +1,4 @@
-"""What dockerd changes on a host and does not give back when it ends: a bridge, packet rules, forwarding, mounts."""
+"""Changes that dockerd makes to a host and leaves when it ends: a bridge, packet rules, forwarding, mounts."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _BRIDGE = "docker0"
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """What a host has of it."""
+    """Traces of dockerd on a host."""
 
     bridge: bool  # docker0
-    rules: bool  # of Docker's in the packet filter
+    rules: bool  # Docker's, in the packet filter.
     forwarding: str  # "0" or "1"
-    policy: str  # of the packet filter's chain FORWARD; "" without a packet filter
+    policy: str  # Of the packet filter's chain FORWARD; "" without a packet filter.
     mounts: frozenset[str]
 
     @classmethod
     def read(cls, places: Collection[Path] = PLACES) -> Self:
-        """What there is now. ``places``: below which mounts are dockerd's."""
+        """Read the present traces. ``places``: mounts below these are dockerd's."""
         rules = _rules("filter")
         policy = next((rule.split()[2] for rule in rules if rule.startswith("-P FORWARD ")), "")
         points = frozenset(
@@ -39,11 +39,11 @@ class Traces:
         return cls(_BRIDGE in links(), has_rules, text.said(_FORWARDING), policy, points)
 
     def restore(self, places: Collection[Path] = PLACES) -> None:
-        """Give back what there was. Raises `HostError`.
+        """Restore the state in this object. Raises `HostError`.
 
-        A docker0 that was there before stays, with its rules: another daemon may own it.
+        An earlier docker0 stays, with its rules, because another daemon may own it.
         """
-        for point in sorted(type(self).read(places).mounts - self.mounts, reverse=True):  # inner ones first
+        for point in sorted(type(self).read(places).mounts - self.mounts, reverse=True):  # Inner mounts first.
             processes.run(["umount", point]).require()
         if self.bridge or self.rules:
             return
@@ -57,7 +57,7 @@ class Traces:
             _FORWARDING.write_text(self.forwarding)
 
     def facts(self) -> Mapping[str, str | list[str]]:
-        """As facts of a journal's entry."""
+        """Return the traces as facts of a journal's entry."""
         return {
             "bridge": str(int(self.bridge)),
             "rules": str(int(self.rules)),
@@ -68,7 +68,7 @@ class Traces:
 
     @classmethod
     def of(cls, facts: Mapping[str, object]) -> Self:
-        """What `facts` wrote."""
+        """Create the traces from the output of `facts`."""
         points = facts["mounts"]
         assert isinstance(points, list)
         return cls(

@@ -1,7 +1,7 @@
-"""A session keyring of its own for a daemon, as systemd gives one to each service.
+"""Session keyring of its own for a daemon, as systemd gives each service.
 
-A daemon that inherits tare's has the keys of the login that tare was started in, and so has what `lxc exec` starts in a
-container (keyrings(7): a process inherits its parent's session keyring, also into a user namespace).
+A daemon with tare's keyring would have the keys of the login that started tare, and so would the programs that `lxc
+exec` starts in a container (keyrings(7): a process inherits its parent's session keyring, also into a user namespace).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tare.host import processes
 #: Numbers of add_key(2) and keyctl(2), for which the C library has no functions.
 CALLS = {"x86_64": (248, 250), "aarch64": (217, 219)}
 _JOIN_SESSION_KEYRING = 1
-#: Where a kernel has no keys, there is none to be seen.
+#: On a kernel without keys, there is no keyring to hide.
 _PROGRAM = """\
 import ctypes, os, sys
 ctypes.CDLL(None).syscall(int(sys.argv[1]), {join}, None)
@@ -24,7 +24,7 @@ os.execv(sys.argv[2], sys.argv[3:])
 
 
 def apart(argv: Sequence[str]) -> list[str]:
-    """The command with a new and empty session keyring; as it is on a machine whose calls for keys are not known."""
+    """Return the command with a new, empty session keyring; unchanged on machines whose call numbers are unknown."""
     numbers = CALLS.get(os.uname().machine)
     program = processes.find(argv[0])
     if numbers is None or program is None:

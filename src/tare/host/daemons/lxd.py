@@ -1,4 +1,4 @@
-"""How a daemon of LXD's or Incus's is reached: by its command line client, whose environment names the daemon."""
+"""Access to a daemon of LXD's or Incus's by its command line client, whose environment names the daemon."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Where a client and its daemon are.
+    """Location of a client and its daemon.
 
-    ``client``: lxc or incus; ``socket``: of the host's own daemon, or None where ``folder`` has one of tare's;
+    ``client``: lxc or incus; ``socket``: of the host's own daemon, or None if ``folder`` holds tare's own;
     ``settings``: the client's own folder.
     """
 
@@ -21,9 +21,9 @@ class Reach:
 
     @property
     def environment(self) -> list[str]:
-        """The command before the client's: it sets the environment by which the client finds its daemon.
+        """Return the command before the client's, which sets the environment that names the daemon.
 
-        Incus's client makes a folder in the user's cache whatever it is asked; here that is below its settings.
+        Incus's client always creates a folder in the user's cache; this puts it below its settings.
         """
         variable = {"lxc": "LXD", "incus": "INCUS"}[self.client]
         where = f"{variable}_DIR={self.folder}" if self.socket is None else f"{variable}_SOCKET={self.socket}"
@@ -31,5 +31,5 @@ class Reach:
 
     @property
     def argv(self) -> list[str]:
-        """The client's command, to be followed by its arguments."""
+        """Return the client's command, without its arguments."""
         return [*self.environment, self.client]

@@ -1,4 +1,4 @@
-"""OCI runtimes: where they are, and what they must not see, both when they start and when they remove containers."""
+"""OCI runtimes: their paths, and hierarchies to hide from them when they start and remove containers."""
 
 from __future__ import annotations
 
@@ -8,27 +8,30 @@ from pathlib import Path
 
 from tare.host import cgroup, processes, state
 
-#: Those that tare builds where no package has them (`tare.setup`).
+#: Runtimes that tare builds because no package has them (`tare.setup`).
 BUILT = ("runsc", "youki")
 #: The name of `surroundings` in the journal.
 WITHOUT_V2 = "without-v2"
-#: What `crun` writes, in the folder of tare's programs.
+#: The script that `crun` writes, in the folder of tare's programs.
 WRAPPER = "crun-without-v2"
 
 
 def find(name: str) -> str | None:
-    """The runtime that `make` built for tare, else one on PATH; None where there is none."""
+    """Return the runtime that `make` built for tare, or the one on PATH, or None."""
     built = state.home_if_any() / "bin" / name
     return str(built.resolve()) if name in BUILT and os.access(built, os.X_OK) else processes.find(name)
 
 
 def asked_version(program: str) -> list[str]:
-    """The command that prints a program's version. crun makes the folder of its containers for it, so names one."""
+    """Return the command that prints a version.
+
+    crun creates its containers' folder for it, so the command names one.
+    """
     return [program, *([f"--root={state.work()}"] if program == "crun" else []), "--version"]
 
 
 def described(program: str) -> str:
-    """A runtime's version and path, as "crun 1.21 (/usr/bin/crun)"; of one that does not say a version the path."""
+    """Return a runtime's version and path, as "crun 1.21 (/usr/bin/crun)"; only the path if it reports no version."""
     genuine = "crun" if Path(program).name == WRAPPER else program
     asked = asked_version(Path(genuine).name) if Path(genuine).name == "crun" else [genuine, "--version"]
     first = (processes.run(asked, time_limit_s=10).text.splitlines() or [""])[0]
@@ -37,27 +40,28 @@ def described(program: str) -> str:
 
 
 def podman() -> list[str]:
-    """Podman as root. It says nothing but errors: warnings are not why a container fails.
+    """Return Podman's command as root. It prints only errors, because warnings do not explain a failed container.
 
-    It has groups made by whom its users have: systemd, unless they say otherwise. Elsewhere there is none to ask.
+    Its groups are made by its users' setting, by default systemd. On a host whose groups systemd does not manage,
+    Podman makes them itself.
     """
     return ["podman", *([] if cgroup.kept_by_systemd() else ["--cgroup-manager=cgroupfs"]), "--log-level=error"]
 
 
 def surroundings(tree: cgroup.Hierarchies) -> list[str]:
-    """The command that makes a mount namespace without the v2 hierarchy, where the host has one beside v1's.
+    """Return the command for a mount namespace without the v2 hierarchy, if the host has it beside v1's.
 
-    crun sees both and says `cgroups in hybrid mode not supported`; it uses v1's when there is nothing else to see.
+    crun sees both and fails with `cgroups in hybrid mode not supported`; it uses v1's if it sees no other.
     """
     if tree.unified or tree.v2 is None:
         return []
-    # Not private: what is unmounted on the host later must go here too.
+    # The namespace is not private, so that later unmounts on the host reach it too.
     script = 'umount "$0" && exec "$@"'
     return ["unshare", "--mount", "--propagation", "slave", "sh", "-c", script, str(tree.v2)]
 
 
 def crun() -> str:
-    """Crun as a runtime for podman and dockerd: its path, or that of a script that makes its surroundings first."""
+    """Return crun for podman and dockerd: its path, or that of a script that sets up its surroundings first."""
     program = processes.find("crun") or "crun"
     within = surroundings(cgroup.hierarchies())
     if not within:

@@ -1,1 +1,1 @@
-"""What kind of machine the host is: its CPUs, memory, clocks and counters. Read, never changed."""
+"""Facts about the host's hardware and kernel: CPUs, memory, clocks and counters. Read, never changed."""

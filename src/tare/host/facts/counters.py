@@ -1,4 +1,4 @@
-"""What the host counts while a campaign runs: CPUs by kind, pressure, memory, swap, disk, network. Pure parsers."""
+"""Host counters during a campaign: CPUs by kind, pressure, memory, swap, disk, network. Pure parsers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tare.host.kernel import sysinfo, text
 
 SECTOR = 512
 _SWAPPED = re.compile(r"^pswp(in|out) (\d+)$", re.MULTILINE)
-#: Of a workqueue, for when memory is short: it sleeps, and there is one for each.
+#: A workqueue's rescuer for low memory: it sleeps, and each workqueue has one.
 _RESCUER = "kworker/R-"
-#: Moves the packets of one machine: before Linux 6.4 a kernel's thread, in the machine's control group.
+#: Moves the packets of one machine: before Linux 6.4 a kernel thread, in the machine's control group.
 _OF_MACHINES = "vhost-"
 #: kworker/1:3-events, ksoftirqd/1, migration/1; not kworker/u8:4-flush-254:0 nor jbd2/vda-8.
 _BOUND = re.compile(r"(?:kworker|ksoftirqd|migration|cpuhp|idle_inject|rcuc)/(\d+)")
@@ -41,17 +41,17 @@ class Memory:
 
 
 def load() -> float:
-    """The load average over the last minute; where /proc does not show one that can be, as the kernel answers."""
+    """Return the load average over the last minute; from the kernel itself if /proc shows no valid one."""
     return parse_load(text.said("/proc/loadavg"), sysinfo.read().load)
 
 
 def cpu_times() -> dict[int, tuple[int, ...]]:
-    """Milliseconds by kind (`parse_cpu_ticks`) of every CPU that is online, since boot."""
+    """Return milliseconds by kind (`parse_cpu_ticks`) of every CPU that is online, since boot."""
     return parse_cpu_times(text.read("/proc/stat"), _MS)
 
 
 def parse_cpu_times(stat: str, tick_ms: int) -> dict[int, tuple[int, ...]]:
-    """The result of `cpu_times` from the text of ``/proc/stat`` (proc(5)); ``tick_ms``: ms of one clock tick."""
+    """Parse the result of `cpu_times` from ``/proc/stat`` (proc(5)); ``tick_ms``: ms of one clock tick."""
     times = {}
     for name, kinds in parse_cpu_ticks(stat).items():
         if name != "cpu":
@@ -61,12 +61,12 @@ def parse_cpu_times(stat: str, tick_ms: int) -> dict[int, tuple[int, ...]]:
 
 
 def steal_and_total(cpus: Collection[int]) -> tuple[int, int] | None:
-    """Ticks since boot that the hypervisor below took from these CPUs, and all of theirs; None: it is not counted."""
+    """Return the ticks since boot that the hypervisor took from these CPUs, and all of theirs; None: not counted."""
     return parse_steal_and_total(text.said("/proc/stat"), cpus)
 
 
 def parse_steal_and_total(stat: str, cpus: Collection[int]) -> tuple[int, int] | None:
-    """The result of `steal_and_total` from the text of ``/proc/stat`` (proc(5))."""
+    """Parse the result of `steal_and_total` from ``/proc/stat`` (proc(5))."""
     ticks = parse_cpu_ticks(stat)
     chosen = [ticks[name] for cpu in cpus if (name := f"cpu{cpu}") in ticks]
     if not chosen or any(len(kinds) < CPU_KINDS for kinds in chosen):
@@ -75,7 +75,7 @@ def parse_steal_and_total(stat: str, cpus: Collection[int]) -> tuple[int, int] |
 
 
 def run_times() -> dict[int, int]:
-    """Nanoseconds in which any task ran, by CPU, from ``/proc/schedstat``; empty where the kernel has none."""
+    """Return the nanoseconds in which any task ran, by CPU, from ``/proc/schedstat``; empty without this file."""
     try:
         return parse_schedstat(text.read("/proc/schedstat"))
     except (OSError, ValueError, IndexError):
@@ -83,29 +83,32 @@ def run_times() -> dict[int, int]:
 
 
 def parse_schedstat(schedstat: str) -> dict[int, int]:
-    """The seventh figure of each CPU's line (Documentation/scheduler/sched-stats.rst of the kernel)."""
+    """Return the seventh figure of each CPU's line (Documentation/scheduler/sched-stats.rst of the kernel)."""
     lines = (line.split() for line in schedstat.splitlines() if line.startswith("cpu"))
     return {int(words[0][3:]): int(words[7]) for words in lines}
 
 
 def interrupts_ns() -> int:
-    """Nanoseconds since boot in interrupts, on all CPUs, that are in the time of no task."""
+    """Return the nanoseconds since boot in interrupts, on all CPUs, that no task's time includes."""
     return 1_000_000 * parse_interrupts(text.read("/proc/stat"), _MS)
 
 
 def parse_interrupts(text: str, tick_ms: int) -> int:
-    """The result of `interrupts_ns` in ms, from the text of ``/proc/stat``; ``tick_ms``: ms of one clock tick.
+    """Parse the result of `interrupts_ns`, in ms, from ``/proc/stat``; ``tick_ms``: ms of one clock tick.
 
-    A kernel that times interrupts (CONFIG_IRQ_TIME_ACCOUNTING) takes them out of the tasks that they interrupt, and
-    shows some time in them on every CPU. One that does not meets next to none by its clock ticks, which are themselves
-    interrupts, and leaves their time in the tasks: then there is nothing beside these.
+    A kernel that times interrupts (CONFIG_IRQ_TIME_ACCOUNTING) subtracts them from the interrupted tasks, and shows
+    some interrupt time on every CPU. Other kernels only sample them at clock ticks, which are interrupts themselves, so
+    they find almost none. The tasks then include that time, and the result is zero.
     """
     times = parse_cpu_times(text, tick_ms).values()
     return sum(irq + softirq for *_, irq, softirq, _ in times) if all(irq for *_, irq, _, _ in times) else 0
 
 
 def pressure_us(what: str) -> int | None:
-    """PSI: microseconds since boot in which some task waited for ``cpu``, ``memory`` or ``io``; None without PSI."""
+    """Return the microseconds since boot in which some task waited for ``cpu``, ``memory`` or ``io``.
+
+    None without PSI.
+    """
     try:
         return parse_pressure(text.read(f"/proc/pressure/{what}"))
     except (OSError, ValueError, KeyError):
@@ -113,9 +116,9 @@ def pressure_us(what: str) -> int | None:
 
 
 def parse_pressure(pressure: str) -> int:
-    """Total stall time of "some" in microseconds from a file of ``/proc/pressure``.
+    """Return the total stall time of "some" in microseconds from a file of ``/proc/pressure``.
 
-    Raises `ValueError` or `KeyError` where it has no such line.
+    Raises `ValueError` or `KeyError` if the line is missing.
     """
     for line in pressure.splitlines():
         kind, *fields = line.split()
@@ -125,25 +128,25 @@ def parse_pressure(pressure: str) -> int:
 
 
 def memory() -> Memory:
-    """Memory that is available now, and pages swapped since boot."""
+    """Return the memory that is available now, and the pages swapped since boot."""
     available = parse_meminfo(text.read("/proc/meminfo"), "MemAvailable")
     return Memory(available, *parse_swapped(text.read("/proc/vmstat")))
 
 
 def parse_swapped(vmstat: str) -> tuple[int, int]:
-    """Pages swapped in and out since boot, from ``/proc/vmstat``; zeros where the kernel knows no swap."""
+    """Return the pages swapped in and out since boot, from ``/proc/vmstat``; zeros on a kernel without swap."""
     pages = dict(_SWAPPED.findall(vmstat))
     return int(pages.get("in", 0)), int(pages.get("out", 0))
 
 
 def device_of(folder: Path) -> tuple[int, int]:
-    """Major and minor number of the device below a folder; not a block device's for btrfs, ZFS and overlays."""
+    """Return major and minor number of a folder's device; not of a block device for btrfs, ZFS and overlays."""
     number = folder.stat().st_dev
     return os.major(number), os.minor(number)
 
 
 def disk(device: tuple[int, int]) -> Disk | None:
-    """The counters of a block device; None when there is no such one."""
+    """Return the counters of a block device, or None if there is no such device."""
     try:
         return parse_diskstats(text.read("/proc/diskstats"), device)
     except (OSError, ValueError, IndexError):
@@ -151,7 +154,7 @@ def disk(device: tuple[int, int]) -> Disk | None:
 
 
 def parse_diskstats(diskstats: str, device: tuple[int, int]) -> Disk | None:
-    """The result of `disk` from the text of ``/proc/diskstats`` (Documentation/admin-guide/iostats.rst of Linux)."""
+    """Parse the result of `disk` from ``/proc/diskstats`` (Documentation/admin-guide/iostats.rst of Linux)."""
     for line in diskstats.splitlines():
         words = line.split()
         if (int(words[0]), int(words[1])) == device:
@@ -160,12 +163,12 @@ def parse_diskstats(diskstats: str, device: tuple[int, int]) -> Disk | None:
 
 
 def network(link: str) -> tuple[int, int]:
-    """Bytes received and sent by a link; by all but loopback when it is not there."""
+    """Return the bytes received and sent by a link; by all links but loopback if it does not exist."""
     return pick_link(parse_links(text.read("/proc/net/dev")), link)
 
 
 def parse_links(dev: str) -> dict[str, tuple[int, int]]:
-    """Bytes received and sent by each link, from ``/proc/net/dev`` (proc(5))."""
+    """Return the bytes received and sent by each link, from ``/proc/net/dev`` (proc(5))."""
     links = {}
     for line in dev.splitlines():
         name, colon, rest = line.partition(":")
@@ -176,24 +179,24 @@ def parse_links(dev: str) -> dict[str, tuple[int, int]]:
 
 
 def pick_link(links: Mapping[str, tuple[int, int]], link: str) -> tuple[int, int]:
-    """One link's counters, or the sum of all but loopback."""
+    """Return one link's counters, or the sum of all links but loopback."""
     chosen = [links[link]] if link in links else [counts for name, counts in links.items() if name != "lo"]
     return sum(received for received, _ in chosen), sum(sent for _, sent in chosen)
 
 
 class KernelThreads:
-    """CPU time of the kernel's threads that may run on some CPUs: they write back and free for all processes."""
+    """CPU time of kernel threads on some CPUs: they write back and free memory for all processes."""
 
     def __init__(self, cpus: Collection[int] = range(2**16)) -> None:
         self._cpus = frozenset(cpus)
-        self._known: dict[str, bool] = {}  # by process id, whether it is counted
+        self._known: dict[str, bool] = {}  # By process id: True if it is counted.
         self._last: dict[str, int] | None = None
         self._total = 0
 
     def total_ns(self) -> int:
-        """CPU time of these threads in ns since the first call.
+        """Return the CPU time of these threads in ns since the first call.
 
-        0 where the kernel does not show them (`shown`).
+        0 if the kernel does not show them (`shown`).
         """
         now = {}
         pids = self._pids()
@@ -204,34 +207,34 @@ class KernelThreads:
                     self._known[pid] = runs_on(text.read(f"/proc/{pid}/comm").strip(), self._cpus)
                 if self._known[pid]:
                     now[pid] = int(text.read(f"/proc/{pid}/schedstat").split()[0])
-            except (OSError, IndexError):  # it ended
+            except (OSError, IndexError):  # The thread has ended.
                 continue
         if self._last is not None:
-            # A thread that was not there before did all that it did since.
+            # A new thread's whole CPU time counts.
             self._total += sum(max(0, ns - self._last.get(pid, 0)) for pid, ns in now.items())
         self._last = now
         return self._total
 
     @property
     def shown(self) -> bool:
-        """Whether they are: not in a namespace of processes, nor by a kernel without what distributions' have.
+        """Return True if they are visible: not in a process namespace, nor on a kernel without the usual options.
 
-        That is CONFIG_PROC_CHILDREN and CONFIG_SCHED_INFO.
+        These options are CONFIG_PROC_CHILDREN and CONFIG_SCHED_INFO.
         """
         return bool(self._last)
 
     @staticmethod
     def _pids() -> list[str]:
-        try:  # kthreadd's, of which all others are children
+        try:  # All other kernel threads are children of kthreadd.
             return text.read("/proc/2/task/2/children").split() if text.read("/proc/2/comm") == "kthreadd\n" else []
         except OSError:
             return []
 
 
 def runs_on(name: str, cpus: Collection[int]) -> bool:
-    """Whether the kernel's thread of this name may run on one of these CPUs: some are bound to one, by their name.
+    """Return True if the kernel thread with this name may run on one of these CPUs: some names show a binding.
 
-    One that works for a single machine alone, in its control group, is that machine's.
+    A thread that works for a single machine, in its control group, counts as that machine's.
     """
     if name.startswith((_RESCUER, _OF_MACHINES)):
         return False

@@ -1,6 +1,6 @@
-"""What a security module has denied while something was tried: many tools say no more than "Permission denied".
+"""Denials by a security module during an attempt, because many tools only report "Permission denied".
 
-The kernel says it in its log; where an audit daemon runs, that has it in its file instead.
+The kernel writes them to its log; if an audit daemon runs, they are in its file instead.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-#: Of the kernel, and of auditd(8).
+#: Logs of the kernel, and of auditd(8).
 LOGS = (Path("/dev/kmsg"), Path("/var/log/audit/audit.log"))
-#: Of each log at most so much is read; the kernel gives a line a read.
+#: Limits for each log; the kernel returns one line for each read.
 _PIECE, _MAX_BYTES = 1 << 16, 1 << 20
 _WORD = r'(?:"([^"]*)"|(\S+))'
 
 
 def parse(line: str) -> str | None:
-    """A denial in words, with what to do; None where the line is none."""
+    """Return a denial in words, with the fix, or None if the line is no denial."""
     if 'apparmor="DENIED"' in line:
         profile, operation = _value(line, "profile") or "unknown", _value(line, "operation") or "an operation"
         if operation == "userns_create":
@@ -41,9 +41,9 @@ def parse(line: str) -> str | None:
 
 @contextlib.contextmanager
 def watched(logs: Sequence[Path] = LOGS) -> Iterator[Callable[[], str | None]]:
-    """Yields a function that returns the first denial in the logs since then, as `parse` has it; None: none is seen.
+    """Yield a function that returns the first denial in the logs since then, as from `parse`, or None.
 
-    It may be of another program that ran at the time. Without the right to read the logs there is never one.
+    It may be a denial of another program at the same time. Without the right to read the logs there is never a denial.
     """
     opened: list[int] = []
     try:
@@ -63,9 +63,9 @@ def _lines(opened: Sequence[int]) -> Iterator[str]:
         while size < _MAX_BYTES:
             try:
                 piece = os.read(log_file, _PIECE)
-            except BrokenPipeError:  # lines were overwritten meanwhile: the next read goes on behind them
+            except BrokenPipeError:  # Lines were overwritten meanwhile; the next read continues behind them.
                 continue
-            except OSError:  # no more lines
+            except OSError:  # There are no more lines.
                 break
             if not piece:
                 break

@@ -1,8 +1,8 @@
-"""What kind of machine this is: recorded in every campaign, and read by `tare doctor`.
+"""Facts of this machine: recorded in every campaign, and read by `tare doctor`.
 
-All is read from ``/proc`` and ``/sys``. The parsers are pure functions on text; what a machine does not show
-(a guest has no frequency governor, arm64 no hypervisor flag) is None, and never guessed. The machine's name, its
-addresses and its kernel command line are not recorded: campaign files are made to be shared.
+Everything is read from ``/proc`` and ``/sys``. The parsers are pure functions on text. A fact that a machine does not
+show (a guest has no frequency governor, arm64 no hypervisor flag) is None, and never guessed. The machine's name, its
+addresses and its kernel command line are not recorded, because campaign files are made to be shared.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from tare.host.kernel import text as kernel_text
 CgroupVersion = Literal["none", "v1", "v2", "hybrid"]
 CgroupManager = Literal["tare", "systemd"]
 
-#: Where ``proc``, ``sys`` and ``etc`` are; tests give a folder with the files of another machine.
+#: Location of ``proc``, ``sys`` and ``etc``; tests set a folder with the files of another machine.
 ROOT = Path("/")
-#: kernel.randomize_va_space: stack, mappings and heap of every program begin elsewhere in every start.
+#: kernel.randomize_va_space: stack, mappings and heap of every program have other addresses in every start.
 FULL_ASLR = 2
 #: Number of kinds of CPU time (`parse_cpu_ticks`).
 CPU_KINDS = 8
-#: Of an integer of 64 bits; an imitation may show more (`tare.campaign.telemetry.plausible` has what is too large).
+#: Of an integer of 64 bits; an imitation of /proc may show more (`tare.campaign.telemetry.plausible` checks the size).
 _MAX_DIGITS = 40
-#: No machine has a higher load: a process for each of the ids that Linux can give.
+#: No machine has a higher load: it means a process for each id that Linux can assign.
 MAX_LOAD = 1 << 22
-#: What tare starts on the host.
+#: Programs that tare starts on the host.
 TOOLS = ("cp", "ip", "iptables", "mkfs.ext4", "mmdebstrap", "nsenter", "tar", "umount")
 
 
@@ -50,16 +50,16 @@ class CpuFacts(_Facts):
     sockets: int
     cores: int
     threads: int
-    smt: bool | None  # whether cores run more than one thread now
-    #: the CPUs of each core; None: not known. By measurement (`tried`) only the measured CPUs' cores are right
+    smt: bool | None  # Cores run more than one thread now.
+    #: The CPUs of each core; None: unknown. By measurement (`tried`), only the measured CPUs' cores are right.
     siblings: topology.Cores | None = None
-    #: whether siblings are known by measurement (`tare.host.facts.siblings`), as the host does not say
+    #: Siblings are known by measurement (`tare.host.facts.siblings`), because the host does not show them.
     tried: bool = False
-    kinds: topology.Cores = ()  # the CPUs of each kind, the fastest first; empty: all are alike, as far as is shown
-    isolated: tuple[int, ...] = ()  # the scheduler places nothing there by itself (isolcpus, cpuset partitions)
+    kinds: topology.Cores = ()  # The CPUs of each kind, the fastest first; empty: no differences are shown.
+    isolated: tuple[int, ...] = ()  # The scheduler places nothing there by itself (isolcpus, cpuset partitions).
     offline: tuple[int, ...] = ()
-    nodes: topology.Cores = ()  # the CPUs of each NUMA node that has any
-    governors: tuple[str, ...]  # of all CPUs, each once; empty where the kernel does not set the frequency
+    nodes: topology.Cores = ()  # The CPUs of each NUMA node that has any.
+    governors: tuple[str, ...]  # Of all CPUs, each once; empty if the kernel does not set the frequency.
     turbo: bool | None
 
 
@@ -69,42 +69,42 @@ class HostFacts(_Facts):
     kernel: str
     architecture: str
     distribution: str
-    root: bool  # whether tare runs as root
-    own_namespaces: bool = False  # whether tare is root of a user namespace of its own only
+    root: bool  # tare runs as root.
+    own_namespaces: bool = False  # tare is root only in a user namespace of its own.
     cpu: CpuFacts
     memory_bytes: int
     swap_bytes: int
-    virtualised: str | None  # the hypervisor's name; None on bare metal, as far as can be seen
-    container: str | None  # the kind of container that tare itself runs in, by systemd-detect-virt(1)
+    virtualised: str | None  # The hypervisor's name; None on bare metal, as far as visible.
+    container: str | None  # The kind of container around tare itself, by systemd-detect-virt(1).
     clock_source: str | None
     clock_sources: tuple[str, ...]
     cgroup: CgroupVersion
-    cgroup_missing: tuple[str, ...]  # controllers that tare needs and the host does not offer
-    cgroup_manager: CgroupManager = "tare"  # who makes the groups that tare's are below; files before it: tare
-    pressure: bool  # whether the kernel counts pressure stall information
-    huge_pages: str | None  # transparent huge pages: always, madvise or never
+    cgroup_missing: tuple[str, ...]  # Controllers that tare needs and the host lacks.
+    cgroup_manager: CgroupManager = "tare"  # The manager of the groups above tare's.
+    pressure: bool  # The kernel counts pressure stall information.
+    huge_pages: str | None  # Transparent huge pages: always, madvise or never.
     aslr: int | None  # kernel.randomize_va_space
     mitigations: dict[str, str]
-    security: str | None = None  # the module that labels processes (`security.module`); None: an older tare recorded it
-    #: whether frames that cross a bridge pass the host's packet rules (br_netfilter), "on" or "off", and whether the
-    #: kernel tracks connections of the host's network; None: an older tare did not ask
+    security: str | None = None  # The module that labels processes (`security.module`); None: not recorded.
+    #: Frames that cross a bridge pass the host's packet rules (br_netfilter), "on" or "off"; and the kernel tracks
+    #: connections of the host's network. None: not recorded.
     bridge_filter: str | None = None
     connection_tracking: bool | None = None
-    filesystem: str  # below tare's home, where images, overlays and data are
+    filesystem: str  # Below tare's home, where images, overlays and data are.
     disk_free_bytes: int
-    load: float  # over the last minute
-    steal: float | None  # share of the CPUs' time that the hypervisor below took, since boot
+    load: float  # Over the last minute.
+    steal: float | None  # Share of CPU time that the hypervisor below took, since boot.
     uptime_s: float
     tools: dict[str, bool]
 
     @property
     def machine(self) -> str:
-        """What figures of one machine hold for: its processors and its kernel."""
+        """Key of the machine to which figures apply: its processors and its kernel."""
         return f"{self.cpu.threads} x {self.cpu.model}, Linux {self.kernel}"
 
 
 def gather() -> HostFacts:
-    """Read this machine. Raises `HostError` when tare's home cannot be written."""
+    """Read the facts of this machine. Raises `HostError` if tare's home cannot be written."""
     home = state.home()
     meminfo, answered = _text("proc/meminfo"), sysinfo.read()
     version, missing = _cgroup()
@@ -143,26 +143,26 @@ def gather() -> HostFacts:
 
 
 def is_number(word: str) -> bool:
-    """Whether a word is a number as the kernel writes one: Python refuses to read thousands of digits."""
+    """Return True if a word is a number as the kernel writes it: Python refuses to read thousands of digits."""
     return word.isdecimal() and len(word) <= _MAX_DIGITS
 
 
 def parse_cpuinfo(text: str) -> tuple[str, str | None, bool]:
-    """Model name, microcode (None where there is none) and the hypervisor flag, from ``/proc/cpuinfo``."""
+    """Return model name, microcode (or None) and the hypervisor flag, from ``/proc/cpuinfo``."""
     first: dict[str, str] = {}
     for line in text.splitlines():
         name, colon, value = line.partition(":")
         if colon:
             first.setdefault(name.strip(), value.strip())
     model = first.get("model name")
-    if model is None:  # arm64 gives only numbers
+    if model is None:  # arm64 shows only numbers.
         numbers = [first.get("CPU implementer"), first.get("CPU part")]
         model = "implementer {}, part {}".format(*numbers) if all(numbers) else "unknown"
     return model, first.get("microcode"), "hypervisor" in first.get("flags", "").split()
 
 
 def parse_meminfo(text: str, name: str) -> int:
-    """A size in bytes from ``/proc/meminfo`` (proc(5): its kB are KiB); 0 where there is no such line that says one."""
+    """Return a size in bytes from ``/proc/meminfo`` (proc(5): its kB are KiB); 0 without a valid line."""
     for line in text.splitlines():
         title, _, value = line.partition(":")
         words = value.split()
@@ -172,7 +172,7 @@ def parse_meminfo(text: str, name: str) -> int:
 
 
 def parse_load(loadavg: str, otherwise: float) -> float:
-    """The first figure of ``/proc/loadavg`` (proc(5)); ``otherwise`` where there is none that can be."""
+    """Return the first figure of ``/proc/loadavg`` (proc(5)), or ``otherwise`` if it is not valid."""
     try:
         first = float((loadavg.split() or [""])[0])
     except ValueError:
@@ -181,15 +181,15 @@ def parse_load(loadavg: str, otherwise: float) -> float:
 
 
 def parse_cpu_ticks(text: str) -> dict[str, tuple[int, ...]]:
-    """Ticks since boot of each CPU that is online (``cpu0``), and their sum (``cpu``), from ``/proc/stat`` (proc(5)).
+    """Return ticks since boot of each CPU that is online (``cpu0``), and their sum (``cpu``), from ``/proc/stat``.
 
-    By kind: user, nice, system, idle, iowait, irq, softirq, steal; guest time is within user's already. An old kernel,
-    or what imitates one, has less of them. A CPU whose line is not of numbers is left out.
+    By kind (proc(5)): user, nice, system, idle, iowait, irq, softirq, steal; user includes guest time. An old kernel,
+    or an imitation, has fewer kinds. A CPU whose line has other words than numbers is left out.
     """
     ticks = {}
     for line in text.splitlines():
         if not line.startswith("cpu"):
-            break  # the CPUs come first, and what follows is long
+            break  # The CPUs come first, and the rest is long.
         name, *kinds = line.split()[: CPU_KINDS + 1]
         if all(map(is_number, kinds)) and (name == "cpu" or is_number(name[3:])):
             ticks[name] = tuple(map(int, kinds))
@@ -197,13 +197,13 @@ def parse_cpu_ticks(text: str) -> dict[str, tuple[int, ...]]:
 
 
 def parse_steal(text: str) -> float | None:
-    """Share of steal in all CPU time since boot, from ``/proc/stat``; None where it is not counted."""
+    """Return the share of steal in all CPU time since boot, from ``/proc/stat``; None if it is not counted."""
     ticks = parse_cpu_ticks(text).get("cpu", ())
     return ticks[7] / sum(ticks) if len(ticks) == CPU_KINDS and sum(ticks) > 0 else None
 
 
 def cgroup_version(tree: cgroup.Hierarchies) -> CgroupVersion:
-    """Which control groups are mounted. Hybrid: limits by v1, and the unified hierarchy beside it."""
+    """Return the version of the mounted control groups. Hybrid: limits by v1, with the unified hierarchy beside it."""
     if tree.v1:
         return "hybrid" if tree.v2 else "v1"
     return "v2" if tree.v2 else "none"
@@ -216,7 +216,7 @@ def _cgroup() -> tuple[CgroupVersion, tuple[str, ...]]:
     version = cgroup_version(tree)
     if version == "v2":
         assert tree.v2 is not None
-        offered = set(kernel_text.said(tree.v2 / "cgroup.controllers").split()) | {"cpuacct"}  # cpu.stat always is
+        offered = set(kernel_text.said(tree.v2 / "cgroup.controllers").split()) | {"cpuacct"}  # cpu.stat always exists.
     else:
         offered = set(tree.v1)
     return version, tuple(name for name in cgroup.CONTROLLERS if name not in offered)
@@ -250,12 +250,12 @@ def _cpu() -> CpuFacts:
 
 
 def cores_of_machine() -> topology.Cores | None:
-    """The CPUs of each core of this machine; None where that is not known, as in most guests."""
+    """Return the CPUs of each core of this machine; None if unknown, as in most guests."""
     lists = {cpu: _text(f"sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") for cpu in _online()}
     _, _, virtual = parse_cpuinfo(_text("proc/cpuinfo"))
     try:
         return topology.cores_of({cpu: cpulist.parse(text) for cpu, text in lists.items()}, virtual=virtual)
-    except ValueError:  # lists that no kernel writes
+    except ValueError:  # No kernel writes such lists.
         return None
 
 
@@ -274,7 +274,7 @@ def layout() -> topology.Layout:
 
 
 def _kinds() -> topology.Cores:
-    """By capacity, which arm64 and newer x86 show; by Intel's counters, one for each kind; or by highest clock rate."""
+    """Return kinds of CPUs by capacity (arm64, newer x86), Intel's counter for each kind, or highest clock rate."""
     capacity = _numbers("cpu_capacity")
     if capacity:
         return topology.kinds_of(capacity)
@@ -284,18 +284,18 @@ def _kinds() -> topology.Cores:
 
 
 def _numbers(file: str) -> dict[int, int]:
-    """The number in a file of each CPU that is online; empty unless all have it."""
+    """Return the number in a file of each CPU that is online; empty unless all have it."""
     shown = {cpu: _text(f"sys/devices/system/cpu/cpu{cpu}/{file}") for cpu in _online()}
     return {cpu: int(text) for cpu, text in shown.items()} if all(map(str.isdecimal, shown.values())) else {}
 
 
 def _online() -> tuple[int, ...]:
-    """The CPUs that are online; where /sys does not say which, as many as there are."""
+    """Return the CPUs that are online; if /sys does not show them, as many as exist."""
     return _cpus("sys/devices/system/cpu/online") or tuple(range(os.cpu_count() or 1))
 
 
 def _cpus(path: str) -> tuple[int, ...]:
-    """The CPUs that a file lists; none where it is missing or no list (older kernels say ``(null)``)."""
+    """Return the CPUs that a file lists; empty if it is missing or invalid (older kernels write ``(null)``)."""
     try:
         return cpulist.parse(_text(path))
     except ValueError:
@@ -303,7 +303,7 @@ def _cpus(path: str) -> tuple[int, ...]:
 
 
 def _turbo() -> bool | None:
-    """Two drivers, two files, of opposite meaning."""
+    """Read turbo mode: two drivers have two files of opposite meaning."""
     off = _text("sys/devices/system/cpu/intel_pstate/no_turbo")
     if off:
         return off == "0"
@@ -312,7 +312,7 @@ def _turbo() -> bool | None:
 
 
 def _virtualised() -> str | None:
-    """By systemd's detector, which knows most; without it by the CPU's flag and the firmware's names."""
+    """Return the hypervisor by systemd's detector, which knows most; otherwise by CPU flag and firmware names."""
     detected = _detected("--vm")
     _, _, flagged = parse_cpuinfo(_text("proc/cpuinfo"))
     if detected or not flagged:
@@ -336,5 +336,5 @@ def _mitigations() -> dict[str, str]:
 
 
 def _text(path: str) -> str:
-    """What a file below `ROOT` says (`tare.host.kernel.text.said`)."""
+    """Return the text of a file below `ROOT` (`tare.host.kernel.text.said`)."""
     return kernel_text.said(ROOT / path)

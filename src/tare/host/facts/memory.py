@@ -17,6 +17,7 @@ class Resident:
     pss: int
     anonymous: int  # the part that is no file's
     shared_memory: int  # the part that is in files that lie in memory alone (tmpfs, memfd)
+    rss: int = 0  # all that is mapped and in memory, shared pages once for each process
 
 
 def resident(pids: Iterable[int]) -> Resident:
@@ -31,6 +32,7 @@ def resident(pids: Iterable[int]) -> Resident:
         sum(part.pss for part in parts),
         sum(part.anonymous for part in parts),
         sum(part.shared_memory for part in parts),
+        sum(part.rss for part in parts),
     )
 
 
@@ -39,13 +41,13 @@ def parse_rollup(rollup: str) -> Resident:
     sizes = {}
     for line in rollup.splitlines():
         name, _, rest = line.partition(":")
-        if name.startswith("Pss"):
+        if name.startswith("Pss") or name == "Rss":
             sizes[name] = int(rest.split()[0]) * 1024
     if not sizes:
         return Resident(0, 0, 0)
     if "Pss_Anon" not in sizes:
         raise HostError("this kernel does not tell programs' own memory from files'", fix="boot Linux 5.4 or newer")
-    return Resident(sizes["Pss"], sizes["Pss_Anon"], sizes["Pss_Shmem"])
+    return Resident(sizes["Pss"], sizes["Pss_Anon"], sizes["Pss_Shmem"], sizes.get("Rss", 0))
 
 
 def mapping_bytes(pids: Iterable[int], size: int) -> int | None:

@@ -1,7 +1,7 @@
-"""What keeps a process in, as the kernel shows it in /proc: filter, rights, users and label; read, never changed.
+"""Confinement of a process, as the kernel shows it in /proc: filter, rights, users and label; read, never changed.
 
-Pure readings of text (proc(5), capabilities(7), user_namespaces(7)): the same of a process of this host's and, in a
-sandbox, of the agent's. What a kernel does not show, as gVisor's some of it, is "unknown".
+Pure parsers of text (proc(5), capabilities(7), user_namespaces(7)), for a process of this host's and, in a sandbox, for
+the agent. A fact that a kernel does not show, such as some of gVisor's, is "unknown".
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ CAPABILITIES = (
     "checkpoint_restore",
 )  # fmt: skip
 _FILTERS = {"0": "none", "1": "strict", "2": "filter"}
-#: Every id is itself.
+#: Every id maps to itself.
 _ALL_IDS = ("0", "0", "4294967295")
 #: SELinux's categories are another pair in every container.
 _CATEGORIES = re.compile(r":c\d+(,c\d+)*$")
-#: Prints the files that are named after it, and those of folders, each below a line with its name; one that cannot be
-#: read is empty.
+#: Prints the files that are named after it, and those of folders, each below a line with its name. An unreadable file
+#: is empty.
 _SHOW = """\
 show() {
     echo "== $1"
@@ -45,21 +45,21 @@ done 2>/dev/null
 
 
 def show_argv(*, mitigations: bool) -> list[str]:
-    """The command that shows a sandbox's own posture, for `parse_shown`; sh is all that it needs."""
+    """Return the command that shows a sandbox's own posture, for `parse_shown`; it needs only sh."""
     folders = [MITIGATIONS] if mitigations else []
     return ["sh", "-c", _SHOW, "sh", *(f"/proc/self/{name}" for name in FILES), *folders]
 
 
 def parse_shown(text: str) -> dict[str, str]:
-    """The files' contents by path, from the output of `show_argv`."""
+    """Return the files' contents by path, from the output of `show_argv`."""
     pieces = re.split(r"^== (/\S+)\n", text, flags=re.MULTILINE)[1:]
     return {path: contents.strip("\0\n ") for path, contents in zip(pieces[::2], pieces[1::2], strict=True)}
 
 
 def of_files(files: Mapping[str, str], instance: str = "") -> dict[str, str]:
-    """What keeps a process in, in words, from its `FILES` by name.
+    """Describe the confinement of a process, from its `FILES` by name.
 
-    ``instance``: the name of the instance, which some labels have in them; left out, so that starts can be compared.
+    ``instance``: the instance's name, which is removed from labels, so that starts can be compared.
     """
     facts = parse_status(files.get(STATUS, ""))
     label = _CATEGORIES.sub("", files.get(LABEL, "").strip("\0\n "))
@@ -75,19 +75,19 @@ def of_files(files: Mapping[str, str], instance: str = "") -> dict[str, str]:
 
 
 def of_process(pid: int, instance: str = "") -> dict[str, str]:
-    """What keeps a process of this host's in, and its name (``process``); {} where it has ended."""
+    """Describe the confinement of a process of this host's, with its name (``process``); {} if it has ended."""
     files = {}
     for name in FILES:
         try:
             files[name] = process_table.text(pid, name)
-        except OSError:  # no label where no module is
+        except OSError:  # There is no label without a security module.
             files[name] = ""
     process = parse_status(files[STATUS]).get("Name")
     return {"process": process, **of_files(files, instance)} if process else {}
 
 
 def foremost(pids: Iterable[int], agent: str) -> int | None:
-    """The process of an instance's that its programs are like: the agent's, else the largest (a monitor); or None."""
+    """Return the process that represents an instance's programs: the agent, or the largest (a monitor), or None."""
     sizes: dict[int, tuple[bool, int]] = {}
     for pid in pids:
         facts = process_table.status(pid)
@@ -97,7 +97,7 @@ def foremost(pids: Iterable[int], agent: str) -> int | None:
 
 
 def capabilities(mask: str) -> str:
-    """A set of capabilities in words, from its mask in hexadecimal: how many, and which, or which not."""
+    """Describe a set of capabilities, from its mask in hexadecimal: how many, and which it has or lacks."""
     if not re.fullmatch(r"[0-9a-f]{1,16}", mask):
         return UNKNOWN
     bits = int(mask, 16)
@@ -106,15 +106,15 @@ def capabilities(mask: str) -> str:
         return "none"
     if len(names) <= len(CAPABILITIES) // 2:
         return f"{len(names)}: {', '.join(names)}"
-    # A kernel has the first so many.
+    # A kernel knows the capabilities up to its highest number.
     lacking = [name for name in CAPABILITIES[: bits.bit_length()] if name not in names]
     return f"{len(names)}, all but {', '.join(lacking)}" if lacking else f"all {len(names)}"
 
 
 def users(uid_map: str) -> str:
-    """Whose user root inside is, from a ``uid_map``."""
+    """Describe the user of root inside, from a ``uid_map``."""
     rows = [tuple(line.split()) for line in uid_map.splitlines() if line.split()]
-    # What a guest says it is: it may say anything.
+    # The text comes from a guest, which may write anything.
     if not rows or not all(re.fullmatch(r"\d{1,10} \d{1,10} \d{1,10}", " ".join(row), re.ASCII) for row in rows):
         return UNKNOWN
     if rows == [_ALL_IDS]:

@@ -1,4 +1,4 @@
-"""Which CPUs share a core with the measured ones: by measurement where the host does not say, as in most guests."""
+"""CPUs that share a core with the measured ones: by measurement if the host does not show it, as in most guests."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from tare.host.facts import machine
 from tare.host.facts.machine import HostFacts
 from tare.host.facts.topology import Cores
 
-#: A CPU with less than this share of its speed is slowed down by the busy one: threads of one core keep 0.5 to 0.7 of
-#: it beside each other, and CPUs that share only a cache and a clock rate 0.9 and more.
+#: A CPU with less than this share of its speed is slowed down by the busy one. Threads of one core keep 0.5 to 0.7 of
+#: it beside each other; CPUs that share only a cache and a clock rate keep 0.9 and more.
 SLOWED = 0.85
-#: Turns with the other CPU busy and as many without, and how long each is.
+#: Turns with the other CPU busy, as many without, and their length.
 TURNS, TURN_S = 8, 0.02
-#: Of more measured CPUs than a duet's only the probes' is tried.
+#: With more measured CPUs than a duet's, only the probes' CPU is measured.
 TRIED = 2
-#: Above so many CPUs it would take longer than it is worth; such guests are mostly shown their topology.
+#: With more CPUs it would take too long; such guests usually see their topology.
 MAX = 16
-#: How long it is believed which CPUs share a core, in seconds: a hypervisor may give a guest's CPUs others to run on.
+#: How long a result is valid, in seconds, because a hypervisor may move a guest's CPUs.
 BELIEVED_S = 3600.0
-#: How long that nothing is found: neighbours that were busy all the time, beside whom nothing shows, may be so for now.
+#: How long an empty result is valid: neighbours that were busy all the time may have hidden the effect.
 DOUBTED_S = 300.0
 
 
 def completed(host: HostFacts, measured: Sequence[int]) -> HostFacts:
-    """The facts with the measured CPUs' cores, found by measurement where the host itself does not say."""
+    """Return the facts with the measured CPUs' cores, found by measurement if the host itself does not show them."""
     siblings = cores(tuple(measured)) if host.cpu.siblings is None else None
     if siblings is None:
         return host
@@ -41,11 +41,11 @@ def completed(host: HostFacts, measured: Sequence[int]) -> HostFacts:
 
 @functools.cache
 def cores(measured: tuple[int, ...]) -> Cores | None:
-    """The cores that these CPUs belong to: as the host says, else by measurement; None where neither shows them.
+    """Return the cores of these CPUs: from the host, or by measurement; None if neither shows them.
 
-    A measurement is remembered for a while: it keeps two CPUs busy for half a second. It does not find the cores of
-    other CPUs: each of those is listed by itself. Of many measured CPUs it is made of the last alone, on which probes
-    are: of all it would take minutes.
+    A measurement is remembered for a while, because it keeps two CPUs busy for half a second. It does not find the
+    cores of other CPUs, so each of those is listed by itself. With many measured CPUs, only the last is measured, on
+    which probes run: all of them would take minutes.
     """
     machine_cores, usable = machine.cores_of_machine(), os.sched_getaffinity(0)
     if machine_cores is not None or len(usable) > MAX or not usable.issuperset(measured):
@@ -62,13 +62,13 @@ def cores(measured: tuple[int, ...]) -> Cores | None:
 
 
 def by_trial(measured: Sequence[int], usable: set[int], slowed: Callable[[int, int], float]) -> Cores | None:
-    """The cores, from the share of its speed that a CPU keeps while another is busy (``slowed``).
+    """Return the cores, from the share of its speed that a CPU keeps while another is busy (``slowed``).
 
-    None where no CPU is slowed down: beside neighbours that are always busy a measurement shows nothing.
+    None if no CPU is slowed down: beside neighbours that are always busy, a measurement shows nothing.
     """
     measured_cores: list[set[int]] = []
     for cpu in measured:
-        if not any(cpu in core for core in measured_cores):  # else its core is known
+        if not any(cpu in core for core in measured_cores):  # Otherwise its core is already known.
             measured_cores.append(
                 {cpu} | {neighbour for neighbour in usable - {cpu} if slowed(cpu, neighbour) < SLOWED}
             )
@@ -79,7 +79,7 @@ def by_trial(measured: Sequence[int], usable: set[int], slowed: Callable[[int, i
 
 
 def slowed(cpu: int, neighbour: int) -> float:
-    """The share of its speed that a CPU keeps while another one is busy: median of turns with it and without."""
+    """Return the share of its speed that a CPU keeps while another is busy: the median of turns with and without."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {cpu})
     try:
@@ -98,20 +98,20 @@ def slowed(cpu: int, neighbour: int) -> float:
 
 @contextlib.contextmanager
 def _busy_on(cpu: int) -> Iterator[Callable[[bool], None]]:
-    """A process on this CPU; yields the function that lets it run (True) or stops it (False)."""
+    """Run a process on this CPU; yield the function that lets it run (True) or stops it (False)."""
     process = processes.start([*processes.WITH_TARE, sys.executable, "-I", "-c", "while True: pass"])
     try:
         os.sched_setaffinity(process.pid, {cpu})
-        time.sleep(5 * TURN_S)  # until it has started
+        time.sleep(5 * TURN_S)  # Wait until it has started.
         yield lambda busy: os.kill(process.pid, signal.SIGCONT if busy else signal.SIGSTOP)
     finally:
         processes.end(process)
 
 
 def _speed() -> float:
-    """Steps of a loop that needs only the core, per second of CPU time: waiting for the CPU does not count."""
+    """Return steps of a core-bound loop per second of CPU time, which excludes waiting for the CPU."""
     begin, end = time.thread_time(), time.monotonic() + TURN_S
     count = 0
-    while not count or time.monotonic() < end or time.thread_time() == begin:  # CPU time may be counted by ticks
+    while not count or time.monotonic() < end or time.thread_time() == begin:  # CPU time may be counted by ticks.
         count += sum(1 for _ in range(200))
     return count / (time.thread_time() - begin)

@@ -1,4 +1,4 @@
-"""How fast this host's time stamp counter runs, as a program sees it: what an emulated processor hands to its guest."""
+"""Frequency of this host's time stamp counter, as a program sees it, for the guest of an emulated processor."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from tare.errors import HostError
 
 #: rdtsc; shl rdx, 32; or rax, rdx; ret
 _READ = bytes.fromhex("0f31 48c1e220 4809d0 c3")
-#: A reading of the clock lies within a microsecond of one of the counter, so this gives some 10 parts in a million.
+#: Readings of clock and counter lie within a microsecond, so this gives about 10 parts in a million.
 _SPAN_S = 0.1
-#: Of several readings, that with the shortest way between its two looks at the clock counts.
+#: Readings, of which the one with the shortest time between its two looks at the clock counts.
 _TRIES = 20
 
 
 @functools.cache
 def khz() -> int:
-    """The counter's frequency, measured once against the host's raw monotonic clock. Raises `HostError`."""
+    """Return the counter's frequency, measured once against the host's raw monotonic clock. Raises `HostError`."""
     try:
         memory = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     except OSError as error:
@@ -35,7 +35,7 @@ def khz() -> int:
 
 
 def _read(counter: Callable[[], int]) -> tuple[int, int]:
-    """The counter and the clock at the same moment."""
+    """Return the counter and the clock at the same moment."""
     readings = []
     for _ in range(_TRIES):
         before = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)

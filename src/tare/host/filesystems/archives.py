@@ -1,7 +1,7 @@
-"""Tars that anything may have written, out of a lab or of another machine: unpacked within stated bounds.
+"""Tars from untrusted sources, such as a lab or another machine: unpacked within stated limits.
 
-Of most, plain files and folders alone; a root filesystem has links, owners and devices too, and what is made of them
-stays below its folder whatever the archive says.
+Most hold only plain files and folders. A root filesystem has links, owners and devices too, but all that is created
+stays below its folder, whatever the archive says.
 """
 
 from __future__ import annotations
@@ -21,21 +21,22 @@ from tare.host.kernel import beneath, removal
 
 #: Members of one archive.
 MAX_MEMBERS = 100_000
-#: What is read at once: contents are copied in smaller pieces, and so only a header of that length wants more.
+#: Limit of one read. Contents are copied in smaller pieces, so only a header of that length needs more.
 _MAX_READ_BYTES = 16 << 20
-#: The devices that a root filesystem may have: those that read and write nothing of the host's.
+#: Devices that a root filesystem may have: they read and write nothing of the host's.
 _DEVICES = {(5, 1), (1, 7), (1, 3), (5, 2), (1, 8), (5, 0), (1, 9), (1, 5)}
-#: In a layer, what begins so removes an entry of lower layers; the second, all entries of its folder.
+#: In a layer, a name with this prefix removes an entry of lower layers; the second name removes all entries of its
+#: folder.
 _WHITEOUT, _OPAQUE = ".wh.", ".wh..wh..opq"
 _XATTR, _CAPABILITY = "SCHILY.xattr.", "security.capability"
 #: Debian's own users and groups are below it.
 _MAX_ID = 1 << 16
-#: Errors that only an archive causes which names what is not below it, or one thing twice.
+#: Errors caused only by an archive with names outside of it, or with duplicate names.
 _STRANGE = {errno.EEXIST, errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.EXDEV, errno.ENAMETOOLONG, errno.EINVAL}
 
 
 class _Bounded:
-    """A file from which no more than so much is read, and not all at once; as much of a file as tarfile wants."""
+    """A file with a limit of bytes in total and in one read, with the methods that tarfile needs."""
 
     def __init__(self, file: IO[bytes], most: int) -> None:
         self._file = file
@@ -60,10 +61,10 @@ class _Bounded:
 
 
 def members(file: IO[bytes], most: int) -> Iterator[tuple[PurePosixPath, IO[bytes] | None]]:
-    """Name and contents (None: a folder) of each plain file and folder with a place of its own; nothing else is seen.
+    """Yield name and contents (None: a folder) of each plain file and folder with a place of its own; skip the rest.
 
-    ``file`` is uncompressed; no more than ``most`` bytes are read of it, and no holes are filled: what comes out is
-    never larger. Raises `tarfile.TarError` beyond that, and for more than `MAX_MEMBERS`.
+    ``file`` is uncompressed. At most ``most`` bytes of it are read, and no holes are filled, so the result is never
+    larger. Raises `tarfile.TarError` beyond that, and for more than `MAX_MEMBERS`.
     """
     with opened(file, most) as tar:
         for member in _bounded(tar):
@@ -78,13 +79,13 @@ def members(file: IO[bytes], most: int) -> Iterator[tuple[PurePosixPath, IO[byte
 
 
 def unpack_root(file: IO[bytes], folder: Path, most: int, most_members: int | None = None) -> None:
-    """All of a tar with a root filesystem in it, into an empty folder that nobody else can change.
+    """Unpack a tar with a root filesystem into an empty folder that nobody else can change.
 
-    Links are made and never followed; owners, modes, file capabilities and the eight harmless devices are kept. Root of
-    a user namespace can make no devices; platforms that run there bring their own, and these are left out.
-    Anything else is refused, and so is a name outside of the folder, one below a link, and one that comes twice. Bounds
-    are ``most`` bytes, and ``most_members`` (None: `MAX_MEMBERS`). The folder's own entry is passed over. Raises
-    `tarfile.TarError`, and `OSError` where the disk or the rights do not suffice.
+    Links are created and never followed; owners, modes, file capabilities and the eight harmless devices are kept. Root
+    of a user namespace cannot create devices; platforms that run there bring their own, so these are left out. Anything
+    else is refused, as are names outside of the folder, names below a link, and duplicate names. Limits are ``most``
+    bytes, and ``most_members`` (None: `MAX_MEMBERS`). The folder's own entry is skipped. Raises `tarfile.TarError`, and
+    `OSError` if the disk or the rights do not suffice.
     """
     top = os.open(folder, beneath.FOLDER)
     dated: list[tuple[str, int]] = []
@@ -98,7 +99,7 @@ def unpack_root(file: IO[bytes], folder: Path, most: int, most_members: int | No
                 with _refused(member):
                     _make(top, tar, member)
                 dated.append((member.name, int(member.mtime)))
-        for name, seconds in reversed(dated):  # last, and folders after what is in them
+        for name, seconds in reversed(dated):  # Last, and folders after their contents.
             with _parent(top, name) as (above, last):
                 os.utime(last, (seconds, seconds), dir_fd=above, follow_symlinks=False)
     finally:
@@ -106,16 +107,17 @@ def unpack_root(file: IO[bytes], folder: Path, most: int, most_members: int | No
 
 
 def unpack_layer(file: IO[bytes], folder: Path, most: int) -> None:
-    """A layer of an OCI image over what lower layers made in a folder that nobody else can change.
+    """Unpack a layer of an OCI image over lower layers in a folder that nobody else can change.
 
-    ``file`` is uncompressed, and read twice. What a whiteout names goes, unless it is this layer's own; a name that
-    there is already is replaced, or stays where both are folders; missing folders above a member are made. For the rest
-    as `unpack_root`.
+    ``file`` is uncompressed, and read twice. An entry named by a whiteout is removed, unless it is this layer's own. An
+    existing entry is replaced, or stays if both are folders. Missing folders above a member are created. Otherwise like
+    `unpack_root`.
     """
     top = os.open(folder, beneath.FOLDER)
     dated: list[tuple[str, int]] = []
     try:
-        with opened(file, most) as tar:  # first, since a whiteout is about lower layers wherever it is in the tar
+        # Whiteouts first, because they concern lower layers wherever they are in the tar.
+        with opened(file, most) as tar:
             for member in _bounded(tar):
                 with _refused(member):
                     _white_out(top, member.name)
@@ -137,13 +139,13 @@ def unpack_layer(file: IO[bytes], folder: Path, most: int) -> None:
 
 
 def _white_out(top: int, path: str) -> None:
-    """Remove what a whiteout names from the folder that it is in: one entry, or all. Other names are passed over."""
+    """Remove what a whiteout names from its folder: one entry, or all. Skip other names."""
     name = PurePosixPath(path).name
     if not name.startswith(_WHITEOUT):
         return
     entry = name.removeprefix(_WHITEOUT)
     if entry in {"", ".", ".."}:
-        raise tarfile.ReadError(f"{path!r} removes what is not below it")
+        raise tarfile.ReadError(f"{path!r} removes an entry outside of its folder")
     with contextlib.suppress(FileNotFoundError), _parent(top, path) as (above, _):
         listed = os.open(".", beneath.FOLDER, dir_fd=above)
         try:
@@ -154,7 +156,7 @@ def _white_out(top: int, path: str) -> None:
 
 
 def _make_way(top: int, member: tarfile.TarInfo) -> None:
-    """Make the folders above a member, and remove what has its name, but for a folder in a folder's place."""
+    """Create the folders above a member, and remove an existing entry, except a folder for a folder."""
     parts = PurePosixPath(member.name).parts
     for depth in range(1, len(parts)):
         with contextlib.suppress(FileExistsError), _parent(top, "/".join(parts[:depth])) as (above, last):
@@ -174,7 +176,7 @@ def _make_way(top: int, member: tarfile.TarInfo) -> None:
 
 @contextlib.contextmanager
 def _refused(member: tarfile.TarInfo) -> Iterator[None]:
-    """Raise errors that only an archive causes as `tarfile.ReadError`."""
+    """Convert errors that only an archive causes to `tarfile.ReadError`."""
     try:
         yield
     except OSError as error:
@@ -184,7 +186,7 @@ def _refused(member: tarfile.TarInfo) -> Iterator[None]:
 
 
 def opened(file: IO[bytes], most: int) -> tarfile.TarFile:
-    """A tar of which no more than ``most`` bytes are read, and not many at once, whatever its headers say."""
+    """Open a tar of which at most ``most`` bytes are read, and few at once, whatever its headers say."""
     return tarfile.open(fileobj=_Bounded(file, most), mode="r:")  # type: ignore[call-overload,no-any-return]
 
 
@@ -200,7 +202,7 @@ def _bounded(tar: tarfile.TarFile, most: int | None = None) -> Iterator[tarfile.
 
 @contextlib.contextmanager
 def _parent(top: int, path: str) -> Iterator[tuple[int, str]]:
-    """The folder that a name of an archive is in, opened below ``top`` without following a link, and its last part."""
+    """Yield the folder of an archive's name, opened below ``top`` without following a link, and the last part."""
     parts = PurePosixPath(path).parts
     if not parts or parts[0] == "/" or ".." in parts:
         raise tarfile.ReadError(f"it has the name {path!r}, which is not below it")
@@ -235,7 +237,7 @@ def _make(top: int, tar: tarfile.TarFile, member: tarfile.TarInfo, *, over: bool
 
 
 def _new(above: int, name: str, member: tarfile.TarInfo, *, over: bool) -> int:
-    """A descriptor of the file, folder or device that is made for a member; ``over``: a folder may be there."""
+    """Return a descriptor of the new file, folder or device of a member; ``over``: a folder may already exist."""
     if member.isdir():
         with contextlib.suppress(FileExistsError) if over else contextlib.nullcontext():
             os.mkdir(name, dir_fd=above)
@@ -245,7 +247,7 @@ def _new(above: int, name: str, member: tarfile.TarInfo, *, over: bool) -> int:
     if not _is_harmless(member):
         raise tarfile.ReadError(f"{member.name!r} is no file, folder, link or harmless device")
     os.mknod(name, stat.S_IFCHR | 0o600, os.makedev(member.devmajor, member.devminor), dir_fd=above)
-    return beneath.opened(above, name, os.O_PATH)  # not opened as a device: that may do something
+    return beneath.opened(above, name, os.O_PATH)  # Not opened as a device, which may have side effects.
 
 
 def _is_harmless(device: tarfile.TarInfo) -> bool:
@@ -253,7 +255,7 @@ def _is_harmless(device: tarfile.TarInfo) -> bool:
 
 
 def _finish(descriptor: int, member: tarfile.TarInfo) -> None:
-    """Give it its owner, mode and capabilities, in this order: a new owner takes the others away."""
+    """Set its owner, mode and capabilities, in this order: a new owner clears the others."""
     # By its name in /proc, which an O_PATH descriptor has too.
     place = f"/proc/self/fd/{descriptor}"
     os.chown(place, member.uid, member.gid)

@@ -13,14 +13,15 @@ _LIMIT_S = 300.0
 def copy(source: Path, target: Path) -> None:
     """Copy a file or folder into a folder, or to a new name, with owners, modes and times. Raises `HostError`.
 
-    Blocks are shared where the filesystem can: who changes a file gets its own. A link is followed, for an image may be
-    one to another disk, and a copy of that would be the image itself; links within a folder stay.
+    Blocks are shared if the filesystem supports it; a change to a file then gets blocks of its own. A link at the top
+    is followed, because an image may be a link to another disk, and a copy of the link would be the image itself. Links
+    within a folder stay.
     """
     _copied(source, target, "--reflink=auto").require(fix=f"free some space below {state.home()}")
 
 
 def copy_by_links(source: Path, target: Path) -> None:
-    """Copy a folder to a new name, where it has the same files by hard links: for trees whose files nobody changes.
+    """Copy a folder to a new name by hard links, for trees whose files never change.
 
     On another filesystem than the source's it is a `copy`. Raises `HostError`.
     """

@@ -1,8 +1,9 @@
-"""Folders of tare's where users without rights pass, as a user namespace's root is: only root enters TARE_HOME.
+"""Folders of tare's that unprivileged users may enter, such as a user namespace's root; only root enters TARE_HOME.
 
-For daemons that mount an instance's root when it starts. A program that tare starts is shown the folders in a mount
-namespace of its own (`tare.platforms.parts.common.room`). Every user reads the names in /proc/self/mounts, so an
-instance's root is behind a folder that only its own user passes, as engines keep the roots of their containers.
+They are for daemons that mount an instance's root when it starts. A program that tare starts sees the folders in a
+mount namespace of its own (`tare.platforms.parts.common.room`). Every user can read the names in /proc/self/mounts, so
+an instance's root is behind a folder that only its own user may enter, as engines do with the roots of their
+containers.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from tare.host.resources.journal import CleanupStack
 
 
 def show(cleanup: CleanupStack, source: Path, name: str, owner: int | None = None) -> Path:
-    """Mount a folder once more, below `OPENED`, and return where. ``name``: a label of tare's.
+    """Mount a folder a second time, below `OPENED`, and return the mount point. ``name``: a label of tare's.
 
-    ``owner``: the only user besides root who gets there; None for what every user may pass.
+    ``owner``: the only user besides root who may enter; None for every user.
     """
     place = OPENED / name
     cleanup.own(removers.folder(place, below=OPENED.parent))

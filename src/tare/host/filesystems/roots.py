@@ -31,37 +31,37 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """The folders of one instance on the host. ``data`` is what the instance sees as /data."""
+    """The folders of one instance on the host. ``data`` is its /data."""
 
     folder: Path
     data: Path
     log: Path
 
 
-#: A filesystem with less than this is full: the smallest disk that a platform makes takes more.
+#: A filesystem with less than this is full: the smallest disk of a platform takes more.
 MIN_BYTES = 1 << 20
 FREE_SPACE = "free disk space below {place}: bytes, and also inodes (df -i)"
-#: The fix for each error of a filesystem that takes no more.
+#: The fix for each error of a full filesystem.
 _DISK = {
     errno.ENOSPC: FREE_SPACE,
     errno.EDQUOT: "raise the quota of {place}, or free disk space there",
     errno.EROFS: "mount the filesystem of {place} writable (dmesg says why it is not), with space on it",
 }
 
-#: How trees that guests write to are mounted on the host.
+#: Mount flags on the host for trees that guests write to.
 UNPRIVILEGED = mounts.NO_SUID | mounts.NO_DEV
-#: A file is looked at in such parts, so that its size takes no memory.
+#: A file is inspected in parts of this size, so that its length takes no memory.
 WINDOW_BYTES = 64 << 20
-#: How long a file is looked at, and how long files are written back and dropped, in seconds. A guest may scatter a page
-#: over each of ten thousand windows, which take 2 ms each, or make a million files.
+#: Time limits for inspecting a file, and for writing back and dropping files, in seconds. A guest may scatter a page
+#: over each of ten thousand windows, which take 2 ms each, or create a million files.
 LOOK_LIMIT_S, DROP_LIMIT_S = 5.0, 300.0
 
 
 @contextlib.contextmanager
 def translated(what: str, place: Path) -> Iterator[None]:
-    """Raise the system's errors as `HostError`, in this one place: ``what`` was to be made below ``place``.
+    """Raise the system's errors as `HostError`. ``what`` was to be created below ``place``.
 
-    Files and folders of an instance are made in many places, and each may meet a full disk.
+    Files and folders of an instance are created in many places, and each may meet a full disk.
     """
     try:
         yield
@@ -74,7 +74,7 @@ def translated(what: str, place: Path) -> Iterator[None]:
 
 
 def full(place: Path) -> str | None:
-    """The fix, where the filesystem of a folder is full: many tools that fail for that report something else."""
+    """Return the fix if a folder's filesystem is full, because many tools then report something else; else None."""
     try:
         at = os.statvfs(place)
     except OSError:
@@ -85,7 +85,7 @@ def full(place: Path) -> str | None:
 
 
 def new_workspace(cleanup: CleanupStack, folder: Path, size: int | None = None) -> Workspace:
-    """Make the folders of an instance. On this host nothing in them has set-user-ID rights, or opens as a device.
+    """Create the folders of an instance, without set-user-ID rights and devices on this host.
 
     ``size``: of a filesystem of its own for all of them, in bytes.
     """
@@ -108,10 +108,10 @@ def overlay_root(
     users: Path | None = None,
     first: int = userns.FIRST,
 ) -> Path:
-    """Mount the image, writable and throw-away, and return where; on the host with no more privilege than the folders.
+    """Mount a writable overlay over the image, and return the place; unprivileged on the host, like the folders.
 
-    `privileged_within` is for platforms whose users have it in the sandbox. ``users``: the user namespace
-    (`userns.new`) to whose root it all belongs, and /data too; ``first``: that root's id on the host.
+    `privileged_within` is for platforms whose users have privileges in the sandbox. ``users``: the user namespace
+    (`userns.new`) whose root owns everything, including /data; ``first``: that root's id on the host.
     """
     upper, work, merged = (space.folder / name for name in ("upper", "work", "root"))
     for folder in (upper, work, merged):
@@ -125,33 +125,33 @@ def overlay_root(
     cleanup.own(removers.mount(merged))
     options = f"lowerdir={image_root},upperdir={upper},workdir={work}"
     if own_namespaces.inside():
-        options += ",userxattr"  # the attributes by which an overlay usually marks its files are root's
+        options += ",userxattr"  # The usual attributes of an overlay belong to root.
     fix = "tare needs overlayfs, and TARE_HOME on a filesystem that can be its upper layer (ext4, xfs)"
     mounts.mount("overlay", merged, flags=UNPRIVILEGED, options=options, fix=fix)
     return merged
 
 
 def privileged_within(root: Path) -> list[str]:
-    """Surroundings (`processes.start_held`) in which an overlay root has set-user-ID programs and devices.
+    """Return surroundings (`processes.start_held`) in which an overlay root has set-user-ID programs and devices.
 
-    It is a mount namespace; what the host unmounts later goes in there too.
+    It is a mount namespace; later unmounts on the host reach it too.
     """
     return _in_mounts_of_its_own(root)
 
 
 def privileged_beneath_hosts_root(root: Path) -> list[str]:
-    """As `privileged_within`, for a program that puts the sandbox's root over the host's, which stays mounted beneath.
+    """Like `privileged_within`, for a program that mounts the sandbox's root over the host's, which stays beneath.
 
-    Where a namespace has all of a /proc or a /sys anywhere, also beneath, root of a user namespace may mount another of
-    its own (`mnt_already_visible` in the kernel's fs/namespace.c), and would reach what the sandbox's own has covered.
-    So a folder of each is mounted on itself: then it counts as covered in part.
+    If a namespace contains a complete /proc or /sys anywhere, even beneath, root of a user namespace may mount another
+    of its own (`mnt_already_visible` in the kernel's fs/namespace.c), and would reach what the sandbox's own hides. So
+    a folder of each is mounted on itself: then it counts as partly covered.
     """
     views = mounts.whole_views(mounts.table())
-    parts = (Path(view, name) for view in views for name in ("tty", "kernel"))  # of a /proc, of a /sys
+    parts = (Path(view, name) for view in views for name in ("tty", "kernel"))  # Of a /proc, of a /sys.
     return _in_mounts_of_its_own(root, *(part for part in parts if part.is_dir()))
 
 
-#: In front of the command: the root, and how many folders follow that are mounted on themselves.
+#: Arguments before the command: the root, and the number of following folders that are mounted on themselves.
 _IN_MOUNTS = """set -e
 mount -o remount,bind,suid,dev "$1"
 left=$2
@@ -171,32 +171,32 @@ def _in_mounts_of_its_own(root: Path, *covered: Path) -> list[str]:
 
 
 def chroot_mounts(cleanup: CleanupStack, root: Path, data: Path) -> None:
-    """What a program expects below /: proc, sys, dev of the host, and the data folder."""
+    """Mount what a program expects below /: proc, sys, dev of the host, and the data folder."""
     _mount(cleanup, root, "proc", "proc")
     _mount(cleanup, root, "sys", "sysfs", mounts.READ_ONLY)
-    # In a user namespace no mount can be had without those on it, which might hide something.
+    # A user namespace may only bind a mount with its submounts, which might hide something.
     _mount(cleanup, root, "dev", "/dev", mounts.BIND | (mounts.WITH_ALL_BELOW if own_namespaces.inside() else 0))
     _mount(cleanup, root, "data", str(data), mounts.BIND)
 
 
-#: Devices by which nobody reaches anything, and what programs expect beside them.
+#: Harmless devices, and the files that programs expect beside them.
 HARMLESS_DEVICES = ("null", "zero", "full", "random", "urandom")
 _LINKS = {"fd": "", "stdin": "/0", "stdout": "/1", "stderr": "/2"}
 
 
 def client_user() -> int:
-    """The user and group of all that the client runs: nobody's, neither on the host nor in a namespace of a guest's.
+    """Return the user and group of the client's programs, with no rights on the host or in a guest's namespace.
 
-    Without root it is one of tare's own user namespace that no file of the image has (nobody is 65534).
+    Without root it is an id of tare's own user namespace that no file of the image has (nobody is 65534).
     """
     return 65_533 if own_namespaces.inside() else userns.FIRST + userns.COUNT
 
 
 def client_mounts(cleanup: CleanupStack, root: Path, data: Path) -> None:
-    """What a program of the client's expects below /, who is without rights: harmless devices, sys, the data folder.
+    """Mount what an unprivileged program of the client's expects below /: harmless devices, sys, the data folder.
 
-    /proc is made for each program, with its own processes alone. The data folder is given to the client's user, who
-    gets a name: some tools crash where they have none.
+    /proc is mounted for each program, with its own processes alone. The data folder is given to the client's user, who
+    gets a name, because some tools crash without one.
     """
     (root / "proc").mkdir(exist_ok=True)
     _mount(cleanup, root, "sys", "sysfs", mounts.READ_ONLY)
@@ -218,7 +218,7 @@ def client_mounts(cleanup: CleanupStack, root: Path, data: Path) -> None:
 
 
 def _append(top: int, path: str, text: str) -> None:
-    """Append to a file of a root, if it has it: an application's own image may lack it, or have a link there."""
+    """Append to a file of a root, if it exists: an application's own image may lack it, or have a link there."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC
     with beneath.unless_vanished():
         file = beneath.opened(top, path, flags)
@@ -237,11 +237,11 @@ def _mount(cleanup: CleanupStack, root: Path, name: str, source: str, flags: int
 
 
 def drop_page_cache(place: Path) -> None:
-    """Write back and drop the cached pages of a file, or of all below a folder; nothing else on the host is touched.
+    """Write back and drop the cached pages of a file, or of all files below a folder, and nothing else.
 
-    What is below was made by a sandbox, and may change meanwhile: links, pipes and mounts are passed over, not followed
-    or waited for, and so is what has vanished. Raises `HostError` when something cannot be written back, or it takes
-    more than `DROP_LIMIT_S`.
+    A sandbox made the tree, and may change it meanwhile: links, pipes, mounts and vanished files are skipped, not
+    followed or waited for. Raises `HostError` if something cannot be written back, or if it takes more than
+    `DROP_LIMIT_S`.
     """
     deadline = until(DROP_LIMIT_S)
     try:
@@ -252,13 +252,13 @@ def drop_page_cache(place: Path) -> None:
                 _drop(beneath.reopened(top))
     except OSError as error:
         raise HostError(
-            f"what is cached of {place} cannot be written back and dropped: {error.strerror}",
+            f"the cached pages of {place} cannot be written back and dropped: {error.strerror}",
             fix=_DISK.get(error.errno or 0, "see what dmesg says of the disk").format(place=place),
         ) from error
 
 
 def _drop_files(folder: int, place: Path, deadline: float) -> list[str]:
-    """Drop the files of one folder below ``place``, and return which folders are in it."""
+    """Drop the files of one folder below ``place``, and return its subfolders."""
     below: list[str] = []
     with os.scandir(folder) as entries:
         for entry in entries:
@@ -291,16 +291,16 @@ def _descriptor(opened: int) -> Iterator[int]:
 
 
 def cached_share(folder: Path, name: str) -> float | None:
-    """What share of a file's data the host's page cache holds, 0 to 1; None as `cached_bytes`, and without data."""
+    """Return the share of a file's data in the host's page cache, 0 to 1; None like `cached_bytes`, or if empty."""
     counted = cached_bytes(folder, name)
     return counted[0] / counted[1] if counted is not None and counted[1] else None
 
 
 def cached_bytes(folder: Path, name: str) -> tuple[int, int] | None:
-    """How much of a file's data the host's page cache holds (mincore(2)), of how much, in bytes; None: no such file.
+    """Return the bytes of a file's data in the host's page cache (mincore(2)), and the total; None: no such file.
 
-    ``name``: the file's path below a folder that a sandbox writes to. Of a sparse file the windows that are all hole do
-    not count. None too where data is scattered so widely that it takes more than `LOOK_LIMIT_S`: no workload writes a
+    ``name``: the file's path below a folder that a sandbox writes to. Windows of a sparse file that are only hole do
+    not count. None too if the data is scattered so widely that it takes more than `LOOK_LIMIT_S`: no workload writes a
     file like that.
     """
     with beneath.unless_vanished(), _descriptor(os.open(folder, beneath.FOLDER)) as top:
@@ -322,34 +322,34 @@ def _cached_bytes(file: int) -> tuple[int, int] | None:
                 states = _resident(window)
             cached += int(states.sum())
             pages += len(states)
-    except (ValueError, OSError):  # a sandbox has made it shorter meanwhile
+    except (ValueError, OSError):  # A sandbox has truncated it meanwhile.
         return None
     return cached * mmap.PAGESIZE, pages * mmap.PAGESIZE
 
 
 def _data(file: int) -> Iterator[tuple[int, int]]:
-    """The windows of a file that have data, as offset and length: a sparse file's size says nothing of what it has."""
+    """Yield the windows of a file with data, as offset and length: a sparse file's size does not show its data."""
     offset = 0
     while True:
         try:
             offset = os.lseek(file, offset, os.SEEK_DATA) // WINDOW_BYTES * WINDOW_BYTES
         except OSError as error:
-            if error.errno == errno.ENXIO:  # none from here on
+            if error.errno == errno.ENXIO:  # There is no data from here on.
                 return
             raise
         length = min(WINDOW_BYTES, os.fstat(file).st_size - offset)
-        if length <= 0:  # made shorter meanwhile
+        if length <= 0:  # It was truncated meanwhile.
             return
         yield offset, length
         offset += WINDOW_BYTES
 
 
 def _resident(window: mmap.mmap) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """One number a page: 1 where it is in the cache."""
+    """Return a number for each page: 1 if it is in the cache."""
     states = np.empty(-(-len(window) // mmap.PAGESIZE), dtype=np.uint8)
-    # An array over the mapping is only there for its address, and must be gone before the mapping is.
+    # The array over the mapping only provides its address, and must be released before the mapping is.
     address = np.frombuffer(window, dtype=np.uint8).ctypes.data
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.mincore(ctypes.c_void_p(address), ctypes.c_size_t(len(window)), ctypes.c_void_p(states.ctypes.data)) != 0:
-        raise HostError(f"what is cached cannot be read: {os.strerror(ctypes.get_errno())}")
+        raise HostError(f"the cached pages cannot be read: {os.strerror(ctypes.get_errno())}")
     return np.bitwise_and(states, 1, dtype=np.uint8)

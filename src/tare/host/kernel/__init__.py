@@ -1,1 +1,1 @@
-"""What is asked of the kernel and needs nothing else of tare: mounts, paths, settings, links, CPUs, processes."""
+"""Access to the kernel that needs nothing else of tare: mounts, paths, settings, links, CPUs, processes."""

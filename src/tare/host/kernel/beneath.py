@@ -1,7 +1,7 @@
-"""Paths in a tree that a sandbox may change at any moment: resolved from an open folder, and never out of it.
+"""Paths in a tree that a sandbox may change at any moment: resolved from an open folder, and never outside of it.
 
 By openat2(2): no link is followed, no mount crossed, and nothing above the folder is reached, whatever is replaced
-meanwhile. A path as text guarantees none of that, and is limited to 4,096 characters, which a tree can exceed.
+meanwhile. A path as text guarantees none of this, and is limited to 4,096 characters, which a tree can exceed.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from dataclasses import dataclass
 
 from tare.errors import HostError
 
-#: The call's number, on every architecture; Python has no name for it, nor for these words of its (linux/openat2.h).
+#: The call's number, on every architecture. Python has no name for it, nor for these flags (linux/openat2.h).
 _OPENAT2 = 437
 _NO_XDEV, _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x01, 0x02, 0x04, 0x08
 
-#: To list a folder writes nothing: times of access would have to wait for the disk, by the thousand.
+#: Without access times: otherwise listing a folder would write to the disk, thousands of times.
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NOATIME | os.O_CLOEXEC
-#: How a file is opened once its kind is known: a lease on it that a sandbox holds is not waited for.
+#: Flags for a file of a known kind: do not wait for a lease on it that a sandbox holds.
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
-#: Errors for a name that no longer is, or never was, what was looked for: gone, a link, on another filesystem, no
-#: folder, a socket, leased.
+#: Errors for a name whose file has vanished or is of another kind: gone, a link, on another filesystem, no folder, a
+#: socket, leased.
 _VANISHED = {errno.ENOENT, errno.ELOOP, errno.EXDEV, errno.ENOTDIR, errno.ENXIO, errno.EAGAIN}
 
 
@@ -35,21 +35,21 @@ class _How(ctypes.Structure):
 
 
 def opened(folder: int, path: str, flags: int, *, across_mounts: bool = False) -> int:
-    """A descriptor of what is at a relative path below an open folder, however long that path is. Raises `OSError`."""
+    """Return a descriptor for a relative path of any length below an open folder. Raises `OSError`."""
     resolve = _BENEATH | _NO_SYMLINKS | _NO_MAGICLINKS | (0 if across_mounts else _NO_XDEV)
     *above, name = path.split("/")
     with contextlib.ExitStack() as closing:
         for part in above:
             folder = _openat2(folder, part, os.O_PATH | os.O_DIRECTORY, resolve)
-            closing.pop_all().close()  # never more than one of them is open
+            closing.pop_all().close()  # Only one of them is open at a time.
             closing.callback(os.close, folder)
         return _openat2(folder, name, flags, resolve)
 
 
 def regular(folder: int, path: str) -> int | None:
-    """A descriptor to read a regular file by; None where no regular file is, which includes all that has vanished.
+    """Return a descriptor to read a regular file, or None if there is none, for example because it has vanished.
 
-    Its kind is known before it is opened: to open a device or a pipe may do something, or wait.
+    Its kind is checked before it is opened: opening a device or a pipe may have side effects, or wait.
     """
     with unless_vanished():
         descriptor = opened(folder, path, os.O_PATH)
@@ -61,7 +61,7 @@ def regular(folder: int, path: str) -> int | None:
 
 
 def reopened(descriptor: int) -> int | None:
-    """A descriptor for reading what an ``O_PATH`` descriptor stands for; None where that is no regular file."""
+    """Return a descriptor for reading the file of an ``O_PATH`` descriptor; None if it is no regular file."""
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         return None
     return os.open(f"/proc/self/fd/{descriptor}", _FILE)
@@ -69,7 +69,7 @@ def reopened(descriptor: int) -> int | None:
 
 @contextlib.contextmanager
 def unless_vanished() -> Iterator[None]:
-    """Ignore the errors that mean that what was looked for is not there, or not any more."""
+    """Ignore the errors of a file that does not exist, or no longer exists."""
     try:
         yield
     except OSError as error:
@@ -79,7 +79,7 @@ def unless_vanished() -> Iterator[None]:
 
 @dataclass(slots=True)
 class _Level:
-    """A folder on the way down: its name in the one above, which inode it was, and the names in it still to go into."""
+    """A folder on the way down: its name in its parent, its inode, and the names in it still to visit."""
 
     name: str
     inode: tuple[int, int]
@@ -87,11 +87,11 @@ class _Level:
 
 
 def walk(top: int, enter: Callable[[int], list[str]], leave: Callable[[int, str], object]) -> None:
-    """Go through all folders below an open one, without recursion and with three descriptors, however deep they are.
+    """Visit all folders below an open folder, without recursion and with three descriptors, at any depth.
 
-    ``enter`` is called with every folder, opened, and returns the names in it that are to be gone into. ``leave`` is
-    called for each such name with the folder that it is in, after all below it, or when it cannot be gone into.
-    No mount is crossed. The way up is by ``..``, and holds only if it leads to the inode that the way down came from.
+    ``enter`` is called with every opened folder, and returns the names in it to visit. ``leave`` is called for each
+    such name with its parent folder, after everything below it, or if it cannot be entered. No mount is crossed. The
+    way up is by ``..``, and is valid only if it leads to the inode of the way down.
     """
     current = os.open(".", FOLDER, dir_fd=top)
     try:
@@ -121,7 +121,7 @@ def walk(top: int, enter: Callable[[int], list[str]], leave: Callable[[int, str]
 
 
 def _up(top: int, current: int, levels: list[_Level]) -> int:
-    """The folder of the last level; the levels below one that is no longer in its place are dropped first."""
+    """Return the folder of the last level, after dropping the levels below a folder that was moved."""
     parent = os.open("..", FOLDER, dir_fd=current)
     if _inode(parent) == levels[-1].inode:
         return parent

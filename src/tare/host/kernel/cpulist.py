@@ -6,12 +6,12 @@ from collections.abc import Collection
 
 #: The most CPUs that Linux can be built for.
 MAX_KERNEL = 8192
-#: More than any kernel has: a list from elsewhere may have any number.
+#: Above any kernel's CPUs, because a list from elsewhere may contain any number.
 MAX = 1 << 16
 
 
 def parse(text: str) -> tuple[int, ...]:
-    """The numbers; none of an empty list. Raises `ValueError` for what no kernel writes."""
+    """Return the numbers; empty for an empty list. Raises `ValueError` for text that no kernel writes."""
     numbers: list[int] = []
     for part in filter(None, text.strip().split(",")):
         first, dash, last = part.partition("-")
@@ -23,7 +23,7 @@ def parse(text: str) -> tuple[int, ...]:
 
 
 def written(cpus: Collection[int]) -> str:
-    """The list of these numbers: what is written must be what is read back."""
+    """Return the list of these numbers, exactly as it is read back."""
     parts: list[list[int]] = []
     for cpu in sorted(cpus):
         if parts and cpu == parts[-1][-1] + 1:

@@ -1,7 +1,7 @@
-"""What is mounted (`table`), and mounting by the system call itself.
+"""Mounts of a process (`table`), and mounting by the system call itself.
 
-A ``mount`` command that outlives a killed tare would mount after the cleaning has looked; a system call ends with its
-caller. Python has none for it.
+A ``mount`` command that outlives a killed tare would mount after the clean-up has looked. A system call ends with its
+caller. Python has no function for it.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from tare.host.kernel import beneath
 
 #: mount(2)
 READ_ONLY, NO_SUID, NO_DEV, REMOUNT, BIND, WITH_ALL_BELOW = 1, 2, 4, 32, 4096, 16384
-#: umount2(2): lazily, since a process that is about to die may still have it open.
+#: umount2(2): lazily, because a dying process may still have it open.
 _DETACH, _NO_LINKS = 2, 8
 _ESCAPED = re.compile(rb"\\([0-7]{3})")
-#: open_tree(2), mount_setattr(2) and move_mount(2), whose numbers are the same on all architectures; and their flags.
+#: open_tree(2), mount_setattr(2) and move_mount(2), whose numbers are the same on all architectures, and their flags.
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
 _CLONE, _AT_FDCWD, _EMPTY_PATH, _MOVE_EMPTY_PATH = 1, -100, 0x1000, 4
 _ATTR_READ_ONLY, _ATTR_MAPPED = 0x1, 0x100000
 
 
 def mount(kind: str, target: Path, *, source: str = "", flags: int = 0, options: str = "", fix: str = "") -> None:
-    """Mount ``source`` (by default the filesystem's own name) on a folder. Raises `HostError` with ``fix``."""
+    """Mount ``source`` (default: the filesystem's own name) on a folder. Raises `HostError` with ``fix``."""
     named = [os.fsencode(text) for text in (source or kind, str(target), kind, options)]
     if ctypes.CDLL(None, use_errno=True).mount(named[0], named[1], named[2], ctypes.c_ulong(flags), named[3]) != 0:
         why = os.strerror(ctypes.get_errno())
@@ -37,8 +37,8 @@ def mount(kind: str, target: Path, *, source: str = "", flags: int = 0, options:
 
 
 def on_itself(folder: Path, flags: int) -> None:
-    """Mount a folder on itself, with flags besides those that its filesystem has. Raises `HostError`."""
-    own_flags = os.statvfs(folder).f_flag & (os.ST_RDONLY | os.ST_NOEXEC)  # the numbers are mount(2)'s
+    """Mount a folder on itself, with flags in addition to its filesystem's. Raises `HostError`."""
+    own_flags = os.statvfs(folder).f_flag & (os.ST_RDONLY | os.ST_NOEXEC)  # The numbers are mount(2)'s.
     mount("none", folder, source=str(folder), flags=BIND)
     mount("none", folder, flags=REMOUNT | BIND | flags | own_flags)
 
@@ -47,33 +47,33 @@ def on_itself(folder: Path, flags: int) -> None:
 class Mount:
     """One line of ``/proc/PID/mountinfo`` (proc(5))."""
 
-    device: str  # major:minor, one a filesystem
-    root: str  # the directory of the filesystem that is mounted
+    device: str  # major:minor, unique for a filesystem
+    root: str  # The mounted directory of the filesystem.
     point: str
-    options: tuple[str, ...]  # of this mount
+    options: tuple[str, ...]  # Of this mount.
     kind: str
     source: str
-    super_options: tuple[str, ...]  # of its filesystem, wherever it is mounted
+    super_options: tuple[str, ...]  # Of its filesystem, for all of its mounts.
 
     @property
     def writable(self) -> bool:
-        """Whether neither it nor its filesystem is read-only."""
+        """True if neither it nor its filesystem is read-only."""
         return "ro" not in self.options and "ro" not in self.super_options
 
     @property
     def upper(self) -> str | None:
-        """Where what is written to an overlay goes; None where it is none, or nothing can be written."""
+        """The folder that receives an overlay's writes; None for other mounts, or if it is read-only."""
         folders = (text.removeprefix("upperdir=") for text in self.super_options if text.startswith("upperdir="))
         return next(folders, None)
 
 
 def table(pid: int | None = None) -> list[Mount]:
-    """What a process sees mounted, by default this one: oldest first. Raises `OSError` when it has ended."""
+    """Return the mounts that a process sees, by default this one: oldest first. Raises `OSError` if it has ended."""
     return parse(Path("/proc", str(pid or "self"), "mountinfo").read_bytes())
 
 
 def parse(mountinfo: bytes) -> list[Mount]:
-    """Read ``/proc/PID/mountinfo``. Names are any bytes: of white space only what separates is sure to be escaped."""
+    """Parse ``/proc/PID/mountinfo``. Names are any bytes: of white space, only the separators are surely escaped."""
     mounts = []
     for line in filter(None, mountinfo.split(b"\n")):
         mount, _, filesystem = line.partition(b" - ")
@@ -98,27 +98,27 @@ def _each(options: bytes) -> tuple[str, ...]:
 
 
 def _plain(field: bytes) -> str:
-    """Without the octal numbers that stand for separators and backslashes."""
+    """Return a field without the octal numbers that stand for separators and backslashes."""
     return os.fsdecode(_ESCAPED.sub(lambda number: bytes([int(number[1], 8)]), field))
 
 
 def points() -> list[str]:
-    """The mount points that this process sees, oldest first."""
+    """Return the mount points that this process sees, oldest first."""
     return [mount.point for mount in table()]
 
 
 def whole_views(mounts: Iterable[Mount]) -> list[str]:
-    """Where all of a /proc or a /sys is mounted."""
+    """Return the mount points of complete /proc and /sys filesystems."""
     return [mount.point for mount in mounts if mount.kind in {"proc", "sysfs"} and mount.root == "/"]
 
 
 def filesystem(folder: Path) -> str:
-    """Kind and device of the filesystem that holds a folder, such as ``ext4 on /dev/sda1``."""
+    """Return kind and device of the filesystem that holds a folder, such as ``ext4 on /dev/sda1``."""
     return filesystem_among(table(), folder.resolve())
 
 
 def filesystem_among(mounts: Iterable[Mount], folder: Path) -> str:
-    """The result of `filesystem` among these mounts; ``unknown`` where none of them is above the folder.
+    """Return the result of `filesystem` among these mounts; ``unknown`` if none of them is above the folder.
 
     The longest mount point above the folder counts; of two mounts there, the later hides the first.
     """
@@ -130,16 +130,16 @@ def filesystem_among(mounts: Iterable[Mount], folder: Path) -> str:
 
 
 def unmount(point: str) -> None:
-    """Unmount what was mounted last on a path. Raises `HostError`, also where nothing is mounted there any more."""
+    """Unmount the last mount on a path. Raises `HostError`, also if nothing is mounted there anymore."""
     if ctypes.CDLL(None, use_errno=True).umount2(os.fsencode(point), _DETACH | _NO_LINKS) != 0:
         why = os.strerror(ctypes.get_errno())
         raise HostError(f"{point} cannot be unmounted: {why}", fix=f"umount -l {point!r}")
 
 
 def clear(folder: Path) -> None:
-    """Unmount all that is mounted on a folder or in it, what was mounted last first; the mounted files stay.
+    """Unmount everything that is mounted on a folder or in it, last first; the mounted files stay.
 
-    Raises `HostError` with the first that stays.
+    Raises `HostError` with the first mount that stays.
     """
     within = _within(folder)
     for point in reversed(within):
@@ -174,18 +174,18 @@ def _detach(folder: Path, point: str) -> None:
 
 
 def _umount(place: int) -> None:
-    """By descriptor: a path may be longer than the kernel takes, and lead elsewhere by now."""
+    """Unmount by descriptor: a path may be too long for the kernel, and may lead elsewhere by now."""
     ctypes.CDLL(None, use_errno=True).umount2(f"/proc/self/fd/{place}".encode(), _DETACH)
 
 
 class _Attributes(ctypes.Structure):
-    """struct mount_attr."""
+    """The kernel's struct mount_attr."""
 
     _fields_ = tuple((name, ctypes.c_uint64) for name in ("set", "clear", "propagation", "namespace"))
 
 
 def mapped(source: Path, target: Path, namespace: int) -> None:
-    """Show a folder or file, read-only, with its owners mapped by a user namespace (a descriptor). Raises `HostError`.
+    """Bind a folder or file read-only, with owners mapped by a user namespace (a descriptor). Raises `HostError`.
 
     A file of root's belongs to the namespace's root there. Since Linux 5.12; below an overlay since 5.19.
     """

@@ -1,4 +1,4 @@
-"""The identity of a process beyond its pid, which the kernel may have given to another process since."""
+"""Identity of a process beyond its pid, which the kernel may have reused."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ class Owner:
 
     @classmethod
     def me(cls) -> Self:
-        """The calling process."""
+        """Return the calling process."""
         return cls.of(os.getpid())
 
     @classmethod
     def of(cls, pid: int) -> Self:
-        """The process that has this id now."""
+        """Return the process with this id at present."""
         return cls(pid, _start_ticks(pid) or 0, boot_id())
 
     def lives(self) -> bool:
-        """Whether that very process still runs."""
+        """Return True if this very process is still running."""
         return self.boot == boot_id() and _start_ticks(self.pid) == self.start_ticks
 
     def ended(self) -> bool:
-        """Whether it runs no more, though its parent may not have waited for it yet (a zombie)."""
+        """Return True if it has ended, even if its parent has not waited for it yet (a zombie)."""
         stat = process_table.stat(self.pid)
         return not self.lives() or stat is None or stat.ended
 
     def replaced(self) -> bool:
-        """Whether its id is another process's now, so that what is named by the id alone belongs to that one."""
+        """Return True if its id is another process's now, and with it everything named by the id alone."""
         now = _start_ticks(self.pid)
         return now is not None and not self.lives()
 
@@ -49,7 +49,7 @@ class Owner:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The process that `str` wrote as text. Raises `ValueError`."""
+        """Parse the text that `str` wrote. Raises `ValueError`."""
         pid, start_ticks, boot = text.split(" ")
         return cls(int(pid), int(start_ticks), boot)
 
@@ -60,10 +60,9 @@ def _start_ticks(pid: int) -> int | None:
 
 
 def boot_id() -> str:
-    """The id of this boot of the host's kernel, the same in every namespace.
+    """Return the id of this boot of the host's kernel, the same in every namespace.
 
-    Raises `HostError` where /proc does not show it: what does not say in which boot it was made cannot be removed
-    safely.
+    Raises `HostError` if /proc does not show it: an entry without its boot cannot be removed safely.
     """
     told = text.said(BOOT_ID)
     if not told:

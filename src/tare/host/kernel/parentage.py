@@ -1,7 +1,7 @@
-"""Who waits for processes whose parent has ended: the first process of the host, or this one while it adopts them.
+"""Adoption of orphaned processes: by the host's first process, or by this process within a context.
 
 Engines adopt what their runtimes start (containerd's shim, conmon). The first process of many containers and machines
-waits for its orphans late or never, and a runtime takes one that nobody has waited for as alive.
+waits for its orphans late or never, and a runtime treats a process without a waiter as alive.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SET_SUBREAPER = 36
 
 @contextlib.contextmanager
 def adopting() -> Iterator[None]:
-    """Orphans below this process become its children in this context; who knows their ids waits for them (`gone`)."""
+    """Make orphans below this process its children within the context. Wait for them by id with `gone`."""
     ctypes.CDLL(None).prctl(_SET_SUBREAPER, 1, 0, 0, 0)
     try:
         yield
@@ -26,7 +26,7 @@ def adopting() -> Iterator[None]:
 
 
 def gone(pid: int) -> bool:
-    """Whether a process has ended and was waited for; where that is up to this one, it does so."""
+    """Return True if a process has ended and was waited for. Wait for it if it is this process's child."""
     with contextlib.suppress(ChildProcessError):
         if os.waitpid(pid, os.WNOHANG)[0] == pid:
             return True

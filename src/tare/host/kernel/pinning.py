@@ -1,4 +1,4 @@
-"""Keeps tare's own threads off the measured CPUs; processes that it starts run where they would have anyway."""
+"""Placement of tare's own threads outside of the measured CPUs, without an effect on the processes that it starts."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from pathlib import Path
 
 from tare.host.kernel import cpulist
 
-_kept_off: list[frozenset[int]] = []  # while tare keeps off some: the CPUs that it may use else
+_kept_off: list[frozenset[int]] = []  # While tare keeps off some CPUs: the others that it may use.
 
 
 def usable() -> frozenset[int]:
-    """The CPUs that tare and what it starts may use, whichever it keeps off for a while."""
+    """Return the CPUs that tare and its child processes may use, including those that it keeps off for now."""
     return _kept_off[0] if _kept_off else frozenset(os.sched_getaffinity(0))
 
 
 def reachable() -> frozenset[int]:
-    """Return the CPUs that this process may move to, also those that its parent kept it from (isolcpus, taskset)."""
+    """Return the CPUs that this process may move to, including those that its parent excluded (isolcpus, taskset)."""
     found: list[set[int]] = []
 
     def look() -> None:
-        os.sched_setaffinity(0, range(cpulist.MAX_KERNEL))  # the kernel leaves out what a cpuset forbids
+        os.sched_setaffinity(0, range(cpulist.MAX_KERNEL))  # The kernel leaves out CPUs that a cpuset forbids.
         found.append(os.sched_getaffinity(0))
 
-    thread = threading.Thread(target=look)  # CPUs are a thread's, and this one ends
+    thread = threading.Thread(target=look)  # CPUs are set for a thread, and this thread ends.
     thread.start()
     thread.join()
     return frozenset(found[0])
@@ -34,7 +34,7 @@ def reachable() -> frozenset[int]:
 
 @contextlib.contextmanager
 def widened(measured: Collection[int]) -> Iterator[None]:
-    """Let this process and what it starts use these CPUs too: children inherit what their parent kept it from."""
+    """Let this process and its children use these CPUs too, because children inherit their parent's restriction."""
     before = os.sched_getaffinity(0)
     if before.issuperset(measured):
         yield
@@ -48,9 +48,9 @@ def widened(measured: Collection[int]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def kept_off(measured: Collection[int]) -> Iterator[None]:
-    """Run all threads of this process, and those to come, on the CPUs that are not ``measured``; where there are any.
+    """Run all threads of this process, and new ones, on the CPUs that are not ``measured``, if there are any.
 
-    What is started meanwhile by `tare.host.processes` may run on all of `usable`, as if nothing had been done.
+    Processes that `tare.host.processes` starts meanwhile may still run on all of `usable`.
     """
     before = usable()
     unmeasured = before - set(measured)
@@ -68,7 +68,7 @@ def kept_off(measured: Collection[int]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def for_children() -> Iterator[None]:
-    """Let this thread run where its children may: they inherit its CPUs."""
+    """Let this thread run on its children's CPUs, which they inherit."""
     if not _kept_off:
         yield
         return
@@ -82,5 +82,5 @@ def for_children() -> Iterator[None]:
 
 def _move_all_threads(cpus: Collection[int]) -> None:
     for thread in Path("/proc/self/task").iterdir():
-        with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
+        with contextlib.suppress(ProcessLookupError):  # The thread has ended meanwhile.
             os.sched_setaffinity(int(thread.name), cpus)

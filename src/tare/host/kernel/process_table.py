@@ -55,6 +55,19 @@ def pids() -> list[int]:
     return [int(folder.name) for folder in PROC.glob("[0-9]*")]
 
 
+def tasks(pid: int) -> int:
+    """How many threads a process has; 0 where it is gone."""
+    with contextlib.suppress(*_GONE):
+        return len(list((PROC / str(pid) / "task").iterdir()))
+    return 0
+
+
+def page_tables(pid: int) -> int:
+    """Bytes of a process's page tables (``VmPTE``); 0 where it is gone, or is the kernel's."""
+    words = status(pid).get("VmPTE", "").split()
+    return int(words[0]) * 1024 if words and words[0].isdigit() else 0
+
+
 def stat(pid: int) -> Stat | None:
     """Where a process comes from; None where it is gone."""
     line = text(pid, "stat")

@@ -1,9 +1,9 @@
-"""Removes a folder with whatever a sandbox has made in it, at any depth and in any number.
+"""Removal of a folder with everything that a sandbox has made in it, at any depth and in any number.
 
-Own code, for what neither of the usual ways has: `shutil.rmtree` of Python 3.11 recurses and ends at a thousand nested
-folders; ``rm -rf --one-file-system`` does not know a bind mount of the same filesystem from a folder, and takes no
-attribute (chattr(1)) off. Here no mount is ever crossed, an error stops nothing but its entry, and all that stays is
-reported.
+tare's own code, because the usual ways fail. `shutil.rmtree` of Python 3.11 recurses, and fails at a thousand nested
+folders. ``rm -rf --one-file-system`` does not recognize a bind mount of the same filesystem, and does not clear
+attributes (chattr(1)). Here no mount is ever crossed, an error affects only its own entry, and all remaining entries
+are reported.
 """
 
 from __future__ import annotations
@@ -18,17 +18,19 @@ from pathlib import Path
 from tare.errors import HostError
 from tare.host.kernel import beneath
 
-#: Passes at most; another follows as long as one removes something: the processes that write there may still be ending.
+#: Limit of passes. A pass that removes something is followed by another, because the writing processes may still be
+#: ending.
 PASSES = 10
-#: ioctl(2) of a file's attributes, and those that keep it and what is in it from being removed (linux/fs.h).
+#: ioctl(2) of a file's attributes, and the attributes that prevent removal (linux/fs.h).
 _GET_FLAGS, _SET_FLAGS = 0x80086601, 0x40086602
 _IMMUTABLE, _APPEND_ONLY = 0x10, 0x20
 
 
 def remove(path: Path) -> None:
-    """Remove a folder and all in it, or a file; nothing where nothing is. What a mount in it shows is not touched.
+    """Remove a folder and everything in it, or a file, if it exists. Leave the contents of mounts in it untouched.
 
-    The folders above are tare's own, or root's. Raises `HostError` with how many entries stayed and the first of them.
+    The folders above are tare's own, or root's. Raises `HostError` with the number of entries that stayed, and the
+    first of them.
     """
     try:
         parent = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -47,7 +49,7 @@ def remove(path: Path) -> None:
 
 
 def remove_in(folder: int, name: str) -> None:
-    """Remove what has this name in an open folder, as `remove`, where nobody else writes. Raises `HostError`."""
+    """Remove an entry of an open folder, like `remove`, if nobody else writes there. Raises `HostError`."""
     turn = _Pass()
     turn.take(folder, name)
     if _exists(folder, name):
@@ -62,7 +64,7 @@ def _exists(folder: int, name: str) -> bool:
 
 
 class _Pass:
-    """One way through a tree."""
+    """One pass through a tree."""
 
     def __init__(self) -> None:
         self.removed = 0
@@ -71,16 +73,16 @@ class _Pass:
 
     @property
     def stayed(self) -> str:
-        """What could not be removed, in words; "" when nothing."""
+        """Describe what could not be removed; "" if all is gone."""
         return f"{self._first}{f' (and {self._stayed - 1} more)' if self._stayed > 1 else ''}"
 
     def take(self, parent: int, name: str) -> None:
-        """Remove what has this name in an open folder."""
+        """Remove an entry of an open folder."""
         try:
             top = os.open(name, beneath.FOLDER, dir_fd=parent)
         except FileNotFoundError:
             return
-        except OSError:  # no folder, or a link
+        except OSError:  # The entry is a file or a link.
             self._gone(os.unlink, parent, name)
             return
         try:
@@ -90,7 +92,7 @@ class _Pass:
         self._leave(parent, name)
 
     def _enter(self, folder: int) -> list[str]:
-        """Remove all that is no folder, and empty folders; returns the names of the folders still to be entered."""
+        """Remove all files, and empty folders. Return the names of the folders still to visit."""
         below: list[str] = []
         try:
             with os.scandir(folder) as entries:
@@ -111,7 +113,7 @@ class _Pass:
         self._gone(os.rmdir, folder, name)
 
     def _gone(self, call: Callable[..., None], folder: int, name: str) -> None:
-        """Remove one entry; where attributes keep it, without them."""
+        """Remove one entry, after clearing its attributes if they prevent that."""
         try:
             try:
                 call(name, dir_fd=folder)
@@ -122,7 +124,8 @@ class _Pass:
         except FileNotFoundError:
             pass
         except OSError as error:
-            # Of a folder that is not empty, what is in it has been reported; what became a folder is for the next pass.
+            # The contents of a folder that is not empty are already reported. An entry that became a folder is for the
+            # next pass.
             if error.errno not in {errno.ENOTEMPTY, errno.EISDIR, errno.ENOTDIR}:
                 self._note(error)
 
@@ -133,7 +136,7 @@ class _Pass:
 
 
 def _release(folder: int, name: str) -> None:
-    """Take the attributes off an entry, and off the folder that it is in, that keep it from being removed."""
+    """Clear the attributes of an entry, and of its folder, that prevent its removal."""
     _without_attributes(folder)
     descriptor = beneath.regular(folder, name)
     if descriptor is None:
@@ -147,7 +150,7 @@ def _release(folder: int, name: str) -> None:
 
 
 def _without_attributes(descriptor: int) -> None:
-    with contextlib.suppress(OSError):  # a filesystem that has no attributes
+    with contextlib.suppress(OSError):  # Some filesystems have no attributes.
         flags = int.from_bytes(fcntl.ioctl(descriptor, _GET_FLAGS, bytes(8))[:4], "little")
         if flags & (_IMMUTABLE | _APPEND_ONLY):
             remaining = flags & ~(_IMMUTABLE | _APPEND_ONLY)

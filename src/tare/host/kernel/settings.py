@@ -1,4 +1,4 @@
-"""One setting of the kernel's: a value in a file below ``/proc`` or ``/sys``, read, written and given back."""
+"""One kernel setting: a value in a file below ``/proc`` or ``/sys``, read, written and restored."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tare.host.kernel.owner import boot_id
 
 
 def read(file: Path) -> str | None:
-    """The value; of a choice such as ``always [madvise] never`` the chosen word. None where there is none to read."""
+    """Return the value; for a choice such as ``always [madvise] never`` the chosen word. None if unreadable."""
     try:
         return choice(text.read(file))
     except OSError:
@@ -20,14 +20,14 @@ def read(file: Path) -> str | None:
 
 
 def choice(shown: str) -> str:
-    """The value in a setting's file; of a choice such as ``always [madvise] never`` the chosen word."""
+    """Return the value in a setting's file; for a choice such as ``always [madvise] never`` the chosen word."""
     chosen = [word[1:-1] for word in shown.split() if word.startswith("[") and word.endswith("]")]
     return chosen[0] if chosen else shown.strip()
 
 
 def write(file: Path, value: str) -> None:
-    """Set it. Raises `OSError` when the kernel refuses, or accepts it and then has another value."""
-    # Without O_CREAT: a folder that only looks like the kernel's would keep a file that nobody reads.
+    """Set it. Raises `OSError` if the kernel refuses, or accepts it but keeps another value."""
+    # Without O_CREAT, so that a mere folder in the place of the kernel's gets no file.
     descriptor = os.open(file, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
     try:
         os.write(descriptor, value.encode())
@@ -38,11 +38,11 @@ def write(file: Path, value: str) -> None:
 
 
 def give_back(file: Path, former: str, written: str, when: str) -> None:
-    """Set it to what it was before tare wrote, in the boot ``when``; what somebody else has set since stays.
+    """Restore the value from before tare's write in the boot ``when``, unless somebody else has changed it since.
 
-    Raises `HostError` when the kernel refuses.
+    Raises `HostError` if the kernel refuses.
     """
-    # After a reboot all settings are the boot's own, even one that happens to be what tare once wrote.
+    # After a reboot all settings are the boot's own, even a value that equals tare's.
     if when != boot_id() or read(file) != written or written == former:
         return
     try:

@@ -1,4 +1,4 @@
-"""What the kernel answers to sysinfo(2), for a host whose /proc does not show it."""
+"""The kernel's answer to sysinfo(2), for a host whose /proc does not show these facts."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import ctypes
 import struct
 from dataclasses import dataclass
 
-#: More than Linux's ``struct sysinfo``.
+#: Larger than Linux's ``struct sysinfo``.
 _BYTES = 256
-#: uptime, three loads, RAM and free, shared and buffers, swap and free, processes, padding, high memory and free, unit.
+#: uptime, three loads, RAM and free, shared and buffers, swap and free, processes, padding, high memory and free, unit
 _FORM = "@l3L6L2H2LI"
-_ONE = 1 << 16  # of a load, which is a number of fixed point
+_ONE = 1 << 16  # Of a load, which is a fixed-point number.
 
 
 @dataclass(frozen=True, slots=True)
 class SystemInfo:
-    """Sizes in bytes."""
+    """Facts from sysinfo(2). Sizes in bytes."""
 
-    load: float  # over the last minute
+    load: float  # Over the last minute.
     memory_bytes: int
     swap_bytes: int
 
 
 def read() -> SystemInfo:
-    """Ask the kernel, which always answers."""
+    """Query the kernel, which always answers."""
     answer = ctypes.create_string_buffer(_BYTES)
     ctypes.CDLL(None).sysinfo(answer)
     _, load, _, _, memory, _, _, _, swap, *_, unit = struct.unpack_from(_FORM, answer)

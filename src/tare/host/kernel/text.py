@@ -1,7 +1,7 @@
-"""The one way to read text of the host's: of its kernel, firmware, configuration and users, which may be anything.
+"""Reader of the host's texts (kernel, firmware, configuration, users), which may contain any bytes.
 
-A file may be missing (a /proc of ``subset=pid``, a /sys of a container) or have bytes that are not UTF-8 (a processor's
-name, a vendor in the firmware's tables, names of files and sockets that any user may choose).
+A file may be missing (a /proc of ``subset=pid``, a /sys of a container) or contain bytes that are not UTF-8 (a
+processor's name, a vendor in the firmware's tables, names of files and sockets that any user may choose).
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from pathlib import Path
 
 
 def read(path: Path | str) -> str:
-    r"""All of a file; a byte that is not UTF-8 as ``\xff``. Raises `OSError`.
+    r"""Return a file's text, with bytes that are not UTF-8 as ``\xff``. Raises `OSError`.
 
-    By system calls: `Path.read_text` takes twice as long, and the telemetry reads ten files twice a second.
+    Uses system calls, because `Path.read_text` takes twice as long, and the telemetry reads ten files twice a second.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -26,7 +26,7 @@ def read(path: Path | str) -> str:
 
 
 def said(path: Path | str) -> str:
-    """What a file says, without white space at its ends; "" where it is missing, cannot be read or says nothing."""
+    """Return a file's text without white space at its ends; "" if it is missing, unreadable or empty."""
     try:
         return read(path).strip()
     except OSError:

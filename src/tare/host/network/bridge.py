@@ -66,7 +66,8 @@ class Network:
         self._unpinned: dict[str, tuple[str, Endpoint]] = {}  # by instance: ports that its platform makes
         self._fixed: set[str] = set()  # addresses that guests have by themselves
         self._joined = False
-        self._hosts = itertools.cycle(range(10, 251))  # reused after 241 starts: the former holder is long gone
+        # Reused after 241 starts, or those of a larger subnet: the former holder is long gone.
+        self._hosts = itertools.cycle(range(10, subnet.num_addresses - 5))
 
     @property
     def host(self) -> str:
@@ -111,14 +112,21 @@ class Network:
         _without_ipv6("all", CLIENT_NAMESPACE)
         # A new namespace forwards where the host does: an instance's packets would come out of it as the client's.
         _set("net/ipv4/ip_forward", "0", CLIENT_NAMESPACE)
-        fence.guard_client(CLIENT_NAMESPACE, self.host)
+        fence.guard_client(CLIENT_NAMESPACE, self.host, self.subnet)
+        # It has no default route: what is neither on the bridge nor enclosed is no instance.
         ip_batch(
-            f"-n {CLIENT_NAMESPACE} neigh replace {self.host} lladdr {fence.mac(self.host)} dev eth0 nud permanent",
-            f"-n {CLIENT_NAMESPACE} route add default via {self.host}",
+            f"-n {CLIENT_NAMESPACE} neigh replace {self.host} lladdr {fence.mac(self.host)} dev eth0 nud permanent"
         )
         passage.require_to_host(CLIENT_NAMESPACE, self.host)
         self._require_bridged_frames(cleanup.journal)
         return unfenced
+
+    def let_ping(self, group: int) -> None:
+        """Let programs of this group send echo requests from the client's namespace without rights.
+
+        With a raw socket they could send frames past the rules for what the client sends (`fence.client_rules`).
+        """
+        _set("net/ipv4/ping_group_range", f"{group} {group}", CLIENT_NAMESPACE)
 
     def _require_routed(self) -> None:
         """Raise `HostError` where the host's policy routing sends what is for the subnet by another link."""
@@ -208,9 +216,13 @@ class Network:
         return self._dhcp.group
 
     def enclose(self, name: str, pid: int, address: str) -> None:
-        """Restrict what a container reaches by the bridge of its engine's (`engines.Engines.enclose`)."""
+        """Restrict what a container reaches by the bridge of its engine's (`engines.Engines.enclose`).
+
+        The client gets a route to its own ``address``, for pings; it calls the container at a port of the host's.
+        """
         assert self._engines is not None, "the bridge is there"
         self._engines.enclose(f"tare-{name}", pid, address)
+        ip_batch(f"-n {CLIENT_NAMESPACE} route replace {address} via {self.host}")
 
     def close(self) -> None:
         """End the DHCP server, if one was started. The rest of the network is its cleanup's."""
@@ -291,6 +303,7 @@ class Network:
                 raise HostError(f"the guest's own address {address} is taken: the host has {use}", fix=fix)
             route = f"route replace {address} dev"
             ip_batch(f"{route} {BRIDGE}", f"-n {CLIENT_NAMESPACE} {route} eth0")
+            fence.let_client_reach(CLIENT_NAMESPACE, str(address))
         self._fixed.add(str(address))
 
     def _plug(

@@ -11,6 +11,9 @@ with the host but at these. A MAC is made from its instance's address (`mac`), s
 packets with a false source address, on the host and in the client. Rules know the client by its MAC, to which its port
 of the bridge is bound. None of them tracks connections unless the host's filter does already: that would cost time for
 every packet of the host's.
+
+The client's programs read what hostile servers answer, so the client is fenced as well, by rules of its own namespace:
+they cost each platform the same, where rules of the host's would slow the baseline alone.
 """
 
 from __future__ import annotations
@@ -32,6 +35,9 @@ BRIDGE = "tare0"
 #: own requests by UDP come from one of these, as no rule could distinguish an answer from a first packet. IANA has
 #: given them to no service, and only root can bind them: another user can neither hold them all nor listen on one.
 OPEN_PORTS = range(914, 953)
+#: Ports of instances on the host, below Linux's ephemeral ports (from 32,768). The client begins connections with no
+#: other port of the host's.
+INSTANCE_PORTS = range(20_100, 22_100)
 
 _MAC_BEGINS = "02:7a"
 #: TCP, UDP and ICMP; the most frequent first.
@@ -149,12 +155,45 @@ def filter_packets(cleanup: CleanupStack, client: Client) -> str | None:
     )
 
 
-def guard_client(namespace: str, host: str) -> None:
-    """Let the client accept no packet with a false source; ``host``: the host's address, which forwards packets."""
+def guard_client(namespace: str, host: str, subnet: ipaddress.IPv4Network) -> None:
+    """Let the client accept no packet with a false source, and begin nothing with the host but at instances' ports.
+
+    ``host``: the host's address, which forwards packets. Raises `HostError`.
+    """
+    if processes.find("iptables") is None:
+        return
+    within = ["ip", "netns", "exec", namespace]
+    lies = lie_about_address(router=host)
+    processes.run([*within, "iptables", "-w", "-I", "INPUT", "1", "-i", "eth0", *lies, "-j", "DROP"])
+    lines = ["*filter", *(" ".join(("-A", *rule)) for rule in client_rules(host, subnet)), "COMMIT", ""]
+    restore = [*within, "iptables-restore", "-w", "--noflush"]
+    processes.run(restore, stdin="\n".join(lines).encode()).require(fix="load the kernel's packet filter")
+
+
+def client_rules(host: str, subnet: ipaddress.IPv4Network) -> list[tuple[str, ...]]:
+    """Chain and specification of the rules for what the client sends, in their order.
+
+    The first that match are those of the most packets: what belongs to a connection by TCP, and datagrams to instances.
+    Guests on the bridge may serve at ports of their own.
+    """
+    at_instances = ("--dport", span(INSTANCE_PORTS), "-j", "ACCEPT")
+    return [
+        ("OUTPUT", "-p", "tcp", "!", "--syn", "-j", "ACCEPT"),
+        ("OUTPUT", "-p", "udp", *at_instances),
+        ("OUTPUT", "-p", "tcp", *at_instances),
+        ("OUTPUT", "-p", "icmp", "-j", "ACCEPT"),
+        ("OUTPUT", "-o", "eth0", "-d", host, "-j", "DROP"),
+        ("OUTPUT", "-o", "eth0", "-d", str(subnet.broadcast_address), "-j", "DROP"),
+        *(("OUTPUT", "-p", kind, "-d", str(subnet), "-j", "ACCEPT") for kind in ("tcp", "udp")),
+        ("OUTPUT", "-o", "eth0", "-j", "DROP"),
+    ]
+
+
+def let_client_reach(namespace: str, address: str) -> None:
+    """Let the client begin connections with a guest whose address is none of the bridge's. Raises `HostError`."""
     if processes.find("iptables") is not None:
-        lies = lie_about_address(router=host)
-        argv = ["iptables", "-w", "-I", "INPUT", "1", "-i", "eth0", *lies, "-j", "DROP"]
-        processes.run(["ip", "netns", "exec", namespace, *argv])
+        argv = ["iptables", "-w", "-I", "OUTPUT", "1", "-d", address, "-j", "ACCEPT"]
+        processes.run(["ip", "netns", "exec", namespace, *argv]).require()
 
 
 def true_addresses() -> tuple[str, ...]:
@@ -170,9 +209,9 @@ def _insert(cleanup: CleanupStack, rule: Sequence[str]) -> processes.Finished:
     return processes.run(["iptables", "-w", "-I", rule[0], "1", *rule[1:]])
 
 
-def bind_allowed(asker: socket.socket, host: str) -> None:
-    """Bind a socket to one of the `OPEN_PORTS` that is free on this address. Raises `HostError` when none is."""
-    for port in OPEN_PORTS:
+def bind_allowed(asker: socket.socket, host: str, ports: range = OPEN_PORTS) -> None:
+    """Bind a socket to one of these ports that is free on this address. Raises `HostError` when none is."""
+    for port in ports:
         try:
             asker.bind((host, port))
         except OSError as error:
@@ -180,9 +219,7 @@ def bind_allowed(asker: socket.socket, host: str) -> None:
                 raise HostError(f"port {port} of {host or 'this host'}: {error.strerror}", fix="tare clean") from error
         else:
             return
-    raise HostError(
-        f"the ports {OPEN_PORTS[0]} to {OPEN_PORTS[-1]} are all taken", fix="end what uses them (ss -tulnp)"
-    )
+    raise HostError(f"the ports {ports[0]} to {ports[-1]} are all taken", fix="end what uses them (ss -tulnp)")
 
 
 def port_words(link: str, *, isolated: bool) -> str:

@@ -37,7 +37,7 @@ _TRUSTED = f"firewall-cmd --zone=trusted --add-interface={BRIDGE}"
 def require_to_host(client: str, host: str) -> None:
     """Raise `HostError` where the filter keeps the client's namespace from the host's address on the bridge."""
     with socket.socket() as listener:
-        fence.bind_allowed(listener, host)
+        fence.bind_allowed(listener, host, fence.INSTANCE_PORTS)
         listener.listen()
         if _connect_error(client, *listener.getsockname()) is not None:
             traffic = "what comes from tare's bridge to this host"

@@ -67,8 +67,10 @@ def parse(text: str) -> IPv4Network:
     return subnet
 
 
-def choose(asked_for: str | None = None) -> tuple[IPv4Network, str]:
+def choose(asked_for: str | None = None, *, prefix: int = 24) -> tuple[IPv4Network, str]:
     """The subnet that was asked for or a free one, and what the host does not reach because of it, in one line or "".
+
+    ``prefix``: the length of the free one's prefix, of 24 at most.
 
     Raises `HostError` where a link of the host's has an address in the subnet that was asked for, or no subnet is free.
     """
@@ -79,7 +81,7 @@ def choose(asked_for: str | None = None) -> tuple[IPv4Network, str]:
             raise HostError(f"the subnet {asked_for} is taken: the host's link {use}", fix=_another())
         return subnet, _remark(subnet, clash, use)
     met_by = []
-    for candidate in CANDIDATES:
+    for candidate in (network.supernet(new_prefix=prefix) for network in CANDIDATES):
         clash, use = met(candidate)
         if use is None:
             return candidate, ""

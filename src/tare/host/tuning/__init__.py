@@ -1,1 +1,1 @@
-"""What makes the host quieter for a campaign, and noisy neighbours, which are started on purpose."""
+"""Settings for a quieter host during a campaign, and noisy neighbours, which are started on purpose."""

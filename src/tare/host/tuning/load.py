@@ -1,4 +1,4 @@
-"""Noisy neighbours: processes that do nothing but take CPU time, to see what the instrument is worth beside them."""
+"""Noisy neighbours: processes that only use CPU time, to test the measurements beside them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tare.host.kernel import pinning
 
 @contextlib.contextmanager
 def busy(per_cpu: int) -> Iterator[int]:
-    """Run so many busy processes for each CPU, wherever the kernel puts them; yields their number."""
+    """Run this many busy processes for each CPU, wherever the kernel places them; yield their total."""
     count = per_cpu * len(pinning.usable())
     running = []
     try:

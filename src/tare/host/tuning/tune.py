@@ -1,13 +1,14 @@
-"""`tare run --tune`: what makes this host quieter, set for the time of a campaign and given back after it.
+"""`tare run --tune`: settings for a quieter host, set for the duration of a campaign and restored afterwards.
 
-`look` reads the settings, `plan` returns what each should be (pure), `tuned` sets them. Every change is journaled
-before it is made, with the former value: it is given back at the end, after an error or Ctrl-C, and by the next sweep
-(`tare clean`) after SIGKILL. What somebody else changed meanwhile stays as they want it.
+`look` reads the settings, `plan` returns their targets (pure), `tuned` sets them. Every change is journaled before it
+is made, with the former value. It is restored at the end, after an error or Ctrl-C, and by the next sweep (`tare
+clean`) after SIGKILL. A setting that somebody else changed meanwhile stays as it is.
 
-Address space randomisation stays on, and is put on where it is off. Every block starts every platform afresh, and with
-randomisation each start draws its own memory layout: the luck of a layout is then part of the spread between blocks,
-and so in the interval. With a fixed layout the same luck is in every block, looks like an effect of the platform, and
-no number of blocks averages it out (Mytkowicz and others, ASPLOS 2009; Curtsinger and Berger, Stabilizer, ASPLOS 2013).
+Address space randomisation stays on, and is switched on if it is off. Every block starts every platform afresh, and
+with randomisation each start draws its own memory layout: the luck of a layout is then part of the spread between
+blocks, and so in the interval. With a fixed layout the same luck is in every block, looks like an effect of the
+platform, and no number of blocks averages it out (Mytkowicz and others, ASPLOS 2009; Curtsinger and Berger, Stabilizer,
+ASPLOS 2013).
 """
 
 from __future__ import annotations
@@ -44,26 +45,26 @@ _NUMBERS = (
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting of the host's, and what a campaign wants there."""
+    """One setting of the host's, and its value for a campaign."""
 
     name: str
-    path: str  # below /; empty where this host has no such setting
+    path: str  # Below /; empty if this host has no such setting.
     present: str | None
     wanted: str | None
-    why: str  # why it is wanted; where nothing is wanted, why not
+    why: str  # The reason for the value, or for not changing it.
 
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """What became of a setting."""
+    """The outcome for a setting."""
 
     setting: Setting
     outcome: SettingOutcome
-    reason: str = ""  # why it was not changed
+    reason: str = ""  # The reason for not changing it.
 
 
 def look(root: Path = ROOT) -> dict[str, str]:
-    """The values of all settings that `plan` knows and this host has, by path below ``root``."""
+    """Return the values of all settings that `plan` knows and this host has, by path below ``root``."""
     fixed = (_HUGE, _KSM, _SWAPPINESS, _ASLR, _INTEL_TURBO, _BOOST, _ONLINE, *(path for _, path, _, _ in _NUMBERS))
     files = [root / path for path in fixed]
     files += (root / _CPUS).glob("cpu[0-9]*/cpufreq/scaling_governor")
@@ -74,7 +75,7 @@ def look(root: Path = ROOT) -> dict[str, str]:
 
 
 def plan(seen: Mapping[str, str], measured: Collection[int]) -> list[Setting]:
-    """What each setting should be, from the values that `look` found and the CPUs that instances are pinned to."""
+    """Return the target of each setting, from the values of `look` and the CPUs of pinned instances."""
     return [
         *_governors(seen),
         _turbo(seen),
@@ -89,7 +90,7 @@ def plan(seen: Mapping[str, str], measured: Collection[int]) -> list[Setting]:
 
 @contextlib.contextmanager
 def tuned(journal: Journal, measured: Collection[int], root: Path = ROOT) -> Iterator[list[Tuned]]:
-    """Set what can be set, and give all back at the end, however it ends. Raises `HostError` when that fails."""
+    """Set what can be set, and restore everything at the end, however it ends. Raises `HostError` if that fails."""
     with CleanupStack(journal) as cleanup:
         yield [_apply(setting, cleanup, root) for setting in plan(look(root), measured)]
 
@@ -143,14 +144,14 @@ def _turbo(values: Mapping[str, str]) -> Setting:
 
 
 def _huge_pages(values: Mapping[str, str]) -> Setting:
-    """``always`` leaves it to chance who gets them, and is changed; ``madvise`` and ``never`` stay."""
+    """Plan transparent huge pages: change ``always``, which gives them by chance; keep ``madvise`` and ``never``."""
     why = "huge pages go to who asks for them (QEMU does), and not to who meets free ones"
     setting = _single(values, "huge pages", _HUGE, "madvise", why)
     return Setting("huge pages", _HUGE, "never", "never", why) if setting.present == "never" else setting
 
 
 def _ksm(values: Mapping[str, str]) -> Setting:
-    """1 is running; 0 (stopped) and 2 (stopped, and all pages apart again) are both quiet."""
+    """Plan KSM: 1 is running; 0 (stopped) and 2 (stopped, and all pages separate again) are both quiet."""
     setting = _single(values, "ksm", _KSM, "0", "no thread looks for equal pages; those that are merged stay so")
     return Setting("ksm", _KSM, "2", "2", setting.why) if setting.present == "2" else setting
 
@@ -174,7 +175,7 @@ def _interrupts(values: Mapping[str, str], measured: Collection[int]) -> list[Se
 
 
 def described(outcomes: Collection[Tuned]) -> list[str]:
-    """One line for each setting that was not changed and is not as wanted; interrupts refused alike share one."""
+    """Describe each setting that was not changed as wanted in a line; interrupts refused alike share a line."""
     lines: dict[str, list[str]] = {}
     for tuned_setting in outcomes:
         if tuned_setting.outcome == "not changed":

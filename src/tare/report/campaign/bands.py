@@ -44,6 +44,7 @@ class Curves:
     platforms: Mapping[str, Sequence[Point]]
     marks: Mapping[str, Sequence[Mark]] = field(default_factory=dict)
     limit: float | None = None
+    log: bool = False  # whether the quantity's axis is logarithmic too; it is above zero then
 
 
 #: Paths around (0, 0), by the kind of a mark.
@@ -57,8 +58,10 @@ def draw(curves: Curves, order: Sequence[str]) -> Drawing:
     everything = [point for points in curves.platforms.values() for point in points]
     loads = sorted({point.load for point in everything})
     across = _across(loads)
-    ends = [end for p in everything for end in (max(0.0, p.low), p.high)]
-    up = axis_over([*ends, *([] if curves.limit is None else [curves.limit])], _BOTTOM, _TOP, zero=True)
+    # On a logarithmic axis the lower end of a wide interval may be nowhere.
+    ends = [end for p in everything for end in (max(p.mean / 2 if curves.log else 0.0, p.low), p.high)]
+    limits = [] if curves.limit is None else [curves.limit]
+    up = axis_over([*ends, *limits], _BOTTOM, _TOP, log=curves.log, zero=True)
     for tick in up.ticks(5):
         drawing.line(_LEFT, up.at(tick), _WIDTH - 12, up.at(tick), "grid")
         drawing.text(_LEFT - 6, up.at(tick), plain(tick), "soft", "end")
@@ -77,7 +80,7 @@ def draw(curves: Curves, order: Sequence[str]) -> Drawing:
         at = order.index(name)
         if any(point.low < point.high for point in points):
             there = [f"{across.at(point.load):.1f} {up.at(point.high):.1f}" for point in points]
-            back = [f"{across.at(point.load):.1f} {up.at(max(0.0, point.low)):.1f}" for point in reversed(points)]
+            back = [f"{across.at(point.load):.1f} {up.at(max(up.low, point.low)):.1f}" for point in reversed(points)]
             drawing.add("path", d=f"M{'L'.join([*there, *back])}z", class_=f"span-of curve-{at % 7}")
         line = "L".join(f"{across.at(point.load):.1f} {up.at(point.mean):.1f}" for point in points)
         drawing.add("path", d=f"M{line}", class_=f"curve curve-{at % 7} dash-{at % 6}", title=_means(name, points))
@@ -91,8 +94,9 @@ def _mark(
     drawing: Drawing, across: Axis, up: Axis, points: Sequence[Point], mark: Mark, name: str, colour: int
 ) -> None:
     """A sign on the curve at the load, with its interval as a line."""
-    height = np.interp(np.log(mark.load), np.log([p.load for p in points]), [p.mean for p in points])
-    x, y = across.at(mark.load), up.at(float(height))
+    # On the line, which is straight between two points of the drawing.
+    y = float(np.interp(np.log(mark.load), np.log([p.load for p in points]), [up.at(p.mean) for p in points]))
+    x = across.at(mark.load)
     if mark.low < mark.high:
         drawing.line(across.at(mark.low), y, across.at(mark.high), y, f"curve curve-{colour} ends")
         ends = f" ({mark.low:g} to {mark.high:g})"

@@ -21,8 +21,9 @@ from tare.analysis.trust.fairness import Difference, differences, unlike_mtus
 from tare.analysis.trust.findings import Finding
 from tare.estimates.dependence import dependence
 from tare.literature import Scale
-from tare.model import DAEMONS_MEMORY, SHOWN_COSTS, Family, Mode, Status
+from tare.model import DAEMONS_MEMORY, NOT_SEEN, SHOWN_COSTS, Arm, Family, Mode, Status, TrialKey
 from tare.report.campaign.answers import answers_of, bound_report, settling_of
+from tare.report.campaign.capacity import capacity_of
 from tare.report.campaign.curves import curve_reports
 from tare.report.campaign.ranking import rankings_of
 from tare.report.footprint.build import Exposures, FootprintInputs, footprints_report, of_store
@@ -95,7 +96,7 @@ def report_on(
     surfaces, segments = surfaces_of(store), store.segments()
     if (footprints or surfaces) and trials.is_empty() and not store.schedule():
         analysed = []  # no trial was planned: leave out a table of "no data" alone
-    results = results_of(record, analysed)
+    results = _with_unseen(results_of(record, analysed), store, trials)
     facts, known = _facts(record, trials, samples), answers(record, analysed, trials)
     return Report(
         schema_=SCHEMA,
@@ -130,6 +131,7 @@ def report_on(
         results=results,
         rankings=rankings_of(record, results),
         curves=curve_reports(curves_of(record, samples)),
+        capacity=capacity_of(store, _run_cpu_s(results)),
         failures=_failures(trials),
         left_out=[
             LeftOutReport(**omitted.model_dump(), asked=omitted.platform in record.asked) for omitted in record.left_out
@@ -143,6 +145,38 @@ def report_on(
         multiplicity=MultiplicityReport.model_validate(asdict(together)),
         dependence=_dependence(analysed),
     )
+
+
+def _run_cpu_s(results: Sequence[ResultReport]) -> dict[str, float]:
+    """CPU seconds of a one-shot command, by platform, where whole lives were measured."""
+    return {
+        platform.platform: platform.mean / 1e3
+        for result in results
+        if (result.workload, result.metric) == ("whole-life", "cpu")
+        for platform in result.platforms
+        if platform.mean is not None
+    }
+
+
+def _with_unseen(results: Sequence[ResultReport], store: Store, trials: pl.DataFrame) -> list[ResultReport]:
+    """The results, those of lives with the reasons why figures are missing: of the last trial of each platform."""
+    said: dict[tuple[str, str], dict[str, str]] = {}
+    lives = {result.workload for result in results if result.family is Family.LIFE}
+    ended = trials.filter((pl.col("status") == Status.OK) & pl.col("workload").cast(pl.String).is_in(list(lives)))
+    for block, workload, platform, replica in ended.select("block", "workload", "platform", "replica").iter_rows():
+        key = TrialKey(block, str(workload), Arm(str(platform), replica))
+        output = store.outputs(key).get(NOT_SEEN)
+        lines = output.data.decode(errors="replace").splitlines() if output is not None else []
+        said[key.workload, key.arm.platform] = dict(line.split(": ", 1) for line in lines if ": " in line)
+
+    def told(result: ResultReport) -> ResultReport:
+        platforms = []
+        for platform in result.platforms:
+            why = said.get((result.workload, platform.platform), {}).get(result.metric)
+            platforms.append(platform if platform.mean is not None else platform.model_copy(update={"unseen": why}))
+        return result.model_copy(update={"platforms": platforms})
+
+    return [told(result) if result.workload in lives else result for result in results]
 
 
 def timed(store: Store, samples: pl.DataFrame) -> Report:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 
-from tare.estimates.intervals import half_width
 from tare.report.campaign.bands import Curves, Point
+from tare.report.campaign.means import mean_of
 from tare.report.model import ResultReport
 
 #: Metrics of workloads with several instances (`tare.workloads.apart.density_metrics`): what, and of how many.
@@ -30,11 +29,8 @@ def _curves(by_count: Mapping[int, ResultReport]) -> Curves:
     platforms: dict[str, list[Point]] = {platform.platform: [] for platform in first.platforms}
     for count in counts:
         for figures in by_count[count].platforms:
-            if figures.mean is not None:
-                half = 0.0
-                if figures.sd is not None and figures.n_blocks > 1:
-                    half = half_width(figures.sd / math.sqrt(figures.n_blocks), figures.n_blocks - 1)
-                platforms[figures.platform].append(Point(count, figures.mean, figures.mean - half, figures.mean + half))
+            if (mean := mean_of(figures)) is not None:
+                platforms[figures.platform].append(Point(count, mean.value, mean.low, mean.high))
     title = first.metric_title.rpartition(" with ")[0] or first.metric_title
     return Curves(
         f"{title}, {first.unit}", "instances at once", {name: points for name, points in platforms.items() if points}

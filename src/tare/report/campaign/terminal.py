@@ -14,17 +14,21 @@ from rich.text import Text
 from tare.analysis.answers import State
 from tare.analysis.trust.findings import FindingKind
 from tare.analysis.verdicts import REFUSED, Kind
+from tare.capacity_model import CAPACITY
 from tare.clean import clean
 from tare.model import SHOWN_COSTS, Design, Direction, Family, Status
+from tare.report.campaign.capacity import render_capacity
 from tare.report.campaign.cautions import turned, widened
 from tare.report.campaign.cells import Cell, baseline_cell, cell
 from tare.report.campaign.choose import Requirements, against, by_cost, by_use, weights_of
 from tare.report.campaign.curves import render_curves
 from tare.report.campaign.glance import glance
 from tare.report.campaign.heat import Heat, HeatCell, heat
+from tare.report.campaign.lives import lives
+from tare.report.campaign.lives import render as render_lives
 from tare.report.campaign.uses import FOOTPRINT_MIB, START_MS, answerable, measured, unweighed
 from tare.report.footprint.terminal import render as render_footprints
-from tare.report.model import Report, ResultReport
+from tare.report.model import CapacityReport, Report, ResultReport
 from tare.report.sentences import captions, dimensions, uses
 from tare.report.sentences import glance as glances
 from tare.report.sentences.captions import SIDE_BY_SIDE, blocks_text, newer_note
@@ -52,8 +56,8 @@ STYLES: Mapping[Sign, str] = {
 
 _HEAT_STYLES: Mapping[State, str] = {State.WORSE: "bold red", State.BETTER: "bold blue"}
 
-#: Families of workloads that a dimension of the answer is of.
-_ANSWERED = frozenset(Family) - {Family.DENSITY, Family.LIFE}
+#: Families of workloads that a dimension of the answer is of, or a section of their own.
+_ANSWERED = frozenset(Family) - {Family.DENSITY}
 #: So many cautions stand beside an answer.
 _CAUTIONS = 3
 #: Characters between two columns of the table.
@@ -67,12 +71,13 @@ def render(report: Report, *, width: int = 100, every_metric: bool = False, caut
     their number.
     """
     results = [r for r in report.results if every_metric or r.headline or r.metric in SHOWN_COSTS]
-    parts: list[RenderableType] = [*_missed(report), _title(report), *_answers(report, width)]
+    parts: list[RenderableType] = [*_missed(report), _title(report), *_answers(report, width), *_lives(report, width)]
     if report.alone() is None:
         names = [report.baseline, *(platform.name for platform in report.platforms if platform.name != report.baseline)]
         parts += [*_tables(names, results, width), _legend(report, results)]
     parts += [
         *render_curves(report.curves),
+        *(render_capacity(report.capacity, width) if report.capacity is not None else ()),
         *_beside(report),
         *(render_surfaces(report.surfaces) if report.surfaces is not None else ()),
         *(render_footprints(report.footprints) if report.footprints is not None else ()),
@@ -97,26 +102,42 @@ def render_glance(report: Report, *, width: int = 100, picture: bool = True) -> 
     workloads of no dimension.
     """
     shown = heat(report)
+    if report.capacity is not None and {result.workload for result in report.results} <= {CAPACITY}:
+        return _of_capacity(report, report.capacity, width, picture=picture)
     if not (shown.rows and shown.columns):
         return render(report, width=width)
     apart = [result for result in report.results if result.headline and result.family not in _ANSWERED]
     names = [report.baseline, *(platform.name for platform in report.platforms if platform.name != report.baseline)]
     parts: list[RenderableType] = [
         *(_tables(names, apart, width) if apart else ()),
+        *_lives(report, width),
         *render_curves(report.curves),
+        *(render_capacity(report.capacity, width) if report.capacity is not None else ()),
         *_beside(report),
         *(render_surfaces(report.surfaces) if report.surfaces is not None else ()),
         *(render_footprints(report.footprints) if report.footprints is not None else ()),
         *_missed(report),
         _title(report),
         Text(),
-        *(_text(sentence, "bold") for sentence in [*_said(report), *glances.life(report.results)]),
+        *(_text(sentence, "bold") for sentence in _said(report)),
         Text(),
         *_glance_table(report, width, picture=picture),
         *_list(glances.CAUTIONS, _first_cautions(report)),
         *_settling(report),
     ]
     return Group(*parts)
+
+
+def _of_capacity(report: Report, capacity: CapacityReport, width: int, *, picture: bool) -> Group:
+    """What `tare capacity` found, and what is missing of it."""
+    return Group(
+        *_missed(report),
+        _title(report),
+        Text(),
+        *render_capacity(capacity, width, picture=picture),
+        *_failures(report),
+        *_left_out(report),
+    )
 
 
 def _said(report: Report) -> list[str]:
@@ -291,6 +312,13 @@ def _answers(report: Report, width: int) -> Iterator[RenderableType]:
         yield _text(f"\n{report.settling_text}")
         if report.settling.command:
             yield _text(f"  {report.settling.command}", "bold")
+
+
+def _lives(report: Report, width: int) -> Iterator[RenderableType]:
+    shown = lives(report)
+    if shown is not None:
+        yield Text()
+        yield from render_lives(shown, width)
 
 
 def _newer(report: Report) -> Iterator[Text]:

@@ -25,12 +25,13 @@ from tare.analysis.studies.sheet import score
 from tare.analysis.trust.contamination import other_threads, windows
 from tare.clean import encodable
 from tare.model import SHOWN_COSTS, Mode
-from tare.report.campaign import bands, cells, costs, course, crowd, curves, drawings, figures
+from tare.report.campaign import bands, capacity, cells, costs, course, crowd, curves, drawings, figures, lives
 from tare.report.campaign.build import report_on
 from tare.report.campaign.cautions import Caution, cautions_of
 from tare.report.campaign.choose import Pick, picks
 from tare.report.campaign.figures import FloorFigure, MetricFigure, StartFigure
 from tare.report.campaign.heat import Heat, heat
+from tare.report.campaign.lives import Lives
 from tare.report.campaign.score import doubt_of
 from tare.report.campaign.score_page import ScoreView, score_view
 from tare.report.campaign.uses import FOOTPRINT_MIB, START_MS, UsesView, default_weights, uses_view
@@ -41,10 +42,12 @@ from tare.report.footprint.build import Exposures, FootprintInputs, of_store
 from tare.report.footprint.page import FootprintView, footprint_view, tables
 from tare.report.model import Report, ResultReport, to_json
 from tare.report.parts.svg import Drawing
+from tare.report.sentences import capacity as capacity_words
 from tare.report.sentences import captions, dimensions, glance, page, page_method, published, scores, signs, uses, words
 from tare.report.sentences import curves as curve_words
 from tare.report.sentences import footprint_page as footprint_page_words
 from tare.report.sentences import footprints as footprint_words
+from tare.report.sentences import lives as life_words
 from tare.report.sentences import surfaces as surface_words
 from tare.report.sentences.host import rights_note
 from tare.report.sentences.numbers import EMPTY, day, number_of, percent, quantity, size, some, span, when
@@ -114,6 +117,7 @@ class CampaignView:
     picks: list[Pick]  # the best for some questions
     planes: list[tuple[str, Drawing]]  # cost against exposure, by dimension
     cautions: list[Caution]
+    life: Lives | None  # what instances' lives cost
     headlines: list[ResultReport]  # those of the first table
     workloads: list[WorkloadView]
     floor: FloorFigure
@@ -212,6 +216,13 @@ def environment() -> jinja2.Environment:
         "curve_key": drawings.curve_key,
         "curve_drawings": curves.drawings,
         "curve_words": curve_words,
+        "capacity_drawings": capacity.drawings,
+        "capacity_heads": capacity.HEADS,
+        "capacity_row": capacity.row,
+        "capacity_words": capacity_words,
+        "lives": life_words,
+        "draw_lives": lives.draw,
+        "draw_bands": bands.draw,
         "heat_note": dimensions.heat_note,
         "unsure_note": signs.unsure_note,
         "heat_words": dimensions.WORDS,
@@ -269,7 +280,7 @@ def _view(of: Material) -> CampaignView:
     downloads = _downloads(report, samples, of.trials) + [_packed(*table) for table in more]
     weighing = uses_view(report)
     answer = (
-        [*glance.sentences(report.answers, glance.own_words(report)), *glance.life(report.results)],
+        glance.sentences(report.answers, glance.own_words(report)),
         costs.costs(report),
         costs.costs(report, phone=True),
         heat(report, None if weighing is None else default_weights(weighing.chosen)),
@@ -277,6 +288,7 @@ def _view(of: Material) -> CampaignView:
         picks(report),
         drawings.trade_off(report),
         cautions_of(report),
+        lives.lives(report),
     )
     cpus = of.record.resources.cpus
     meanwhile = windows(of.telemetry, cpus, other_threads(of.record.host, cpus))

@@ -11,6 +11,7 @@ from tare.model import CampaignStatus, Design
 from tare.records import Documented
 from tare.report.model.answers import AnswerReport, DimensionReport, SettlingReport
 from tare.report.model.beside import BesideReport, BesideRow
+from tare.report.model.capacity import CapacityReport
 from tare.report.model.curves import CurveReport, EstimateReport, PlatformCurveReport, PointReport
 from tare.report.model.facts import (
     Contamination,
@@ -48,6 +49,7 @@ __all__ = [
     "BesideReport",
     "BesideRow",
     "BoundReport",
+    "CapacityReport",
     "Contamination",
     "CurveReport",
     "DependenceReport",
@@ -149,6 +151,8 @@ class Report(Documented):
     """One entry for each command of the user's own: how the platforms rank for it."""
     curves: list[CurveReport] = []
     """One entry a curve with two levels or more."""
+    capacity: CapacityReport | None = None
+    """How many instances fit on the host; null where the campaign has no fill."""
     failures: list[FailureReport]
     """Trials without a result, those of a kind together."""
     left_out: list[LeftOutReport]

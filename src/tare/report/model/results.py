@@ -131,6 +131,8 @@ class PlatformReport(Documented):
     """Standard deviation over block values, in `unit`."""
     median: float | None
     """Median over block values, in `unit`."""
+    unseen: str | None = None
+    """Why a metric of a life has no figure, as its last trial said; null where there is one, or nothing was said."""
     ratio: float | None
     """To the mean of the baseline's arms; null for the baseline."""
     ratio_low: float | None

@@ -37,19 +37,27 @@ def sentences(answers: Sequence[AnswerReport], own: Mapping[str, str] | None = N
 
 
 def life(results: Sequence[ResultReport]) -> list[str]:
-    """What a whole life costs, where that was measured: one sentence, or none."""
-    whole, cpu = (_values(results, metric) for metric in ("whole", "cpu"))
-    shown = [f"{name} {ms:.0f} and {cpu[name]:.0f}" for name, ms in whole.items() if name in cpu]
-    head = "A one-shot command costs, from nothing to nothing, in ms and in ms of CPU time"
-    return [f"{head}: {', '.join(shown)}."] if shown else []
+    """What a whole life costs and what a command in a running instance does, where that was measured."""
+    whole, cpu = (_values(results, "whole-life", metric) for metric in ("whole", "cpu"))
+    lived = sorted((ms, name) for name, ms in whole.items() if name in cpu)[::-1]
+    said = []
+    if lived:
+        (ms, first), *others = lived
+        head = f"{first}: a one-shot command costs {ms:.0f} ms and {cpu[first]:.0f} ms of CPU from nothing to nothing"
+        said.append("; ".join([head, *(f"{name} {ms:.0f} and {cpu[name]:.0f}" for ms, name in others)]) + ".")
+    entered = sorted(((ms, name) for name, ms in _values(results, "exec", "return").items()), reverse=True)
+    if entered:
+        shown = (f"{name} {ms:.{0 if ms >= 10 else 1}f}" for ms, name in entered)
+        said.append(f"One more command in a running instance, in ms: {', '.join(shown)}.")
+    return said
 
 
-def _values(results: Sequence[ResultReport], metric: str) -> dict[str, float]:
-    """The platforms' values of a metric of whole lives."""
+def _values(results: Sequence[ResultReport], workload: str, metric: str) -> dict[str, float]:
+    """The platforms' means of a metric."""
     return {
         figures.platform: figures.mean
         for result in results
-        if (result.workload, result.metric) == ("whole-life", metric)
+        if (result.workload, result.metric) == (workload, metric)
         for figures in result.platforms
         if figures.mean is not None
     }
@@ -113,6 +121,8 @@ def _little(standings: Sequence[tuple[str, DimensionReport]]) -> Iterator[str]:
 
 
 def _much(standings: Sequence[tuple[str, DimensionReport]]) -> Iterator[str]:
+    """Those that may cost more than that, each by itself; who is not known comes last."""
+    unknown = []
     for name, standing in standings:
         if (_most(standing) or math.inf) < _FACTOR_FROM:
             continue
@@ -123,7 +133,9 @@ def _much(standings: Sequence[tuple[str, DimensionReport]]) -> Iterator[str]:
         elif standing.bound is not None and standing.bound.kind is BoundKind.AT_LEAST and standing.bound.low > 1:
             yield f"{name} is at least {standing.bound.low:.1f} times slower"
         else:
-            yield f"of {name} it is not known"
+            unknown.append(name)
+    if unknown:
+        yield f"of {_listed(unknown)} it is not known"
 
 
 def _of_starts(answers: Sequence[AnswerReport]) -> str:

@@ -1,7 +1,7 @@
 """A busy instance is paused and goes on, by the platform's own commands.
 
 ``pause``: from the command until it has returned; the host then sees that the instance uses no CPU time, or the trial
-fails. ``resume``: from the command until the instance uses CPU time again.
+fails. ``resume``: from the command until the instance uses CPU time again, which may be before the command returns.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ def tails(times: Sequence[float]) -> tuple[dict[str, float], dict[str, str]]:
     for name, percent in _QUANTILES.items():
         lacking = 100 // (100 - percent) - len(times)
         if lacking > 0:
-            unseen[name] = f"needs {lacking} more of them in a trial (time_s)"
+            unseen[name] = f"needs {lacking} more"
         else:
             figures[name] = statistics.quantiles(times, n=100)[percent - 1]
     return figures, unseen

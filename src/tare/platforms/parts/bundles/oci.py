@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tare.host import cgroup as cgroups
-from tare.host import limits, userns
+from tare.host import criu, limits, userns
 from tare.host.daemons import runtimes
 from tare.host.filesystems import roots
 from tare.host.network import bridge
@@ -196,6 +196,19 @@ def bundle_life(bundle: Bundle, spec: LaunchSpec) -> Life:
         within=bundle.surroundings,
         made_ns=spec.made(),
     )
+
+
+def by_criu(bundle: Bundle, image: Path) -> dict[str, Any]:
+    """How runc and crun write what a container is to the disk and restore it, as fields of a `Life`: by CRIU."""
+    why = criu.why_not()
+    if why:
+        return {"lacks": dict.fromkeys(("snapshot", "restore"), why)}
+    words = ("--image-path", str(image))
+    return {
+        "snapshot": (*bundle.tool, "checkpoint", *words, "--leave-running", bundle.name),
+        "restore": (*bundle.tool, "restore", *words, "--bundle", str(bundle.folder), "--detach", bundle.name),
+        "snapshot_at": image,
+    }
 
 
 def own_users(spec: LaunchSpec, cleanup: CleanupStack, place: Path) -> Address:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import image_bytes
 from tare.platforms.base import Availability, Instance, LaunchSpec, Life, Platform, Prepared
 from tare.platforms.parts.bundles import genuine, own_build
-from tare.platforms.parts.bundles.oci import Bundle, Net, bundle_life, launch_bundle, make_bundle
+from tare.platforms.parts.bundles.oci import Bundle, Net, bundle_life, by_criu, launch_bundle, make_bundle
 from tare.platforms.parts.common import left_open
 
 
@@ -56,7 +57,8 @@ class OnBundle(Platform):
 
     def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:
         """The runtime's own commands."""
-        return bundle_life(self._bundle(spec, cleanup, argv), spec)
+        bundle = self._bundle(spec, cleanup, argv)
+        return replace(bundle_life(bundle, spec), **by_criu(bundle, spec.space.folder / "checkpoint"))
 
     def _bundle(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Bundle:
         return make_bundle(

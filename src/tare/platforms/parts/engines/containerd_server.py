@@ -100,6 +100,12 @@ class Server:
                 env={"PATH": path},
             )
 
+    def restart(self) -> None:
+        """End tare's own daemon and start it again. Raises `HostError`."""
+        assert self._daemon is not None, "others' are never restarted"
+        self._daemon.stop()
+        self.revive()
+
     def ended(self) -> PlatformError | None:
         """How tare's own daemon ended; None while it runs. Of the host's, that it does not answer any more."""
         if self._daemon is None:

@@ -40,6 +40,7 @@ class Machine:
     further: Sequence[Path] = ()  # disks after the data volume; like the root, never written
     words: Sequence[str] = ()  # further words of the kernel's command line, for the boot script
     shared: Path | None = None  # socket of the daemon that shares that folder (virtiofs)
+    monitor: Path | None = None  # socket of QEMU's own monitor (QMP)
 
 
 #: The guest's console goes to QEMU's stdout, a pipe, where QEMU's own messages go too.
@@ -81,6 +82,7 @@ def command(machine: Machine) -> list[str]:
         *("-netdev", machine.plug.netdev, "-device", f"virtio-net-{bus},netdev=net,mac={machine.plug.mac}{rom}"),
         *("-chardev", f"socket,id=agent,path={machine.control}"),
         *("-device", f"virtio-serial-{bus}", "-device", "virtserialport,chardev=agent,name=tare.0"),
+        *(("-qmp", f"unix:{machine.monitor},server=on,wait=off") if machine.monitor is not None else ()),
         *("-append", _words(machine)),
     ]
 

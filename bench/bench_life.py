@@ -1,0 +1,131 @@
+"""Operations on instances by tare, next to the raw command in a shell, in turn on instances that are made alike.
+
+Goal: within 3 % or 2 ms. "raw" is the platform's own command as a user types it: bash forks, executes it and waits, in
+the instance's control group and surroundings, and reads the clock before and after; where an operation ends with
+something to be seen (no process is left), the same look follows. "tare" is what campaigns record.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+from tare.campaign.execution.living import BY_HAND, LOOK_S, MOVES_NS, Living
+from tare.campaign.host_session import HostSession, default_cpus
+from tare.campaign.instances.launcher import InstanceLauncher
+from tare.campaign.plan.request import DEFAULT_MEMORY
+from tare.errors import TareError, UnsupportedError
+from tare.host import console, processes
+from tare.host.kernel import parentage
+from tare.image import build
+from tare.model import Resources
+from tare.platforms import contract, registry
+from tare.platforms.base import Platform
+from tare.platforms.parts.common.pipes import TOOL
+from tare.workloads.apart import Operation
+from tare.workloads.life.programs import WAITS, WORKS
+
+NAMES = ("native", "runc", "crun", "gvisor", "docker", "podman", "lxc", "nspawn", "bubblewrap", "containerd")
+#: What is done, by the program that is the instance: one that works without end shows that it goes on.
+LIVES = {
+    WAITS: tuple(map(Operation, ("create", "start", "execute", "stop", "remove"))),
+    WORKS: tuple(map(Operation, ("create", "start", "pause", "resume", "stop"))),
+}
+SHOWN = {WAITS: ("create", "start", "execute", "stop", "remove"), WORKS: ("pause", "resume")}
+TIMES = 20
+#: Why an operation differs by more, where that is meant.
+REASONS = {"resume": "no: tare's ends when the instance works again, which is before its command returns"}
+#: Runs a command and prints how long it took, in us.
+TYPED = 'exec 9>&1; a=$EPOCHREALTIME; "$@" >&2 9>&-; c=$?; b=$EPOCHREALTIME; echo $((${b/./} - ${a/./})) >&9; exit $c'
+
+
+def main() -> None:
+    """Print a row a platform and operation."""
+    image = build.ensure(build.agent_path(), progress=lambda _: None)
+    print("| platform | operation | raw, ms | tare, ms | more | within 3 % or 2 ms |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    with HostSession() as host, parentage.adopting():
+        launcher, _ = host.prepare(image, Resources(default_cpus(), DEFAULT_MEMORY))
+        for name in sys.argv[1:] or NAMES:
+            [platform] = registry.choose([name])
+            available = contract.detected(platform)
+            if not available.available:
+                print(f"| {name} | | | | | {available.reason} |")
+                continue
+            contract.prepared(platform, launcher.image)
+            with contextlib.closing(platform):
+                for row in rows(platform, launcher):
+                    print(row, flush=True)
+
+
+def rows(platform: Platform, launcher: InstanceLauncher) -> Iterator[str]:
+    """The medians of both, by operation."""
+    for argv, operations in LIVES.items():
+        raw: dict[Operation, list[float]] = {}
+        ours: dict[Operation, list[float]] = {}
+        for turn in range(2 * TIMES):
+            instance = Living.placed(platform, launcher, argv)
+            try:
+                for operation in operations:
+                    with contextlib.suppress(UnsupportedError):
+                        if turn % 2:
+                            ours.setdefault(operation, []).append(by_tare(instance, operation))
+                        elif (took := typed(instance, operation)) is not None:
+                            raw.setdefault(operation, []).append(took)
+            finally:
+                instance.end()
+        for operation in (operation for operation in operations if operation in SHOWN[argv] and operation in raw):
+            theirs, mine = statistics.median(raw[operation]), statistics.median(ours[operation])
+            fits = "yes" if abs(mine - theirs) <= max(2.0, 0.03 * theirs) else REASONS.get(operation.value, "no")
+            yield f"| {platform.name} | {operation} | {theirs:.1f} | {mine:.1f} | {mine - theirs:+.1f} | {fits} |"
+
+
+def by_tare(instance: Living, operation: Operation) -> float:
+    """How long an operation took by tare, in ms, without what users make and remove by hand."""
+    wall_ns = instance.do(operation).wall_ns
+    if operation is Operation.CREATE:
+        wall_ns -= instance.life.made_ns or 0
+    elif operation is Operation.REMOVE:
+        wall_ns -= sum(instance.cleanup.removing_ns[kind] for kind in BY_HAND)
+    return wall_ns / 1e6
+
+
+def typed(instance: Living, operation: Operation) -> float | None:
+    """How long an operation takes as a user types it, in ms; None where it is no command."""
+    argv = instance.words(operation)
+    if not argv or (operation is Operation.START and instance.life.stays):
+        instance.do(operation)
+        return None
+    stood = instance.own_cpu_ns()
+    instance.orphans.update(instance.spec.group.pids())
+    with console.opened(instance.spec.space.log) as log:
+        shell = processes.start(
+            [*instance.life.within, "bash", "-c", TYPED, "bash", *instance.named(argv)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            cgroup_procs=instance.spec.group.leaf(TOOL),
+        )
+    printed = shell.communicate()[0]
+    if shell.returncode != 0:
+        raise TareError(f"{' '.join(argv)} ended with {shell.returncode}", fix="see what it says")
+    took_ms, returned = int(printed) / 1e3, time.monotonic_ns()
+    come = {
+        Operation.STOP: instance.is_gone,
+        Operation.RESUME: lambda: instance.own_cpu_ns() > stood + MOVES_NS,
+    }.get(operation)
+    if come is not None:
+        while not come():
+            time.sleep(LOOK_S)
+        took_ms += (time.monotonic_ns() - returned) / 1e6
+    elif operation is Operation.START and instance.life.settle is not None:
+        instance.life.settle()
+    return took_ms
+
+
+if __name__ == "__main__":
+    main()

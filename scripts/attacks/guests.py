@@ -1,0 +1,264 @@
+"""H4, M6, M8, M9, M10 from inside of real instances, as root there; M5 from a program of the client's."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from bait import BEHIND, Bait
+
+from report import Finding
+from tare.campaign.host_session import HostSession, default_cpus
+from tare.campaign.instances.client import Client
+from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance
+from tare.errors import TareError
+from tare.model import Arm, Resources
+from tare.platforms import registry
+from tare.platforms.base import Platform
+
+PROGRAM = Path(__file__).with_name("guest.pl").read_text()
+MEMORY = 512 << 20
+#: More than any instance may have, fewer than the host has ids.
+MOST_PROCESSES = 6_000
+#: By then an instance that was told to end has ended, also one that is frozen.
+END_LIMIT_S = 45.0
+VSOCK_PORT = 47_777
+#: Ways of a guest's root to a hierarchy of control groups of version 1.
+FREEZE = """
+mkdir -p /tmp/m && mount -t cgroup -o freezer none /tmp/m && mkdir -p /tmp/m/x || exit 0
+sleep 1
+for p in /proc/[0-9]*; do echo ${p#/proc/} >/tmp/m/x/cgroup.procs; done 2>/dev/null
+echo FROZEN >/tmp/m/x/freezer.state
+"""
+NAMESPACES = ("", "unshare -UrmC", "unshare -Urm", "unshare -mC")
+Opened = dict[str, list[tuple[str, str]]]
+
+
+@contextlib.contextmanager
+def session(progress: Callable[[str], object]) -> Iterator[tuple[InstanceLauncher, Client, HostSession]]:
+    """A host on which instances are started, with what is a secret in the environment that tare has."""
+    with HostSession(progress) as host:
+        launcher, client = host.prepare(host.image(), Resources(default_cpus(), MEMORY))
+        yield launcher, client, host
+
+
+def opened(output: bytes) -> tuple[Opened, set[str]]:
+    """The ways that were open, by kind; and the kinds that were tried to the end."""
+    ways: Opened = {}
+    tried = set()
+    for line in output.decode(errors="replace").splitlines():
+        kind, _, rest = line.partition("\t")
+        place, _, words = rest.partition("\t")
+        if (place, words) == ("", "tried"):
+            tried.add(kind)
+        else:
+            ways.setdefault(kind, []).append((place, words))
+    return ways, tried
+
+
+def orders_of(arguments: Mapping[str, str], kinds: Iterable[str]) -> bytes:
+    """What `guest.pl` is told to try."""
+    return "".join(f"{kind} {arguments[kind]}\n" for kind in kinds).encode()
+
+
+def as_root(orders: bytes, *within: str) -> Opened:
+    """What is open to the host's root; ``within``: a command that enters other namespaces."""
+    done = subprocess.run([*within, "perl", "-e", PROGRAM], input=orders, capture_output=True, check=False)
+    ways, tried = opened(done.stdout)
+    if not tried:
+        raise TareError(f"perl does not run here: {done.stderr.decode(errors='replace')[-200:]}")
+    return ways
+
+
+def shown(ways: Sequence[tuple[str, str]]) -> str:
+    """The first ways, in words."""
+    return ", ".join(f"{place} {words}" for place, words in ways[:4]) + (" ..." if len(ways) > 4 else "")
+
+
+class Guests:
+    """The attacks from inside of instances, and what became of them."""
+
+    def __init__(self, bait: Bait, token: str, findings: Mapping[str, Finding]) -> None:
+        self.bait, self.token, self.findings = bait, token, findings
+
+    def attack(self, platform: Platform, launcher: InstanceLauncher) -> None:
+        """Try all on one platform."""
+        self._networked(platform, launcher)
+        self._frozen(platform, launcher)
+
+    def control(self, launcher: InstanceLauncher) -> str:
+        """Why the attacks show nothing: the baseline, which has no isolation, must be open to them. "": they do."""
+        native = registry.choose(["native"])[0]
+        with started(native, launcher) as running:
+            ways, _ = self._orders(running, ["reach", "datagram", "environment"])
+        lacking = {"reach", "environment"} - ways.keys()
+        reached = {place for place, _ in ways.get("reach", [])}
+        if f"{BEHIND}:80" not in reached:
+            lacking.add("the machine behind the host")
+        if not self.arrived("native"):
+            lacking.add("datagram")
+        return f"native is closed to: {', '.join(sorted(lacking))}" if lacking else ""
+
+    def _networked(self, platform: Platform, launcher: InstanceLauncher) -> None:
+        name = platform.name
+        with started(platform, launcher) as running:
+            ways, tried = self._orders(running, ["reach", "datagram", "environment", "vsock", "fork"])
+            by_datagram = self.arrived(name)
+        if "reach" in tried:
+            reached = [*ways.get("reach", []), *((place, "got a datagram") for place in by_datagram)]
+            self._judge("H4", platform, reached, ("host-ports", "metadata"))
+        if "environment" in tried:
+            self._judge("M8", platform, ways.get("environment", []), ("environment",))
+        if "vsock" in tried:
+            self._judge("M10", platform, ways.get("vsock", []), ("vsock",))
+        for number, why in ways.get("forked", []):
+            if why == "too slow":
+                self.findings["M9"].untried.append(f"{name}: {number} processes within the time")
+            elif platform.own_kernel:
+                self.findings["M9"].attempt(name, "")  # they are ids of its own kernel
+            else:
+                self.findings["M9"].attempt(name, f"{number} processes" if int(number) >= MOST_PROCESSES else "")
+
+    def _judge(self, finding: str, platform: Platform, ways: list[tuple[str, str]], doors: tuple[str, ...]) -> None:
+        declared = [door for door in ("*", *doors) if door in platform.open_by_design]
+        if ways and declared:
+            self.findings[finding].declared.append(platform.name)
+            self.findings[finding].tried.append(platform.name)
+        else:
+            self.findings[finding].attempt(platform.name, shown(ways))
+
+    def _orders(self, running: RunningInstance, kinds: list[str]) -> tuple[Opened, set[str]]:
+        arguments = self.arguments(running.arm.platform)
+        done = running.session.execute(["perl", "-e", PROGRAM], stdin=orders_of(arguments, kinds), time_limit_s=300)
+        return opened(done.stdout)
+
+    def arguments(self, word: str) -> dict[str, str]:
+        """The arguments of each kind of attempt; ``word``: what the datagrams say."""
+        return {
+            "reach": " ".join(self.bait.targets([])),
+            "datagram": " ".join([word, *self.bait.datagram_targets([])]),
+            "environment": self.token,
+            "vsock": str(VSOCK_PORT),
+            "fork": str(MOST_PROCESSES),
+            "rights": "",
+        }
+
+    def arrived(self, word: str) -> list[str]:
+        time.sleep(0.3)  # the last datagram is on its way
+        return sorted({words.split(" ")[1] for words in self.bait.came if words.split(" ")[0] == word})
+
+    def _frozen(self, platform: Platform, launcher: InstanceLauncher) -> None:
+        """Freeze all of an instance from inside, and see that it ends all the same."""
+        finding, name = self.findings["M6"], platform.name
+        if freezer_root() is None:
+            finding.untried.append(f"{name}: the host has no freezer of version 1")
+            return
+        running = launcher.start(platform, Arm(name), measured=False)
+        pids = running.instance.host_processes()
+        for prefix in NAMESPACES:
+            command = f"({prefix} sh -c {shlex.quote(FREEZE)}) </dev/null >/dev/null 2>&1 &"
+            with contextlib.suppress(TareError):
+                running.session.execute(["sh", "-c", command], time_limit_s=20)
+        time.sleep(3)
+        frozen = [pid for pid in pids if is_frozen(pid)]
+        began = time.monotonic()
+        said = ""
+        try:
+            running.stop()
+        except TareError as error:
+            said = f"its end failed: {error.what}"
+        late = time.monotonic() + END_LIMIT_S
+        while (left := [pid for pid in pids if Path(f"/proc/{pid}").exists()]) and time.monotonic() < late:
+            time.sleep(0.2)
+        if left:
+            said = f"{len(left)} of its processes live after {time.monotonic() - began:.0f} s"
+        finding.attempt(f"{name} ({len(frozen)} of {len(pids)} processes frozen)", said)
+        for pid in left:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def freezer_root() -> Path | None:
+    """Where the host has the freezer's hierarchy of version 1; None: it has none."""
+    for line in Path("/proc/self/mounts").read_text(errors="replace").splitlines():
+        _, place, kind, options, *_ = line.split(" ")
+        if kind == "cgroup" and "freezer" in options.split(","):
+            return Path(place)
+    return None
+
+
+def is_frozen(pid: int) -> bool:
+    """Whether a process is in a frozen control group of version 1."""
+    root = freezer_root()
+    with contextlib.suppress(OSError, StopIteration):
+        lines = Path(f"/proc/{pid}/cgroup").read_text(errors="replace").splitlines()
+        path = next(line.split(":", 2)[2] for line in lines if "freezer" in line.split(":")[1].split(","))
+        return "FROZEN" in Path(f"{root}{path}", "freezer.state").read_text()
+    return False
+
+
+@contextlib.contextmanager
+def started(platform: Platform, launcher: InstanceLauncher) -> Iterator[RunningInstance]:
+    """An instance as in a campaign, ended when the context is left."""
+    running = launcher.start(platform, Arm(platform.name), measured=False)
+    try:
+        yield running
+    finally:
+        running.stop()
+
+
+def attack_from_client(guests: Guests, client: Client, launcher: InstanceLauncher) -> None:
+    """M5: what a server can do that has taken over a program of the client's, also one that may send pings."""
+    finding = guests.findings["M5"]
+    arguments = guests.arguments("client")
+    arguments["reach"] += f" {launcher.network.host}:22 {launcher.network.host}:{guests.bait.loopback}"
+    orders = orders_of(arguments, ("rights", "reach", "datagram", "environment"))
+    copied = client.run(["cp", "/usr/bin/perl", "/data/ping"], time_limit_s=30)
+    programs = {"a program": "perl"} | ({"ping": "/data/ping"} if copied.code == 0 else {})
+    for called, program in programs.items():
+        done = client.run([program, "-e", PROGRAM], stdin=orders, time_limit_s=120)
+        ways, tried = opened(done.stdout)
+        if not tried >= {"rights", "reach", "environment"}:
+            finding.untried.append(f"{called}: {done.message}")
+            continue
+        for kind in ("rights", "reach", "environment"):
+            finding.attempt(f"{called}: {kind}", shown(ways.get(kind, [])))
+    finding.attempt("datagrams", ", ".join(guests.arrived("client")))
+    own = as_root(orders_of(arguments, ("rights", "reach")))
+    if {"rights", "reach"} - own.keys():
+        finding.untried.append("the same as the host's root comes through nowhere, so this shows nothing")
+
+
+def attack_through_user_network(guests: Guests, launcher: InstanceLauncher, box: Platform) -> None:
+    """H4 for a box on QEMU's own network: its guest reaches what its monitor reaches, and so that is tried."""
+    finding, answer = guests.findings["H4"], box.detect()
+    if not answer.available:
+        finding.untried.append(f"a box on QEMU's own network: {answer.reason}")
+        return
+    box.prepare(launcher.image)
+    with started(box, launcher) as running:
+        monitors = [pid for pid in running.instance.host_processes() if is_monitor(pid)]
+        for pid in monitors[:1]:
+            orders = orders_of(guests.arguments(""), ("reach",))
+            ways = as_root(orders, "nsenter", f"--net=/proc/{pid}/ns/net")
+            finding.attempt(f"{box.name.partition(':')[0]}, from its monitor's network", shown(ways.get("reach", [])))
+        if not monitors:
+            finding.untried.append(f"{box.name}: no monitor is seen")
+
+
+def is_monitor(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return b"qemu" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0]
+    return False
+
+
+def word() -> str:
+    """What nobody knows who has not read it."""
+    return secrets.token_hex(12)

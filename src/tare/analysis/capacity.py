@@ -1,0 +1,331 @@
+"""How many instances of each platform fit on the host, what runs out first, and what to reserve: from fills.
+
+The unit is a fill: every one begins with fresh instances. Memory is what `tare.capacity_model.memory_used` has: the
+fall of MemAvailable without other processes' growth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tare.capacity_model import (
+    Fill,
+    Level,
+    Resource,
+    Stop,
+    cpus_used,
+    host_objects,
+    kept,
+    kernel_memory,
+    memory_gone,
+    memory_used,
+)
+from tare.estimates.capacity import Fits, Line, fits, line, mean_line
+from tare.estimates.curves import knee
+from tare.estimates.intervals import Floats
+
+#: What is said of a tail: of instances' memory and CPU time, and of starts.
+TAIL = 0.99
+#: Reserves are rounded up to these, in bytes and in CPUs.
+MEMORY_STEP, CPU_STEP = 64 << 10, 0.001
+#: A prediction is made from levels up to this share of what a fill held, and from so many beside the first at least.
+SHARE, LEVELS = 0.25, 4
+#: Ends of a fill that tell how many fit.
+_ENDS = frozenset({Stop.FULL, Stop.LIMIT, Stop.START})
+#: The place of the explained share in `MemoryParts`.
+_EXPLAINED = 5
+#: What is only kept free, and predicted from no line: others' files come and go meanwhile.
+_GUARDED = frozenset({Resource.DISK})
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceFit:
+    """How many a resource holds: its use is ``once`` and ``each``, of ``most`` of which ``kept_back`` stay free."""
+
+    resource: Resource
+    lines: tuple[Line, ...]  # by fill
+    most: float
+    kept_back: float
+    fits: Fits
+
+    @property
+    def line(self) -> Line:
+        """The mean over fills."""
+        return mean_line(self.lines)
+
+    @property
+    def known(self) -> bool:
+        """Whether each instance surely takes of it."""
+        return math.isfinite(self.fits.count) and (self.fits.high is None or math.isfinite(self.fits.high))
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryParts:
+    """Where the host's memory went at the last level, in bytes for each instance; means over fills."""
+
+    own: float  # pages of the instances' processes that no file gives back
+    shared: float  # their part of pages that files give back: programs and libraries (PSS)
+    kernel: float  # objects that cannot be reclaimed, page tables, stacks, and what each CPU has
+    engine: float  # growth of the daemons
+    unexplained: float  # of the fall of MemAvailable, without other processes: what is none of these but ``shared``
+    explained: float  # share of that fall that these explain; NaN where other processes moved more than these take
+    others: float  # bytes, once: growth of other processes meanwhile, tare's own among them
+
+
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """What one instance takes beside its workload, at the tail of instances: bytes and CPUs; threads on the host."""
+
+    memory: int
+    cpu: float
+    tasks: int
+    workload_memory: float  # that was taken off: what the same idle program takes on the baseline
+
+
+@dataclass(frozen=True, slots=True)
+class LevelUse:
+    """A level, as the mean of the fills that have it."""
+
+    count: int
+    memory: float  # bytes that the instances take together
+    cpu: float  # CPUs that they use together, daemons included
+    start_ms: float | None  # the median of the starts up to it from the level before
+    kept: float | None  # share of its work alone that a working instance has; None: none was put to work
+    late_ms: float | None  # how much later than it was to a working instance began, the median
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """What real fills held."""
+
+    count: float  # the mean of `reached`
+    least: int
+    most: int
+    n_fills: int
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """One platform on this host."""
+
+    platform: str
+    n_fills: int
+    most_run: int  # instances that ran at once, at most
+    first: ResourceFit | None  # what runs out first; None: nothing of what is counted
+    resources: tuple[ResourceFit, ...]
+    memory: MemoryParts
+    reserve: Reserve | None
+    starts_ms: tuple[float, float]  # the median, and the tail
+    levels: tuple[LevelUse, ...]
+    knee: float | None  # instances beyond which more of them do less and less more work together; None: not shown
+    filled: Filled | None
+    stops: tuple[tuple[Stop, str], ...]  # why each fill ended
+
+
+def capacities(fills: Mapping[str, Sequence[Fill]], baseline: str) -> list[Capacity]:
+    """A `Capacity` for each platform that has a fill with instances. ``fills``: by platform, in the order of blocks."""
+    whole = {name: [fill for fill in of if len(fill.levels) > 1] for name, of in fills.items()}
+    whole = {name: of for name, of in whole.items() if of}
+    rooms = [room(fill) for of in whole.values() for fill in of]
+    workload = _charged(whole[baseline]) if baseline in whole else None
+    return [
+        _capacity(name, of, float(np.mean(rooms)), None if name == baseline else workload) for name, of in whole.items()
+    ]
+
+
+def room(fill: Fill) -> float:
+    """The memory that the instances of a fill may take, in bytes: the budget, or what was available but the reserve."""
+    return float(fill.budget or max(0, fill.levels[0].available - fill.memory_reserve))
+
+
+def quarter(fill: Fill) -> list[Level]:
+    """The levels that a prediction is made from: of a fill to the end those up to a quarter of it, or the first four.
+
+    So what a fill predicts and what it held can be set side by side.
+    """
+    if fill.stop not in _ENDS:
+        return fill.levels
+    most = max(fill.held * SHARE, fill.levels[min(LEVELS, len(fill.levels) - 1)].count)
+    return [level for level in fill.levels if level.count <= most]
+
+
+def _capacity(platform: str, fills: Sequence[Fill], memory_room: float, workload: _Charged | None) -> Capacity:
+    found = [_memory(fills, memory_room), _cpu(fills), *_counted(fills)]
+    known = [entry for entry in found if entry.known]
+    first = min(known, key=lambda entry: entry.fits.count, default=None)
+    starts = [start for fill in fills for level in fill.levels for start in level.starts_ms]
+    return Capacity(
+        platform=platform,
+        n_fills=len(fills),
+        most_run=max(fill.levels[-1].count for fill in fills),
+        first=first,
+        resources=tuple(found),
+        memory=_parts(fills),
+        reserve=_reserve(fills, found, workload),
+        starts_ms=(float(np.median(starts)), float(np.quantile(starts, TAIL))),
+        levels=_levels(fills),
+        knee=_knee(fills),
+        filled=_filled(fills),
+        stops=tuple((fill.stop, fill.reason) for fill in fills),
+    )
+
+
+def _memory(fills: Sequence[Fill], memory_room: float) -> ResourceFit:
+    lines = []
+    for fill in fills:
+        before, *levels = quarter(fill)
+        counts = [level.count for level in levels]
+        objects = line(counts, [host_objects(before, level) for level in levels])
+        rest = line(counts, [memory_used(before, level) - host_objects(before, level) for level in levels])
+        # No instance gives memory back: what others freed meanwhile is not its own.
+        lines.append(Line(rest.once + objects.once, rest.each + max(0.0, objects.each)))
+    kept = 0.0 if fills[0].budget else float(fills[0].memory_reserve)
+    return ResourceFit(Resource.MEMORY, tuple(lines), memory_room + kept, kept, fits(lines, memory_room))
+
+
+def _cpu(fills: Sequence[Fill]) -> ResourceFit:
+    lines = []
+    for fill in fills:
+        # Of instances that share CPUs it does not show what one alone would use.
+        levels = [level for level in quarter(fill) if level.working <= fill.cpus]
+        lines.append(line([level.count for level in levels], [cpus_used(level, fill.active) for level in levels]))
+    cpus = fills[0].cpus / (fills[0].keep or 1.0)
+    return ResourceFit(Resource.CPU, tuple(lines), cpus, 0.0, fits(lines, cpus))
+
+
+def _counted(fills: Sequence[Fill]) -> list[ResourceFit]:
+    """What comes in pieces, as far as all fills have counted it."""
+    found = []
+    for resource in Resource:
+        if resource in _GUARDED or not all(resource in fill.most for fill in fills):
+            continue
+        lines = [
+            line([level.count for level in levels], [level.used.get(resource, 0) for level in levels])
+            for levels in map(quarter, fills)
+        ]
+        most = min(fill.most[resource] for fill in fills)
+        kept = max(fill.kept_back.get(resource, 0) for fill in fills)
+        found.append(ResourceFit(resource, tuple(lines), most, kept, fits(lines, most - kept)))
+    return found
+
+
+def _parts(fills: Sequence[Fill]) -> MemoryParts:
+    rows = np.array([_parts_of(fill) for fill in fills])
+    means = rows.mean(axis=0)
+    told = rows[:, _EXPLAINED]
+    means[_EXPLAINED] = told[~np.isnan(told)].mean() if not np.isnan(told).all() else math.nan
+    return MemoryParts(*map(float, means))
+
+
+def _parts_of(fill: Fill) -> tuple[float, ...]:
+    before, last = fill.levels[0], fill.levels[-1]
+    gone, used = memory_gone(before, last), memory_used(before, last)
+    parts = (
+        last.instances,
+        max(0, last.instances_pss - last.instances),
+        kernel_memory(before, last),
+        last.engine - before.engine,
+        gone - used,
+    )
+    others = before.available - last.available - gone
+    # Where others took or gave back more than the instances took, the fall tells nothing of these.
+    explained = used / gone if gone > 0 and abs(others) < used else math.nan
+    return (*(part / last.count for part in parts), explained, float(others))
+
+
+@dataclass(frozen=True, slots=True)
+class _Charged:
+    """What instances have for themselves: bytes and CPUs, by instance over all fills."""
+
+    memory: Floats
+    cpu: Floats
+
+
+def _charged(fills: Sequence[Fill]) -> _Charged:
+    memory = [own + kernel for fill in fills for own, kernel in zip(fill.own, fill.kernel, strict=True)]
+    return _Charged(np.array(memory, dtype=float), np.array([share for fill in fills for share in fill.cpu_shares]))
+
+
+def _reserve(fills: Sequence[Fill], found: Sequence[ResourceFit], workload: _Charged | None) -> Reserve | None:
+    """What to reserve for an instance: its part of all that the host lacks when it is full, at the tail of instances.
+
+    That part is the room by the lower end of how many fit, so that all reserves together are not less than what is
+    taken; where the host was filled to the end, it is what one took there. The tail is what one instance has more for
+    itself than the mean.
+    """
+    memory, cpu = found[0], found[1]
+    fitting = memory.fits.low if memory.fits.low is not None else memory.fits.count
+    if not (memory.known and fitting > 0):
+        return None
+    charged = _charged(fills)
+    tail = float(np.quantile(charged.memory, TAIL) - charged.memory.mean())
+    tail_cpu = float(np.quantile(charged.cpu, TAIL) - charged.cpu.mean())
+    less = 0.0 if workload is None else float(workload.memory.mean())
+    less_cpu = 0.0 if workload is None else float(workload.cpu.mean())
+    filled = [fill for fill in fills if fill.stop in _ENDS]
+    at_the_end = [memory_used(fill.levels[0], fill.levels[-1]) / fill.levels[-1].count for fill in filled]
+    bytes_each = max([*at_the_end, 0.0] if filled else [(memory.most - memory.kept_back) / fitting]) + tail - less
+    tasks = next((entry.line.each for entry in found if entry.resource is Resource.TASKS), 0.0)
+    return Reserve(
+        memory=max(MEMORY_STEP, math.ceil(bytes_each / MEMORY_STEP) * MEMORY_STEP),
+        cpu=max(CPU_STEP, math.ceil((cpu.line.each + tail_cpu - less_cpu) / CPU_STEP) * CPU_STEP),
+        tasks=max(0, math.ceil(tasks)),
+        workload_memory=less,
+    )
+
+
+def _levels(fills: Sequence[Fill]) -> tuple[LevelUse, ...]:
+    by_count: dict[int, list[tuple[Fill, Level]]] = {}
+    for fill in fills:
+        for level in fill.levels[1:]:
+            by_count.setdefault(level.count, []).append((fill, level))
+    return tuple(
+        LevelUse(
+            count,
+            float(np.mean([memory_used(fill.levels[0], level) for fill, level in pairs])),
+            float(np.mean([cpus_used(level, fill.active) for fill, level in pairs])),
+            _median([start for _, level in pairs for start in level.starts_ms]),
+            _mean([had for fill, level in pairs if (had := kept(fill.levels, level)) is not None]),
+            _median([late for _, level in pairs for late in level.late_ms]),
+        )
+        for count, pairs in sorted(by_count.items())
+    )
+
+
+def _knee(fills: Sequence[Fill]) -> float | None:
+    """The knee of the work of all working instances over the number of instances, by the mean over fills."""
+    sums: dict[int, list[float]] = {}
+    for level in (level for fill in fills for level in fill.levels if level.working):
+        sums.setdefault(level.count, []).append(sum(level.rates))
+    counts = sorted(sums)
+    found = knee(np.array(counts, dtype=float), np.array([float(np.mean(sums[count])) for count in counts]))
+    return None if math.isnan(found) else found
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return float(np.mean(values)) if values else None
+
+
+def _median(values: Sequence[float]) -> float | None:
+    return float(np.median(values)) if values else None
+
+
+def _filled(fills: Sequence[Fill]) -> Filled | None:
+    """What the fills held that went on until something broke; None where they ended at a quarter."""
+    held = [fill.held for fill in fills if fill.stop in _ENDS]
+    if len(held) < len(fills):
+        return None
+    return Filled(float(np.mean([reached(fill) for fill in fills])), min(held), max(held), len(held))
+
+
+def reached(fill: Fill) -> float:
+    """How many a fill held: where a budget was crossed, between its last two levels; else the last level that held."""
+    if fill.budget is None or fill.resource is not Resource.MEMORY or fill.held == fill.levels[-1].count:
+        return float(fill.held)
+    before, (below, beyond) = fill.levels[0], fill.levels[-2:]
+    counts, used = (below.count, beyond.count), [memory_used(before, level) for level in (below, beyond)]
+    return float(np.interp(fill.budget, used, counts))

@@ -1,0 +1,145 @@
+"""What a host may run out of while instances are added: how much of it is used, and how much there may be.
+
+Memory's own parts are those of ``/proc/meminfo`` that are never available again while they are used. The rest comes in
+pieces: threads, open files, ports of a bridge, mounts, terminals, memory control groups, neighbours.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tare.host import cgroup
+from tare.host.facts.machine import parse_meminfo
+from tare.host.kernel import text
+
+#: Ports that a Linux bridge can have (BR_MAX_PORTS, net/bridge/br_private.h).
+BRIDGE_PORTS = 1024
+#: Memory control groups that a kernel can have at once (MEM_CGROUP_ID_MAX, include/linux/memcontrol.h).
+MEMORY_GROUPS = 65_535
+#: Threads that a kernel for 64 bits can have in a namespace of processes (PID_MAX_LIMIT, include/linux/threads.h).
+_MOST_TASKS = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class HostMemory:
+    """Parts of the host's memory, in bytes."""
+
+    total: int
+    available: int
+    anonymous: int  # with files that lie in memory alone
+    slab: int  # that cannot be reclaimed
+    page_tables: int
+    stacks: int  # the kernel's, of all threads
+    per_cpu: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """How many of something there are, and may be."""
+
+    used: int
+    most: int
+
+
+def host_memory() -> HostMemory:
+    """Read the parts now."""
+    return parse_host_memory(text.said("/proc/meminfo"))
+
+
+def parse_host_memory(meminfo: str) -> HostMemory:
+    """Parse the text of ``/proc/meminfo`` (proc(5)) as `host_memory` does; what a kernel does not list is 0."""
+
+    def size(*names: str) -> int:
+        return sum(parse_meminfo(meminfo, name) for name in names)
+
+    return HostMemory(
+        total=size("MemTotal"),
+        available=size("MemAvailable"),
+        anonymous=size("AnonPages", "Shmem"),
+        slab=size("SUnreclaim"),
+        page_tables=size("PageTables", "SecPageTables"),
+        stacks=size("KernelStack"),
+        per_cpu=size("Percpu"),
+    )
+
+
+def mean_memory(readings: Iterable[HostMemory]) -> HostMemory:
+    """Take the mean of several readings, part by part."""
+    rows = [(r.total, r.available, r.anonymous, r.slab, r.page_tables, r.stacks, r.per_cpu) for r in readings]
+    return HostMemory(*(round(sum(column) / len(rows)) for column in zip(*rows, strict=True)))
+
+
+def tasks() -> Ceiling | None:
+    """Threads of the whole host, and how many the kernel or a control group above tare lets there be."""
+    words = text.said("/proc/loadavg").split()
+    if len(words) < 4 or "/" not in words[3]:
+        return None
+    used = int(words[3].partition("/")[2])
+    limits = [_number("/proc/sys/kernel/threads-max"), _number("/proc/sys/kernel/pid_max"), _MOST_TASKS]
+    return Ceiling(used, min(limit for limit in limits if limit))
+
+
+def files() -> Ceiling | None:
+    """Open files of the whole host."""
+    words = text.said("/proc/sys/fs/file-nr").split()
+    return Ceiling(int(words[0]), int(words[2])) if len(words) == 3 else None
+
+
+def own_files() -> Ceiling:
+    """Open files of this process, and how many it may have."""
+    return Ceiling(len(list(Path("/proc/self/fd").iterdir())), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+
+
+def bridge_ports() -> Ceiling | None:
+    """Ports of the bridge that has the most of them; None without a bridge."""
+    bridges = [len(list(ports.iterdir())) for ports in Path("/sys/class/net").glob("*/brif")]
+    return Ceiling(max(bridges), BRIDGE_PORTS) if bridges else None
+
+
+def mounts() -> Ceiling | None:
+    """Mounts in this process's namespace."""
+    most = _number("/proc/sys/fs/mount-max")
+    return Ceiling(text.said("/proc/self/mountinfo").count("\n") + 1, most) if most else None
+
+
+def terminals() -> Ceiling | None:
+    """Pseudo-terminals."""
+    most = _number("/proc/sys/kernel/pty/max")
+    return Ceiling(_number("/proc/sys/kernel/pty/nr"), most) if most else None
+
+
+def neighbours() -> Ceiling | None:
+    """Entries of IPv4's table of neighbours, which instances behind a bridge have one of each."""
+    most = _number("/proc/sys/net/ipv4/neigh/default/gc_thresh3")
+    return Ceiling(max(0, text.said("/proc/net/arp").count("\n")), most) if most else None
+
+
+def memory_groups() -> Ceiling | None:
+    """Memory control groups; None where the kernel does not count them (cgroup v2 counts none by kind)."""
+    for line in text.said("/proc/cgroups").splitlines():
+        words = line.split()
+        if words[0] == "memory" and not cgroup.hierarchies().unified:
+            return Ceiling(int(words[2]), MEMORY_GROUPS)
+    return None
+
+
+def disk(folder: Path) -> Ceiling:
+    """Bytes of the filesystem that a folder is on."""
+    found = os.statvfs(folder)
+    used = found.f_blocks - found.f_bfree
+    return Ceiling(used * found.f_frsize, (used + found.f_bavail) * found.f_frsize)
+
+
+def raise_own_files() -> None:
+    """Let this process open as many files as its hard limit allows."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _number(path: str) -> int:
+    words = text.said(path).split()
+    return int(words[0]) if words and words[0].isdigit() else 0

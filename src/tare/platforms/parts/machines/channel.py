@@ -1,0 +1,78 @@
+"""The guest channel of a machine that lives without a campaign's session: its agent is asked as a guest agent is."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from tare.errors import PlatformError
+from tare.platforms.base import GuestFiles
+from tare.platforms.parts.machines import vm
+from tare.session import Session, SocketStream
+
+#: How long the program that is the instance may go on.
+PROGRAM_LIMIT_S = 3600.0
+_WAIT = 'until [ -s "/data/$1" ]; do sleep 0.05; done'
+_ASK = 'touch "/data/$1"; until [ -e "/data/$2" ]; do sleep 0.01; done; cat "/data/$2"; rm "/data/$2"'
+
+
+@dataclass(slots=True)
+class GuestChannel:
+    """The agent's port of a machine, from the moment at which its monitor connects."""
+
+    listener: socket.socket
+    program: Sequence[str]  # begun once the guest is up
+    limit_s: float
+    _session: Session | None = field(default=None)
+
+    def open(self) -> bytes:
+        """Wait until the guest is up, and begin its program. Raises `PlatformError`, `SessionError`."""
+        stream = SocketStream(vm.accept(self.listener, lambda: False))
+        try:
+            self._session = Session.open(stream, self.limit_s)
+        except BaseException:
+            stream.close()
+            raise
+        self._session.start(self.program, time_limit_s=PROGRAM_LIMIT_S)
+        return b"up"
+
+    def run(self, argv: Sequence[str]) -> bytes:
+        """Run a command in the guest and return what it printed. Raises `PlatformError`, `SessionError`."""
+        done = self._opened().execute(argv)
+        if done.code != 0:
+            raise PlatformError(f"`{' '.join(argv)}` in the guest ended with {done.code}")
+        return done.stdout
+
+    def reopen(self) -> bytes:
+        """Take up the session in the restored guest, and wait until it answers."""
+        former = self._opened()
+        former.close()
+        self._session = Session.restored(SocketStream(vm.accept(self.listener, lambda: False)), former)
+        return b"here"
+
+    def files(self, stood_ns: Callable[[], int]) -> GuestFiles:
+        """The guest's files in /data. ``stood_ns``: as of `GuestFiles`."""
+        return GuestFiles(
+            lambda name: self.run(["sh", "-c", _WAIT, "sh", name]),
+            lambda asked, told: self.run(["sh", "-c", _ASK, "sh", asked, told]).decode(errors="replace"),
+            stood_ns,
+        )
+
+    def switch_off(self) -> bytes:
+        """Ask the guest to switch itself off."""
+        self._opened().shutdown()
+        return b""
+
+    def close(self) -> None:
+        """Close what is open; also of a guest that never came up."""
+        with contextlib.suppress(OSError):
+            self.listener.close()
+        if self._session is not None:
+            self._session.close()
+
+    def _opened(self) -> Session:
+        if self._session is None:
+            raise PlatformError("the guest has not come up")
+        return self._session

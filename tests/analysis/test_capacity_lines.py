@@ -1,0 +1,77 @@
+"""How many instances fit: straight lines, Fieller's interval, and how often it holds."""
+
+import math
+
+import numpy as np
+import pytest
+
+from tare.estimates.capacity import Line, fits, line, mean_line
+
+
+def test_line_through_levels():
+    found = line([1, 2, 4, 8], [130, 160, 220, 340])
+    assert (found.once, found.each) == (pytest.approx(100), pytest.approx(30))
+    assert found.at(10) == pytest.approx(400)
+
+
+def test_one_level_gives_a_line_through_nothing():
+    assert line([4], [100]) == Line(0.0, 25.0)
+
+
+def test_how_many_fit_is_where_the_mean_line_meets_what_there_is():
+    found = fits([Line(100, 29), Line(100, 31)], 3100)
+    assert found.count == pytest.approx(100)
+    assert found.low < 100 < found.high
+    assert mean_line([Line(1, 2), Line(3, 4)]) == Line(2, 3)
+
+
+def test_fieller_ends_are_where_the_mean_use_may_be_what_there_is():
+    """At either end the room lies exactly at the end of Student's interval of the use over blocks."""
+    lines = [Line(90, 28), Line(110, 31), Line(95, 33), Line(120, 29)]
+    found = fits(lines, 3000)
+    for count in (found.low, found.high):
+        used = np.array([one.at(count) for one in lines])
+        t = abs(used.mean() - 3000) / (used.std(ddof=1) / math.sqrt(4))
+        assert t == pytest.approx(2.3534, abs=1e-3)  # t(3) at 95 % of one side
+
+
+def test_one_fill_has_no_interval():
+    found = fits([Line(0, 10)], 100)
+    assert (found.count, found.low, found.high) == (10, None, None)
+
+
+def test_blocks_that_do_not_tell_a_part_from_nothing_have_no_upper_end():
+    found = fits([Line(0, 1), Line(0, -0.9), Line(0, 0.4)], 100)
+    assert math.isinf(found.high)
+    assert found.low > 0
+
+
+def test_nothing_fits_where_the_first_part_is_more_than_there_is():
+    found = fits([Line(100, 1), Line(101, 1)], 50)
+    assert (found.count, found.low, found.high) == (0, 0, 0)
+
+
+def test_use_that_does_not_grow_is_no_limit():
+    assert math.isinf(fits([Line(10, 0), Line(10, -1)], 100).count)
+
+
+#: Fills of a host with room for 147.5 instances of 40 MiB and 100 MiB once; the scatter of what each takes by block,
+#: and the noise of each reading in MiB.
+WORLDS = [(0.0, 4.0, 3), (0.0, 4.0, 8), (0.02, 1.0, 4), (0.05, 4.0, 5), (0.10, 2.0, 4)]
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize(("scatter", "noise", "blocks"), WORLDS)
+def test_ninety_of_a_hundred_intervals_hold_the_truth(scatter, noise, blocks):
+    random, campaigns, held = np.random.default_rng(45), 4000, 0
+    counts = np.array([1, 2, 4, 8, 16, 32])
+    for _ in range(campaigns):
+        lines = []
+        for _ in range(blocks):
+            each = 40 * (1 + scatter * random.standard_normal())
+            once = 100 + 5 * random.standard_normal()
+            drift = np.cumsum(random.standard_normal(counts.size))
+            lines.append(line(counts, once + each * counts + drift + noise * random.standard_normal(counts.size)))
+        found = fits(lines, 6000)
+        held += found.low <= (6000 - 100) / 40 <= found.high
+    assert 0.88 <= held / campaigns <= 0.92

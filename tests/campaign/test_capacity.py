@@ -1,0 +1,283 @@
+"""Fills without sandboxes: which levels there are, why a fill ends, and that the host's reserve is never touched."""
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+import pytest
+
+from campaign.fakes import FakeLauncher, FakePlatform
+from tare.campaign.execution import capacity
+from tare.campaign.instances.memory_usage import Pages
+from tare.campaign.instances.pool import InstancePool
+from tare.capacity_model import FILL, Resource, Stop, cpus_used, kept, memory_gone, memory_used, read_fill
+from tare.errors import ParseError, PlatformError
+from tare.host.facts.ceilings import Ceiling, HostMemory
+from tare.host.facts.counters import Memory
+from tare.host.facts.memory import Resident
+from tare.model import Arm, Resources, Sample
+from tare.workloads import registry
+
+MIB = 2**20
+GIB = 2**30
+
+
+@dataclass
+class World:
+    """A host on which each instance takes the same: memory, threads, and some of the kernel's."""
+
+    total: int = 8 * GIB
+    free: int = 6 * GIB
+    each: int = 50 * MIB
+    kernel: int = 2 * MIB
+    once: int = 30 * MIB  # of the engine's, with the first instance
+    tasks: int = 10
+    most_tasks: int = 1_000_000
+    others: int = 0  # that other processes take with each instance
+    lowest: int = field(default=10**15)  # of what was available
+    pool: InstancePool | None = None
+
+    @property
+    def count(self):
+        return len(self.pool.running_instances)
+
+    @property
+    def engine(self):
+        return self.once if self.count else 0
+
+    def memory(self):
+        taken = self.count * (self.each + self.kernel + self.others) + self.engine
+        self.lowest = min(self.lowest, self.free - taken)
+        return HostMemory(
+            total=self.total,
+            available=self.free - taken,
+            anonymous=500 * MIB + self.count * (self.each + self.others) + self.engine,
+            slab=100 * MIB + self.count * self.kernel,
+            page_tables=10 * MIB,
+            stacks=10 * MIB,
+            per_cpu=10 * MIB,
+        )
+
+
+@pytest.fixture
+def world(monkeypatch):
+    there = World()
+    monkeypatch.setattr(capacity.time, "sleep", lambda _: None)
+    monkeypatch.setattr(capacity.ceilings, "host_memory", there.memory)
+    monkeypatch.setattr(capacity.counters, "memory", lambda: Memory(there.memory().available, 0, 0))
+    monkeypatch.setattr(capacity.counters, "pressure_us", lambda _: 0)
+    monkeypatch.setattr(capacity.ceilings, "disk", lambda _: Ceiling(0, 100 * GIB))
+    tasks = {Resource.TASKS: lambda: Ceiling(200 + there.tasks * there.count, there.most_tasks)}
+    monkeypatch.setattr(capacity, "_COUNTED", tasks)
+    monkeypatch.setattr(capacity.memory_usage, "tables", lambda _: 0)
+    monkeypatch.setattr(capacity.memory, "resident", lambda pids: Resident(0, there.engine if not list(pids) else 0, 0))
+    monkeypatch.setattr(
+        capacity.memory_usage, "pages", lambda _: Pages(there.each, MIB, there.each, there.each, 0, 0, there.tasks, 0)
+    )
+    return there
+
+
+def _fill(world, launcher=None, **params):
+    workload = registry.get("capacity")
+    launcher = launcher or FakeLauncher()
+    world.pool = InstancePool(
+        FakePlatform("runc"), Arm("runc"), launcher, pytest.fail, pytest.fail, progress=lambda _: None
+    )
+    usual = {**workload.profiles["quick"], "most": 500}
+    result = capacity.fill(workload, {**usual, **params}, world.pool)
+    fill = read_fill(result.outputs[FILL])
+    world.pool.clear()
+    return fill, {sample.metric: sample.value for sample in result.samples}
+
+
+def test_a_quarter_is_filled_in_geometric_steps(world):
+    fill, figures = _fill(world)
+    assert (fill.stop, fill.resource) == (Stop.QUARTER, None)
+    counts = [level.count for level in fill.levels]
+    assert counts[:5] == [0, 1, 2, 4, 8]
+    fits = (world.free - 0.1 * world.total - world.once) / (world.each + world.kernel)
+    assert counts[-1] == pytest.approx(fits / 4, abs=2)
+    assert figures["memory"] == pytest.approx(52, rel=1e-6)
+    assert figures["start"] > 0
+
+
+def test_memory_is_counted_without_other_processes(world):
+    world.others = 40 * MIB
+    fill, figures = _fill(world)
+    last = fill.levels[-1]
+    assert memory_used(fill.levels[0], last) == last.count * 52 * MIB + world.once
+    assert memory_gone(fill.levels[0], last) == last.count * 52 * MIB + world.once
+    assert fill.levels[0].available - last.available == last.count * 92 * MIB + world.once
+    assert figures["memory"] == pytest.approx(52, rel=1e-6)
+
+
+def test_a_budget_ends_a_fill_and_the_level_before_held(world):
+    fill, _ = _fill(world, fill=True, budget_bytes=GIB)
+    assert (fill.stop, fill.resource) == (Stop.FULL, Resource.MEMORY)
+    fits = int((GIB - world.once) / (world.each + world.kernel))
+    assert fill.levels[-1].count > fits
+    assert fill.held <= fits
+    assert fill.held == pytest.approx(fits, abs=1)
+    assert "of 1024 MiB" in fill.reason
+
+
+def test_the_reserve_of_memory_is_never_touched(world):
+    fill, _ = _fill(world, fill=True)
+    assert (fill.stop, fill.resource) == (Stop.FULL, Resource.MEMORY)
+    assert world.lowest >= 0.1 * world.total
+    assert world.lowest < 0.1 * world.total + 3 * (world.each + world.kernel)
+    assert fill.held == fill.levels[-1].count
+
+
+def test_the_reserve_of_threads_is_never_touched(world):
+    world.most_tasks = 1000
+    fill, _ = _fill(world, fill=True)
+    assert (fill.stop, fill.resource) == (Stop.FULL, Resource.TASKS)
+    assert 200 + world.tasks * fill.levels[-1].count <= 900
+    assert fill.held == 70
+
+
+def test_a_process_killed_for_want_of_memory_ends_a_fill(world, monkeypatch):
+    started = InstancePool.add
+
+    def add(pool, *terms):
+        running = started(pool, *terms)
+        running._killed = int(len(pool.running_instances) == 20)
+        return running
+
+    monkeypatch.setattr(InstancePool, "add", add)
+    fill, _ = _fill(world, fill=True)
+    assert (fill.stop, fill.resource) == (Stop.LIMIT, Resource.MEMORY)
+    assert "the kernel killed 1 of their processes" in fill.reason
+    assert fill.held < 20 <= fill.levels[-1].count
+
+
+def test_an_instance_that_ended_by_itself_ends_a_fill(world, monkeypatch):
+    started = InstancePool.add
+
+    def add(pool, *terms):
+        running = started(pool, *terms)
+        running.session.dead = PlatformError("gone") if len(pool.running_instances) == 10 else None
+        return running
+
+    monkeypatch.setattr(InstancePool, "add", add)
+    fill, _ = _fill(world, fill=True)
+    assert fill.stop is Stop.LIMIT
+    assert "1 of 16 instances have ended by themselves" in fill.reason
+    assert fill.held == 8
+
+
+@pytest.mark.parametrize(("allowed", "held"), [(0, 12), (0.2, None)])
+def test_starts_that_fail_end_a_fill_beyond_their_limit(world, monkeypatch, allowed, held):
+    started, tries = InstancePool.add, []
+
+    def add(pool, *terms):
+        tries.append(0)
+        if len(tries) % 13 == 0:
+            raise PlatformError("no more for you")
+        return started(pool, *terms)
+
+    monkeypatch.setattr(InstancePool, "add", add)
+    fill, _ = _fill(world, fill=True, failures=allowed)
+    if held is None:
+        assert fill.stop is Stop.FULL
+        assert sum(level.failed for level in fill.levels) >= len(tries) // 13
+    else:
+        assert fill.stop is Stop.START
+        assert (fill.held, fill.levels[-1].count) == (held, held)
+        assert "no more for you" in fill.reason
+
+
+def test_slow_starts_end_a_fill(world, monkeypatch):
+    started = InstancePool.add
+
+    def add(pool, *terms):
+        running = started(pool, *terms)
+        running.command_ns = 10_000_000 * len(pool.running_instances)
+        return running
+
+    monkeypatch.setattr(InstancePool, "add", add)
+    fill, _ = _fill(world, fill=True, start_p99_s=0.5)
+    assert fill.stop is Stop.LIMIT
+    assert "percentile of starts" in fill.reason
+    assert fill.held <= 50 < fill.levels[-1].count
+
+
+def test_an_instance_that_does_not_start_at_all_fails_the_trial(world):
+    with pytest.raises(PlatformError, match="does not want to"):
+        _fill(world, FakeLauncher(refuse={"runc"}))
+
+
+def test_instances_on_another_machine_are_refused(world):
+    platform = FakePlatform("ssh:there")
+    platform.elsewhere = True
+    pool = SimpleNamespace(platform=platform)
+    with pytest.raises(Exception, match="another machine"):
+        capacity.fill(registry.get("capacity"), {}, pool)
+
+
+def test_a_fill_that_is_none_is_refused_with_the_first_mistake(world):
+    fill, _ = _fill(world)
+    text = fill.model_dump_json()
+    assert read_fill(text.encode()) == fill
+    with pytest.raises(ValueError, match="levels"):
+        read_fill(replace_in(text, '"levels":[', '"levels":7,"more":[').encode())
+    with pytest.raises(ValueError, match="cpus"):
+        read_fill(replace_in(text, '"cpus":1', '"cpus":-1').encode())
+
+
+def replace_in(text, old, new):
+    assert old in text
+    return text.replace(old, new, 1)
+
+
+@pytest.fixture
+def shared(monkeypatch):
+    """Two CPUs that all working instances share."""
+
+    def work(inner, params, name, running):
+        rate = 100 * min(1, 2 / len(running))
+        spent = int(1e9 * min(1, 2 / len(running)))
+        turn = SimpleNamespace(late_ns=3_000_000 * (len(running) - 1))
+        samples = (Sample("events-per-second", rate), Sample("cpu-cost", 1.0))
+        return [SimpleNamespace(samples=samples, slices=[turn], cpu_ns=spent) for _ in running]
+
+    monkeypatch.setattr(capacity, "sliced_at_once", work)
+    return FakeLauncher(resources=Resources((0, 1), 1 << 30))
+
+
+def test_instances_at_work_are_a_share_of_all_and_run_out_of_cpus(world, shared):
+    fill, _ = _fill(world, shared, active=0.25)
+    assert [(level.count, level.working) for level in fill.levels[1:5]] == [(1, 1), (2, 1), (4, 1), (5, 1)]
+    assert cpus_used(fill.levels[3], fill.active) == pytest.approx(1), "of the 2 that there are: 8 fit"
+    assert fill.stop is Stop.QUARTER
+    assert [kept(fill.levels, level) for level in fill.levels[1:5]] == [1, 1, 1, 1]
+
+
+def test_work_that_is_not_kept_ends_a_fill(world, shared):
+    fill, _ = _fill(world, shared, active=0.25, fill=True, keep=0.9)
+    assert (fill.stop, fill.resource) == (Stop.LIMIT, Resource.CPU)
+    assert fill.levels[-1].working == 3
+    assert fill.held < 12
+    assert "67 % of its work alone" in fill.reason
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_an_application_is_put_into_service_in_each_instance(world, monkeypatch, fails):
+    put = []
+
+    def put_into_service(workload, in_service, client, running):
+        put.append(running)
+        if fails and len(put) == 5:
+            raise ParseError("it is not in service")
+        in_service.callback(put.append, "ended")
+
+    monkeypatch.setattr(capacity, "_put_into_service", put_into_service)
+    launcher = FakeLauncher()
+    fill, _ = _fill(world, launcher, most=8)
+    if fails:
+        assert (fill.stop, fill.held) == (Stop.START, 4)
+        assert "it is not in service" in fill.reason
+        assert launcher.log.count("stop runc") == 5, "the one that is of no use is ended too"
+        assert put.count("ended") == 4
+    else:
+        assert (len(put) - put.count("ended"), put.count("ended")) == (8, 8)

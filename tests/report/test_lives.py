@@ -1,0 +1,156 @@
+"""The section "Life of an instance": bars to scale, and the table."""
+
+import io
+
+import pytest
+from markupsafe import escape
+from rich.cells import cell_len
+from rich.console import Console, Group
+
+from tare.model import Family
+from tare.report.campaign import bands
+from tare.report.campaign.lives import draw, lives, render
+from tare.report.model import Report
+from tare.report.sentences import lives as words
+
+#: Means in ms by platform: create, start, execute, stop, remove; and of exec.
+LIVES = {
+    "native": ((1, 3, 2, 3, 8), 2.4),
+    "runc": ((50, 7, 27, 6, 34), 27),
+    "docker": ((29, 223, 64, 117, 24), 67),
+}
+
+
+def _result(report, workload, metric, means, sd=5.0):
+    of = report.results[0]
+    platforms = [
+        of.platforms[0].model_copy(update={"platform": name, "mean": mean, "sd": sd, "n_blocks": 12})
+        for name, mean in means.items()
+    ]
+    facts = {"workload": workload, "metric": metric, "family": Family.LIFE, "unit": "ms", "platforms": platforms}
+    return of.model_copy(update=facts)
+
+
+@pytest.fixture
+def lived(report: Report) -> Report:
+    parts = {metric: {name: parts[at] for name, (parts, _) in LIVES.items()} for at, metric in enumerate(words.PARTS)}
+    results = [
+        _result(report, "whole-life", "whole", {name: sum(parts) for name, (parts, _) in LIVES.items()}),
+        _result(report, "whole-life", "cpu", {name: sum(parts) / 2 for name, (parts, _) in LIVES.items()}),
+        *(_result(report, "whole-life", metric, means) for metric, means in parts.items()),
+        _result(report, "exec", "return", {name: ms for name, (_, ms) in LIVES.items()}),
+    ]
+    facts = [report.platforms[0].model_copy(update={"name": name}) for name in LIVES]
+    return report.model_copy(update={"results": results, "platforms": facts, "baseline": "native"})
+
+
+def _printed(lived, width):
+    out = io.StringIO()
+    Console(file=out, width=width, color_system=None).print(Group(*render(lives(lived), width)))
+    return [line.rstrip() for line in out.getvalue().splitlines()]
+
+
+def test_a_campaign_without_lives_has_no_section(report: Report) -> None:
+    assert lives(report) is None
+
+
+def test_the_parts_of_a_bar_are_as_long_as_their_share(lived: Report) -> None:
+    lines = _printed(lived, 120)
+    [docker] = [line for line in lines if line.startswith("docker ") and "█" in line]
+    assert docker.count("█") / docker.count("▒") == pytest.approx(223 / 64, abs=0.5)
+    assert docker.endswith("457 ±3 ms")
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_it_fits_the_width_and_has_every_figure(lived: Report, width: int) -> None:
+    lines = _printed(lived, width)
+    assert max(map(cell_len, lines)) <= width
+    text = "\n".join(lines)
+    assert all(head in text for head in ("whole", "first command", "remove", "exec"))
+    assert "223 ±3" in text
+
+
+def test_sentences_say_whole_lives_and_commands(lived: Report) -> None:
+    assert _printed(lived, 120)[1:3] == [
+        "docker: a one-shot command costs 457 ms and 228 ms of CPU from nothing to nothing; runc 124 and 62; native 17"
+        " and 8.",
+        "One more command in a running instance, in ms: docker 67, runc 27, native 2.4.",
+    ]
+
+
+def test_the_drawing_has_each_part_with_its_interval_to_scale(lived: Report) -> None:
+    drawn = str(escape(draw(lives(lived))))
+    assert "docker, start: 223 ±3 ms" in drawn
+    assert "docker, exec: 67.0 ±3.2 ms" in drawn
+    widths = {
+        title: float(part.split('width="')[1].split('"')[0])
+        for part in drawn.split("<rect ")[1:]
+        for title in [part.split("<title>")[1].split(":")[0]]
+    }
+    assert widths["docker, start"] / widths["docker, stop"] == pytest.approx(223 / 117, rel=0.02)
+
+
+def test_a_bar_that_would_flatten_the_others_is_cut_and_says_so(lived: Report) -> None:
+    of_whole, *others = lived.results
+    far = of_whole.platforms[0].model_copy(update={"platform": "docker", "mean": 90_000.0})
+    results = [of_whole.model_copy(update={"platforms": [*of_whole.platforms[:2], far]}), *others]
+    shown = lives(lived.model_copy(update={"results": results}))
+    assert shown is not None
+    assert shown.limit == pytest.approx(6 * 127, rel=0.01)
+    assert f"{words.CUT} 90,000 ±3 ms" in str(escape(draw(shown)))
+
+
+def test_the_page_has_the_section_where_lives_were_measured(lived: Report) -> None:
+    from tare.report.formats import html  # noqa: PLC0415 (it takes long to load)
+
+    section = html.environment().get_template("life.html")
+    drawn = section.render(prefix="c1", campaign=type("View", (), {"life": lives(lived)}))
+    assert f"<h2>{words.TITLE}</h2>" in drawn
+    assert "<td>223 ±3</td>" in drawn
+
+
+def test_a_missing_figure_says_what_it_needs(lived: Report) -> None:
+    p95 = _result(lived, "exec", "p95", {"runc": 40})
+    lacking = p95.platforms[0].model_copy(update={"platform": "docker", "mean": None, "unseen": "needs 12 more"})
+    p95 = p95.model_copy(update={"platforms": [*p95.platforms, lacking]})
+    shown = lives(lived.model_copy(update={"results": [*lived.results, p95]}))
+    at = shown.heads.index("exec p95")
+    assert (shown.rows["runc"][at], shown.rows["docker"][at]) == ("40.0 ±3.2", "needs 12 more")
+
+
+@pytest.fixture
+def burst(lived: Report) -> Report:
+    curves = {"runc": {1: 60, 2: 70, 8: 200}, "docker": {1: 300, 2: 650, 8: 2000}}
+    results = []
+    for count in (1, 2, 8):
+        medians = {name: of[count] for name, of in curves.items()}
+        results += [
+            _result(lived, "burst", f"p50-{count}", medians),
+            _result(lived, "burst", f"ok-{count}", dict.fromkeys(curves, 100 - count), sd=0),
+        ]
+    results.append(_result(lived, "burst", "knee", {"runc": 4.6, "docker": 1.9}, sd=0.5))
+    return lived.model_copy(update={"results": [*lived.results, *results]})
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_burst_has_its_medians_its_share_and_its_knee(burst: Report, width: int) -> None:
+    lines = _printed(burst, width)
+    assert max(map(cell_len, lines)) <= width
+    [at] = [number for number, line in enumerate(lines) if line == "Starts at one instant"]
+    [docker] = [line.split() for line in lines[at:] if line.strip().startswith("docker")]
+    assert docker == ["docker", "300", "±3", "650", "±3", "2,000", "±3", "92.0", "1.90", "±0.32"]
+
+
+def test_a_bursts_curve_is_logarithmic_both_ways_and_has_the_knee(burst: Report) -> None:
+    [curves] = lives(burst).bursts[0].curves
+    drawn = str(escape(bands.draw(curves, ["runc", "docker"])))
+    assert "docker, knee: 1.9" in drawn
+    heights = [
+        float(place.split()[1])
+        for place in drawn.split('class="curve curve-1', maxsplit=1)[0]
+        .rsplit('d="M', 1)[1]
+        .split('"', maxsplit=1)[0]
+        .split("L")
+    ]
+    # Each is lower on the page by the logarithm of the ratio, 650/300 and 2000/650.
+    assert (heights[0] - heights[1]) / (heights[1] - heights[2]) == pytest.approx(0.688, abs=0.01)
