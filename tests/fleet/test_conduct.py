@@ -1,7 +1,9 @@
 """What a controller does without a host: its folder, its lock, what it packs, and what it takes from a stranger."""
 
+import contextlib
 import json
 import os
+import socket
 import subprocess
 import sys
 from dataclasses import replace
@@ -122,6 +124,26 @@ def test_ansible_writes_no_file_beyond_the_bound_and_holds_the_lock_meanwhile(tm
     within = [*playing._guarded(tmp_path), "flock", "--nonblock", str(tmp_path / "play"), "true"]
     assert processes.run(within).code != 0
     assert processes.run(within[-4:]).code == 0
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_connections_in_the_background_end_with_the_command_and_with_the_next(tmp_path, monkeypatch, deep):
+    """Those of a killed controller too; a socket's path has its limit, so that a deep folder has them elsewhere."""
+    folder = tmp_path / ("x" * 40 if deep else "x")
+    monkeypatch.setattr(playing, "_MAX_CONTROL_PATH", 1000 if not deep else 60)
+    ended = []
+    monkeypatch.setattr(playing.processes, "run", lambda argv, **_: ended.append(argv[-2]) or done(argv))
+    with playing.owned(folder) as work:
+        control = playing._control_folder(work)
+        assert (work in control.parents) is not deep
+        with socket.socket(socket.AF_UNIX) as listening, contextlib.chdir(control):
+            listening.bind("0123456789")
+    assert ended[1:] == [f"ControlPath={control}/0123456789"]
+    assert not control.exists()
+
+
+def done(argv):
+    return processes.Finished(tuple(argv), 0, b"", b"", 0)
 
 
 @pytest.mark.parametrize("source", ["none.ini", "empty.ini"])

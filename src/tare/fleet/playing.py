@@ -128,6 +128,7 @@ def owned(folder: Path) -> Iterator[Path]:
         os.ftruncate(descriptor, 0)
         os.write(descriptor, str(os.getpid()).encode())
         _await_survivors(work / "play", folder)
+        _close_connections(work)  # of a controller that was killed
         shutil.rmtree(work / "ansible", ignore_errors=True)
         try:
             yield work
@@ -296,7 +297,7 @@ def _environment(control: Path) -> dict[str, str]:
 
 def _control_folder(work: Path) -> Path:
     """Where the sockets of ssh's connections are: in the fleet's folder, or below /tmp where that path is too long."""
-    named = work / "ansible" / "c"
+    named = work / "c"
     if len(str(named)) > _MAX_CONTROL_PATH:
         named = Path(tempfile.gettempdir()) / f"tare-fleet-{zlib.crc32(str(work).encode()):08x}"
     named.mkdir(mode=0o700, parents=True, exist_ok=True)
