@@ -82,7 +82,7 @@ def _tare() -> list[str]:
 
 
 def _start(bed: fleet_bed.Bed, count: int, pushed: int) -> None:
-    """Start the hosts. All but some have the packages of an earlier fleet, read-only from one copy."""
+    """Start the hosts. All but some have the packages of an earlier fleet, linked from one copy."""
     build.ensure(build.agent_path(), progress=_quiet)
     images = [path for path in state.images().iterdir() if path.is_dir() and not path.name.startswith("new-")]
     target = packing.Target("{}.{}".format(*sys.version_info), os.uname().machine)
@@ -91,9 +91,11 @@ def _start(bed: fleet_bed.Bed, count: int, pushed: int) -> None:
     shared.mkdir()
     with tarfile.open(packages["file"]) as tar:
         tar.extractall(shared)  # noqa: S202 (packed a moment ago, by this process)
-    had = f"mkdir -p -m 700 /srv/tare-fleet; cp -al {shared} /srv/tare-fleet/"  # links: a host's disk is a folder here
     for number in range(count):
-        bed.add(f"web{number + 1:02}", images=images, extra="" if number < pushed else had)
+        name = f"web{number + 1:02}"
+        there = bed.scratch / f"disk-{name}" / "tare-fleet"  # links: a host's disk is a folder of this machine
+        had = f"mkdir -p -m 700 {there}; cp -al {shared} {there}/"
+        bed.add(name, images=images, extra="" if number < pushed else had)
     bed.write_inventory()
 
 
