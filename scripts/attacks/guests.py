@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bait import BEHIND, Bait
+from findings import Finding
 
-from report import Finding
 from tare.campaign.host_session import HostSession, default_cpus
 from tare.campaign.instances.client import Client
 from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance
