@@ -20,8 +20,8 @@ import boxes
 import files
 import guests
 import metrics
+from findings import FINDINGS, Finding, exit_code
 
-from report import FINDINGS, Finding, exit_code
 from tare.errors import TareError
 from tare.platforms import registry
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from command import tare
+from findings import Finding
 from guests import is_monitor, started
 
-from report import Finding
 from tare.campaign.instances.launcher import InstanceLauncher
 from tare.host import processes
 from tare.image import blackbox

@@ -16,8 +16,8 @@ import zipfile
 from pathlib import Path
 
 from command import tare
+from findings import Finding
 
-from report import Finding
 from tare.errors import TareError
 from tare.footprint.execution import lab as footprint_lab
 from tare.footprint.execution import wire

@@ -13,8 +13,7 @@ import time
 from pathlib import Path
 
 from command import TARE
-
-from report import Finding
+from findings import Finding
 
 CONNECTIONS = 3_000
 #: What the process of a campaign has of threads and open files by itself, several times.

@@ -240,3 +240,15 @@ def test_the_dashboard_asks_for_metrics_that_there_are():
     }
     assert len(panels) == 10
     assert names <= FAMILIES.keys()
+
+
+def test_a_port_that_is_in_use_is_not_proposed_again(campaign):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with (
+            pytest.raises(UsageError, match="cannot be served") as refused,
+            serving(Address("127.0.0.1", port), fed(campaign)),
+        ):
+            pass
+    assert f":{port}" not in (refused.value.fix or "")
+    assert "--metrics 127.0.0.1:" in (refused.value.fix or "")

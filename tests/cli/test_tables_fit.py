@@ -91,3 +91,13 @@ def test_a_pipe_gets_names_and_figures_alone(shown, line: str, names: tuple[str,
     assert not BOX.search(text)
     assert not CUT.search(text)
     assert not re.search(r"[ \t]+$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", ["report", "export", "app check"])
+def test_help_in_a_pipe_is_text_with_an_example_a_line(command: str, commands, tmp_path: Path) -> None:
+    done = commands.run(*command.split(), "--help", cwd=tmp_path)
+    assert done.returncode == 0
+    assert not BOX.search(done.stdout)
+    assert "[cyan]" not in done.stdout
+    assert not re.search(r"^.*tare \w+ \S+.*, tare ", done.stdout, re.MULTILINE) or command == "app check"
+    assert "--help" in done.stdout

@@ -176,9 +176,9 @@ def test_an_answer_that_is_none_is_said_in_a_line(tmp_path):
     ("sent", "why"),
     [
         (json.dumps({"version": "0.0.7", "order": {}}), "a request of tare 0.0.7 cannot be carried out by tare "),
-        (json.dumps({"version": __version__, "request": {"level": "atoms"}}), "is no request: request.level"),
+        (json.dumps({"version": __version__, "request": {"level": "atoms"}}), "invalid request: request.level"),
         (json.dumps({"version": __version__, "request": {"repeats": 0}}), "0 repeats cannot be counted"),
-        ("", "is no request"),
+        ("", "invalid request"),
     ],
 )  # fmt: skip
 def test_the_entry_in_the_lab_answers_what_it_cannot_carry_out(sent, why, tmp_path):

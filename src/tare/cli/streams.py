@@ -165,3 +165,8 @@ def _text(raw: io.FileIO, before: TextIO | None, *, lines: bool) -> io.TextIOWra
         before.flush()
     encoding = before.encoding if before is not None else "utf-8"
     return io.TextIOWrapper(io.BufferedWriter(raw), encoding, errors="backslashreplace", line_buffering=lines)
+
+
+def is_read_on_a_terminal() -> bool:
+    """Whether standard output is a terminal, and not a pipe or a file."""
+    return sys.stdout is not None and sys.stdout.isatty()

@@ -51,7 +51,7 @@ def ensure(kernel: Path) -> Path:
         )
     unpacked = processes.run([packer, "-dc"], stdin=packed, output_cap=UNPACKED_CAP).require().stdout
     if not unpacked.startswith(b"\x7fELF"):
-        raise ImageError("the guest's kernel does not contain an ELF file", fix="a kernel of Debian's")
+        raise ImageError("the guest's kernel contains no ELF file", fix="a kernel of Debian's")
     with tempfile.NamedTemporaryFile(dir=kernel.parent, delete=False) as part:
         part.write(unpacked)
     Path(part.name).chmod(0o644)

@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from tare.cli.streams import is_read_on_a_terminal
+
+#: rich's marks in a help text.
+_MARKS = re.compile(r"\[/?(?:cyan|bold)?\]")
 #: Between two examples of a command's help, which stand one behind the other in its docstring.
 _NEXT = re.compile(r"\[/\],\s+\[cyan\]")
 
@@ -20,7 +24,17 @@ def tidied(command: Any) -> Any:
     for parameter in command.params:
         if parameter.metavar is None:
             parameter.metavar = _metavar(parameter)
+    if not is_read_on_a_terminal():
+        _without_panels(command)
     return command
+
+
+def _without_panels(command: Any) -> None:
+    """For a pipe: no boxes around options, and no marks of a terminal in texts."""
+    command.rich_markup_mode = None
+    for described in (command, *command.params):
+        if getattr(described, "help", None):
+            described.help = _MARKS.sub("", described.help)
 
 
 def _metavar(parameter: Any) -> str | None:
