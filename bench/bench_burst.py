@@ -42,7 +42,9 @@ def main() -> None:
                 shown = (figures.get(f"{metric}-{count}") for metric in METRICS)
                 cells = " | ".join("" if value is None else f"{value:.1f}" for value in shown)
                 print(f"| {name} | {count} | {cells} |", flush=True)
-            print(f"{name}: knee {figures.get('knee', 'none')}; left on the host: {left_on_host(launcher.campaign)}")
+            print(
+                f"{name}: knee {figures.get('knee', 'none')}; left on the host: {left_on_host(launcher.campaign + 'x')}"
+            )
             for output, text in result.outputs.items():
                 print(f"{output}: {text.decode()[:400]}")
 

@@ -82,7 +82,7 @@ def _tare() -> list[str]:
 
 
 def _start(bed: fleet_bed.Bed, count: int, pushed: int) -> None:
-    """Start the hosts. All but some have the packages of an earlier fleet, read-only from one copy."""
+    """Start the hosts. All but some have the packages of an earlier fleet, linked from one copy."""
     build.ensure(build.agent_path(), progress=_quiet)
     images = [path for path in state.images().iterdir() if path.is_dir() and not path.name.startswith("new-")]
     target = packing.Target("{}.{}".format(*sys.version_info), os.uname().machine)
@@ -91,10 +91,11 @@ def _start(bed: fleet_bed.Bed, count: int, pushed: int) -> None:
     shared.mkdir()
     with tarfile.open(packages["file"]) as tar:
         tar.extractall(shared)  # noqa: S202 (packed a moment ago, by this process)
-    place = f"/srv/tare-fleet/{packages['name']}"
-    had = f"mkdir -p -m 700 /srv/tare-fleet {place}; mount --bind -o ro {shared} {place}"
     for number in range(count):
-        bed.add(f"web{number + 1:02}", images=images, extra="" if number < pushed else had)
+        name = f"web{number + 1:02}"
+        there = bed.scratch / f"disk-{name}" / "tare-fleet"  # links: a host's disk is a folder of this machine
+        had = f"mkdir -p -m 700 {there}; cp -al {shared} {there}/"
+        bed.add(name, images=images, extra="" if number < pushed else had)
     bed.write_inventory()
 
 
@@ -162,6 +163,7 @@ def _look(bed: fleet_bed.Bed, folder: Path, rows: list[dict[str, object]], block
     for name, host in bed.hosts.items():
         wrong += [f"{name} keeps {path}" for path in host.folder.glob("runs/*/*") if path.name not in {"name", "lock"}]
         wrong += [f"{name} keeps {path}" for path in host.folder.glob("incoming/*")]
+        wrong += [f"{name} keeps {path}" for path in host.disk.glob("root/.ansible*")]
         work = host.disk / "tare" / "work"
         wrong += [f"{name} keeps {path}" for path in work.glob("*")]
     for pid, argv in process_table.command_lines().items():

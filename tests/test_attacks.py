@@ -17,15 +17,15 @@ ATTACKS = TOP / "scripts" / "attacks"
 def attack(monkeypatch):
     """A function that gives one of the attacks' modules by its name; they are forgotten after the test."""
     monkeypatch.syspath_prepend(str(ATTACKS))
-    for name in ("report", "files", "command"):
+    for name in ("findings", "files", "command"):
         monkeypatch.setitem(sys.modules, name, None)
         del sys.modules[name]
     return importlib.import_module
 
 
 def test_open_is_said_with_its_evidence_and_nothing_tried_is_not_closed(attack):
-    report = attack("report")
-    closed, opened, untried = (report.Finding(name) for name in ("H1", "H2", "H3"))
+    findings = attack("findings")
+    closed, opened, untried = (findings.Finding(name) for name in ("H1", "H2", "H3"))
     closed.attempt("report", "")
     opened.attempt("setup", "")
     opened.attempt("doctor", "uid 0: venv")
@@ -33,7 +33,7 @@ def test_open_is_said_with_its_evidence_and_nothing_tried_is_not_closed(attack):
     assert [finding.state for finding in (closed, opened, untried)] == ["closed", "open", "not tried"]
     assert "doctor: uid 0: venv" in opened.line()
     assert "QEMU is not installed" in untried.line()
-    assert [report.exit_code(some) for some in ([closed], [closed, opened, untried], [closed, untried])] == [0, 1, 3]
+    assert [findings.exit_code(some) for some in ([closed], [closed, opened, untried], [closed, untried])] == [0, 1, 3]
 
 
 def test_sqlite_obeys_the_journal_that_is_planted(attack, tmp_path):

@@ -93,7 +93,7 @@ sub fork_many {
     my ($most) = @_;
     pipe(my $wait, my $end) or return;
     my ($made, @pids) = (0);
-    my $late = time + 40;
+    my $late = time + 100;
     while ($made < $most and time < $late) {
         my $pid = fork;
         last if !defined $pid;

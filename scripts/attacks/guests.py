@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from bait import BEHIND, Bait
@@ -24,12 +25,16 @@ from tare.platforms import registry
 from tare.platforms.base import Platform
 
 PROGRAM = Path(__file__).with_name("guest.pl").read_text()
-MEMORY = 512 << 20
+MEMORY = 2 << 30
 #: More than any instance may have, fewer than the host has ids.
 MOST_PROCESSES = 6_000
+#: Fewer show no limit: the attempt was too slow.
+LEAST_PROCESSES = 3_500
 #: By then an instance that was told to end has ended, also one that is frozen.
 END_LIMIT_S = 45.0
 VSOCK_PORT = 47_777
+#: By then a guest's processes are frozen, if they can be.
+FREEZE_LIMIT_S = 15.0
 #: Ways of a guest's root to a hierarchy of control groups of version 1.
 FREEZE = """
 mkdir -p /tmp/m && mount -t cgroup -o freezer none /tmp/m && mkdir -p /tmp/m/x || exit 0
@@ -91,6 +96,7 @@ class Guests:
     def attack(self, platform: Platform, launcher: InstanceLauncher) -> None:
         """Try all on one platform."""
         self._networked(platform, launcher)
+        self._forked(platform, launcher)
         self._frozen(platform, launcher)
 
     def control(self, launcher: InstanceLauncher) -> str:
@@ -109,7 +115,7 @@ class Guests:
     def _networked(self, platform: Platform, launcher: InstanceLauncher) -> None:
         name = platform.name
         with started(platform, launcher) as running:
-            ways, tried = self._orders(running, ["reach", "datagram", "environment", "vsock", "fork"])
+            ways, tried = self._orders(running, ["reach", "datagram", "environment", "vsock"])
             by_datagram = self.arrived(name)
         if "reach" in tried:
             reached = [*ways.get("reach", []), *((place, "got a datagram") for place in by_datagram)]
@@ -118,13 +124,24 @@ class Guests:
             self._judge("M8", platform, ways.get("environment", []), ("environment",))
         if "vsock" in tried:
             self._judge("M10", platform, ways.get("vsock", []), ("vsock",))
-        for number, why in ways.get("forked", []):
-            if why == "too slow":
-                self.findings["M9"].untried.append(f"{name}: {number} processes within the time")
-            elif platform.own_kernel:
-                self.findings["M9"].attempt(name, "")  # they are ids of its own kernel
-            else:
-                self.findings["M9"].attempt(name, f"{number} processes" if int(number) >= MOST_PROCESSES else "")
+
+    def _forked(self, platform: Platform, launcher: InstanceLauncher) -> None:
+        finding, name = self.findings["M9"], platform.name
+        if platform.own_kernel:
+            finding.attempt(f"{name} (ids of its own kernel)", "")
+            return
+        with started(platform, launcher) as running, ThreadPoolExecutor(1) as pool:
+            told = pool.submit(self._orders, running, ["fork"], 150)
+            most = 0
+            while not told.done():  # the host's count: a guest may end itself by this, and say nothing
+                most = max(most, len(running.instance.host_processes()))
+                time.sleep(0.1)
+        if most >= MOST_PROCESSES:
+            finding.attempt(name, f"{most} processes on the host")
+        elif most > LEAST_PROCESSES:
+            finding.attempt(f"{name} (at most {most} at once)", "")
+        else:
+            finding.untried.append(f"{name}: only {most} processes were seen at once")
 
     def _judge(self, finding: str, platform: Platform, ways: list[tuple[str, str]], doors: tuple[str, ...]) -> None:
         declared = [door for door in ("*", *doors) if door in platform.open_by_design]
@@ -134,9 +151,11 @@ class Guests:
         else:
             self.findings[finding].attempt(platform.name, shown(ways))
 
-    def _orders(self, running: RunningInstance, kinds: list[str]) -> tuple[Opened, set[str]]:
+    def _orders(self, running: RunningInstance, kinds: list[str], time_limit_s: float = 120) -> tuple[Opened, set[str]]:
         arguments = self.arguments(running.arm.platform)
-        done = running.session.execute(["perl", "-e", PROGRAM], stdin=orders_of(arguments, kinds), time_limit_s=300)
+        done = running.session.execute(
+            ["perl", "-e", PROGRAM], stdin=orders_of(arguments, kinds), time_limit_s=time_limit_s
+        )
         return opened(done.stdout)
 
     def arguments(self, word: str) -> dict[str, str]:
@@ -163,11 +182,12 @@ class Guests:
         running = launcher.start(platform, Arm(name), measured=False)
         pids = running.instance.host_processes()
         for prefix in NAMESPACES:
-            command = f"({prefix} sh -c {shlex.quote(FREEZE)}) </dev/null >/dev/null 2>&1 &"
-            with contextlib.suppress(TareError):
-                running.session.execute(["sh", "-c", command], time_limit_s=20)
-        time.sleep(3)
-        frozen = [pid for pid in pids if is_frozen(pid)]
+            with contextlib.suppress(TareError):  # the agent may be frozen by then; what goes on is not waited for
+                running.session.start([*shlex.split(prefix), "sh", "-c", FREEZE], time_limit_s=120)
+        late = time.monotonic() + FREEZE_LIMIT_S
+        while not (frozen := frozen_groups()) and time.monotonic() < late:
+            time.sleep(0.2)
+        pids = sorted({*pids, *running.instance.host_processes()})
         began = time.monotonic()
         said = ""
         try:
@@ -179,7 +199,10 @@ class Guests:
             time.sleep(0.2)
         if left:
             said = f"{len(left)} of its processes live after {time.monotonic() - began:.0f} s"
-        finding.attempt(f"{name} ({len(frozen)} of {len(pids)} processes frozen)", said)
+        if frozen or said:
+            finding.attempt(f"{name} ({len(frozen)} groups frozen)", said)
+        else:
+            finding.untried.append(f"{name}: nothing can be frozen from inside")
         for pid in left:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
@@ -194,14 +217,14 @@ def freezer_root() -> Path | None:
     return None
 
 
-def is_frozen(pid: int) -> bool:
-    """Whether a process is in a frozen control group of version 1."""
-    root = freezer_root()
-    with contextlib.suppress(OSError, StopIteration):
-        lines = Path(f"/proc/{pid}/cgroup").read_text(errors="replace").splitlines()
-        path = next(line.split(":", 2)[2] for line in lines if "freezer" in line.split(":")[1].split(","))
-        return "FROZEN" in Path(f"{root}{path}", "freezer.state").read_text()
-    return False
+def frozen_groups() -> list[str]:
+    """The control groups of instances that are frozen now, or about to be."""
+    found = []
+    for file in (freezer_root() or Path("/nowhere")).glob("tare/**/freezer.state"):
+        with contextlib.suppress(OSError):
+            if file.read_text().strip() != "THAWED":
+                found.append(str(file.parent))
+    return found
 
 
 @contextlib.contextmanager

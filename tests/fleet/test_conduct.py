@@ -1,7 +1,9 @@
 """What a controller does without a host: its folder, its lock, what it packs, and what it takes from a stranger."""
 
+import contextlib
 import json
 import os
+import socket
 import subprocess
 import sys
 from dataclasses import replace
@@ -11,9 +13,10 @@ import pytest
 import fake_campaign
 from tare.cli.commands import fleet_run
 from tare.errors import HostError, TareError, UsageError
-from tare.fleet import conduct, packing, playing
+from tare.fleet import conduct, packing, playing, written_out
 from tare.fleet.playing import Inventory
 from tare.fleet.rows import Row, State
+from tare.host import processes
 from tare.model import CampaignStatus
 from tare.store import open_store
 
@@ -111,6 +114,38 @@ def test_forks_of_a_killed_controller_are_waited_for_and_named(tmp_path, monkeyp
         pass
 
 
+def test_ansible_writes_no_file_beyond_the_bound_and_holds_the_lock_meanwhile(tmp_path, monkeypatch):
+    """A host may send without end: the kernel ends what writes it."""
+    monkeypatch.setattr(playing, "MAX_FILE_BYTES", 1 << 20)
+    file = tmp_path / "fetched"
+    flood = ["dd", "if=/dev/zero", f"of={file}", "bs=64K"]
+    done = processes.run([*playing._guarded(tmp_path), *flood], time_limit_s=20)
+    assert (done.code != 0, done.timed_out, file.stat().st_size) == (True, False, 1 << 20)
+    within = [*playing._guarded(tmp_path), "flock", "--nonblock", str(tmp_path / "play"), "true"]
+    assert processes.run(within).code != 0
+    assert processes.run(within[-4:]).code == 0
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_connections_in_the_background_end_with_the_command_and_with_the_next(tmp_path, monkeypatch, deep):
+    """Those of a killed controller too; a socket's path has its limit, so that a deep folder has them elsewhere."""
+    folder = tmp_path / ("x" * 40 if deep else "x")
+    monkeypatch.setattr(playing, "_MAX_CONTROL_PATH", 1000 if not deep else 60)
+    ended = []
+    monkeypatch.setattr(playing.processes, "run", lambda argv, **_: ended.append(argv[-2]) or done(argv))
+    with playing.owned(folder) as work:
+        control = playing._control_folder(work)
+        assert (work in control.parents) is not deep
+        with socket.socket(socket.AF_UNIX) as listening, contextlib.chdir(control):
+            listening.bind("0123456789")
+    assert ended[1:] == [f"ControlPath={control}/0123456789"]
+    assert not control.exists()
+
+
+def done(argv):
+    return processes.Finished(tuple(argv), 0, b"", b"", 0)
+
+
 @pytest.mark.parametrize("source", ["none.ini", "empty.ini"])
 def test_an_inventory_without_hosts_is_an_error_of_one_line(source, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -132,6 +167,10 @@ def test_ansible_has_no_secret_of_the_environment_and_checks_keys(monkeypatch, t
     assert "tiger" not in environment.values()
     assert environment["ANSIBLE_VAULT_PASSWORD_FILE"] == "/etc/vault"
     assert environment["ANSIBLE_HOST_KEY_CHECKING"] == "True"
+    runners = os.environ | environment | {"ANSIBLE_STDOUT_CALLBACK": "awx_display", "AWX_ISOLATED_DATA_DIR": "/x"}
+    whole = playing._for_ansible(runners, environment)
+    assert "tiger" not in whole.values()
+    assert (whole["ANSIBLE_STDOUT_CALLBACK"], whole["AWX_ISOLATED_DATA_DIR"]) == ("awx_display", "/x")
 
 
 def test_what_is_needed_is_packed_and_no_more():
@@ -154,6 +193,28 @@ def test_the_same_files_make_the_same_bytes(tmp_path, monkeypatch):
 def test_a_host_of_another_processor_is_refused_with_a_way(tmp_path):
     with pytest.raises(HostError, match="it is riscv64, and this tare's agent is for"):
         packing.packed_for(packing.Target("3.11", "riscv64"), lambda what: None)
+
+
+def test_the_playbook_that_is_written_out_is_one_for_ansible(tmp_path, monkeypatch):
+    """The plays parse and take their variables; what is brought lies where Ansible looks for it."""
+    part = {"name": "base-x", "file": str(tmp_path / "base-x.tar.zst"), "sha256": "0" * 64, "unpacked": 0}
+    (tmp_path / "base-x.tar.zst").write_bytes(b"x")
+    monkeypatch.setattr(packing, "packed_for", lambda target, progress: {"packages": part, "tare": part})
+    monkeypatch.setattr(packing, "packed_image", lambda progress: part)
+    folder = tmp_path / "plays"
+    written_out.write(folder, WORDS, lambda what: None)
+    variables = json.loads((folder / "fleet.json").read_text())
+    assert (folder / "files" / variables["tare_image"]["file"]).read_bytes() == b"x"
+    assert variables["tare_words"] == WORDS
+    argv = [playing.program("ansible-playbook"), "--syntax-check", "-i", "a.example,", str(folder / "run.yml")]
+    argv += ["-e", f"@{folder / 'fleet.json'}"]
+    environment = playing._environment(tmp_path)
+    processes.run(argv, env=environment).require()
+    broken = folder / "run.yml"
+    broken.write_text(broken.read_text().replace("tare_host:", "no_such_module:", 1))
+    assert processes.run(argv, env=environment).code != 0
+    with pytest.raises(UsageError, match="has files in it"):
+        written_out.write(folder, WORDS, lambda what: None)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ pytestmark = [
     pytest.mark.host,
     pytest.mark.skipif(processes.find("sshd") is None, reason="needs sshd: apt-get install openssh-server"),
 ]
+SECRET = "tiger-5f3a"
 WORDS = ["-p", "native", "-w", "startup", "--blocks", "2"]
 
 
@@ -39,7 +40,7 @@ def hosts():
         bed.add("beta", images=there)
         bed.add("bare", images=there, hide=["/usr/bin/python3.11"], path="/usr/bin:/bin:/usr/sbin:/sbin")
         more = [f"twin ansible_host={bed.hosts['beta'].address}", "gone ansible_host=127.0.0.1 ansible_port=9"]
-        bed.write_inventory({"beta": "tare_options='--seed 7'"}, more)
+        bed.write_inventory({"alpha": f"ansible_become_password={SECRET}", "beta": "tare_options='--seed 7'"}, more)
         yield bed
 
 
@@ -64,13 +65,20 @@ def trials(file):
 
 
 def await_state(folder, names, state):
-    """Until one of these hosts is in a state."""
+    """Until one of these hosts is in a state; meanwhile no process is told the secret."""
     deadline = time.monotonic() + 240
     while not any(row.host in names and row.state is state for row in conduct.read_rows(folder)):
         assert time.monotonic() < deadline, conduct.read_rows(folder)
+        assert not [words for words in process_table.command_lines().values() if SECRET in " ".join(words)]
         time.sleep(0.1)
 
 
+def tell(folder):
+    """The files below a folder that have the secret in them."""
+    return [path for path in folder.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()]
+
+
+@pytest.mark.timeout(900)
 def test_controller_and_host_killed_then_the_second_command_completes_the_fleet(hosts, tmp_path):
     """Nothing is lost, doubled or left; hosts that cannot are rows with reasons."""
     alpha, beta = hosts.hosts["alpha"], hosts.hosts["beta"]
@@ -86,6 +94,8 @@ def test_controller_and_host_killed_then_the_second_command_completes_the_fleet(
     assert f"another tare fleet works in {folder}: process {first.pid}" in refused.stderr
     first.kill()
     first.wait()
+    assert [*folder.rglob(".fleet/*")]  # what a killed controller leaves
+    assert tell(tmp_path) == []
     hosts.kill(beta)
     hosts.start(beta)
 
@@ -103,8 +113,10 @@ def test_controller_and_host_killed_then_the_second_command_completes_the_fleet(
     assert all({key.block for key in keys} == {0, 1} for keys in campaigns.values())
     for host in (alpha, beta):
         assert not [*host.folder.glob("runs/*/run.*")]  # its file is here, and its run is forgotten there
+        assert not [*host.disk.glob("root/.ansible*")]
     assert not [words for words in process_table.command_lines().values() if str(folder) in " ".join(words)]
 
+    assert SECRET not in done.stdout + done.stderr
     again = rows(tare("fleet", "run", "-o", folder, "--limit", "beta:twin", "--json"))
     assert {name: row["state"] for name, row in again.items()} == {one: "done", other: "failed"}
     assert sorted(path.name for path in folder.glob("*.tare")) == files  # nothing is measured twice

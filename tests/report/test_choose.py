@@ -175,3 +175,10 @@ def test_what_is_of_a_report_is_not_silently_left_out(
         main()
     assert ended.value.code == 2
     assert option.partition("=")[0] in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["cpu<0 " + "\x03" * 3_000, "web=2 " + "startup=3 " * 500, f"for={'x' * 3_000}"])
+def test_of_a_long_word_the_beginning_is_shown(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(text)
+    assert len(str(caught.value)) < 1_000

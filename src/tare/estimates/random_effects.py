@@ -280,7 +280,8 @@ def deviations(hosts: Hosts, rate: float) -> tuple[Floats, Floats]:
     """
     usual = hosts.only(~discoveries(_by_median(hosts), _FIRST_SHARE * rate))
     model = fit(usual, at_least_one=False)
-    inside = _external(standardised(usual, model), model.count)
+    share = model.tau2[:, None] / (hosts.v + model.tau2[:, None])
+    inside = _external(standardised(usual, model), model.count, share)
     variance = hosts.v + model.tau2[:, None] + model.error[:, None] ** 2
     outside = (hosts.y - model.mean[:, None]) / np.sqrt(variance)
     deviation = np.where(hosts.has, np.where(usual.has, inside, outside), np.nan)
@@ -311,6 +312,8 @@ def _simes(p: Floats) -> Floats:
     return np.where(count > 0, np.minimum(scaled.min(axis=0, initial=np.inf), 1.0), np.nan)
 
 
+#: The floor of what is left of a variance without a host.
+_LEAST_ROOM = 0.01
 #: What the first look leaves out is left out for sure: of the false-discovery rate it has this share.
 _FIRST_SHARE = 0.2
 #: And the second look this share: the spread is estimated, which costs up to a tenth of the rate (simulated).
@@ -345,11 +348,15 @@ def _nanmedian(values: Floats) -> Floats:
     return np.where(count > 0, middle, np.nan)
 
 
-def _external(internal: Floats, count: NDArray[np.int64]) -> Floats:
-    """Deviations by a spread that the host itself has no part in: ``r sqrt((k - 2) / (k - 1 - r^2))``."""
+def _external(internal: Floats, count: NDArray[np.int64], share: Floats) -> Floats:
+    """Deviations by a spread that the host itself has no part in: ``r / sqrt(1 - share (r^2 - 1) / (k - 2))``.
+
+    Exact where hosts have no errors. ``share``: of tau^2 in a host's variance, since its own error is not estimated
+    from the others; the root has a floor, so that no deviation is without bound.
+    """
     k = count[:, None].astype(np.float64)
-    room = np.maximum(k - 1 - internal**2, 1e-12)
-    return np.where(k > 2, internal * np.sqrt(np.maximum(k - 2, 0) / room), np.nan)
+    room = np.maximum(1 - share * (internal**2 - 1) / np.maximum(k - 2, 1), _LEAST_ROOM)
+    return np.where(k > 2, internal / np.sqrt(room), np.nan)
 
 
 def _two_sided(deviation: Floats, df: Floats) -> Floats:

@@ -35,6 +35,8 @@ MAX_FILE_BYTES = 1 << 30
 _MAX_MEMORY_BYTES = 8 << 30
 #: flock's exit code where the lock is held by others.
 _HELD = 75
+#: Bits of ansible-playbook's exit code for hosts: one failed, was not reached, or the last one failed.
+_OF_HOSTS = 2 | 4 | 8
 _END_LIMIT_S = 20.0
 _LIST_LIMIT_S = 60.0
 #: A socket's path has at most some 108 characters, and Ansible and ssh add up to 40 to this one.
@@ -54,6 +56,7 @@ _SETTINGS = {
     "ANSIBLE_DEPRECATION_WARNINGS": "False",
     "ANSIBLE_SYSTEM_WARNINGS": "False",
     "ANSIBLE_INVENTORY_UNPARSED_FAILED": "True",
+    "ANSIBLE_REMOTE_TEMP": "/tmp",  # noqa: S108 (a folder in it for each copy, which is removed; ~/.ansible would stay)
     # A link that is lost closes no connection by itself.
     "ANSIBLE_SSH_EXTRA_ARGS": "-o ServerAliveInterval=5 -o ServerAliveCountMax=3",
 }
@@ -91,7 +94,8 @@ def missing(package: str) -> UsageError:
 def hosts(inventory: Inventory) -> list[str]:
     """Return the hosts' names in the inventory. Raises `UsageError` if it is no inventory or names no host."""
     argv = [program("ansible-playbook"), "--list-hosts", *inventory.words(), str(PLAYBOOK / "look.yml")]
-    done = processes.run(argv, time_limit_s=_LIST_LIMIT_S, env=_environment(Path(tempfile.gettempdir())))
+    with tempfile.TemporaryDirectory(prefix="tare-fleet-") as scratch:
+        done = processes.run(argv, time_limit_s=_LIST_LIMIT_S, env=_environment(Path(scratch)))
     _, _, listed = done.text.partition("hosts (")
     names = [line.strip() for line in listed.splitlines()[1:] if line.strip()]
     if done.code != 0 or not names:
@@ -124,6 +128,7 @@ def owned(folder: Path) -> Iterator[Path]:
         os.ftruncate(descriptor, 0)
         os.write(descriptor, str(os.getpid()).encode())
         _await_survivors(work / "play", folder)
+        _close_connections(work)  # of a controller that was killed
         shutil.rmtree(work / "ansible", ignore_errors=True)
         try:
             yield work
@@ -198,9 +203,7 @@ def play(
         envvars=environment,
     )
     config.prepare()
-    own = {name: value for name, value in config.env.items() if name.startswith(("ANSIBLE_", "AWX_", "RUNNER_"))}
-    config.env = {**processes.environment(), **processes.kept(*_AGENTS), **own, **environment}
-    config.env |= {key: own[key] for key in ("ANSIBLE_CALLBACK_PLUGINS", "ANSIBLE_STDOUT_CALLBACK") if key in own}
+    config.env = _for_ansible(config.env, environment)
     config.command = [*_guarded(work), *command]
     printed: list[str] = []
 
@@ -223,8 +226,7 @@ def play(
 
 
 def _require_played(code: int, printed: Sequence[str]) -> None:
-    # 0: all well; 2: a host failed; 4: one was not reached; 8 and others: several of these, or Ansible's own error
-    if code in {0, 2, 4, 6} or (code == 8 and not printed):
+    if code & ~_OF_HOSTS == 0:
         return
     if code == _HELD:
         raise HostError("another tare fleet works in this folder", fix="wait for its end")
@@ -267,9 +269,24 @@ def _module(name: str) -> Any:
         raise missing("ansible-runner") from error
 
 
+def _for_ansible(runners: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
+    """Return ansible-playbook's environment: a listed one, and what ansible-runner itself sets.
+
+    ansible-runner writes it into a file, and by itself takes all of this process's, with the secrets in it.
+    """
+    combined = ("ANSIBLE_CALLBACK_PLUGINS", "ANSIBLE_STDOUT_CALLBACK")
+    own = {
+        name: value
+        for name, value in runners.items()
+        if name.startswith(("ANSIBLE_", "AWX_", "RUNNER_")) and (name in combined or name not in os.environ)
+    }
+    return {**processes.environment(), **own, **environment}
+
+
 def _environment(control: Path) -> dict[str, str]:
     found = {**_SETTINGS, "ANSIBLE_HOST_KEY_CHECKING": "True", **processes.kept(*_KEPT)}
     found["ANSIBLE_SSH_CONTROL_PATH_DIR"] = str(control)
+    found["ANSIBLE_LOCAL_TEMP"] = str(control / "tmp")
     local = Path("ansible.cfg").absolute()
     if "ANSIBLE_CONFIG" not in found and local.is_file() and not local.parent.stat().st_mode & 0o002:
         found["ANSIBLE_CONFIG"] = str(local)
@@ -280,7 +297,7 @@ def _environment(control: Path) -> dict[str, str]:
 
 def _control_folder(work: Path) -> Path:
     """Where the sockets of ssh's connections are: in the fleet's folder, or below /tmp where that path is too long."""
-    named = work / "ansible" / "c"
+    named = work / "c"
     if len(str(named)) > _MAX_CONTROL_PATH:
         named = Path(tempfile.gettempdir()) / f"tare-fleet-{zlib.crc32(str(work).encode()):08x}"
     named.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -296,7 +313,7 @@ def _close_connections(work: Path) -> None:
         control = Path((work / "control").read_text())
     except OSError:
         return
-    for socket in control.glob("*") if control.is_dir() else ():
+    for socket in filter(Path.is_socket, control.glob("*")):
         processes.run(["ssh", "-O", "exit", "-o", f"ControlPath={socket}", "fleet"], time_limit_s=5)
     shutil.rmtree(control, ignore_errors=True)
 

@@ -116,7 +116,7 @@ def _answered(row: Row, task: str, result: Mapping[str, Any], now: float) -> Row
         started=row.started or state in {State.RUNNING, State.KILLED},
         blocks=blocks if isinstance(blocks, int) and 0 <= blocks < 1_000_000 else row.blocks,
         left_s=float(left_s) if isinstance(left_s, int | float) and 0 <= left_s < 1e9 else None,
-        doing=cut(result.get("doing", ""), 60),
+        doing="complete, not fetched yet" if result["state"] == "complete" else cut(result.get("doing", ""), 60),
         reason=cut(result.get("reason", "")) if state is State.FAILED else "",
         sha256=str(result.get("sha256", ""))[:64],
         size=result["size"] if isinstance(result.get("size"), int) else 0,

@@ -16,6 +16,8 @@ from tare.report.sentences.choices import Criterion, Trait
 from tare.report.sentences.uses import TYPED, Aspect, Use, weighted_figure
 
 _ASK = re.compile(r"([a-z]+)(?:<([0-9]+(?:\.[0-9]+)?)\s*([%a-zA-Z]*)|=(no)|=([a-z]+)|\*([0-9]+(?:\.[0-9]+)?))")
+#: Characters of a word that an error shows.
+_SHOWN = 100
 _FIX = 'write "for=web cpu<10% start<300ms calls<300 daemon=no root=no", or some of these'
 _FOR = f"for={'|'.join(Use)}"
 
@@ -66,9 +68,9 @@ def parse(text: str) -> Requirements:
         elif number and name in set(Criterion) and unit in _UNITS[Criterion(name)]:
             below[Criterion(name)] = float(number) * _UNITS[Criterion(name)][unit]
         else:
-            raise UsageError(f"{word!r} is nothing to choose by", fix=_FIX)
+            raise UsageError(f"{word[:_SHOWN]!r} is nothing to choose by", fix=_FIX)
     if own and use is None:
-        raise UsageError("weights change those of what is run", fix=f"{_FOR} {text.strip()}")
+        raise UsageError("weights change those of what is run", fix=f"{_FOR} {text.strip()[:_SHOWN]}")
     if not below and not without and use is None:
         raise UsageError("nothing is asked for", fix=_FIX)
     return Requirements(below, frozenset(without), use, own)
@@ -78,7 +80,7 @@ def _use(word: str) -> Use:
     try:
         return Use(word)
     except ValueError:
-        raise UsageError(f"{word!r} is nothing that tare has weights for", fix=_FOR) from None
+        raise UsageError(f"{word[:_SHOWN]!r} is nothing that tare has weights for", fix=_FOR) from None
 
 
 def weights_of(requirements: Requirements) -> dict[Aspect, float] | None:
