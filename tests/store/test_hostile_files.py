@@ -16,6 +16,7 @@ from tare.store import read_store
 READERS = {
     "report": ["report {}", "report {} --json", "report {} --html {new}.html"],
     "compare": ["compare {}"],
+    "capacity": ["capacity --reserve-yaml {}"],
     "diff": ["diff {other} {} --annotations", "diff {} -p native -p runc"],
     "fleet report": ["fleet report {folder}", "fleet report {} --json"],
     "history": ["history {folder}"],
@@ -40,7 +41,7 @@ OTHERS = {
     "store push",
     "doctor", "list", "literature", "clean", "platform check", "platform checks", "platform doors", "lab run",
     "lab build", "lab sources", "lab weights", "image export", "image import", "setup", "serve", "app init",
-    "app check", "quick",
+    "app check", "quick", "fleet run", "fleet status", "fleet fetch", "fleet clean", "fleet playbook",
 }  # fmt: skip
 
 

@@ -49,7 +49,8 @@ def test_every_command_reads_it_and_writes_beside_it(odd, reading_commands, tmp_
 
 def test_the_documents_of_a_gate_name_it(odd, reading_commands, tmp_path):
     other = fake_campaign.write(tmp_path / "base.tare", fake_campaign.Shape(blocks=4, rounds=2, seed=8))
-    options = ["--junit", "j.xml", "--sarif", "s.json", "--markdown", "m.md", "--annotations"]
+    (tmp_path / "gate.yml").touch()
+    options = ["--junit", "j.xml", "--sarif", "s.json", "--source", "gate.yml", "--markdown", "m.md", "--annotations"]
     end = reading_commands.run("diff", str(other), str(odd), *options, cwd=tmp_path, env={"TERM": "dumb"})
     assert "Traceback" not in end.stderr
     ET.parse(tmp_path / "j.xml")

@@ -157,7 +157,7 @@ class Qemu(Platform):
         plug, _ = self._plug(spec, cleanup, None)
         machine = replace(self._machine(spec, self._boots(), plug), monitor=monitor)
         with contextlib.ExitStack() as on_failure:
-            channel = GuestChannel(_listening(on_failure, machine.control), argv, spec.start_limit_s)
+            channel = GuestChannel(_listening(on_failure, machine.control), argv, limit_s=spec.start_limit_s)
             made = spec.made()
             on_failure.pop_all()
 

@@ -17,7 +17,7 @@ from tare.errors import PlatformError
 from tare.host.filesystems import roots
 from tare.host.kernel import parentage
 from tare.image import forms
-from tare.timeouts import until
+from tare.timeouts import stretched, until
 from tare.workloads.apart import Operation, Restored, Snapshot, SnapshotWorkload
 from tare.workloads.base import Params
 from tare.workloads.life.programs import AGAIN, BEAT, SUM, remembered
@@ -134,7 +134,7 @@ def _until(come: Callable[[], bool], otherwise: str) -> None:
     deadline = until(LIMIT_S)
     while not come():
         if time.monotonic() > deadline:
-            raise PlatformError(f"the instance {otherwise} within {LIMIT_S:.0f} s")
+            raise PlatformError(f"the instance {otherwise} within {stretched(LIMIT_S):.0f} s")
         time.sleep(LOOK_S)
 
 

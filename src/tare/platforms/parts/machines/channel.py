@@ -31,7 +31,7 @@ class GuestChannel:
         """Wait until the guest is up, and begin its program. Raises `PlatformError`, `SessionError`."""
         stream = SocketStream(vm.accept(self.listener, lambda: False))
         try:
-            self._session = Session.open(stream, self.limit_s)
+            self._session = Session.open(stream, time_limit_s=self.limit_s)
         except BaseException:
             stream.close()
             raise
