@@ -214,6 +214,25 @@ def test_one_place_makes_and_opens_stores():
     assert opened == {"store/opening.py", "store/sqlite.py"}
 
 
+def test_no_module_takes_the_place_of_a_name_that_its_package_imports():
+    """Python sets a module as an attribute of its package when it is imported: `tare.cli.store` hid `tare.store`."""
+    hidden = []
+    for package in SOURCE.rglob("__init__.py"):
+        modules = {path.stem for path in package.parent.glob("*.py")} | {
+            path.parent.name for path in package.parent.glob("*/__init__.py")
+        }
+        name = ".".join(package.parent.relative_to(SOURCE.parent).parts)
+        for node in ast.walk(ast.parse(package.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module != name:
+                own = {f"{name}.{module}" for module in modules}
+                hidden += [
+                    (name, alias.name)
+                    for alias in node.names
+                    if (alias.asname or alias.name) in modules and node.module not in own
+                ]
+    assert hidden == []
+
+
 def test_no_modules_import_each_other_in_a_circle():
     uses = {_named(file): {*_depends_on(file)} - {_named(file)} for file in _modules()}
     packages = {_named(file) for file in _modules() if file.name == "__init__.py"}

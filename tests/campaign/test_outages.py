@@ -48,7 +48,9 @@ def begun(tmp_path, monkeypatch):
     monkeypatch.setattr(conduct, "keep_unremoved", lambda store: None)
     monkeypatch.setattr(HostSession, "__enter__", lambda self: self)
     monkeypatch.setattr(HostSession, "image", lambda self, workloads: SimpleNamespace())
-    monkeypatch.setattr(HostSession, "prepare", lambda self, image, resources, subnet=None: (launcher, None))
+    monkeypatch.setattr(
+        HostSession, "prepare", lambda self, image, resources, subnet=None, prefix=None: (launcher, None)
+    )
     monkeypatch.setattr("tare.campaign.execution.preflight._fairness", lambda *_: {})
     ran = []
     monkeypatch.setattr(conduct, "_run", lambda plan, *_: ran.extend(arm.platform for arm in plan.arms))

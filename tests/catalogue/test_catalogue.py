@@ -20,7 +20,7 @@ import fake_campaign
 from tare.catalogue.address import is_address, masked, parse
 from tare.catalogue.database import MIGRATIONS, connected, migrate, newest
 from tare.cli.commands.app import app
-from tare.cli.store import push_files
+from tare.cli.push import push_files
 from tare.errors import StoreError, TareError, UsageError
 from tare.report.formats.columns import COLUMNS
 from tare.report.formats.frames import whole

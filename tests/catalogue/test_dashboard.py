@@ -12,7 +12,7 @@ import pytest
 
 import fake_campaign
 from tare.catalogue.address import parse
-from tare.cli.store import push_files
+from tare.cli.push import push_files
 from tare.store import create_store
 
 DASHBOARD = json.loads(

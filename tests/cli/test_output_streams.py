@@ -42,7 +42,10 @@ PRINTING = {
     "store": ["store", "--help"],
     "spread": ["spread", "FILE"],
     "sql": ["sql", "FILE", "select * from samples"],
-    **{name: [name, "--help"] for name in ("calibrate", "doctor", "footprint", "quick", "run", "serve", "surface")},
+    **{
+        name: [name, "--help"]
+        for name in ("calibrate", "capacity", "doctor", "footprint", "quick", "run", "serve", "surface")
+    },
 }
 MAIN = [sys.executable, "-c", "from tare.cli import main; main()"]
 

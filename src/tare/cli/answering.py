@@ -138,9 +138,11 @@ class Server(ThreadingHTTPServer):
     def shutdown_request(self, request: object) -> None:
         """Close a connection, which gives its place to another."""
         assert isinstance(request, socket.socket)
-        with self._lock:
-            self._open.pop(request, None)
-        super().shutdown_request(request)
+        try:
+            super().shutdown_request(request)
+        finally:  # only now: until it is closed it takes a descriptor
+            with self._lock:
+                self._open.pop(request, None)
 
     def service_actions(self) -> None:
         """End connections whose request did not come in time; called twice a second."""

@@ -40,6 +40,6 @@ def push(
     if host is not None and not (host.strip() and host.isprintable() and len(host) <= 200):
         raise UsageError("--host is no name of a host", fix="such as web1")
 
-    from tare.cli.store import push_files
+    from tare.cli.push import push_files
 
     push_files(places, parsed, host, as_json=as_json)
