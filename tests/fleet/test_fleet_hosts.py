@@ -78,6 +78,7 @@ def tell(folder):
     return [path for path in folder.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_controller_and_host_killed_then_the_second_command_completes_the_fleet(hosts, tmp_path):
     """Nothing is lost, doubled or left; hosts that cannot are rows with reasons."""

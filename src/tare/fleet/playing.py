@@ -154,7 +154,7 @@ def _await_survivors(lock: Path, folder: Path) -> None:
     if done.code == _HELD:
         holders = [pid for pid, words in process_table.command_lines().items() if _is_play(words, folder)]
         named = " ".join(map(str, holders))
-        fix = f"kill {named}" if named else "wait for its end"
+        fix = f"wait for its end, or end it: kill {named}" if named else "wait for its end"
         raise HostError(f"ansible-playbook of a tare fleet that was killed still works in {folder}", fix=fix)
     done.require()
 
