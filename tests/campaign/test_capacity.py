@@ -128,6 +128,13 @@ def test_the_reserve_of_memory_is_never_touched(world):
     assert fill.held == fill.levels[-1].count
 
 
+def test_an_instance_that_is_larger_than_what_is_left_is_not_started(world):
+    world.each = 4 * GIB
+    fill, _ = _fill(world, fill=True)
+    assert (fill.stop, fill.resource) == (Stop.FULL, Resource.MEMORY)
+    assert [level.count for level in fill.levels] == [0, 1]
+
+
 def test_the_reserve_of_threads_is_never_touched(world):
     world.most_tasks = 1000
     fill, _ = _fill(world, fill=True)

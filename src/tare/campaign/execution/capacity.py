@@ -209,8 +209,8 @@ class _Filling:
         """Whether the next instance would take of the host's reserve."""
         biggest = max([0, *self.own]) + max([0, *self.kernel])
         free = counters.memory().available - biggest
-        if 0 < free < self.memory_reserve:
-            self._end(Stop.FULL, f"{free >> 20} MiB of memory are available", Resource.MEMORY)
+        if free < self.memory_reserve:
+            self._end(Stop.FULL, f"{max(0, free) >> 20} MiB of memory would be left", Resource.MEMORY)
         for resource, ceiling in self._counted().items():
             if ceiling.used + self._each(resource) > ceiling.most - self.kept_back[resource]:
                 self._end(Stop.FULL, f"{ceiling.used} of {ceiling.most} are used", resource)
