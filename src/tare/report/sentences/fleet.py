@@ -19,7 +19,7 @@ from tare.analysis.comparisons.fleet import (
 )
 from tare.estimates.intervals import Interval
 from tare.model import Direction
-from tare.report.sentences.numbers import DOTS, EMPTY, TO, number_of, percent, quantity, some
+from tare.report.sentences.numbers import EMPTY, TO, number_of, percent, quantity, some
 from tare.report.sentences.scale import difference, is_factor, overheads
 
 _WHY: Mapping[Why, str] = {
@@ -214,8 +214,3 @@ def percents(log: float, direction: Direction) -> float:
     """Return a log of how many times worse, in per cent."""
     times = math.exp(max(-300.0, min(300.0, log)))
     return 100 * overheads(Interval(times, times, times), direction).point
-
-
-def interval_text(ends: Interval, direction: Direction) -> str:
-    """Both ends in words: "+1.2 to +3.4 %"."""
-    return predicted(ends, direction).replace(DOTS, TO)
