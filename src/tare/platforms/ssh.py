@@ -165,6 +165,11 @@ class Ssh(Platform):
         self._target = Target.parse(target)
         self._facts: Facts | None = None
 
+    @property
+    def facts(self) -> Facts | None:
+        """The remote host's facts; None until it was looked at."""
+        return self._facts
+
     def detect(self) -> Availability:
         """Connect, and read the remote host's facts."""
         if processes.find("ssh") is None:
@@ -228,7 +233,7 @@ class Ssh(Platform):
         while not output.endswith(b"tare-ready\n"):
             if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
                 raise PlatformError(
-                    f"{self.name} is not ready within {stretched(READY_LIMIT_S):.0f} s", fix=self._by_hand()
+                    f"{self.name} is not ready within {stretched(READY_LIMIT_S):.0f} s", fix=self.by_hand()
                 )
             data = stream.receive(4096)
             output += data or b""
@@ -236,17 +241,27 @@ class Ssh(Platform):
                 stream.close()
                 raise explain(console.read(log).decode(errors="replace"), self._target)
 
-    def _address(self, spec: LaunchSpec, facts: Facts) -> Address:
+    def resolved(self) -> str | None:
+        """The remote host's IPv4 address, as this host resolves its name; behind a jump host its own, as it sees it.
+
+        None where it has none.
+        """
+        assert self._facts is not None, "it was looked at"
         settings = self._target.settings()
         host = settings.get("hostname", self._target.host)
         if settings.get("proxyjump", "none") != "none" or settings.get("proxycommand", "none") != "none":
-            host = facts.address  # nobody but the jump host knows it by its name
+            host = self._facts.address  # nobody but the jump host knows it by its name
         try:
-            addresses = socket.getaddrinfo(host, spec.port, socket.AF_INET, socket.SOCK_STREAM)
+            addresses = socket.getaddrinfo(host, None, socket.AF_INET, socket.SOCK_STREAM)
         except OSError:
-            return Address(None, spec.port, spec.port, None, f"{host} has no IPv4 address")
+            return None
+        return str(addresses[0][4][0])
+
+    def _address(self, spec: LaunchSpec, facts: Facts) -> Address:
+        ip = self.resolved()
+        if ip is None:
+            return Address(None, spec.port, spec.port, None, f"{facts.name} has no IPv4 address")
         why = "it is the remote host's own address, which answers before the start"
-        ip = str(addresses[0][4][0])
         return Address(ip, spec.port, spec.port, None, why, facts.client, early_ping=ip)
 
     def _look(self, key: str) -> Facts:
@@ -285,12 +300,13 @@ class Ssh(Platform):
 
     def _check(self, done: Finished) -> Finished:
         if done.timed_out:
-            raise PlatformError(f"{self.name} does not answer within {done.wall_ns / 1e9:.0f} s", fix=self._by_hand())
+            raise PlatformError(f"{self.name} does not answer within {done.wall_ns / 1e9:.0f} s", fix=self.by_hand())
         if done.code != 0:
             raise explain(done.stderr.decode(errors="replace"), self._target)
         return done
 
-    def _by_hand(self) -> str:
+    def by_hand(self) -> str:
+        """The fix for a connection that fails."""
         return f"see that `{by_hand(self._target)}` works"
 
     @staticmethod

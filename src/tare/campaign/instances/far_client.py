@@ -1,0 +1,272 @@
+"""A client on another machine, which ssh reaches: commands of the image in a chroot there.
+
+It is the platform ssh that brings the image's files by their digest and starts the agent there (`platforms.ssh`); its
+programs are a user's without rights, as those of the client on this host. A lost connection fails the trial that it is
+lost in; the next trial connects again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from types import MappingProxyType
+
+from tare.campaign.instances import inside_clock
+from tare.campaign.instances.client import KEPT, OUTPUT_CAP, confined
+from tare.campaign.instances.launcher import InstanceLauncher
+from tare.errors import HostError, PlatformError, SessionError, UsageError, attempt
+from tare.host import processes
+from tare.host.cgroup import Group
+from tare.host.filesystems import roots
+from tare.host.network import outside
+from tare.host.network.fence import INSTANCE_PORTS
+from tare.host.network.outside import Outside
+from tare.host.resources.journal import CleanupStack
+from tare.image.build import Image
+from tare.platforms.base import AGENT, Address, LaunchSpec
+from tare.platforms.ssh import Facts, Ssh
+from tare.session import ClockOffset, Execution, Session
+from tare.store import ClientRecord
+
+#: How a client is named: by the platform that reaches it.
+PREFIX = "ssh:"
+#: By how much its clock may be surely too fast or too slow; what its programs time would be wrong by as much.
+MOST_OFF = 0.01
+_OPEN_LIMIT_S = 60.0
+_CLOCK_SOURCE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+
+
+def check(name: str) -> Ssh:
+    """The machine of this name, ``ssh:[USER@]HOST[:PORT]``. Raises `UsageError` for what names none."""
+    if not name.startswith(PREFIX) or name == PREFIX:
+        raise UsageError(f"{name!r} names no client", fix="write --client ssh:[USER@]HOST[:PORT]")
+    return Ssh(name.removeprefix(PREFIX))
+
+
+def connected(machine: Ssh, launcher: InstanceLauncher, group: Group, cleanup: CleanupStack) -> FarClient:
+    """Look at a machine, bring it the image, and return the client there. Raises `HostError` where it cannot be one.
+
+    ``group``: of the connection's processes on this host.
+    """
+    found = machine.detect()
+    if not found.available:
+        raise HostError(f"the client {machine.name}: {found.reason}", fix=found.fix or None)
+    numbers = itertools.count()
+
+    def place(image: Image) -> LaunchSpec:
+        assert machine.facts is not None, "it was looked at"
+        name = f"{launcher.campaign}c{next(numbers)}"
+        return LaunchSpec(
+            id=name,
+            image=image,
+            resources=replace(launcher.resources, cpus=machine.facts.cpus, data_bytes=None, cpu_quota=None),
+            group=group,
+            space=roots.new_workspace(cleanup, launcher.work / name),
+            network=launcher.network,
+            port=INSTANCE_PORTS[-1],
+        )
+
+    def client(image: Image, own: FarClient | None = None) -> FarClient:
+        machine.prepare(image)
+        return FarClient(machine, image, place, cleanup, own)
+
+    try:
+        tools = launcher.image.tools
+        return client(launcher.image) if tools is None else client(tools, client(launcher.image))
+    except PlatformError as error:
+        raise HostError(f"the client {machine.name}: {error.what}", fix=error.fix or machine.by_hand()) from error
+
+
+class FarClient:
+    """The instances' peer on another machine. Not thread-safe, as its sessions are not."""
+
+    def __init__(
+        self,
+        machine: Ssh,
+        image: Image,
+        place: Callable[[Image], LaunchSpec],
+        cleanup: CleanupStack,
+        own: FarClient | None = None,
+    ) -> None:
+        """``place`` makes the place on this host for one connection; ``own``: with the application's own image."""
+        self._machine, self._image, self._place, self._own = machine, image, place, own
+        self._cleanup = cleanup
+        self._session: Session | None = None
+        self._clock: ClockOffset | None = None
+        self._cpu_ns = 0
+
+    @property
+    def address(self) -> str:
+        """The machine's own IPv4 address; "" where it has none that is known."""
+        return self._machine.resolved() or ""
+
+    @property
+    def cpu_count(self) -> int:
+        """CPUs that its commands may use: all of the machine's."""
+        return len(self._facts.cpus)
+
+    @property
+    def _facts(self) -> Facts:
+        assert self._machine.facts is not None, "it was looked at"
+        return self._machine.facts
+
+    def cpu_ns(self) -> int | None:
+        """CPU time that its commands have used so far, in ns, as their kernel says."""
+        return self._cpu_ns + (self._own._cpu_ns if self._own is not None else 0)
+
+    def towards(self, address: Address) -> FarClient:  # noqa: ARG002 (it has one way to all of them)
+        """The client itself."""
+        return self
+
+    def in_own_image(self) -> FarClient:
+        """The client with the application's own image as its root; where none was brought, this client itself."""
+        return self if self._own is None else self._own
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str = "/data",
+        env: Mapping[str, str] = MappingProxyType({}),
+        stdin: bytes = b"",
+        time_limit_s: float,
+    ) -> processes.Finished:
+        """Run a program there to its end, or to the time limit. Raises `HostError` where it is not reached."""
+        with self._named():
+            session = self._connected()
+            done = session.execute(
+                self._command(argv, cwd, env), stdin=stdin, time_limit_s=time_limit_s, output_cap=OUTPUT_CAP
+            )
+            self._cpu_ns += done.user_ns + done.system_ns
+            self._check_clock(session)
+        code = done.code if done.code is not None else -(done.signal or 0)
+        return processes.Finished(
+            tuple(argv),
+            code,
+            done.stdout,
+            done.stderr,
+            done.wall_ns,
+            timed_out=done.timed_out,
+            truncated=done.truncated,
+        )
+
+    @contextlib.contextmanager
+    def serving(self, argv: Sequence[str]) -> Iterator[_Running]:
+        """Run a program there without a limit; it is ended at the latest when the context is left."""
+        with self._named():
+            session = self._connected()
+            began = session.start(self._command(argv, "/data", {}), time_limit_s=24 * 3600.0, output_cap=OUTPUT_CAP)
+        try:
+            yield _Running(session, began)
+        finally:
+            if session.dead is None:
+                with self._named():
+                    began.kill()
+                    began.wait(time_limit_s=_OPEN_LIMIT_S)
+
+    def record(self, name: str, way: Outside) -> ClientRecord:
+        """The machine's facts, for the campaign's file. Raises `HostError`."""
+        with self._named():
+            session = self._connected()
+            began_ns = time.time_ns()
+            shown = session.execute(["date", "+%s.%N"], time_limit_s=30).stdout
+            middle_ns = (began_ns + time.time_ns()) / 2
+            ahead = attempt(lambda: float(shown) - middle_ns / 1e9)
+            source = attempt(partial(session.execute, ["cat", _CLOCK_SOURCE], time_limit_s=30))
+        facts = self._facts
+        return ClientRecord(
+            client=name,
+            name=facts.name,
+            address=way.address,
+            called=way.front,
+            kernel=facts.kernel,
+            model=facts.model,
+            cpus=len(facts.cpus),
+            memory_bytes=facts.memory_kib << 10,
+            clock_source=source.stdout.decode(errors="replace").strip()[:100] if hasattr(source, "stdout") else "",
+            clock_ahead_s=round(ahead, 3) if isinstance(ahead, float) else None,
+        )
+
+    def require_reached(self, way: Outside) -> None:
+        """Raise `HostError` where its connections do not arrive at the ports of instances."""
+
+        def call(address: str, port: int) -> None:
+            with self._named():
+                ask = [AGENT, "ask", "http", address, str(port), "0.1", "0", "0", "/"]
+                self._connected().start(self._command(ask, "/", {}), time_limit_s=_OPEN_LIMIT_S)
+
+        outside.require_reached(way, call)
+
+    def close(self) -> None:
+        """End its connections; the machine removes there what was made for them."""
+        for client in (self, self._own):
+            if client is not None and client._session is not None:
+                client._session.close()
+
+    def _command(self, argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> list[str]:
+        return confined(argv, cwd, env, KEPT.get(argv[0].rpartition("/")[2]))
+
+    def _connected(self) -> Session:
+        if self._session is None or self._session.dead is not None:
+            spec = self._place(self._image)
+            instance = self._machine.launch(spec, self._cleanup)
+            try:
+                self._session = Session.open(instance.stream, time_limit_s=_OPEN_LIMIT_S)
+                _settle(self._session, self._image)
+                self._clock = self._session.sync_clock()
+            except BaseException:
+                instance.abandon()
+                raise
+            instance.first_byte.wait(0)
+        return self._session
+
+    def _check_clock(self, session: Session) -> None:
+        """Raise `HostError` where what its programs have timed is wrong by more than `MOST_OFF`."""
+        assert self._clock is not None, "it is read first"
+        clock = inside_clock.compared(self._clock, session.sync_clock(inside_clock.EXCHANGES))
+        off = inside_clock.surely_off(clock)
+        if off > MOST_OFF:
+            way = "fast" if clock.rate_low > 0 else "slow"
+            problem = f"its clock runs at least {100 * off:.3g} % too {way} against this host's: its times do not hold"
+            raise HostError(problem, fix="mend its clock (its clock source, NTP), or load from another machine")
+
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        """Say of an error that it is the client's."""
+        try:
+            yield
+        except (SessionError, PlatformError, HostError) as error:
+            problem = f"the client {self._machine.name}: {error.what}"
+            raise HostError(problem, fix=error.fix or self._machine.by_hand()) from error
+
+
+def _settle(session: Session, image: Image) -> None:
+    """Check that the image's bits are there, and give the client's user a name and the data folder."""
+    if (session.hello.image or "").strip() != image.hash:
+        raise HostError(f"it runs other bits: image {session.hello.image or 'unknown'}, not {image.hash}")
+    user = roots.client_user()
+    attempt(partial(session.execute, ["chown", f"{user}:{user}", "/data"], time_limit_s=30))
+    for path, line in (("/etc/passwd", f"\ntare-client:x:{user}:{user}::/data:/bin/sh\n"),):
+        listed = attempt(partial(session.get, path, 1 << 20))
+        if isinstance(listed, bytes):  # an application's own image need not have it
+            session.put(path, listed + line.encode())
+
+
+class _Running:
+    """A program that runs there."""
+
+    def __init__(self, session: Session, execution: Execution) -> None:
+        self._session, self._execution = session, execution
+
+    def poll(self) -> int | None:
+        """Its exit code; None while it runs."""
+        if self._session.dead is None and not self._execution.over:
+            self._session.ping()  # what ended meanwhile is known then
+        if not self._execution.over:
+            return None if self._session.dead is None else -1
+        done = self._execution.result()
+        return done.code if done.code is not None else -(done.signal or 0)
