@@ -159,7 +159,7 @@ class HostSession:
         """The client on another machine, and the way for its calls. Raises `HostError`."""
         self.progress(f"connecting to the client {name}")
         assert peer.group is not None, "the client on this host has one"
-        far = far_client.connected(far_client.check(name), launcher, peer.group, cleanup)
+        far = far_client.connected(name, launcher, peer.group, cleanup)
         self.callback(far.close)
         way = outside.way_to(far.address)
         launcher.network.serve_outside(way)
@@ -202,8 +202,18 @@ def image_for(workloads: Iterable[Workload], progress: Progress, *, bare: bool =
 
 
 def harness_cpus(measured: Collection[int]) -> tuple[int, ...]:
-    """The CPUs for the harness and the client: off the measured cores, or at least off the probes' CPU (`topology`)."""
-    return topology.elsewhere(pinning.usable(), measured, siblings.cores(tuple(measured)))
+    """The CPUs for the harness: off the measured cores, or at least off the probes' CPU (`topology`)."""
+    return _apart(measured)[0]
+
+
+def client_cpus(measured: Collection[int]) -> tuple[int, ...]:
+    """The CPUs for the client on this host: other ones than the harness has, where enough are left."""
+    return _apart(measured)[1]
+
+
+def _apart(measured: Collection[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    cores = siblings.cores(tuple(measured))
+    return topology.apart(topology.elsewhere(pinning.usable(), measured, cores), cores)
 
 
 def default_cpus(count: int | None = None) -> tuple[int, ...]:
@@ -219,11 +229,11 @@ def default_cpus(count: int | None = None) -> tuple[int, ...]:
 def _client(cleanup: CleanupStack, image: Image, resources: Resources, folder: Path) -> HostClient:
     group = cgroup.named(f"{PARENT_GROUP}/client")
     cleanup.own(removers.control_group(group.path))
-    group.create(Resources(harness_cpus(resources.cpus), resources.memory_bytes))
+    cpus = client_cpus(resources.cpus)
+    group.create(Resources(cpus, resources.memory_bytes))
     tools = _client_root(cleanup, image if image.tools is None else image.tools, folder)
     brought = None if image.tools is None else _client_root(cleanup, image, folder.with_name(f"{folder.name}own"))
-    count = len(harness_cpus(resources.cpus))
-    return HostClient(tools, group.leaf("tool"), group=group, own=brought, cpu_count=count)
+    return HostClient(tools, group.leaf("tool"), group=group, own=brought, cpu_count=len(cpus))
 
 
 def _client_root(cleanup: CleanupStack, image: Image, folder: Path) -> Path:

@@ -158,6 +158,9 @@ class Ssh(Platform):
         "where the host's cache alone is dropped, that is this host's; what begins cold for both is cold there",
     )
 
+    #: Whether it is a client that loads instances of another host's, of which a machine has one at a time.
+    loads = False
+
     def __init__(self, target: str) -> None:
         self.name = f"ssh:{target}"
         self.title = f"{target}, by ssh: chroot into the image there"
@@ -206,7 +209,7 @@ class Ssh(Platform):
         facts = self._facts or self._look("")
         self._take(facts)
         beacon = spec.beacon
-        port = "-" if beacon is None else str(beacon.port)
+        port = "client" if self.loads else "-" if beacon is None else str(beacon.port)
         words = [f"tare-{spec.id}", _cpus(spec, facts), str(spec.resources.memory_bytes), port]
         words.append(limits.for_agent(spec.resources))
         argv = self._target.argv("exec", "/bin/sh", f"{HOME}/{self._key(spec.image)}/remote.sh", "launch", *words)
@@ -338,6 +341,8 @@ def explain(stderr: str, target: Target) -> PlatformError:
         (r"No space left on device", "no space is left there", f"free some, or remove old images: rm -r {HOME}"),
         (r"remote\.sh.*(?:[Nn]o such file|not found)|(?:[Nn]o such file|not found|[Cc]an't open).*remote\.sh",
          "the image is not there any more", "run the campaign again: it is copied when a campaign begins"),
+        (r"another campaign loads from this machine", "another campaign loads from it, and its figures would be of both",
+         "wait for the end of that one, or name another client"),
         (r"arrived damaged", "the image arrived damaged", "try again"),
         (r"wrong fs type|unknown filesystem type|overlay",
          "it cannot mount an overlay", f"put {HOME} on a filesystem that can hold one (ext4, xfs)"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from tare.campaign.host_session import HostSession, harness_cpus
+from tare.campaign.host_session import HostSession, client_cpus, harness_cpus
 from tare.campaign.instances import environment, posture
 from tare.campaign.instances.client import Client
 from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance
@@ -234,9 +234,11 @@ def _fairness(
 
 def _loaded_by(resources: Resources, client: ClientRecord | None) -> dict[str, Any]:
     """Where tare and the client ran."""
-    harness = list(harness_cpus(resources.cpus))
+    harness, here = list(harness_cpus(resources.cpus)), list(client_cpus(resources.cpus))
+    if client is None and here == harness:
+        return {"harness and client on cpus": harness, "harness shares the client's cpus": "yes: too few are left"}
     if client is None:
-        return {"harness and client on cpus": harness}
+        return {"harness on cpus": harness, "client on cpus": here}
     machine = f"{client.name} ({client.client}, {client.cpus} CPUs), which calls {client.called}"
     return {"harness on cpus": harness, "client on another machine": machine}
 

@@ -47,54 +47,45 @@ def check(name: str) -> Ssh:
     return Ssh(name.removeprefix(PREFIX))
 
 
-def connected(machine: Ssh, launcher: InstanceLauncher, group: Group, cleanup: CleanupStack) -> FarClient:
+def connected(name: str, launcher: InstanceLauncher, group: Group, cleanup: CleanupStack) -> FarClient:
     """Look at a machine, bring it the image, and return the client there. Raises `HostError` where it cannot be one.
 
     ``group``: of the connection's processes on this host.
     """
-    found = machine.detect()
-    if not found.available:
-        raise HostError(f"the client {machine.name}: {found.reason}", fix=found.fix or None)
     numbers = itertools.count()
 
-    def place(image: Image) -> LaunchSpec:
+    def client(image: Image, own: FarClient | None = None, *, loads: bool = True) -> FarClient:
+        machine = check(name)
+        machine.loads = loads
+        found = machine.detect()
+        if not found.available:
+            raise HostError(f"the client {name}: {found.reason}", fix=found.fix or None)
         assert machine.facts is not None, "it was looked at"
-        name = f"{launcher.campaign}c{next(numbers)}"
-        return LaunchSpec(
-            id=name,
-            image=image,
-            resources=replace(launcher.resources, cpus=machine.facts.cpus, data_bytes=None, cpu_quota=None),
-            group=group,
-            space=roots.new_workspace(cleanup, launcher.work / name),
-            network=launcher.network,
-            port=INSTANCE_PORTS[-1],
-        )
+        resources = replace(launcher.resources, cpus=machine.facts.cpus, data_bytes=None, cpu_quota=None)
 
-    def client(image: Image, own: FarClient | None = None) -> FarClient:
-        machine.prepare(image)
-        return FarClient(machine, image, place, cleanup, own)
+        def place() -> LaunchSpec:
+            label = f"{launcher.campaign}c{next(numbers)}"
+            space = roots.new_workspace(cleanup, launcher.work / label)
+            return LaunchSpec(label, image, resources, group, space, launcher.network, INSTANCE_PORTS[-1])
 
-    try:
-        tools = launcher.image.tools
-        return client(launcher.image) if tools is None else client(tools, client(launcher.image))
-    except PlatformError as error:
-        raise HostError(f"the client {machine.name}: {error.what}", fix=error.fix or machine.by_hand()) from error
+        try:
+            machine.prepare(image)
+        except PlatformError as error:
+            raise HostError(f"the client {name}: {error.what}", fix=error.fix or machine.by_hand()) from error
+        return FarClient(machine, place, cleanup, own)
+
+    image, tools = launcher.image, launcher.image.tools
+    return client(image) if tools is None else client(tools, client(image, loads=False))
 
 
 class FarClient:
     """The instances' peer on another machine. Not thread-safe, as its sessions are not."""
 
     def __init__(
-        self,
-        machine: Ssh,
-        image: Image,
-        place: Callable[[Image], LaunchSpec],
-        cleanup: CleanupStack,
-        own: FarClient | None = None,
+        self, machine: Ssh, place: Callable[[], LaunchSpec], cleanup: CleanupStack, own: FarClient | None = None
     ) -> None:
         """``place`` makes the place on this host for one connection; ``own``: with the application's own image."""
-        self._machine, self._image, self._place, self._own = machine, image, place, own
-        self._cleanup = cleanup
+        self._machine, self._place, self._cleanup, self._own = machine, place, cleanup, own
         self._session: Session | None = None
         self._clock: ClockOffset | None = None
         self._cpu_ns = 0
@@ -212,11 +203,11 @@ class FarClient:
 
     def _connected(self) -> Session:
         if self._session is None or self._session.dead is not None:
-            spec = self._place(self._image)
+            spec = self._place()
             instance = self._machine.launch(spec, self._cleanup)
             try:
                 self._session = Session.open(instance.stream, time_limit_s=_OPEN_LIMIT_S)
-                _settle(self._session, self._image)
+                _settle(self._session, spec.image)
                 self._clock = self._session.sync_clock()
             except BaseException:
                 instance.abandon()

@@ -14,6 +14,7 @@ from tare.report.model.beside import BesideReport, BesideRow
 from tare.report.model.capacity import CapacityReport
 from tare.report.model.curves import CurveReport, EstimateReport, PlatformCurveReport, PointReport
 from tare.report.model.facts import (
+    ClientFacts,
     Contamination,
     DifferenceReport,
     EventReport,
@@ -50,6 +51,7 @@ __all__ = [
     "BesideRow",
     "BoundReport",
     "CapacityReport",
+    "ClientFacts",
     "Contamination",
     "CurveReport",
     "DependenceReport",
@@ -110,8 +112,11 @@ class Report(Documented):
     """The plan in seconds; null where blocks decide."""
     resources: dict[str, Any]
     """Of every instance: `cpus` (host CPU numbers), `memory_bytes`, `data_bytes`, `cpu_quota` (CPUs' worth of time,
-    null for all); `probe_cpu`, the CPU on which probes worked, and `harness_cpus`, where tare and the client ran.
+    null for all); `probe_cpu`, the CPU on which probes worked, and `harness_cpus`, where tare and the client ran;
+    `client_cpus`, where the client ran if it had others than tare.
     """
+    client: ClientFacts | None = None
+    """The machine that loaded the servers in instances; null: the host itself."""
     host: dict[str, Any]
     """Facts as the campaign recorded them; nested, no fixed form."""
     image: dict[str, Any]
