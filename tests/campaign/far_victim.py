@@ -1,4 +1,4 @@
-"""Has a client on another machine, and an instance of runc, until it is killed: python -m campaign.far_victim CLIENT."""
+"""Has a client on another machine and an instance of runc until it is killed: python -m campaign.far_victim NAME."""
 
 import sys
 import time

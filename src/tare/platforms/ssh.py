@@ -341,7 +341,7 @@ def explain(stderr: str, target: Target) -> PlatformError:
         (r"No space left on device", "no space is left there", f"free some, or remove old images: rm -r {HOME}"),
         (r"remote\.sh.*(?:[Nn]o such file|not found)|(?:[Nn]o such file|not found|[Cc]an't open).*remote\.sh",
          "the image is not there any more", "run the campaign again: it is copied when a campaign begins"),
-        (r"another campaign loads from this machine", "another campaign loads from it, and its figures would be of both",
+        (r"another campaign loads from this machine", "another campaign loads from it: figures would be of both",
          "wait for the end of that one, or name another client"),
         (r"arrived damaged", "the image arrived damaged", "try again"),
         (r"wrong fs type|unknown filesystem type|overlay",

@@ -17,8 +17,8 @@ CORES_A_CLIENT = 4
 #: CPUs of one kind have at least this share of the fastest CPU's capacity or highest clock rate. Among equal cores,
 #: vendors favour some by up to 6 % (Turbo Boost Max 3.0); other kinds of cores have 70 % and less.
 SAME_KIND = 0.85
-#: From this many cores on beside the measured ones, the harness has one, and the client the others; with fewer, a client
-#: with a core less would be the limit more often than the harness disturbs it.
+#: From this many cores on beside the measured ones, the harness has one, and the client the others. With fewer, a
+#: client with a core less would be the limit more often than the harness disturbs it.
 CORES_APART = 3
 #: Groups of CPUs: those of each core, kind or NUMA node.
 Cores = tuple[tuple[int, ...], ...]
