@@ -7,7 +7,7 @@ import pytest
 
 from tare.errors import HostError
 from tare.host import processes
-from tare.host.network import outside
+from tare.host.network import engines, outside
 from tare.host.network.outside import Outside
 
 CLIENT = Outside("198.18.0.2", "198.18.0.1", "eth0")
@@ -29,6 +29,13 @@ def test_a_call_is_led_to_the_instance_and_only_its_answers_come_back():
     assert {rule[0] for rule in passing} == {"FORWARD"}
     assert ["ESTABLISHED" in rule for rule in passing] == [True, False], "an instance begins nothing"
     assert {rule[0] for rule in outside.passing_rules(CLIENT, guarded=True)} == {"INPUT", "FORWARD"}
+
+
+def test_a_container_answers_the_client_and_begins_nothing_with_its_machine():
+    forwarded, to_host = engines.leading("docker0", None, answers=True)
+    assert forwarded[:5] == ("FORWARD", "-i", "docker0", "!", "-o")
+    assert ("!", "--ctstate", "ESTABLISHED,RELATED") == forwarded[8:11]
+    assert to_host == engines.leading("docker0", "10.77.0.2")[1]
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,7 @@ class Network:
             problem = f"the client's address {client.address} is in the subnet {self.subnet} of tare's bridge"
             raise HostError(problem, fix="give another one with --subnet")
         outside.open_to(self._cleanup, client)
-        self._outside, self._engines = client, engines.Engines(self._cleanup, client.address)
+        self._outside, self._engines = client, engines.Engines(self._cleanup, None)
 
     def lead_to(self, cleanup: CleanupStack, port: int, address: str, instance_port: int) -> str:
         """Lead a client on another machine from a port of this host's to an instance's; returns the address to call.
