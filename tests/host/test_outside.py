@@ -34,7 +34,7 @@ def test_a_call_is_led_to_the_instance_and_only_its_answers_come_back():
 def test_a_container_answers_the_client_and_begins_nothing_with_its_machine():
     forwarded, to_host = engines.leading("docker0", None, answers=True)
     assert forwarded[:5] == ("FORWARD", "-i", "docker0", "!", "-o")
-    assert ("!", "--ctstate", "ESTABLISHED,RELATED") == forwarded[8:11]
+    assert forwarded[8:11] == ("!", "--ctstate", "ESTABLISHED,RELATED")
     assert to_host == engines.leading("docker0", "10.77.0.2")[1]
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 
@@ -37,6 +38,8 @@ PREFIX = "ssh:"
 #: By how much its clock may be surely too fast or too slow; what its programs time would be wrong by as much.
 MOST_OFF = 0.01
 _OPEN_LIMIT_S = 60.0
+#: Of a call that shows whether it arrives, and of a program that serves until it is ended.
+_CALL_LIMIT_S, _SERVING_LIMIT_S = 30.0, 24 * 3600.0
 _CLOCK_SOURCE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 
 
@@ -56,7 +59,6 @@ def connected(name: str, launcher: InstanceLauncher, group: Group, cleanup: Clea
 
     def client(image: Image, own: FarClient | None = None, *, loads: bool = True) -> FarClient:
         machine = check(name)
-        machine.loads = loads
         found = machine.detect()
         if not found.available:
             raise HostError(f"the client {name}: {found.reason}", fix=found.fix or None)
@@ -72,22 +74,42 @@ def connected(name: str, launcher: InstanceLauncher, group: Group, cleanup: Clea
             machine.prepare(image)
         except PlatformError as error:
             raise HostError(f"the client {name}: {error.what}", fix=error.fix or machine.by_hand()) from error
-        return FarClient(machine, place, cleanup, own)
+        return FarClient(machine, place, cleanup, own, loads=loads)
 
     image, tools = launcher.image, launcher.image.tools
     return client(image) if tools is None else client(tools, client(image, loads=False))
 
 
+@dataclass(frozen=True, slots=True)
+class _Link:
+    """A connection, and the clock there when it began."""
+
+    session: Session
+    clock: ClockOffset
+
+
 class FarClient:
-    """The instances' peer on another machine. Not thread-safe, as its sessions are not."""
+    """The instances' peer on another machine. Several threads may use it: each has a connection meanwhile."""
 
     def __init__(
-        self, machine: Ssh, place: Callable[[], LaunchSpec], cleanup: CleanupStack, own: FarClient | None = None
+        self,
+        machine: Ssh,
+        place: Callable[[], LaunchSpec],
+        cleanup: CleanupStack,
+        own: FarClient | None = None,
+        *,
+        loads: bool = True,
     ) -> None:
-        """``place`` makes the place on this host for one connection; ``own``: with the application's own image."""
+        """``place`` makes the place on this host for one connection; ``own``: with the application's own image.
+
+        ``loads``: it keeps other campaigns from the machine, which one of a campaign's does.
+        """
         self._machine, self._place, self._cleanup, self._own = machine, place, cleanup, own
-        self._session: Session | None = None
-        self._clock: ClockOffset | None = None
+        self._loads = loads
+        self._lock = threading.Lock()
+        self._first: _Link | None = None  # the connection that keeps others away
+        self._links: list[_Link] = []  # all that were made
+        self._free: list[_Link] = []  # those that no thread uses
         self._cpu_ns = 0
 
     @property
@@ -127,13 +149,13 @@ class FarClient:
         time_limit_s: float,
     ) -> processes.Finished:
         """Run a program there to its end, or to the time limit. Raises `HostError` where it is not reached."""
-        with self._named():
-            session = self._connected()
-            done = session.execute(
+        with self._linked() as link:
+            done = link.session.execute(
                 self._command(argv, cwd, env), stdin=stdin, time_limit_s=time_limit_s, output_cap=OUTPUT_CAP
             )
-            self._cpu_ns += done.user_ns + done.system_ns
-            self._check_clock(session)
+            with self._lock:
+                self._cpu_ns += done.user_ns + done.system_ns
+            _check_clock(link)
         code = done.code if done.code is not None else -(done.signal or 0)
         return processes.Finished(
             tuple(argv),
@@ -148,26 +170,24 @@ class FarClient:
     @contextlib.contextmanager
     def serving(self, argv: Sequence[str]) -> Iterator[_Running]:
         """Run a program there without a limit; it is ended at the latest when the context is left."""
-        with self._named():
-            session = self._connected()
-            began = session.start(self._command(argv, "/data", {}), time_limit_s=24 * 3600.0, output_cap=OUTPUT_CAP)
-        try:
-            yield _Running(session, began)
-        finally:
-            if session.dead is None:
-                with self._named():
+        with self._linked() as link:
+            command = self._command(argv, "/data", {})
+            began = link.session.start(command, time_limit_s=_SERVING_LIMIT_S, output_cap=OUTPUT_CAP)
+            try:
+                yield _Running(link.session, began)
+            finally:
+                if link.session.dead is None:
                     began.kill()
                     began.wait(time_limit_s=_OPEN_LIMIT_S)
 
     def record(self, name: str, way: Outside) -> ClientRecord:
         """The machine's facts, for the campaign's file. Raises `HostError`."""
-        with self._named():
-            session = self._connected()
+        with self._linked() as link:
             began_ns = time.time_ns()
-            shown = session.execute(["date", "+%s.%N"], time_limit_s=30).stdout
+            shown = link.session.execute(["date", "+%s.%N"], time_limit_s=30).stdout
             middle_ns = (began_ns + time.time_ns()) / 2
-            ahead = attempt(lambda: float(shown) - middle_ns / 1e9)
-            source = attempt(partial(session.execute, ["cat", _CLOCK_SOURCE], time_limit_s=30))
+            source = link.session.execute(["cat", _CLOCK_SOURCE], time_limit_s=30).stdout
+        ahead = attempt(lambda: float(shown) - middle_ns / 1e9)
         facts = self._facts
         return ClientRecord(
             client=name,
@@ -178,7 +198,7 @@ class FarClient:
             model=facts.model,
             cpus=len(facts.cpus),
             memory_bytes=facts.memory_kib << 10,
-            clock_source=source.stdout.decode(errors="replace").strip()[:100] if hasattr(source, "stdout") else "",
+            clock_source=source.decode(errors="replace").strip()[:100],
             clock_ahead_s=round(ahead, 3) if isinstance(ahead, float) else None,
         )
 
@@ -186,53 +206,68 @@ class FarClient:
         """Raise `HostError` where its connections do not arrive at the ports of instances."""
 
         def call(address: str, port: int) -> None:
-            with self._named():
-                ask = [AGENT, "ask", "http", address, str(port), "0.1", "0", "0", "/"]
-                self._connected().start(self._command(ask, "/", {}), time_limit_s=_OPEN_LIMIT_S)
+            ask = [AGENT, "ask", "http", address, str(port), "0.1", "0", "0", "/"]
+            calling.enter_context(self._linked()).session.start(self._command(ask, "/", {}), time_limit_s=_CALL_LIMIT_S)
 
-        outside.require_reached(way, call)
+        with contextlib.ExitStack() as calling:
+            outside.require_reached(way, call)
 
     def close(self) -> None:
         """End its connections; the machine removes there what was made for them."""
-        for client in (self, self._own):
-            if client is not None and client._session is not None:
-                client._session.close()
+        for link in self._links:
+            link.session.close()
+        if self._own is not None:
+            self._own.close()
 
     def _command(self, argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> list[str]:
         return confined(argv, cwd, env, KEPT.get(argv[0].rpartition("/")[2]))
 
-    def _connected(self) -> Session:
-        if self._session is None or self._session.dead is not None:
-            spec = self._place()
-            instance = self._machine.launch(spec, self._cleanup)
-            try:
-                self._session = Session.open(instance.stream, time_limit_s=_OPEN_LIMIT_S)
-                _settle(self._session, spec.image)
-                self._clock = self._session.sync_clock()
-            except BaseException:
-                instance.abandon()
-                raise
-            instance.first_byte.wait(0)
-        return self._session
-
-    def _check_clock(self, session: Session) -> None:
-        """Raise `HostError` where what its programs have timed is wrong by more than `MOST_OFF`."""
-        assert self._clock is not None, "it is read first"
-        clock = inside_clock.compared(self._clock, session.sync_clock(inside_clock.EXCHANGES))
-        off = inside_clock.surely_off(clock)
-        if off > MOST_OFF:
-            way = "fast" if clock.rate_low > 0 else "slow"
-            problem = f"its clock runs at least {100 * off:.3g} % too {way} against this host's: its times do not hold"
-            raise HostError(problem, fix="mend its clock (its clock source, NTP), or load from another machine")
-
     @contextlib.contextmanager
-    def _named(self) -> Iterator[None]:
-        """Say of an error that it is the client's."""
+    def _linked(self) -> Iterator[_Link]:
+        """A connection for this thread alone. An error that is raised meanwhile says that it is the client's."""
         try:
-            yield
+            with self._lock:
+                link = self._free.pop() if self._free else self._connected()
+            try:
+                yield link
+            finally:
+                if link.session.dead is None:
+                    with self._lock:
+                        self._free.append(link)
+                else:
+                    link.session.close()
         except (SessionError, PlatformError, HostError) as error:
             problem = f"the client {self._machine.name}: {error.what}"
             raise HostError(problem, fix=error.fix or self._machine.by_hand()) from error
+
+    def _connected(self) -> _Link:
+        """Connect; the lock is held."""
+        first = self._loads and (self._first is None or self._first.session.dead is not None)
+        self._machine.loads = first
+        spec = self._place()
+        instance = self._machine.launch(spec, self._cleanup)
+        try:
+            session = Session.open(instance.stream, time_limit_s=_OPEN_LIMIT_S)
+            _settle(session, spec.image)
+            link = _Link(session, session.sync_clock())
+        except BaseException:
+            instance.abandon()
+            raise
+        instance.first_byte.wait(0)
+        self._links.append(link)
+        if first:
+            self._first = link
+        return link
+
+
+def _check_clock(link: _Link) -> None:
+    """Raise `HostError` where what programs there have timed is wrong by more than `MOST_OFF`."""
+    clock = inside_clock.compared(link.clock, link.session.sync_clock(inside_clock.EXCHANGES))
+    off = inside_clock.surely_off(clock)
+    if off > MOST_OFF:
+        way = "fast" if clock.rate_low > 0 else "slow"
+        problem = f"its clock runs at least {100 * off:.3g} % too {way} against this host's: its times do not hold"
+        raise HostError(problem, fix="mend its clock (its clock source, NTP), or load from another machine")
 
 
 def _settle(session: Session, image: Image) -> None:
