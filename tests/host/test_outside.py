@@ -17,7 +17,8 @@ def test_the_ports_of_instances_are_closed_to_everybody_else():
     for rule, kind in zip(outside.gate_rules(CLIENT), ("tcp", "udp"), strict=True):
         words = " ".join(rule)
         assert words == (
-            f"PREROUTING -t raw ! -i lo ! -s 198.18.0.2 -d 198.18.0.1 -p {kind} --dport 20100:22099 -j DROP"
+            f"PREROUTING -t raw ! -i lo ! -s 198.18.0.2 -d 198.18.0.1 -p {kind} --dport 20100:22099"
+            " -m comment --comment tare-client -j DROP"
         )
 
 

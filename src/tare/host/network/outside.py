@@ -27,6 +27,8 @@ from tare.timeouts import stretched
 #: In which a connection of the client's is to arrive here.
 LIMIT_S = 10.0
 _FORWARDING = "/proc/sys/net/ipv4/conf/{}/forwarding"
+#: The comment of all rules here.
+_LABELLED = ("-m", "comment", "--comment", "tare-client")
 _FILTER_FIX = "load the kernel's packet filter, address translation and connection tracking"
 
 
@@ -60,7 +62,7 @@ def gate_rules(outside: Outside) -> list[tuple[str, ...]]:
     """Chain and specification of the rules that close the ports of instances to everybody but the client."""
     others = ("!", "-i", "lo", "!", "-s", outside.address, "-d", outside.front)
     return [
-        ("PREROUTING", "-t", "raw", *others, "-p", kind, "--dport", span(INSTANCE_PORTS), "-j", "DROP")
+        ("PREROUTING", "-t", "raw", *others, "-p", kind, "--dport", span(INSTANCE_PORTS), *_LABELLED, "-j", "DROP")
         for kind in ("tcp", "udp")
     ]
 
@@ -72,21 +74,40 @@ def passing_rules(outside: Outside, *, guarded: bool) -> list[tuple[str, ...]]:
     """
     client, front = outside.address, outside.front
     let_in = [
-        ("INPUT", "-s", client, "-d", front, "-p", kind, "--dport", span(INSTANCE_PORTS), "-j", "ACCEPT")
+        ("INPUT", "-s", client, "-d", front, "-p", kind, "--dport", span(INSTANCE_PORTS), *_LABELLED, "-j", "ACCEPT")
         for kind in ("tcp", "udp")
     ]
     return [
         *(let_in if guarded else []),
-        ("FORWARD", "-i", BRIDGE, "-d", client, "-m", "conntrack", "--ctstate", "ESTABLISHED", "-j", "ACCEPT"),
-        ("FORWARD", "-o", BRIDGE, "-s", client, "-m", "conntrack", "--ctstate", "DNAT", "-j", "ACCEPT"),
+        (
+            "FORWARD",
+            "-i",
+            BRIDGE,
+            "-d",
+            client,
+            "-m",
+            "conntrack",
+            "--ctstate",
+            "ESTABLISHED",
+            *_LABELLED,
+            "-j",
+            "ACCEPT",
+        ),
+        ("FORWARD", "-o", BRIDGE, "-s", client, "-m", "conntrack", "--ctstate", "DNAT", *_LABELLED, "-j", "ACCEPT"),
     ]
 
 
 def leading_rules(outside: Outside, port: int, address: str, instance_port: int) -> list[tuple[str, ...]]:
     """Rules that lead the client's calls of a port of this host's to an instance's on the bridge."""
-    to = ("-j", "DNAT", "--to-destination", f"{address}:{instance_port}")
+    to = (*_LABELLED, "-j", "DNAT", "--to-destination", f"{address}:{instance_port}")
     where = ("-t", "nat", "-s", outside.address, "-d", outside.front)
     return [("PREROUTING", *where, "-p", kind, "--dport", str(port), *to) for kind in ("tcp", "udp")]
+
+
+def forwarding_rules(outside: Outside) -> list[tuple[str, ...]]:
+    """Rules by which a host that is no router forwards between the client's link and the bridge alone."""
+    ways = ((outside.link, BRIDGE), (BRIDGE, outside.link))
+    return [("FORWARD", "-i", one, "!", "-o", other, *_LABELLED, "-j", "DROP") for one, other in ways]
 
 
 def open_to(cleanup: CleanupStack, outside: Outside) -> None:
@@ -104,8 +125,8 @@ def _forward(cleanup: CleanupStack, outside: Outside) -> None:
     """Forward between the client's link and the bridge, and nothing else, on a host that is no router."""
     if settings.read(Path(_FORWARDING.format("all"))) == "1":
         return
-    insert(cleanup, ("FORWARD", "-i", outside.link, "!", "-o", BRIDGE, "-j", "DROP"))
-    insert(cleanup, ("FORWARD", "-i", BRIDGE, "!", "-o", outside.link, "-j", "DROP"))
+    for rule in forwarding_rules(outside):
+        insert(cleanup, rule)
     for link in (outside.link, BRIDGE):
         file = Path(_FORWARDING.format(link))
         former = settings.read(file)
