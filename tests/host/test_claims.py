@@ -153,7 +153,7 @@ def test_every_setting_that_is_tuned_may_be_given_back(tmp_path, machine):
         removers.iptables_rule("INPUT", "-i", "tare0", "-j", "ACCEPT"),
         removers.iptables_rule("FORWARD", "-i", "eth0", "-j", "ACCEPT"),
         removers.iptables_rule("FORWARD", "-i", "eth0", "!", "-o", "tare0", "-j", "DROP"),
-        removers.iptables_rule(*"PREROUTING -t nat -s 1.2.3.4 -j DNAT --to-destination 1.2.3.5:1".split()),
+        removers.iptables_rule("PREROUTING", "-t", "nat", "-s", "1.2.3.4", "-j", "DNAT", "--to", "1.2.3.5:1"),
         removers.iptables_rule("FORWARD", "-i", "tare0", "-j", "ACCEPT", "--modprobe=/x"),
         removers.oci_container("/tmp/evil", WORK / "x", "tare-x"),
         removers.oci_container("runc", Path("/run/runc"), "tare-x"),
