@@ -30,15 +30,16 @@ import tare.platforms
 EVERY = ("tare.cli",)
 #: All that commands load which read campaign files: it would cost each of them a second or more.
 READING = (
-    "tare.cli.report", "tare.cli.compare", "tare.cli.score", "tare.cli.spread", "tare.cli.export", "tare.cli.run",
-    "tare.cli.calibrate", "tare.cli.surface", "tare.cli.footprint", "tare.cli.literature", "tare.cli.consent",
-    "tare.cli.commands.report", "tare.cli.commands.compare", "tare.cli.commands.score", "tare.cli.commands.spread",
+    "tare.cli.report", "tare.cli.score", "tare.cli.export", "tare.cli.run", "tare.cli.calibrate", "tare.cli.surface",
+    "tare.features.kernel.run", "tare.cli.literature", "tare.cli.consent", "tare.cli.commands.report",
+    "tare.features.compare.command", "tare.cli.commands.score", "tare.features.spread.command",
     "tare.cli.commands.export", "tare.cli.commands.run", "tare.cli.commands.calibrate", "tare.cli.commands.surface",
-    "tare.cli.commands.footprint", "tare.cli.commands.literature", "tare.cli.diff", "tare.cli.commands.diff",
-    "tare.cli.history", "tare.cli.commands.history", "tare.cli.sql", "tare.cli.commands.sql", "tare.cli.figure",
-    "tare.cli.commands.figure", "tare.cli.cite", "tare.cli.commands.cite", "tare.cli.bundle",
-    "tare.cli.commands.bundle", "tare.store.sqlite", "duckdb", "nanoarrow", "rich._emoji_codes", "rich.status",
-    "scipy.optimize", "scipy.stats", "matplotlib.figure", "matplotlib.backends.backend_svg",
+    "tare.features.kernel.command", "tare.cli.commands.literature", "tare.features.diff.run",
+    "tare.features.diff.command", "tare.features.history.run", "tare.features.history.command", "tare.cli.sql",
+    "tare.cli.commands.sql", "tare.cli.figure", "tare.cli.commands.figure", "tare.cli.cite", "tare.cli.commands.cite",
+    "tare.cli.bundle", "tare.cli.commands.bundle", "tare.store.sqlite", "duckdb", "nanoarrow", "rich._emoji_codes",
+    "rich.status", "scipy.optimize", "scipy.stats", "matplotlib.figure", "matplotlib.backends.backend_svg",
+    "tare.features.compare.views", "tare.features.spread.views",
     *(module.name for module in pkgutil.iter_modules(tare.platforms.__path__, "tare.platforms.")),
 )  # fmt: skip
 
