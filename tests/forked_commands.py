@@ -37,7 +37,9 @@ READING = (
     "tare.cli.commands.footprint", "tare.cli.commands.literature", "tare.cli.diff", "tare.cli.commands.diff",
     "tare.cli.history", "tare.cli.commands.history", "tare.cli.sql", "tare.cli.commands.sql", "tare.cli.figure",
     "tare.cli.commands.figure", "tare.cli.cite", "tare.cli.commands.cite", "tare.cli.bundle",
-    "tare.cli.commands.bundle", "tare.store.sqlite", "duckdb", "nanoarrow", "rich._emoji_codes", "rich.status",
+    "tare.cli.commands.bundle", "tare.cli.capacity", "tare.cli.commands.capacity", "tare.cli.fleet_report",
+    "tare.cli.commands.fleet", "tare.analysis.comparisons.fleet", "tare.estimates.random_effects",
+    "tare.report.formats.fleet_page", "tare.store.sqlite", "duckdb", "nanoarrow", "rich._emoji_codes", "rich.status",
     "scipy.optimize", "scipy.stats", "matplotlib.figure", "matplotlib.backends.backend_svg",
     *(module.name for module in pkgutil.iter_modules(tare.platforms.__path__, "tare.platforms.")),
 )  # fmt: skip
