@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tare.report.sentences.comparisons import PROCEDURES
 
 from tare.analysis.bounds import Bound, BoundKind
 from tare.analysis.effects import Effect
@@ -27,6 +26,7 @@ from tare.estimates.dependence import Dependence
 from tare.estimates.intervals import Amount, Interval
 from tare.estimates.overhead import overhead, times_worse
 from tare.features.compare.analysis import Procedure
+from tare.features.compare.words import PROCEDURES
 from tare.model import CPU_COST, Direction, Family
 from tare.report.model.facts import PlatformFacts
 from tare.report.sentences.fairness import UNFAIR, fact_text
