@@ -12,12 +12,11 @@ from tare.analysis.comparisons.fleet import (
     Fleet,
     Group,
     Host,
-    LeftOut,
     NoResult,
     Shared,
     Unlike,
-    Why,
 )
+from tare.analysis.comparisons.summaries import LeftOut, Why
 from tare.estimates.intervals import Interval
 from tare.model import Direction
 from tare.report.sentences.numbers import EMPTY, TO, number_of, percent, quantity, some
