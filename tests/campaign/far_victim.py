@@ -1,4 +1,4 @@
-"""Has a client on another machine and an instance of runc until it is killed: python -m campaign.far_victim NAME."""
+"""Has a client on another machine and an instance of runc until it is killed: `far_victim.py CLIENT`."""
 
 import sys
 import time

@@ -29,6 +29,7 @@ from tare.store import read_store
 from tare.workloads import registry as workloads
 
 pytestmark = pytest.mark.own_host
+SCRIPT = Path(__file__).with_name("far_victim.py")
 
 
 @pytest.mark.parametrize("wrong", ["far", "ssh:", "docker:far", "ssh:-oProxyCommand=true", "ssh:a b"])
@@ -132,7 +133,7 @@ def launcher_group_pids():
 @pytest.mark.host
 def test_what_a_killed_harness_opened_is_closed_again(remote):
     before = rules()
-    victim = subprocess.Popen([sys.executable, "-m", "campaign.far_victim", remote.platform], stdout=subprocess.PIPE)
+    victim = subprocess.Popen([sys.executable, str(SCRIPT), remote.platform], stdout=subprocess.PIPE)
     assert victim.stdout.readline().strip(), "it has an instance now"
     opened = set(rules()) - set(before)
     assert any("DNAT" in rule and remote.address in rule for rule in opened), opened
@@ -146,7 +147,9 @@ def test_what_a_killed_harness_opened_is_closed_again(remote):
 @pytest.mark.host
 def test_a_second_campaign_does_not_load_from_the_same_machine(remote):
     image = build.ensure(build.agent_path(), progress=lambda _: None)
-    busy = "exec 8>>/var/lib/tare/remote/client; flock 8; echo held; exec sleep 600"
+    busy = (
+        "mkdir -p -m 700 /var/lib/tare/remote; exec 8>>/var/lib/tare/remote/client; flock 8; echo held; exec sleep 600"
+    )
     sshd = int(Path(f"/proc/{remote.sshd.pid}/task/{remote.sshd.pid}/children").read_text().split()[0])
     holder = subprocess.Popen(["nsenter", "-t", str(sshd), "--mount", "sh", "-c", busy], stdout=subprocess.PIPE)
     assert holder.stdout.readline()
