@@ -30,13 +30,13 @@ PAUSE_TAG = "localhost/tare:pause"
 class Server:
     """A running containerd, which `close` stops where it is tare's own."""
 
-    def __init__(self) -> None:
-        """Find the host's daemon or start one. Raises `HostError`."""
+    def __init__(self, *, only_own: bool = False) -> None:
+        """Find the host's daemon or start one; ``only_own``: start one. Raises `HostError`."""
         self._cleanup = CleanupStack()
         self._folder = state.work() / f"tare-{os.getpid()}{secrets.token_hex(3)}"
         self._daemon: own_daemon.Daemon | None = None
         self._lock = threading.Lock()
-        hosts = containerd.hosts_own()
+        hosts = None if only_own else containerd.hosts_own()
         self.own = hosts is None
         self.address = hosts or str(self._folder / "containerd.sock")
         try:
