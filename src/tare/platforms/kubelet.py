@@ -11,8 +11,9 @@ import threading
 import uuid
 from collections.abc import Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
-from tare.errors import PlatformError, TareError, UnsupportedError
+from tare.errors import TareError, UnsupportedError
 from tare.host import cgroup, distribution, processes
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
@@ -39,7 +40,9 @@ class Kubelet(Platform):
     title = "a Kubernetes pod by a kubelet (containerd, runc), without a control plane"
     network_path = "client, bridge, host stack"
     not_honoured = (WITH_NODES_NETWORK, BELOW_KUBEPODS)
-    open_by_design = {**left_open.BY_NETWORK["host"], **left_open.doors(_FILTERLESS, *left_open.UNFILTERED)}
+    open_by_design = MappingProxyType(
+        {**left_open.BY_NETWORK["host"], **left_open.doors(_FILTERLESS, *left_open.UNFILTERED)}
+    )
 
     def __init__(self) -> None:
         self._node: Node | None = None
@@ -121,7 +124,8 @@ class Kubelet(Platform):
     def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:  # noqa: ARG002
         """Raise `UnsupportedError`: a kubelet alone is given files, and no commands."""
         raise UnsupportedError(
-            "a kubelet without an API server takes files, and no commands of users", fix="-p containerd has those of ctr"
+            "a kubelet without an API server takes files, and no commands of users",
+            fix="-p containerd has those of ctr",
         )
 
     def daemon_failure(self) -> TareError | None:
