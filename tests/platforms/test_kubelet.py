@@ -69,7 +69,7 @@ def test_a_kubelet_opens_no_door_and_removes_nothing_on_its_own():
 
 
 def test_a_pod_is_found_by_its_label_and_limited_by_its_group():
-    pod = kubelet_node.pod_manifest(
+    pod = kubelet_node.pod_of(
         "tare-x1", "a-b", "localhost/tare:1", ["/agent"], memory_bytes=512, cpu_quota=1.5, data=Path("/d")
     )
     assert pod["metadata"] == {"name": "tare-x1", "namespace": "tare", "uid": "a-b", "labels": {"tare": "tare-x1"}}

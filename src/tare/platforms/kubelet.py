@@ -90,7 +90,7 @@ class Kubelet(Platform):
         node.pin(spec.resources.cpus)
         with spec.network.listener() as listener:
             argv = spec.agent_argv("--host", f"tcp:{spec.network.host}:{listener.getsockname()[1]}")
-            pod = kubelet_node.pod_manifest(
+            pod = kubelet_node.pod_of(
                 name,
                 uid,
                 containerd_server.image_tag(spec.image),

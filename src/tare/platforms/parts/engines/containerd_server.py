@@ -14,6 +14,7 @@ from pathlib import Path
 from tare.errors import PlatformError
 from tare.host import cgroup, own_daemon, processes, state
 from tare.host.daemons import activation, containerd, runtimes
+from tare.host.daemons.cri import Runtime
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.host.resources.resource import HostResource
@@ -204,6 +205,14 @@ def configuration(folder: Path, address: str) -> str:
 def runtime_type(runtime: str) -> str:
     """What containerd calls the shim that starts a runtime."""
     return {"runsc": "io.containerd.runsc.v1", "kata": "io.containerd.kata.v2"}.get(runtime, "io.containerd.runc.v2")
+
+
+def pods_ids(address: str, label: str) -> list[str]:
+    """The ids of a pod's sandbox and of its running containers, by its label; none where no container runs."""
+    with contextlib.closing(Runtime(address)) as runtime:
+        pods = runtime.pods(label)
+        containers = [container for pod in pods for container in runtime.containers(pod)]
+    return [*pods, *containers] if containers else []
 
 
 def shim_program(runtime: str) -> str:

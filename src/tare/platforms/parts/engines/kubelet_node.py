@@ -20,14 +20,14 @@ from tare.errors import HostError, PlatformError
 from tare.host import cgroup, own_daemon, processes, state
 from tare.host.cgroup import Group
 from tare.host.daemons import containerd
-from tare.host.daemons.cri import LABEL, Runtime
 from tare.host.kernel import cpulist, pinning
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.host.resources.resource import HostResource
 from tare.image.build import Image
 from tare.model import PIDS, Resources
-from tare.platforms.parts.engines.containerd_server import PAUSE, PAUSE_TAG, Server
+from tare.platforms.parts.engines import pods
+from tare.platforms.parts.engines.containerd_server import PAUSE, PAUSE_TAG, Server, pods_ids
 from tare.timeouts import stretched, until
 
 #: Settings of the kernel that a kubelet writes, with its values (`setupKernelTunables` of its container manager).
@@ -46,8 +46,6 @@ PREFIX = "tare-pods"
 NAMESPACE = "tare"
 START_LIMIT_S, FIRST_POD_LIMIT_S = 60.0, 60.0
 _TURN_S = 0.1
-#: Of a pod's requests: so many pods fit on the smallest host. The limits hold, and all pods weigh the same.
-_REQUESTED_CPU, _REQUESTED_MEMORY = "10m", "1Mi"
 _MAX_PODS = 10_000
 
 
@@ -113,8 +111,7 @@ class Node:
             with CleanupStack() as cleanup:
                 uid, name = str(uuid.uuid4()), f"tare-first{secrets.token_hex(3)}"
                 cleanup.own(*self.made(name, uid))
-                pod = pod_manifest(name, uid, PAUSE_TAG, PAUSE, memory_bytes=64 << 20)
-                self.put(name, pod)
+                self.start(self.write(name, pod_of(name, uid, PAUSE_TAG, PAUSE, memory_bytes=64 << 20)))
                 self._wait_for(lambda: bool(self.running(name)), FIRST_POD_LIMIT_S, name)
             self._images.add(image.hash)
 
@@ -136,10 +133,6 @@ class Node:
         """Give a written pod to the kubelet."""
         file.rename(self._file(file.stem))
 
-    def put(self, name: str, pod: Mapping[str, Any]) -> None:
-        """Write a pod's file, and give it to the kubelet."""
-        self.start(self.write(name, pod))
-
     def pin(self, cpus: Sequence[int]) -> None:
         """Restrict the pods that start from now on to these CPUs, whatever their runtime.
 
@@ -157,10 +150,7 @@ class Node:
 
     def running(self, name: str) -> list[str]:
         """Return the ids of the running containers of a pod, after that of its sandbox."""
-        with contextlib.closing(Runtime(self.server.address)) as runtime:
-            pods = runtime.pods(name)
-            containers = [container for pod in pods for container in runtime.containers(pod)]
-        return [*pods, *containers] if containers else []
+        return pods_ids(self.server.address, name)
 
     def accepted(self, listener: socket.socket, name: str, limit_s: float) -> socket.socket:
         """Return the connection of a pod's agent. Raises `PlatformError` with the kubelet's words if none comes."""
@@ -284,47 +274,6 @@ def configuration(folder: Path, containerd_address: str, group: str) -> dict[str
     }
 
 
-def pod_manifest(
-    name: str,
-    uid: str,
-    image: str,
-    argv: Sequence[str],
-    *,
-    memory_bytes: int,
-    cpu_quota: float | None = None,
-    data: Path | None = None,
-) -> dict[str, Any]:
-    """Return a pod of one container on the node's network, as one that asks for no security profile.
-
-    ``name``: its label, by which it is removed; ``data``: the host's folder that is its /data.
-    """
-    volume = [] if data is None else [{"name": "data", "hostPath": {"path": str(data), "type": "Directory"}}]
-    mount = [] if data is None else [{"name": "data", "mountPath": "/data"}]
-    limits = {"memory": str(memory_bytes)} | ({} if cpu_quota is None else {"cpu": str(cpu_quota)})
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": NAMESPACE, "uid": uid, "labels": {LABEL: name}},
-        "spec": {
-            "hostNetwork": True,
-            "dnsPolicy": "Default",
-            "restartPolicy": "Never",
-            "enableServiceLinks": False,
-            "automountServiceAccountToken": False,
-            "terminationGracePeriodSeconds": 0,
-            "containers": [
-                {
-                    "name": "agent",
-                    "image": image,
-                    "imagePullPolicy": "Never",
-                    "command": list(argv),
-                    "resources": {
-                        "limits": limits,
-                        "requests": {"cpu": _REQUESTED_CPU, "memory": _REQUESTED_MEMORY},
-                    },
-                    "volumeMounts": mount,
-                }
-            ],
-            "volumes": volume,
-        },
-    }
+def pod_of(name: str, uid: str, image: str, argv: Sequence[str], **limits: Any) -> dict[str, Any]:
+    """Return a pod on the node's network, which needs no plug-in for networks: `pods.manifest`."""
+    return pods.manifest(name, image, argv, uid=uid, namespace=NAMESPACE, host_network=True, **limits)
