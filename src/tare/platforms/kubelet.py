@@ -102,7 +102,7 @@ class Kubelet(Platform):
             file = node.write(name, pod)
             started = spec.begin()
             node.start(file)
-            connection = node.accepted(listener, name, spec.start_limit_s)
+            connection = node.accepted(listener, name, time_limit_s=spec.start_limit_s)
         stream = SocketStream(connection)
         group = node.pod_group(uid)
 

@@ -222,5 +222,6 @@ def shim_program(runtime: str) -> str:
 
 
 def helps(argv: Sequence[str], container: str) -> bool:
-    """Whether a command line is that of a container's own shim."""
-    return "containerd-shim" in argv[0] and ("-id", container) in itertools.pairwise(argv)
+    """Whether a command line is that of a container's own shim, or of a runsc that its shim has begun."""
+    of_shim = "containerd-shim" in argv[0] and ("-id", container) in itertools.pairwise(argv)
+    return of_shim or (argv[0].rpartition("/")[2] == "runsc" and argv[-1] == container)

@@ -112,7 +112,7 @@ class Node:
                 uid, name = str(uuid.uuid4()), f"tare-first{secrets.token_hex(3)}"
                 cleanup.own(*self.made(name, uid))
                 self.start(self.write(name, pod_of(name, uid, PAUSE_TAG, PAUSE, memory_bytes=64 << 20)))
-                self._wait_for(lambda: bool(self.running(name)), FIRST_POD_LIMIT_S, name)
+                self._wait_for(lambda: bool(self.running(name)), name, time_limit_s=FIRST_POD_LIMIT_S)
             self._images.add(image.hash)
 
     def made(self, name: str, uid: str) -> tuple[HostResource, HostResource, HostResource]:
@@ -152,7 +152,7 @@ class Node:
         """Return the ids of the running containers of a pod, after that of its sandbox."""
         return pods_ids(self.server.address, name)
 
-    def accepted(self, listener: socket.socket, name: str, limit_s: float) -> socket.socket:
+    def accepted(self, listener: socket.socket, name: str, *, time_limit_s: float) -> socket.socket:
         """Return the connection of a pod's agent. Raises `PlatformError` with the kubelet's words if none comes."""
         listener.settimeout(_TURN_S)
         connections: list[socket.socket] = []
@@ -162,7 +162,7 @@ class Node:
                 connections.append(listener.accept()[0])
             return bool(connections)
 
-        self._wait_for(connected, limit_s, name)
+        self._wait_for(connected, name, time_limit_s=time_limit_s)
         connections[0].setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connections[0].settimeout(None)
         return connections[0]
@@ -225,13 +225,13 @@ class Node:
     def _has_groups(self) -> bool:
         return Group(self._burstable).file("cpuset", "cpuset.cpus").exists()
 
-    def _wait_for(self, done: Callable[[], bool], limit_s: float, pod: str) -> None:
-        deadline = until(limit_s)
+    def _wait_for(self, done: Callable[[], bool], pod: str, *, time_limit_s: float) -> None:
+        deadline = until(time_limit_s)
         while not done():
             if (failure := self.ended()) is not None:
                 raise failure
             if time.monotonic() > deadline:
-                late = f"the kubelet has no pod {pod} that works after {stretched(limit_s):.0f} s"
+                late = f"the kubelet has no pod {pod} that works after {stretched(time_limit_s):.0f} s"
                 raise PlatformError(f"{late}: {self._last_words(pod)}", fix=f"see {self._log}, while the campaign runs")
             time.sleep(0.005)
 
