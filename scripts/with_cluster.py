@@ -28,6 +28,8 @@ PODS = "10.244.0.0/24"
 API = f"https://{NODE_IP}:443"
 SOCKET = "/run/containerd/containerd.sock"
 READY_LIMIT_S = 120
+#: Folders in which a kubelet, plug-ins for networks and Jobs write, whatever they are told.
+COVERED = ("/var/lib/kubelet", "/var/lib/cni", "/var/lib/tare-fleet")
 
 
 class Cluster:
@@ -112,11 +114,11 @@ def main(argv: Sequence[str]) -> int:
 def covered() -> Iterator[None]:
     """Keep what kubelet and plug-ins write outside of the folder's away from the real host's disk and settings."""
     made: list[str] = []
-    for place in ("/var/lib/kubelet", "/var/lib/cni"):
+    for place in COVERED:
         if not Path(place).exists():
             Path(place).mkdir()
             made.append(place)
-    places = ["/var/lib/kubelet", "/var/lib/cni", "/var/log"]
+    places = [*COVERED, "/var/log"]
     settings = state.home().parent / "cluster-settings"
     settings.mkdir(exist_ok=True)
     for place in places:

@@ -125,7 +125,9 @@ class Server:
 class Shared:
     """One server for all platforms of a process that want one: it is started for the first, and stopped by the last."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, only_own: bool = False) -> None:
+        """``only_own``: the server is never the host's."""
+        self._only_own = only_own
         self._lock = threading.Lock()  # several instances may start at once
         self._server: Server | None = None
         self._users: set[object] = set()
@@ -143,7 +145,7 @@ class Shared:
         """The running server, which stays until this user, a platform's name, gives it back. Raises `HostError`."""
         with self._lock:
             if self._server is None:
-                self._server = Server()
+                self._server = Server(only_own=self._only_own)
             self._users.add(user)
             self._server.revive()
             return self._server
@@ -163,6 +165,8 @@ class Shared:
 
 
 SHARED = Shared()
+#: For pods without a kubelet: one that runs on the host's daemon ends pods that it does not know.
+OWN = Shared(only_own=True)
 
 
 def image_tag(image: Image) -> str:
