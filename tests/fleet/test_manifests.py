@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 import yaml
@@ -12,12 +11,12 @@ import yaml
 from tare.cli.commands import fleet_run
 from tare.errors import UsageError
 from tare.fleet import cluster, manifests
+from tare.fleet.job import SCRIPT
 from tare.fleet.manifests import Plan
 from tare.fleet.rows import State
 
 WORDS = ("-p", "kubernetes:gvisor", "-w", "startup", "--note", 'it\'s "here": $HOME')
 PLAN = Plan(("node1", "node2.example"), "debian:12", WORDS)
-SCRIPT = Path(manifests.__file__).with_name("job.sh")
 
 
 def _objects(plan=PLAN):
@@ -128,7 +127,7 @@ def _played(tmp_path, *words, seen=False):
     result = tmp_path / "node1.tare"
     if seen:
         result.touch()
-    script = SCRIPT.read_text().replace("/scratch/", f"{tmp_path}/")
+    script = SCRIPT.replace("/scratch/", f"{tmp_path}/")
     environment = {
         "PATH": f"{programs}:{os.environ['PATH']}",
         "WRITTEN": str(tmp_path / "written"),
@@ -158,7 +157,7 @@ def test_a_job_goes_on_with_a_result_that_was_begun(tmp_path):
 
 @pytest.mark.skipif(shutil.which("shellcheck") is None, reason="shellcheck is not installed")
 def test_the_script_is_clean():
-    subprocess.run(["shellcheck", "--shell=sh", str(SCRIPT)], check=True)
+    subprocess.run(["shellcheck", "--shell=sh", "-"], input=SCRIPT, text=True, check=True)
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def nodes(selector: str) -> tuple[str, ...]:
     shown = kubectl.ask("get", "nodes", *([f"--selector={selector}"] if selector else []))
     names = tuple(sorted(str(node["metadata"]["name"]) for node in shown["items"]))
     if not names:
-        raise HostError("the cluster has no such node", fix="kubectl get nodes --show-labels")
+        raise HostError("the cluster has no such node", fix="see the labels of `kubectl get nodes`")
     return names
 
 

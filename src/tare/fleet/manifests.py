@@ -10,12 +10,12 @@ import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import resources
 from typing import Any
 
 import yaml
 
 from tare.errors import UsageError
+from tare.fleet.job import SCRIPT
 
 LABEL = "tare.fleet"
 #: Where a node keeps the results until they are fetched, and where a Job's pod sees this folder.
@@ -71,10 +71,11 @@ def classes(words: Sequence[str]) -> list[str]:
 
 def text(plan: Plan) -> str:
     """Return the fleet's objects as YAML: `kubectl apply -f` starts it, `kubectl delete -f` removes all of it."""
-    return yaml.dump_all(objects(plan), Dumper=_Plain, sort_keys=False, width=120)
+    written: str = yaml.dump_all(objects(plan), Dumper=_Plain, sort_keys=False, width=120)
+    return written
 
 
-class _Plain(yaml.SafeDumper):
+class _Plain(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML has no types
     """Writes what stands in two places twice."""
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002
@@ -170,7 +171,6 @@ def _placed(plan: Plan, node: str) -> dict[str, Any]:
 
 
 def _job(plan: Plan, node: str) -> dict[str, Any]:
-    script = resources.files("tare.fleet").joinpath("job.sh").read_text()
     labels = {LABEL: plan.namespace, f"{LABEL}/job": job_name(node)}
     name = file_name(plan, node)
     placed = _placed(plan, node)
@@ -178,7 +178,7 @@ def _job(plan: Plan, node: str) -> dict[str, Any]:
     container = {
         "name": TARE,
         "image": plan.image,
-        "command": ["sh", "-c", script, "job", plan.tare, f"{SEEN_AT}/{name}", f"{plan.folder}/{name}", *plan.words],
+        "command": ["sh", "-c", SCRIPT, "job", plan.tare, f"{SEEN_AT}/{name}", f"{plan.folder}/{name}", *plan.words],
         "env": [{"name": "TARE_NAMESPACE", "value": plan.namespace}],
         "securityContext": {"privileged": True},
         "volumeMounts": mounts,

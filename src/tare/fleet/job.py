@@ -1,6 +1,10 @@
-# Runs tare in the namespaces of the node that this privileged pod is on (hostPID).
-#   job.sh TARE SEEN FILE [OPTION...]
-# SEEN and FILE: the result, as the pod and as the node name it. A result that was begun is gone on with.
+"""The script of a Job: runs tare in the namespaces of the node that its privileged pod is on (hostPID).
+
+Its arguments are the program, the result as the pod names it, the result as the node names it, and options of
+`tare run`. A result that was begun is gone on with.
+"""
+
+SCRIPT = """\
 set -eu
 tare=$1 seen=$2 file=$3
 shift 3
@@ -10,7 +14,10 @@ cat >/scratch/kubeconfig <<END
 apiVersion: v1
 kind: Config
 clusters:
-- {name: here, cluster: {server: "https://$KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT", certificate-authority: $account/ca.crt}}
+- name: here
+  cluster:
+    server: "https://$KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT"
+    certificate-authority: $account/ca.crt
 users:
 - {name: tare, user: {tokenFile: $account/token}}
 contexts:
@@ -32,3 +39,4 @@ while :; do
     kill -0 "$child" 2>/dev/null || break
 done
 exit "$code"
+"""
