@@ -58,7 +58,11 @@ def test_each_node_has_a_job_that_is_bound_to_it_and_runs_once():
         assert {"name": "results", "hostPath": {"path": "/var/lib/tare-fleet", "type": "DirectoryOrCreate"}} in pod[
             "volumes"
         ]
-        assert tuple(container["command"][-len(WORDS) :]) == WORDS
+        # A kubelet makes $ of $$, and would replace $(NAME).
+        words = [word.replace("$$", "$") for word in container["command"]]
+        assert words[:4] == ["sh", "-c", SCRIPT, "job"]
+        assert tuple(words[-len(WORDS) :]) == WORDS
+        assert not any("$" in word.replace("$$", "") for word in container["command"])
     assert len({job["metadata"]["name"] for job in jobs}) == 2
 
 

@@ -170,6 +170,11 @@ def _placed(plan: Plan, node: str) -> dict[str, Any]:
     }
 
 
+def _literally(*words: str) -> list[str]:
+    """Return a container's command that is these words: Kubernetes replaces $(NAME), and makes $ of $$."""
+    return [word.replace("$", "$$") for word in words]
+
+
 def _job(plan: Plan, node: str) -> dict[str, Any]:
     labels = {LABEL: plan.namespace, f"{LABEL}/job": job_name(node)}
     name = file_name(plan, node)
@@ -178,7 +183,8 @@ def _job(plan: Plan, node: str) -> dict[str, Any]:
     container = {
         "name": TARE,
         "image": plan.image,
-        "command": ["sh", "-c", SCRIPT, "job", plan.tare, f"{SEEN_AT}/{name}", f"{plan.folder}/{name}", *plan.words],
+        "command": _literally("sh", "-c", SCRIPT, "job", plan.tare, f"{SEEN_AT}/{name}", f"{plan.folder}/{name}")
+        + _literally(*plan.words),
         "env": [{"name": "TARE_NAMESPACE", "value": plan.namespace}],
         "securityContext": {"privileged": True},
         "volumeMounts": mounts,
