@@ -15,7 +15,7 @@ from tare.fleet.job import SCRIPT
 from tare.fleet.manifests import Plan
 from tare.fleet.rows import State
 
-WORDS = ("-p", "kubernetes:gvisor", "-w", "startup", "--note", 'it\'s "here": $HOME')
+WORDS = ("-p", "kubernetes:gvisor", "-w", "startup", "--note", 'it\'s "here": $HOME $(KUBERNETES_PORT)')
 PLAN = Plan(("node1", "node2.example"), "debian:12", WORDS)
 
 
