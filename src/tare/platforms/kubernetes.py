@@ -104,6 +104,7 @@ class Kubernetes(Platform):
                 runtime_class=self._class,
             )
             written, tool = json.dumps(pod).encode(), spec.group.leaf(TOOL)
+            daemons = tuple(cgroup.usage_of_all(_DAEMONS))
             started = spec.begin()
             made = kubectl.ask("apply", "-f", "-", stdin=written, cgroup_procs=tool)
             listener.settimeout(stretched(spec.start_limit_s))
@@ -113,27 +114,30 @@ class Kubernetes(Platform):
                 raise self._late(name, spec) from error
         stream = SocketStream(connection)
         first_byte = FirstByte(stream.fileno())
-        address = self._address(name)
-        spec.network.reach(address)
         group = pods.group_of(str(made["metadata"]["uid"]))
-        pods.pin(group, spec.resources.cpus)
+        why = "its address answers when the pod's network is there, before its container"
+        # By which it came; kubectl is asked once the start has been measured.
+        address = Address(connection.getpeername()[0], spec.port, spec.port, None, why)
+        instance = Instance(
+            replace(spec, group=group),
+            stream,
+            started,
+            address,
+            first_byte,
+            daemons=daemons,
+        )
 
         def settle() -> None:
+            own_address = self._address(name)
+            spec.network.reach(own_address)
+            instance.address = replace(address, host=own_address, early_ping=own_address)
             ids = containerd_server.pods_ids(SHARED.taken(self.name).address, name)
             cleanup.learn(resource, {"ids": ids})
             helpers.adopt(group, lambda words: any(containerd_server.helps(words, its_id) for its_id in ids))
             pods.pin(group, spec.resources.cpus)
 
-        why = "its address answers when the pod's network is there, before its container"
-        return Instance(
-            replace(spec, group=group),
-            stream,
-            started,
-            Address(address, spec.port, spec.port, None, why, early_ping=address),
-            first_byte,
-            daemons=tuple(cgroup.usage_of_all(_DAEMONS)),
-            settle=settle,
-        )
+        instance.settle = settle
+        return instance
 
     def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:  # noqa: ARG002
         """Raise `UnsupportedError`."""

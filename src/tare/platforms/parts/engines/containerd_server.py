@@ -107,12 +107,15 @@ class Server:
         self._daemon.stop()
         self.revive()
 
-    def ended(self) -> PlatformError | None:
-        """How tare's own daemon ended; None while it runs. Of the host's, that it does not answer any more."""
+    def ended(self, within_s: float = own_daemon.DYING_S) -> PlatformError | None:
+        """How tare's own daemon ended; None while it runs. Of the host's, that it does not answer any more.
+
+        ``within_s``: as of `own_daemon.Daemon.ended`; 0 where nothing has been noticed.
+        """
         if self._daemon is None:
             gone = not activation.runs(self.address)
             return PlatformError("containerd does not answer", fix="systemctl start containerd") if gone else None
-        how = self._daemon.ended(own_daemon.DYING_S)
+        how = self._daemon.ended(within_s)
         return None if how is None else PlatformError(f"containerd {how}", fix="the next start has a new one")
 
     def close(self) -> None:

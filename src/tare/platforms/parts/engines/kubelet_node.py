@@ -171,7 +171,7 @@ class Node:
         """Return how kubelet or containerd ended, or None while both run."""
         if self._kubelet is not None and (how := self._kubelet.ended()) is not None:
             return PlatformError(f"the kubelet {how}: {self._last_words('')}", fix="run the campaign again")
-        return self.server.ended()
+        return self.server.ended(0)  # a wait here would be part of a start
 
     def close(self) -> None:
         """Stop the kubelet, then containerd, and remove all that they have."""
