@@ -9,7 +9,9 @@ set -eu
 tare=$1 seen=$2 file=$3
 shift 3
 # The node does not have the account's token: kubectl reads it, and its renewals, from this pod's root.
-account=/proc/$$/root/var/run/secrets/kubernetes.io/serviceaccount
+# /var/run is a link in most images, which would lead to the node's /run from there.
+there=/var/run/secrets/kubernetes.io/serviceaccount
+account=/proc/$$/root$(cd "$there" 2>/dev/null && pwd -P || echo "$there")
 cat >/scratch/kubeconfig <<END
 apiVersion: v1
 kind: Config
