@@ -157,14 +157,14 @@ class _Fleet:
     def _kept(self, row: Row, arrived: Path) -> Row:
         """Check the file that a host sent, and put it in its place; the row says what came of it."""
         place = self.folder / f"{self.files[row.host]}{outputs.CAMPAIGN}"
-        kept = attempt(lambda: _take(arrived, place, row.sha256))
+        kept = attempt(lambda: take(arrived, place, row.sha256))
         arrived.unlink(missing_ok=True)
         if isinstance(kept, Failed):
             return replace(row, state=State.FAILED, reason=cut(kept.reason))
         return replace(row, state=State.DONE, blocks=kept, left_s=None, doing="", reason="")
 
 
-def _take(arrived: Path, place: Path, expected: str) -> int:
+def take(arrived: Path, place: Path, expected: str) -> int:
     """Move a host's file to its place, and return its number of blocks. Raises `TareError` for what is no such file.
 
     It is a stranger's, which `read_store` holds to its rules.

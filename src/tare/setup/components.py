@@ -139,6 +139,11 @@ COMPONENTS: Mapping[str, Component] = {
         ),
         built_unless=("bin/containerd-shim-runsc-v1", "containerd-shim-runsc-v1"),
     ),
+    "kubelet": Component(
+        "a Kubernetes node's kubelet, built from its Go module into TARE_HOME/bin",
+        (*_CONTAINERD, Need("golang-go", "builds the kubelet, in some 10 minutes", ("bin/kubelet", "kubelet", "go"))),
+        built_unless=("bin/kubelet", "kubelet"),
+    ),
     "podman": Component("Podman", (_PODMAN, _NETAVARK, _NFT, _CRUN), ("podman",)),
     "podman-rootless": Component(
         "Podman of a user without rights",

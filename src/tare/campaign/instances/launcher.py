@@ -216,11 +216,12 @@ class InstanceLauncher:
         name, group = spec.id, spec.group
         with _with_kills(platform, spec):
             instance = contract.launched(platform, spec, cleanup)
+        tenant.group = instance.spec.group
         instance.accounted = instance.accounted and group.accounts
         if not platform.has_agent:
             return self._start_without_agent(platform, arm, instance, cleanup, tenant, measured=measured)
         try:
-            with _with_kills(platform, spec):
+            with _with_kills(platform, instance.spec):
                 session = Session.open(instance.stream, time_limit_s=spec.start_limit_s)
                 self._check(session, platform)
                 first = session.execute(["true"], time_limit_s=spec.start_limit_s)
